@@ -34,8 +34,8 @@ func (a *Action) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, read, write, admin)", text)
 }
 
-// Resource is what an action is done to. Fields that the action isn't about are empty. The zero Resource is the service as a
-// whole: whoever may do the action to anything may do it.
+// Resource is what an action is done to. Fields that the action isn't about are empty. The zero Resource is the service
+// as a whole: whoever may do the action to anything may do it.
 type Resource struct {
 	Channel    string
 	Subscriber string // of Channel
@@ -44,9 +44,9 @@ type Resource struct {
 	Record     string // as Record makes it: "<resource>/<id>"
 }
 
-// Record returns a record: its resource, such as "locks", and the IDs that its path has, such as an operation and an entity. In
-// IDs "/" and "%" are percent-encoded, so that none can stand for two. The last ID is "" for all that there can be. Without IDs
-// it is the whole resource.
+// Record returns a record: its resource, such as "locks", and the IDs that its path has, such as an operation and an
+// entity. In IDs "/" and "%" are percent-encoded, so that none can stand for two. The last ID is "" for all that there
+// can be. Without IDs it is the whole resource.
 func Record(resource string, ids ...string) Resource {
 	var b strings.Builder
 	b.WriteString(resource)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The channel of a ticket is ticketChannels and the ticket's ID, and its only subscriber ticketSubscriber. They are those of
-// package matchmaking.
+// The channel of a ticket is ticketChannels and the ticket's ID, and its only subscriber ticketSubscriber. They are
+// those of package matchmaking.
 const (
 	ticketChannels   = "ticket."
 	ticketSubscriber = "player"
@@ -52,9 +52,9 @@ func (r *request) capture(name string) string {
 	return rule.capture(name, r.resource.Channel, r.match)
 }
 
-// Check returns nil if a principal may do something. Errors: ErrNoCredential if it has no credential, ErrNotGranted if it
-// has, and those of the storage if the owner of a ticket isn't known. To a principal that doesn't reach all tickets, one that
-// doesn't exist is like that of somebody else.
+// Check returns nil if a principal may do something. Errors: ErrNoCredential if it has no credential, ErrNotGranted if
+// it has, and those of the storage if the owner of a ticket isn't known. To a principal that doesn't reach all tickets,
+// one that doesn't exist is like that of somebody else.
 func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource) error {
 	if g == nil {
 		return nil
@@ -78,8 +78,8 @@ func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource)
 	return notGranted(a)
 }
 
-// CheckSome is Check before it is known what the action is done to: it returns an error if there is nothing to which the
-// principal may do it.
+// CheckSome is Check before it is known what the action is done to: it returns an error if there is nothing to which
+// the principal may do it.
 func (g *Guard) CheckSome(p *Principal, a Action) error {
 	if g == nil {
 		return nil
@@ -111,7 +111,8 @@ func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
 				return allowed, err
 			}
 		}
-		if r.principal.Kind != APIKey { // for users it is whose ticket it is that counts, not what the channel is called
+		// for users it is whose ticket it is that counts, not what the channel is called
+		if r.principal.Kind != APIKey {
 			return false, nil
 		}
 	}
@@ -164,8 +165,8 @@ func (r *request) subscriber(g *Grant) bool {
 	return ok
 }
 
-// record reports whether a grant includes the record. Only the grants of API keys include all unless they say otherwise: what
-// records there are isn't for users to know.
+// record reports whether a grant includes the record. Only the grants of API keys include all unless they say
+// otherwise: what records there are isn't for users to know.
 func (r *request) record(g *Grant) bool {
 	if g.Records == nil {
 		return r.principal.Kind == APIKey
@@ -194,8 +195,8 @@ func (r *request) ruled(a Action) bool {
 	return include(rule.readers, r)
 }
 
-// ticket reports whether the principal may do what it wants to a ticket, to a new ticket of a queue, or to both: a new one
-// with an ID.
+// ticket reports whether the principal may do what it wants to a ticket, to a new ticket of a queue, or to both: a new
+// one with an ID.
 func (r *request) ticket(ctx context.Context, id, queue string) (bool, error) {
 	p := r.principal
 	if p.Kind == TicketHolder {

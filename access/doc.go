@@ -1,8 +1,8 @@
 // Package access decides who may do what.
 //
-// A [Guard] is the type to start from. A request comes with a credential, which the guard turns into a [Principal] by one of
-// its authenticators: API keys, JSON Web Tokens, tokens of tickets, sessions. Then the guard checks each [Action] of the
-// principal on a [Resource]:
+// A [Guard] is the type to start from. A request comes with a credential, which the guard turns into a [Principal] by
+// one of its authenticators: API keys, JSON Web Tokens, tokens of tickets, sessions. Then the guard checks each
+// [Action] of the principal on a [Resource]:
 //
 //	p, err := guard.Authenticate(ctx, credential)
 //	...
@@ -18,6 +18,6 @@
 //
 // A request that waits does so under [Guard.Hold], whose context ends when the credential expires or is revoked.
 //
-// Checks need no storage, except that of a ticket's owner, which [Owners] keeps in memory. All functions may be called by any
-// number of goroutines.
+// Checks need no storage, except that of a ticket's owner, which [Owners] keeps in memory. All functions may be called
+// by any number of goroutines.
 package access

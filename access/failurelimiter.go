@@ -1,5 +1,5 @@
-// Package guesses limits how many invalid credentials an address may send, so that nobody can search for one, or keep a server
-// busy with verifying them.
+// Package guesses limits how many invalid credentials an address may send, so that nobody can search for one, or keep a
+// server busy with verifying them.
 
 package access
 
@@ -20,8 +20,8 @@ const (
 	maxAddresses = 16 << 10 // that are remembered: about 4 MB
 )
 
-// FailureLimiter counts the invalid credentials of addresses. Only addresses that sent one are remembered; if there are too many, the
-// one that was quiet for longest is forgotten. All methods may be called by several goroutines.
+// FailureLimiter counts the invalid credentials of addresses. Only addresses that sent one are remembered; if there are
+// too many, the one that was quiet for longest is forgotten. All methods may be called by several goroutines.
 type FailureLimiter struct {
 	left *lru.Cache[netip.Prefix, *rate.Limiter]
 }

@@ -17,8 +17,9 @@ const (
 // Grants are what a principal may do: the sum of all. They must not be changed once they are parsed.
 type Grants []Grant
 
-// Grant allows actions on the resources that its lists name. A list that is left out (nil) names all, except that users and
-// sessions have only {sub} and {sub}:* as subscribers, only {sub} as owner, and no records. An empty list names none.
+// Grant allows actions on the resources that its lists name. A list that is left out (nil) names all, except that users
+// and sessions have only {sub} and {sub}:* as subscribers, only {sub} as owner, and no records. An empty list names
+// none.
 type Grant struct {
 	Actions     []Action  `json:"actions"`
 	Channels    []Pattern `json:"channels,omitzero"`

@@ -28,8 +28,8 @@ type Costly interface {
 
 // Owners knows whose tickets are whose.
 type Owners interface {
-	// Owner returns the subject of the user who created a ticket, "" if an API key did, and when that was. It costs no call of
-	// the storage as a rule. Errors: one with fault.SlugNoTicket, and the store's.
+	// Owner returns the subject of the user who created a ticket, "" if an API key did, and when that was. It costs no
+	// call of the storage as a rule. Errors: one with fault.SlugNoTicket, and the store's.
 	Owner(ctx context.Context, ticket string) (owner string, created time.Time, err error)
 }
 
@@ -81,7 +81,8 @@ type Guard struct {
 	holds map[*hold]struct{} // those that a revocation can end
 }
 
-// New returns a guard, which listens to o.Revoked for as long as the process runs. Its error names the rule that is wrong.
+// New returns a guard, which listens to o.Revoked for as long as the process runs. Its error names the rule that is
+// wrong.
 func New(o Options) (*Guard, error) {
 	rules, err := compileRules(o.Rules)
 	if err != nil {
@@ -97,8 +98,8 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-// Authenticate returns whose credential it is: Anonymous for "", and nil on an open service. Errors: ErrInvalidCredential,
-// ErrExpired, ErrRevoked, and fault.Unavailable if it can't be known now.
+// Authenticate returns whose credential it is: Anonymous for "", and nil on an open service. Errors:
+// ErrInvalidCredential, ErrExpired, ErrRevoked, and fault.Unavailable if it can't be known now.
 func (g *Guard) Authenticate(ctx context.Context, credential string) (*Principal, error) {
 	switch {
 	case g == nil:
@@ -145,8 +146,8 @@ var (
 	errSubject = errors.New("its subject is too long, or reserved")
 )
 
-// Valid returns an error if the principal's credential has ended since it was authenticated, or names it in a way that it must
-// not. It only looks into memory.
+// Valid returns an error if the principal's credential has ended since it was authenticated, or names it in a way that
+// it must not. It only looks into memory.
 func (g *Guard) Valid(p *Principal) error {
 	switch {
 	case g == nil, p == nil:
@@ -166,8 +167,8 @@ func hasEnded(p *Principal) bool {
 	return !ends.IsZero() && !time.Now().Before(ends)
 }
 
-// QueryToken reports whether a token may be sent in the query of a request to a channel. It may not if the request is about no
-// channel (""), whatever the rules match.
+// QueryToken reports whether a token may be sent in the query of a request to a channel. It may not if the request is
+// about no channel (""), whatever the rules match.
 func (g *Guard) QueryToken(channel string) bool {
 	switch {
 	case g == nil:

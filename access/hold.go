@@ -12,9 +12,9 @@ type hold struct {
 	end       context.CancelCauseFunc
 }
 
-// Hold returns a context for a request that waits. It ends, with ErrExpired or ErrRevoked as its cause, when p's credential
-// does. stop releases what it holds, and must be called. For a principal whose credential never ends, and on an open service,
-// the context is ctx.
+// Hold returns a context for a request that waits. It ends, with ErrExpired or ErrRevoked as its cause, when p's
+// credential does. stop releases what it holds, and must be called. For a principal whose credential never ends, and on
+// an open service, the context is ctx.
 func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, stop func()) {
 	if g == nil || p == nil || p.Kind == Nobody || p.Kind == Administrator || p.ends().IsZero() && g.revoked == nil {
 		return ctx, func() {}
@@ -48,8 +48,8 @@ func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, s
 	}
 }
 
-// expire ends the hold when its credential ends, which may be renewed until then. It returns the timer, or nil if it never ends.
-// The timer isn't set again once held has ended.
+// expire ends the hold when its credential ends, which may be renewed until then. It returns the timer, or nil if it
+// never ends. The timer isn't set again once held has ended.
 func (h *hold) expire(held context.Context) *time.Timer {
 	ends := h.principal.ends()
 	if ends.IsZero() {

@@ -115,8 +115,8 @@ func (l *Limits) set(name, text string) (err error) {
 	return nil
 }
 
-// ParseLimits parses limits such as requests=100/s,waits=50. What is left out has no limit, and nothing has if the text is off
-// or empty.
+// ParseLimits parses limits such as requests=100/s,waits=50. What is left out has no limit, and nothing has if the text
+// is off or empty.
 func ParseLimits(text string) (l Limits, err error) {
 	if text == off || text == "" {
 		return l, nil

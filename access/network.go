@@ -2,8 +2,8 @@ package access
 
 import "net/netip"
 
-// Network returns the addresses that the client at an address, with or without a port, may well have all of: the address
-// itself, or the /64 of IPv6. It is invalid if there is no address, as on a Unix socket.
+// Network returns the addresses that the client at an address, with or without a port, may well have all of: the
+// address itself, or the /64 of IPv6. It is invalid if there is no address, as on a Unix socket.
 func Network(address string) netip.Prefix {
 	const subnetBits = 64
 	at, err := netip.ParseAddr(address)

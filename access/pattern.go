@@ -10,9 +10,10 @@ import (
 // MaxPatternBytes is the longest pattern.
 const MaxPatternBytes = 256
 
-// Pattern matches names. "*" stands for any text, also none; {sub} for the subject of the principal; {name} for what the
-// group of this name captured in the rule of the channel. All else stands for itself, and what is inserted does too: a
-// subject "a*" matches only itself. If what is to be inserted is empty or doesn't exist, the pattern matches nothing.
+// Pattern matches names. "*" stands for any text, also none; {sub} for the subject of the principal; {name} for what
+// the group of this name captured in the rule of the channel. All else stands for itself, and what is inserted does
+// too: a subject "a*" matches only itself. If what is to be inserted is empty or doesn't exist, the pattern matches
+// nothing.
 //
 // A Pattern is immutable. The zero Pattern matches nothing.
 type Pattern struct {

@@ -26,14 +26,15 @@ const (
 type Principal struct {
 	Kind    Kind
 	Subject string // of a User or a Session
-	// Credential names the credential, with Kind, for revocations: an API key's ID, a token's jti, a session's ID, the ID of a
-	// TicketHolder's ticket. It is never secret.
+	// Credential names the credential, with Kind, for revocations: an API key's ID, a token's jti, a session's ID, the
+	// ID of a TicketHolder's ticket. It is never secret.
 	Credential string
-	Issued     time.Time // zero: unknown. Of a TicketHolder: when the ticket was created; zero: no other ticket has its ID, ever.
-	Expires    time.Time // from then on the credential isn't accepted; zero: never
-	Grants     Grants
-	// Origin is what vouches for the credential, for the Revocations that know it: that of a token is the key that verified it, that of
-	// a session what is known of it, which is Lasting.
+	// zero: unknown. Of a TicketHolder: when the ticket was created; zero: no other ticket has its ID, ever.
+	Issued  time.Time
+	Expires time.Time // from then on the credential isn't accepted; zero: never
+	Grants  Grants
+	// Origin is what vouches for the credential, for the Revocations that know it: that of a token is the key that
+	// verified it, that of a session what is known of it, which is Lasting.
 	Origin any
 	Limits Limits // of an APIKey
 }
@@ -94,8 +95,8 @@ func (p *Principal) User() string {
 // isUser reports whether the principal has a subject.
 func (p *Principal) isUser() bool { return (p.Kind == User || p.Kind == Session) && p.Subject != "" }
 
-// owns reports whether a subscriber belongs to the principal, unless a grant says otherwise: the name of a user, or the name,
-// a colon and a device. A subject that has a colon itself owns no subscriber: ann:phone is a device of ann.
+// owns reports whether a subscriber belongs to the principal, unless a grant says otherwise: the name of a user, or the
+// name, a colon and a device. A subject that has a colon itself owns no subscriber: ann:phone is a device of ann.
 func (p *Principal) owns(subscriber string) bool {
 	subject := p.Subject
 	switch p.Kind {

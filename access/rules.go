@@ -8,16 +8,17 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
-// everybody is the word in the lists of a rule that includes principals without credentials. They subscribe under this name.
+// everybody is the word in the lists of a rule that includes principals without credentials. They subscribe under this
+// name.
 const everybody = "anonymous"
 
-// ChannelRule says who may use the channels whose whole name matches Pattern. Of several rules, the first one that matches a
-// channel applies.
+// ChannelRule says who may use the channels whose whole name matches Pattern. Of several rules, the first one that
+// matches a channel applies.
 type ChannelRule struct {
 	Pattern string // regular expression in the syntax of package regexp
-	// Readers may subscribe, each under its own name, and describe. "*" stands for everybody with a credential, "anonymous" for
-	// everybody, all else for the users whose subject matches: "*" is any text in it, and $1, $name or ${name} what the group
-	// captured in the channel's name, as literal text.
+	// Readers may subscribe, each under its own name, and describe. "*" stands for everybody with a credential,
+	// "anonymous" for everybody, all else for the users whose subject matches: "*" is any text in it, and $1, $name or
+	// ${name} what the group captured in the channel's name, as literal text.
 	Readers    []string
 	Writers    []string // may publish; as Readers
 	QueryToken bool     // a token may be sent in the query: for browsers, which can't always set a header

@@ -1,8 +1,9 @@
-// Package holders makes and reads the tokens of tickets. A back end that creates tickets for its players gives each player the
-// token of its ticket, which is good for that ticket alone: to read, watch and cancel it, and to fetch its assignment.
+// Package holders makes and reads the tokens of tickets. A back end that creates tickets for its players gives each
+// player the token of its ticket, which is good for that ticket alone: to read, watch and cancel it, and to fetch its
+// assignment.
 //
-// Start from [Holders]. A token isn't stored anywhere: it is signed, with a key that is derived from the receipt keys, which
-// all servers share.
+// Start from [Holders]. A token isn't stored anywhere: it is signed, with a key that is derived from the receipt keys,
+// which all servers share.
 //
 // # Format
 //
@@ -46,7 +47,8 @@ type TicketTokenOptions struct {
 	Unique func(ticket string) bool
 }
 
-// Holders makes and reads the tokens of tickets. It is the [Authenticator] of their holders. Many goroutines may use it.
+// Holders makes and reads the tokens of tickets. It is the [Authenticator] of their holders. Many goroutines may use
+// it.
 type TicketTokens struct {
 	TicketTokenOptions
 
@@ -60,8 +62,8 @@ func NewTicketTokens(o TicketTokenOptions) *TicketTokens {
 	return &TicketTokens{TicketTokenOptions: o, keys: o.Keys.Derive("tidemark ticket token 1")}
 }
 
-// Offer returns the token of a ticket, for the caller of a request that has created it. It is empty if the caller needs none:
-// on an open service, and for users, whose tickets are their own.
+// Offer returns the token of a ticket, for the caller of a request that has created it. It is empty if the caller needs
+// none: on an open service, and for users, whose tickets are their own.
 func (h *TicketTokens) Offer(ctx context.Context, ticket string, created time.Time) string {
 	caller := From(ctx)
 	if caller == nil || caller.Kind != APIKey && caller.Kind != Administrator {

@@ -11,8 +11,8 @@ const CopiesSubscriber = "copies"
 
 // Copies is told of messages that must be copied to other channels.
 type Copies interface {
-	// Announce records that a channel is going to have messages, before they are published. It reports whether they are going
-	// to be copied: then the channel gets the subscriber CopiesSubscriber.
+	// Announce records that a channel is going to have messages, before they are published. It reports whether they are
+	// going to be copied: then the channel gets the subscriber CopiesSubscriber.
 	Announce(ctx context.Context, channel string) (bool, error)
 }
 

@@ -1,8 +1,8 @@
 // Package channel is the durable publish/subscribe layer.
 //
-// A channel is a named, ordered log of messages. Every publish advances the channel's clock by one and stores its message
-// at that clock. A subscriber is a named mark on the clock: it reads the messages after its mark, and moves the mark by
-// acknowledging a receipt handle.
+// A channel is a named, ordered log of messages. Every publish advances the channel's clock by one and stores its
+// message at that clock. A subscriber is a named mark on the clock: it reads the messages after its mark, and moves the
+// mark by acknowledging a receipt handle.
 //
 //	publish ──► clock 1   2   3   4   5        the channel's clock is 5
 //	                      ▲       ▲

@@ -28,10 +28,10 @@ type Position struct {
 type Notifier interface {
 	// Positions reads the clocks of channels, together, and returns a result for each. Errors: fault.SlugNoChannel.
 	Positions(ctx context.Context, channels []string) []PositionResult
-	// Listen calls sink with the events of a channel, one after the other, until stop is called, and returns at once. It
-	// connects and reconnects by itself. Events are lost while it isn't connected: sink gets EventConfirmed when it is
-	// connected, for the first time and after each interruption, and from then on every event. sink must return quickly
-	// and must not call stop. After stop has returned, sink isn't called any more.
+	// Listen calls sink with the events of a channel, one after the other, until stop is called, and returns at once.
+	// It connects and reconnects by itself. Events are lost while it isn't connected: sink gets EventConfirmed when it
+	// is connected, for the first time and after each interruption, and from then on every event. sink must return
+	// quickly and must not call stop. After stop has returned, sink isn't called any more.
 	Listen(channel string, sink func(Event)) (stop func())
 }
 

@@ -15,8 +15,8 @@ type Query struct {
 	Subscriber string
 	Max        int           // messages at most; 0: Limits.DefaultMax
 	Wait       time.Duration // how long to wait for a message if there is none; 0: not at all
-	// ListenFirst makes a fetch that waits listen to the channel before it reads, instead of after it has found nothing. It
-	// saves a read if there is hardly ever a message yet, and costs a subscription if there is one.
+	// ListenFirst makes a fetch that waits listen to the channel before it reads, instead of after it has found
+	// nothing. It saves a read if there is hardly ever a message yet, and costs a subscription if there is one.
 	ListenFirst bool
 	Copies      bool // whoever makes copies asks, as CopiesSubscriber
 }
@@ -29,16 +29,16 @@ type Delivery struct {
 	Expired  uint64 // messages that expired before they were read, and were skipped
 }
 
-// Fetch returns the messages after the subscriber's mark, and waits if there are none. It returns early, with nothing, when
-// ctx ends or the service drains, or after half of the channel's TTL: a fetch that waits doesn't renew the subscriber.
-// Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugInvalidMax,
-// fault.SlugInvalidWait, ErrNoSubscriber and the store's.
+// Fetch returns the messages after the subscriber's mark, and waits if there are none. It returns early, with nothing,
+// when ctx ends or the service drains, or after half of the channel's TTL: a fetch that waits doesn't renew the
+// subscriber. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
+// fault.SlugInvalidMax, fault.SlugInvalidWait, ErrNoSubscriber and the store's.
 func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 	return s.Next(ctx, q, "")
 }
 
-// Next is Ack with the handle, followed by Fetch, in one step: if the handle is refused, nothing is fetched. With an empty
-// handle it is Fetch. Errors: those of Fetch and of Ack.
+// Next is Ack with the handle, followed by Fetch, in one step: if the handle is refused, nothing is fetched. With an
+// empty handle it is Fetch. Errors: those of Fetch and of Ack.
 func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, error) {
 	f := fetch{service: s}
 	err := f.prepare(&q, handle)

@@ -341,7 +341,8 @@ func TestPollAfterDrainFetchesOnce(t *testing.T) {
 	})
 }
 
-// A fetch waits no longer than half of the channel's TTL, and passes this wait to the store, which renews the subscriber for it.
+// A fetch waits no longer than half of the channel's TTL, and passes this wait to the store, which renews the
+// subscriber for it.
 func TestPollEndsBeforeItsSubscriberExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,13 +23,15 @@ const (
 
 // hubOptions says how long a Hub listens and how often it looks.
 type hubOptions struct {
-	Linger   time.Duration // how long a channel is listened to after its last fetch, at most
-	Backstop time.Duration // how often the clock of a channel that is waited on is read, in case an event was lost; positive
+	Linger time.Duration // how long a channel is listened to after its last fetch, at most
+	// how often the clock of a channel that is waited on is read, in case an event was lost; positive
+	Backstop time.Duration
 }
 
-// hub holds a topic for each channel on which a fetch waits. The store calls topics with events, and topics wake their members.
-// Run looks after all topics: every Options.Backstop it reads the clock of each channel that is waited on, in case an event was
-// lost, and it stops listening to the others. So a fetch that waits costs no goroutine beside its request's own.
+// hub holds a topic for each channel on which a fetch waits. The store calls topics with events, and topics wake their
+// members. Run looks after all topics: every Options.Backstop it reads the clock of each channel that is waited on, in
+// case an event was lost, and it stops listening to the others. So a fetch that waits costs no goroutine beside its
+// request's own.
 //
 // The other methods may be called by many goroutines, before, during and after Run.
 type hub struct {
@@ -171,9 +173,9 @@ func (h *hub) plan(e *entry, due time.Time) {
 	}
 }
 
-// lingersUntil returns when a topic without waiters ends: when it has been without them as long as it existed before, and
-// after Options.Linger at most. So a channel that is waited on again and again keeps its subscription in between, and one
-// that was waited on for a single message doesn't keep it for long. The lock is held.
+// lingersUntil returns when a topic without waiters ends: when it has been without them as long as it existed before,
+// and after Options.Linger at most. So a channel that is waited on again and again keeps its subscription in between,
+// and one that was waited on for a single message doesn't keep it for long. The lock is held.
 func (h *hub) lingersUntil(e *entry) time.Time {
 	return e.idleSince.Add(min(h.options.Linger, e.idleSince.Sub(e.created)))
 }
@@ -200,8 +202,8 @@ func (h *hub) close() {
 	h.agenda = nil
 }
 
-// Count returns the number of fetches that wait, whether they sleep or read, and of channels that are listened to. After its
-// last fetch a channel is listened to for as long as it has been before, Options.Linger at most.
+// Count returns the number of fetches that wait, whether they sleep or read, and of channels that are listened to.
+// After its last fetch a channel is listened to for as long as it has been before, Options.Linger at most.
 func (h *hub) Count() (fetches, channels int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

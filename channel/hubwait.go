@@ -21,8 +21,8 @@ type waitResult struct {
 type waitRequest struct {
 	Targets []target
 	Wait    time.Duration // more than 0
-	// Read reads some of the targets' channels, and sets their positions. It reports whether the fetch has ended: because it
-	// has found something.
+	// Read reads some of the targets' channels, and sets their positions. It reports whether the fetch has ended:
+	// because it has found something.
 	Read func(ctx context.Context, which []int) (ended bool, err error)
 	At   []Position // one for each target
 	// ListenFirst makes the fetch listen before it reads. Otherwise, if not all channels are listened to yet, it reads
@@ -30,9 +30,9 @@ type waitRequest struct {
 	ListenFirst bool
 }
 
-// Wait reads, and waits until a read has found something, for p.Wait at most. It returns the messages that arrived in the
-// meantime, each the next one of its target, or none if p.Read has ended the fetch, or if nothing was found until the time was
-// over, ctx ended or the hub drained. The error is that of p.Read.
+// Wait reads, and waits until a read has found something, for p.Wait at most. It returns the messages that arrived in
+// the meantime, each the next one of its target, or none if p.Read has ended the fetch, or if nothing was found until
+// the time was over, ctx ended or the hub drained. The error is that of p.Read.
 func (h *hub) Wait(ctx context.Context, p *waitRequest) ([]waitResult, error) {
 	end := time.Now().Add(p.Wait)
 	timer := time.NewTimer(p.Wait)

@@ -48,15 +48,16 @@ type Problem struct {
 	Err    error
 }
 
-// FetchMany is Next for several sources with one wait, which ends when any of them has something or fails. A source whose
-// receipt is refused isn't fetched.
+// FetchMany is Next for several sources with one wait, which ends when any of them has something or fails. A source
+// whose receipt is refused isn't fetched.
 //
 // Limits.FetchBytes holds for all sources together, as Max does. Sources with something share both: none gets more than
-// another that could use it. If not all can get a message, chance decides which do; the others have theirs in a later fetch.
+// another that could use it. If not all can get a message, chance decides which do; the others have theirs in a later
+// fetch.
 //
 // Errors: fault.SlugInvalidSources, fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
-// fault.SlugInvalidMax and fault.SlugInvalidWait about the query, and the store's if it can serve no source. Those of a problem
-// are the other errors of Next.
+// fault.SlugInvalidMax and fault.SlugInvalidWait about the query, and the store's if it can serve no source. Those of a
+// problem are the other errors of Next.
 func (s *Service) FetchMany(ctx context.Context, q ManyQuery) (Deliveries, error) {
 	m := many{service: s}
 	all, err := m.prepare(&q)
@@ -130,8 +131,8 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 
 var hashSeed = maphash.MakeSeed()
 
-// repeated returns the index of a source that is in the list a second time, or -1. It looks the sources up in a table of its own, which
-// needs no memory of the heap: a map took a tenth of the time of a fetch.
+// repeated returns the index of a source that is in the list a second time, or -1. It looks the sources up in a table
+// of its own, which needs no memory of the heap: a map took a tenth of the time of a fetch.
 func repeated(from []Source) int {
 	const places = 4 * MaxSources
 	var table [places]uint16 // the index of a source and 1
@@ -182,8 +183,8 @@ func (m *many) await(ctx context.Context) error {
 	return err
 }
 
-// read polls some sources, and fetches from those that have something or must be renewed. It reports whether any has something
-// or failed. The error is the store's if all failed by it.
+// read polls some sources, and fetches from those that have something or must be renewed. It reports whether any has
+// something or failed. The error is the store's if all failed by it.
 func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 	requests := m.requests
 	if len(which) < len(requests) {

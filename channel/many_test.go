@@ -133,8 +133,8 @@ func flooded(asked *[][]FetchRequest) *stubStore {
 	}
 }
 
-// An answer has no more messages and bytes than one source may have, however many sources there are, and each source gets some
-// in the end.
+// An answer has no more messages and bytes than one source may have, however many sources there are, and each source
+// gets some in the end.
 func TestManyIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ sources, max, bytes, messages, rounds int }{
@@ -207,7 +207,8 @@ type manyPolled struct {
 	err error
 }
 
-// One wait for several subscribers is one waiter. It acknowledges once, renews those that are due, and ends with what arrives.
+// One wait for several subscribers is one waiter. It acknowledges once, renews those that are due, and ends with what
+// arrives.
 func TestManyWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,8 +254,8 @@ func TestManyWaits(t *testing.T) {
 	})
 }
 
-// A poll can find a mark that has moved since: the fetch finds nothing, and the wait is at the fetch's position. What is
-// acknowledged once isn't acknowledged again, by a receipt that a new life would refuse.
+// A poll can find a mark that has moved since: the fetch finds nothing, and the wait is at the fetch's position. What
+// is acknowledged once isn't acknowledged again, by a receipt that a new life would refuse.
 func TestManyThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

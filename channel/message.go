@@ -92,9 +92,9 @@ type SubscriberLag struct {
 	Lag  uint64 // messages published after the mark, alive or expired
 }
 
-// Page selects a part of a channel's subscribers. All pages, from the first to one without a Next, contain every subscriber
-// that exists all the time at least once. One that is added or removed meanwhile may be missing, and one may be on two
-// pages. After a fail-over of the storage the rest of the pages can be incomplete.
+// Page selects a part of a channel's subscribers. All pages, from the first to one without a Next, contain every
+// subscriber that exists all the time at least once. One that is added or removed meanwhile may be missing, and one may
+// be on two pages. After a fail-over of the storage the rest of the pages can be incomplete.
 type Page struct {
 	Cursor Cursor // 0: the first page
 	Limit  int    // approximate number of subscribers, MaxPage at most; 0: DefaultPage

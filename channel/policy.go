@@ -25,12 +25,14 @@ type Policy struct {
 	MaxSubscribers  int           // 0: no limit
 	Schema          Schema        // of the contents of messages; nil: any JSON
 	Copies          bool          // messages are copied to the channels of followers: see Copies
-	Plain           bool          // each new message is also published plainly, on the pub/sub channel of Redis with the channel's name
+	// each new message is also published plainly, on the pub/sub channel of Redis with the channel's name
+	Plain bool
 }
 
 // Schema decides which contents messages may have. Any number of goroutines may use it.
 type Schema interface {
-	// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole of it.
+	// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole
+	// of it.
 	Check(content []byte) (field string, err error)
 }
 
@@ -50,8 +52,8 @@ func (p Policy) check() error {
 	return nil
 }
 
-// Rule sets the policy of channels whose whole name matches Pattern. An empty value keeps the default. A value may refer to
-// captures of the pattern, as in
+// Rule sets the policy of channels whose whole name matches Pattern. An empty value keeps the default. A value may
+// refer to captures of the pattern, as in
 //
 //	Rule{Pattern: `tmp\.(?P<life>[0-9]+[smh])\..+`, TTL: "${life}"}
 type Rule struct {
@@ -110,8 +112,8 @@ type template struct {
 	text string
 }
 
-// NewPolicies returns policies with a default and rules, of which the first one that matches a channel applies. Its error
-// names the rule and the key that are invalid.
+// NewPolicies returns policies with a default and rules, of which the first one that matches a channel applies. Its
+// error names the rule and the key that are invalid.
 func NewPolicies(fallback Policy, rules []Rule) (*Policies, error) {
 	if err := fallback.check(); err != nil {
 		return nil, err

@@ -46,23 +46,25 @@ func NewService(o Options) (*Service, error) {
 	}, nil
 }
 
-// Run looks after waiting fetches until ctx ends. Then they return nothing, no later fetch waits, and Run returns nil. It must
-// be called once.
+// Run looks after waiting fetches until ctx ends. Then they return nothing, no later fetch waits, and Run returns nil.
+// It must be called once.
 func (s *Service) Run(ctx context.Context) error { return s.hub.Run(ctx) }
 
-// Drain makes all waiting fetches return nothing, and later ones not wait. It may be called more than once, at any time.
+// Drain makes all waiting fetches return nothing, and later ones not wait. It may be called more than once, at any
+// time.
 func (s *Service) Drain() { s.hub.Drain() }
 
-// Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel is
-// listened to for as long as it has been before, Limits.Linger at most.
+// Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel
+// is listened to for as long as it has been before, Limits.Linger at most.
 func (s *Service) Waiting() (waiters, channels int) { return s.hub.Count() }
 
 // Limits returns the limits of the options.
 func (s *Service) Limits() Limits { return s.limits }
 
-// Publish appends drafts to a channel in order, all or none, and makes the channel if it doesn't exist. Drafts without an
-// ID get one, which is in the result; drafts isn't changed. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
-// fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge, fault.SlugBatchTooLarge and the store's.
+// Publish appends drafts to a channel in order, all or none, and makes the channel if it doesn't exist. Drafts without
+// an ID get one, which is in the result; drafts isn't changed. Errors: fault.SlugInvalidChannel,
+// fault.SlugInvalidPolicy, fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge,
+// fault.SlugBatchTooLarge and the store's.
 func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
 	return s.PublishWith(ctx, PublishRequest{Channel: channel, Drafts: drafts})
 }
@@ -86,9 +88,10 @@ func (s *Service) PublishWith(ctx context.Context, r PublishRequest) ([]Publishe
 	return published, nil
 }
 
-// PublishEach is Publish for several channels together: all requests are sent before the first is answered. It returns a
-// result for each. It finds the policies of the requests, which are modified. A request may be for one life of its channel,
-// and may make a subscriber with the channel. Errors: those of Publish, fault.SlugInvalidSubscriber and ErrLaterLife.
+// PublishEach is Publish for several channels together: all requests are sent before the first is answered. It returns
+// a result for each. It finds the policies of the requests, which are modified. A request may be for one life of its
+// channel, and may make a subscriber with the channel. Errors: those of Publish, fault.SlugInvalidSubscriber and
+// ErrLaterLife.
 func (s *Service) PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult {
 	results, valid := make([]PublishResult, len(requests)), make([]PublishRequest, 0, len(requests))
 	for i := range requests {
@@ -126,8 +129,8 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 	return err
 }
 
-// markNew marks messages as new for whose drafts the service made an ID: the store retried, and the duplicate is its own
-// first attempt.
+// markNew marks messages as new for whose drafts the service made an ID: the store retried, and the duplicate is its
+// own first attempt.
 func markNew(published []Published, drafts []Draft) {
 	for i, d := range drafts {
 		published[i].Duplicate = published[i].Duplicate && d.ID != ""
@@ -219,7 +222,8 @@ func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) e
 	return s.UnsubscribeIn(ctx, channel, subscriber, ulid.ULID{})
 }
 
-// UnsubscribeIn is Unsubscribe, except that it removes nothing in a life of the channel after last, unless that is zero.
+// UnsubscribeIn is Unsubscribe, except that it removes nothing in a life of the channel after last, unless that is
+// zero.
 func (s *Service) UnsubscribeIn(ctx context.Context, channel, subscriber string, last ulid.ULID) error {
 	if _, err := s.policyFor(channel, subscriber); err != nil {
 		return err
@@ -248,8 +252,8 @@ func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) e
 	return nil
 }
 
-// Describe returns a channel and one page of its subscribers. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
-// ErrNoChannel and the store's.
+// Describe returns a channel and one page of its subscribers. Errors: fault.SlugInvalidChannel,
+// fault.SlugInvalidPolicy, ErrNoChannel and the store's.
 func (s *Service) Describe(ctx context.Context, channel string, page Page) (Description, error) {
 	policy, err := s.policy(channel)
 	if err != nil {

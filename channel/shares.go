@@ -15,8 +15,8 @@ type ready struct {
 	max    int    // messages that it may return
 }
 
-// share decides how many messages each of some sources may return, most of them together: each as many as another, unless it
-// has fewer. If there are more sources than messages, chance decides who gets one; the others are left out.
+// share decides how many messages each of some sources may return, most of them together: each as many as another,
+// unless it has fewer. If there are more sources than messages, chance decides who gets one; the others are left out.
 func share(some []ready, most int) []ready {
 	shuffle(some)
 	some = some[:min(len(some), most)]
@@ -31,11 +31,12 @@ func share(some []ready, most int) []ready {
 }
 
 func shuffle(some []ready) {
-	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] }) //nolint:gosec // it is fair, and protects nothing
+	// it is fair, and protects nothing
+	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] }) //nolint:gosec
 }
 
-// fetch fetches from the sources that have something, within the bounds of the answer, and from those that are due, of which
-// few have anything.
+// fetch fetches from the sources that have something, within the bounds of the answer, and from those that are due, of
+// which few have anything.
 func (m *many) fetch(ctx context.Context, some, due []ready) {
 	room := m.service.limits.FetchBytes
 	for rest := share(some, m.max); len(rest) > 0; {
@@ -66,8 +67,8 @@ func (m *many) fitting(some []ready, room int) int {
 	return len(some)
 }
 
-// round fetches from sources together, and returns how many bytes it has found. What there is no room for isn't part of the
-// answer, and so is fetched again.
+// round fetches from sources together, and returns how many bytes it has found. What there is no room for isn't part of
+// the answer, and so is fetched again.
 func (m *many) round(ctx context.Context, some []ready, room int) (used int) {
 	requests := make([]FetchRequest, len(some))
 	spare := room

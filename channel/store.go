@@ -10,9 +10,10 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Store keeps channels. Many goroutines may call it at the same time. A method returns within the context's deadline and the
-// store's own time limit. Errors that clients are told are of package fault: fault.ErrUnavailable if the storage can't serve,
-// fault.ErrStorageFull if it is out of memory. After an error nothing was written, or repeating the call completes it.
+// Store keeps channels. Many goroutines may call it at the same time. A method returns within the context's deadline
+// and the store's own time limit. Errors that clients are told are of package fault: fault.ErrUnavailable if the
+// storage can't serve, fault.ErrStorageFull if it is out of memory. After an error nothing was written, or repeating
+// the call completes it.
 type Store interface {
 	Log
 	Registry
@@ -22,8 +23,9 @@ type Store interface {
 
 // Log writes, reads and acknowledges messages.
 type Log interface {
-	// Publish appends the drafts in order, all or none, and makes the channel if it doesn't exist. All drafts have IDs. For
-	// one whose ID was published before, nothing changes, and the result has the first one's clock. Errors: ErrNoChannel.
+	// Publish appends the drafts in order, all or none, and makes the channel if it doesn't exist. All drafts have IDs.
+	// For one whose ID was published before, nothing changes, and the result has the first one's clock. Errors:
+	// ErrNoChannel.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
 	// message that was published by an attempt of the same call whose answer was lost can be a duplicate.
@@ -39,8 +41,9 @@ type Log interface {
 
 // Poller reads many channels together.
 type Poller interface {
-	// Poll looks at channels, after it has acknowledged receipts, and reads no messages. All requests, which are independent
-	// of each other, are sent before the first is answered. It returns a result for each. Errors: those of Ack and Fetch.
+	// Poll looks at channels, after it has acknowledged receipts, and reads no messages. All requests, which are
+	// independent of each other, are sent before the first is answered. It returns a result for each. Errors: those of
+	// Ack and Fetch.
 	Poll(ctx context.Context, requests []PollRequest) []PollResult
 	// FetchEach is Fetch for requests that are independent of each other, together. It returns a result for each.
 	FetchEach(ctx context.Context, requests []FetchRequest) []BatchResult
@@ -51,8 +54,8 @@ type Registry interface {
 	// Subscribe makes the channel and the subscriber if they don't exist. Errors: ErrClockAhead,
 	// ErrTooManySubscribers, ErrNoChannel, ErrNoSubscriber.
 	Subscribe(ctx context.Context, r SubscribeRequest) (Subscription, error)
-	// Unsubscribe removes the subscriber, with an EventUnsubscribed. It succeeds if there is none, and removes none in a life
-	// of the channel after last, unless that is zero.
+	// Unsubscribe removes the subscriber, with an EventUnsubscribed. It succeeds if there is none, and removes none in
+	// a life of the channel after last, unless that is zero.
 	Unsubscribe(ctx context.Context, channel, subscriber string, last ulid.ULID) error
 	// Describe returns a channel and one page of its subscribers. Errors: ErrNoChannel.
 	Describe(ctx context.Context, r DescribeRequest) (Description, error)
@@ -64,8 +67,8 @@ type PublishRequest struct {
 	Drafts  []Draft
 	Policy  Policy
 	Epoch   ulid.ULID // the life to publish in: ErrLaterLife if a later one has begun; zero: any
-	// Subscriber is made if the channel doesn't exist and so is made by this publish. Its mark is in front of the drafts.
-	// Empty: none is.
+	// Subscriber is made if the channel doesn't exist and so is made by this publish. Its mark is in front of the
+	// drafts. Empty: none is.
 	Subscriber string
 	Existing   bool // ErrNoChannel if the channel doesn't exist
 }
@@ -83,8 +86,8 @@ type FetchRequest struct {
 	Max        int // most messages, 1 or more
 	MaxBytes   int // most bytes of messages, 1 or more; one message is always returned
 	Policy     Policy
-	// Wait is how long the caller is going to wait if there is no message. The subscriber's TTL is counted from the end of
-	// it, so that a caller that gets a message from an event needn't renew it.
+	// Wait is how long the caller is going to wait if there is no message. The subscriber's TTL is counted from the end
+	// of it, so that a caller that gets a message from an event needn't renew it.
 	Wait time.Duration
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// topic is one channel that is listened to, and its members, the fetches that wait on it. It decides whom an event concerns.
+// topic is one channel that is listened to, and its members, the fetches that wait on it. It decides whom an event
+// concerns.
 type topic struct {
 	channel string
 
@@ -51,8 +52,8 @@ func (t *topic) handle(e Event) {
 	}
 }
 
-// confirm unblocks the members that await the first confirmation, and makes all others fetch: only a read can tell a member
-// what it missed, or what a fail-over lost.
+// confirm unblocks the members that await the first confirmation, and makes all others fetch: only a read can tell a
+// member what it missed, or what a fail-over lost.
 func (t *topic) confirm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -18,8 +18,8 @@ type member struct {
 	topic      *topic
 	subscriber string
 	number     int // among the waiter's members
-	// wake gets a message, or nil where the channel has to be read. The topic sends under its lock, and only for a member that
-	// is asleep, which the member then no longer is: so the send never blocks.
+	// wake gets a message, or nil where the channel has to be read. The topic sends under its lock, and only for a
+	// member that is asleep, which the member then no longer is: so the send never blocks.
 	wake chan<- waitResult
 
 	// Guarded by the topic's lock.
@@ -30,13 +30,13 @@ type member struct {
 	stale    bool // since it prepared something happened that only a read can clear up
 }
 
-// confirmationTimeout is many times what Redis takes to confirm, even under load. Without a confirmation, as while a slot
-// moves, waiters proceed after it.
+// confirmationTimeout is many times what Redis takes to confirm, even under load. Without a confirmation, as while a
+// slot moves, waiters proceed after it.
 const hubConfirmationTimeout = 250 * time.Millisecond
 
 // awaitConfirmation waits for new topics to be listened to. The confirmation makes every member read, so a read after
-// it isn't repeated. It returns early when ctx ends or at end: the waiter may proceed in any case. The timer, which fires at
-// end, is borrowed.
+// it isn't repeated. It returns early when ctx ends or at end: the waiter may proceed in any case. The timer, which
+// fires at end, is borrowed.
 func (w *waiter) awaitConfirmation(ctx context.Context, timer *time.Timer, end time.Time) {
 	borrowed := false
 	for i := range w.members {
@@ -66,9 +66,9 @@ func (w *waiter) prepare(which []int) {
 	}
 }
 
-// sleep waits for updates of channels that were read, each at its position, where nothing was found. It returns the members
-// that were woken; those without a message must prepare and be read again. It returns none when the timer fires, ctx ends or
-// the hub drains.
+// sleep waits for updates of channels that were read, each at its position, where nothing was found. It returns the
+// members that were woken; those without a message must prepare and be read again. It returns none when the timer
+// fires, ctx ends or the hub drains.
 func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Position) []waitResult {
 	if w.hub.drained.Load() {
 		return nil
@@ -149,8 +149,8 @@ func (m *member) wakeUp() {
 	m.asleep = false
 }
 
-// refetch makes the waiter read the channel again: it wakes it, or remembers it if the waiter is reading. The topic's lock is
-// held.
+// refetch makes the waiter read the channel again: it wakes it, or remembers it if the waiter is reading. The topic's
+// lock is held.
 func (m *member) refetch() {
 	if m.asleep {
 		m.deliver(nil)

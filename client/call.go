@@ -35,8 +35,8 @@ type Call struct {
 	Wait   time.Duration // how long the service may hold the answer back
 }
 
-// Do sends a call, with the retries and errors of the client's own methods, and returns the status of the answer. The answer is
-// decoded into out: JSON, or the bytes as they are if out is a *[]byte. nil drops it.
+// Do sends a call, with the retries and errors of the client's own methods, and returns the status of the answer. The
+// answer is decoded into out: JSON, or the bytes as they are if out is a *[]byte. nil drops it.
 func (c *Client) Do(ctx context.Context, call Call, out any) (status int, err error) {
 	r := request{what: call.What, method: call.Method, path: call.Path, query: call.Query, wait: call.Wait}
 	if raw, ok := call.Body.(json.RawMessage); ok {
@@ -173,8 +173,8 @@ func (c *Client) authorize(req *http.Request) error {
 	return nil
 }
 
-// noAnswer returns the error of a try without an answer: that of ctx, the caller's context, if it has ended. The try's own
-// time limit is reported as ErrUnreachable.
+// noAnswer returns the error of a try without an answer: that of ctx, the caller's context, if it has ended. The try's
+// own time limit is reported as ErrUnreachable.
 func (c *Client) noAnswer(ctx context.Context, r request, err error) error {
 	switch {
 	case ctx.Err() != nil:

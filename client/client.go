@@ -55,8 +55,8 @@ func New(baseURL string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// newTransport returns a transport that keeps a connection open for each of many calls that wait at the same time. Unless
-// socket is "" all of them are connections to that Unix socket.
+// newTransport returns a transport that keeps a connection open for each of many calls that wait at the same time.
+// Unless socket is "" all of them are connections to that Unix socket.
 func newTransport(socket string) http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrStop ends Consume without an error when a Consumer's Handle returns it or an error that wraps it. The message of that
-// call counts as handled.
+// ErrStop ends Consume without an error when a Consumer's Handle returns it or an error that wraps it. The message of
+// that call counts as handled.
 var ErrStop = errors.New("stop consuming")
 
 // defaultWait is how long a fetch of Consume waits if the Consumer doesn't set it.
@@ -30,15 +30,15 @@ type Consumer struct {
 	// FetchOptions are the options of each fetch. The messages of a fetch are acknowledged together: with a Max of 1,
 	// each on its own. A Wait of 0 means 20 seconds.
 	FetchOptions
-	// AckGrace is how long the last acknowledgement may take after the context has ended. With 0 it isn't sent then, and
-	// the messages that were handled since the previous one are delivered again.
+	// AckGrace is how long the last acknowledgement may take after the context has ended. With 0 it isn't sent then,
+	// and the messages that were handled since the previous one are delivered again.
 	AckGrace time.Duration
 }
 
 // Consume fetches, handles and acknowledges messages until ctx ends, Handle fails, or the service refuses a call. A
 // message is acknowledged only after Handle returned nil (or ErrStop) for it. If Handle fails, the messages before that
-// one are acknowledged. Consume returns nil only after ErrStop; otherwise the error of ctx, of Handle, or of the service,
-// such as ErrNoSubscriber.
+// one are acknowledged. Consume returns nil only after ErrStop; otherwise the error of ctx, of Handle, or of the
+// service, such as ErrNoSubscriber.
 //
 // If the service refuses an acknowledgement because the channel has lost the messages that it is for (ErrReceiptEpoch,
 // ErrReceiptAhead, ErrReceiptSuperseded), Consume continues from the subscriber's mark.
@@ -94,8 +94,8 @@ func (c Consumer) handleAll(ctx context.Context, messages []Message) (handled in
 	return len(messages), nil
 }
 
-// ackHandled acknowledges the first messages of a delivery. For some but not all of them it needs another receipt, that of
-// a fetch of so many messages.
+// ackHandled acknowledges the first messages of a delivery. For some but not all of them it needs another receipt, that
+// of a fetch of so many messages.
 func (c *Client) ackHandled(ctx context.Context, consumer Consumer, d Delivery, handled int) error {
 	ctx, cancel := consumer.grace(ctx)
 	defer cancel()

@@ -24,15 +24,15 @@ type Page struct {
 	Limit  int    // about how many subscribers, at most 250; 0: the service's default, 100
 }
 
-// Describe returns a description of a channel, with the first page of its subscribers. Errors: ErrNoChannel, ErrInvalidChannel,
-// ErrUnavailable.
+// Describe returns a description of a channel, with the first page of its subscribers. Errors: ErrNoChannel,
+// ErrInvalidChannel, ErrUnavailable.
 func (c *Client) Describe(ctx context.Context, channel string) (Description, error) {
 	return c.DescribePage(ctx, channel, Page{})
 }
 
-// DescribePage returns a description of a channel, with a page of its subscribers. If the answer's Cursor isn't empty, it
-// selects the next page. Every subscriber that exists all the time is on at least one page; it can be on two, and a page
-// can be empty. Errors: those of Describe, and ErrInvalidQuery.
+// DescribePage returns a description of a channel, with a page of its subscribers. If the answer's Cursor isn't empty,
+// it selects the next page. Every subscriber that exists all the time is on at least one page; it can be on two, and a
+// page can be empty. Errors: those of Describe, and ErrInvalidQuery.
 func (c *Client) DescribePage(ctx context.Context, channel string, p Page) (Description, error) {
 	var d Description
 	r := request{what: "describe " + channel, method: http.MethodGet, path: []string{"channels", channel}, query: url.Values{}}

@@ -6,19 +6,20 @@
 //
 // # Reading
 //
-// A subscriber is created once with Subscribe. Fetch returns the messages after its mark, and Ack moves the mark up to the
-// last message of a fetch. Next does both in one request. Consume is the loop that most readers need, and
+// A subscriber is created once with Subscribe. Fetch returns the messages after its mark, and Ack moves the mark up to
+// the last message of a fetch. Next does both in one request. Consume is the loop that most readers need, and
 // ConsumeMany the one of those who follow many channels.
 //
 // # Matchmaking
 //
-// CreateTicket asks for a match. The assignment is a message on the ticket's own channel, for which AwaitAssignment waits.
+// CreateTicket asks for a match. The assignment is a message on the ticket's own channel, for which AwaitAssignment
+// waits.
 //
 // # Retries
 //
-// A try without an answer, or with one that means "not now" (429, 502, 503, 504), is repeated with growing pauses as the
-// RetryPolicy says. All calls are safe to repeat. A publish is, because the client makes the message's ID before the first
-// try, and the service publishes an ID once. A ticket's ID is made in the same way.
+// A try without an answer, or with one that means "not now" (429, 502, 503, 504), is repeated with growing pauses as
+// the RetryPolicy says. All calls are safe to repeat. A publish is, because the client makes the message's ID before
+// the first try, and the service publishes an ID once. A ticket's ID is made in the same way.
 //
 // # Errors
 //

@@ -51,10 +51,12 @@ var (
 	ErrReceiptSuperseded = named(fault.SlugReceiptSuperseded) // another message has its clock now: fetch again
 	ErrStorageFull       = named(fault.SlugStorageFull)       // nothing was written
 	ErrUnavailable       = named(fault.SlugUnavailable)       // trying again is safe
-	ErrNotReplicated     = named(fault.SlugNotReplicated)     // stored, but not yet confirmed by as many replicas as the channel asks for
-	ErrDraining          = named(fault.SlugDraining)          // the server shuts down: try again
-	ErrOverloaded        = named(fault.SlugOverloaded)        // the server has too much to do: try again
-	ErrUnknownHost       = named(fault.SlugUnknownHost)       // the server isn't configured with the host name of its URL
+	// stored, but not yet confirmed by as many replicas as the channel asks for
+	ErrNotReplicated = named(fault.SlugNotReplicated)
+	ErrDraining      = named(fault.SlugDraining)   // the server shuts down: try again
+	ErrOverloaded    = named(fault.SlugOverloaded) // the server has too much to do: try again
+	// the server isn't configured with the host name of its URL
+	ErrUnknownHost       = named(fault.SlugUnknownHost)
 	ErrInternal          = named(fault.SlugInternal)
 	ErrNoMatchmaking     = named(fault.SlugNoPath) // the service runs without tickets and queues
 	ErrInvalidTicket     = named(fault.SlugInvalidTicket)
@@ -93,8 +95,8 @@ var (
 	ErrTicketExpired   = errors.New("the ticket expired before there was a match")
 )
 
-// ErrUnreachable means that a try got no answer: no connection, a broken one, or a time-out. The service may have done what
-// was asked.
+// ErrUnreachable means that a try got no answer: no connection, a broken one, or a time-out. The service may have done
+// what was asked.
 var ErrUnreachable = errors.New("the service can't be reached")
 
 func named(slug fault.Slug) *Error {

@@ -27,8 +27,9 @@ type NewRevocation = wire.NewRevocation
 // Revocation is a revocation in force.
 type Revocation = wire.Revocation
 
-// CreateKey makes an API key. If its answer was lost it is tried again, and the first key remains, which nobody has: ListKeys
-// shows it. Errors: ErrInvalidKey, with the field that is wrong, ErrInvalidBody, ErrTooManyKeys, ErrUnavailable.
+// CreateKey makes an API key. If its answer was lost it is tried again, and the first key remains, which nobody has:
+// ListKeys shows it. Errors: ErrInvalidKey, with the field that is wrong, ErrInvalidBody, ErrTooManyKeys,
+// ErrUnavailable.
 func (c *Client) CreateKey(ctx context.Context, k NewKey) (CreatedKey, error) {
 	var created CreatedKey
 	r := request{what: "create an API key", method: http.MethodPost, path: []string{"keys"}}
@@ -55,8 +56,8 @@ func (c *Client) DeleteKey(ctx context.Context, id string) error {
 	return err
 }
 
-// Revoke revokes a token, or what a subject got until now. Errors: ErrInvalidRevocation, ErrInvalidBody, ErrManyRevocations,
-// ErrUnavailable.
+// Revoke revokes a token, or what a subject got until now. Errors: ErrInvalidRevocation, ErrInvalidBody,
+// ErrManyRevocations, ErrUnavailable.
 func (c *Client) Revoke(ctx context.Context, n NewRevocation) (Revocation, error) {
 	var done Revocation
 	err := c.send(ctx, request{what: "revoke", method: http.MethodPost, path: []string{"revocations"}}, n, &done)

@@ -15,7 +15,8 @@ import (
 // MaxSources is how many sources a FetchMany or a ConsumeMany may have.
 const MaxSources = wire.MaxSources
 
-// Source is a subscriber of a channel to fetch from. FetchMany acknowledges its ReceiptHandle first, unless that is empty.
+// Source is a subscriber of a channel to fetch from. FetchMany acknowledges its ReceiptHandle first, unless that is
+// empty.
 type Source = wire.Source
 
 // SourceDelivery is the result of a fetch from a source.
@@ -41,9 +42,9 @@ func (e *SourceError) Error() string { return e.Subscriber + " of " + e.Channel 
 func (e *SourceError) Unwrap() error { return e.Err }
 
 // FetchMany acknowledges and fetches from several sources with one wait, which ends when any of them has messages or
-// fails. A source that fails, such as with ErrNoSubscriber, ErrNotGranted or ErrReceiptEpoch, stops no other: its error is a
-// problem of the result. Max is the most messages of all sources together. Errors: ErrInvalidSources for none, more than
-// MaxSources or one twice, and ErrUnavailable if the service can serve none of them.
+// fails. A source that fails, such as with ErrNoSubscriber, ErrNotGranted or ErrReceiptEpoch, stops no other: its error
+// is a problem of the result. Max is the most messages of all sources together. Errors: ErrInvalidSources for none,
+// more than MaxSources or one twice, and ErrUnavailable if the service can serve none of them.
 func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (Deliveries, error) {
 	r := request{
 		what: fmt.Sprintf("fetch from %d channels", len(from)), method: http.MethodPost, path: []string{"fetch"}, wait: o.Wait,
@@ -72,7 +73,8 @@ type ManyConsumer struct {
 	// Expired is called with the number of messages that expired before they were read. It may be nil.
 	Expired func(from Source, n uint64)
 	// Problem is called when the service refuses a source, such as with ErrNoSubscriber. If it returns nil, ConsumeMany
-	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the problem.
+	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the
+	// problem.
 	Problem func(*SourceError) error
 	// FetchOptions are the options of each fetch. A Wait of 0 means 20 seconds.
 	FetchOptions
@@ -80,8 +82,8 @@ type ManyConsumer struct {
 	AckGrace time.Duration
 }
 
-// ConsumeMany is Consume for several sources with one request at a time. A source that can't be served now is tried again, after
-// a pause. It ends as Consume does, and also when Problem has left no source, with the last problem.
+// ConsumeMany is Consume for several sources with one request at a time. A source that can't be served now is tried
+// again, after a pause. It ends as Consume does, and also when Problem has left no source, with the last problem.
 func (c *Client) ConsumeMany(ctx context.Context, consumer ManyConsumer) error {
 	if consumer.Wait == 0 {
 		consumer.Wait = defaultWait
@@ -185,7 +187,8 @@ func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
 	return nil
 }
 
-// ackAll acknowledges what was handled, by one fetch whose messages are delivered again, within the grace if ctx has ended.
+// ackAll acknowledges what was handled, by one fetch whose messages are delivered again, within the grace if ctx has
+// ended.
 func (r *manyRun) ackAll(ctx context.Context) error {
 	ctx, cancel := Consumer{AckGrace: r.consumer.AckGrace}.grace(ctx)
 	defer cancel()

@@ -14,16 +14,16 @@ import (
 // receive byte for byte.
 type Draft = wire.Draft
 
-// Published is the outcome of publishing a Draft. Duplicate means that the ID was published before, and that nothing was
-// changed. It is never set for an ID that the client made. For an ID of the caller, the earlier publish may have been a
-// try of the same call whose answer was lost.
+// Published is the outcome of publishing a Draft. Duplicate means that the ID was published before, and that nothing
+// was changed. It is never set for an ID that the client made. For an ID of the caller, the earlier publish may have
+// been a try of the same call whose answer was lost.
 type Published = wire.Published
 
 // Message is a message as a subscriber receives it. PublishedAt is the storage's time, or zero if it isn't known.
 type Message = wire.Message
 
-// Publish appends a message to a channel, and creates the channel if it does not exist. The message is on the channel once,
-// however often the call is tried. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
+// Publish appends a message to a channel, and creates the channel if it does not exist. The message is on the channel
+// once, however often the call is tried. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
 // ErrMessageTooLarge, ErrStorageFull, ErrUnavailable.
 func (c *Client) Publish(ctx context.Context, channel string, d Draft) (Published, error) {
 	published, err := c.publish(ctx, channel, []Draft{d}, false)
@@ -33,7 +33,8 @@ func (c *Client) Publish(ctx context.Context, channel string, d Draft) (Publishe
 	return published[0], nil
 }
 
-// PublishBatch appends messages to a channel in one atomic step, in order. The results are in the same order. Errors: those of Publish, ErrInvalidBatch for none, ErrBatchTooLarge, ErrBodyTooLarge.
+// PublishBatch appends messages to a channel in one atomic step, in order. The results are in the same order. Errors:
+// those of Publish, ErrInvalidBatch for none, ErrBatchTooLarge, ErrBodyTooLarge.
 func (c *Client) PublishBatch(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
 	return c.publish(ctx, channel, drafts, true)
 }

@@ -22,15 +22,15 @@ func WithToken(token string) Option {
 	return WithTokenSource(func(context.Context) (string, error) { return token, nil })
 }
 
-// WithTokenSource makes the client ask for the token of each request, so that one that expires can be replaced. source must be
-// safe for concurrent use, and should return the same token until it is about to expire. If it returns an error the call
-// isn't sent, and returns the error.
+// WithTokenSource makes the client ask for the token of each request, so that one that expires can be replaced. source
+// must be safe for concurrent use, and should return the same token until it is about to expire. If it returns an error
+// the call isn't sent, and returns the error.
 func WithTokenSource(source func(ctx context.Context) (string, error)) Option {
 	return func(s *settings) { s.token = source }
 }
 
-// WithHTTPClient makes the client send all requests through h, for a transport, proxy or certificates of the caller's. The
-// Timeout of h must be zero, or longer than any FetchOptions.Wait.
+// WithHTTPClient makes the client send all requests through h, for a transport, proxy or certificates of the caller's.
+// The Timeout of h must be zero, or longer than any FetchOptions.Wait.
 func WithHTTPClient(h *http.Client) Option { return func(s *settings) { s.http = h } }
 
 // WithRetry sets how calls are retried.

@@ -35,8 +35,8 @@ func (c *Client) DescribeQueue(ctx context.Context, queue string) (QueueDescript
 	return d, err
 }
 
-// DescribeWaiting is DescribeQueue with Waiting: who waits long, and why. The server reads up to 10,000 tickets for it, for one
-// request at a time. Errors: those of DescribeQueue, ErrOverloaded.
+// DescribeWaiting is DescribeQueue with Waiting: who waits long, and why. The server reads up to 10,000 tickets for it,
+// for one request at a time. Errors: those of DescribeQueue, ErrOverloaded.
 func (c *Client) DescribeWaiting(ctx context.Context, queue string) (QueueDescription, error) {
 	r := queueRequest("describe", http.MethodGet, queue)
 	r.query = url.Values{"waiting": {"true"}}
@@ -45,10 +45,10 @@ func (c *Client) DescribeWaiting(ctx context.Context, queue string) (QueueDescri
 	return d, err
 }
 
-// PutQueue creates a queue, or replaces its whole definition, which is a JSON object. In the definition that DescribeQueue
-// returned, xxxxx stands for each secret; the service keeps that secret. Errors: ErrInvalidQueue, with the
-// field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrTooManyQueues, ErrUnavailable. It is answered on the service's
-// admin address only.
+// PutQueue creates a queue, or replaces its whole definition, which is a JSON object. In the definition that
+// DescribeQueue returned, xxxxx stands for each secret; the service keeps that secret. Errors: ErrInvalidQueue, with
+// the field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrTooManyQueues, ErrUnavailable. It is answered on the
+// service's admin address only.
 func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) (Queue, error) {
 	r := queueRequest("put", http.MethodPut, queue)
 	if err := checkJSON(definition, ErrInvalidBody); err != nil {
@@ -60,8 +60,8 @@ func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) 
 	return q, err
 }
 
-// DeleteQueue deletes a queue that was put and in which no ticket waits. It succeeds if the queue does not exist. Errors:
-// ErrQueueInUse, ErrQueueConfigured, ErrUnavailable.
+// DeleteQueue deletes a queue that was put and in which no ticket waits. It succeeds if the queue does not exist.
+// Errors: ErrQueueInUse, ErrQueueConfigured, ErrUnavailable.
 func (c *Client) DeleteQueue(ctx context.Context, queue string) error {
 	_, err := c.call(ctx, queueRequest("delete", http.MethodDelete, queue), nil)
 	return err

@@ -51,8 +51,8 @@ func (p RetryPolicy) pauses() *backoff.ExponentialBackOff {
 	return b
 }
 
-// retry calls try until it succeeds, fails for good, the policy's limits are reached, or ctx ends. tries is how often it
-// was called.
+// retry calls try until it succeeds, fails for good, the policy's limits are reached, or ctx ends. tries is how often
+// it was called.
 func (p RetryPolicy) retry(ctx context.Context, try func() error) (tries int, err error) {
 	pauses := p.pauses()
 	var firstFailure time.Time

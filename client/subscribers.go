@@ -25,8 +25,8 @@ var (
 // After returns the place after the message with a clock.
 func After(at clock.Clock) From { return From{Start: wire.StartAt, Clock: at} }
 
-// Subscription is the outcome of Subscribe. Created is false if the subscriber existed: its mark was not moved then. If an
-// answer was lost and the call was retried, it can be false for a subscriber that the call created.
+// Subscription is the outcome of Subscribe. Created is false if the subscriber existed: its mark was not moved then. If
+// an answer was lost and the call was retried, it can be false for a subscriber that the call created.
 type Subscription = wire.Subscription
 
 // FetchOptions says how much to fetch.
@@ -35,8 +35,8 @@ type FetchOptions struct {
 	Wait time.Duration // how long to wait for a message if there is none, at most the limit in Info; 0: don't wait
 }
 
-// Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages and the Expired ones; it is empty if
-// there is nothing to acknowledge. More reports whether there is more to fetch now.
+// Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages and the Expired ones; it is empty
+// if there is nothing to acknowledge. More reports whether there is more to fetch now.
 type Delivery = wire.Delivery
 
 // Subscribe creates a subscriber, and its channel if that does not exist. Errors: ErrInvalidChannel,
@@ -61,8 +61,8 @@ func (c *Client) Unsubscribe(ctx context.Context, channel, subscriber string) er
 	return err
 }
 
-// Fetch returns the messages after the subscriber's mark. Until they are acknowledged, the next fetch returns them again.
-// Errors: ErrNoSubscriber, ErrInvalidMax, ErrInvalidWait, ErrUnavailable.
+// Fetch returns the messages after the subscriber's mark. Until they are acknowledged, the next fetch returns them
+// again. Errors: ErrNoSubscriber, ErrInvalidMax, ErrInvalidWait, ErrUnavailable.
 func (c *Client) Fetch(ctx context.Context, channel, subscriber string, o FetchOptions) (Delivery, error) {
 	r := subscriberRequest("fetch "+channel+"/"+subscriber, http.MethodGet, channel, subscriber, "messages")
 	r.wait, r.query = o.Wait, url.Values{}

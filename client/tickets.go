@@ -34,8 +34,9 @@ type Criterion = wire.Criterion
 // Statistic is a value of a ticket.
 type Statistic = wire.Statistic
 
-// CreatedTicket is a ticket that was created, and where its assignment will be. If an API key created it, Token is for its
-// player: a client with this token, WithToken, can call Ticket, AwaitAssignment and CancelTicket for this ticket, and nothing else.
+// CreatedTicket is a ticket that was created, and where its assignment will be. If an API key created it, Token is for
+// its player: a client with this token, WithToken, can call Ticket, AwaitAssignment and CancelTicket for this ticket,
+// and nothing else.
 type CreatedTicket = wire.CreatedTicket
 
 // Ticket describes a ticket. MatchID and Assignment are set if its Status is TicketMatchFound.
@@ -59,11 +60,11 @@ const (
 	TicketExpired    = wire.TicketExpired
 )
 
-// CreateTicket creates a ticket, with its channel and the subscriber on it. It creates one ticket, however often the call is
-// tried. If a ticket of the queue has the ID already, nothing is changed and that ticket is returned, whatever its status.
-// Errors: ErrInvalidTicket, ErrInvalidBody, ErrNoQueue, ErrTicketExists, ErrTicketTooLarge, ErrQueueFull,
-// ErrStorageFull, ErrUnavailable. After one of the last two, or without an answer, the ticket may exist: CancelTicket makes
-// sure that it doesn't.
+// CreateTicket creates a ticket, with its channel and the subscriber on it. It creates one ticket, however often the
+// call is tried. If a ticket of the queue has the ID already, nothing is changed and that ticket is returned, whatever
+// its status. Errors: ErrInvalidTicket, ErrInvalidBody, ErrNoQueue, ErrTicketExists, ErrTicketTooLarge, ErrQueueFull,
+// ErrStorageFull, ErrUnavailable. After one of the last two, or without an answer, the ticket may exist: CancelTicket
+// makes sure that it doesn't.
 func (c *Client) CreateTicket(ctx context.Context, t NewTicket) (CreatedTicket, error) {
 	if t.ID == "" {
 		t.ID = id.New()
@@ -96,8 +97,8 @@ func (c *Client) CancelTicket(ctx context.Context, id string) error {
 	return err
 }
 
-// Match returns a match that was assigned, for as long as its queue keeps it. queue may be empty if the service made the
-// match's ID, which then names it. Errors: ErrNoMatch, ErrInvalidQueue, ErrUnavailable.
+// Match returns a match that was assigned, for as long as its queue keeps it. queue may be empty if the service made
+// the match's ID, which then names it. Errors: ErrNoMatch, ErrInvalidQueue, ErrUnavailable.
 func (c *Client) Match(ctx context.Context, queue, id string) (Match, error) {
 	r := request{what: "get match " + id, method: http.MethodGet, path: []string{"matches", id}}
 	if queue != "" {
@@ -114,10 +115,10 @@ const (
 	assignmentWait      = 20 * time.Second
 )
 
-// AwaitAssignment waits for a ticket's assignment until ctx ends. It may be called again after any error, and by several
-// programs at the same time: each receives the assignment. It acknowledges the message, and returns the assignment even if
-// that fails. Errors: ErrTicketCancelled, ErrTicketExpired, ErrNoTicket, that of
-// ctx, ErrUnavailable.
+// AwaitAssignment waits for a ticket's assignment until ctx ends. It may be called again after any error, and by
+// several programs at the same time: each receives the assignment. It acknowledges the message, and returns the
+// assignment even if that fails. Errors: ErrTicketCancelled, ErrTicketExpired, ErrNoTicket, that of ctx,
+// ErrUnavailable.
 func (c *Client) AwaitAssignment(ctx context.Context, id string) (Assignment, error) {
 	a, err := c.awaitAssignment(ctx, id)
 	if err != nil {
@@ -148,7 +149,8 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 		if err := sleep(ctx, emptyPause-time.Since(asked)); err != nil {
 			return Assignment{}, ended(ctx)
 		}
-		wait = min(max(time.Until(t.ExpireTime), firstAssignmentWait), assignmentWait) // to see soon that it has expired
+		// to see soon that it has expired
+		wait = min(max(time.Until(t.ExpireTime), firstAssignmentWait), assignmentWait)
 	}
 }
 

@@ -99,7 +99,8 @@ func TestAwaitAssignment(t *testing.T) {
 
 func TestAwaitAssignmentEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	f := newFake(t, answer(200, nothingYet), func(w http.ResponseWriter, r *http.Request) { // and then searching, again and again
+	// and then searching, again and again
+	f := newFake(t, answer(200, nothingYet), func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/next") {
 			answer(200, nothingYet)(w, r)
 			return
@@ -121,7 +122,8 @@ func TestAwaitAssignmentEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 }
 
-// TestAwaitAssignmentAgainstTheService waits for a ticket that is cancelled meanwhile, and twice for one that is matched.
+// TestAwaitAssignmentAgainstTheService waits for a ticket that is cancelled meanwhile, and twice for one that is
+// matched.
 func TestAwaitAssignmentAgainstTheService(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newWorld())

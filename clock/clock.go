@@ -1,13 +1,14 @@
 // Package clock is the arithmetic of positions in a channel. Start from [Clock].
 //
-// A channel gives each message the next clock. Clocks form a ring: they are the integers from Min to Max, and Min follows Max.
-// The bounds are those of the integers that a Lua script in Redis, whose numbers are 64-bit floats, can represent exactly.
+// A channel gives each message the next clock. Clocks form a ring: they are the integers from Min to Max, and Min
+// follows Max. The bounds are those of the integers that a Lua script in Redis, whose numbers are 64-bit floats, can
+// represent exactly.
 //
 // On a ring no clock is larger than another, so clocks must not be compared with < and >. Use [Distance], [Between] or
 // [Behind]. All arithmetic on clocks in Go is in this package.
 //
-// Functions and methods require clocks for which Valid is true, and return only such clocks. Nothing here fails except parsing.
-// All of it may be called by many goroutines.
+// Functions and methods require clocks for which Valid is true, and return only such clocks. Nothing here fails except
+// parsing. All of it may be called by many goroutines.
 package clock
 
 import "iter"
@@ -66,16 +67,16 @@ func Distance(from, to Clock) uint64 {
 	return uint64(d)
 }
 
-// Between reports whether c is in (mark, last]: after mark and not after last, going forward from mark. If mark and last are
-// equal, no clock is.
+// Between reports whether c is in (mark, last]: after mark and not after last, going forward from mark. If mark and
+// last are equal, no clock is.
 func Between(mark, c, last Clock) bool {
 	d := Distance(mark, c)
 	return 0 < d && d <= Distance(mark, last)
 }
 
-// Behind reports whether c is mark or behind it: whether mark is at most 2^53-1 steps after c. The number of clocks is odd, so
-// of two different clocks exactly one is behind the other. This is a guess about which clock is older: if the channel's last
-// clock is known, use Between.
+// Behind reports whether c is mark or behind it: whether mark is at most 2^53-1 steps after c. The number of clocks is
+// odd, so of two different clocks exactly one is behind the other. This is a guess about which clock is older: if the
+// channel's last clock is known, use Between.
 func Behind(c, mark Clock) bool { return Distance(c, mark) <= half }
 
 // After returns the first max clocks of (mark, last], in order.

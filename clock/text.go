@@ -17,8 +17,8 @@ var (
 // String returns c in decimal.
 func (c Clock) String() string { return strconv.FormatInt(int64(c), 10) }
 
-// Parse parses what String returns: no plus sign, leading zero, "-0", fraction, exponent or space. The error is ErrSyntax, or
-// ErrRange for an integer that is no clock.
+// Parse parses what String returns: no plus sign, leading zero, "-0", fraction, exponent or space. The error is
+// ErrSyntax, or ErrRange for an integer that is no clock.
 func Parse(s string) (Clock, error) {
 	if !canonical(s) {
 		return 0, fmt.Errorf("clock %.24q: %w", s, ErrSyntax)
@@ -31,8 +31,8 @@ func Parse(s string) (Clock, error) {
 	return 0, fmt.Errorf("clock %.24q: %w", s, ErrRange)
 }
 
-// UnmarshalJSON parses a JSON number as Parse does, with its errors. Anything else, null included, is ErrSyntax. After an error
-// c is unchanged. Clocks are marshaled as numbers.
+// UnmarshalJSON parses a JSON number as Parse does, with its errors. Anything else, null included, is ErrSyntax. After
+// an error c is unchanged. Clocks are marshaled as numbers.
 func (c *Clock) UnmarshalJSON(data []byte) error {
 	parsed, err := Parse(string(data))
 	if err != nil {

@@ -23,8 +23,8 @@ func (m *Manager) acquire(ctx context.Context, name string, wait bool) (h *held,
 	return h, repeat(ctx, m.store, Request{Name: name, TTL: m.ttl}, ask)
 }
 
-// repeat calls ask again whenever a lease may have become free, while it returns a *HeldError. It returns the cause of ctx if
-// that ends meanwhile.
+// repeat calls ask again whenever a lease may have become free, while it returns a *HeldError. It returns the cause of
+// ctx if that ends meanwhile.
 func repeat(ctx context.Context, store Watcher, r Request, ask func(context.Context) error) error {
 	var freed chan struct{} // buffered (capacity 1); nil: the lease isn't watched
 	for {
@@ -43,12 +43,12 @@ func repeat(ctx context.Context, store Watcher, r Request, ask func(context.Cont
 	}
 }
 
-// Line lets the calls of a process that want the same lease, for callers outside of it, ask one after the other: however many
-// wait, they cost the store as much as one. Its zero value is ready.
+// Line lets the calls of a process that want the same lease, for callers outside of it, ask one after the other:
+// however many wait, they cost the store as much as one. Its zero value is ready.
 type Line struct{ turns turns }
 
-// Wait calls ask when it is the caller's turn, and again whenever the lease r.Name may have become free, while it returns
-// ErrHeld. It asks at least once in r.TTL. Errors: that of ask, and the cause of ctx if that ends first.
+// Wait calls ask when it is the caller's turn, and again whenever the lease r.Name may have become free, while it
+// returns ErrHeld. It asks at least once in r.TTL. Errors: that of ask, and the cause of ctx if that ends first.
 func (l *Line) Wait(ctx context.Context, store Watcher, r Request, ask func(context.Context) error) error {
 	leave, err := l.turns.take(ctx, r.Name, true)
 	if err != nil {

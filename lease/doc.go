@@ -18,8 +18,8 @@
 //	     ├───────────────── TTL − Margin ───────────────►│◄── Margin ───►│
 //	     │        the function may run                   │ canceled      │ another holder may run
 //
-// The deadline is counted from before the request was sent, by the monotonic clock of the process, so that the time that
-// a request takes makes it earlier and never later. A renewal moves it.
+// The deadline is counted from before the request was sent, by the monotonic clock of the process, so that the time
+// that a request takes makes it earlier and never later. A renewal moves it.
 //
 // # Fences
 //
@@ -47,7 +47,7 @@
 //
 // A Manager renews all its leases together: while the store answers it calls Renew at most twice in a renewal interval,
 // however many leases there are. A goroutine does this while leases are held; there is none otherwise. Each lease has a
-// timer in memory for its deadline. A call that waits for a lease costs the store one request when the lease is free, and
-// one in the TTL of whoever holds it; calls of one Manager that wait for the same name wait for each other and cost the
-// store nothing.
+// timer in memory for its deadline. A call that waits for a lease costs the store one request when the lease is free,
+// and one in the TTL of whoever holds it; calls of one Manager that wait for the same name wait for each other and cost
+// the store nothing.
 package lease

@@ -41,18 +41,19 @@ type Store interface {
 	// Renew prolongs leases until r.TTL from now. It returns an error for each, in order. Errors: ErrLost if the token
 	// no longer holds the lease. After any other error the lease may have been renewed.
 	Renew(ctx context.Context, rs []Request) []error
-	// Release ends a lease if the token holds it, and notifies those who watch it. A repeat succeeds while nobody else has had
-	// the lease. Errors: ErrLost if the token has lost it before, or never had it. After any other error the lease may have
-	// been released.
+	// Release ends a lease if the token holds it, and notifies those who watch it. A repeat succeeds while nobody else
+	// has had the lease. Errors: ErrLost if the token has lost it before, or never had it. After any other error the
+	// lease may have been released.
 	Release(ctx context.Context, name, token string) error
 	Watcher
 }
 
 // Watcher is the part of a Store that waiting needs.
 type Watcher interface {
-	// Watch calls freed whenever a lease may have become free, until stop is called, and returns at once. It calls it once
-	// when it has begun, and after each interruption, so that no release is missed. It needn't call it for a lease that
-	// ends by itself. freed doesn't block; it may be called by several goroutines, and isn't after stop has returned.
+	// Watch calls freed whenever a lease may have become free, until stop is called, and returns at once. It calls it
+	// once when it has begun, and after each interruption, so that no release is missed. It needn't call it for a lease
+	// that ends by itself. freed doesn't block; it may be called by several goroutines, and isn't after stop has
+	// returned.
 	Watch(name string, freed func()) (stop func())
 }
 

@@ -24,8 +24,9 @@ type Options struct {
 	TTL time.Duration
 	// Renew is the interval between two renewals. Default: a third of TTL. At most half of what Margin leaves of TTL.
 	Renew time.Duration
-	// Margin is how long before the lease ends in the store its holder considers it lost. It must be longer than a function
-	// needs to return after its context is canceled, and covers clocks of different rates. Default: a tenth of TTL.
+	// Margin is how long before the lease ends in the store its holder considers it lost. It must be longer than a
+	// function needs to return after its context is canceled, and covers clocks of different rates. Default: a tenth of
+	// TTL.
 	Margin time.Duration
 	// Logger gets a message when renewals begin to fail and when they succeed again. Default: nothing is logged.
 	Logger *slog.Logger
@@ -75,11 +76,12 @@ func NewManager(store Store, o Options) (*Manager, error) {
 }
 
 // Hold waits for a lease and calls f while it is held. f must return soon after its context is canceled: when ctx ends,
-// or, with ErrLost as the cause, when the lease is lost. Until f returns the lease is renewed, also after ctx has ended.
-// Then it is released, also if f panics.
+// or, with ErrLost as the cause, when the lease is lost. Until f returns the lease is renewed, also after ctx has
+// ended. Then it is released, also if f panics.
 //
-// Hold returns the error of f, joined with ErrLost if the lease was lost before f returned. Otherwise f wasn't called, and
-// the errors are ErrName, the store's, and the cause of ctx. A call of Hold inside of f for the same name never ends.
+// Hold returns the error of f, joined with ErrLost if the lease was lost before f returned. Otherwise f wasn't called,
+// and the errors are ErrName, the store's, and the cause of ctx. A call of Hold inside of f for the same name never
+// ends.
 func (m *Manager) Hold(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error {
 	return m.do(ctx, name, true, f)
 }

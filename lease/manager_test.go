@@ -208,7 +208,8 @@ func TestTryHoldOfAHeldLease(t *testing.T) {
 	})
 }
 
-// The context is canceled before another holder can have the lease: the deadline counts from before the request was sent.
+// The context is canceled before another holder can have the lease: the deadline counts from before the request was
+// sent.
 func TestALeaseThatCannotBeRenewedIsLostBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]time.Duration{"acquired at once": 0, "acquired slowly": 4 * time.Second} {

@@ -94,10 +94,11 @@ func (m *Manager) dueBy(limit time.Time) (due []*held) {
 	return due
 }
 
-// renew renews leases in one call, and returns an error after which some may be renewed or not: they are due again soon.
+// renew renews leases in one call, and returns an error after which some may be renewed or not: they are due again
+// soon.
 //
-// The call may take half of the time that is left to the first deadline. So a part of the store that doesn't answer takes
-// neither the time for a repeat from its own leases, nor the leases of the other parts.
+// The call may take half of the time that is left to the first deadline. So a part of the store that doesn't answer
+// takes neither the time for a repeat from its own leases, nor the leases of the other parts.
 func (m *Manager) renew(ctx context.Context, leases []*held) (failed error) {
 	if len(leases) == 0 {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// Assignment tells a player where to play, and with whom. As JSON it is the content of the message on the ticket's channel.
+// Assignment tells a player where to play, and with whom. As JSON it is the content of the message on the ticket's
+// channel.
 type Assignment struct {
 	TicketID   string                     `json:"ticketId"`
 	MatchID    string                     `json:"matchId"`
@@ -20,8 +21,8 @@ type Assignment struct {
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
-// Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment as JSON, and an
-// AssignedMatch as its record. An extension of the assigner replaces one of the match function with the same name.
+// Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment as JSON, and
+// an AssignedMatch as its record. An extension of the assigner replaces one of the match function with the same name.
 func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, error) {
 	shared, err := writeShared(Assignment{
 		MatchID: p.ID, Queue: d.Name, Connection: place.Connection, Extensions: merge(p.Extensions, place.Extensions),
@@ -57,8 +58,8 @@ func merge(match, place map[string]json.RawMessage) map[string]json.RawMessage {
 	return all
 }
 
-// sharedJSON is what the assignments of a match have in common, as JSON: the members before the team, and those after the
-// other tickets.
+// sharedJSON is what the assignments of a match have in common, as JSON: the members before the team, and those after
+// the other tickets.
 type sharedJSON struct{ before, after []byte }
 
 func writeShared(a Assignment) (sharedJSON, error) {

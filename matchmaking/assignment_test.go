@@ -90,8 +90,8 @@ func TestAssignmentsAreJSON(t *testing.T) {
 	}
 }
 
-// TestRecord shows that the record of a match is the JSON of AssignedMatch, and that its extensions are left out if it would
-// be too large.
+// TestRecord shows that the record of a match is the JSON of AssignedMatch, and that its extensions are left out if it
+// would be too large.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	pair := &matchmaking.Ticket{ID: "b", Spec: matchmaking.Spec{Players: 2}}

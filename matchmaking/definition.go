@@ -183,11 +183,11 @@ type Parts struct {
 	Matcher   Matcher
 	Evaluator Evaluator
 	Assigner  Assigner
-	// Fields is which fields of tickets these parts read, FieldsMatching or more: a director keeps no others in memory. Zero:
-	// FieldsAll.
+	// Fields is which fields of tickets these parts read, FieldsMatching or more: a director keeps no others in memory.
+	// Zero: FieldsAll.
 	Fields Fields
 }
 
-// Build builds the parts of a queue. It is called for each definition that is put or configured, to validate it, and again
-// for each director. Errors: fault.SlugInvalidQueue.
+// Build builds the parts of a queue. It is called for each definition that is put or configured, to validate it, and
+// again for each director. Errors: fault.SlugInvalidQueue.
 type Build func(d Definition) (Parts, error)

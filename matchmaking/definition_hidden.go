@@ -2,11 +2,12 @@ package matchmaking
 
 import "github.com/tidemark-dev/tidemark/internal/redact"
 
-// Hidden replaces each secret of a definition that is shown. In a definition that is put it stands for the stored secret.
+// Hidden replaces each secret of a definition that is shown. In a definition that is put it stands for the stored
+// secret.
 const Hidden = redact.Mark
 
-// Redacted returns the definition with Hidden in place of the webhook's secret, and of the user information and the query's
-// values of each URL.
+// Redacted returns the definition with Hidden in place of the webhook's secret, and of the user information and the
+// query's values of each URL.
 func (d Definition) Redacted() Definition {
 	if d.Assigner.Secret != "" {
 		d.Assigner.Secret = Hidden

@@ -9,18 +9,18 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// ParseDefinition reads a queue's definition from JSON, sets the defaults of keys that are missing or null, and checks all
-// that can be checked without building the queue's parts. json.Marshal writes the result in a form that is read as the
-// same again. Unknown and duplicate keys are errors. Errors: fault.SlugInvalidQueue; the field, and the beginning of the
-// detail, is the path of what is wrong, such as match.widen[0].after. An error about the
-// text itself wraps a *strictjson.Error, too.
+// ParseDefinition reads a queue's definition from JSON, sets the defaults of keys that are missing or null, and checks
+// all that can be checked without building the queue's parts. json.Marshal writes the result in a form that is read as
+// the same again. Unknown and duplicate keys are errors. Errors: fault.SlugInvalidQueue; the field, and the beginning
+// of the detail, is the path of what is wrong, such as match.widen[0].after. An error about the text itself wraps a
+// *strictjson.Error, too.
 func ParseDefinition(name string, text []byte) (Definition, error) {
 	return parseDefinition(name, text, strictjson.NullIsUnset)
 }
 
 // ParseDefinitionText is ParseDefinition for a tree of map[string]any, []any and strings, as it is read from a
-// configuration file whose values are all text: numbers and booleans are read from strings. nil, as the tree or in it, is
-// a missing value.
+// configuration file whose values are all text: numbers and booleans are read from strings. nil, as the tree or in it,
+// is a missing value.
 func ParseDefinitionText(name string, tree any) (Definition, error) {
 	if tree == nil {
 		tree = map[string]any{}

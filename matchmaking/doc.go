@@ -1,7 +1,7 @@
-// Package matchmaking is the vocabulary of matchmaking: a [Ticket] is a request to be matched, a queue, described by its
-// [Definition], holds tickets that are matched with each other, a [Proposal] is a match that a match function suggests,
-// and an [Assignment] is what each player of a match receives, as a message on the ticket's own channel. It also declares
-// what the other packages need of storage, as small interfaces, which [Store] and [Lookup] gather.
+// Package matchmaking is the vocabulary of matchmaking: a [Ticket] is a request to be matched, a queue, described by
+// its [Definition], holds tickets that are matched with each other, a [Proposal] is a match that a match function
+// suggests, and an [Assignment] is what each player of a match receives, as a message on the ticket's own channel. It
+// also declares what the other packages need of storage, as small interfaces, which [Store] and [Lookup] gather.
 //
 // The packages below it do the work:
 //
@@ -22,9 +22,9 @@
 //	                        CANCELLED, EXPIRED ◄─────┘
 //
 // Of all servers one directs a queue, under a lease. Its memory is a hint: claiming and assigning decide. A match is
-// assigned only if all of its tickets are alive, unassigned and still held by the director's claim. Then all of them are
-// assigned in one step, which also puts the assignments into the queue's outbox. A relay publishes them under the message
-// ID assignment-<match>, which makes repeats harmless, and removes them from the outbox afterwards.
+// assigned only if all of its tickets are alive, unassigned and still held by the director's claim. Then all of them
+// are assigned in one step, which also puts the assignments into the queue's outbox. A relay publishes them under the
+// message ID assignment-<match>, which makes repeats harmless, and removes them from the outbox afterwards.
 //
 //	failure                            consequence
 //	a director dies                    its lease ends, and another takes over, with its claims; those for which an

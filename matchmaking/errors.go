@@ -14,8 +14,8 @@ var (
 	ErrNoQueue  = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoQueue, Detail: "the queue doesn't exist"}
 	// ErrNoMatch is the error of reading a match that doesn't exist, or whose record isn't kept any more.
 	ErrNoMatch = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoMatch, Detail: "the match doesn't exist"}
-	// ErrTicketExists is the error of creating a ticket with the ID of a ticket in another queue, or of another owner. It
-	// doesn't say which.
+	// ErrTicketExists is the error of creating a ticket with the ID of a ticket in another queue, or of another owner.
+	// It doesn't say which.
 	ErrTicketExists  = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketExists, Detail: "a ticket of another queue or owner has this ID"}
 	ErrTicketMatched = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketMatched, Detail: "the ticket is in a match already"}
 	ErrQueueFull     = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugQueueFull, Detail: "the limit of tickets that wait in the queue is reached"}
@@ -48,8 +48,8 @@ func InvalidQueue(field, format string, args ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: field, Detail: fmt.Sprintf(format, args...)}
 }
 
-// InvalidKey returns an error with fault.SlugInvalidQueue for the value of a key of a definition. It wraps err, which says
-// what is wrong with the value.
+// InvalidKey returns an error with fault.SlugInvalidQueue for the value of a key of a definition. It wraps err, which
+// says what is wrong with the value.
 func InvalidKey(key string, err error) error {
 	return invalidKey{
 		told: &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: key, Detail: key + ": " + err.Error()}, err: err,

@@ -8,9 +8,10 @@ import (
 
 // Proposal is a match that a match function suggests. It holds none of its tickets: claiming them decides.
 type Proposal struct {
-	ID         string      // of the match, valid for [CheckMatchID]; empty: the director makes one, by [NewID]
-	Teams      [][]*Ticket // tickets by team, each ticket once
-	Score      float64     // for evaluators: of two proposals that share a ticket, the one with the higher score is kept
+	ID    string      // of the match, valid for [CheckMatchID]; empty: the director makes one, by [NewID]
+	Teams [][]*Ticket // tickets by team, each ticket once
+	// for evaluators: of two proposals that share a ticket, the one with the higher score is kept
+	Score      float64
 	Extensions map[string]json.RawMessage
 }
 
@@ -30,15 +31,15 @@ type Matcher interface {
 	Add(t *Ticket)
 	// Remove removes a ticket, if it is available: it was cancelled, has expired, or is being assigned.
 	Remove(id string)
-	// Match proposes matches of available tickets, and removes their tickets: the director adds those again that are not
-	// assigned. now is the time of the storage's clock. On an error nothing was removed.
+	// Match proposes matches of available tickets, and removes their tickets: the director adds those again that are
+	// not assigned. now is the time of the storage's clock. On an error nothing was removed.
 	Match(ctx context.Context, now time.Time) ([]Proposal, error)
 	// Next returns when Match may find more although nothing was added, for example as criteria widen; zero: never.
 	Next() time.Time
 }
 
-// MatchFunction is a match function without state, for services that embed this one. It gets all tickets of each pool in
-// every round, and so is simpler and slower than a Matcher.
+// MatchFunction is a match function without state, for services that embed this one. It gets all tickets of each pool
+// in every round, and so is simpler and slower than a Matcher.
 type MatchFunction interface {
 	// Match proposes matches. pools holds the waiting tickets that pass each pool's filters, the oldest first.
 	Match(ctx context.Context, p Profile, pools map[string][]*Ticket) ([]Proposal, error)
@@ -54,13 +55,13 @@ type Evaluator interface {
 type Assigner interface {
 	// Allocate allocates a server for a match. It returns when ctx ends, whose deadline is close to that of the claim.
 	Allocate(ctx context.Context, p Proposal) (Allocation, error)
-	// Release gives back the server of a match that was not assigned. If Allocate failed, a is what it returned, perhaps
-	// nothing: the match's ID then says what is to be released.
+	// Release gives back the server of a match that was not assigned. If Allocate failed, a is what it returned,
+	// perhaps nothing: the match's ID then says what is to be released.
 	Release(ctx context.Context, matchID string, a Allocation) error
 }
 
-// Immediate is an Assigner whose Allocate may never wait for anything. Such matches are assigned together, and without a
-// goroutine each.
+// Immediate is an Assigner whose Allocate may never wait for anything. Such matches are assigned together, and without
+// a goroutine each.
 type Immediate interface {
 	Assigner
 	// Immediate reports whether Allocate never waits. The answer never changes.

@@ -7,8 +7,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/names"
 )
 
-// NamePattern is the regular expression of the names of queues and the IDs of tickets and matches. It is that of channel
-// names and message IDs, since tickets' channels and assignments' messages are named after them.
+// NamePattern is the regular expression of the names of queues and the IDs of tickets and matches. It is that of
+// channel names and message IDs, since tickets' channels and assignments' messages are named after them.
 const NamePattern = names.Pattern
 
 // MaxTicketIDBytes is the longest ticket ID: its channel's name must be one.
@@ -20,8 +20,8 @@ const MaxMatchIDBytes = names.MaxBytes - len(MessagePrefix)
 // MaxQueueNameBytes is the longest name of a queue: what NewID returns must be the ID of a ticket or a match.
 const MaxQueueNameBytes = MaxMatchIDBytes - ulid.EncodedSize - 1
 
-// NewID returns an ID for a ticket or a match of a queue that no other ticket or match has: a ULID, a dot, and the queue's
-// name.
+// NewID returns an ID for a ticket or a match of a queue that no other ticket or match has: a ULID, a dot, and the
+// queue's name.
 func NewID(queue string) string { return id.New() + "." + queue }
 
 // QueueOf returns the queue that is part of an ID of the form that NewID returns. ok is false for any other ID.
@@ -55,8 +55,8 @@ func CheckQueueName(name string) error {
 	return nil
 }
 
-// CheckTicketID returns an error unless id can be the ID of a ticket: it matches NamePattern and has at most MaxTicketIDBytes. Errors:
-// SlugInvalidTicket, with the field "id".
+// CheckTicketID returns an error unless id can be the ID of a ticket: it matches NamePattern and has at most
+// MaxTicketIDBytes. Errors: SlugInvalidTicket, with the field "id".
 func CheckTicketID(id string) error {
 	switch {
 	case len(id) > MaxTicketIDBytes:
@@ -67,8 +67,8 @@ func CheckTicketID(id string) error {
 	return nil
 }
 
-// CheckChosenID returns an error unless a caller can choose id for a ticket: it passes CheckTicketID, and doesn't have the
-// form of those that NewID returns. Errors: SlugInvalidTicket, with the field "id".
+// CheckChosenID returns an error unless a caller can choose id for a ticket: it passes CheckTicketID, and doesn't have
+// the form of those that NewID returns. Errors: SlugInvalidTicket, with the field "id".
 func CheckChosenID(id string) error {
 	if err := CheckTicketID(id); err != nil {
 		return err
@@ -79,8 +79,8 @@ func CheckChosenID(id string) error {
 	return nil
 }
 
-// CheckMatchID returns an error unless id can be the ID of a match: it matches NamePattern and has at most MaxMatchIDBytes. Errors:
-// SlugInvalidTicket, with the field "matchId".
+// CheckMatchID returns an error unless id can be the ID of a match: it matches NamePattern and has at most
+// MaxMatchIDBytes. Errors: SlugInvalidTicket, with the field "matchId".
 func CheckMatchID(id string) error {
 	switch {
 	case len(id) > MaxMatchIDBytes:

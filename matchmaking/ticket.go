@@ -43,11 +43,11 @@ type Spec struct {
 	NumTeams   int // of the match; 0: the queue's
 	TeamSize   int // in players, of the match; 0: the queue's
 	Players    int // how many players the ticket stands for: a party; 0: one
-	// Message is what the ticket's creator sent, extensions included, which decides when it is stored and read. It is opaque
-	// here: package openmatch/convert encodes and decodes it. Empty: there is nothing but the other fields.
+	// Message is what the ticket's creator sent, extensions included, which decides when it is stored and read. It is
+	// opaque here: package openmatch/convert encodes and decodes it. Empty: there is nothing but the other fields.
 	Message []byte
-	// Owner is the subject of the user that created the ticket; empty: it wasn't a user, or the service is open. Only its
-	// owner reaches the ticket, and callers that may reach those of others.
+	// Owner is the subject of the user that created the ticket; empty: it wasn't a user, or the service is open. Only
+	// its owner reaches the ticket, and callers that may reach those of others.
 	Owner string
 }
 
@@ -109,7 +109,7 @@ type Ticket struct {
 	Status     Status
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound
-	// Token is what lets the ticket's player reach this ticket, and nothing else; empty: the caller of Create gets none, or the
-	// ticket was read.
+	// Token is what lets the ticket's player reach this ticket, and nothing else; empty: the caller of Create gets
+	// none, or the ticket was read.
 	Token string
 }

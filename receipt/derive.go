@@ -11,8 +11,8 @@ import (
 // MACBytes is the length of a MAC of Derived.
 const MACBytes = sha256.Size
 
-// Derived signs data for a purpose other than receipts, with keys that are derived from those of a keyring. It follows the
-// keyring's Replace. Many goroutines may use it.
+// Derived signs data for a purpose other than receipts, with keys that are derived from those of a keyring. It follows
+// the keyring's Replace. Many goroutines may use it.
 type Derived struct {
 	of      *Keyring
 	purpose string
@@ -24,14 +24,15 @@ type derivedKeys struct {
 	all  [][]byte
 }
 
-// Derive returns what signs data for a purpose. What is signed for one purpose isn't valid for another one, or as a receipt.
+// Derive returns what signs data for a purpose. What is signed for one purpose isn't valid for another one, or as a
+// receipt.
 func (k *Keyring) Derive(purpose string) *Derived { return &Derived{of: k, purpose: purpose} }
 
 // Sign returns the HMAC-SHA256 of data with the key derived from the keyring's first key.
 func (d *Derived) Sign(data []byte) []byte { return macOf(d.current()[0], data) }
 
-// Signed reports whether mac is the MAC of data with a key derived from any key of the ring. Its time doesn't depend on the
-// content of mac.
+// Signed reports whether mac is the MAC of data with a key derived from any key of the ring. Its time doesn't depend on
+// the content of mac.
 func (d *Derived) Signed(data, mac []byte) bool {
 	for _, key := range d.current() {
 		if hmac.Equal(macOf(key, data), mac) {

@@ -18,7 +18,8 @@ func TestDerived(t *testing.T) {
 	one, other := ring.Derive("one"), ring.Derive("other")
 	data := []byte("data")
 	mac := one.Sign(data)
-	// python3 -c 'import hmac; h=lambda k,d: hmac.digest(k,d,"sha256"); print(h(h(h(bytes(32),b"\1"*32),b"one\1"),b"data").hex())'
+	// python3 -c 'import hmac; h=lambda k,d: hmac.digest(k,d,"sha256");
+	// print(h(h(h(bytes(32),b"\1"*32),b"one\1"),b"data").hex())'
 	require.Equal(t, "a0606bde7de30b6dd1f92a8143cb0b64c72b8c6ea57759418003b20c2db59ad3", hex.EncodeToString(mac))
 	require.True(t, one.Signed(data, mac))
 	require.False(t, other.Signed(data, mac), "another purpose")

@@ -27,8 +27,8 @@ const (
 	maxRawBytes      = fixedBytes + 3*(1+MaxNameBytes) + macBytes
 )
 
-// handleEncoding refuses trailing bits, so that no two handles decode to the same bytes. It ignores line breaks, which decode
-// refuses.
+// handleEncoding refuses trailing bits, so that no two handles decode to the same bytes. It ignores line breaks, which
+// decode refuses.
 var handleEncoding = base64.RawURLEncoding.Strict()
 
 // fields are the parts of a handle, as slices of its raw bytes.

@@ -34,8 +34,8 @@ func GenerateKey() (Key, error) {
 	return key, nil
 }
 
-// ParseKey decodes a key from base64, in the standard or the URL alphabet, with or without padding. Leading and trailing space
-// and line breaks are ignored. The error is ErrKeySyntax or ErrShortKey, and doesn't contain the text.
+// ParseKey decodes a key from base64, in the standard or the URL alphabet, with or without padding. Leading and
+// trailing space and line breaks are ignored. The error is ErrKeySyntax or ErrShortKey, and doesn't contain the text.
 func ParseKey(text string) (Key, error) {
 	text = strings.TrimSpace(text)
 	encoding := base64.RawURLEncoding

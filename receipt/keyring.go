@@ -13,8 +13,8 @@ import (
 
 // Errors of Verify. They come wrapped: use errors.Is.
 var (
-	// ErrMalformed reports that the text isn't a handle: it isn't base64url, has a wrong length or an unknown version, or its
-	// clock is invalid.
+	// ErrMalformed reports that the text isn't a handle: it isn't base64url, has a wrong length or an unknown version,
+	// or its clock is invalid.
 	ErrMalformed = errors.New("receipt handle is malformed")
 	// ErrForged reports that no key of the ring signed the handle: it was damaged or invented, or its key was removed.
 	ErrForged = errors.New("receipt handle is not signed with a known key")
@@ -24,7 +24,8 @@ var (
 	ErrWrongSubscriber = errors.New("receipt handle is of another subscriber")
 )
 
-// Keyring signs and verifies handles. Many goroutines may use it. Make one with NewKeyring; the zero value must not be used.
+// Keyring signs and verifies handles. Many goroutines may use it. Make one with NewKeyring; the zero value must not be
+// used.
 type Keyring struct {
 	keys atomic.Pointer[keys]
 }
@@ -43,9 +44,10 @@ type worker struct {
 	sum  [sha256.Size]byte
 }
 
-// NewKeyring returns a keyring. The first key signs, and all keys verify, so that a key can be replaced: put the new key
-// first, and remove the old one when its handles aren't needed any more. With several servers, add the new key as the second
-// one everywhere before it becomes the first one anywhere. The keys are copied. The error is ErrNoKey or ErrShortKey.
+// NewKeyring returns a keyring. The first key signs, and all keys verify, so that a key can be replaced: put the new
+// key first, and remove the old one when its handles aren't needed any more. With several servers, add the new key as
+// the second one everywhere before it becomes the first one anywhere. The keys are copied. The error is ErrNoKey or
+// ErrShortKey.
 func NewKeyring(keys ...Key) (*Keyring, error) {
 	k := &Keyring{}
 	if err := k.Replace(keys...); err != nil {
@@ -54,8 +56,8 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 	return k, nil
 }
 
-// Replace replaces all keys, by the rules of NewKeyring. Concurrent calls of Sign and Verify use either the old keys or the
-// new ones. After an error, ErrNoKey or ErrShortKey, the keyring keeps its keys.
+// Replace replaces all keys, by the rules of NewKeyring. Concurrent calls of Sign and Verify use either the old keys or
+// the new ones. After an error, ErrNoKey or ErrShortKey, the keyring keeps its keys.
 func (k *Keyring) Replace(with ...Key) error {
 	if len(with) == 0 {
 		return ErrNoKey
@@ -77,8 +79,8 @@ func (k *Keyring) Replace(with ...Key) error {
 	return nil
 }
 
-// Sign returns the handle of r, at most MaxHandleBytes long. A receipt has one handle per key. Sign panics if a name is longer
-// than MaxNameBytes or the clock isn't valid: the caller must have checked both.
+// Sign returns the handle of r, at most MaxHandleBytes long. A receipt has one handle per key. Sign panics if a name is
+// longer than MaxNameBytes or the clock isn't valid: the caller must have checked both.
 func (k *Keyring) Sign(r Receipt) string {
 	if max(len(r.Channel), len(r.Subscriber), len(r.MessageID)) > MaxNameBytes {
 		panic(fmt.Sprintf("receipt: name of more than %d bytes", MaxNameBytes))
@@ -96,8 +98,8 @@ func (k *Keyring) Sign(r Receipt) string {
 	return string(w.text[:handleEncoding.EncodedLen(len(raw))])
 }
 
-// Verify returns the receipt of a handle that was signed with one of the keys for this subscriber of this channel. The error is
-// ErrMalformed, ErrForged, ErrWrongChannel (also if the subscriber is wrong too) or ErrWrongSubscriber.
+// Verify returns the receipt of a handle that was signed with one of the keys for this subscriber of this channel. The
+// error is ErrMalformed, ErrForged, ErrWrongChannel (also if the subscriber is wrong too) or ErrWrongSubscriber.
 //
 // The caller must check that the epoch is still that of the channel, and that the message at the clock has the ID.
 func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
@@ -141,7 +143,8 @@ func (w *worker) mac(key int, data []byte) []byte {
 	return h.Sum(w.sum[:0])[:macBytes]
 }
 
-// signedByAny reports whether mac is the MAC of data with one of the keys. Its time doesn't depend on the content of mac.
+// signedByAny reports whether mac is the MAC of data with one of the keys. Its time doesn't depend on the content of
+// mac.
 func (w *worker) signedByAny(data, mac []byte) bool {
 	for key := range w.macs {
 		if hmac.Equal(w.mac(key, data), mac) {

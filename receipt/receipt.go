@@ -1,9 +1,9 @@
-// Package receipt signs and verifies receipt handles: the opaque strings that a fetch returns and that an acknowledgement
-// sends back.
+// Package receipt signs and verifies receipt handles: the opaque strings that a fetch returns and that an
+// acknowledgement sends back.
 //
-// Start from [Keyring], which many goroutines may use at the same time. Sign turns a [Receipt] into a handle, and Verify
-// turns a handle back into a receipt, if it was signed with a key of the ring for the same subscriber of the same channel. A
-// handle is signed but not secret.
+// Start from [Keyring], which many goroutines may use at the same time. Sign turns a [Receipt] into a handle, and
+// Verify turns a handle back into a receipt, if it was signed with a key of the ring for the same subscriber of the
+// same channel. A handle is signed but not secret.
 //
 // # Format, version 2
 //
@@ -19,13 +19,13 @@
 //
 // A receipt and a key have exactly one handle.
 //
-// Version 1 had the first 8 bytes of the SHA-1 of the message ID after the clock, and no message ID. Its handles are still
-// verified; their receipts have no message ID.
+// Version 1 had the first 8 bytes of the SHA-1 of the message ID after the clock, and no message ID. Its handles are
+// still verified; their receipts have no message ID.
 //
 // # Other tokens
 //
-// Servers that share receipt keys can sign other tokens too: with keys that [Keyring.Derive] derives from these, one for each
-// purpose, so that a handle is never taken for another token.
+// Servers that share receipt keys can sign other tokens too: with keys that [Keyring.Derive] derives from these, one
+// for each purpose, so that a handle is never taken for another token.
 package receipt
 
 import (

@@ -1,9 +1,9 @@
 // Package records is the table of what Tidemark keeps in Redis beside channels and tickets: sessions, tokens, settings,
 // caches, views, locks, states and statistics.
 //
-// A [Kind] is one pattern of keys, and says what may stand there and for how long. [Kinds] has all of them: the stores make
-// their keys with it, docs/records.md and the diagnostics are made from it. The packages below this one have one part each:
-// its operations, and the interface of its storage.
+// A [Kind] is one pattern of keys, and says what may stand there and for how long. [Kinds] has all of them: the stores
+// make their keys with it, docs/records.md and the diagnostics are made from it. The packages below this one have one
+// part each: its operations, and the interface of its storage.
 package records
 
 import (
@@ -36,8 +36,9 @@ const (
 
 // Kind is one pattern of keys. It is immutable.
 type Kind struct {
-	Name     string        // such as "user-sessions"
-	Pattern  string        // such as "session:{<user>}:<hash>": <…> is a placeholder, braces stand in the key, as its hash tag
+	Name string // such as "user-sessions"
+	// such as "session:{<user>}:<hash>": <…> is a placeholder, braces stand in the key, as its hash tag
+	Pattern  string
 	Type     Type          // of the value
 	Form     string        // what the value is, for documentation
 	TTL      time.Duration // the longest; 0: the key is permanent
@@ -75,10 +76,10 @@ func compile(k Kind) *Kind {
 // Parts returns the names of the pattern's placeholders, in order.
 func (k *Kind) Parts() []string { return append([]string(nil), k.names...) }
 
-// Key returns the key with these parts, in the order of the pattern, without the prefix of the connection. Different parts
-// have different keys, and whatever a part is, the hash tag is what the pattern says: braces, percent signs, white space,
-// control characters, invalid UTF-8, and the character that follows the part in the pattern are percent-encoded. It panics
-// if the number of parts is wrong.
+// Key returns the key with these parts, in the order of the pattern, without the prefix of the connection. Different
+// parts have different keys, and whatever a part is, the hash tag is what the pattern says: braces, percent signs,
+// white space, control characters, invalid UTF-8, and the character that follows the part in the pattern are
+// percent-encoded. It panics if the number of parts is wrong.
 func (k *Kind) Key(parts ...string) string {
 	if len(parts) != len(k.names) {
 		panic("records: the key of a " + k.Name + " has the parts " + strings.Join(k.names, ", "))
@@ -138,8 +139,8 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 	return parts, rest == ""
 }
 
-// parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is all that tells such a key from a foreign
-// one.
+// parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is all that tells such a
+// key from a foreign one.
 func (k *Kind) parseLegacy(key string) (parts []string, ok bool) {
 	rest, ok := strings.CutPrefix(key, k.literals[0])
 	last := len(k.names) - 1

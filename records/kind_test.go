@@ -40,7 +40,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// FuzzKeys: as TestKeys, for the kind with the most parts and one whose last part is in braces; and any text parses or doesn't.
+// FuzzKeys: as TestKeys, for the kind with the most parts and one whose last part is in braces; and any text parses or
+// doesn't.
 func FuzzKeys(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text, "a", text)
@@ -113,7 +114,8 @@ func TestKey(t *testing.T) {
 	require.Panics(t, func() { records.Session.Key("ann") })
 }
 
-// TestKinds: the table is whole: what is temporary has a TTL, what is permanent a reason, and each key belongs to one kind.
+// TestKinds: the table is whole: what is temporary has a TTL, what is permanent a reason, and each key belongs to one
+// kind.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	names, starts := make(map[string]bool), make(map[string]string)
@@ -136,7 +138,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestOthers: the kinds beside records are those of the page about them, which tests compare with the code that makes the keys.
+// TestOthers: the kinds beside records are those of the page about them, which tests compare with the code that makes
+// the keys.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/redis-internals.md")

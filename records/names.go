@@ -51,8 +51,8 @@ func IsText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// empty stands for a part without text, as no encoded text is a lone percent sign. Without it the hash tag could be empty,
-// and Redis would take the whole key as one.
+// empty stands for a part without text, as no encoded text is a lone percent sign. Without it the hash tag could be
+// empty, and Redis would take the whole key as one.
 const empty = '%'
 
 // appendEncoded appends a part of a key.

@@ -11,8 +11,8 @@ const SecretBytes = 32
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// TokenPrefix is what all tokens of one sort begin with. After it a token has a secret of 43 characters and its user, both in base64url,
-// so that a key can be made of the token alone.
+// TokenPrefix is what all tokens of one sort begin with. After it a token has a secret of 43 characters and its user,
+// both in base64url, so that a key can be made of the token alone.
 type TokenPrefix string
 
 // New returns a token of a user with a new secret.
@@ -23,7 +23,8 @@ func (p TokenPrefix) With(user string, secret []byte) string {
 	return string(p) + encoding.EncodeToString(secret) + encoding.EncodeToString([]byte(user))
 }
 
-// User returns the user of a token, and reports whether the token is well-formed. A user and a secret have only one such token.
+// User returns the user of a token, and reports whether the token is well-formed. A user and a secret have only one
+// such token.
 func (p TokenPrefix) User(token string) (user string, ok bool) {
 	rest, ok := strings.CutPrefix(token, string(p))
 	size := encoding.EncodedLen(SecretBytes)

@@ -124,8 +124,8 @@ func grantFor(r web.Route) string {
 	return `[{"actions":["` + string(r.Action) + `"]` + of[r.Action] + "}]"
 }
 
-// TestEveryRouteIsClosed calls every route without a credential, with one that grants nothing, with one that grants all else,
-// and with one that grants what the route needs.
+// TestEveryRouteIsClosed calls every route without a credential, with one that grants nothing, with one that grants all
+// else, and with one that grants what the route needs.
 func TestEveryRouteIsClosed(t *testing.T) {
 	t.Parallel()
 	var p people
@@ -158,7 +158,8 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		p.add(t, "others", `[{"actions":[`+strings.Join(others, ",")+`]}]`)
 		p.add(t, "enough", grantFor(r))
 		h.refused(r, http.StatusUnauthorized, fault.SlugNoCredential)
-		another := header{"X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i)} // an address may send few invalid credentials
+		// an address may send few invalid credentials
+		another := header{"X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i)}
 		h.refused(r, http.StatusUnauthorized, fault.SlugInvalidCredential, bearer("unknown"), another)
 		h.refused(r, http.StatusForbidden, fault.SlugNotGranted, bearer("nothing"))
 		if r.Action != access.Any {

@@ -46,7 +46,8 @@ func (a answer) unrouted() {
 	require.Contains(a.t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, a.status)
 }
 
-// TestRecordings: profiles and traces have a bounded length, are recorded for one client at a time, and end with the service.
+// TestRecordings: profiles and traces have a bounded length, are recorded for one client at a time, and end with the
+// service.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	h := start(t)

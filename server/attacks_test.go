@@ -20,7 +20,8 @@ import (
 
 const everything = `[{"actions":["publish","subscribe","describe","ticket","queue","admin"]}]`
 
-// TestOtherChannels uses credentials for the channel "mine" on others, under every name and path that may be taken for it.
+// TestOtherChannels uses credentials for the channel "mine" on others, under every name and path that may be taken for
+// it.
 func TestOtherChannels(t *testing.T) {
 	t.Parallel()
 	var p people
@@ -188,8 +189,8 @@ func TestTokenInQuery(t *testing.T) {
 	anyone.do("GET", at+"/messages?max=1&access_token=any", "", header{"Authorization", "nonsense"}).is(200, nothing)
 }
 
-// TestWhatNeedsNoCredentials on a closed service: preflights, whose answers let pages read why a request is refused, and what
-// doesn't exist.
+// TestWhatNeedsNoCredentials on a closed service: preflights, whose answers let pages read why a request is refused,
+// and what doesn't exist.
 func TestWhatNeedsNoCredentials(t *testing.T) {
 	t.Parallel()
 	const mine = "https://app.example.com"
@@ -208,7 +209,8 @@ func TestWhatNeedsNoCredentials(t *testing.T) {
 	h.do("GET", "/channel/c/nothing", "").oldError(404, "")
 }
 
-// TestSecretsAreNotTold: no credential, valid or not, is in the log, an answer or the metrics, whatever happens to the request.
+// TestSecretsAreNotTold: no credential, valid or not, is in the log, an answer or the metrics, whatever happens to the
+// request.
 func TestSecretsAreNotTold(t *testing.T) {
 	t.Parallel()
 	const good, bad = "sesame-good", "sesame-bad"
@@ -257,7 +259,8 @@ func TestSecretsAreNotTold(t *testing.T) {
 	require.NotContains(t, h.logs.Text(t), "sesame")
 }
 
-// TestWaitsEndWithTheirCredential: a wait ends when its credential is revoked or expires, with an error, and nothing is lost.
+// TestWaitsEndWithTheirCredential: a wait ends when its credential is revoked or expires, with an error, and nothing is
+// lost.
 func TestWaitsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	var p people
@@ -326,8 +329,8 @@ func (a answer) ended(slug fault.Slug) {
 	}
 }
 
-// TestGuesses: an address that sends many invalid credentials is not listened to for a while, but for those that are valid and
-// quickly checked: others may be at the address.
+// TestGuesses: an address that sends many invalid credentials is not listened to for a while, but for those that are
+// valid and quickly checked: others may be at the address.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	var p people

@@ -108,7 +108,8 @@ var badCalls = map[string]string{
 	"next-wait":             `POST ` + at + `/next {"wait":"1h"}`,
 }
 
-// badMatchCalls are requests about tickets and queues that are refused. Their problems are in testdata/tickets, by name.
+// badMatchCalls are requests about tickets and queues that are refused. Their problems are in testdata/tickets, by
+// name.
 var badMatchCalls = map[string]string{
 	"path-below-ticket":        "GET /v1/tickets/t/x",
 	"path-below-queue":         "GET /v1/queues/q/x",

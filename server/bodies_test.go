@@ -57,8 +57,8 @@ func (h *harness) createLarge(size int) error {
 	return err
 }
 
-// TestBodyMemory stalls as many large bodies as fit into the memory. Further large ones are refused until memory is free
-// again; small ones never are.
+// TestBodyMemory stalls as many large bodies as fit into the memory. Further large ones are refused until memory is
+// free again; small ones never are.
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	const size, request = 100 << 10, "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"

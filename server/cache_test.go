@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// TestOddIDsInTheCache stores under IDs that look like other keys, paths and patterns: each has a value of its own, in one key below
-// the prefix.
+// TestOddIDsInTheCache stores under IDs that look like other keys, paths and patterns: each has a value of its own, in
+// one key below the prefix.
 func TestOddIDsInTheCache(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -1,14 +1,16 @@
-// Package server serves Tidemark's APIs on an HTTP port: /v1, the predecessor's API, Open Match's services and the probes;
-// gRPC on a port of its own; and for administrators all of HTTP's, the metrics and profiles on a third listener.
+// Package server serves Tidemark's APIs on an HTTP port: /v1, the predecessor's API, Open Match's services and the
+// probes; gRPC on a port of its own; and for administrators all of HTTP's, the metrics and profiles on a third
+// listener.
 //
 // Start at [Server]: [New] composes it from packages server/web (what all requests have in common), server/v1,
-// server/predecessor, server/grpc and server/admin, and [Server.Run] listens, and drains when its context ends. players.go ties
-// matchmaking to the routes of channels: it reports players that poll, and reserves the channels of tickets.
+// server/predecessor, server/grpc and server/admin, and [Server.Run] listens, and drains when its context ends.
+// players.go ties matchmaking to the routes of channels: it reports players that poll, and reserves the channels of
+// tickets.
 //
 // # Drain
 //
 // When the context of Run ends, readiness fails and waiting fetches are answered. For Options.DrainDelay the server
-// accepts connections as before, so that load balancers can notice; each HTTP connection is closed after its next answer. Then
-// it closes the listeners, tells clients of gRPC to use other connections, and waits for requests in progress, until
-// Options.Grace has passed since the beginning. The admin listener is closed last.
+// accepts connections as before, so that load balancers can notice; each HTTP connection is closed after its next
+// answer. Then it closes the listeners, tells clients of gRPC to use other connections, and waits for requests in
+// progress, until Options.Grace has passed since the beginning. The admin listener is closed last.
 package server

@@ -40,7 +40,8 @@ func problemsOf(d wire.Deliveries) (list []string) {
 	return list
 }
 
-// TestFetchMany goes through what one call does: it acknowledges, fetches, waits, and reports what is wrong with a channel.
+// TestFetchMany goes through what one call does: it acknowledges, fetches, waits, and reports what is wrong with a
+// channel.
 func TestFetchMany(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestRapidReset opens and resets streams of long polls in a loop. Their handlers don't return, so that all handlers that
-// the server starts for the connection can be counted.
+// TestRapidReset opens and resets streams of long polls in a loop. Their handlers don't return, so that all handlers
+// that the server starts for the connection can be counted.
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
 	const streams = 50
@@ -66,7 +66,8 @@ func TestFrameFloods(t *testing.T) {
 	}{
 		"PING":         {func(c *load.Flood) error { return c.Pings(1000) }, true},
 		"CONTINUATION": {func(c *load.Flood) error { return c.Continuations("/v1/info", 1000) }, true},
-		"SETTINGS":     {func(c *load.Flood) error { return c.Settings(1000) }, false}, // net/http answers many with one frame
+		// net/http answers many with one frame
+		"SETTINGS": {func(c *load.Flood) error { return c.Settings(1000) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -79,8 +79,8 @@ func (c *limitedChannels) Next(ctx context.Context, q channel.Query, handle stri
 	return c.Service.Next(ctx, q, handle)
 }
 
-// sourcesPerWait is how many sources of a FetchMany count as one request that waits. They need about as much memory: half of it if
-// others wait on the same channels, half as much again if nobody does.
+// sourcesPerWait is how many sources of a FetchMany count as one request that waits. They need about as much memory:
+// half of it if others wait on the same channels, half as much again if nobody does.
 const sourcesPerWait = 8
 
 // FetchMany fetches messages from several channels. If it may wait, each 8 of them count as one request that waits.

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// reservedConnections is how many connections a listener accepts beyond the limit. Each gets one answer: that of a probe
-	// or, from the admin listener, the metrics and profiles, and otherwise an error. If there are more of them the oldest is
-	// closed, so that probes are answered even if a client holds all the others.
+	// reservedConnections is how many connections a listener accepts beyond the limit. Each gets one answer: that of a
+	// probe or, from the admin listener, the metrics and profiles, and otherwise an error. If there are more of them
+	// the oldest is closed, so that probes are answered even if a client holds all the others.
 	reservedConnections = 64
 	adminConnections    = 64          // the limit of the admin listener
 	fullLogPause        = time.Minute // between two messages that the limit is reached
@@ -173,7 +173,8 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// Read reads what the client sends. With TLS the first call does the handshake, within the time for a request's headers.
+// Read reads what the client sends. With TLS the first call does the handshake, within the time for a request's
+// headers.
 func (c *limitedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == nil {
@@ -185,7 +186,8 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 	}
 	c.listener.connections.log.Debug("TLS handshake failed", "client", c.RemoteAddr(), "error", err)
 	var other tls.RecordHeaderError
-	if errors.As(err, &other) && other.Conn != nil && bytes.ContainsAny(other.RecordHeader[:1], "GHPDOC") { // of HTTP's methods
+	// of HTTP's methods
+	if errors.As(err, &other) && other.Conn != nil && bytes.ContainsAny(other.RecordHeader[:1], "GHPDOC") {
 		_, _ = other.Conn.Write(c.listener.refuse([]byte(notEncrypted))) // fails only if the client has gone
 	}
 	return n, err

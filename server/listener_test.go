@@ -76,7 +76,8 @@ func TestConnectionLimitOnHTTP2(t *testing.T) {
 	require.Equal(t, 200, h.do("GET", "/readyz", "").status)
 }
 
-// TestReserveIsHeld holds the reserved connections too. Probes are still served, since the oldest connections are closed.
+// TestReserveIsHeld holds the reserved connections too. Probes are still served, since the oldest connections are
+// closed.
 func TestReserveIsHeld(t *testing.T) {
 	t.Parallel()
 	const limit = 3

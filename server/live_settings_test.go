@@ -12,7 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/client/records"
 )
 
-// live keeps the settings of a service current until the test ends, and returns them and what changes, as "<name>=<value>".
+// live keeps the settings of a service current until the test ends, and returns them and what changes, as
+// "<name>=<value>".
 func (h *harness) live(o records.LiveOptions, options ...client.Option) (*records.LiveSettings, <-chan string) {
 	h.t.Helper()
 	c, err := client.New(h.url, options...)
@@ -103,7 +104,8 @@ func TestLiveSettings(t *testing.T) {
 	require.Len(t, logging.All(), 1)
 }
 
-// TestLiveSettingsOfAReader: secrets stay hidden from a client that may not see them, and a put that told nobody is found later.
+// TestLiveSettingsOfAReader: secrets stay hidden from a client that may not see them, and a put that told nobody is
+// found later.
 func TestLiveSettingsOfAReader(t *testing.T) {
 	t.Parallel()
 	var p people

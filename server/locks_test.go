@@ -50,7 +50,8 @@ func TestLocksThatAreRefused(t *testing.T) {
 	h.do("GET", lockPath, "").is(200, `{"held":false}`)
 }
 
-// TestLocksOfOthers: tokens of other locks, guessed ones and what Redis has open nothing, and grants say who may lock what.
+// TestLocksOfOthers: tokens of other locks, guessed ones and what Redis has open nothing, and grants say who may lock
+// what.
 func TestLocksOfOthers(t *testing.T) {
 	t.Parallel()
 	var p people

@@ -149,8 +149,8 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, ann, decode[wire.CreatedTicket](again))
 }
 
-// TestChannelsThatAreMadeLater asks for the channels of tickets that were created without: while they wait, once they are
-// assigned, when they are over, and for tickets that don't exist.
+// TestChannelsThatAreMadeLater asks for the channels of tickets that were created without: while they wait, once they
+// are assigned, when they are over, and for tickets that don't exist.
 func TestChannelsThatAreMadeLater(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues("alone", `{"match":{"teams":3}}`))
@@ -291,8 +291,8 @@ func TestHeartbeat(t *testing.T) {
 	expires(here.ID)
 }
 
-// TestReservedChannels: assignments can't be forged, since clients can't write to a ticket's channel, and neither can what else the service
-// keeps for itself.
+// TestReservedChannels: assignments can't be forged, since clients can't write to a ticket's channel, and neither can
+// what else the service keeps for itself.
 func TestReservedChannels(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues(), func(s *setup) { s.Reserved = []string{"cache:"} })
@@ -341,7 +341,8 @@ func TestWithoutMatchmaking(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for _, call := range []string{"POST /v1/tickets", "GET /v1/tickets/t", "GET /v1/queues"} {
-		got := h.raw(call + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}") // the contract is that of a service with it
+		// the contract is that of a service with it
+		got := h.raw(call + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
 		got.problem(404, fault.SlugNoPath)
 	}
 	h.subscribe("ticket.t", "player")

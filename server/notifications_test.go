@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
-// TestNotificationsOfOthers: with what sessions are granted by default a user reads their own notifications and those that all may
-// read, as their own subscriber, and publishes none.
+// TestNotificationsOfOthers: with what sessions are granted by default a user reads their own notifications and those
+// that all may read, as their own subscriber, and publishes none.
 func TestNotificationsOfOthers(t *testing.T) {
 	t.Parallel()
 	var p people

@@ -21,7 +21,8 @@ func (o *ownersOf) Owner(ctx context.Context, id string) (string, time.Time, err
 	return o.matches.Owner(ctx, id)
 }
 
-// startForPlayers starts a service for the users ann and ben and the API key back, with tickets in the queues duel and waits.
+// startForPlayers starts a service for the users ann and ben and the API key back, with tickets in the queues duel and
+// waits.
 func startForPlayers(t testing.TB) *harness {
 	t.Helper()
 	p := &people{known: map[string]*access.Principal{}, revoked: map[string]bool{}}
@@ -186,7 +187,8 @@ func TestMatchesAreForQueues(t *testing.T) {
 	}
 }
 
-// TestPollOfAnEarlierLife: a poll that waits while the ticket's ID becomes somebody else's doesn't get what that one is told.
+// TestPollOfAnEarlierLife: a poll that waits while the ticket's ID becomes somebody else's doesn't get what that one is
+// told.
 func TestPollOfAnEarlierLife(t *testing.T) {
 	t.Parallel()
 	h := startForPlayers(t)

@@ -25,8 +25,8 @@ type players interface {
 	ForgetOwner(ticket string)
 }
 
-// ticketChannels is channels, those of tickets included: a player whose poll of one is in progress is present, and one that
-// doesn't exist yet is made if its ticket exists.
+// ticketChannels is channels, those of tickets included: a player whose poll of one is in progress is present, and one
+// that doesn't exist yet is made if its ticket exists.
 type ticketChannels struct {
 	v1.Channels
 	players players
@@ -43,8 +43,8 @@ func (c *ticketChannels) Next(ctx context.Context, q channel.Query, handle strin
 	return c.poll(ctx, q, func(q channel.Query) (channel.Delivery, error) { return c.Channels.Next(ctx, q, handle) })
 }
 
-// A poll of at least so long that ends empty asks whether the ticket was assigned without a message: a fail-over can have lost that its
-// channel is wanted. Of shorter ones one in shortPolls does.
+// A poll of at least so long that ends empty asks whether the ticket was assigned without a message: a fail-over can
+// have lost that its channel is wanted. Of shorter ones one in shortPolls does.
 const (
 	longPoll   = time.Second
 	shortPolls = 16
@@ -80,16 +80,19 @@ func (c *ticketChannels) poll(
 	return poll(q)
 }
 
-// missed reports whether a poll that was empty missed the assignment, which is published now. If that fails, a later poll asks again.
+// missed reports whether a poll that was empty missed the assignment, which is published now. If that fails, a later
+// poll asks again.
 func (c *ticketChannels) missed(ctx context.Context, id string, wait time.Duration) bool {
-	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec // it bounds the work, and protects nothing
+	// it bounds the work, and protects nothing
+	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec
 		return false
 	}
 	published, err := c.players.Listen(ctx, id)
 	return published && err == nil
 }
 
-// recheck returns an error if a ticket isn't the client's any more: while a poll waited, another one may have got its ID.
+// recheck returns an error if a ticket isn't the client's any more: while a poll waited, another one may have got its
+// ID.
 func (c *ticketChannels) recheck(ctx context.Context, id string) error {
 	if c.guard == nil {
 		return nil

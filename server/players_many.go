@@ -40,7 +40,8 @@ func (c *ticketChannels) FetchMany(ctx context.Context, q channel.ManyQuery) (ch
 	return d, err
 }
 
-// openAll makes the channels of tickets that have none, reports whether it has made one, and removes the problem of each.
+// openAll makes the channels of tickets that have none, reports whether it has made one, and removes the problem of
+// each.
 func (c *ticketChannels) openAll(ctx context.Context, polls playerPolls, d *channel.Deliveries) (opened bool) {
 	d.Problems = slices.DeleteFunc(d.Problems, func(p channel.Problem) bool {
 		id, ok := polls[p.Source]

@@ -29,8 +29,9 @@ func (p prefixes) check(name string) error {
 // refuse is check for a call whose first parameter is the channel.
 func (p prefixes) refuse(c *web.Call) error { return p.check(c.Param(0)) }
 
-// keptChannels is channels, of which some are also read by the service only: who fetches and acknowledges as one of its subscribers
-// keeps messages from it. Routes of one channel refuse such calls themselves: a frame here would cost each waiting fetch some stack.
+// keptChannels is channels, of which some are also read by the service only: who fetches and acknowledges as one of its
+// subscribers keeps messages from it. Routes of one channel refuse such calls themselves: a frame here would cost each
+// waiting fetch some stack.
 type keptChannels struct {
 	v1.Channels
 	kept prefixes

@@ -24,7 +24,8 @@ const (
 	pingAfter = 30 * time.Second
 )
 
-// ErrGrace is returned by Run if requests were still in progress when the grace had passed. Their connections were closed.
+// ErrGrace is returned by Run if requests were still in progress when the grace had passed. Their connections were
+// closed.
 var ErrGrace = errors.New("requests were cut off when the grace had passed")
 
 // Listeners are where Run serves.
@@ -100,8 +101,8 @@ func (s *Server) openConnections() int {
 	return open
 }
 
-// readTimeout returns how long a request may take to arrive. It also ends what is read while a fetch waits, so it is longer
-// than the longest wait.
+// readTimeout returns how long a request may take to arrive. It also ends what is read while a fetch waits, so it is
+// longer than the longest wait.
 func (s *Server) readTimeout() time.Duration { return s.service.Limits().MaxWait + bodyTimeout }
 
 func (s *Server) httpServer(ctx context.Context, h http.Handler) *http.Server {
@@ -125,9 +126,9 @@ func (s *Server) httpServer(ctx context.Context, h http.Handler) *http.Server {
 	}
 }
 
-// http2Config bounds what one connection can make the server do. net/http runs MaxConcurrentStreams handlers of a connection
-// at a time, including those of streams that the client has reset, queues four times as many requests, and closes the
-// connection if there are more.
+// http2Config bounds what one connection can make the server do. net/http runs MaxConcurrentStreams handlers of a
+// connection at a time, including those of streams that the client has reset, queues four times as many requests, and
+// closes the connection if there are more.
 func (s *Server) http2Config() *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams: s.options.Limits.MaxStreams,
@@ -143,8 +144,8 @@ type draining struct {
 	failed        <-chan struct{} // closed when a listener fails
 }
 
-// drain ends the service to clients, and returns when no request is in progress. The admin listener is the last one, so that
-// the drain can be watched.
+// drain ends the service to clients, and returns when no request is in progress. The admin listener is the last one, so
+// that the drain can be watched.
 func (s *Server) drain(ctx context.Context, d draining) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()

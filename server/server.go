@@ -55,8 +55,9 @@ type Options struct {
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
 	Records     *records.Options // nil: there are no calls for records
 	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
-	Reserved    []string         // what the names of channels begin with that only the service writes to and reads, besides those of tickets
-	Clients     Clients
+	// what the names of channels begin with that only the service writes to and reads, besides those of tickets
+	Reserved []string
+	Clients  Clients
 
 	Version string
 	CORS    CORS
@@ -66,11 +67,12 @@ type Options struct {
 	AllowHosts []string
 	Limits     Limits
 	Grace      time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
-	// DrainDelay is how long Run serves as before after readiness has failed, for load balancers to notice. It is part of
-	// Grace.
+	// DrainDelay is how long Run serves as before after readiness has failed, for load balancers to notice. It is part
+	// of Grace.
 	DrainDelay time.Duration
 	Logger     *slog.Logger
-	Metrics    *prometheus.Registry // where the metrics are registered, and what the admin listener shows; nil: a new one
+	// where the metrics are registered, and what the admin listener shows; nil: a new one
+	Metrics *prometheus.Registry
 }
 
 // Limits bounds what clients can make the server do.
@@ -80,8 +82,8 @@ type Limits struct {
 	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
 	MaxGRPCBytes int   // of a message in a gRPC call; 0: grpc.DefaultMessageBytes
 	QueryPage    int   // tickets in one message of QueryService's answers; 0: grpc.DefaultQueryPage
-	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served probes only. The admin
-	// listener has a limit of its own.
+	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served probes only. The
+	// admin listener has a limit of its own.
 	MaxConnections int
 }
 

@@ -43,7 +43,8 @@ func (h *harness) checkSession(token string) answer {
 	return h.do("POST", "/v1/sessions/check", fmt.Sprintf(`{"token":%q}`, token))
 }
 
-// TestSessions: whatever users are called, each has its own sessions, and lists have neither tokens nor what is for back ends.
+// TestSessions: whatever users are called, each has its own sessions, and lists have neither tokens nor what is for
+// back ends.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -234,8 +235,8 @@ func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	require.Len(t, decode[wire.Deliveries]((<-stays).with(http.StatusOK)).Deliveries, 1)
 }
 
-// TestGuessedSessions: who guesses tokens of sessions is soon refused without a look at Redis, while users with theirs go on. What hasn't
-// the form of a token costs Redis nothing from the start.
+// TestGuessedSessions: who guesses tokens of sessions is soon refused without a look at Redis, while users with theirs
+// go on. What hasn't the form of a token costs Redis nothing from the start.
 func TestGuessedSessions(t *testing.T) {
 	t.Parallel()
 	tap := redistest.NewProxy(t, redistest.Standalone(t))

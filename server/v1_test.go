@@ -206,7 +206,8 @@ func TestContentIsKeptByteForByte(t *testing.T) {
 	contents := []string{
 		`{ "a" : [ 1,2 , {"b":null} ] }`, `"<&>\u0041\/é€😀"`, `1.50e+003`, `9007199254740993`, "[\n\t1\r\n]", `""`, `null`, `{"\u0061":1,"":2}`,
 		`"cut \ud83d"`, `{"\uDE00":"\ud83d\ud83d x"}`, // half of a surrogate pair, as JavaScript writes it
-		"[ \"HTTP/1.1 400 Bad Request\",\r\n\r\n \"Content-Type: text/plain; charset=utf-8\\r\\nConnection: close\" ]", // like an answer of net/http
+		// like an answer of net/http
+		"[ \"HTTP/1.1 400 Bad Request\",\r\n\r\n \"Content-Type: text/plain; charset=utf-8\\r\\nConnection: close\" ]",
 	}
 	for i, content := range contents {
 		require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", fmt.Sprintf(`{"id":"a%d", "content" :  %s }`, i, content)).status)
@@ -235,7 +236,8 @@ func TestContentsDontMix(t *testing.T) {
 		for i := range each {
 			id := fmt.Sprintf("p%d-%d", p, i)
 			body := fmt.Sprintf(`{"id":%q,"content":%q}`, id, strings.Repeat(id, 1+i))
-			resp, err := h.client.Post(h.url+"/v1/channels/c/messages", "?", strings.NewReader(body)) // no content type is wrong
+			// no content type is wrong
+			resp, err := h.client.Post(h.url+"/v1/channels/c/messages", "?", strings.NewReader(body))
 			if err != nil {
 				return err
 			}

@@ -35,8 +35,8 @@ type result struct {
 	last   bool // the call has ended, too
 }
 
-// call asks a host, and again if that may help. The context of the first attempt is that of all calls that begin with it: a timer for
-// each costs more than the rest of a call.
+// call asks a host, and again if that may help. The context of the first attempt is that of all calls that begin with
+// it: a timer for each costs more than the rest of a call.
 func (f *flight) call(ctx, first context.Context, p *part, host int) {
 	defer f.all.Done()
 	h := p.hosts[host]

@@ -15,8 +15,8 @@ var (
 	ErrNoLayout = fmt.Errorf("%w: the data centre has no layout for this cache", lease.ErrRefused)
 	// ErrSameHost is joined with the *lease.HeldError of a member whose host has a shard under another token.
 	ErrSameHost = errors.New("another process has this host name")
-	// ErrUnsure is joined with the *lease.HeldError of a member that gets no shard because another may hold it by a claim that was
-	// lost.
+	// ErrUnsure is joined with the *lease.HeldError of a member that gets no shard because another may hold it by a
+	// claim that was lost.
 	ErrUnsure = errors.New("claims may have been lost in a fail-over or a restart: none is granted until they have ended")
 	// ErrMoved is returned if the layout of the data centre has changed. It wraps lease.ErrLost.
 	ErrMoved = fmt.Errorf("%w: the layout of the data centre has changed", lease.ErrLost)
@@ -39,14 +39,16 @@ type Member struct {
 	Address string // at which clients reach it: host:port
 }
 
-// Claims keeps which node has which shard. Its methods may be called by many goroutines. Every request may arrive late or twice.
+// Claims keeps which node has which shard. Its methods may be called by many goroutines. Every request may arrive late
+// or twice.
 type Claims interface {
-	// Claim claims a shard for a member, named by a token, until ttl from now: the one that its host had last, or else the free one
-	// that was pinged the longest time ago. Nobody else gets that shard meanwhile, and no other token one for the same host. While
-	// holders of an earlier layout are left, there is no free one. A store that may have lost claims gives out no shard until those
-	// have ended. A repeat for a token that holds a shard renews it. Errors: *lease.HeldError if none is free, with the time until one
-	// may be, joined with ErrSameHost if the host has one under another token, and with ErrUnsure if claims may be lost; ErrNoLayout;
-	// lease.ErrLost for a token whose claim has ended: it never gets another shard. After any other error it may be claimed.
+	// Claim claims a shard for a member, named by a token, until ttl from now: the one that its host had last, or else
+	// the free one that was pinged the longest time ago. Nobody else gets that shard meanwhile, and no other token one
+	// for the same host. While holders of an earlier layout are left, there is no free one. A store that may have lost
+	// claims gives out no shard until those have ended. A repeat for a token that holds a shard renews it. Errors:
+	// *lease.HeldError if none is free, with the time until one may be, joined with ErrSameHost if the host has one
+	// under another token, and with ErrUnsure if claims may be lost; ErrNoLayout; lease.ErrLost for a token whose claim
+	// has ended: it never gets another shard. After any other error it may be claimed.
 	Claim(ctx context.Context, m Member, token string, ttl time.Duration) (Claimed, error)
 	// Ping renews a claim, and records whether the node has loaded its shard. Errors: ErrMoved, lease.ErrLost.
 	Ping(ctx context.Context, m Member, token string, ttl time.Duration, loaded bool) error
@@ -66,9 +68,9 @@ type Claimed struct {
 
 // Layouts keeps how caches are split.
 type Layouts interface {
-	// SetLayout gives a data centre a layout, if its generation is still the given one; 0: it has none. A repeat of the same change
-	// succeeds. Errors: those of CheckStarts and CheckName; ErrChanged; ErrInUse if holders of the layout before this one are left;
-	// ErrTooManyDCs; those of package fault.
+	// SetLayout gives a data centre a layout, if its generation is still the given one; 0: it has none. A repeat of the
+	// same change succeeds. Errors: those of CheckStarts and CheckName; ErrChanged; ErrInUse if holders of the layout
+	// before this one are left; ErrTooManyDCs; those of package fault.
 	SetLayout(ctx context.Context, cache, dc string, generation uint64, starts []uint64) (Layout, error)
 	// Status returns the data centres of a cache, by name: none if there is no such cache.
 	Status(ctx context.Context, cache string) ([]DC, error)

@@ -26,15 +26,18 @@ type ClientOptions struct {
 
 	PingPeriod time.Duration // between two pings of a host, and between two reads of Hosts. Default: DefaultPingPeriod
 	Timeout    time.Duration // of each call of a node. Default: DefaultTimeout
-	Retries    int           // of a call that timed out or failed with ErrUnavailable. Default: DefaultRetries; negative: none
+	// of a call that timed out or failed with ErrUnavailable. Default: DefaultRetries; negative: none
+	Retries int
 
-	// LocalDC is the data centre of the client. If it is given, a Get asks the nodes there first. It asks those of other data centres
-	// when an answer takes longer than 95 of 100 recent ones do, at most MaxHedge, and at once if a local node fails, doesn't have the
-	// keys, or failed the last time. Default: all are asked at once.
+	// LocalDC is the data centre of the client. If it is given, a Get asks the nodes there first. It asks those of
+	// other data centres when an answer takes longer than 95 of 100 recent ones do, at most MaxHedge, and at once if a
+	// local node fails, doesn't have the keys, or failed the last time. Default: all are asked at once.
 	LocalDC  string
 	MaxHedge time.Duration // Default: a tenth of Timeout
 
-	MaxLate   int     // calls that go on after their Get returned; the oldest are cancelled. Default: no bound, each ends with its time-out
+	// calls that go on after their Get returned; the oldest are cancelled. Default: no bound, each ends with its
+	// time-out
+	MaxLate   int
 	PingRate  float64 // pings a second, of all hosts. Default: no bound
 	SkipPings bool    // of hosts that answered anything within PingPeriod
 
@@ -42,12 +45,13 @@ type ClientOptions struct {
 	Logger   *slog.Logger // Default: nothing is logged
 }
 
-// Observer receives the events of a Client, for metrics. Its methods may be called by many goroutines, and must not block.
+// Observer receives the events of a Client, for metrics. Its methods may be called by many goroutines, and must not
+// block.
 type Observer interface {
 	// First reports the first answer for some keys of a Get, and how long after the Get had asked for them.
 	First(h Host, took time.Duration)
-	// Failed reports a call without a usable answer: ErrNotMatched, ErrUnavailable, ErrTimeout, ErrBadAnswer, ErrOtherCache,
-	// ErrUndecodable, and others.
+	// Failed reports a call without a usable answer: ErrNotMatched, ErrUnavailable, ErrTimeout, ErrBadAnswer,
+	// ErrOtherCache, ErrUndecodable, and others.
 	Failed(h Host, err error)
 	// Late reports an answer that came after another one for the same keys.
 	Late(h Host)
@@ -76,14 +80,14 @@ func NewClient[K any, ID comparable, V any](d Description[K, ID, V], o ClientOpt
 	return &Client[K, ID, V]{d: d, fleet: newFleet(d.Cache, o)}, nil
 }
 
-// Run reads the list of hosts and pings them every PingPeriod, until ctx ends. Then it cancels all calls, waits for them, and
-// returns nil. It can be called once.
+// Run reads the list of hosts and pings them every PingPeriod, until ctx ends. Then it cancels all calls, waits for
+// them, and returns nil. It can be called once.
 func (c *Client[K, ID, V]) Run(ctx context.Context) error { return c.fleet.run(ctx) }
 
-// Get returns the values of keys, by ID. Keys without a value are absent. It asks all replicas of each shard concerned, and returns
-// with the first answer for the last key. Keys that are in no shard wait for one until ctx ends, so that ctx should have a deadline.
-// Before Run is called no key is in a shard. A node's answer for all of its keys must fit into a message of the transport, which has 16 MiB
-// with package rpc: read keys with large values in several Gets.
+// Get returns the values of keys, by ID. Keys without a value are absent. It asks all replicas of each shard concerned,
+// and returns with the first answer for the last key. Keys that are in no shard wait for one until ctx ends, so that
+// ctx should have a deadline. Before Run is called no key is in a shard. A node's answer for all of its keys must fit
+// into a message of the transport, which has 16 MiB with package rpc: read keys with large values in several Gets.
 //
 // Errors: *UnansweredError[K], with the values that were found; those of the codec of keys.
 func (c *Client[K, ID, V]) Get(ctx context.Context, keys []K) (map[ID]V, error) {

@@ -285,7 +285,8 @@ func TestWrongHosts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := c.Get(ctx, ends)
-		require.ErrorContains(t, err, "no host has the shard of 6 of them") // whatever the node of another cache says of its shard
+		// whatever the node of another cache says of its shard
+		require.ErrorContains(t, err, "no host has the shard of 6 of them")
 		w.set(func(p *peer) { p.err = nil }, "a0")
 		wait(10 * time.Second)
 	})

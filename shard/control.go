@@ -1,7 +1,8 @@
 // Package flight makes the calls of a Get: all hosts that have a key are asked, and the first answer counts.
 //
-// A [Control] has the flights of one client. A flight has the calls of one Get. It is run by the goroutine that called Get, which
-// owns all of it but the results of calls. Each call has a goroutine of its own, which may outlive the Get: its answer is late then.
+// A [Control] has the flights of one client. A flight has the calls of one Get. It is run by the goroutine that called
+// Get, which owns all of it but the results of calls. Each call has a goroutine of its own, which may outlive the Get:
+// its answer is late then.
 
 package shard
 
@@ -55,9 +56,10 @@ type control struct {
 	mu      sync.Mutex
 	over    bool
 	flights map[*flight]struct{} // that have calls
-	late    []*flight            // if MaxLate is set: those whose Get has returned, and some that have ended, at most 2*MaxLate; the oldest first
-	calls   int                  // of late
-	all     sync.WaitGroup       // calls
+	// if MaxLate is set: those whose Get has returned, and some that have ended, at most 2*MaxLate; the oldest first
+	late  []*flight
+	calls int            // of late
+	all   sync.WaitGroup // calls
 }
 
 // newControl returns a Control.
@@ -89,7 +91,8 @@ func (c *control) enter(f *flight, calls int) bool {
 	return true
 }
 
-// returned records that a Get has returned while calls go on. It cancels the oldest of such calls if there are too many.
+// returned records that a Get has returned while calls go on. It cancels the oldest of such calls if there are too
+// many.
 func (c *control) returned(f *flight, calls int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

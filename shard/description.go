@@ -6,13 +6,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Description defines how the keys and values of a cache are sharded, named and encoded. Nodes and clients of a cache need the same
-// one. Its functions may be called by many goroutines.
+// Description defines how the keys and values of a cache are sharded, named and encoded. Nodes and clients of a cache
+// need the same one. Its functions may be called by many goroutines.
 type Description[K any, ID comparable, V any] struct {
 	// Cache names the cache: it matches NamePattern.
 	Cache string
-	// ShardingKey returns what decides in which shard a key is. Keys that are read together can have the same one. HashString and
-	// HashBytes make one of keys that have none.
+	// ShardingKey returns what decides in which shard a key is. Keys that are read together can have the same one.
+	// HashString and HashBytes make one of keys that have none.
 	ShardingKey func(K) uint64
 	// EntryID returns what names a key's value in the answer. It is unique for the keys of one Get that differ.
 	EntryID func(K) ID
@@ -31,8 +31,8 @@ type Entry[ID comparable, V any] struct {
 type Codec[T any] interface {
 	// Append appends the encoded value to dst.
 	Append(dst []byte, value T) ([]byte, error)
-	// Decode decodes what Append has appended. The value may refer to data, which isn't changed afterwards. It must return an
-	// error, and not panic, for data of any other form.
+	// Decode decodes what Append has appended. The value may refer to data, which isn't changed afterwards. It must
+	// return an error, and not panic, for data of any other form.
 	Decode(data []byte) (T, error)
 }
 

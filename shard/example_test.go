@@ -19,7 +19,8 @@ var names = shard.Description[string, string, string]{
 	Values:      shard.JSON[[]shard.Entry[string, string]](),
 }
 
-// nodes answer in this process, by address: each for one interval. A Node answers so, too; package rpc calls it over the network.
+// nodes answer in this process, by address: each for one interval. A Node answers so, too; package rpc calls it over
+// the network.
 type nodes map[string]shard.Interval
 
 func (n nodes) Retain([]string) {}

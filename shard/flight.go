@@ -48,8 +48,9 @@ type flight struct {
 	results  []result
 }
 
-// Get makes calls until all keys have an answer, no further one can come, or ctx ends. keys are sorted. The unanswered keys are those
-// without an answer. The error is why no more were waited for: that of ctx, ErrEnded, or that of Prepare.
+// Get makes calls until all keys have an answer, no further one can come, or ctx ends. keys are sorted. The unanswered
+// keys are those without an answer. The error is why no more were waited for: that of ctx, ErrEnded, or that of
+// Prepare.
 func (c *control) Get(ctx context.Context, keys []uint64, e entries) ([]unanswered, error) {
 	f := &flight{
 		control: c, entries: e, keys: keys, signal: make(chan struct{}, 1),
@@ -104,8 +105,8 @@ func (f *flight) withoutHost() (n int) {
 	return n
 }
 
-// place looks up the keys without a host, and asks for those that have one now. It returns a channel that is closed when it is to be
-// called again.
+// place looks up the keys without a host, and asks for those that have one now. It returns a channel that is closed
+// when it is to be called again.
 func (f *flight) place(ctx context.Context) (changed <-chan struct{}, err error) {
 	changed = f.o.Table.Changed()
 	snapshot := f.o.Table.Snapshot()
@@ -245,8 +246,8 @@ func (f *flight) takeOne(ctx context.Context, r result) error {
 	return nil
 }
 
-// leave ends the flight for its Get. Calls that are open go on, so that the map learns from them, unless they were cancelled. They
-// don't keep the keys and values of the Get.
+// leave ends the flight for its Get. Calls that are open go on, so that the map learns from them, unless they were
+// cancelled. They don't keep the keys and values of the Get.
 func (f *flight) leave() {
 	if f.hedge != nil {
 		f.hedge.Stop()

@@ -16,12 +16,13 @@ var errAway = errors.New("the store is away")
 
 // memory is shard.Claims in memory, for one data centre.
 type memory struct {
-	fails atomic.Pointer[error]                 // takes the place of all calls; nil: nothing goes wrong
-	after atomic.Pointer[func(op string) error] // is called after each call, outside of the lock: an error takes the place of its reply
-	ahead atomic.Int64                          // how much the store's clock was set forward
+	fails atomic.Pointer[error] // takes the place of all calls; nil: nothing goes wrong
+	// is called after each call, outside of the lock: an error takes the place of its reply
+	after atomic.Pointer[func(op string) error]
+	ahead atomic.Int64 // how much the store's clock was set forward
 
-	// travel returns how long a request of a host is on its way, how long its reply is, and after what time it arrives again. nil: no
-	// time; 0: it never arrives.
+	// travel returns how long a request of a host is on its way, how long its reply is, and after what time it arrives
+	// again. nil: no time; 0: it never arrives.
 	travel func(host string) (there, back, again time.Duration)
 	drift  float64 // how much faster the store's clock is than those of the nodes, since began
 	began  time.Time

@@ -28,7 +28,8 @@ type weather struct {
 	paused float64 // the share of reads that take longer than a claim lasts
 }
 
-// TestNoTwoNodesAnswerForAShard simulates more nodes than shards, and a store whose requests are delayed, lost or repeated.
+// TestNoTwoNodesAnswerForAShard simulates more nodes than shards, and a store whose requests are delayed, lost or
+// repeated.
 func TestNoTwoNodesAnswerForAShard(t *testing.T) {
 	t.Parallel()
 	share := rapid.SampledFrom([]float64{0, 0.1, 0.4})

@@ -28,7 +28,8 @@ var (
 	ErrOtherCache = errors.New("the node serves another cache")
 	// ErrUndecodable is the answer to keys that can't be decoded, or whose sharding keys are wrong.
 	ErrUndecodable = errors.New("the keys can't be decoded")
-	// ErrUnavailable is wrapped by errors that may pass if the call is repeated: the node can't be reached, or is overloaded.
+	// ErrUnavailable is wrapped by errors that may pass if the call is repeated: the node can't be reached, or is
+	// overloaded.
 	ErrUnavailable = errors.New("the node can't be reached")
 )
 

@@ -18,18 +18,21 @@ type NodeOptions struct {
 	Claims Claims // keeps who has which shard; needed
 	// PingPeriod is how often the claim is renewed, and how often a node that can't renew it tries to. Default: 1 s.
 	PingPeriod time.Duration
-	// TTL is how long the claim lasts after its last renewal, and so how long a shard has no node if one dies. Default: 10 s.
+	// TTL is how long the claim lasts after its last renewal, and so how long a shard has no node if one dies. Default:
+	// 10 s.
 	TTL time.Duration
-	// Margin is how long before the claim ends the node stops answering, unless it was renewed. Default: a tenth of TTL.
+	// Margin is how long before the claim ends the node stops answering, unless it was renewed. Default: a tenth of
+	// TTL.
 	Margin time.Duration
-	// KeepServing makes a node that couldn't renew its claim in time go on answering until a claim is refused. Meanwhile another node
-	// may answer for the shard, with other values.
+	// KeepServing makes a node that couldn't renew its claim in time go on answering until a claim is refused.
+	// Meanwhile another node may answer for the shard, with other values.
 	KeepServing bool
 	Logger      *slog.Logger // default: nothing is logged
 	Observer    NodeObserver // default: none
 }
 
-// NodeObserver receives the events of a Node, for metrics. Its methods may be called by many goroutines, and must not block.
+// NodeObserver receives the events of a Node, for metrics. Its methods may be called by many goroutines, and must not
+// block.
 type NodeObserver interface {
 	// Answered is called after each Get. matched: all of its keys were in the shard. err: what Get returned.
 	Answered(keys int, matched bool, took time.Duration, err error)
@@ -102,12 +105,12 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 	return n, nil
 }
 
-// Run claims a shard, loads it, and makes Get answer for it, until ctx ends: then it leaves the shard and returns nil. If the node
-// has lost its shard to another one it returns an error that wraps lease.ErrLost.
+// Run claims a shard, loads it, and makes Get answer for it, until ctx ends: then it leaves the shard and returns nil.
+// If the node has lost its shard to another one it returns an error that wraps lease.ErrLost.
 //
-// If the claim can't be renewed in time Get answers for no shard, but the source goes on, so that Get answers at once when the same
-// shard was claimed again. A changed layout makes Run claim another shard and load that. Run may be called again once it has
-// returned.
+// If the claim can't be renewed in time Get answers for no shard, but the source goes on, so that Get answers at once
+// when the same shard was claimed again. A changed layout makes Run claim another shard and load that. Run may be
+// called again once it has returned.
 func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 	defer n.drop()
 	defer n.claim.leave(ctx)
@@ -239,8 +242,8 @@ func (n *Node[K, ID, V]) Ready() error {
 	return n.why.Load()
 }
 
-// Held returns the shard that the node answers for, and when its claim ends unless it is renewed; with KeepServing that can be in the
-// past. ok reports whether there is a shard.
+// Held returns the shard that the node answers for, and when its claim ends unless it is renewed; with KeepServing that
+// can be in the past. ok reports whether there is a shard.
 func (n *Node[K, ID, V]) Held() (c Claimed, until time.Time, ok bool) {
 	s := n.serving.Load()
 	if s == nil || s.check() != nil {

@@ -213,7 +213,8 @@ func TestAnOutageOfTheStore(t *testing.T) {
 	}
 }
 
-// The store fails over and loses all claims: nodes that have loaded a shard wait until it gives out shards again, with what they have.
+// The store fails over and loses all claims: nodes that have loaded a shard wait until it gives out shards again, with
+// what they have.
 func TestAStoreThatMayHaveLostClaims(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]bool{"it stops": false, "it goes on": true} {
@@ -267,8 +268,8 @@ func TestAnOutageAsShortAsTheMargin(t *testing.T) {
 	}
 }
 
-// The reply to a claim is lost. The claim is repeated by the same token, and so the node doesn't wait for itself; once its time is
-// over, by another one.
+// The reply to a claim is lost. The claim is repeated by the same token, and so the node doesn't wait for itself; once
+// its time is over, by another one.
 func TestALostReply(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -455,7 +456,8 @@ func serveOnce(r shard.Reader[uint64, uint64, uint64]) run {
 	}
 }
 
-// A source that fails is run again, after longer and longer pauses, while the claim is renewed. The last Reader answers meanwhile.
+// A source that fails is run again, after longer and longer pauses, while the claim is renewed. The last Reader answers
+// meanwhile.
 func TestLoads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

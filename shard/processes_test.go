@@ -315,7 +315,8 @@ func TestAFailoverThatLosesAClaim(t *testing.T) {
 	cluster.FailoverThatLoses(t, cluster.Slot("{"+times.Cache+"}"), func() {
 		first = f.add(t, "a", "h1")
 		f.await(t, c, nil, 1)
-		require.NoError(t, first.process.Signal(syscall.SIGSTOP)) // so that another is the first to reach the new primary
+		// so that another is the first to reach the new primary
+		require.NoError(t, first.process.Signal(syscall.SIGSTOP))
 		f.add(t, "a", "h2")
 	})
 	f.await(t, c, first, 1)

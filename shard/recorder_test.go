@@ -154,9 +154,9 @@ func (s span) String() string {
 	return fmt.Sprintf("%s has %v from %v until %v", s.node, s.claim, s.from, s.until)
 }
 
-// checkRecords returns what is wrong with the records of nodes, by the name of the node. No key of a data centre may have
-// two nodes that answer for it at a time, and a node may read values only while it holds their shard. A node that was
-// started again is another node.
+// checkRecords returns what is wrong with the records of nodes, by the name of the node. No key of a data centre may
+// have two nodes that answer for it at a time, and a node may read values only while it holds their shard. A node that
+// was started again is another node.
 func checkRecords(records map[string][]event) (faults []string) {
 	var all []span
 	for node, events := range records {

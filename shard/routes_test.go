@@ -142,8 +142,9 @@ func (m *model) check(t *rapid.T) {
 	require.Equal(t, strings.Count(m.text(), "host"), assigned)
 }
 
-// The map is what the newest requests were answered, whatever is late, lost, answered twice or reordered, and whoever comes and goes.
-// Those who wait for a change learn of each one, and of none that isn't. What was looked up before it stays as it was.
+// The map is what the newest requests were answered, whatever is late, lost, answered twice or reordered, and whoever
+// comes and goes. Those who wait for a change learn of each one, and of none that isn't. What was looked up before it
+// stays as it was.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// maxReplicas is how many hosts of a sharding key are used: those that answered the newest requests. Each data centre has one.
+// maxReplicas is how many hosts of a sharding key are used: those that answered the newest requests. Each data centre
+// has one.
 const maxReplicas = 64
 
 // snapshot is the map at one time. It must not be changed.

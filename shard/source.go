@@ -15,17 +15,18 @@ import (
 
 // Source is where a node's values come from.
 type Source[K any, ID comparable, V any] interface {
-	// Run loads what is in an interval and calls serve with a Reader of it. Then it keeps the values up to date until ctx ends. It
-	// may call serve again, with a Reader of newer values. If it can't go on it returns an error: it is run again after a pause, and
-	// meanwhile the last Reader answers.
+	// Run loads what is in an interval and calls serve with a Reader of it. Then it keeps the values up to date until
+	// ctx ends. It may call serve again, with a Reader of newer values. If it can't go on it returns an error: it is
+	// run again after a pause, and meanwhile the last Reader answers.
 	Run(ctx context.Context, in Interval, serve func(Reader[K, ID, V])) error
 }
 
-// Reader returns the values of keys, which are all in the interval; keys without a value are left out. It may be called by many
-// goroutines, also after the Run that made it has returned.
+// Reader returns the values of keys, which are all in the interval; keys without a value are left out. It may be called
+// by many goroutines, also after the Run that made it has returned.
 type Reader[K any, ID comparable, V any] func(ctx context.Context, keys []K) ([]Entry[ID, V], error)
 
-// Pauses between two runs of a source. They double from the first to the last, and begin again after a run that was longer.
+// Pauses between two runs of a source. They double from the first to the last, and begin again after a run that was
+// longer.
 const (
 	firstReload = 100 * time.Millisecond
 	lastReload  = 10 * time.Second

@@ -59,8 +59,8 @@ func (t *routeTable) Number() uint64 { return t.numbers.Add(1) }
 // place is an entry of a list of hosts.
 type place struct{ Address, DC string }
 
-// SetHosts replaces the list of hosts. It returns those that weren't in it, and reports whether the list changed. What is known of
-// those that stay is kept. Of duplicate addresses the first entry counts.
+// SetHosts replaces the list of hosts. It returns those that weren't in it, and reports whether the list changed. What
+// is known of those that stay is kept. Of duplicate addresses the first entry counts.
 func (t *routeTable) SetHosts(places []place) (added []*peer, changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,8 +107,8 @@ func (t *routeTable) Hosts() []*peer {
 	return hosts
 }
 
-// Learn records what a host answered to the request with a number. It reports whether that changed the map: an answer to a request
-// that was sent before that of which an answer is known doesn't, nor one of a host that was removed.
+// Learn records what a host answered to the request with a number. It reports whether that changed the map: an answer
+// to a request that was sent before that of which an answer is known doesn't, nor one of a host that was removed.
 func (t *routeTable) Learn(h *peer, number uint64, r route) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,8 @@ const (
 	every  = 16  // durations until the percentile is computed again
 )
 
-// p95 is the 95th percentile of the last 128 durations, up to date within 16. Its methods may be called by many goroutines.
+// p95 is the 95th percentile of the last 128 durations, up to date within 16. Its methods may be called by many
+// goroutines.
 type p95 struct {
 	value atomic.Int64
 

@@ -5,8 +5,9 @@ import "context"
 // Request is a call of a node. Its slices must not be changed: one Request goes to several nodes.
 type Request struct {
 	Cache   string
-	Payload []byte   // the keys, encoded; empty if there are none
-	Keys    []uint64 // their sharding keys, in the order of the keys; none: the shard is asked for only, which is the ping
+	Payload []byte // the keys, encoded; empty if there are none
+	// their sharding keys, in the order of the keys; none: the shard is asked for only, which is the ping
+	Keys []uint64
 }
 
 // MaxKeys is how many keys a Request can have. A Client splits longer ones.
@@ -18,7 +19,8 @@ type Response struct {
 	Assigned    bool     // the node answers for a shard now
 	Shard       Interval // if Assigned
 	Incarnation uint64   // if Assigned: rises with each holder of the shard in its data centre
-	// AllMatched reports whether all keys are in the shard. Only then there is a payload, and keys without a value in it have none.
+	// AllMatched reports whether all keys are in the shard. Only then there is a payload, and keys without a value in
+	// it have none.
 	AllMatched bool
 }
 
@@ -40,8 +42,8 @@ func (h Host) String() string {
 type Transport interface {
 	// Call asks a node. Errors: ErrOtherCache, ErrUndecodable; ErrUnavailable if it may pass; that of ctx.
 	Call(ctx context.Context, address string, r *Request) (Response, error)
-	// Retain closes connections to all other addresses. Calls on them may fail. A Client calls none of these addresses afterwards until they
-	// are retained again.
+	// Retain closes connections to all other addresses. Calls on them may fail. A Client calls none of these addresses
+	// afterwards until they are retained again.
 	Retain(addresses []string)
 }
 
@@ -53,8 +55,8 @@ type Handler interface {
 
 // Hosts is a list of the addresses at which nodes may listen.
 type Hosts interface {
-	// Hosts returns all hosts, also those that are down. If it returns an error, too, that is logged. A client keeps the hosts that it
-	// has if there are none in the result, and uses the first MaxHosts if there are more.
+	// Hosts returns all hosts, also those that are down. If it returns an error, too, that is logged. A client keeps
+	// the hosts that it has if there are none in the result, and uses the first MaxHosts if there are more.
 	Hosts(ctx context.Context) ([]Host, error)
 }
 

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// numbers is a cache whose keys are sharding keys in decimal, with the value "v" and the key; those that end in 7 have none.
+// numbers is a cache whose keys are sharding keys in decimal, with the value "v" and the key; those that end in 7 have
+// none.
 func numbers() shard.Description[string, string, string] {
 	return shard.Description[string, string, string]{
 		Cache:       "numbers",

@@ -38,8 +38,9 @@ type DurabilityLevel string
 
 // The durability levels, from the safest.
 const (
-	DurableAlways   DurabilityLevel = "always"   // on disk before it is answered: survives a crash of the machine
-	DurableEverysec DurabilityLevel = "everysec" // a crash of the machine loses up to about a second, a crash of the process nothing
+	DurableAlways DurabilityLevel = "always" // on disk before it is answered: survives a crash of the machine
+	// a crash of the machine loses up to about a second, a crash of the process nothing
+	DurableEverysec DurabilityLevel = "everysec"
 	DurableSnapshot DurabilityLevel = "snapshot" // a crash loses what came after the last RDB snapshot
 	DurableMemory   DurabilityLevel = "memory"   // a restart of the storage loses everything
 	DurableUnknown  DurabilityLevel = "unknown"  // the storage doesn't report it

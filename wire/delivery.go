@@ -24,8 +24,8 @@ type Delivery struct {
 	Expired       uint64    `json:"expired"`                 // number of messages that expired unread and are skipped
 }
 
-// AppendJSON appends the JSON of d, with the contents unchanged. The IDs must be names and the receipt handle base64url,
-// which need no escapes.
+// AppendJSON appends the JSON of d, with the contents unchanged. The IDs must be names and the receipt handle
+// base64url, which need no escapes.
 func (d *Delivery) AppendJSON(dst []byte) []byte { return d.appendMembers(append(dst, '{')) }
 
 func (d *Delivery) appendMembers(dst []byte) []byte {

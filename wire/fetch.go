@@ -113,8 +113,8 @@ func source(d *strictjson.Decoder) (Source, error) {
 	return s, err
 }
 
-// AppendJSON appends the JSON of d, with the contents unchanged. Like the names of messages, those of the deliveries' channels
-// and subscribers need no escapes; problems are encoded with them.
+// AppendJSON appends the JSON of d, with the contents unchanged. Like the names of messages, those of the deliveries'
+// channels and subscribers need no escapes; problems are encoded with them.
 func (d *Deliveries) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"deliveries":[`...)
 	for i := range d.Deliveries {

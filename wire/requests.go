@@ -39,8 +39,8 @@ func (w *Wait) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseWait parses a Go duration that isn't negative, such as "20s" and "1m30s", or a number of seconds, such as "20". The
-// error is an *InputError with fault.SlugInvalidWait.
+// ParseWait parses a Go duration that isn't negative, such as "20s" and "1m30s", or a number of seconds, such as "20".
+// The error is an *InputError with fault.SlugInvalidWait.
 func ParseWait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if seconds, errSeconds := strconv.ParseUint(text, 10, 64); errSeconds == nil && seconds <= math.MaxInt64/uint64(time.Second) {

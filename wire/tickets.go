@@ -63,8 +63,8 @@ type CreatedTicket struct {
 	Subscriber  string    `json:"subscriber"`  // of the channel, created with it
 	ChannelURL  string    `json:"channelUrl"`  // path of the channel's description
 	MessagesURL string    `json:"messagesUrl"` // path to fetch the assignment from
-	// Token is a credential for the ticket's player: it reads and cancels this ticket, and fetches its assignment, and nothing
-	// else. Empty: the service is open, or the ticket is the user's own.
+	// Token is a credential for the ticket's player: it reads and cancels this ticket, and fetches its assignment, and
+	// nothing else. Empty: the service is open, or the ticket is the user's own.
 	Token string `json:"token,omitempty"`
 }
 

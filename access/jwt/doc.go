@@ -8,11 +8,11 @@
 //	kid     is looked up in the keys that are known already. A key without an ID is tried for every token.
 //	crit    is refused, and jku, jwk, x5u and x5c are not read.
 //
-// A token must expire, and have a subject. What was verified is remembered by the token's SHA-256: up to 10,000 tokens, and up
-// to 16 MiB of them.
+// A token must expire, and have a subject. What was verified is remembered by the token's SHA-256: up to 10,000 tokens,
+// and up to 16 MiB of them.
 //
-// [Verifier.Run] keeps the keys current. A file is read again when it changes; a set is fetched every five minutes, and when a
-// token has a key's ID that isn't known, at most every ten seconds. Tokens whose keys are known never wait for that. While
-// a set can't be fetched, its last keys stay in use for a day. Tokens of keys that are removed are forgotten with them, and what waits with
-// such a token ends.
+// [Verifier.Run] keeps the keys current. A file is read again when it changes; a set is fetched every five minutes, and
+// when a token has a key's ID that isn't known, at most every ten seconds. Tokens whose keys are known never wait for
+// that. While a set can't be fetched, its last keys stay in use for a day. Tokens of keys that are removed are
+// forgotten with them, and what waits with such a token ends.
 package jwt

@@ -19,8 +19,8 @@ func newKeyring(sources int) *keyring {
 	return r
 }
 
-// find returns the keys that may verify a token: those with its key's ID, and those without an ID. known reports whether
-// there is one with the ID.
+// find returns the keys that may verify a token: those with its key's ID, and those without an ID. known reports
+// whether there is one with the ID.
 func (r *keyring) find(id, algorithm string) (keys []*key, known bool) {
 	byID := *r.byID.Load()
 	lists := [][]*key{byID[""]}
@@ -36,8 +36,8 @@ func (r *keyring) find(id, algorithm string) (keys []*key, known bool) {
 	return keys, known
 }
 
-// replace replaces the keys of a source, and reports whether it had any that it has no longer. Those are gone, with what they
-// verified, even if another source has the same key.
+// replace replaces the keys of a source, and reports whether it had any that it has no longer. Those are gone, with
+// what they verified, even if another source has the same key.
 func (r *keyring) replace(source int, keys []*key) (removed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,7 +67,8 @@ func secretAlgorithms(secret []byte) ([]string, error) {
 	return []string{"HS256", "HS384", "HS512"}[:min(len(secret)/16-1, 3)], nil
 }
 
-// newKey returns a key. allowSecret is whether it may be a secret. algorithm, if not empty, is the only one that it is for.
+// newKey returns a key. allowSecret is whether it may be a secret. algorithm, if not empty, is the only one that it is
+// for.
 func newKey(id, algorithm string, material any, allowSecret bool) (*key, error) {
 	k := &key{id: id, material: material}
 	var err error

@@ -162,7 +162,8 @@ func TestUnknownKeys(t *testing.T) {
 	})
 }
 
-// TestSlowSet: while the set doesn't answer, tokens of known keys are verified at once, and others wait for five seconds.
+// TestSlowSet: while the set doesn't answer, tokens of known keys are verified at once, and others wait for five
+// seconds.
 func TestSlowSet(t *testing.T) {
 	t.Parallel()
 	withIssuer(t, func(t *testing.T, i *issuer, v *jwt.Verifier) {

@@ -33,7 +33,8 @@ type verified struct {
 
 func newSeen() *seen {
 	s := &seen{}
-	s.lru, _ = simplelru.NewLRU(maxSeen, func(_ digest, v verified) { s.bytes -= v.bytes }) // the size is positive: no error
+	// the size is positive: no error
+	s.lru, _ = simplelru.NewLRU(maxSeen, func(_ digest, v verified) { s.bytes -= v.bytes })
 	return s
 }
 

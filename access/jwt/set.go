@@ -97,8 +97,8 @@ func (s *set) get(ctx context.Context) (keys []*key, unusable []error, err error
 	return parseSet(text, false)
 }
 
-// fetch fetches a set, unless that was tried within a pause, and waits for it until ctx ends. It returns the error of the
-// last fetch.
+// fetch fetches a set, unless that was tried within a pause, and waits for it until ctx ends. It returns the error of
+// the last fetch.
 func (v *Verifier) fetch(ctx context.Context, s *set, pause time.Duration) error {
 	if recent, err := s.recent(pause); recent {
 		return err

@@ -55,8 +55,8 @@ var (
 	errAudience  = errors.New("the token has an audience, and none is configured")
 )
 
-// Verifier verifies tokens. It is an access.Authenticator, and as one of the access.Revocations it ends what goes on with
-// tokens whose key was removed. Any number of goroutines may use it.
+// Verifier verifies tokens. It is an access.Authenticator, and as one of the access.Revocations it ends what goes on
+// with tokens whose key was removed. Any number of goroutines may use it.
 type Verifier struct {
 	options Options
 	parser  *jwt.Parser
@@ -145,8 +145,8 @@ func (o *Options) fit(keys []*key) error {
 	return nil
 }
 
-// Accepts reports whether a credential has the three parts of a token, and is not one of the service itself, which begin with
-// tm. No token does: its header is a JSON object.
+// Accepts reports whether a credential has the three parts of a token, and is not one of the service itself, which
+// begin with tm. No token does: its header is a JSON object.
 func (v *Verifier) Accepts(credential string) bool {
 	return strings.Count(credential, ".") == 2 && !strings.HasPrefix(credential, "tm")
 }
@@ -156,9 +156,9 @@ func (v *Verifier) Knows(token string) bool {
 	return len(token) <= access.MaxCredentialBytes && v.seen.get(sha256.Sum256([]byte(token))) != nil
 }
 
-// Authenticate returns the user that a token describes. Errors: access.ErrInvalidCredential with the reason as its cause,
-// access.ErrExpired, ErrKeys, and that of ctx. A token that was seen before is not checked for its end again: access.Guard
-// does that.
+// Authenticate returns the user that a token describes. Errors: access.ErrInvalidCredential with the reason as its
+// cause, access.ErrExpired, ErrKeys, and that of ctx. A token that was seen before is not checked for its end again:
+// access.Guard does that.
 func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Principal, error) {
 	if len(token) > access.MaxCredentialBytes {
 		return nil, access.ErrInvalidCredential.WithCause(errTooLong)
@@ -230,8 +230,8 @@ func isExpired(err error) bool {
 		!errors.Is(err, jwt.ErrTokenRequiredClaimMissing)
 }
 
-// verify verifies a token with the keys that there are. known reports whether there is one with its key's ID. The error is
-// jwt.ErrTokenSignatureInvalid if no key fits.
+// verify verifies a token with the keys that there are. known reports whether there is one with its key's ID. The error
+// is jwt.ErrTokenSignatureInvalid if no key fits.
 func (v *Verifier) verify(token string, h header) (found verified, known bool, err error) {
 	keys, known := v.keys.find(h.KeyID, h.Algorithm)
 	err = fmt.Errorf("%w: %w", jwt.ErrTokenSignatureInvalid, errNoKey)

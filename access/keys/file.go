@@ -24,8 +24,9 @@ type file struct {
 	failing bool        // the last try to read it failed, and that was logged
 }
 
-// changed reports whether there is another file than was read last. A file that differs from that of the last look may be in
-// the middle of being written, and then a grant could lack its channels, which means all of them: it isn't another one yet.
+// changed reports whether there is another file than was read last. A file that differs from that of the last look may
+// be in the middle of being written, and then a grant could lack its channels, which means all of them: it isn't
+// another one yet.
 func (f *file) changed() bool {
 	before := f.found
 	f.found, _ = os.Stat(f.path) // nil if it fails, and reading tells why

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Create makes a key that all servers accept, and returns it with its text, which is kept nowhere. Errors: of kind Invalid for
-// what can't be a key, ErrTooManyKeys, and those of the store.
+// Create makes a key that all servers accept, and returns it with its text, which is kept nowhere. Errors: of kind
+// Invalid for what can't be a key, ErrTooManyKeys, and those of the store.
 func (r *Registry) Create(ctx context.Context, n NewKey) (k Key, text string, err error) {
 	k, text, err = Generate(n, time.Now())
 	if err != nil {
@@ -27,8 +27,8 @@ func (r *Registry) Create(ctx context.Context, n NewKey) (k Key, text string, er
 	return k, text, nil
 }
 
-// Delete deletes a key of the store: that is its revocation. It may be repeated. Errors: ErrKeyConfigured, ErrNoKey, and those
-// of the store.
+// Delete deletes a key of the store: that is its revocation. It may be repeated. Errors: ErrKeyConfigured, ErrNoKey,
+// and those of the store.
 func (r *Registry) Delete(ctx context.Context, id string) error {
 	r.mu.RLock()
 	_, configured := r.known.filed[id]
@@ -43,8 +43,9 @@ func (r *Registry) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// Revoke revokes a token or the credentials of a subject, and returns the revocation with its times. It may be repeated, which
-// revokes what the subject got since. Errors: of kind Invalid, ErrTooManyRevocations, and those of the store.
+// Revoke revokes a token or the credentials of a subject, and returns the revocation with its times. It may be
+// repeated, which revokes what the subject got since. Errors: of kind Invalid, ErrTooManyRevocations, and those of the
+// store.
 func (r *Registry) Revoke(ctx context.Context, what Revocation) (Revocation, error) {
 	what.At = time.Time{}
 	if err := what.check(time.Now()); err != nil {
@@ -91,8 +92,8 @@ func (r *Registry) Keys(ctx context.Context, after string, limit int) (page []Ke
 	return page, next, nil
 }
 
-// Revocations returns a page of the revocations in force, by kind and name: those after a cursor. next is the cursor to go on
-// from; "" if there are no more.
+// Revocations returns a page of the revocations in force, by kind and name: those after a cursor. next is the cursor to
+// go on from; "" if there are no more.
 func (r *Registry) Revocations(ctx context.Context, after string, limit int) (page []Revocation, next string, err error) {
 	if err := r.Refresh(ctx); err != nil {
 		return nil, "", err

@@ -99,7 +99,8 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	}
 }
 
-// wrote notes a change that was made here. It is known here before it is read, so that only this tells if the store loses it.
+// wrote notes a change that was made here. It is known here before it is read, so that only this tells if the store
+// loses it.
 func (r *Registry) wrote(at Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,8 +117,8 @@ func (r *Registry) takeWritten() {
 	r.written = nil
 }
 
-// follow reads changes after the last one that is known, and finds those made here. If one isn't known any more everything is
-// read next.
+// follow reads changes after the last one that is known, and finds those made here. If one isn't known any more
+// everything is read next.
 func (r *Registry) follow(ctx context.Context) error {
 	for {
 		changes, err := r.store.Changes(ctx, r.at, r.unread...)
@@ -167,8 +168,8 @@ func (r *Registry) load(ctx context.Context, last Position) error {
 	return nil
 }
 
-// keep adds the revocations of old that are missing, and returns what those are. It reuses entries of the same keys, whose
-// principals are in use.
+// keep adds the revocations of old that are missing, and returns what those are. It reuses entries of the same keys,
+// whose principals are in use.
 func (k *known) keep(old known, now time.Time) map[revoked]struct{} {
 	missing := map[revoked]struct{}{}
 	for of, r := range old.revoked {

@@ -76,8 +76,8 @@ func New(o Options) (*Registry, error) {
 // Accepts reports whether a credential has the form of an API key.
 func (r *Registry) Accepts(credential string) bool { return strings.HasPrefix(credential, Prefix) }
 
-// Authenticate returns the principal of an API key. It asks nobody. Errors: access.ErrInvalidCredential, access.ErrExpired,
-// access.ErrRevoked for a key that was deleted.
+// Authenticate returns the principal of an API key. It asks nobody. Errors: access.ErrInvalidCredential,
+// access.ErrExpired, access.ErrRevoked for a key that was deleted.
 func (r *Registry) Authenticate(_ context.Context, credential string) (*access.Principal, error) {
 	id, ok := idOf(credential)
 	if !ok {
@@ -112,8 +112,8 @@ func (k *known) deleted(id string) bool {
 	return ok
 }
 
-// Revoked reports whether the credential of a principal isn't valid any more. An API key that has changed, as in its grants,
-// counts as revoked: who waits with it must present it again.
+// Revoked reports whether the credential of a principal isn't valid any more. An API key that has changed, as in its
+// grants, counts as revoked: who waits with it must present it again.
 func (r *Registry) Revoked(p *access.Principal) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -263,8 +263,8 @@ func TestDeletedKeys(t *testing.T) {
 	}
 }
 
-// TestNotifications: with notifications a change is known at once, without them within half a second; the calls to the store
-// don't depend on requests.
+// TestNotifications: with notifications a change is known at once, without them within half a second; the calls to the
+// store don't depend on requests.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -300,8 +300,8 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// TestLostWrites: after a fail-over, or when all is gone, keys are those that the store has, and revocations those that any
-// server knew: also if only the one that answered knew them, and hadn't read them yet.
+// TestLostWrites: after a fail-over, or when all is gone, keys are those that the store has, and revocations those that
+// any server knew: also if only the one that answered knew them, and hadn't read them yet.
 func TestLostWrites(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

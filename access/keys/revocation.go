@@ -28,8 +28,8 @@ const (
 	MaxLife = 400 * 24 * time.Hour
 	// MaxRevocations is how many there may be at a time.
 	MaxRevocations = 100_000
-	// Margin is how much longer a revocation lasts than is asked for: a token may be accepted for some time after its end,
-	// because clocks differ.
+	// Margin is how much longer a revocation lasts than is asked for: a token may be accepted for some time after its
+	// end, because clocks differ.
 	Margin = time.Hour
 )
 

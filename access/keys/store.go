@@ -16,14 +16,14 @@ type Store interface {
 
 // Writer changes what a Store keeps. All methods may be repeated.
 type Writer interface {
-	// Create keeps a new key, if there will be no more than most. It returns the position of the last change then: this one,
-	// or a later one if it is repeated. Errors: ErrKeyExists if another key has or had its ID, ErrTooManyKeys.
+	// Create keeps a new key, if there will be no more than most. It returns the position of the last change then: this
+	// one, or a later one if it is repeated. Errors: ErrKeyExists if another key has or had its ID, ErrTooManyKeys.
 	Create(ctx context.Context, r Record, most int) (Position, error)
-	// Revoke keeps a revocation, if there will be no more than most, and returns it with its times: At is now unless it is
-	// given, Until is DefaultLife later unless it is given. Neither becomes earlier than it is already. To revoke an API key
-	// removes its record, also if there are too many revocations: the times are zero then. The position is as that of Create,
-	// or "" if nothing was changed before. Errors: ErrNoKey unless there is such a key, was one, or At is given;
-	// ErrTooManyRevocations.
+	// Revoke keeps a revocation, if there will be no more than most, and returns it with its times: At is now unless it
+	// is given, Until is DefaultLife later unless it is given. Neither becomes earlier than it is already. To revoke an
+	// API key removes its record, also if there are too many revocations: the times are zero then. The position is as
+	// that of Create, or "" if nothing was changed before. Errors: ErrNoKey unless there is such a key, was one, or At
+	// is given; ErrTooManyRevocations.
 	Revoke(ctx context.Context, r Revocation, most int) (Revocation, Position, error)
 }
 
@@ -31,13 +31,13 @@ type Writer interface {
 type Reader interface {
 	// Last returns the position of the last change, or "" if there was none.
 	Last(ctx context.Context) (Position, error)
-	// Changes returns some of what was changed after a position, as it is now. Errors: ErrLost, also if it is one of the
-	// others that isn't known any more.
+	// Changes returns some of what was changed after a position, as it is now. Errors: ErrLost, also if it is one of
+	// the others that isn't known any more.
 	Changes(ctx context.Context, after Position, others ...Position) (Changes, error)
 	// Each calls read with everything, in pages. What changes meanwhile may be missing or be read twice.
 	Each(ctx context.Context, read func(Entry)) error
-	// Watch calls changed after each change, until stop is called, and whenever changes may have been missed. changed must
-	// not block.
+	// Watch calls changed after each change, until stop is called, and whenever changes may have been missed. changed
+	// must not block.
 	Watch(changed func()) (stop func())
 }
 

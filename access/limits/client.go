@@ -80,8 +80,8 @@ func limited(wait time.Duration, format string, values ...any) error {
 	}
 }
 
-// Wait counts a request that waits, as so many, until done is called. More than may wait are counted as so many. Errors:
-// fault.SlugTooManyWaits.
+// Wait counts a request that waits, as so many, until done is called. More than may wait are counted as so many.
+// Errors: fault.SlugTooManyWaits.
 func (c Client) Wait(requests int) (done func(), err error) {
 	l := c.limiter
 	if l == nil {
@@ -150,7 +150,8 @@ type Standing struct {
 	Reset     time.Duration // until all of it is there again
 }
 
-// Standing returns how the client stands with its limit of requests, the one of which less is left, and false if it has none.
+// Standing returns how the client stands with its limit of requests, the one of which less is left, and false if it has
+// none.
 func (c Client) Standing() (s Standing, ok bool) {
 	for _, counts := range [...]*counts{c.address, c.principal} {
 		b := counts.bucket(requests)

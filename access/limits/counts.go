@@ -60,8 +60,8 @@ func (c *counts) bucket(k Kind) *rate.Limiter {
 	return c.buckets[k]
 }
 
-// take counts n events, and returns zero, or how long to wait if there were too many. Then it counts nothing. More events than
-// may come at once are counted as so many.
+// take counts n events, and returns zero, or how long to wait if there were too many. Then it counts nothing. More
+// events than may come at once are counted as so many.
 func (c *counts) take(k Kind, n int) (wait time.Duration) {
 	b := c.bucket(k)
 	if b == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// maxClients is how many principals and addresses are remembered, those that were last seen: at most 25 MB. One that was
-// forgotten may do at once what it could do after a pause. Requests that wait are never forgotten.
+// maxClients is how many principals and addresses are remembered, those that were last seen: at most 25 MB. One that
+// was forgotten may do at once what it could do after a pause. Requests that wait are never forgotten.
 const maxClients = 20_000
 
 // Options configures a Limiter.
@@ -21,8 +21,8 @@ type Options struct {
 	Addresses access.Limits // of each address of clients
 	Quotas    access.Limits // of each principal on all servers together; see QuotaLimits
 	Store     Quotas        // required if there are Quotas
-	// Refused counts a request that was refused, by the name of the limit and whose it is: user, key, address or quota. nil:
-	// nothing does.
+	// Refused counts a request that was refused, by the name of the limit and whose it is: user, key, address or quota.
+	// nil: nothing does.
 	Refused func(limit, of string)
 }
 
@@ -87,8 +87,8 @@ func New(o Options) *Limiter {
 	return &Limiter{o: o, clients: clients, waiting: map[who]int{}}
 }
 
-// Client returns whom a request counts for. p is nil on an open service. The address may have a port; on a Unix socket there
-// is none.
+// Client returns whom a request counts for. p is nil on an open service. The address may have a port; on a Unix socket
+// there is none.
 func (l *Limiter) Client(p *access.Principal, address string) Client {
 	if l == nil || p != nil && p.Kind == access.Administrator {
 		return Client{}

@@ -18,8 +18,8 @@ type PutOptions struct {
 	Tags []string      // at most 8, without commas: the value can be invalidated by each
 }
 
-// PutCached stores a value of a kind, such as author, in the cache: JSON, or the text of an author-slug. Errors: ErrInvalidID,
-// ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrTagFull, ErrSuperseded.
+// PutCached stores a value of a kind, such as author, in the cache: JSON, or the text of an author-slug. Errors:
+// ErrInvalidID, ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrTagFull, ErrSuperseded.
 func (c *Client) PutCached(ctx context.Context, kind, id string, value []byte, o PutOptions) error {
 	query := url.Values{}
 	if o.TTL != 0 {
@@ -42,8 +42,8 @@ func (c *Client) Cached(ctx context.Context, kind, id string) (value []byte, err
 // manyCached is how many IDs are asked for in one call.
 const manyCached = 256
 
-// CachedMany returns those of the values that are cached, as JSON, by the IDs that were asked for: an author-slug as a string.
-// Errors: ErrInvalidID, ErrNoKind.
+// CachedMany returns those of the values that are cached, as JSON, by the IDs that were asked for: an author-slug as a
+// string. Errors: ErrInvalidID, ErrNoKind.
 func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage, len(ids))
 	for len(ids) > 0 {
@@ -67,14 +67,15 @@ func (c *Client) DeleteCached(ctx context.Context, kind, id string) error {
 	return err
 }
 
-// InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns how many had them,
-// those that had ended already included.
+// InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns how
+// many had them, those that had ended already included.
 func (c *Client) InvalidateTags(ctx context.Context, tags ...string) (int, error) {
 	return c.invalidate(ctx, wire.Invalidation{Tags: tags})
 }
 
-// InvalidatePrefix removes the lists or searches whose IDs begin with a prefix from the cache: all with "". The kind is shouts,
-// topic-shouts or search. It returns how many there were, as InvalidateTags does. Errors: ErrNoKind, ErrInvalidID.
+// InvalidatePrefix removes the lists or searches whose IDs begin with a prefix from the cache: all with "". The kind is
+// shouts, topic-shouts or search. It returns how many there were, as InvalidateTags does. Errors: ErrNoKind,
+// ErrInvalidID.
 func (c *Client) InvalidatePrefix(ctx context.Context, kind, prefix string) (int, error) {
 	return c.invalidate(ctx, wire.Invalidation{Kind: kind, Prefix: prefix})
 }

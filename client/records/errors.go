@@ -1,5 +1,5 @@
-// Package records is the part of the Go client for records: sessions, tokens, settings, caches, views, locks, states and
-// statistics.
+// Package records is the part of the Go client for records: sessions, tokens, settings, caches, views, locks, states
+// and statistics.
 package records
 
 import (

@@ -27,8 +27,8 @@ const (
 	liveRefresh = 5 * time.Minute
 )
 
-// LiveSettings are the settings of a service, kept current in memory. It needs the grants to read settings and to subscribe to
-// SettingsChannel. Get and All may be called by many goroutines, also while Run runs.
+// LiveSettings are the settings of a service, kept current in memory. It needs the grants to read settings and to
+// subscribe to SettingsChannel. Get and All may be called by many goroutines, also while Run runs.
 type LiveSettings struct {
 	client  *Client
 	options LiveOptions
@@ -42,11 +42,11 @@ type LiveSettings struct {
 // LiveOptions says what is kept, and how.
 type LiveOptions struct {
 	Category string // "": all
-	// Changed is called for each setting that has changed, first for all that there are, by the goroutine of Run. now is nil for one
-	// that was deleted. It may be nil.
+	// Changed is called for each setting that has changed, first for all that there are, by the goroutine of Run. now
+	// is nil for one that was deleted. It may be nil.
 	Changed func(name string, now *Setting)
-	// Refresh is after which time all settings are read again. Changes are known at once, but a put that failed after it wrote
-	// the value, and a storage that lost a message, tell nobody. Default: 5 minutes.
+	// Refresh is after which time all settings are read again. Changes are known at once, but a put that failed after
+	// it wrote the value, and a storage that lost a message, tell nobody. Default: 5 minutes.
 	Refresh time.Duration
 }
 
@@ -77,9 +77,9 @@ func (l *LiveSettings) All() map[string]Setting {
 	return maps.Clone(l.all)
 }
 
-// Run keeps the settings current until ctx ends, or the service refuses a call for good, such as for missing grants. It subscribes,
-// then reads all settings, and then follows what is published: so it misses nothing. If it has lost messages, or may have, it
-// begins again. It must be called once.
+// Run keeps the settings current until ctx ends, or the service refuses a call for good, such as for missing grants. It
+// subscribes, then reads all settings, and then follows what is published: so it misses nothing. If it has lost
+// messages, or may have, it begins again. It must be called once.
 func (l *LiveSettings) Run(ctx context.Context) error {
 	defer l.unsubscribe(ctx)
 	for {
@@ -105,7 +105,8 @@ func (l *LiveSettings) unsubscribe(ctx context.Context) {
 	_ = l.client.service.Unsubscribe(ctx, SettingsChannel, l.name)
 }
 
-// refused reports whether an error stays, however often Run begins again. That something is missing or out of date passes then.
+// refused reports whether an error stays, however often Run begins again. That something is missing or out of date
+// passes then.
 func refused(err error) bool {
 	var e *client.Error
 	switch {
@@ -117,8 +118,8 @@ func refused(err error) bool {
 	return e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError
 }
 
-// follow subscribes, reads everything, and reads what is published until something is lost. It returns nil when it is time to
-// read everything again.
+// follow subscribes, reads everything, and reads what is published until something is lost. It returns nil when it is
+// time to read everything again.
 func (l *LiveSettings) follow(ctx context.Context) error {
 	if _, err := l.client.service.Subscribe(ctx, SettingsChannel, l.name, client.Latest); err != nil {
 		return err
@@ -191,8 +192,8 @@ func (l *LiveSettings) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readSome reads the settings that messages name. Messages of a form that isn't the service's are left out: others may publish on
-// the channel, too.
+// readSome reads the settings that messages name. Messages of a form that isn't the service's are left out: others may
+// publish on the channel, too.
 func (l *LiveSettings) readSome(ctx context.Context, messages []client.Message) error {
 	var names []string
 	for _, m := range messages {

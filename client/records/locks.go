@@ -32,9 +32,10 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// WithLock acquires a lock of an operation on an entity and calls f while it is held. It renews the lock until f returns, and then
-// releases it, also if f panics. The context of f is canceled with lease.ErrLost as its cause before another can hold the lock. Pass
-// the fence to what f writes to: lease.Manager says why. Errors: those of f, of AcquireLock, and lease.ErrLost.
+// WithLock acquires a lock of an operation on an entity and calls f while it is held. It renews the lock until f
+// returns, and then releases it, also if f panics. The context of f is canceled with lease.ErrLost as its cause before
+// another can hold the lock. Pass the fence to what f writes to: lease.Manager says why. Errors: those of f, of
+// AcquireLock, and lease.ErrLost.
 func (c *Client) WithLock(ctx context.Context, op, id string, o LockOptions, f func(ctx context.Context, fence uint64) error) error {
 	if o.TTL == 0 {
 		o.TTL = defaultLockTTL
@@ -106,7 +107,8 @@ func (c *Client) AcquireLock(ctx context.Context, op, id string, o LockOptions) 
 	}
 }
 
-// abandonLock releases a lock that may have been granted to a call that has ended. If that fails the lock ends by itself.
+// abandonLock releases a lock that may have been granted to a call that has ended. If that fails the lock ends by
+// itself.
 func (c *Client) abandonLock(ctx context.Context, op, id, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -125,8 +127,8 @@ func (c *Client) putLock(ctx context.Context, op, id string, asked wire.LockRequ
 	return lock, err
 }
 
-// ReleaseLock ends a lock. If the answer is lost it is tried again, and if another has got the lock meanwhile the error is
-// ErrLockLost, as it is if the lock had ended before.
+// ReleaseLock ends a lock. If the answer is lost it is tried again, and if another has got the lock meanwhile the error
+// is ErrLockLost, as it is if the lock had ended before.
 func (c *Client) ReleaseLock(ctx context.Context, op, id, token string) error {
 	r := lockCall("unlock", http.MethodDelete, op, id)
 	r.Body = wire.LockRelease{Token: token}

@@ -21,9 +21,9 @@ type Session = wire.Session
 // ListedSession describes a session in a list.
 type ListedSession = wire.ListedSession
 
-// CreateSession makes a session for a user who has logged in. If its answer was lost it is tried again, and the first session
-// remains until its life is over: nobody has its token. Errors: ErrInvalidSession, ErrInvalidID, client.ErrInvalidBody,
-// client.ErrUnavailable.
+// CreateSession makes a session for a user who has logged in. If its answer was lost it is tried again, and the first
+// session remains until its life is over: nobody has its token. Errors: ErrInvalidSession, ErrInvalidID,
+// client.ErrInvalidBody, client.ErrUnavailable.
 func (c *Client) CreateSession(ctx context.Context, user string, n NewSession) (IssuedSession, error) {
 	var issued IssuedSession
 	call := client.Call{What: "create a session", Method: http.MethodPost, Path: []string{"users", user, "sessions"}, Body: n}
@@ -39,8 +39,8 @@ func (c *Client) CheckSession(ctx context.Context, token string) (Session, error
 	return found, err
 }
 
-// RotateSession replaces the token of a session by another one: the old one isn't valid any more. If its answer was lost it is tried
-// again, and returns the same token. Errors: ErrNoSession, client.ErrUnavailable.
+// RotateSession replaces the token of a session by another one: the old one isn't valid any more. If its answer was
+// lost it is tried again, and returns the same token. Errors: ErrNoSession, client.ErrUnavailable.
 func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession, error) {
 	var issued IssuedSession
 	call := client.Call{
@@ -51,7 +51,8 @@ func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession
 	return issued, err
 }
 
-// Sessions returns the sessions of a user, the one that was active last first. Errors: ErrInvalidID, client.ErrUnavailable.
+// Sessions returns the sessions of a user, the one that was active last first. Errors: ErrInvalidID,
+// client.ErrUnavailable.
 func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, error) {
 	var all wire.Sessions
 	call := client.Call{What: "list the sessions of " + user, Method: http.MethodGet, Path: []string{"users", user, "sessions"}}
@@ -59,8 +60,8 @@ func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, er
 	return all.Sessions, err
 }
 
-// RevokeSession ends a session by its ID, if there is one: within a second no server accepts its token, and waits with it end.
-// Errors: ErrInvalidID, client.ErrUnavailable.
+// RevokeSession ends a session by its ID, if there is one: within a second no server accepts its token, and waits with
+// it end. Errors: ErrInvalidID, client.ErrUnavailable.
 func (c *Client) RevokeSession(ctx context.Context, user, id string) error {
 	call := client.Call{What: "revoke session " + id, Method: http.MethodDelete, Path: []string{"users", user, "sessions", id}}
 	_, err := c.service.Do(ctx, call, nil)

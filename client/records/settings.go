@@ -15,16 +15,16 @@ type Setting = wire.Setting
 // SavedSetting is a setting in a backup, with its value in the clear.
 type SavedSetting = wire.SavedSetting
 
-// Setting returns a setting, with its value if it is no secret or the client has the action admin. Errors: ErrNoSetting,
-// ErrInvalidID.
+// Setting returns a setting, with its value if it is no secret or the client has the action admin. Errors:
+// ErrNoSetting, ErrInvalidID.
 func (c *Client) Setting(ctx context.Context, name string) (Setting, error) {
 	var s Setting
 	_, err := c.service.Do(ctx, settingCall("get", http.MethodGet, name, nil), &s)
 	return s, err
 }
 
-// PutSetting keeps a setting. If secret is nil it stays what it is, and a new one is what its name says. Errors: ErrInvalidID,
-// ErrInvalidSetting, ErrTooManySettings.
+// PutSetting keeps a setting. If secret is nil it stays what it is, and a new one is what its name says. Errors:
+// ErrInvalidID, ErrInvalidSetting, ErrTooManySettings.
 func (c *Client) PutSetting(ctx context.Context, name, value string, secret *bool) (Setting, error) {
 	var s Setting
 	_, err := c.service.Do(ctx, settingCall("put", http.MethodPut, name, wire.SettingPut{Value: &value, Secret: secret}), &s)
@@ -53,7 +53,8 @@ func (c *Client) Settings(ctx context.Context, category string) ([]Setting, erro
 	return all, err
 }
 
-// ExportSettings returns all settings of a category, "" for all, with their values. It needs the service's admin address.
+// ExportSettings returns all settings of a category, "" for all, with their values. It needs the service's admin
+// address.
 func (c *Client) ExportSettings(ctx context.Context, category string) ([]SavedSetting, error) {
 	var all []SavedSetting
 	err := eachPage(category, func(query url.Values) (string, error) {
@@ -88,8 +89,8 @@ const (
 	importBytes  = 256 << 10 // of values
 )
 
-// ImportSettings puts settings, in calls of up to 100, and returns how many were put before an error: a repeat is safe. It needs
-// the service's admin address. Errors: ErrInvalidID, ErrInvalidSetting, ErrTooManySettings.
+// ImportSettings puts settings, in calls of up to 100, and returns how many were put before an error: a repeat is safe.
+// It needs the service's admin address. Errors: ErrInvalidID, ErrInvalidSetting, ErrTooManySettings.
 func (c *Client) ImportSettings(ctx context.Context, all []SavedSetting) (imported int, err error) {
 	for imported < len(all) {
 		n, size := 0, 0

@@ -17,9 +17,9 @@ type StatsWindow = wire.StatsWindow
 // MetricWindow is a metric in a window.
 type MetricWindow = wire.MetricWindow
 
-// AddStats adds amounts, which may be negative, to counters of an entity in the present window of a timeframe ("hourly",
-// "daily" or "weekly"), and returns those. The call may be repeated for an hour with the same unique ID, and adds once; "" is
-// one of the client's own, for its retries.
+// AddStats adds amounts, which may be negative, to counters of an entity in the present window of a timeframe
+// ("hourly", "daily" or "weekly"), and returns those. The call may be repeated for an hour with the same unique ID, and
+// adds once; "" is one of the client's own, for its retries.
 func (c *Client) AddStats(ctx context.Context, entity, timeframe string, amounts map[string]int64, unique string) (w StatsWindow, err error) {
 	body := wire.StatsChange{Fields: amounts, ID: uniqueOr(unique)}
 	_, err = c.service.Do(ctx, client.Call{What: "add to statistics", Method: http.MethodPost, Path: []string{"stats", entity, timeframe}, Body: body}, &w)

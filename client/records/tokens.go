@@ -27,9 +27,9 @@ type IssuedVerification = wire.IssuedVerification
 // Verification is what a verification token stood for.
 type Verification = wire.Verification
 
-// IssueVerification makes a verification token of a user, which is valid for an hour and ends the earlier one of this type. data
-// is JSON that the take returns, or nil. If an answer was lost and the call was tried again, only the token that it returns is
-// valid. Errors: ErrInvalidID, ErrInvalidToken.
+// IssueVerification makes a verification token of a user, which is valid for an hour and ends the earlier one of this
+// type. data is JSON that the take returns, or nil. If an answer was lost and the call was tried again, only the token
+// that it returns is valid. Errors: ErrInvalidID, ErrInvalidToken.
 func (c *Client) IssueVerification(ctx context.Context, user string, t VerificationType, data json.RawMessage) (IssuedVerification, error) {
 	var issued IssuedVerification
 	_, err := c.service.Do(ctx, client.Call{
@@ -39,8 +39,8 @@ func (c *Client) IssueVerification(ctx context.Context, user string, t Verificat
 	return issued, err
 }
 
-// TakeVerification takes a verification token: of many calls, one returns what it stood for, and the others ErrNoVerification. The
-// tries of one call count as one. Errors: ErrNoVerification, ErrInvalidToken.
+// TakeVerification takes a verification token: of many calls, one returns what it stood for, and the others
+// ErrNoVerification. The tries of one call count as one. Errors: ErrNoVerification, ErrInvalidToken.
 func (c *Client) TakeVerification(ctx context.Context, t VerificationType, token string) (Verification, error) {
 	var v Verification
 	_, err := c.service.Do(ctx, client.Call{
@@ -87,15 +87,16 @@ type OAuthExpiry = wire.OAuthExpiry
 // StoredOAuthTokens are tokens, and when they end.
 type StoredOAuthTokens = wire.StoredOAuthTokens
 
-// PutOAuthTokens keeps the tokens that aren't empty, encrypted: an access token for an hour, a refresh token for 30 days. Errors:
-// ErrNoKeyset, ErrInvalidID, ErrInvalidToken.
+// PutOAuthTokens keeps the tokens that aren't empty, encrypted: an access token for an hour, a refresh token for 30
+// days. Errors: ErrNoKeyset, ErrInvalidID, ErrInvalidToken.
 func (c *Client) PutOAuthTokens(ctx context.Context, user, provider string, t OAuthTokens) (OAuthExpiry, error) {
 	var ends OAuthExpiry
 	_, err := c.service.Do(ctx, oauthCall("put", http.MethodPut, user, provider, t), &ends)
 	return ends, err
 }
 
-// OAuthTokens returns the tokens of a user. Errors: ErrNoOAuthTokens, ErrNoKeyset, ErrUnreadable, ErrInvalidID, ErrInvalidToken.
+// OAuthTokens returns the tokens of a user. Errors: ErrNoOAuthTokens, ErrNoKeyset, ErrUnreadable, ErrInvalidID,
+// ErrInvalidToken.
 func (c *Client) OAuthTokens(ctx context.Context, user, provider string) (StoredOAuthTokens, error) {
 	var found StoredOAuthTokens
 	_, err := c.service.Do(ctx, oauthCall("get", http.MethodGet, user, provider, nil), &found)

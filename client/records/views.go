@@ -19,8 +19,8 @@ type Views = wire.Views
 // ViewsImport is the state of an import.
 type ViewsImport = wire.ViewsImport
 
-// CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it dies before. A call
-// whose answer was lost and that is repeated, by the client's retries too, may count twice.
+// CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it dies before.
+// A call whose answer was lost and that is repeated, by the client's retries too, may count twice.
 func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
 	_, err := c.service.Do(ctx, client.Call{
 		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: wire.ViewCounts{Views: views},
@@ -28,7 +28,8 @@ func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
 	return err
 }
 
-// Views returns the views of IDs and slugs, 256 together at most: of the IDs in their order, and of the slugs that are known.
+// Views returns the views of IDs and slugs, 256 together at most: of the IDs in their order, and of the slugs that are
+// known.
 func (c *Client) Views(ctx context.Context, ids, slugs []string) ([]Views, error) {
 	var answer wire.ViewsList
 	_, err := c.service.Do(ctx, client.Call{
@@ -40,11 +41,11 @@ func (c *Client) Views(ctx context.Context, ids, slugs []string) ([]Views, error
 // viewsAtOnce is the records that a call imports.
 const viewsAtOnce = 5000
 
-// ImportViews imports views that another system has counted, and the IDs of slugs, in parts. fields is its hash: the views of
-// each ID, and the fields _timestamp and _total, which say when they were counted and how many records there are; both are
-// checked. Each import replaces earlier ones, once it is complete, so that a repeat changes nothing. progress, if it isn't
-// nil, is called with how many of the records are there. Errors: ErrInvalidImport before anything is sent, and those of the
-// service.
+// ImportViews imports views that another system has counted, and the IDs of slugs, in parts. fields is its hash: the
+// views of each ID, and the fields _timestamp and _total, which say when they were counted and how many records there
+// are; both are checked. Each import replaces earlier ones, once it is complete, so that a repeat changes nothing.
+// progress, if it isn't nil, is called with how many of the records are there. Errors: ErrInvalidImport before anything
+// is sent, and those of the service.
 func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]string, progress func(done, all int)) (ViewsImport, error) {
 	parts, err := partsOf(fields)
 	if err != nil {

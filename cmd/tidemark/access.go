@@ -62,8 +62,8 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 	return found, nil
 }
 
-// administered returns the API keys and revocations that administrators change. On an open service they are read when they are
-// asked for.
+// administered returns the API keys and revocations that administrators change. On an open service they are read when
+// they are asked for.
 func (c *credentials) administered(s stores, log *slog.Logger) (*keys.Registry, error) {
 	if c != nil {
 		return c.keys, nil
@@ -88,7 +88,8 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	if owners != nil {
 		known = append(known, c.players)
 	}
-	if c.sessions != nil { // before the tokens of users: these have a claim sub, which those of the source's sessions don't have
+	// before the tokens of users: these have a claim sub, which those of the source's sessions don't have
+	if c.sessions != nil {
 		known, revoked = append(known, c.sessions), append(revoked, c.sessions)
 	}
 	if c.users != nil {

@@ -88,7 +88,8 @@ func (a *administration) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// tokenOfNodes is the hash of the token of nodes. It is an access.Authenticator: whoever has the token is an administrator of the node.
+// tokenOfNodes is the hash of the token of nodes. It is an access.Authenticator: whoever has the token is an
+// administrator of the node.
 type tokenOfNodes [sha256.Size]byte
 
 // Accepts implements access.Authenticator.

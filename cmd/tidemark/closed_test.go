@@ -77,7 +77,8 @@ func (v *visitor) procedure(listener, path string) (status, answer string) {
 	return v.call(http.MethodPost, listener+path, "\x00\x00\x00\x00\x00")
 }
 
-// documentedCalls returns the methods and paths of docs/openapi.yaml, which are all of HTTP but Open Match's and the profiles.
+// documentedCalls returns the methods and paths of docs/openapi.yaml, which are all of HTTP but Open Match's and the
+// profiles.
 func documentedCalls(t *testing.T) (calls [][2]string) {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("../../docs/openapi.yaml")
@@ -112,8 +113,8 @@ func procedures() []string {
 	return paths
 }
 
-// TestClosedService starts a service that other machines can reach, and calls everything on each of its listeners: without a
-// credential it gives nothing, and with one the same calls are answered.
+// TestClosedService starts a service that other machines can reach, and calls everything on each of its listeners:
+// without a credential it gives nothing, and with one the same calls are answered.
 func TestClosedService(t *testing.T) {
 	t.Parallel()
 	file, key := writeKeys(t)

@@ -7,12 +7,12 @@ import (
 	"log/slog"
 )
 
-// otherFiles is how many files the service opens at most that aren't connections of clients: its connections to Redis and
-// to what it calls out, and those that the server accepts beyond its limit.
+// otherFiles is how many files the service opens at most that aren't connections of clients: its connections to Redis
+// and to what it calls out, and those that the server accepts beyond its limit.
 const otherFiles = 384
 
-// connections returns how many connections the server may serve when configured ones are asked for; 0 means no limit, in
-// what it takes and in what it returns. It logs a warning if the limit on open files allows fewer.
+// connections returns how many connections the server may serve when configured ones are asked for; 0 means no limit,
+// in what it takes and in what it returns. It logs a warning if the limit on open files allows fewer.
 func connections(ctx context.Context, configured int, log *slog.Logger) int {
 	files := fileLimit()
 	if files == 0 {

@@ -34,8 +34,9 @@ const copied = `[{"pattern":"notifications:topic:.+","deliver":"copies"}]`
 // idleCommands are commands that a queue or records may cost. The PING of idle connections has nothing to do with them.
 var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "zscan", "ssubscribe", "sunsubscribe", "spublish", "hgetall"}
 
-// TestManyIdleQueues runs a server with very many queues, with records and a job that copies messages. Redis's connections don't
-// grow with them, their cost while nobody uses them is bounded, each of them works, and deleted queues leave nothing behind.
+// TestManyIdleQueues runs a server with very many queues, with records and a job that copies messages. Redis's
+// connections don't grow with them, their cost while nobody uses them is bounded, each of them works, and deleted
+// queues leave nothing behind.
 func TestManyIdleQueues(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -85,7 +86,8 @@ func TestManyIdleQueues(t *testing.T) {
 	s.eachQueue(t, func(ctx context.Context, name string) error {
 		for {
 			err := admin.DeleteQueue(ctx, name)
-			if !errors.Is(err, client.ErrQueueInUse) || ctx.Err() != nil { // an assignment may not have been removed from the outbox yet
+			// an assignment may not have been removed from the outbox yet
+			if !errors.Is(err, client.ErrQueueInUse) || ctx.Err() != nil {
 				return err
 			}
 		}

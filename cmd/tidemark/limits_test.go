@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 )
 
-// TestLimitsOfTheProcess shows that the process has a limit of memory by itself, which is no more than the machine has, and
-// that it refuses requests while all of its connections are in use. It stays ready then.
+// TestLimitsOfTheProcess shows that the process has a limit of memory by itself, which is no more than the machine has,
+// and that it refuses requests while all of its connections are in use. It stays ready then.
 func TestLimitsOfTheProcess(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--data-dir", t.TempDir(), "--max-connections", "4")
@@ -24,7 +24,8 @@ func TestLimitsOfTheProcess(t *testing.T) {
 	address, err := url.Parse(s.url)
 	require.NoError(t, err)
 	var held []net.Conn
-	require.Eventually(t, func() bool { // a connection of an earlier request may be in use until the server has seen its end
+	// a connection of an earlier request may be in use until the server has seen its end
+	require.Eventually(t, func() bool {
 		for range 4 {
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address.Host)
 			require.NoError(t, err)

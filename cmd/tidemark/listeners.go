@@ -80,8 +80,8 @@ func (on listening) open(ctx context.Context) (l server.Listeners, err error) {
 	return l, nil
 }
 
-// check returns an error if an address can't be listened on. It closes the listeners again, so that a client that connects
-// while the service starts is refused, and doesn't wait.
+// check returns an error if an address can't be listened on. It closes the listeners again, so that a client that
+// connects while the service starts is refused, and doesn't wait.
 func (on listening) check(ctx context.Context, log *slog.Logger) error {
 	for option := range on.addresses {
 		l, err := on.listen(ctx, option)

@@ -1,8 +1,8 @@
 // Command tidemark runs the Tidemark service, and is its command line client.
 //
-// The commands that are clients are package internal/commands, what they share is internal/cli, and the options of serve are
-// internal/config. The composition of the service is here: service.go starts its parts, stores.go picks and opens the
-// stores.
+// The commands that are clients are package internal/commands, what they share is internal/cli, and the options of
+// serve are internal/config. The composition of the service is here: service.go starts its parts, stores.go picks and
+// opens the stores.
 package main
 
 import (
@@ -87,8 +87,8 @@ commands are clients of a service.`,
 	return root
 }
 
-// hint returns what may be wrong if a service answered with an error that suggests it: that a flag names something else than
-// a Tidemark service, or its admin address, or that the command has no credentials.
+// hint returns what may be wrong if a service answered with an error that suggests it: that a flag names something else
+// than a Tidemark service, or its admin address, or that the command has no credentials.
 func hint(cmd *cobra.Command, err error) string {
 	flag, whose := "--server", "a Tidemark service"
 	if cmd.Flags().Lookup(cli.AdminFlag) != nil {

@@ -32,7 +32,8 @@ func (m leakChecked) Run() int {
 	return code
 }
 
-// TestHints names what may be wrong if something else than a Tidemark service has answered, or one that requires credentials.
+// TestHints names what may be wrong if something else than a Tidemark service has answered, or one that requires
+// credentials.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	plain, admin := &cobra.Command{}, &cobra.Command{}

@@ -13,7 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// startNode starts the parts of a node of shards: what it reads from, and then package node. They are stopped in reverse order.
+// startNode starts the parts of a node of shards: what it reads from, and then package node. They are stopped in
+// reverse order.
 func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 	on, err := newNodeListening(c, needs.log)
 	if err != nil {
@@ -63,8 +64,8 @@ func newNodeListening(c config.Config, log *slog.Logger) (listening, error) {
 	return on, on.readCertificate(c.TLS, log)
 }
 
-// openNodeStores connects a node to the Redis of the channels and to that of the caches, and starts a service of the channels. Without a
-// URL Redis is the one that a service on this machine runs.
+// openNodeStores connects a node to the Redis of the channels and to that of the caches, and starts a service of the
+// channels. Without a URL Redis is the one that a service on this machine runs.
 func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 	s := storeNeeds{log: n.Log, metrics: n.Metrics, parts: n.Parts}
 	conn, o, err := connectRunning(ctx, c, s)

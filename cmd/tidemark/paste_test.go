@@ -28,7 +28,8 @@ func pasteCommands() map[string]func(*testscript.TestScript, bool, []string) {
 }
 
 // pasteShell defines curl so that check can compare the statuses of the answers with those that the page names. An
-// answer is a success where the page doesn't name any. With TIDEMARK_TOKEN, it sends that where the page sends no credential.
+// answer is a success where the page doesn't name any. With TIDEMARK_TOKEN, it sends that where the page sends no
+// credential.
 const pasteShell = `set -eu
 curl() {
   local credential=()

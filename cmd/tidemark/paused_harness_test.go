@@ -34,8 +34,8 @@ type pair struct {
 	received        map[string]client.Assignment // by players, by ticket
 }
 
-// startPair starts two processes, and finds out which one directs the queue. A ticket, which is cancelled then, makes one of
-// them do so.
+// startPair starts two processes, and finds out which one directs the queue. A ticket, which is cancelled then, makes
+// one of them do so.
 func startPair(t *testing.T, url, prefix, pendingTimeout string) *pair {
 	t.Helper()
 	places := startAllocator(t)
@@ -93,7 +93,8 @@ func (p *pair) await(t *testing.T, s *serverProcess, ids []string) {
 	}
 }
 
-// awaitDirector waits until a process says that it directs the queue. It creates tickets, since nobody directs an empty one.
+// awaitDirector waits until a process says that it directs the queue. It creates tickets, since nobody directs an empty
+// one.
 func (p *pair) awaitDirector(t *testing.T, s *serverProcess) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -110,8 +111,8 @@ func (p *pair) awaitAllocations(t *testing.T, n int) {
 	require.Eventually(t, func() bool { return len(p.allocator.waiting()) >= n }, scriptLimit, 5*time.Millisecond)
 }
 
-// judge requires that every ticket is in one match and has one message, that every match has two tickets and a place that
-// was not released, and that not both processes direct the queue. It returns the matches.
+// judge requires that every ticket is in one match and has one message, that every match has two tickets and a place
+// that was not released, and that not both processes direct the queue. It returns the matches.
 func (p *pair) judge(t *testing.T) map[string][]string {
 	t.Helper()
 	matches := map[string][]string{}

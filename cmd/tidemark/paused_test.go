@@ -27,8 +27,8 @@ func TestPausedDirector(t *testing.T) {
 	}
 }
 
-// pausedIdle pauses the director while nothing happens. The other process takes over. The first one continues without the
-// lease, until it gets it again.
+// pausedIdle pauses the director while nothing happens. The other process takes over. The first one continues without
+// the lease, until it gets it again.
 func pausedIdle(t *testing.T, url, prefix string) {
 	t.Helper()
 	p := startPair(t, url, prefix, "500ms")
@@ -97,8 +97,8 @@ func pausedPastItsClaims(t *testing.T, url, prefix string) {
 	}
 }
 
-// pausedWithinItsClaims pauses the director while it waits for places, and resumes it when the other process directs the
-// queue but its claims are still valid. It makes its matches, and the other one doesn't.
+// pausedWithinItsClaims pauses the director while it waits for places, and resumes it when the other process directs
+// the queue but its claims are still valid. It makes its matches, and the other one doesn't.
 func pausedWithinItsClaims(t *testing.T, url, prefix string) {
 	t.Helper()
 	p := startPair(t, url, prefix, "1m")

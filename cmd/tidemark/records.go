@@ -20,8 +20,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// openRecordsRedis connects to the Redis of sessions and to that of caches, unless they are that of the channels. It refuses
-// one that evicts what must stay.
+// openRecordsRedis connects to the Redis of sessions and to that of caches, unless they are that of the channels. It
+// refuses one that evicts what must stay.
 func openRecordsRedis(
 	ctx context.Context, c config.Config, channels *redis.Conn, found storage.Description, needs storeNeeds,
 ) (records.Instances, error) {

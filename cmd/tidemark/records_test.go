@@ -15,9 +15,11 @@ import (
 // TestEvictingRedis: only the Redis of the cache may evict.
 func TestEvictingRedis(t *testing.T) {
 	t.Parallel()
-	keeps := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}}) // but has no limit
+	// but has no limit
+	keeps := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
 	evicts := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"}})
-	for _, c := range []struct{ args, refused, logged string }{ //nolint:paralleltest // a log is read when its service has stopped
+	// a log is read when its service has stopped
+	for _, c := range []struct{ args, refused, logged string }{ //nolint:paralleltest
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `of=cache kind=standalone`},
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `eviction=volatile-ttl maxMemory=1073741824`},
 		{"--redis=K --sessions-redis=E", "sessionsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, sessions are deleted", ""},

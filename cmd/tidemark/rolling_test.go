@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// TestRollingRestart replaces a process by another one while clients publish on connections that they keep. They use the new
-// process once the old one isn't ready, as a load balancer does. No request fails, and none is retried.
+// TestRollingRestart replaces a process by another one while clients publish on connections that they keep. They use
+// the new process once the old one isn't ready, as a load balancer does. No request fails, and none is retried.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	flags := []string{"--redis", redistest.Start(t, redistest.Options{}).URL(), "--drain-delay", "3s"}

@@ -1,5 +1,5 @@
-// Package node composes a node of shards: the source that it loads and follows, the node itself, its server, and its admin listener.
-// It is what "tidemark shard serve" runs.
+// Package node composes a node of shards: the source that it loads and follows, the node itself, its server, and its
+// admin listener. It is what "tidemark shard serve" runs.
 
 package main
 
@@ -45,8 +45,9 @@ type nodeNeeds struct {
 	Metrics  *prometheus.Registry
 }
 
-// startShardNode starts the parts of a node, the lowest first. They are stopped in this order: the server, which fails health checks first and
-// answers the requests in flight; the node, which leaves its shard; the admin listener. It returns who the node is.
+// startShardNode starts the parts of a node, the lowest first. They are stopped in this order: the server, which fails
+// health checks first and answers the requests in flight; the node, which leaves its shard; the admin listener. It
+// returns who the node is.
 func startShardNode(ctx context.Context, n nodeNeeds) (shard.Member, error) {
 	served, admin, member, err := n.build()
 	if err != nil {

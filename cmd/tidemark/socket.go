@@ -20,8 +20,8 @@ type socket struct {
 	once sync.Once
 }
 
-// listenUnix listens on a Unix socket. It replaces one that a process has left behind, and no other file. The socket is made
-// in a directory of its own and then renamed, so that nobody can connect to it before its mode is set.
+// listenUnix listens on a Unix socket. It replaces one that a process has left behind, and no other file. The socket is
+// made in a directory of its own and then renamed, so that nobody can connect to it before its mode is set.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	l, err := makeSocket(ctx, path)
 	if err != nil {

@@ -63,7 +63,8 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	return s, s.openQueues(ctx, c, options, needs)
 }
 
-// openQueues opens the store of tickets and queues, unless matchmaking is off. options are those of the channels' Redis.
+// openQueues opens the store of tickets and queues, unless matchmaking is off. options are those of the channels'
+// Redis.
 func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.Options, needs storeNeeds) (err error) {
 	if !c.Matchmaking.On {
 		return nil
@@ -139,7 +140,8 @@ func (a another) connect(ctx context.Context, c config.Config, o redis.Options, 
 	return conn, found, nil
 }
 
-// readReplicas returns the options to read from replicas of the Redis of o, or nil if tickets are read from the primary.
+// readReplicas returns the options to read from replicas of the Redis of o, or nil if tickets are read from the
+// primary.
 func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
 	switch m.ReadReplicas {
 	case "", "off":
@@ -200,8 +202,8 @@ func connectChannels(ctx context.Context, c config.Config, needs storeNeeds) (*r
 	return conn, o, err
 }
 
-// connectRunning connects to the configured Redis, or to the one that a service on this machine runs. It returns the options to connect
-// again.
+// connectRunning connects to the configured Redis, or to the one that a service on this machine runs. It returns the
+// options to connect again.
 func connectRunning(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, redis.Options, error) {
 	o, err := channelsOptions(c, needs)
 	if err == nil && o.URL == "" {
@@ -231,8 +233,8 @@ func connect(ctx context.Context, key string, o redis.Options, patience time.Dur
 	return conn, nil
 }
 
-// startManaged starts a Redis as a part of the service, and returns its address when it answers. There is no time limit,
-// since loading much data takes long.
+// startManaged starts a Redis as a part of the service, and returns its address when it answers. There is no time
+// limit, since loading much data takes long.
 func startManaged(ctx context.Context, c config.Managed, needs storeNeeds) (address string, err error) {
 	m, err := managed.Open(managed.Options{DataDir: c.DataDir, Binary: c.Binary, Logger: needs.log})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// TestTakeover ends the process that directs a queue while players of the other process wait. Each gets one assignment. After
-// a stop the queue is handed over at once: its lease would last for longer than the test.
+// TestTakeover ends the process that directs a queue while players of the other process wait. Each gets one assignment.
+// After a stop the queue is handed over at once: its lease would last for longer than the test.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t, redistest.Options{}).URL()

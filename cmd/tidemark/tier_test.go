@@ -29,9 +29,9 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
-// TestReadTier runs three data centres of four nodes each, with two spare ones, as processes behind proxies. Authors are written and
-// read through services all the while: no read fails, and nodes go on answering. In the end each data centre alone has what was
-// written last.
+// TestReadTier runs three data centres of four nodes each, with two spare ones, as processes behind proxies. Authors
+// are written and read through services all the while: no read fails, and nodes go on answering. In the end each data
+// centre alone has what was written last.
 func TestReadTier(t *testing.T) {
 	t.Parallel()
 	server, dcs := redistest.Start(t, redistest.Options{}), []string{"a", "b", "c"}

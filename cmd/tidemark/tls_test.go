@@ -14,7 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/certs/certstest"
 )
 
-// issue writes an authority, ca.pem, and certificates that it has signed, such as server.pem and server-key.pem, into dir.
+// issue writes an authority, ca.pem, and certificates that it has signed, such as server.pem and server-key.pem, into
+// dir.
 func issue(t *testing.T, dir string, names ...string) *certstest.Authority {
 	t.Helper()
 	authority, err := certstest.New(dir)
@@ -29,7 +30,8 @@ func issue(t *testing.T, dir string, names ...string) *certstest.Authority {
 	return authority
 }
 
-// TestRenewedCertificate replaces the certificate while clients publish: none of them notices, and new ones are shown it.
+// TestRenewedCertificate replaces the certificate while clients publish: none of them notices, and new ones are shown
+// it.
 func TestRenewedCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -24,11 +24,11 @@ var worked = regexp.MustCompile(`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\
 
 // TestWorkedTables runs each worked table of the page, on a service and a Redis of its own, row by row.
 //
-// A request is an HTTP request, "admin" and one to the admin listener, a command of the program, or a Redis command. An answer is a
-// status and a body, or what is printed, with single spaces.
-// The third column has Redis commands and their replies: `command` → `reply`, separated by <br>. <name> in an answer or a
-// reply captures what is there, and is what was captured afterwards, also in requests; … is anything; "≤ 60" is a number of up
-// to 60 that was 60 at most a minute ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json.
+// A request is an HTTP request, "admin" and one to the admin listener, a command of the program, or a Redis command. An
+// answer is a status and a body, or what is printed, with single spaces. The third column has Redis commands and their
+// replies: `command` → `reply`, separated by <br>. <name> in an answer or a reply captures what is there, and is what
+// was captured afterwards, also in requests; … is anything; "≤ 60" is a number of up to 60 that was 60 at most a minute
+// ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json.
 func TestWorkedTables(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/records.md")

@@ -31,8 +31,8 @@ type caller struct {
 // handler answers a request of somebody with what is sent as JSON.
 type handler func(r *http.Request, who caller) (any, error)
 
-// routes returns the forum's API. The session's token is sent in a header and never in a cookie: a page of another site can't make
-// a browser send it.
+// routes returns the forum's API. The session's token is sent in a header and never in a cookie: a page of another site
+// can't make a browser send it.
 func (s *site) routes(mux *http.ServeMux) {
 	for pattern, h := range map[string]handler{
 		"POST /api/register":        s.register,

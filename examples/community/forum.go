@@ -19,7 +19,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
-// forum has the data of the forum itself, which a real one would keep in a database and this one in a file. All else is Tidemark's.
+// forum has the data of the forum itself, which a real one would keep in a database and this one in a file. All else is
+// Tidemark's.
 type forum struct {
 	path string
 
@@ -190,7 +191,8 @@ func (f *forum) topic(id entities.ID) (entities.Topic, error) {
 	return t.Topic, nil
 }
 
-// lists are the lists of IDs that change when somebody follows something: those of the follower and of what is followed.
+// lists are the lists of IDs that change when somebody follows something: those of the follower and of what is
+// followed.
 type lists struct{ follows, followers []entities.ID }
 
 // follow adds or removes what a user follows: a topic or an author.

@@ -1,5 +1,5 @@
-// Command community is a small forum that leaves all that isn't its own to Tidemark: sessions, verification of mail addresses,
-// cached authors, topics and searches, views, notifications and locks. README.md says how to start it.
+// Command community is a small forum that leaves all that isn't its own to Tidemark: sessions, verification of mail
+// addresses, cached authors, topics and searches, views, notifications and locks. README.md says how to start it.
 package main
 
 import (

@@ -11,7 +11,8 @@ import (
 //go:embed index.html
 var page string
 
-// inline returns the source expression of Content-Security-Policy that allows the page's own script or style, and no other.
+// inline returns the source expression of Content-Security-Policy that allows the page's own script or style, and no
+// other.
 func inline(tag string) string {
 	_, text, _ := strings.Cut(page, "<"+tag+">")
 	text, _, _ = strings.Cut(text, "</"+tag+">")
@@ -19,8 +20,8 @@ func inline(tag string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// servePage returns the handler of the page, which may call the forum and Tidemark, and load nothing. What users write is shown
-// as text only; if a defect made it HTML, no script in it would run.
+// servePage returns the handler of the page, which may call the forum and Tidemark, and load nothing. What users write
+// is shown as text only; if a defect made it HTML, no script in it would run.
 func servePage(tidemark string) http.HandlerFunc {
 	policy := strings.Join([]string{
 		"default-src 'none'", "script-src " + inline("script"), "style-src " + inline("style"), "connect-src 'self' " + tidemark,

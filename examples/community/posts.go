@@ -56,8 +56,8 @@ func (s *site) unlock(r *http.Request, _ caller) (any, error) {
 	return struct{}{}, s.records.ReleaseLock(r.Context(), editing, string(idIn(r)), body.Lock)
 }
 
-// edit replaces the text of a post that the caller has locked. A lock that was lost can't be renewed: another window may have
-// changed the post meanwhile.
+// edit replaces the text of a post that the caller has locked. A lock that was lost can't be renewed: another window
+// may have changed the post meanwhile.
 func (s *site) edit(r *http.Request, who caller) (any, error) {
 	body, err := read[struct{ Title, Body, Lock string }](r)
 	if err != nil {
@@ -120,7 +120,8 @@ func (s *site) notify(ctx context.Context, p post, a entities.Author, action str
 	return nil
 }
 
-// follow changes what the caller follows: the lists of both sides are written through to the cache, where Tidemark reads them.
+// follow changes what the caller follows: the lists of both sides are written through to the cache, where Tidemark
+// reads them.
 func (s *site) follow(r *http.Request, who caller) (any, error) {
 	ctx, sort, id := r.Context(), r.PathValue("sort"), idIn(r)
 	changed, err := s.forum.follow(who.id, sort, id, r.Method == http.MethodPut)

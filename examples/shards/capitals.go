@@ -11,7 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// capitals describes the cache, for nodes and clients: capitals by country. The countries spread over the shards by their hash.
+// capitals describes the cache, for nodes and clients: capitals by country. The countries spread over the shards by
+// their hash.
 var capitals = shard.Description[string, string, string]{
 	Cache:       "capitals",
 	ShardingKey: shard.HashString,

@@ -64,7 +64,8 @@ func run(ctx context.Context, args []string) error {
 	return errors.New(usage)
 }
 
-// layout gives each data centre its first layout. tidemark shards reshard changes it later, one data centre after the other.
+// layout gives each data centre its first layout. tidemark shards reshard changes it later, one data centre after the
+// other.
 func layout(ctx context.Context, store *shards.Store, count string) error {
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 || n > shard.MaxShards {

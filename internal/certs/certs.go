@@ -44,8 +44,9 @@ func Open(files Files, log *slog.Logger) (*Keeper, error) {
 	return k, nil
 }
 
-// Config returns the configuration of a listener for clients of the protocols. Handshakes look at the files, at most once a
-// second. If changed files can't be read, or don't belong together, the certificate that was read before is kept.
+// Config returns the configuration of a listener for clients of the protocols. Handshakes look at the files, at most
+// once a second. If changed files can't be read, or don't belong together, the certificate that was read before is
+// kept.
 func (k *Keeper) Config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -132,7 +132,8 @@ func readFile(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestClients: without authorities clients need no certificate; with them, one that the current authorities have signed.
+// TestClients: without authorities clients need no certificate; with them, one that the current authorities have
+// signed.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -103,8 +103,8 @@ func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// publishLines publishes lines as they arrive, those that are available together in one batch. After a failure all lines
-// before the batch that failed are published, and none after it.
+// publishLines publishes lines as they arrive, those that are available together in one batch. After a failure all
+// lines before the batch that failed are published, and none after it.
 func (f *publishFlags) publishLines(ctx context.Context, c *client.Client, t cli.Terminal, channel string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -39,9 +39,9 @@ type recorded struct {
 	Error json.RawMessage `json:"error"` // too
 }
 
-// readTickets reads tickets, the oldest first: lines of JSON, each a ticket as it is read, or the body that creates one with a
-// createTime besides, or a line of the answer to POST /v1/queryservice/tickets:query. A ticket is counted once, however often it was
-// recorded. Its Life is its own, or 0.
+// readTickets reads tickets, the oldest first: lines of JSON, each a ticket as it is read, or the body that creates one
+// with a createTime besides, or a line of the answer to POST /v1/queryservice/tickets:query. A ticket is counted once,
+// however often it was recorded. Its Life is its own, or 0.
 func readTickets(r io.Reader) (recording, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLineBytes)

@@ -1,5 +1,5 @@
-// Package shards is the commands that show and change how caches are split into shards. They read and write Redis themselves, and need
-// no service. Start from [New].
+// Package shards is the commands that show and change how caches are split into shards. They read and write Redis
+// themselves, and need no service. Start from [New].
 
 package commands
 

@@ -12,8 +12,9 @@ import (
 // queue is a queue whose matches can be simulated.
 type queue struct{ definition matchmaking.Definition }
 
-// parseQueue reads a queue's definition from JSON: that of PUT /v1/queues/{queue}, or an object that has it as its definition, as in
-// the answer. Errors: that it isn't one, and that other services decide about the queue's matches, which can't be simulated.
+// parseQueue reads a queue's definition from JSON: that of PUT /v1/queues/{queue}, or an object that has it as its
+// definition, as in the answer. Errors: that it isn't one, and that other services decide about the queue's matches,
+// which can't be simulated.
 func parseQueue(text []byte) (queue, error) {
 	var answer struct {
 		Definition json.RawMessage `json:"definition"`

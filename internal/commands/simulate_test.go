@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// four are created after 0, 5, 10 and 60 seconds. a and c accept each other. With 60 more, b accepts d; with 100 more, d accepts b.
+// four are created after 0, 5, 10 and 60 seconds. a and c accept each other. With 60 more, b accepts d; with 100 more,
+// d accepts b.
 const four = `
 {"id":"d","createTime":"2026-11-21T12:01:00Z","ttl":"30s","criteria":[{"name":"skill","minValue":1690,"maxValue":1710}],"statistics":[{"name":"skill","value":1700}]}
 {"id":"a","createTime":"2026-11-21T12:00:00Z","criteria":[{"name":"skill","minValue":1450,"maxValue":1550}],"statistics":[{"name":"skill","value":1500}]}

@@ -17,8 +17,8 @@ import (
 // newConfig returns a configuration with the limits that have no option.
 func newConfig() Config { return Config{Limits: channel.DefaultLimits()} }
 
-// complete checks options against each other, and reads the files that they name. Its errors name the YAML key, since the
-// options can come from different sources.
+// complete checks options against each other, and reads the files that they name. Its errors name the YAML key, since
+// the options can come from different sources.
 func (c *Config) complete() error {
 	if err := c.completeBodies(); err != nil {
 		return err
@@ -88,7 +88,8 @@ func (c *Config) completeBodies() error {
 		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes: such a message could never be received")
 	}
 	for i, rule := range c.Rules {
-		if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.Server.MaxBodyBytes < n { // else it names a capture
+		// else it names a capture
+		if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.Server.MaxBodyBytes < n {
 			return fmt.Errorf("maxBodyBytes: is smaller than channels[%d].maxMessageBytes: such a message could never be received", i)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Config is everything that can be set for serve, and for a node of shards. optionGroups and nodeGroups say how each field is set and
-// documented.
+// Config is everything that can be set for serve, and for a node of shards. optionGroups and nodeGroups say how each
+// field is set and documented.
 type Config struct {
 	Server      Server
 	GRPC        GRPC

@@ -40,7 +40,8 @@ func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
 	return c, c.complete()
 }
 
-// LoadNode is Load for a node of shards: AddNodeFlags has added its flags. Files of options that nodes don't have aren't read.
+// LoadNode is Load for a node of shards: AddNodeFlags has added its flags. Files of options that nodes don't have
+// aren't read.
 func LoadNode(flags *pflag.FlagSet, environ []string) (Config, error) {
 	c, err := node.read(flags, environ)
 	if err != nil {
@@ -57,8 +58,8 @@ func LoadNode(flags *pflag.FlagSet, environ []string) (Config, error) {
 	return c, nil
 }
 
-// LoadRedis is Load for a command that only connects to Redis: AddRedisFlags has added its flags. Files of options that aren't about
-// Redis aren't read.
+// LoadRedis is Load for a command that only connects to Redis: AddRedisFlags has added its flags. Files of options that
+// aren't about Redis aren't read.
 func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
 	c, err := serve.read(flags, environ)
 	if err != nil {
@@ -238,8 +239,8 @@ func (cmd command) readEnviron(environ []string) (source, error) {
 // ownVariables are variables of this program that aren't options of serve.
 var ownVariables = []string{EnvPrefix + "CONFIG", ServerVariable, AdminVariable, TokenVariable}
 
-// serviceLink matches the variables that Kubernetes and Docker set in a container for each service whose name starts with
-// tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.
+// serviceLink matches the variables that Kubernetes and Docker set in a container for each service whose name starts
+// with tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.
 var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 func notForServe(name string) bool {

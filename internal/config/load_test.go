@@ -145,7 +145,8 @@ func TestEverySource(t *testing.T) {
 		"shard-cache": "author", "shard-host-name": "node-1", "shard-listen": ":7", "shard-advertise": "node-1.a.internal:7", "shard-admin-listen": "off",
 		"shard-lease-ttl": "20s", "shard-keep-serving": "on", "shard-reload": "1h", "shard-load-rate": "7", "shard-memory": "1MiB", "shard-max-connections": "9",
 	}
-	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards", "shard-insecure"} // they exclude others, or must exist
+	// they exclude others, or must exist
+	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards", "shard-insecure"}
 
 	read := func(of command) Config {
 		var yaml strings.Builder

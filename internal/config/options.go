@@ -137,7 +137,8 @@ func nodeGroups() []optionGroup {
 	}
 }
 
-// allOptions returns the options of all groups, each once. A file or an environment can be that of a service and of a node.
+// allOptions returns the options of all groups, each once. A file or an environment can be that of a service and of a
+// node.
 func allOptions() (all []option) {
 	known := make(map[string]bool)
 	for _, g := range append(optionGroups(), nodeGroups()...) {

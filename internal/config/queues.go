@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// parseQueues parses a JSON object of queue definitions by name, and checks them. Its errors name the queue and the key,
-// as in `queues.ranked.match.teams: …`.
+// parseQueues parses a JSON object of queue definitions by name, and checks them. Its errors name the queue and the
+// key, as in `queues.ranked.match.teams: …`.
 func parseQueues(text string) ([]matchmaking.Definition, error) {
 	var byName map[string]json.RawMessage
 	var wrong *strictjson.Error

@@ -60,8 +60,8 @@ type ChannelRules struct {
 	Access   []access.ChannelRule
 }
 
-// parseRules parses a JSON array of rules, and checks them. parseBytes parses a number of bytes. The errors name the rule and the key,
-// as in `channels[1].ttl: …`.
+// parseRules parses a JSON array of rules, and checks them. parseBytes parses a number of bytes. The errors name the
+// rule and the key, as in `channels[1].ttl: …`.
 func parseRules(text string, parseBytes func(string) (int, error)) (ChannelRules, error) {
 	var list []struct {
 		Pattern         value    `json:"pattern"`

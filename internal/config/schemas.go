@@ -29,8 +29,8 @@ const (
 
 const maxDetail = 200 // bytes of what a client is told
 
-// maxNumber is how many characters a number in a message can have before its exponent, and the largest exponent. The library
-// computes with all digits that a number stands for.
+// maxNumber is how many characters a number in a message can have before its exponent, and the largest exponent. The
+// library computes with all digits that a number stands for.
 const maxNumber = 350
 
 var errNumber = fmt.Errorf("a number of more than %d digits, or with an exponent of more than %d", maxNumber, maxNumber)
@@ -127,7 +127,8 @@ func checkDepth(text []byte) error {
 	}
 }
 
-// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole of it.
+// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole of
+// it.
 func (s *schema) Check(content []byte) (field string, err error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package shards has the options of the sharded read tier: those of a node, and those of a service that reads through nodes.
+// Package shards has the options of the sharded read tier: those of a node, and those of a service that reads through
+// nodes.
 
 package config
 
@@ -97,8 +98,8 @@ const (
 // Margin is how long before its lease ends a node stops answering.
 func (n ShardNode) Margin() time.Duration { return n.LeaseTTL / 10 }
 
-// CompleteNode checks the options of a node against each other, and reads the token. Its errors name the YAML key, since the options can
-// come from different sources.
+// CompleteNode checks the options of a node against each other, and reads the token. Its errors name the YAML key,
+// since the options can come from different sources.
 func (o *ShardOptions) CompleteNode() error {
 	n := o.Node
 	switch {

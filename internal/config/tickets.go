@@ -19,7 +19,8 @@ const (
 	leastAssignmentBytes = 256 << 10
 )
 
-// TicketLife returns how long the channels of tickets live without activity: as long as any queue of the configuration needs.
+// TicketLife returns how long the channels of tickets live without activity: as long as any queue of the configuration
+// needs.
 func (c Config) TicketLife() time.Duration {
 	life := leastTicketLife
 	for _, d := range c.Matchmaking.Queues {
@@ -28,8 +29,8 @@ func (c Config) TicketLife() time.Duration {
 	return life
 }
 
-// ChannelRules returns the rules of the configuration, before them those of the channels of tickets and of changes of caches, and after
-// them those that are built in.
+// ChannelRules returns the rules of the configuration, before them those of the channels of tickets and of changes of
+// caches, and after them those that are built in.
 func (c Config) ChannelRules() []channel.Rule {
 	configured := append(slices.Clone(c.Rules), builtIn()...)
 	if len(c.Shards.Reads.Caches) > 0 {

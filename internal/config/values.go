@@ -1,5 +1,5 @@
-// Package values parses the values of options. Its errors say what is wrong with the value; the caller adds which option it is, and
-// where it was set.
+// Package values parses the values of options. Its errors say what is wrong with the value; the caller adds which
+// option it is, and where it was set.
 
 package config
 
@@ -171,8 +171,8 @@ func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 // errEmpty refuses a value that is empty.
 var errEmpty = errors.New("is empty: leave the option out, or set it")
 
-// namedValue refuses a value that names nothing. It is for options that are a protection: --api-keys "$KEYS" must not be an open
-// service if the variable isn't set.
+// namedValue refuses a value that names nothing. It is for options that are a protection: --api-keys "$KEYS" must not
+// be an open service if the variable isn't set.
 func namedValue[T any](parse func(string) (T, error)) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if strings.Trim(text, ", ") == "" {

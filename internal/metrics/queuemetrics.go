@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// Queues is a service.Queues. Counters count what this server did, and only the server that directs a queue has gauges of
-// its tickets, so that the sum over all servers is right.
+// Queues is a service.Queues. Counters count what this server did, and only the server that directs a queue has gauges
+// of its tickets, so that the sum over all servers is right.
 type Queues struct {
 	vectors
 

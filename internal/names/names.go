@@ -1,4 +1,5 @@
-// Package names checks the names that clients choose: of channels and subscribers, queues and tickets, and the IDs of messages.
+// Package names checks the names that clients choose: of channels and subscribers, queues and tickets, and the IDs of
+// messages.
 package names
 
 import (

@@ -1,5 +1,5 @@
-// Package patterns reads the patterns and values of rules for channels: patterns match whole names, and values may refer to
-// their captures.
+// Package patterns reads the patterns and values of rules for channels: patterns match whole names, and values may
+// refer to their captures.
 package patterns
 
 import (
@@ -23,8 +23,8 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 // reference matches a reference to a capture, as (*regexp.Regexp).Expand does, or a lone $.
 var reference = regexp.MustCompile(`\$(?:\{(\w*)\}|(\w+)|)`)
 
-// Cut returns the text before the first reference to a capture, the capture's name, and the text after the reference. If
-// there is none, before is the whole value and found is false.
+// Cut returns the text before the first reference to a capture, the capture's name, and the text after the reference.
+// If there is none, before is the whole value and found is false.
 func Cut(value string) (before, name, after string, found bool) {
 	m := reference.FindStringSubmatchIndex(value)
 	if m == nil {

@@ -27,8 +27,8 @@ var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 // allow is base for reading tokens.
 var allow = []jsontext.Options{jsontext.AllowInvalidUTF8(true)}
 
-// Decode calls read, which reads the one JSON value that text is. It refuses what Unmarshal refuses and returns the same
-// errors, and takes less time, because it doesn't use reflection. The Decoder is valid until read returns.
+// Decode calls read, which reads the one JSON value that text is. It refuses what Unmarshal refuses and returns the
+// same errors, and takes less time, because it doesn't use reflection. The Decoder is valid until read returns.
 func Decode(text []byte, read func(*Decoder) error) error {
 	if !utf8.Valid(text) {
 		return invalidUTF8(text)
@@ -53,7 +53,8 @@ func (d *Decoder) reset(text []byte) {
 	d.json.Reset(&d.source, allow...)
 }
 
-// Object reads an object. For each member it calls member, which reads the value. Names that are not in known are refused.
+// Object reads an object. For each member it calls member, which reads the value. Names that are not in known are
+// refused.
 func (d *Decoder) Object(known []string, member func(name string) error) error {
 	if err := d.begin(jsontext.KindBeginObject, "an object"); err != nil {
 		return err
@@ -169,8 +170,8 @@ func (d *Decoder) Float() (float64, error) {
 	return f, nil
 }
 
-// Raw reads any value, also null, and returns the part of the text that is the value. Appending to it doesn't change the
-// text.
+// Raw reads any value, also null, and returns the part of the text that is the value. Appending to it doesn't change
+// the text.
 func (d *Decoder) Raw() ([]byte, error) {
 	v, err := d.read()
 	if err != nil {
@@ -192,7 +193,8 @@ func (d *Decoder) Missing(member string) error {
 	}
 }
 
-// characters reads a string or a member's name, all of which must be characters. The result is valid until the next call.
+// characters reads a string or a member's name, all of which must be characters. The result is valid until the next
+// call.
 func (d *Decoder) characters() ([]byte, error) {
 	quoted, err := d.read()
 	if err != nil {

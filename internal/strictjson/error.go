@@ -165,7 +165,8 @@ func (e *Error) placed(text []byte) *Error {
 	return e
 }
 
-// invalidUTF8 returns the error for text that isn't UTF-8: a syntax error if there is one before the first invalid byte.
+// invalidUTF8 returns the error for text that isn't UTF-8: a syntax error if there is one before the first invalid
+// byte.
 func invalidUTF8(text []byte) *Error {
 	at := firstInvalid(text)
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowInvalidUTF8(true))

@@ -1,15 +1,17 @@
 // Package strictjson decodes JSON that comes from outside: bodies of requests, queue definitions, configuration.
 //
 // [Unmarshal] refuses what encoding/json accepts although the sender can't have meant it: duplicate members, unknown
-// members and members in another case, null in place of a value, text that is not UTF-8, and anything after the value. The
-// decoding itself is done by the library that is the experiment for encoding/json/v2. [Decode] is for the bodies of requests:
-// it refuses the same, and what it reads is written out in code instead of in struct tags, which takes half the time.
+// members and members in another case, null in place of a value, text that is not UTF-8, and anything after the value.
+// The decoding itself is done by the library that is the experiment for encoding/json/v2. [Decode] is for the bodies of
+// requests: it refuses the same, and what it reads is written out in code instead of in struct tags, which takes half
+// the time.
 //
-// The error is always an *[Error]. It says what is wrong, in words for the sender, and where: as a path, as a JSON pointer
-// and as an offset.
+// The error is always an *[Error]. It says what is wrong, in words for the sender, and where: as a path, as a JSON
+// pointer and as an offset.
 //
-// Half of a surrogate pair ("\ud83d") is allowed by the grammar of JSON, but is not a character. It is refused in strings
-// that are decoded, and accepted in values that are kept as they are written: [Decoder.Raw] and json.RawMessage.
+// Half of a surrogate pair ("\ud83d") is allowed by the grammar of JSON, but is not a character. It is refused in
+// strings that are decoded, and accepted in values that are kept as they are written: [Decoder.Raw] and
+// json.RawMessage.
 //
 // All functions may be called by any number of goroutines.
 package strictjson
@@ -32,16 +34,16 @@ import (
 type Option uint8
 
 const (
-	// NullIsUnset makes null leave a value in the text unchanged, as if the member were missing. The text itself must not be
-	// null.
+	// NullIsUnset makes null leave a value in the text unchanged, as if the member were missing. The text itself must
+	// not be null.
 	NullIsUnset Option = 1 << iota
-	// TextIsPlain makes numbers and booleans accept a string that contains one. It is for JSON that was made from a format
-	// such as YAML by keeping all values as text.
+	// TextIsPlain makes numbers and booleans accept a string that contains one. It is for JSON that was made from a
+	// format such as YAML by keeping all values as text.
 	TextIsPlain
 )
 
-// Unmarshal decodes text, one JSON value, into v, a pointer. The members of an object are matched with the json tags of a
-// struct's fields, in the same case. When Unmarshal returns an error, what v points to may be set in part.
+// Unmarshal decodes text, one JSON value, into v, a pointer. The members of an object are matched with the json tags of
+// a struct's fields, in the same case. When Unmarshal returns an error, what v points to may be set in part.
 func Unmarshal(text []byte, v any, options ...Option) error {
 	var o Option
 	for _, option := range options {
@@ -60,8 +62,8 @@ func Unmarshal(text []byte, v any, options ...Option) error {
 	return nil
 }
 
-// base is the options of all calls. Since Unmarshal checks UTF-8 before, AllowInvalidUTF8 allows only halves of surrogate
-// pairs.
+// base is the options of all calls. Since Unmarshal checks UTF-8 before, AllowInvalidUTF8 allows only halves of
+// surrogate pairs.
 var base = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.RejectUnknownMembers(true))
 
 // strict is for text without a null. hooked, by Option, looks at every value, which takes longer.

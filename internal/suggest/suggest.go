@@ -16,8 +16,8 @@ func Hint(names []string) string {
 	return "; did you mean " + strings.Join(slices.Compact(names), " or ") + "?"
 }
 
-// Near returns the names that differ from word in at most two letters, or that start with it. It returns none for a word of
-// one or two letters.
+// Near returns the names that differ from word in at most two letters, or that start with it. It returns none for a
+// word of one or two letters.
 func Near(word string, names []string) []string {
 	if len(word) < 3 {
 		return nil

@@ -8,8 +8,9 @@
 //
 // # Webhooks
 //
-// A webhook is one URL that is sent two kinds of POST requests: to allocate a connection for a match, and to release it if no
-// player was told of it. docs/callouts.md has the bodies, their headers and their repetitions. [Verifier] checks signatures.
+// A webhook is one URL that is sent two kinds of POST requests: to allocate a connection for a match, and to release it
+// if no player was told of it. docs/callouts.md has the bodies, their headers and their repetitions. [Verifier] checks
+// signatures.
 //
 // # Agones
 //
@@ -18,10 +19,11 @@
 // failure is temporary, the request is repeated until shortly before the deadline of the match's claim.
 //
 // Agones has no idempotency keys. So each request first selects, by the label, an Allocated game server that an earlier
-// request got whose response was lost, and only then a Ready one. Agones is eventually consistent: within about a second of
-// the lost response, a repetition may miss that game server and allocate another one. Agones cannot release a game server
-// either. Release sets the label tidemark.dev/released to "true", which a game server can watch through the Agones SDK. A
-// game server that doesn't watch it must shut down when nobody connects for a while, or it stays Allocated.
+// request got whose response was lost, and only then a Ready one. Agones is eventually consistent: within about a
+// second of the lost response, a repetition may miss that game server and allocate another one. Agones cannot release a
+// game server either. Release sets the label tidemark.dev/released to "true", which a game server can watch through the
+// Agones SDK. A game server that doesn't watch it must shut down when nobody connects for a while, or it stays
+// Allocated.
 //
 // The allocator must accept connections without a client certificate. A bearer token can be sent.
 package assigner

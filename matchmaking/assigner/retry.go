@@ -26,8 +26,8 @@ type call struct {
 	again func(error) bool // reports whether to repeat the call after a failure
 }
 
-// keepTrying repeats the call until it succeeds, fails permanently, or the deadline of ctx is near. Without a deadline it
-// stops after DefaultPendingTimeout.
+// keepTrying repeats the call until it succeeds, fails permanently, or the deadline of ctx is near. Without a deadline
+// it stops after DefaultPendingTimeout.
 func keepTrying(ctx context.Context, c call) (jsonhttp.Response, error) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded {

@@ -40,9 +40,9 @@ type Verifier struct {
 	Now func() time.Time
 }
 
-// Verify checks the headers and the unchanged body of a request. It fails with ErrTimestamp if the timestamp is missing or
-// outside the tolerance, and with ErrSignature if no signature was made with one of the secrets. Its running time does not
-// depend on the secrets.
+// Verify checks the headers and the unchanged body of a request. It fails with ErrTimestamp if the timestamp is missing
+// or outside the tolerance, and with ErrSignature if no signature was made with one of the secrets. Its running time
+// does not depend on the secrets.
 func (v Verifier) Verify(header http.Header, body []byte) error {
 	timestamp := header.Get(HeaderTimestamp)
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)

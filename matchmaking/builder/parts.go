@@ -1,6 +1,6 @@
-// Package builder builds what a queue's definition names: its match function, evaluator and assigner. [Builder] returns the
-// function that package matchmaking calls for each definition. The configuration calls it too, to check its queues before
-// anything is started.
+// Package builder builds what a queue's definition names: its match function, evaluator and assigner. [Builder] returns
+// the function that package matchmaking calls for each definition. The configuration calls it too, to check its queues
+// before anything is started.
 package builder
 
 import (

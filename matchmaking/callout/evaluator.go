@@ -17,7 +17,8 @@ type evaluator struct {
 	call  func(ctx context.Context, proposals []matchmaking.Proposal) (accepted []string, err error)
 }
 
-// Evaluate calls the evaluator once, unless there are no proposals. It returns the accepted ones in the evaluator's order.
+// Evaluate calls the evaluator once, unless there are no proposals. It returns the accepted ones in the evaluator's
+// order.
 func (e *evaluator) Evaluate(ctx context.Context, proposals []matchmaking.Proposal) ([]matchmaking.Proposal, error) {
 	if len(proposals) == 0 {
 		return nil, nil

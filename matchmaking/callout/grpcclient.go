@@ -31,16 +31,17 @@ const (
 const (
 	grpcMessageBytes = 4 << 20 // of one message, the default of gRPC's own servers
 	grpcHeaderBytes  = 64 << 10
-	grpcPingAfter    = 6 * time.Minute  // gRPC's own servers end connections with more than a PING in 5 minutes, and their calls
-	grpcPingTimeout  = 5 * time.Second  // also for what is sent to be confirmed by TCP
-	grpcIdle         = 30 * time.Second // a connection that isn't used is closed
+	// gRPC's own servers end connections with more than a PING in 5 minutes, and their calls
+	grpcPingAfter   = 6 * time.Minute
+	grpcPingTimeout = 5 * time.Second  // also for what is sent to be confirmed by TCP
+	grpcIdle        = 30 * time.Second // a connection that isn't used is closed
 )
 
 // grpcBackoff is how long a service that can't be reached is left alone. Calls fail at once meanwhile.
 var grpcBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
 
-// dialGRPC returns a client of a gRPC service, which connects with its first call. For an http:// URL it uses HTTP/2 with
-// prior knowledge, as gRPC servers without TLS expect. The address is checked at each connection, as targets say.
+// dialGRPC returns a client of a gRPC service, which connects with its first call. For an http:// URL it uses HTTP/2
+// with prior knowledge, as gRPC servers without TLS expect. The address is checked at each connection, as targets say.
 func dialGRPC(address string, targets *jsonhttp.Targets) (*grpc.ClientConn, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -94,8 +95,8 @@ func inQueue(ctx context.Context, queue string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, metadataQueue, queue)
 }
 
-// callError returns why a call failed whose context, call, was derived from ctx: the end of ctx, the call's timeout, or err.
-// The service may notice that the time is over before its caller does.
+// callError returns why a call failed whose context, call, was derived from ctx: the end of ctx, the call's timeout, or
+// err. The service may notice that the time is over before its caller does.
 func callError(ctx, call context.Context, err error) error {
 	late := errors.Is(call.Err(), context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 	end, hasEnd := ctx.Deadline()

@@ -63,8 +63,8 @@ func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Propos
 	return accepted, nil
 }
 
-// exchange sends the matches and receives the accepted IDs at the same time, since an evaluator may respond before it has
-// all matches. stop ends the call.
+// exchange sends the matches and receives the accepted IDs at the same time, since an evaluator may respond before it
+// has all matches. stop ends the call.
 func exchange(stream evaluation, matches []*openmatch.Match, stop context.CancelFunc) ([]string, error) {
 	sent := make(chan struct{})
 	go func() {

@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// profileOf returns the profile to call a function with. A profile without pools gets those of the call, without filters:
-// Open Match's functions query tickets by pool.
+// profileOf returns the profile to call a function with. A profile without pools gets those of the call, without
+// filters: Open Match's functions query tickets by pool.
 func profileOf(
 	queue string, p matchmaking.Profile, pools map[string][]*matchmaking.Ticket,
 ) (*openmatch.MatchProfile, error) {
@@ -35,8 +35,8 @@ func profileOf(
 	return profile, nil
 }
 
-// foundOf converts a match that a function proposes. Its tickets are assigned in turn to teams teams, or to as many as it
-// has tickets. An evaluation_input of an unknown type is for the function's own evaluator.
+// foundOf converts a match that a function proposes. Its tickets are assigned in turn to teams teams, or to as many as
+// it has tickets. An evaluation_input of an unknown type is for the function's own evaluator.
 func foundOf(match *openmatch.Match, teams int) (found, error) {
 	a := found{ID: match.GetMatchId()}
 	if match.GetBackfill() != nil {
@@ -61,8 +61,8 @@ func foundOf(match *openmatch.Match, teams int) (found, error) {
 	return a, nil
 }
 
-// matchOf converts a proposal for an evaluator. It always has a score: Open Match's default evaluator ranks matches without
-// one last.
+// matchOf converts a proposal for an evaluator. It always has a score: Open Match's default evaluator ranks matches
+// without one last.
 func matchOf(p matchmaking.Proposal, profile string) (*openmatch.Match, error) {
 	match := convert.FromProposal(p, profile)
 	if match.GetExtensions()[convert.EvaluationInput] != nil {

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(collected{m}) }
 
-// collected makes functions and evaluators garbage when the tests have ended: then nothing of their connections may remain.
+// collected makes functions and evaluators garbage when the tests have ended: then nothing of their connections may
+// remain.
 type collected struct{ *testing.M }
 
 // Run runs the tests.

@@ -31,8 +31,8 @@ func New(s Service) *Channels { return &Channels{service: s} }
 
 // Publish puts assignments on their tickets' channels, together, each under the message ID that is
 // [matchmaking.MessagePrefix] and the match's ID. A channel that doesn't exist is made, with the subscriber
-// [matchmaking.Subscriber], to whom the assignment is new. It returns an error for each: matchmaking.ErrLaterTicket, or one of
-// channel.Service's Publish.
+// [matchmaking.Subscriber], to whom the assignment is new. It returns an error for each: matchmaking.ErrLaterTicket, or
+// one of channel.Service's Publish.
 func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error {
 	requests, drafts := make([]channel.PublishRequest, len(entries)), make([]channel.Draft, len(entries))
 	for i := range entries {
@@ -51,15 +51,15 @@ func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntr
 	return errs
 }
 
-// Open makes a ticket's channel and its subscriber if they don't exist. An assignment that is there already is new to the
-// subscriber. Errors: those of channel.Service's Subscribe.
+// Open makes a ticket's channel and its subscriber if they don't exist. An assignment that is there already is new to
+// the subscriber. Errors: those of channel.Service's Subscribe.
 func (c *Channels) Open(ctx context.Context, ticketID string) error {
 	_, err := c.service.Subscribe(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber, channel.From{Start: channel.StartEarliest})
 	return err
 }
 
-// Unsubscribe removes the subscriber of a ticket's channel, which ends its waiting fetches, unless the channel is in a later
-// life. Errors: those of channel.Service's Unsubscribe.
+// Unsubscribe removes the subscriber of a ticket's channel, which ends its waiting fetches, unless the channel is in a
+// later life. Errors: those of channel.Service's Unsubscribe.
 func (c *Channels) Unsubscribe(ctx context.Context, ticketID string, epoch ulid.ULID) error {
 	return c.service.UnsubscribeIn(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber, epoch)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// assignPatience is how long an assignment whose outcome is not known is repeated: while the storage knows of it, which it
-// does for a minute or longer.
+// assignPatience is how long an assignment whose outcome is not known is repeated: while the storage knows of it, which
+// it does for a minute or longer.
 const assignPatience = 45 * time.Second
 
 // results are what became of the matches of a batch.
@@ -106,7 +106,8 @@ func (m *maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 	return todo, again
 }
 
-// appendOutgoing appends the outbox entries of a match that was assigned just now: those of tickets whose channels are wanted.
+// appendOutgoing appends the outbox entries of a match that was assigned just now: those of tickets whose channels are
+// wanted.
 func appendOutgoing(to []matchmaking.OutboxEntry, matchID string, m matchmaking.AssignMatch, entries []string) []matchmaking.OutboxEntry {
 	for i, entry := range entries {
 		if entry == "" {
@@ -185,8 +186,8 @@ func (m *maker) dropLost(matches []placed) (o outcome) {
 	return o
 }
 
-// dropUnknown returns the outcome of matches of which it isn't known whether they were assigned. Players may know the place,
-// so it is not given back. Their tickets can be matched again if they do not.
+// dropUnknown returns the outcome of matches of which it isn't known whether they were assigned. Players may know the
+// place, so it is not given back. Their tickets can be matched again if they do not.
 func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]

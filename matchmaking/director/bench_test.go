@@ -76,8 +76,8 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkTicket matches a stream of tickets: the storage is a map, and its calls take no time but that of a goroutine's
-// switch. It reports what the director costs for each ticket.
+// BenchmarkTicket matches a stream of tickets: the storage is a map, and its calls take no time but that of a
+// goroutine's switch. It reports what the director costs for each ticket.
 func BenchmarkTicket(b *testing.B) {
 	const batch = 50 // tickets that are created together: 10,000 a second, in batches 5 ms apart
 	m, ctx := newMemory(), b.Context()

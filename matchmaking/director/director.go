@@ -14,16 +14,16 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// director is what a server does for one queue under one definition while the queue isn't idle: it waits for the queue's
-// lease, directs the queue for as long as it has it, which is a term, and waits again.
+// director is what a server does for one queue under one definition while the queue isn't idle: it waits for the
+// queue's lease, directs the queue for as long as it has it, which is a term, and waits again.
 //
 //	  ┌─────── lost, or empty for a while: release ◄───────┐
 //	  ▼                                                    │
 //	lease ──► build ──► term ──────────────────────────────┴─► ctx ended: finish tasks ─► release
 //	  └─► nobody has the lease and the queue is empty: idle
 //
-// A term that loses its lease leaves tasks behind: the matches that it was making. They end by themselves, since the storage
-// decides about assignments: by claims, or by the lease if nothing was claimed.
+// A term that loses its lease leaves tasks behind: the matches that it was making. They end by themselves, since the
+// storage decides about assignments: by claims, or by the lease if nothing was claimed.
 type director struct {
 	*Options
 	events  *events
@@ -55,9 +55,9 @@ var errBuild = errors.New("build the queue")
 // hold is one of the two ways to get the queue's lease: Hold and TryHold of lease.Manager.
 type hold func(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error
 
-// run directs the queue whenever it can, until ctx ends or the queue is idle. Then it lets the tasks finish, for Drain at
-// most, and returns when none is left. It calls begin when it is known that the queue isn't idle. It returns an error if
-// that isn't known.
+// run directs the queue whenever it can, until ctx ends or the queue is idle. Then it lets the tasks finish, for Drain
+// at most, and returns when none is left. It calls begin when it is known that the queue isn't idle. It returns an
+// error if that isn't known.
 func (d *director) run(ctx context.Context, begin func()) error {
 	defer d.tasks.GiveUp()
 	defer d.tasks.Finish(d.Drain)
@@ -90,8 +90,8 @@ func (d *director) run(ctx context.Context, begin func()) error {
 	return nil
 }
 
-// direct runs a term, if it gets the lease. The term ends when ctx ends, the lease is lost, or the queue was empty for a
-// while.
+// direct runs a term, if it gets the lease. The term ends when ctx ends, the lease is lost, or the queue was empty for
+// a while.
 func (d *director) direct(ctx context.Context, get hold, begin func()) error {
 	var t *term
 	err := get(ctx, d.Definition.Name, func(ctx context.Context, fence uint64) error {
@@ -134,7 +134,8 @@ func (d *director) runTerm(ctx context.Context, t *term) error {
 	d.log.InfoContext(ctx, "directing the queue")
 	defer d.log.InfoContext(ctx, "not directing the queue any more")
 	err := t.run(ctx)
-	if ctx.Err() != nil && !errors.Is(err, lease.ErrLost) { // while others wait for the lease, so that they find the tickets as they are left
+	// while others wait for the lease, so that they find the tickets as they are left
+	if ctx.Err() != nil && !errors.Is(err, lease.ErrLost) {
 		d.tasks.Finish(d.Drain)
 	}
 	return err

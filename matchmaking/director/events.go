@@ -10,10 +10,10 @@ import (
 
 // events are what the watch of a queue reported and nobody has handled. It may be used by many goroutines.
 //
-// A queue is idle on a server while that server knows of nothing to do in it. Then it costs the server a goroutine and a
-// watch, and the storage nothing. An event ends that: the server asks for the queue's lease, and gets it only if there is
-// something to do. While another server has the lease the queue isn't idle here, so that this server takes over when
-// that one dies.
+// A queue is idle on a server while that server knows of nothing to do in it. Then it costs the server a goroutine and
+// a watch, and the storage nothing. An event ends that: the server asks for the queue's lease, and gets it only if
+// there is something to do. While another server has the lease the queue isn't idle here, so that this server takes
+// over when that one dies.
 type events struct {
 	changed chan struct{} // buffered (capacity 1): anything
 	free    chan struct{} // buffered (capacity 1): the lease may be free

@@ -59,8 +59,8 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// readAll reads all tickets, and then changes, until a read fails or the pool may be wrong. It calls succeeded after each
-// read.
+// readAll reads all tickets, and then changes, until a read fails or the pool may be wrong. It calls succeeded after
+// each read.
 func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 	if _, err := f.audit(ctx); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) 
 	return nil
 }
 
-// audit reports whether the pool has as many tickets as wait in the storage. It has not if a fail-over lost some. It also
-// compares the clocks, by an answer that doesn't take long.
+// audit reports whether the pool has as many tickets as wait in the storage. It has not if a fail-over lost some. It
+// also compares the clocks, by an answer that doesn't take long.
 func (f *feed) audit(ctx context.Context) (same bool, err error) {
 	sent := time.Now()
 	state, err := f.store.Describe(ctx, f.queue, 0)
@@ -120,8 +120,8 @@ func (f *feed) audit(ctx context.Context) (same bool, err error) {
 	return int64(state.Searching+state.Pending) == f.known.Load(), nil
 }
 
-// takeOver ends claims of earlier directors on the tickets of a snapshot, which makes these available: only the holder of
-// the lease claims. If an allocation may be in progress for them they stay claimed until the claim's deadline.
+// takeOver ends claims of earlier directors on the tickets of a snapshot, which makes these available: only the holder
+// of the lease claims. If an allocation may be in progress for them they stay claimed until the claim's deadline.
 func (f *feed) takeOver(ctx context.Context, s *matchmaking.Snapshot) error {
 	if len(s.Held) == 0 || !f.takesOver {
 		return nil

@@ -14,10 +14,10 @@ import (
 // losses looks for tickets that the storage has lost, and ends the waits of their players.
 //
 // A fail-over can lose tickets whose creation was answered; their players would wait forever. So a ticket that was in a
-// director's pool is looked for if it no longer waits in the storage, and when the director has lost its lease. A ticket
-// that was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL longer. So one that cannot be
-// read was lost, unless that time has passed since the lease was valid. A replica may show a ticket that the primary has lost:
-// the primary is asked first whether the ticket waits or is assigned.
+// director's pool is looked for if it no longer waits in the storage, and when the director has lost its lease. A
+// ticket that was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL longer. So one that
+// cannot be read was lost, unless that time has passed since the lease was valid. A replica may show a ticket that the
+// primary has lost: the primary is asked first whether the ticket waits or is assigned.
 type losses struct {
 	store interface {
 		Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
@@ -69,7 +69,8 @@ func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
 		if errors.Is(err, matchmaking.ErrNoTicket) {
 			lost, err = true, nil
 		} else if found.CreateTime.Equal(t.CreateTime) {
-			lost = found.Status != matchmaking.Cancelled && found.Status != matchmaking.Expired // a replica that lags was read
+			// a replica that lags was read
+			lost = found.Status != matchmaking.Cancelled && found.Status != matchmaking.Expired
 		}
 		return err
 	})
@@ -78,8 +79,8 @@ func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
 	}
 }
 
-// ask calls read until it succeeds, while what it reads can prove a loss. It returns when it asked, and reports whether that
-// succeeded.
+// ask calls read until it succeeds, while what it reads can prove a loss. It returns when it asked, and reports whether
+// that succeeded.
 func (l *losses) ask(ctx context.Context, read func() error) (asked time.Time, ok bool) {
 	wait := pace.NewBackoff()
 	for asked = time.Now(); l.provesLoss(asked); asked = time.Now() {

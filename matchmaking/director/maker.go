@@ -5,8 +5,8 @@
 //	  └───────────┴───────────┴──► give back: the place, the claim, and the tickets to the pool
 //
 // A term calls [Maker.Start], which claims. All that follows runs in [Tasks], which may outlive the term: the storage
-// decides whether a match is assigned. While the storage fails they try again; what became of tickets they report to the
-// term as an [Outcome].
+// decides whether a match is assigned. While the storage fails they try again; what became of tickets they report to
+// the term as an [Outcome].
 //
 // With an assigner that is immediate nothing is claimed: the tickets need not be held while nothing is waited for. All
 // matches of a round are assigned by one call, which the storage carries out only for the holder of the queue's lease.
@@ -28,8 +28,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// maker makes matches for one term. Its fields are set before Start is called and not changed any more. Start is called by
-// one goroutine at a time.
+// maker makes matches for one term. Its fields are set before Start is called and not changed any more. Start is called
+// by one goroutine at a time.
 type maker struct {
 	Store      store
 	Assigner   matchmaking.Assigner
@@ -122,8 +122,8 @@ const (
 	heldMargin = 2 * time.Millisecond
 )
 
-// Next returns how many of the matches, but at least one, are started together: as many as fit into one claim, or all of
-// them if nothing is claimed.
+// Next returns how many of the matches, but at least one, are started together: as many as fit into one claim, or all
+// of them if nothing is claimed.
 func (m *maker) Next(matches []round.Match) int {
 	if isImmediate(m.Assigner) {
 		return len(matches)
@@ -137,9 +137,9 @@ func (m *maker) Next(matches []round.Match) int {
 	return len(matches)
 }
 
-// Start begins to make matches. If their tickets must be claimed it waits until they are, gives up again those of matches
-// that are incomplete, and returns what it missed. An error means that the term must end: lease.ErrLost, or that ctx has
-// ended.
+// Start begins to make matches. If their tickets must be claimed it waits until they are, gives up again those of
+// matches that are incomplete, and returns what it missed. An error means that the term must end: lease.ErrLost, or
+// that ctx has ended.
 func (m *maker) Start(ctx context.Context, matches []round.Match) (missed, error) {
 	m.tokens++
 	c := claim{token: strconv.FormatUint(m.Fence, 10) + "." + strconv.Itoa(m.tokens)}
@@ -222,8 +222,8 @@ func split(matches []round.Match, got []string) (complete []round.Match, rest []
 	return complete, rest
 }
 
-// claim claims tickets. While the storage fails it tries again with the same token, since the tickets may be held by it.
-// After an error the tickets are released in the background if they may be held.
+// claim claims tickets. While the storage fails it tries again with the same token, since the tickets may be held by
+// it. After an error the tickets are released in the background if they may be held.
 func (m *maker) claim(ctx context.Context, token string, ids []string) (got matchmaking.Claimed, sent time.Time, err error) {
 	wait := pace.NewBackoff()
 	hold := m.Definition.PendingTimeout.Std()
@@ -277,8 +277,8 @@ func (m *maker) makeAtOnce(ctx context.Context, c claim, matches []round.Match) 
 	m.assign(ctx, c, all)
 }
 
-// make allocates places for matches and assigns them: each as soon as it has a place, and those that have one at the same
-// time together.
+// make allocates places for matches and assigns them: each as soon as it has a place, and those that have one at the
+// same time together.
 func (m *maker) make(ctx context.Context, c claim, matches []round.Match) {
 	margin := min(max(m.Definition.PendingTimeout.Std()/10, 20*time.Millisecond), time.Second)
 	allocating, cancel := context.WithDeadline(ctx, c.deadline.Add(-margin))

@@ -77,7 +77,8 @@ func (w *world) Assign(_ context.Context, r matchmaking.AssignRequest) []matchma
 	for _, m := range r.Matches {
 		o := matchmaking.AssignOutcome{Waits: make([]time.Duration, len(m.Assignments))}
 		for _, t := range m.Assignments {
-			o.Entries = append(o.Entries, map[bool]string{false: "entry-" + t.ID}[t.ID == "a"]) // nobody asks for the channel of a
+			// nobody asks for the channel of a
+			o.Entries = append(o.Entries, map[bool]string{false: "entry-" + t.ID}[t.ID == "a"])
 		}
 		if w.assign != nil {
 			o = w.assign(m.ID)

@@ -188,8 +188,8 @@ func (m *memory) direct(ctx context.Context, tb testing.TB, players *fakePlayers
 	return d
 }
 
-// TestAssigningWithoutClaims tests what becomes of matches when the storage refuses them. Three tickets wait at first, and a
-// fourth one comes later.
+// TestAssigningWithoutClaims tests what becomes of matches when the storage refuses them. Three tickets wait at first,
+// and a fourth one comes later.
 func TestAssigningWithoutClaims(t *testing.T) {
 	t.Parallel()
 	const later, held = 30 * time.Second, time.Minute

@@ -95,8 +95,8 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// wake works on the queue until it is idle, ctx ends or it has another definition: it directs the queue, or waits for its
-// turn to, and looks after its outbox. It returns an error if it isn't known whether the queue is idle.
+// wake works on the queue until it is idle, ctx ends or it has another definition: it directs the queue, or waits for
+// its turn to, and looks after its outbox. It returns an error if it isn't known whether the queue is idle.
 func (q *Queue) wake(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()

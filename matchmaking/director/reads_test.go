@@ -263,7 +263,8 @@ func (p *fakePlayers) Unsubscribe(_ context.Context, ticketID string, epoch ulid
 	return nil
 }
 
-// TestLosses tests that only players of tickets that are certainly lost are released, also if a replica still has a ticket.
+// TestLosses tests that only players of tickets that are certainly lost are released, also if a replica still has a
+// ticket.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

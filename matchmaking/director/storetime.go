@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// clock knows the difference of the two clocks from the last answer of the storage. Its zero value takes them for equal. It may be used
-// by many goroutines.
+// clock knows the difference of the two clocks from the last answer of the storage. Its zero value takes them for
+// equal. It may be used by many goroutines.
 type clock struct {
 	ahead atomic.Int64 // ns that the storage's clock is ahead of this server's
 }

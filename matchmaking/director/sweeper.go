@@ -19,8 +19,8 @@ const (
 	sweepTasks = 16          // players that are released at the same time
 )
 
-// sweeper takes expired tickets out of the queue. It first ends the fetches that wait on their channels: a director that
-// dies in between leaves the rest to the next one.
+// sweeper takes expired tickets out of the queue. It first ends the fetches that wait on their channels: a director
+// that dies in between leaves the rest to the next one.
 type sweeper struct {
 	store interface {
 		Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error)
@@ -58,7 +58,8 @@ func (s *sweeper) run(ctx context.Context) {
 	}
 }
 
-// expire reports expired tickets to the term and ends the waits of their players. It returns those for which that worked.
+// expire reports expired tickets to the term and ends the waits of their players. It returns those for which that
+// worked.
 func (s *sweeper) expire(ctx context.Context, ids []string) (released []string) {
 	if len(ids) == 0 {
 		return nil

@@ -20,7 +20,8 @@ type tasks struct {
 // newTasks returns tasks whose context has the values of ctx, and ends only when they are given up.
 func newTasks(ctx context.Context) *tasks {
 	t := &tasks{}
-	t.ctx, t.GiveUp = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // the owner of the tasks calls GiveUp
+	// the owner of the tasks calls GiveUp
+	t.ctx, t.GiveUp = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec
 	return t
 }
 

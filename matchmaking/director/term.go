@@ -14,7 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// term is the time for which a director has its queue's lease. Its loop is the only user of its pool, schedule and round:
+// term is the time for which a director has its queue's lease. Its loop is the only user of its pool, schedule and
+// round:
 //
 //	for {
 //	    update the pool: what the feed read, expired tickets, what became of matches    (never waits)
@@ -46,9 +47,9 @@ type loopState struct {
 	full      int // tickets in matches that are being made, with which no round is held
 }
 
-// How many tickets can be in matches that are being made. With an assigner that is not immediate they wait for their turn
-// while their claim's deadline comes nearer, so there can't be many. With an immediate one the matches of one round are
-// made before the next one is held: what arrives meanwhile is matched, and assigned, together.
+// How many tickets can be in matches that are being made. With an assigner that is not immediate they wait for their
+// turn while their claim's deadline comes nearer, so there can't be many. With an immediate one the matches of one
+// round are made before the next one is held: what arrives meanwhile is matched, and assigned, together.
 const (
 	maxClaimedImmediate = 20_000
 	maxClaimedSlow      = 2_000
@@ -87,7 +88,8 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	return t
 }
 
-// run directs the queue until ctx ends or the queue was empty for a while. It returns lease.ErrLost if the lease was lost.
+// run directs the queue until ctx ends or the queue was empty for a while. It returns lease.ErrLost if the lease was
+// lost.
 func (t *term) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -281,7 +283,8 @@ func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
 	return true
 }
 
-// end is called when matches can't be made any more. The term ends if it has lost its lease; else its context has ended.
+// end is called when matches can't be made any more. The term ends if it has lost its lease; else its context has
+// ended.
 func (t *term) end(err error) {
 	if errors.Is(err, lease.ErrLost) {
 		t.loop.lost(err)

@@ -29,9 +29,9 @@ func PoolsOf(p matchmaking.Profile, t *matchmaking.Ticket) []int {
 	return passed
 }
 
-// Acceptances returns, for the first tickets of a crowd, how many others a built-in match function could match them with. For
-// first-come every ticket accepts every other one. It returns nil for match functions that aren't built in. It compares
-// each of the first tickets with all tickets, and fails only with ctx.
+// Acceptances returns, for the first tickets of a crowd, how many others a built-in match function could match them
+// with. For first-come every ticket accepts every other one. It returns nil for match functions that aren't built in.
+// It compares each of the first tickets with all tickets, and fails only with ctx.
 func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) ([]Acceptance, error) {
 	if m.Function != matchmaking.MatchFirstCome && m.Function != matchmaking.MatchCriteria {
 		return nil, nil

@@ -9,10 +9,10 @@ import (
 
 // census is the entries in the index of a group with parties, by their number of players.
 //
-// With parties, enough candidates are not always a match. So an entry knows how many candidates of each size it has, but none
-// beyond as many as a match has room for. Entries that know of fewer are open to that size: they are told of each entry of the
-// size that comes or goes. For the others the number is an upper bound. An entry is searched only if these numbers allow a
-// match. So in a crowd of parties that don't fit each other, one more costs a few steps.
+// With parties, enough candidates are not always a match. So an entry knows how many candidates of each size it has,
+// but none beyond as many as a match has room for. Entries that know of fewer are open to that size: they are told of
+// each entry of the size that comes or goes. For the others the number is an upper bound. An entry is searched only if
+// these numbers allow a match. So in a crowd of parties that don't fit each other, one more costs a few steps.
 type census struct {
 	form   match
 	rules  *rules
@@ -25,7 +25,8 @@ type census struct {
 	without []int // what it knew of
 }
 
-// meet makes a census of the group if a newcomer stands for several players, and prepares it for the sizes of all newcomers.
+// meet makes a census of the group if a newcomer stands for several players, and prepares it for the sizes of all
+// newcomers.
 func (g *group) meet(newcomers []*entry) {
 	for _, e := range newcomers {
 		n := e.ticket.Party()
@@ -162,8 +163,8 @@ func (c *census) count(seed *entry) {
 	}
 }
 
-// plan returns the sizes of the parties of a full match with an entry and its candidates; nil: there is none. Many entries of
-// a large crowd are alike: what was found for the last one without a plan needn't be found again.
+// plan returns the sizes of the parties of a full match with an entry and its candidates; nil: there is none. Many
+// entries of a large crowd are alike: what was found for the last one without a plan needn't be found again.
 func (c *census) plan(e *entry) [][]int {
 	n := e.ticket.Party()
 	if n == c.lone && slices.Equal(c.counts[e], c.without) {
@@ -196,8 +197,8 @@ func (c *census) match(seed *entry) [][]ranked {
 	return nil
 }
 
-// inTurn gives each member of a line the next team with enough free slots, and leaves out those for whom there is none. It
-// returns nil if a slot is left.
+// inTurn gives each member of a line the next team with enough free slots, and leaves out those for whom there is none.
+// It returns nil if a slot is left.
 func (c *census) inTurn(line []ranked) [][]ranked {
 	seats, teams := c.form.Seats(), make([][]ranked, c.form.Teams)
 	for _, member := range line {

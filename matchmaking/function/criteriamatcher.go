@@ -1,8 +1,8 @@
 // Package criteria is the match function that matches tickets that accept each other.
 //
-// Tickets that come are entries of a group, with all others whose matches have the same form. A group takes in its newcomers
-// together: index finds those that accept each other, rules order them, and seating fills the teams. census is what a group
-// with parties needs beside these.
+// Tickets that come are entries of a group, with all others whose matches have the same form. A group takes in its
+// newcomers together: index finds those that accept each other, rules order them, and seating fills the teams. census
+// is what a group with parties needs beside these.
 
 package function
 
@@ -36,7 +36,8 @@ type bounds struct {
 
 var defaultBounds = bounds{round: 1 << 18, intake: 128, first: 64}
 
-// newCriteriaMatcher returns a Matcher that matches tickets that accept each other. The function Criteria of package function documents its rules.
+// newCriteriaMatcher returns a Matcher that matches tickets that accept each other. The function Criteria of package
+// function documents its rules.
 func newCriteriaMatcher(o CriteriaOptions) matchmaking.Matcher { return newCriteria(o, defaultBounds) }
 
 func newCriteria(o CriteriaOptions, b bounds) *criteria {
@@ -155,8 +156,8 @@ func (c *criteria) widen(now time.Time) {
 	}
 }
 
-// Next implements Matcher: it returns when the ranges of a waiting ticket grow, or the time of the last round if that ended
-// early.
+// Next implements Matcher: it returns when the ranges of a waiting ticket grow, or the time of the last round if that
+// ended early.
 func (c *criteria) Next() time.Time {
 	if !c.again.IsZero() {
 		return c.again

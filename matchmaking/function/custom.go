@@ -19,9 +19,9 @@ var ErrProposal = errors.New("the match function made an invalid proposal")
 // ErrPanic means that a match function panicked.
 var ErrPanic = errors.New("the match function panicked")
 
-// Custom makes a Matcher of a match function. A round calls f if the pools have changed since the last call, be it by f's
-// own proposals. f receives the tickets of each pool, the oldest first, or the pool [Everyone] if the profile has no pools.
-// So the cost of a round grows with the number of waiting tickets.
+// Custom makes a Matcher of a match function. A round calls f if the pools have changed since the last call, be it by
+// f's own proposals. f receives the tickets of each pool, the oldest first, or the pool [Everyone] if the profile has
+// no pools. So the cost of a round grows with the number of waiting tickets.
 //
 // f receives limit tickets of each pool at most, unless that is 0. Of a larger pool these are the tickets that it never
 // received, and others by chance, in each round anew; Next then asks for another round a second later at the latest.
@@ -29,7 +29,8 @@ var ErrPanic = errors.New("the match function panicked")
 // All proposed tickets are removed from the pools. Proposals may share tickets; an evaluator decides between them. The
 // round fails with ErrProposal, and proposes nothing, unless each proposal
 //   - has a ticket, and only tickets that f received, none of them twice;
-//   - has an ID for which [matchmaking.CheckMatchID] returns nil and that no other proposal has. The director replaces an empty ID.
+//   - has an ID for which [matchmaking.CheckMatchID] returns nil and that no other proposal has. The director replaces
+//     an empty ID.
 //
 // A panic of f becomes ErrPanic. After an error the next round calls f again.
 func Custom(p matchmaking.Profile, f matchmaking.MatchFunction, limit int) matchmaking.Matcher {
@@ -160,7 +161,8 @@ func (c *custom) Next() time.Time {
 	return time.Time{}
 }
 
-// check validates proposals of a function that was given these tickets, and returns them with the tickets as Add received them.
+// check validates proposals of a function that was given these tickets, and returns them with the tickets as Add
+// received them.
 func check(proposals []matchmaking.Proposal, given map[string]*matchmaking.Ticket) ([]matchmaking.Proposal, error) {
 	checked := make([]matchmaking.Proposal, len(proposals))
 	ids := make(map[string]bool, len(proposals))

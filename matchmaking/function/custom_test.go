@@ -84,7 +84,8 @@ func TestCustomWithoutPoolsGivesEveryone(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, names(f.given[function.Everyone]))
 }
 
-// TestCustomLimitsWhatItGives tests that a function gets no more tickets of a pool than the limit, and each at some time.
+// TestCustomLimitsWhatItGives tests that a function gets no more tickets of a pool than the limit, and each at some
+// time.
 func TestCustomLimitsWhatItGives(t *testing.T) {
 	t.Parallel()
 	f := &ownFunction{}

@@ -9,9 +9,9 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Decollide is the built-in evaluator. Of proposals that share a ticket it keeps the one with the higher Score, then the
-// one with the older oldest ticket, then the one with the lower ID. It keeps the order of the proposals. The zero value is
-// ready to use, by several goroutines.
+// Decollide is the built-in evaluator. Of proposals that share a ticket it keeps the one with the higher Score, then
+// the one with the older oldest ticket, then the one with the lower ID. It keeps the order of the proposals. The zero
+// value is ready to use, by several goroutines.
 type Decollide struct{}
 
 var _ matchmaking.Evaluator = Decollide{}

@@ -1,8 +1,8 @@
 // Package function contains the built-in match functions, the filters of pools, and the built-in evaluator.
 //
-// Start with [FirstCome] or [Criteria]. Both return a [matchmaking.Matcher], which keeps its state from one round to the
-// next. [Custom] makes a Matcher of a [matchmaking.MatchFunction]. [Filtered] applies the pools of a profile before any
-// of them. [Decollide] chooses among proposals that share tickets.
+// Start with [FirstCome] or [Criteria]. Both return a [matchmaking.Matcher], which keeps its state from one round to
+// the next. [Custom] makes a Matcher of a [matchmaking.MatchFunction]. [Filtered] applies the pools of a profile before
+// any of them. [Decollide] chooses among proposals that share tickets.
 //
 //	tickets ──► Filtered ──► one Matcher per pool: FirstCome or Criteria ──► proposals ──► Decollide
 //	        └─► Custom, which passes the pools to your function ─────────┘

@@ -9,7 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// entry is a waiting ticket, prepared for matching. There can be many: what they hold is shared with the ticket if possible.
+// entry is a waiting ticket, prepared for matching. There can be many: what they hold is shared with the ticket if
+// possible.
 type entry struct {
 	ticket *matchmaking.Ticket
 	serial uint64 // unique among all entries of the Matcher, ever

@@ -9,10 +9,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Filtered applies a profile's pools before matchers. It calls inner once per pool, so that each pool has its own Matcher
-// and all tickets of a match are from one pool. A ticket that passes no pool is never matched. A ticket that passes
-// several is offered to each of their Matchers in the profile's order, and is removed from all when one proposes it.
-// Without pools, Filtered returns inner's Matcher, which receives every ticket.
+// Filtered applies a profile's pools before matchers. It calls inner once per pool, so that each pool has its own
+// Matcher and all tickets of a match are from one pool. A ticket that passes no pool is never matched. A ticket that
+// passes several is offered to each of their Matchers in the profile's order, and is removed from all when one proposes
+// it. Without pools, Filtered returns inner's Matcher, which receives every ticket.
 func Filtered(p matchmaking.Profile, inner func() matchmaking.Matcher) matchmaking.Matcher {
 	if len(p.Pools) == 0 {
 		return inner()

@@ -10,17 +10,18 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// FirstCome returns a Matcher that matches the oldest tickets with the same number of teams and the same team size, which is
-// counted in players. The arguments, which are at least 1, apply to tickets that don't set them. The tickets of a match are
-// assigned to its teams in turn, the oldest to team 0.
+// FirstCome returns a Matcher that matches the oldest tickets with the same number of teams and the same team size,
+// which is counted in players. The arguments, which are at least 1, apply to tickets that don't set them. The tickets
+// of a match are assigned to its teams in turn, the oldest to team 0.
 //
-// A ticket of several players is assigned to the first team, in turn, with enough free slots. A ticket for which no team
-// has room is left out, and waits for the next match. All teams of a match are full. If the oldest tickets don't fill the
-// teams exactly, the match is the oldest ticket and others that do, the largest parties first. If there are none, the same
-// is tried with the oldest ticket of each other size. A ticket of more players than a team is never matched.
+// A ticket of several players is assigned to the first team, in turn, with enough free slots. A ticket for which no
+// team has room is left out, and waits for the next match. All teams of a match are full. If the oldest tickets don't
+// fill the teams exactly, the match is the oldest ticket and others that do, the largest parties first. If there are
+// none, the same is tried with the oldest ticket of each other size. A ticket of more players than a team is never
+// matched.
 //
-// Add and Remove take O(log n) time for n waiting tickets. The cost of a round grows only with the matches it makes, and,
-// with parties, with the size of a match for each form that has a new ticket.
+// Add and Remove take O(log n) time for n waiting tickets. The cost of a round grows only with the matches it makes,
+// and, with parties, with the size of a match for each form that has a new ticket.
 func FirstCome(teams, teamSize int) matchmaking.Matcher {
 	return &firstCome{
 		queue:   match{Teams: max(teams, 1), Size: max(teamSize, 1)},

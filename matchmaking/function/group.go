@@ -11,9 +11,10 @@ import (
 
 // group is the tickets whose matches have the same form.
 //
-// After each intake, no match of the entries in the index is possible, and each entry has an upper bound of the number of
-// its candidates there. An intake finds, for each newcomer, the entries that it is a candidate of, and adds it to their
-// causes. Besides the newcomers, only those entries are searched whose bound and causes together are enough for a match.
+// After each intake, no match of the entries in the index is possible, and each entry has an upper bound of the number
+// of its candidates there. An intake finds, for each newcomer, the entries that it is a candidate of, and adds it to
+// their causes. Besides the newcomers, only those entries are searched whose bound and causes together are enough for a
+// match.
 type group struct {
 	owner   *criteria
 	form    match
@@ -74,15 +75,16 @@ func (g *group) newcomers(now time.Time) []*entry {
 	return some
 }
 
-// notify adds newcomers to the causes of the entries in the index that they are candidates of, and returns those entries.
+// notify adds newcomers to the causes of the entries in the index that they are candidates of, and returns those
+// entries.
 func (g *group) notify(newcomers []*entry) []*entry {
 	if g.census != nil {
 		return g.census.notify(newcomers)
 	}
 	enough := 0
 	if g.players == 2 {
-		// Each of these entries is matched with some newcomer, unless it is matched before. So if a newcomer has as many
-		// of them as there are newcomers, and none takes it, then all newcomers are taken.
+		// Each of these entries is matched with some newcomer, unless it is matched before. So if a newcomer has as
+		// many of them as there are newcomers, and none takes it, then all newcomers are taken.
 		enough = len(newcomers)
 	}
 	var affected []*entry

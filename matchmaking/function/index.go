@@ -162,8 +162,8 @@ func (x *index) candidates(r *rules, seed *entry) []*entry {
 	return x.race(paths, 0, func(e *entry) bool { return r.accept(seed, e) })
 }
 
-// seeds returns all entries that an entry is a candidate of. On the path by age it stops after enough of them, the oldest,
-// unless enough is 0.
+// seeds returns all entries that an entry is a candidate of. On the path by age it stops after enough of them, the
+// oldest, unless enough is 0.
 func (x *index) seeds(r *rules, candidate *entry, enough int) []*entry {
 	paths := []path{x.wishing(candidate)}
 	if r.oneSided {

@@ -4,9 +4,9 @@ package function
 
 import "cmp"
 
-// tree holds intervals of numbers, each with a value, and finds those that contain a number, in O(log n) time for each of
-// them. It is a treap ordered by the intervals' lower ends, in which each node has the highest upper end of its subtree.
-// The zero value is empty. It must be used by one goroutine at a time.
+// tree holds intervals of numbers, each with a value, and finds those that contain a number, in O(log n) time for each
+// of them. It is a treap ordered by the intervals' lower ends, in which each node has the highest upper end of its
+// subtree. The zero value is empty. It must be used by one goroutine at a time.
 type tree[T any] struct {
 	root     *node[T]
 	inserted uint64 // nodes, since the beginning

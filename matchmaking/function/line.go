@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// line is the waiting tickets whose matches have the same form. It keeps those that stand for equally many players together,
-// so that tickets that don't fit are never looked at one by one.
+// line is the waiting tickets whose matches have the same form. It keeps those that stand for equally many players
+// together, so that tickets that don't fit are never looked at one by one.
 type line struct {
 	form    match
 	players int                                  // of all tickets
@@ -94,8 +94,8 @@ func (l *line) nth(n, place int) *matchmaking.Ticket {
 	return t
 }
 
-// seat removes the tickets of a match that has a plan. If the oldest tickets, from the seed on, fill it as they come, the plan
-// isn't needed.
+// seat removes the tickets of a match that has a plan. If the oldest tickets, from the seed on, fill it as they come,
+// the plan isn't needed.
 func (l *line) seat(seed int, plan [][]int) [][]*matchmaking.Ticket {
 	teams := l.inTurn(seed)
 	if teams == nil {
@@ -109,8 +109,8 @@ func (l *line) seat(seed int, plan [][]int) [][]*matchmaking.Ticket {
 	return teams
 }
 
-// inTurn gives each ticket the next team with enough free slots: first the oldest of the seed's size, then all by age. It
-// returns nil if no ticket is small enough for a slot that is left.
+// inTurn gives each ticket the next team with enough free slots: first the oldest of the seed's size, then all by age.
+// It returns nil if no ticket is small enough for a slot that is left.
 func (l *line) inTurn(seed int) [][]*matchmaking.Ticket {
 	seats, teams := l.form.Seats(), make([][]*matchmaking.Ticket, l.form.Teams)
 	next := make([]int, len(l.bySize)) // place of the oldest ticket without a team, by size

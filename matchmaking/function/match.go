@@ -28,8 +28,8 @@ func (m match) Compare(other match) int {
 	return cmp.Or(cmp.Compare(m.Teams, other.Teams), cmp.Compare(m.Size, other.Size))
 }
 
-// alternate assigns the members of a sorted list to teams in turn: the first to team 0, the next to team 1, and after the
-// last team to team 0 again.
+// alternate assigns the members of a sorted list to teams in turn: the first to team 0, the next to team 1, and after
+// the last team to team 0 again.
 func alternate[T any](sorted []T, teams int) [][]T {
 	all := make([][]T, teams)
 	for i := range all {

@@ -59,8 +59,8 @@ func TestFirstComeSeatsParties(t *testing.T) {
 	}
 }
 
-// Each row was worked out by hand: the seed s is the oldest, and the others are its candidates, the best first, with the scores
-// of the source document's table. Their skills are their fitness.
+// Each row was worked out by hand: the seed s is the oldest, and the others are its candidates, the best first, with
+// the scores of the source document's table. Their skills are their fitness.
 func TestCriteriaSeatsParties(t *testing.T) {
 	t.Parallel()
 	scores := []float64{0, 35, 75, 85, 115, 127, 159}
@@ -73,11 +73,12 @@ func TestCriteriaSeatsParties(t *testing.T) {
 		{2, 3, "s1 a1 b1 c1 d1 e1 f1", []string{"s b d | a c e"}, -437},
 		{2, 3, "s2 a1 b1 c2 d1", []string{"s b | a c"}, -195},
 		{2, 3, "s1 a3 b2 c2 d1", []string{"s b | a"}, -110},
-		{2, 3, "s3 a2 b2 c1 d1", []string{"s | a c"}, -120},    // b has no room
-		{2, 3, "s1 a2 b1 c3 d1 e2", []string{"s a | c"}, -120}, // in turn, s, b and a, d leave a slot for one more single
-		{1, 6, "s1 a3 b3 c2", []string{"s a c"}, -120},         // b has no room
-		{1, 6, "s1 a4 b3 c2", []string{"s b c"}, -160},         // a leaves a slot for which there is no single
-		{2, 3, "s2 a2 b3 c3", []string{"b | c"}, -10},          // nobody fits s and a; b is the next seed
+		{2, 3, "s3 a2 b2 c1 d1", []string{"s | a c"}, -120}, // b has no room
+		// in turn, s, b and a, d leave a slot for one more single
+		{2, 3, "s1 a2 b1 c3 d1 e2", []string{"s a | c"}, -120},
+		{1, 6, "s1 a3 b3 c2", []string{"s a c"}, -120}, // b has no room
+		{1, 6, "s1 a4 b3 c2", []string{"s b c"}, -160}, // a leaves a slot for which there is no single
+		{2, 3, "s2 a2 b3 c3", []string{"b | c"}, -10},  // nobody fits s and a; b is the next seed
 		{2, 3, "s2 a2 b2", nil, 0},
 		{2, 3, "s4 a1 b1 c1 d1 e1 f1", []string{"a c e | b d f"}, -386}, // s is larger than a team: a is the seed
 	} {
@@ -147,7 +148,8 @@ func TestFirstComeFillsTeamsOfParties(t *testing.T) {
 	})
 }
 
-// fillsTwoOfThree reports whether there are two teams of three: each a party of three, a party of two and a single, or singles.
+// fillsTwoOfThree reports whether there are two teams of three: each a party of three, a party of two and a single, or
+// singles.
 func fillsTwoOfThree(waiting map[string]*matchmaking.Ticket) bool {
 	var n [5]int
 	for _, one := range waiting {

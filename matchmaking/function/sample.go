@@ -37,9 +37,9 @@ func (l *sampleLine[T]) Remove(t T) {
 	l.fresh.Delete(t)
 }
 
-// Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none. Those
-// that were never used come first, so that none waits for its turn forever; the others are chosen at random, so that any two
-// of them are taken together sooner or later.
+// Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none.
+// Those that were never used come first, so that none waits for its turn forever; the others are chosen at random, so
+// that any two of them are taken together sooner or later.
 func (l *sampleLine[T]) Take(limit int) (some []T, all bool) {
 	if limit == 0 || l.all.Len() <= limit {
 		l.taken = l.fresh.Items()

@@ -1,7 +1,8 @@
 // Package seating distributes parties, which are players who stay together, over the teams of a match.
 //
-// [Seats] takes parties in an order and gives each the next team that has room for it. This may leave a slot for which no
-// party is small enough. [Match.Plan] decides, only by the sizes of the parties, whether a match can be filled, and how.
+// [Seats] takes parties in an order and gives each the next team that has room for it. This may leave a slot for which
+// no party is small enough. [Match.Plan] decides, only by the sizes of the parties, whether a match can be filled, and
+// how.
 
 package function
 
@@ -32,8 +33,8 @@ func (s *seats) Largest() int {
 	return most
 }
 
-// Seat puts a party into the first team with enough free slots, beginning with the team after that of the last party. ok
-// is false if there is none.
+// Seat puts a party into the first team with enough free slots, beginning with the team after that of the last party.
+// ok is false if there is none.
 func (s *seats) Seat(players int) (team int, ok bool) {
 	for i := range s.free {
 		team := (s.next + i) % len(s.free)
@@ -47,13 +48,13 @@ func (s *seats) Seat(players int) (team int, ok bool) {
 	return 0, false
 }
 
-// Plan returns the sizes of the parties of each team of a full match, or nil if it finds none. The first party of the first
-// team is the seed. others[n] is how many other parties of n players there are. One team after the other is completed,
-// each by the largest parties with which that is possible.
+// Plan returns the sizes of the parties of each team of a full match, or nil if it finds none. The first party of the
+// first team is the seed. others[n] is how many other parties of n players there are. One team after the other is
+// completed, each by the largest parties with which that is possible.
 //
-// Whether the first team can be completed is decided exactly. A later team may lack the parties that an earlier one has,
-// although the earlier one could have been completed by others. Taking the largest first leaves the smaller ones, which
-// fit more easily, for the later teams. Plan takes O(Teams × Size × log Size) steps on numbers of Size bits.
+// Whether the first team can be completed is decided exactly. A later team may lack the parties that an earlier one
+// has, although the earlier one could have been completed by others. Taking the largest first leaves the smaller ones,
+// which fit more easily, for the later teams. Plan takes O(Teams × Size × log Size) steps on numbers of Size bits.
 func (m match) Plan(seed int, others []int) [][]int {
 	players := seed
 	for n, count := range others {
@@ -83,7 +84,8 @@ func (m match) Plan(seed int, others []int) [][]int {
 
 // complete returns the sizes of parties that have exactly as many players as wanted, the largest first.
 func complete(want int, counts []int) (sizes []int, ok bool) {
-	reach := make([]big.Int, max(len(counts), 1)) // bit s of reach[n]: some parties of at most n players have s together
+	// bit s of reach[n]: some parties of at most n players have s together
+	reach := make([]big.Int, max(len(counts), 1))
 	reach[0].SetBit(&reach[0], 0, 1)
 	var more big.Int
 	for n := 1; n < len(counts); n++ {

@@ -20,9 +20,11 @@ func TestSeats(t *testing.T) {
 		{match{Teams: 2, Size: 3}, []int{2, 1, 1, 2}, [][]int{{1, 3}, {2, 4}}, 0},
 		{match{Teams: 2, Size: 3}, []int{3, 2, 2, 1}, [][]int{{1}, {2, 4}}, 0},       // 3 has no room
 		{match{Teams: 2, Size: 3}, []int{2, 2, 2, 1, 1}, [][]int{{1, 4}, {2, 5}}, 0}, // 3 has no room
-		{match{Teams: 2, Size: 3}, []int{2, 3, 1}, [][]int{{1, 3}, {2}}, 0},          // 3 is next to team 1 first, which is full: team 0
+		// 3 is next to team 1 first, which is full: team 0
+		{match{Teams: 2, Size: 3}, []int{2, 3, 1}, [][]int{{1, 3}, {2}}, 0},
 		{match{Teams: 3, Size: 3}, []int{1, 3, 2, 2, 1}, [][]int{{1, 4}, {2}, {3, 5}}, 0},
-		{match{Teams: 2, Size: 3}, []int{1, 1, 3}, [][]int{{1}, {2}}, 4}, // the rest of one team would do, not that of two
+		// the rest of one team would do, not that of two
+		{match{Teams: 2, Size: 3}, []int{1, 1, 3}, [][]int{{1}, {2}}, 4},
 		{match{Teams: 1, Size: 4}, []int{3, 2, 1}, [][]int{{1, 3}}, 0},
 	} {
 		seats, got := c.match.Seats(), make([][]int, c.match.Teams)

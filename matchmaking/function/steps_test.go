@@ -135,8 +135,8 @@ func testCriteriaTakesFewSteps(t *testing.T) {
 	}
 }
 
-// In a crowd of parties of two that lack singles for teams of three, a single costs a few steps for each of them that accepts
-// it, however many came and went before: none is searched until there are two.
+// In a crowd of parties of two that lack singles for teams of three, a single costs a few steps for each of them that
+// accepts it, however many came and went before: none is searched until there are two.
 func testCriteriaIsToldOfThoseWhoLeave(t *testing.T) {
 	t.Parallel()
 	const pairs = 1000

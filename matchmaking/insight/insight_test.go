@@ -44,8 +44,8 @@ func examine(t *testing.T, definition string, tickets ...*matchmaking.Ticket) in
 	return r
 }
 
-// TestAcceptance: after 30 s, a accepts 1400 to 1700 and b 1500 to 1800; c accepts 1300 to 1500, d everyone. e needs teams of
-// two.
+// TestAcceptance: after 30 s, a accepts 1400 to 1700 and b 1500 to 1800; c accepts 1300 to 1500, d everyone. e needs
+// teams of two.
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	tickets := func() []*matchmaking.Ticket {

@@ -40,8 +40,8 @@ var errBusy = &fault.Error{
 
 var errEnough = errors.New("enough tickets were read")
 
-// Report makes a report of a queue whose state was read just now. Errors: fault.SlugOverloaded while another report is made,
-// fault.ErrUnavailable if it takes too long, and those of reading.
+// Report makes a report of a queue whose state was read just now. Errors: fault.SlugOverloaded while another report is
+// made, fault.ErrUnavailable if it takes too long, and those of reading.
 func (r *Reader) Report(ctx context.Context, d matchmaking.Definition, s matchmaking.QueueState) (Report, error) {
 	if !r.busy.TryLock() {
 		return Report{}, errBusy

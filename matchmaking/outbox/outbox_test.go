@@ -134,8 +134,8 @@ const (
 	testKeep = time.Hour
 )
 
-// test runs a relay of a world, its queue's backstop included, with time that passes only while all wait. It fails unless
-// the test leaves the outbox empty.
+// test runs a relay of a world, its queue's backstop included, with time that passes only while all wait. It fails
+// unless the test leaves the outbox empty.
 func test(t *testing.T, run func(t *testing.T, w *world, q *Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,8 +328,8 @@ func TestAssignmentsThatCanNeverBePublishedAreDropped(t *testing.T) {
 	})
 }
 
-// TestLaterLives publishes for a life of the channel that is over: its ID belongs to another ticket, unless the channel was
-// lost and made again for the same ticket.
+// TestLaterLives publishes for a life of the channel that is over: its ID belongs to another ticket, unless the channel
+// was lost and made again for the same ticket.
 func TestLaterLives(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -19,8 +19,8 @@ import (
 const (
 	// readBatch is how many entries that are due the backstop reads at once.
 	readBatch = 500
-	// backstopOthers is how much less often servers that don't direct the queue look, and for how much older entries. The
-	// director's looks as rarely once it has found nothing so many times in a row.
+	// backstopOthers is how much less often servers that don't direct the queue look, and for how much older entries.
+	// The director's looks as rarely once it has found nothing so many times in a row.
 	backstopOthers = 5
 )
 
@@ -47,8 +47,8 @@ func (r *Relay) Queue(name string, m Metrics) *Queue {
 	return &Queue{relay: r, name: name, metrics: m, more: make(chan struct{}, 1), active: make(chan struct{}, 1), failing: map[string]retry{}}
 }
 
-// Offer hands over assignments that were just made. It doesn't wait: what there is no room for is left to Run. It is to be
-// called without entries too if it is unknown which were made.
+// Offer hands over assignments that were just made. It doesn't wait: what there is no room for is left to Run. It is to
+// be called without entries too if it is unknown which were made.
 func (q *Queue) Offer(entries []matchmaking.OutboxEntry) {
 	q.relay.offer(q, entries)
 	select {
@@ -67,8 +67,8 @@ func (q *Queue) wasActive() bool {
 	}
 }
 
-// Run is the backstop: it periodically offers what has been in the outbox for too long, and what there was no room for as
-// soon as there is, until ctx ends. directed reports whether this server directs the queue.
+// Run is the backstop: it periodically offers what has been in the outbox for too long, and what there was no room for
+// as soon as there is, until ctx ends. directed reports whether this server directs the queue.
 func (q *Queue) Run(ctx context.Context, directed func() bool) {
 	failing := outage.New(q.relay.log.With("queue", q.name), "cannot relay the outbox")
 	timer := time.NewTimer(pace.Jitter(q.relay.o.Age))
@@ -127,8 +127,8 @@ func (q *Queue) failures() int {
 	return len(q.failing)
 }
 
-// due returns the entries without those that failed a moment ago, and those that were pending when the reading of the outbox
-// began: they may have been published since.
+// due returns the entries without those that failed a moment ago, and those that were pending when the reading of the
+// outbox began: they may have been published since.
 func (q *Queue) due(entries []matchmaking.OutboxEntry, pending map[string]bool) []matchmaking.OutboxEntry {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// publishers is how many batches are published at the same time, maxBatch and batchBytes how many assignments, or bytes of
-	// them, are in one of them at most.
+	// publishers is how many batches are published at the same time, maxBatch and batchBytes how many assignments, or
+	// bytes of them, are in one of them at most.
 	publishers = 4
 	maxBatch   = 64
 	batchBytes = 1 << 20
-	// maxHeld and heldBytes are how many assignments, or bytes of them, are in memory. More are left in the outbox until there
-	// is room.
+	// maxHeld and heldBytes are how many assignments, or bytes of them, are in memory. More are left in the outbox
+	// until there is room.
 	maxHeld   = 2000
 	heldBytes = 16 << 20
 	// publishTime bounds the publishing of one batch: a node that doesn't answer must not hold up the others' channels.
@@ -42,9 +42,9 @@ type Store interface {
 
 // Publisher publishes assignments on the channels of tickets.
 type Publisher interface {
-	// Publish publishes assignments on their tickets' channels, together, each in the life of the channel that has the entry's
-	// epoch; zero: in any. It may be repeated. It returns an error for each: matchmaking.ErrLaterTicket if a later life has
-	// begun. It doesn't keep entries.
+	// Publish publishes assignments on their tickets' channels, together, each in the life of the channel that has the
+	// entry's epoch; zero: in any. It may be repeated. It returns an error for each: matchmaking.ErrLaterTicket if a
+	// later life has begun. It doesn't keep entries.
 	Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error
 }
 
@@ -84,10 +84,10 @@ func (d *delivery) age(now time.Time) time.Duration { return d.Age + now.Sub(d.r
 //	                     │                                             ▲
 //	outbox ──► backstop ─┴─ (older than Age, or when there is room) ───┘
 //
-// A publisher takes what is held, many at a time, and publishes it together. What there is no room for, what fails, and what
-// another server left stays in the outbox for the backstop. An entry is removed only after it was published, and its message
-// ID makes a repetition harmless. So nothing is lost or seen twice, wherever a relay dies. Run and Close are called once
-// each, the other methods by many goroutines, until Close.
+// A publisher takes what is held, many at a time, and publishes it together. What there is no room for, what fails, and
+// what another server left stays in the outbox for the backstop. An entry is removed only after it was published, and
+// its message ID makes a repetition harmless. So nothing is lost or seen twice, wherever a relay dies. Run and Close
+// are called once each, the other methods by many goroutines, until Close.
 type Relay struct {
 	o         Options
 	log       *slog.Logger

@@ -176,8 +176,8 @@ func (a *arena) states(t *testing.T) map[string]matchmaking.QueueState {
 	return all
 }
 
-// settle waits until all players have finished, and nothing more can happen: each queue has too few waiting tickets for a
-// match, no claimed ones, and no assignment in the outbox.
+// settle waits until all players have finished, and nothing more can happen: each queue has too few waiting tickets for
+// a match, no claimed ones, and no assignment in the outbox.
 func (a *arena) settle(t *testing.T) {
 	t.Helper()
 	played := make(chan struct{})

@@ -58,8 +58,8 @@ func (h *hanging) of(s *server) (all []string) {
 	return all
 }
 
-// TestDeadDirectorsTicketsAreMatched kills one director after the other while its allocations hang. Others match the tickets
-// that it claimed, but not before the deadlines of the claims.
+// TestDeadDirectorsTicketsAreMatched kills one director after the other while its allocations hang. Others match the
+// tickets that it claimed, but not before the deadlines of the claims.
 func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, url string) {
@@ -105,8 +105,8 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 	})
 }
 
-// TestDeadRelaysMessagesArriveOnce kills relays between any two steps: before they publish, and before they remove what they
-// have published from the outbox. Others publish it again, and each player receives it exactly once.
+// TestDeadRelaysMessagesArriveOnce kills relays between any two steps: before they publish, and before they remove what
+// they have published from the outbox. Others publish it again, and each player receives it exactly once.
 func TestDeadRelaysMessagesArriveOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, url string) {

@@ -210,8 +210,8 @@ func (l *ledger) checkMatches(t *testing.T, got map[string][]string) {
 	}
 }
 
-// checkPlaces checks that each allocation belongs to an assigned match or was released once. A killed server may not have
-// released one.
+// checkPlaces checks that each allocation belongs to an assigned match or was released once. A killed server may not
+// have released one.
 func (l *ledger) checkPlaces(t *testing.T, got map[string][]string, killed func(*server) bool) {
 	t.Helper()
 	for id, e := range l.matches {
@@ -233,8 +233,9 @@ func (l *ledger) checkPlaces(t *testing.T, got map[string][]string, killed func(
 	}
 }
 
-// checkHolds checks that no claim of a ticket started before the deadline of the previous one, unless that was released, or was on
-// an earlier ticket with the ID: a server that dies while it creates a ticket undoes that, and its player creates it elsewhere.
+// checkHolds checks that no claim of a ticket started before the deadline of the previous one, unless that was
+// released, or was on an earlier ticket with the ID: a server that dies while it creates a ticket undoes that, and its
+// player creates it elsewhere.
 func (l *ledger) checkHolds(t *testing.T, ends map[string]end) {
 	t.Helper()
 	for id, holds := range l.holds {

@@ -28,8 +28,8 @@ func (c movingSlots) move(t *testing.T, a *arena, tag string) {
 	c.MoveSlot(t, slot, owner, nodes[(slices.Index(nodes, owner)+1)%len(nodes)])
 }
 
-// settled reports whether all nodes know each other's configuration epochs, and these differ. Otherwise the last owner of a
-// slot could take it back from the next one.
+// settled reports whether all nodes know each other's configuration epochs, and these differ. Otherwise the last owner
+// of a slot could take it back from the next one.
 func (c movingSlots) settled(t *testing.T) bool {
 	t.Helper()
 	known := map[string]string{}
@@ -63,8 +63,8 @@ func briefAllocations(ctx context.Context, _ *server, _ matchmaking.Proposal) er
 	return nil
 }
 
-// TestMovingQueueLosesNoTicket moves a queue from node to node, and channels of tickets too, while players come and go, and
-// servers match them and take the queue from each other.
+// TestMovingQueueLosesNoTicket moves a queue from node to node, and channels of tickets too, while players come and go,
+// and servers match them and take the queue from each other.
 func TestMovingQueueLosesNoTicket(t *testing.T) {
 	t.Parallel()
 	const moves = 8
@@ -90,8 +90,8 @@ func TestMovingQueueLosesNoTicket(t *testing.T) {
 }
 
 // TestQueueSurvivesFailovers promotes replicas of the queue's primary while players come and go: first in a switchover,
-// which loses nothing, and then after the primary is killed, which may lose writes that were not replicated. Later players
-// lose nothing, and every assigned ticket has its message.
+// which loses nothing, and then after the primary is killed, which may lose writes that were not replicated. Later
+// players lose nothing, and every assigned ticket has its message.
 func TestQueueSurvivesFailovers(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestEveryTicketEndsOnce runs players who come, cancel, read and expire, while servers take queues from each other, rivals
-// match the same tickets, and many allocations take longer than tickets or claims live.
+// TestEveryTicketEndsOnce runs players who come, cancel, read and expire, while servers take queues from each other,
+// rivals match the same tickets, and many allocations take longer than tickets or claims live.
 func TestEveryTicketEndsOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, url string) {
@@ -43,7 +43,8 @@ func TestEveryTicketEndsOnce(t *testing.T) {
 	})
 }
 
-// restless returns plans of players: many cancel at any time, or have tickets that live hardly longer than an allocation.
+// restless returns plans of players: many cancel at any time, or have tickets that live hardly longer than an
+// allocation.
 func restless(queue string) func(*rand.Rand) plan {
 	return func(r *rand.Rand) plan {
 		p := plan{queue: queue, looks: r.IntN(4), noID: r.IntN(2) == 0, asks: between(r, 0, 100*time.Millisecond)}

@@ -160,8 +160,8 @@ func (p *player) create(ctx context.Context) error {
 	return nil
 }
 
-// createHastily creates the ticket twice on one server, and cancels it at the same time or after an answer. A cancellation that comes first
-// changes nothing.
+// createHastily creates the ticket twice on one server, and cancels it at the same time or after an answer. A
+// cancellation that comes first changes nothing.
 func (p *player) createHastily(ctx context.Context) error {
 	p.server()
 	again, leaver := *p, *p

@@ -140,8 +140,8 @@ type tap struct {
 	// they fail, that is not done. They may be nil.
 	publishing func(ctx context.Context, channel string) error
 	delivered  func(ctx context.Context, entries []string) error
-	// answering is called after Redis has done a create or an assign, before the server knows. If it fails, the server never
-	// does. It may be nil.
+	// answering is called after Redis has done a create or an assign, before the server knows. If it fails, the server
+	// never does. It may be nil.
 	answering func(ctx context.Context, call string) error
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// depose ends the lease of a queue's director again and again, so that the next director starts while matches of the last
-// one are in progress.
+// depose ends the lease of a queue's director again and again, so that the next director starts while matches of the
+// last one are in progress.
 func (a *arena) depose(queue string) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-3)

@@ -22,8 +22,8 @@ type end struct {
 // tally counts tickets by their final status.
 type tally map[matchmaking.Status]int
 
-// judge finishes the arena, reads all tickets from Redis, and compares them with what the players received and the servers
-// did.
+// judge finishes the arena, reads all tickets from Redis, and compares them with what the players received and the
+// servers did.
 func (a *arena) judge(t *testing.T) tally {
 	t.Helper()
 	a.finish(t)

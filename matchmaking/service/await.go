@@ -9,10 +9,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Await waits for the assignment of a ticket, whose player is present meanwhile, as with Attend. It returns at once if the
-// ticket is assigned. A wait costs the server some hundred bytes, and the storage one read at most and nothing while it lasts.
-// It needs Run. Errors: ErrNoTicket if there is no such ticket, or when it is cancelled or has expired; fault.ErrUnavailable
-// after Drain; that of ctx; and the store's.
+// Await waits for the assignment of a ticket, whose player is present meanwhile, as with Attend. It returns at once if
+// the ticket is assigned. A wait costs the server some hundred bytes, and the storage one read at most and nothing
+// while it lasts. It needs Run. Errors: ErrNoTicket if there is no such ticket, or when it is cancelled or has expired;
+// fault.ErrUnavailable after Drain; that of ctx; and the store's.
 func (s *Service) Await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
 	queue, err := s.queueOf(ctx, id)
 	if err != nil {
@@ -45,14 +45,16 @@ func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmakin
 	return t.Assignment, nil
 }
 
-// Waits returns how many calls of Await there are, and for how many queues this server listens to notifications for them.
+// Waits returns how many calls of Await there are, and for how many queues this server listens to notifications for
+// them.
 func (s *Service) Waits() (waits, feeds int) { return s.watches.Count() }
 
-// lookAgain is after how long AwaitEnd reads the ticket once, in case that it was removed before notifications were heard.
+// lookAgain is after how long AwaitEnd reads the ticket once, in case that it was removed before notifications were
+// heard.
 const lookAgain = time.Second
 
-// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more: when it was deleted, or its assignment's
-// time has passed. Errors: fault.ErrUnavailable after Drain, and that of ctx.
+// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more: when it was deleted, or its
+// assignment's time has passed. Errors: fault.ErrUnavailable after Drain, and that of ctx.
 func (s *Service) AwaitEnd(ctx context.Context, queue, id string) error {
 	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
 	if q := s.registry.known()[queue]; q != nil {

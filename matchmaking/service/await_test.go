@@ -54,8 +54,8 @@ func (f *feeds) ended(e matchmaking.TicketEnd) {
 // began is when all tickets were created.
 var began = time.UnixMicro(1_800_000_000_000_000)
 
-// TestAwait: a ticket that the service made is waited for without a read, once there are others. Names of queues that don't
-// exist cost no subscription, and waits end with Drain.
+// TestAwait: a ticket that the service made is waited for without a read, once there are others. Names of queues that
+// don't exist cost no subscription, and waits end with Drain.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestAwaitEnd returns when an assigned ticket was deleted, here or on another server, and when its time has passed. What is
-// notified about another ticket with its ID changes nothing.
+// TestAwaitEnd returns when an assigned ticket was deleted, here or on another server, and when its time has passed.
+// What is notified about another ticket with its ID changes nothing.
 func TestAwaitEnd(t *testing.T) {
 	t.Parallel()
 	const keep = 30 * time.Second

@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// check returns an error unless a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge; the
-// field is a JSON pointer.
+// check returns an error unless a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge;
+// the field is a JSON pointer.
 func (n *NewTicket) check(d *matchmaking.Definition) error {
 	if n.ID != "" {
 		if err := matchmaking.CheckChosenID(n.ID); err != nil {
@@ -92,8 +92,8 @@ func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 	return nil
 }
 
-// largestParty returns how many players a ticket can stand for: those of a team. Match functions of the operator form teams
-// of any size, unless the ticket sets it.
+// largestParty returns how many players a ticket can stand for: those of a team. Match functions of the operator form
+// teams of any size, unless the ticket sets it.
 func largestParty(s *matchmaking.Spec, m *matchmaking.Match) int {
 	switch {
 	case s.TeamSize > 0:

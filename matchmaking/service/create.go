@@ -21,10 +21,11 @@ type NewTicket struct {
 	Queue string // empty: matchmaking.DefaultQueue
 	ID    string // empty: the service makes one, by matchmaking.NewID
 	Spec  matchmaking.Spec
-	// TTL is how long the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat it stays in the
-	// queue for one heartbeat at a time, renewed by Attend.
+	// TTL is how long the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat it stays in
+	// the queue for one heartbeat at a time, renewed by Attend.
 	TTL time.Duration
-	// PersistentTTL is the life that the ticket asks for in its persistent_field, if TTL is zero: at most the queue's TicketTTL.
+	// PersistentTTL is the life that the ticket asks for in its persistent_field, if TTL is zero: at most the queue's
+	// TicketTTL.
 	PersistentTTL time.Duration
 	// ChannelLater leaves it to OpenChannel to make the ticket's channel. It has no effect with an ID.
 	ChannelLater bool
@@ -37,12 +38,12 @@ func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
 }
 
 // Create creates a ticket, and its channel [matchmaking.ChannelOf] with the subscriber [matchmaking.Subscriber]. If the
-// queue has a ticket with its ID, in whatever status, Create returns that one, and created is false. The channel begins a
-// new life before the ticket exists: nothing that was published for an earlier ticket with the ID reaches this one. If it
-// is unknown whether the ticket was created, it is removed in the background, for as long as it could live, unless Create
-// is called for the same ID again, on any server. A ticket of another owner isn't returned: that is ErrTicketExists. The
-// returned ticket has its Token. Errors: ErrNoQueue, fault.SlugInvalidTicket, fault.SlugTicketTooLarge, ErrTicketExists,
-// ErrQueueFull, and the store's.
+// queue has a ticket with its ID, in whatever status, Create returns that one, and created is false. The channel begins
+// a new life before the ticket exists: nothing that was published for an earlier ticket with the ID reaches this one.
+// If it is unknown whether the ticket was created, it is removed in the background, for as long as it could live,
+// unless Create is called for the same ID again, on any server. A ticket of another owner isn't returned: that is
+// ErrTicketExists. The returned ticket has its Token. Errors: ErrNoQueue, fault.SlugInvalidTicket,
+// fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and the store's.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, matchmaking.DefaultQueue)
 	q, err := s.registry.lookup(ctx, n.Queue)
@@ -131,8 +132,8 @@ func epochAfter(earlier ulid.ULID) ulid.ULID {
 	return id.At(ulid.Time(max(ulid.Now(), earlier.Time()+1)))
 }
 
-// vacate returns ErrNoTicket when an ID that belongs to another queue is free. Errors: ErrTicketExists if that queue has a
-// ticket with the ID.
+// vacate returns ErrNoTicket when an ID that belongs to another queue is free. Errors: ErrTicketExists if that queue
+// has a ticket with the ID.
 func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner) error {
 	exists, err := s.o.Store.Undo(ctx, owner.Queue, id, owner.Epoch.String())
 	switch {
@@ -180,8 +181,8 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	return &made, created, nil
 }
 
-// own returns ErrTicketExists if the ticket that an attempt has found is another owner's. Then it doesn't belong to the attempt
-// any more.
+// own returns ErrTicketExists if the ticket that an attempt has found is another owner's. Then it doesn't belong to the
+// attempt any more.
 func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error {
 	if t.Owner == n.Spec.Owner {
 		return nil
@@ -190,8 +191,8 @@ func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error
 	return fmt.Errorf("create ticket %s: %w", n.ID, matchmaking.ErrTicketExists)
 }
 
-// find returns the existing ticket for an attempt to create it. Errors: ErrNoTicket; then none is created in the life with
-// the epoch.
+// find returns the existing ticket for an attempt to create it. Errors: ErrNoTicket; then none is created in the life
+// with the epoch.
 func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*matchmaking.Ticket, error) {
 	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
@@ -214,8 +215,8 @@ func (s *Service) undoUnknown(a createAttempt, err error) {
 	}
 }
 
-// isRefusal reports whether an error of Store.Create or Find says that no ticket belongs to the attempt. After other errors
-// that is unknown.
+// isRefusal reports whether an error of Store.Create or Find says that no ticket belongs to the attempt. After other
+// errors that is unknown.
 func isRefusal(err error) bool {
 	if errors.Is(err, matchmaking.ErrUndone) || errors.Is(err, matchmaking.ErrNotSent) {
 		return true
@@ -230,8 +231,8 @@ func isRefusal(err error) bool {
 // fullFor is how long isFull asks the storage after a queue was full.
 const fullFor = time.Second
 
-// isFull reports whether a queue that was full a moment ago still is, and has no ticket with the ID. It saves reserving a
-// channel for each ticket that a flooded queue refuses. Creating the ticket decides.
+// isFull reports whether a queue that was full a moment ago still is, and has no ticket with the ID. It saves reserving
+// a channel for each ticket that a flooded queue refuses. Creating the ticket decides.
 func (s *Service) isFull(ctx context.Context, q *queue, id string) bool {
 	if time.Now().UnixNano() > q.fullTill.Load() {
 		return false

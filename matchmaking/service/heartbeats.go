@@ -14,8 +14,8 @@ import (
 // renewBatch is how many tickets are renewed in one call.
 const renewBatch = 500
 
-// heartbeats renews the tickets of present players, in queues with a heartbeat. Its run owns the only goroutine; the other
-// methods may be called by many.
+// heartbeats renews the tickets of present players, in queues with a heartbeat. Its run owns the only goroutine; the
+// other methods may be called by many.
 type heartbeats struct {
 	store matchmaking.Tickets
 	log   *slog.Logger
@@ -43,9 +43,9 @@ func newHeartbeats(store matchmaking.Tickets, log *slog.Logger) *heartbeats {
 	return &heartbeats{store: store, log: log, added: make(chan struct{}, 1), queues: map[string]*presentQueue{}}
 }
 
-// Attend marks the ticket's player as present, until stop is called. In a queue with a heartbeat the ticket is renewed at
-// once, and then three times in a heartbeat, until the end of its Life. Otherwise Attend does nothing. It never fails: a
-// ticket that can't be looked up isn't renewed by this call. stop must be called; further calls do nothing.
+// Attend marks the ticket's player as present, until stop is called. In a queue with a heartbeat the ticket is renewed
+// at once, and then three times in a heartbeat, until the end of its Life. Otherwise Attend does nothing. It never
+// fails: a ticket that can't be looked up isn't renewed by this call. stop must be called; further calls do nothing.
 func (s *Service) Attend(ctx context.Context, id string) (stop func()) {
 	nothing := func() {}
 	if !s.registry.hasHeartbeats() {
@@ -82,8 +82,8 @@ func (h *heartbeats) add(t *matchmaking.Ticket, heartbeat time.Duration) {
 		p = &presentPlayer{}
 		q.tickets[t.ID] = p
 	}
-	// It is compared with this server's clock, which is exact enough for a heartbeat. An earlier request may have been for
-	// an earlier ticket with this ID.
+	// It is compared with this server's clock, which is exact enough for a heartbeat. An earlier request may have been
+	// for an earlier ticket with this ID.
 	p.until = t.CreateTime.Add(t.Life)
 	p.requests++
 	if time.Now().Before(p.until) {

@@ -256,8 +256,8 @@ func (w *world) lose(t *testing.T, pattern string) {
 	require.NoError(t, n.Do(t, append([]string{"DEL"}, keys...)...).Error())
 }
 
-// A ticket's channel is lost, and created again when its player creates the ticket once more. The ticket is the same, and
-// its assignment is published on the new channel.
+// A ticket's channel is lost, and created again when its player creates the ticket once more. The ticket is the same,
+// and its assignment is published on the new channel.
 func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -307,8 +307,8 @@ func TestAFailoverLosesThatAChannelIsWanted(t *testing.T) {
 	}
 }
 
-// TestChannelsThatAreMadeLater are made by a player's first look or by the assignment, whichever is first. Each player receives
-// the assignment once.
+// TestChannelsThatAreMadeLater are made by a player's first look or by the assignment, whichever is first. Each player
+// receives the assignment once.
 func TestChannelsThatAreMadeLater(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {

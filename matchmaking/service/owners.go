@@ -20,9 +20,9 @@ const (
 	age = time.Second
 )
 
-// owners knows the owners of tickets. An ID that the service made has one owner forever. Another ID can get a ticket of another
-// owner once its ticket is gone, which this server doesn't see if another one creates it: such an owner is kept for Age. All
-// methods may be called by several goroutines.
+// owners knows the owners of tickets. An ID that the service made has one owner forever. Another ID can get a ticket of
+// another owner once its ticket is gone, which this server doesn't see if another one creates it: such an owner is kept
+// for Age. All methods may be called by several goroutines.
 type owners struct {
 	store  store
 	lookup func(ctx context.Context, id string) (matchmaking.Owner, error)

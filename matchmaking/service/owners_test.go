@@ -14,7 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestOwner reads an owner once, unless the ID can get another ticket: then once a second. It remembers a bounded number.
+// TestOwner reads an owner once, unless the ID can get another ticket: then once a second. It remembers a bounded
+// number.
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -121,9 +121,9 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 	return d.Redacted(), created, nil
 }
 
-// DeleteQueue removes a queue that was put. The default queue gets its original definition back. It succeeds if the queue
-// doesn't exist. Errors: fault.SlugInvalidQueue, fault.SlugQueueInUse if tickets wait or assignments are on their way,
-// ErrQueueFixed and the store's.
+// DeleteQueue removes a queue that was put. The default queue gets its original definition back. It succeeds if the
+// queue doesn't exist. Errors: fault.SlugInvalidQueue, fault.SlugQueueInUse if tickets wait or assignments are on their
+// way, ErrQueueFixed and the store's.
 func (s *Service) DeleteQueue(ctx context.Context, name string) error {
 	return s.registry.remove(ctx, name)
 }

@@ -20,8 +20,8 @@ import (
 )
 
 // registry is the queues that this server knows: those of the configuration, those that were put on any server, and the
-// default one. A queue that was just put on another server is found too, because an unknown name makes the registry read
-// the stored definitions first. It may be used by many goroutines.
+// default one. A queue that was just put on another server is found too, because an unknown name makes the registry
+// read the stored definitions first. It may be used by many goroutines.
 type registry struct {
 	o       *Options
 	fixed   map[string]*queue // of the configuration

@@ -17,7 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestUnknownQueues are looked for in the store: those that ask meanwhile share one read, and reads are missRefresh apart.
+// TestUnknownQueues are looked for in the store: those that ask meanwhile share one read, and reads are missRefresh
+// apart.
 func TestUnknownQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -274,7 +275,8 @@ func TestMatchRateAndWaits(t *testing.T) {
 		{nil, 0},
 		{matches(6, time.Second), 0.1},
 		{matches(200, time.Second), 59.0 / 60},
-		{matches(fullRecent, 10*time.Millisecond), 100}, // all of them in the last ten seconds: there were more, perhaps
+		// all of them in the last ten seconds: there were more, perhaps
+		{matches(fullRecent, 10*time.Millisecond), 100},
 	} {
 		require.InDelta(t, c.want, matchRate(c.recent, now), 1e-9)
 	}

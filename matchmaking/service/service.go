@@ -31,8 +31,8 @@ type Options struct {
 	MaxQueues int
 	// ChannelTTL is how long a ticket's channel lives without activity. No ticket and its assignment can live longer.
 	ChannelTTL time.Duration
-	// Token returns a token for the player of a ticket that the caller of Create has created; empty: the caller needs none. nil:
-	// there are no tokens.
+	// Token returns a token for the player of a ticket that the caller of Create has created; empty: the caller needs
+	// none. nil: there are no tokens.
 	Token   func(ctx context.Context, ticket string, created time.Time) string
 	Logger  *slog.Logger
 	Metrics Metrics // nil: nothing is counted
@@ -132,9 +132,9 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Run directs queues, relays their assignments and serves Await until ctx ends. Then it proposes no more matches, waits for those in
-// progress for at most Timing.Drain, publishes the assignments that it has, and gives up its leases. It returns nil when
-// all that it started has ended. It must be called once.
+// Run directs queues, relays their assignments and serves Await until ctx ends. Then it proposes no more matches, waits
+// for those in progress for at most Timing.Drain, publishes the assignments that it has, and gives up its leases. It
+// returns nil when all that it started has ended. It must be called once.
 func (s *Service) Run(ctx context.Context) error {
 	relaying, endRelay := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRelay()

@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Ticket reads a ticket. One that has ended can be read for the queue's AssignmentTTL longer. Errors: ErrNoTicket and the
-// store's.
+// Ticket reads a ticket. One that has ended can be read for the queue's AssignmentTTL longer. Errors: ErrNoTicket and
+// the store's.
 func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
 	queue, err := s.queueOf(ctx, id)
 	if err != nil {
@@ -26,9 +26,9 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 	return t, nil
 }
 
-// Cancel removes a ticket from its queue, and ends the fetches that wait on its channel. It succeeds for a ticket that is
-// cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and those
-// of the store and the channels, after which a repetition completes it.
+// Cancel removes a ticket from its queue, and ends the fetches that wait on its channel. It succeeds for a ticket that
+// is cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and
+// those of the store and the channels, after which a repetition completes it.
 func (s *Service) Cancel(ctx context.Context, id string) error {
 	defer s.ForgetOwner(id)
 	owner, err := s.ownerOf(ctx, id)
@@ -59,8 +59,8 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// Delete is Cancel for a ticket that waits. One that is assigned can't be read any more; the message with its assignment
-// stays on its channel. Errors: those of the store and the channels, after which a repetition completes it.
+// Delete is Cancel for a ticket that waits. One that is assigned can't be read any more; the message with its
+// assignment stays on its channel. Errors: those of the store and the channels, after which a repetition completes it.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.Cancel(ctx, id)
 	if !errors.Is(err, matchmaking.ErrTicketMatched) {
@@ -99,9 +99,10 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	return err
 }
 
-// Listen makes the assignment of a ticket with an ID that the service made a message on its channel: when it is assigned, or at once
-// if it is assigned already. published reports the second; the channel exists then. A repetition publishes nothing twice. For any other
-// ID it returns ErrNoTicket, and reads nothing. Errors: ErrNoTicket also if the ticket is over, and those of the store and the channels.
+// Listen makes the assignment of a ticket with an ID that the service made a message on its channel: when it is
+// assigned, or at once if it is assigned already. published reports the second; the channel exists then. A repetition
+// publishes nothing twice. For any other ID it returns ErrNoTicket, and reads nothing. Errors: ErrNoTicket also if the
+// ticket is over, and those of the store and the channels.
 func (s *Service) Listen(ctx context.Context, id string) (published bool, err error) {
 	queue, ok := matchmaking.QueueOf(id)
 	if !ok {
@@ -129,8 +130,8 @@ func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.Ti
 	return states[0], nil
 }
 
-// publish publishes the assignment of a ticket that somebody may have asked for too late for the outbox, or whose channel was
-// lost: under the same message ID as a relay does.
+// publish publishes the assignment of a ticket that somebody may have asked for too late for the outbox, or whose
+// channel was lost: under the same message ID as a relay does.
 func (s *Service) publish(ctx context.Context, id, assignment string) error {
 	var a matchmaking.Assignment
 	if err := json.Unmarshal([]byte(assignment), &a); err != nil {
@@ -143,9 +144,9 @@ func (s *Service) publish(ctx context.Context, id, assignment string) error {
 	return nil
 }
 
-// Owner returns who owns a ticket, see [matchmaking.Spec], and when the ticket was created, which tells apart tickets that had
-// the same ID. If the ID was chosen by its creator, the answer can be a second old. Most calls need no read. Errors: ErrNoTicket
-// and the store's.
+// Owner returns who owns a ticket, see [matchmaking.Spec], and when the ticket was created, which tells apart tickets
+// that had the same ID. If the ID was chosen by its creator, the answer can be a second old. Most calls need no read.
+// Errors: ErrNoTicket and the store's.
 func (s *Service) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
 	return s.owners.Owner(ctx, id)
 }
@@ -159,8 +160,8 @@ func (s *Service) queueOf(ctx context.Context, id string) (string, error) {
 	return owner.Queue, err
 }
 
-// ownerOf returns the queue of a ticket, and the epoch of its channel's life unless the service made the ID, which names the
-// queue and is never used again. Errors: ErrNoTicket and the store's.
+// ownerOf returns the queue of a ticket, and the epoch of its channel's life unless the service made the ID, which
+// names the queue and is never used again. Errors: ErrNoTicket and the store's.
 func (s *Service) ownerOf(ctx context.Context, id string) (matchmaking.Owner, error) {
 	if queue, ok := matchmaking.QueueOf(id); ok {
 		return matchmaking.Owner{Queue: queue}, nil

@@ -23,9 +23,8 @@ type createAttempt struct {
 	Until   time.Time // until then the ticket may live, or the attempt may still be on its way
 }
 
-// undo removes tickets of attempts until the storage has confirmed it. A ticket that
-// another attempt has found meanwhile, on any server, belongs to that one and stays. Its Run owns the only goroutine; Add
-// may be called by many.
+// undo removes tickets of attempts until the storage has confirmed it. A ticket that another attempt has found
+// meanwhile, on any server, belongs to that one and stays. Its Run owns the only goroutine; Add may be called by many.
 type undo struct {
 	store matchmaking.Creations
 	log   *slog.Logger

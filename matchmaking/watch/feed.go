@@ -10,7 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// feed is the waits of one queue. Its run owns the only goroutine. All fields but the first ones are guarded by Watches' lock.
+// feed is the waits of one queue. Its run owns the only goroutine. All fields but the first ones are guarded by
+// Watches' lock.
 type feed struct {
 	all     *Watches
 	queue   string

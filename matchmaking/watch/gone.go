@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AwaitGone returns nil when a notification says that a ticket of a queue was removed, or when enough receives. A notification
-// can be lost, or be about an earlier ticket with the ID. Errors: ErrEnded, and that of ctx.
+// AwaitGone returns nil when a notification says that a ticket of a queue was removed, or when enough receives. A
+// notification can be lost, or be about an earlier ticket with the ID. Errors: ErrEnded, and that of ctx.
 func (w *Watches) AwaitGone(ctx context.Context, queue, id string, enough <-chan time.Time) error {
 	f, gone := w.hold(queue, id)
 	defer w.release(f, id, gone)

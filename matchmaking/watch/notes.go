@@ -39,8 +39,8 @@ type Expectation struct {
 	note *note
 }
 
-// Expect notes a ticket that this server is about to create, if waiting for it can then do without a read. Call Created once
-// it is created. Its ID must never have been used, and never be used again.
+// Expect notes a ticket that this server is about to create, if waiting for it can then do without a read. Call Created
+// once it is created. Its ID must never have been used, and never be used again.
 func (w *Watches) Expect(queue, id string) Expectation {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,8 @@ import (
 const (
 	// linger is how long a feed continues without waits.
 	linger = 10 * time.Second
-	// confirmWithin is how long the first reads of a feed wait for its confirmation. They are repeated when it comes later.
+	// confirmWithin is how long the first reads of a feed wait for its confirmation. They are repeated when it comes
+	// later.
 	confirmWithin = 250 * time.Millisecond
 	// backstop is about how often a ticket is read although nothing happened. It is less than the shortest usual
 	// assignmentTTL, so that a lost assignment is found before it ends.
@@ -92,8 +93,9 @@ func (w *Watches) takeStarting() []*feed {
 	return starting
 }
 
-// Await waits for the assignment of a ticket, and returns at once if it has one. Errors: matchmaking.ErrNoTicket if the ticket
-// neither waits nor is assigned, now or later; ErrEnded; that of ctx; and the store's, if the ticket can't be read at first.
+// Await waits for the assignment of a ticket, and returns at once if it has one. Errors: matchmaking.ErrNoTicket if the
+// ticket neither waits nor is assigned, now or later; ErrEnded; that of ctx; and the store's, if the ticket can't be
+// read at first.
 func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
 	f, e := w.join(queue, id)
 	defer func() { w.end(f, e) }()

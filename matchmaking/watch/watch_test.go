@@ -382,7 +382,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestReadingAgainIsBounded: a crowd is read again in batches, at a limited rate, after an interruption and as a backstop.
+// TestReadingAgainIsBounded: a crowd is read again in batches, at a limited rate, after an interruption and as a
+// backstop.
 func TestReadingAgainIsBounded(t *testing.T) {
 	t.Parallel()
 	const crowd = 20_000

@@ -61,8 +61,8 @@ func ToExtensions(anys map[string]*anypb.Any) (map[string]json.RawMessage, error
 	return extensions, nil
 }
 
-// FromExtensions returns extensions as Anys. JSON that a google.protobuf.Value can't represent becomes a string with the
-// text of the JSON.
+// FromExtensions returns extensions as Anys. JSON that a google.protobuf.Value can't represent becomes a string with
+// the text of the JSON.
 func FromExtensions(extensions map[string]json.RawMessage) map[string]*anypb.Any {
 	return changed(extensions, fromJSON)
 }

@@ -2,14 +2,14 @@
 // and the call-outs to match functions use it.
 //
 // The To functions read messages. Messages come from clients, so these functions can fail: the error is a *fault.Error
-// of kind Invalid that names the field. The From functions make messages and always succeed. All functions may be called
-// by several goroutines at the same time.
+// of kind Invalid that names the field. The From functions make messages and always succeed. All functions may be
+// called by several goroutines at the same time.
 //
 // # Tickets
 //
-// What a ticket's creator sent is kept in matchmaking.Spec.Message, a protobuf of package stored: [ToSpec] makes it of an
-// openmatch.Ticket, which [FromTicket] returns as it was, and [FromJSON] of a JSON body, which [ToJSON] returns. The storage
-// keeps it as it is, and reads it with [Decode].
+// What a ticket's creator sent is kept in matchmaking.Spec.Message, a protobuf of package stored: [ToSpec] makes it of
+// an openmatch.Ticket, which [FromTicket] returns as it was, and [FromJSON] of a JSON body, which [ToJSON] returns. The
+// storage keeps it as it is, and reads it with [Decode].
 //
 // # Extensions
 //
@@ -19,7 +19,7 @@
 //
 //	{"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "eu"}
 //
-// An Any of any other type becomes {"@type": <type URL>, "value": <bytes in base64>}, so that its bytes are preserved; so does
-// one that JSON can't represent, such as a NaN in a google.protobuf.Value. JSON that has neither form becomes an Any of
-// google.protobuf.Value.
+// An Any of any other type becomes {"@type": <type URL>, "value": <bytes in base64>}, so that its bytes are preserved;
+// so does one that JSON can't represent, such as a NaN in a google.protobuf.Value. JSON that has neither form becomes
+// an Any of google.protobuf.Value.
 package convert

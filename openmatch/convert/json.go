@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// JSON is what a ticket asks for, as it is in JSON bodies. Extensions and PersistentField are JSON values of the caller's
-// own, by name; a protobuf Any is an object with "@type".
+// JSON is what a ticket asks for, as it is in JSON bodies. Extensions and PersistentField are JSON values of the
+// caller's own, by name; a protobuf Any is an object with "@type".
 type JSON struct {
 	SearchFields    matchmaking.SearchFields   `json:"searchFields,omitzero"`
 	Criteria        []matchmaking.Criterion    `json:"criteria,omitempty"`
@@ -21,8 +21,8 @@ type JSON struct {
 	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
 }
 
-// FromJSON returns the spec of a ticket that was sent as JSON. It keeps the JSON of extensions as it is. It fails for text
-// that isn't UTF-8.
+// FromJSON returns the spec of a ticket that was sent as JSON. It keeps the JSON of extensions as it is. It fails for
+// text that isn't UTF-8.
 func FromJSON(j JSON) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{
 		SearchFields: j.SearchFields, Criteria: j.Criteria, Statistics: j.Statistics, NumTeams: j.NumTeams, TeamSize: j.TeamSize,
@@ -37,8 +37,8 @@ func FromJSON(j JSON) (matchmaking.Spec, error) {
 	return spec, nil
 }
 
-// ToJSON returns a spec as JSON. An Any that JSON can't represent, such as a NaN in a google.protobuf.Value, is written like
-// one of an unknown type.
+// ToJSON returns a spec as JSON. An Any that JSON can't represent, such as a NaN in a google.protobuf.Value, is written
+// like one of an unknown type.
 func ToJSON(s matchmaking.Spec) JSON {
 	j := JSON{
 		SearchFields: s.SearchFields, Criteria: s.Criteria, Statistics: s.Statistics, NumTeams: s.NumTeams, TeamSize: s.TeamSize, Players: s.Players,

@@ -90,7 +90,8 @@ func tickets() *rapid.Generator[*openmatch.Ticket] {
 	})
 }
 
-// TestMessagesComeBack: what a client sent comes back as it was, and the fields that matching needs are those of its creation.
+// TestMessagesComeBack: what a client sent comes back as it was, and the fields that matching needs are those of its
+// creation.
 func TestMessagesComeBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -123,8 +124,8 @@ func text(t *rapid.T, v any) string {
 	return string(text)
 }
 
-// TestJSONComesBack: what a client sent as JSON comes back as it was, to the byte where it is the caller's own, also by way of
-// the message that Open Match's clients see: then plain JSON is that of a Value.
+// TestJSONComesBack: what a client sent as JSON comes back as it was, to the byte where it is the caller's own, also by
+// way of the message that Open Match's clients see: then plain JSON is that of a Value.
 func TestJSONComesBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -37,8 +37,8 @@ type sizes struct {
 	Players  int `json:"players,omitempty"`
 }
 
-// readExtensions sets the criteria, statistics and sizes of a spec from a ticket's extensions and numbers, and reports whether
-// there is such an extension. Errors name the extension.
+// readExtensions sets the criteria, statistics and sizes of a spec from a ticket's extensions and numbers, and reports
+// whether there is such an extension. Errors name the extension.
 func readExtensions(spec *matchmaking.Spec, extensions map[string]*anypb.Any) (given bool, err error) {
 	var criteria []criterion
 	accepts, err := read(extensions, criteriaExtension, &criteria)

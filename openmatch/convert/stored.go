@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/stored"
 )
 
-// Encode returns a spec as it is stored: its Message, or its fields if it has none, and its Owner. It fails for text that isn't
-// UTF-8.
+// Encode returns a spec as it is stored: its Message, or its fields if it has none, and its Owner. It fails for text
+// that isn't UTF-8.
 func Encode(s matchmaking.Spec) (message []byte, err error) {
 	if message = s.Message; len(message) == 0 {
 		message, err = marshal(storedOf(s))
@@ -25,8 +25,8 @@ func Encode(s matchmaking.Spec) (message []byte, err error) {
 	return slices.Concat(message, owner), err // a message is the parts of it, one after the other
 }
 
-// Decode returns the spec that is stored as message, which becomes its Message, and must not change. It also reads the JSON
-// that earlier versions stored.
+// Decode returns the spec that is stored as message, which becomes its Message, and must not change. It also reads the
+// JSON that earlier versions stored.
 func Decode(message []byte) (matchmaking.Spec, error) {
 	if len(message) > 0 && message[0] == '{' {
 		var fields JSON

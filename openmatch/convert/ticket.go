@@ -13,15 +13,15 @@ import (
 
 // ToSpec returns what a ticket asks for.
 //
-// Open Match's tickets have no criteria, statistics or sizes. The statistics are the finite double_args, ordered by name.
-// Three extensions, which may be Values, Structs or ListValues, have the rest:
+// Open Match's tickets have no criteria, statistics or sizes. The statistics are the finite double_args, ordered by
+// name. Three extensions, which may be Values, Structs or ListValues, have the rest:
 //
 //	tidemark.criteria    [{"name": "ping", "minValue": 0, "maxValue": 50}, …]
 //	tidemark.statistics  [{"name": "ping", "value": 20}, …], in place of the double_args
 //	tidemark.match       {"numTeams": 2, "teamSize": 3, "players": 2}, or some of them
 //
-// The message is kept as it is, with all of its extensions and unknown fields. ToSpec fails if one of these three extensions
-// is malformed.
+// The message is kept as it is, with all of its extensions and unknown fields. ToSpec fails if one of these three
+// extensions is malformed.
 func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{SearchFields: toSearchFields(t.GetSearchFields())}
 	given, err := readExtensions(&spec, t.GetExtensions())
@@ -43,9 +43,9 @@ func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	return spec, nil
 }
 
-// FromTicket returns a ticket as a message: that of its creator if it was one, with the ID, the create time and the assignment.
-// Otherwise what Open Match's tickets don't have is in extensions, as in [ToSpec], unless the ticket has extensions with their
-// names.
+// FromTicket returns a ticket as a message: that of its creator if it was one, with the ID, the create time and the
+// assignment. Otherwise what Open Match's tickets don't have is in extensions, as in [ToSpec], unless the ticket has
+// extensions with their names.
 func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 	m, fields := messageOf(t.Spec)
 	if m == nil {
@@ -64,8 +64,8 @@ func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 
 func anyOf(text []byte) *anypb.Any { return fromJSON(text) }
 
-// FromAssignment returns an assignment as a message. What Open Match's assignments have no fields for is in the extension
-// tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as
+// FromAssignment returns an assignment as a message. What Open Match's assignments have no fields for is in the
+// extension tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as
 //
 //	{"matchId": "01K….duel", "queue": "duel", "team": 0, "teammates": ["ann"], "opponents": ["ben"]}
 func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
@@ -84,8 +84,8 @@ func toSearchFields(f *openmatch.SearchFields) matchmaking.SearchFields {
 	return matchmaking.SearchFields{Tags: f.GetTags(), DoubleArgs: f.GetDoubleArgs(), StringArgs: f.GetStringArgs()}
 }
 
-// fromSearchFields returns a message even if there are no fields, because match functions don't check for nil. It shares what
-// they refer to.
+// fromSearchFields returns a message even if there are no fields, because match functions don't check for nil. It
+// shares what they refer to.
 func fromSearchFields(f matchmaking.SearchFields) *openmatch.SearchFields {
 	return &openmatch.SearchFields{Tags: f.Tags, DoubleArgs: f.DoubleArgs, StringArgs: f.StringArgs}
 }

@@ -13,8 +13,8 @@ import (
 // google.protobuf.Int64Value in nanoseconds.
 const ttlField = "ttl"
 
-// TTLOf returns how long a ticket asks to be matched in its persistent_field, or 0. A value of another type is the caller's
-// own.
+// TTLOf returns how long a ticket asks to be matched in its persistent_field, or 0. A value of another type is the
+// caller's own.
 func TTLOf(t *openmatch.Ticket) time.Duration { return ttlOf(t.GetPersistentField()[ttlField]) }
 
 // TTL returns what TTLOf returns.

@@ -22,16 +22,16 @@ const (
 type Write[T any] struct {
 	ID    string
 	Value T
-	// Fence rises with each process that becomes the writer. A source that refuses lower numbers than it has seen is safe from a
-	// writer that was paused, and goes on when another has taken over.
+	// Fence rises with each process that becomes the writer. A source that refuses lower numbers than it has seen is
+	// safe from a writer that was paused, and goes on when another has taken over.
 	Fence uint64
 	// Position rises with each value, and is the same when a value is written again.
 	Position string
 }
 
-// WriteBehind is the write-behind strategy on a cache: what is written is kept in a stream first, and is then cached. One process
-// at a time writes it to the source of truth: of each ID in the order of the writes, each at least once. It may be used by many
-// goroutines.
+// WriteBehind is the write-behind strategy on a cache: what is written is kept in a stream first, and is then cached.
+// One process at a time writes it to the source of truth: of each ID in the order of the writes, each at least once. It
+// may be used by many goroutines.
 type WriteBehind[T any] struct {
 	cache  *Cache[T]
 	queue  Queue
@@ -39,17 +39,18 @@ type WriteBehind[T any] struct {
 	write  func(ctx context.Context, w Write[T]) error
 }
 
-// NewWriteBehind returns the strategy on a cache. write writes one value to the source of truth; it must return soon after its
-// context has ended. A value for which it fails is written again, later and later up to every 30 seconds, until it succeeds;
-// those of other IDs go on meanwhile. leases elects the writer.
+// NewWriteBehind returns the strategy on a cache. write writes one value to the source of truth; it must return soon
+// after its context has ended. A value for which it fails is written again, later and later up to every 30 seconds,
+// until it succeeds; those of other IDs go on meanwhile. leases elects the writer.
 func NewWriteBehind[T any](
 	c *Cache[T], queue Queue, leases *lease.Manager, write func(ctx context.Context, w Write[T]) error,
 ) *WriteBehind[T] {
 	return &WriteBehind[T]{cache: c, queue: queue, leases: leases, write: write}
 }
 
-// Write accepts a value. After it has returned nil, the value reaches the source of truth, even if all processes end before that.
-// Errors: ErrBacklogFull; those of Cache.Put. After an error of package fault of kind Unavailable the value may have been accepted.
+// Write accepts a value. After it has returned nil, the value reaches the source of truth, even if all processes end
+// before that. Errors: ErrBacklogFull; those of Cache.Put. After an error of package fault of kind Unavailable the
+// value may have been accepted.
 func (w *WriteBehind[T]) Write(ctx context.Context, name string, value T) error {
 	c := w.cache
 	if err := c.check(name); err != nil {
@@ -59,8 +60,8 @@ func (w *WriteBehind[T]) Write(ctx context.Context, name string, value T) error 
 	if err != nil {
 		return err
 	}
-	// The older value goes first, and the claim keeps others from loading it again. So a process that ends after any of the steps
-	// leaves no older value in the cache; without the claim a reader finds what is in the queue.
+	// The older value goes first, and the claim keeps others from loading it again. So a process that ends after any of
+	// the steps leaves no older value in the cache; without the claim a reader finds what is in the queue.
 	if _, err := c.store.Claim(ctx, v.Key, c.claim(v.Token, Over)); err != nil {
 		return err
 	}
@@ -91,7 +92,8 @@ func (w *WriteBehind[T]) Load(ctx context.Context, name string, load Loader[T]) 
 	})
 }
 
-// Flush waits until nothing is left to be written: call it before the last Run ends. Errors: ctx's, and those of package fault.
+// Flush waits until nothing is left to be written: call it before the last Run ends. Errors: ctx's, and those of
+// package fault.
 func (w *WriteBehind[T]) Flush(ctx context.Context) error {
 	changed, stop := w.watch()
 	defer stop()
@@ -118,8 +120,8 @@ func (w *WriteBehind[T]) watch() (changed <-chan struct{}, stop func()) {
 	})
 }
 
-// Run writes what is in the queue, whenever no other process does, until ctx ends. What it was writing then is written again by
-// the next one. While the queue is empty it costs Redis nothing.
+// Run writes what is in the queue, whenever no other process does, until ctx ends. What it was writing then is written
+// again by the next one. While the queue is empty it costs Redis nothing.
 func (w *WriteBehind[T]) Run(ctx context.Context) {
 	changed, stop := w.watch()
 	defer stop()
@@ -164,8 +166,8 @@ func wait(ctx context.Context, changed <-chan struct{}, limit time.Duration) {
 	}
 }
 
-// drain writes what is in the queue until it is empty. If values fail they are tried again from time to time; meanwhile only what
-// is new is read.
+// drain writes what is in the queue until it is empty. If values fail they are tried again from time to time; meanwhile
+// only what is new is read.
 func (w *WriteBehind[T]) drain(ctx context.Context, fence uint64, changed <-chan struct{}) error {
 	pause, last := newWriteBackoff(), 0
 	for {
@@ -188,8 +190,8 @@ func (w *WriteBehind[T]) drain(ctx context.Context, fence uint64, changed <-chan
 	}
 }
 
-// pass writes the values after a position, and returns the last one's. It adds the IDs whose values fail to failed. Later values of
-// these IDs are left out, so that those of an ID are written in their order.
+// pass writes the values after a position, and returns the last one's. It adds the IDs whose values fail to failed.
+// Later values of these IDs are left out, so that those of an ID are written in their order.
 func (w *WriteBehind[T]) pass(ctx context.Context, fence uint64, after string, failed map[string]bool) (last string, err error) {
 	for ctx.Err() == nil {
 		page, err := w.queue.Read(ctx, w.cache.o.Kind, after, writePage)

@@ -35,16 +35,17 @@ const (
 type Options[T any] struct {
 	Kind  *records.Kind // of strings with one placeholder
 	Codec Codec[T]      // nil: JSON
-	// TTL is how long values live, up to a tenth less; zero: Kind.TTL. If that is zero, too, they live until they are invalidated,
-	// or MaxTaggedTTL if they are indexed.
+	// TTL is how long values live, up to a tenth less; zero: Kind.TTL. If that is zero, too, they live until they are
+	// invalidated, or MaxTaggedTTL if they are indexed.
 	TTL time.Duration
-	// NegativeTTL is how long it is kept that a loader returned ErrNotFound; zero: DefaultNegativeTTL; negative: not at all.
+	// NegativeTTL is how long it is kept that a loader returned ErrNotFound; zero: DefaultNegativeTTL; negative: not at
+	// all.
 	NegativeTTL time.Duration
-	// Early is the last part of a value's TTL in which Load loads it again in the background, at a random time; zero: DefaultEarly;
-	// negative: never.
+	// Early is the last part of a value's TTL in which Load loads it again in the background, at a random time; zero:
+	// DefaultEarly; negative: never.
 	Early float64
-	// LoadTimeout is how long a loader may take, up to MaxLoadTimeout; zero: DefaultLoadTimeout. It is also how long the others wait for a process
-	// that ends while it loads.
+	// LoadTimeout is how long a loader may take, up to MaxLoadTimeout; zero: DefaultLoadTimeout. It is also how long
+	// the others wait for a process that ends while it loads.
 	LoadTimeout time.Duration
 	// MaxLoads is how many loaders may run at once in this process; zero: DefaultMaxLoads.
 	MaxLoads int
@@ -69,8 +70,8 @@ type Cache[T any] struct {
 	stop    func()
 }
 
-// New returns a cache on a store. Close ends it. It panics for a kind that has no values to cache, which is a mistake of the
-// program.
+// New returns a cache on a store. Close ends it. It panics for a kind that has no values to cache, which is a mistake
+// of the program.
 func New[T any](store Store, o Options[T]) *Cache[T] {
 	if o.Kind.Type != records.String || len(o.Kind.Parts()) != 1 {
 		panic("cache: " + o.Kind.Name + " isn't a kind of strings with one placeholder")
@@ -117,7 +118,8 @@ func (c *Cache[T]) key(id string) Key { return Key{Kind: c.o.Kind, ID: id} }
 // check checks an ID.
 func (c *Cache[T]) check(id string) error { return records.CheckQuery("id", id) }
 
-// Get returns a value that is cached. Errors: ErrNotFound, also if it could be loaded; those of package fault; those of the codec.
+// Get returns a value that is cached. Errors: ErrNotFound, also if it could be loaded; those of package fault; those of
+// the codec.
 func (c *Cache[T]) Get(ctx context.Context, id string) (T, error) {
 	if k, _ := c.local.get(id); k != nil {
 		return c.answer(k)
@@ -138,8 +140,8 @@ func (c *Cache[T]) answer(k *kept[T]) (T, error) {
 	return k.value, nil
 }
 
-// GetMany returns those of the values that are cached, by ID. It needs one round trip to each node of Redis at most. Errors: those
-// of Get, except ErrNotFound.
+// GetMany returns those of the values that are cached, by ID. It needs one round trip to each node of Redis at most.
+// Errors: those of Get, except ErrNotFound.
 func (c *Cache[T]) GetMany(ctx context.Context, ids []string) (map[string]T, error) {
 	found := make(map[string]T, len(ids))
 	var missing []string

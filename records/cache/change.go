@@ -10,9 +10,10 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 )
 
-// Put caches a value. If that fails, an older value is removed, if Redis can be reached. Two processes that write the source of
-// truth and then call Put can do that in different orders: use Write there. Errors: ErrTooLarge; ErrIndexFull; ErrSuperseded for an
-// indexed value that was invalidated or written by another meanwhile; those of package fault.
+// Put caches a value. If that fails, an older value is removed, if Redis can be reached. Two processes that write the
+// source of truth and then call Put can do that in different orders: use Write there. Errors: ErrTooLarge;
+// ErrIndexFull; ErrSuperseded for an indexed value that was invalidated or written by another meanwhile; those of
+// package fault.
 func (c *Cache[T]) Put(ctx context.Context, name string, value T) error {
 	if err := c.check(name); err != nil {
 		return err
@@ -31,14 +32,15 @@ func (c *Cache[T]) Put(ctx context.Context, name string, value T) error {
 	return err
 }
 
-// ErrStale is the error of Write for a value that was written to the source of truth, while the cache could neither store nor
-// remove it.
+// ErrStale is the error of Write for a value that was written to the source of truth, while the cache could neither
+// store nor remove it.
 var ErrStale = errors.New("the value was written, but the cache may still have an older one")
 
-// Write is the write-through strategy: it removes the cached value, calls write, which writes to the source of truth, and caches
-// the value. While write runs, other processes wait to load the value; if it takes longer than Options.LoadTimeout they load it.
-// Whatever the order in which several processes write, the cache never keeps a value that another has overwritten. If Redis
-// can't be reached, write isn't called. Errors: those of Put before write was called; write's; ErrStale.
+// Write is the write-through strategy: it removes the cached value, calls write, which writes to the source of truth,
+// and caches the value. While write runs, other processes wait to load the value; if it takes longer than
+// Options.LoadTimeout they load it. Whatever the order in which several processes write, the cache never keeps a value
+// that another has overwritten. If Redis can't be reached, write isn't called. Errors: those of Put before write was
+// called; write's; ErrStale.
 func (c *Cache[T]) Write(ctx context.Context, name string, value T, write func(ctx context.Context) error) error {
 	if err := c.check(name); err != nil {
 		return err
@@ -74,8 +76,9 @@ func (c *Cache[T]) remove(ctx context.Context, name string) error {
 	return c.store.Invalidate(ctx, c.o.Kind, []string{name})
 }
 
-// Invalidate removes values. After it has returned, no process answers an older value for longer than the notification needs
-// to arrive there, and no loader that began before stores one. Errors: those of package fault; the values may be there still then.
+// Invalidate removes values. After it has returned, no process answers an older value for longer than the notification
+// needs to arrive there, and no loader that began before stores one. Errors: those of package fault; the values may be
+// there still then.
 func (c *Cache[T]) Invalidate(ctx context.Context, ids ...string) error {
 	for _, name := range ids {
 		if err := c.check(name); err != nil {
@@ -86,8 +89,8 @@ func (c *Cache[T]) Invalidate(ctx context.Context, ids ...string) error {
 	return c.store.Invalidate(ctx, c.o.Kind, ids)
 }
 
-// InvalidateTag removes the values of all caches on the store that have a tag, and returns how many the tag had. What it says is
-// as for Invalidate. It costs a few commands for each value.
+// InvalidateTag removes the values of all caches on the store that have a tag, and returns how many the tag had. What
+// it says is as for Invalidate. It costs a few commands for each value.
 func (c *Cache[T]) InvalidateTag(ctx context.Context, tag string) (int, error) {
 	if err := checkTags([]string{tag}); err != nil {
 		return 0, err
@@ -101,8 +104,8 @@ var errNoPrefixes = &fault.Error{
 	Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "prefix", Detail: "values of this kind can't be found by the beginning of their IDs",
 }
 
-// InvalidatePrefix removes the values of this cache whose IDs begin with a prefix; the empty one removes all. Options.Prefixes must
-// be set, also when the values were stored. What it says is as for InvalidateTag.
+// InvalidatePrefix removes the values of this cache whose IDs begin with a prefix; the empty one removes all.
+// Options.Prefixes must be set, also when the values were stored. What it says is as for InvalidateTag.
 func (c *Cache[T]) InvalidatePrefix(ctx context.Context, prefix string) (int, error) {
 	if !c.o.Prefixes {
 		return 0, errNoPrefixes

@@ -44,8 +44,8 @@ func (e *entry) setClaim(token string, absent bool, ttl time.Duration) {
 	e.claims++
 }
 
-// fake is a store of one kind in memory, for what caches decide. Caches on it are those of several processes, which learn of each
-// change at once.
+// fake is a store of one kind in memory, for what caches decide. Caches on it are those of several processes, which
+// learn of each change at once.
 type fake struct {
 	cache.Invalidator // what isn't implemented panics
 

@@ -15,8 +15,8 @@ type flight[T any] struct {
 	cancel context.CancelFunc
 }
 
-// flights are the attempts of a cache. A flight isn't joined any more once its value, or the claim on it, has changed: what it has
-// read or loaded may be older.
+// flights are the attempts of a cache. A flight isn't joined any more once its value, or the claim on it, has changed:
+// what it has read or loaded may be older.
 type flights[T any] struct {
 	mu     sync.Mutex
 	joined map[string]*flight[T]          // the one that callers can join, by ID

@@ -11,21 +11,22 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 )
 
-// Loader returns a value from the source of truth, or ErrNotFound. Its context has no deadline of a caller: it serves all callers.
+// Loader returns a value from the source of truth, or ErrNotFound. Its context has no deadline of a caller: it serves
+// all callers.
 type Loader[T any] func(ctx context.Context) (T, error)
 
 // ErrPanic is the error of a loader that panicked.
 var ErrPanic = errors.New("the loader panicked")
 
-// ErrLoadTimeout is the error of a loader that took longer than Options.LoadTimeout, or of a load for which there was no room for as
-// long.
+// ErrLoadTimeout is the error of a loader that took longer than Options.LoadTimeout, or of a load for which there was
+// no room for as long.
 var ErrLoadTimeout = &fault.Error{
 	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "loading the value took too long", RetryAfter: time.Second,
 }
 
-// Load returns a value that is cached, or loads it. Of many callers in all processes, one runs its loader; all get what that
-// returned, also an error. A value is loaded again in the background shortly before it ends. If Redis doesn't answer, each
-// process loads for itself. Errors: ErrNotFound; the loader's; ErrPanic; ErrLoadTimeout; ctx's.
+// Load returns a value that is cached, or loads it. Of many callers in all processes, one runs its loader; all get what
+// that returned, also an error. A value is loaded again in the background shortly before it ends. If Redis doesn't
+// answer, each process loads for itself. Errors: ErrNotFound; the loader's; ErrPanic; ErrLoadTimeout; ctx's.
 func (c *Cache[T]) Load(ctx context.Context, name string, load Loader[T]) (T, error) {
 	if k, early := c.local.get(name); k != nil {
 		if early {
@@ -55,7 +56,8 @@ func (c *Cache[T]) fill(ctx context.Context, name string, mine *flight[T], load 
 	return value, err
 }
 
-// reloads is how often a value is loaded again that was invalidated while it was loaded. Callers may have come after that.
+// reloads is how often a value is loaded again that was invalidated while it was loaded. Callers may have come after
+// that.
 const reloads = 2
 
 // again loads a value that is about to end, unless another process does, or too many loaders run.
@@ -208,8 +210,8 @@ const unseen = 20 * time.Millisecond
 
 // make loads the value under a claim, and stores it.
 func (a *attempt[T]) make(ctx context.Context) (T, error) {
-	// From here on the end of the claim is reported, and no caller joins any more that comes after an invalidation. If the claim
-	// can't be watched now, Redis is about to be unreachable, and so will be the storing.
+	// From here on the end of the claim is reported, and no caller joins any more that comes after an invalidation. If
+	// the claim can't be watched now, Redis is about to be unreachable, and so will be the storing.
 	_, _ = a.store.Watch(ctx, a.key)
 	value, err := a.call(ctx)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
 
-// TestBadLoaders: a loader that fails, panics, ends its goroutine or hangs costs only those that wait for it, and not for long. What
-// it returned isn't kept, and the next caller in any process loads at once.
+// TestBadLoaders: a loader that fails, panics, ends its goroutine or hangs costs only those that wait for it, and not
+// for long. What it returned isn't kept, and the next caller in any process loads at once.
 func TestBadLoaders(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{MaxLoads: 2}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
@@ -70,7 +70,8 @@ func TestBadLoaders(t *testing.T) {
 	})
 }
 
-// TestCallersGiveUp: each caller waits as long as its own context allows. The loader goes on, for the others and for the next.
+// TestCallersGiveUp: each caller waits as long as its own context allows. The loader goes on, for the others and for
+// the next.
 func TestCallersGiveUp(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{}, func(t *testing.T, f *fake, one, _ *cache.Cache[string]) {
@@ -111,7 +112,8 @@ func TestCallersGiveUp(t *testing.T) {
 	})
 }
 
-// TestInvalidatedMeanwhile: who comes after an invalidation doesn't get what a loader read before it, and nobody keeps that.
+// TestInvalidatedMeanwhile: who comes after an invalidation doesn't get what a loader read before it, and nobody keeps
+// that.
 func TestInvalidatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
@@ -200,7 +202,8 @@ func TestNegative(t *testing.T) {
 	})
 }
 
-// TestEarlyRefresh: near the end of its TTL a value is loaded again in the background, once; readers get the older one meanwhile.
+// TestEarlyRefresh: near the end of its TTL a value is loaded again in the background, once; readers get the older one
+// meanwhile.
 func TestEarlyRefresh(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{Kind: records.Shouts, TTL: time.Minute}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {

@@ -42,7 +42,8 @@ type kept[T any] struct {
 func newLocal[T any](most int) *local[T] {
 	l := &local[T]{seed: maphash.MakeSeed(), most: int64(most)}
 	for i := range l.shards {
-		l.shards[i].kept, _ = simplelru.NewLRU(math.MaxInt, func(_ string, k *kept[T]) { l.bytes.Add(-k.bytes) }) // fails only for size 0
+		// fails only for size 0
+		l.shards[i].kept, _ = simplelru.NewLRU(math.MaxInt, func(_ string, k *kept[T]) { l.bytes.Add(-k.bytes) })
 	}
 	return l
 }

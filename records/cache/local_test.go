@@ -56,7 +56,8 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// TestLimits: what is too large isn't cached, and what is kept in the process is bounded: the least recently used values make room.
+// TestLimits: what is too large isn't cached, and what is kept in the process is bounded: the least recently used
+// values make room.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{LocalBytes: 100 << 10}, func(t *testing.T, f *fake, one, _ *cache.Cache[string]) {

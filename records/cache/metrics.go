@@ -7,15 +7,16 @@ type Event string
 
 // The events.
 const (
-	HitLocal    Event = "hit-local"    // answered from memory
-	HitRedis    Event = "hit-redis"    // answered from Redis, or from what the store knows of it by client-side caching
-	Miss        Event = "miss"         // neither had it
-	Loaded      Event = "loaded"       // a loader returned a value, or that there is none
-	LoadFailed  Event = "load-failed"  // a loader failed, panicked, or took too long
-	Refreshed   Event = "refreshed"    // a value was loaded before it ended
-	Invalidated Event = "invalidated"  // by this process: by ID, tag or prefix
-	Superseded  Event = "superseded"   // a loaded value wasn't stored, since it was invalidated meanwhile
-	NotStored   Event = "not-stored"   // a loaded value wasn't stored for another reason, such as its size or a full Redis
+	HitLocal    Event = "hit-local"   // answered from memory
+	HitRedis    Event = "hit-redis"   // answered from Redis, or from what the store knows of it by client-side caching
+	Miss        Event = "miss"        // neither had it
+	Loaded      Event = "loaded"      // a loader returned a value, or that there is none
+	LoadFailed  Event = "load-failed" // a loader failed, panicked, or took too long
+	Refreshed   Event = "refreshed"   // a value was loaded before it ended
+	Invalidated Event = "invalidated" // by this process: by ID, tag or prefix
+	Superseded  Event = "superseded"  // a loaded value wasn't stored, since it was invalidated meanwhile
+	// a loaded value wasn't stored for another reason, such as its size or a full Redis
+	NotStored   Event = "not-stored"
 	Unreachable Event = "unreachable"  // Redis didn't answer; the value was loaded without it
 	Undecodable Event = "undecodable"  // a value couldn't be decoded, and was loaded again
 	Written     Event = "written"      // a write-behind entry reached the source of truth

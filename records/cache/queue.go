@@ -18,8 +18,9 @@ var ErrBacklogFull = &fault.Error{
 	Kind: fault.Unavailable, Slug: fault.SlugBacklogFull, Detail: "too much isn't written to the source of truth yet", RetryAfter: writeBackoff,
 }
 
-// Queue keeps what was written to write-behind caches, in order, until it is in the source of truth. All methods may be called by
-// many goroutines, and are safe to repeat. Their errors are those of package fault, besides those that are named.
+// Queue keeps what was written to write-behind caches, in order, until it is in the source of truth. All methods may be
+// called by many goroutines, and are safe to repeat. Their errors are those of package fault, besides those that are
+// named.
 type Queue interface {
 	// Add appends a value. Errors: ErrBacklogFull.
 	Add(ctx context.Context, v Value) error

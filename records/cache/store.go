@@ -11,12 +11,14 @@ import (
 // MaxIndexed is how many values can have one tag, or be found by their prefix in one kind.
 const MaxIndexed = 100_000
 
-// MaxTaggedTTL is the longest TTL of a value that has tags or is found by its prefix. The index then always outlives it.
+// MaxTaggedTTL is the longest TTL of a value that has tags or is found by its prefix. The index then always outlives
+// it.
 const MaxTaggedTTL = 30 * 24 * time.Hour
 
 // Errors of stores and caches.
 var (
-	// ErrNotFound is returned for a value that doesn't exist. A loader returns it for what the source of truth doesn't have.
+	// ErrNotFound is returned for a value that doesn't exist. A loader returns it for what the source of truth doesn't
+	// have.
 	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNotCached, Detail: "the cache has no such value"}
 	// ErrTooLarge is returned for a value that is larger than its kind allows.
 	ErrTooLarge = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugValueTooLarge, Detail: "the value is too large for the cache"}
@@ -34,8 +36,8 @@ type Key struct {
 	ID   string
 }
 
-// Store keeps values. All methods may be called by many goroutines, and are safe to repeat. Their errors are those of package
-// fault, besides those that are named.
+// Store keeps values. All methods may be called by many goroutines, and are safe to repeat. Their errors are those of
+// package fault, besides those that are named.
 type Store interface {
 	Reader
 	Claims
@@ -48,20 +50,22 @@ type Reader interface {
 	Read(ctx context.Context, kind *records.Kind, ids []string) ([]Entry, error)
 	// Watch reads who has claimed a value. From then on a change of that is reported.
 	Watch(ctx context.Context, key Key) (Watched, error)
-	// Listen reports changes of values that were read, and of claims that were watched, until stop is called. Changes by this
-	// store are reported before its methods return.
+	// Listen reports changes of values that were read, and of claims that were watched, until stop is called. Changes
+	// by this store are reported before its methods return.
 	Listen(kind *records.Kind, l Listener) (stop func())
 }
 
 // Entry is a value as it was read.
 type Entry struct {
 	Found bool
-	Bytes []byte      // must not be changed
-	Until time.Time   // when it ends, or must be read again
-	Fresh func() bool // reports whether it can still be kept: call it under the lock under which Listener.Changed drops it
+	Bytes []byte    // must not be changed
+	Until time.Time // when it ends, or must be read again
+	// reports whether it can still be kept: call it under the lock under which Listener.Changed drops it
+	Fresh func() bool
 }
 
-// Watched is the state of a claim. Absent says that a loader found nothing, until a time; Entry.Fresh is about the claim.
+// Watched is the state of a claim. Absent says that a loader found nothing, until a time; Entry.Fresh is about the
+// claim.
 type Watched struct {
 	Entry
 
@@ -78,9 +82,9 @@ type Listener struct {
 type Claims interface {
 	// Claim claims the right to store a value. Errors: ErrIndexFull.
 	Claim(ctx context.Context, key Key, c Claim) (Claimed, error)
-	// Store stores a value and ends its claim. With an empty token it needs no claim, and ends that of others; such a value can't
-	// be indexed. Errors: ErrSuperseded if the token's claim has ended, also for a repeat, or if one of the tags was invalidated
-	// since Value.Began; ErrIndexFull. The value isn't stored then.
+	// Store stores a value and ends its claim. With an empty token it needs no claim, and ends that of others; such a
+	// value can't be indexed. Errors: ErrSuperseded if the token's claim has ended, also for a repeat, or if one of the
+	// tags was invalidated since Value.Began; ErrIndexFull. The value isn't stored then.
 	Store(ctx context.Context, v Value) error
 	// End ends a claim without a value. If absent isn't 0 others are told for so long that there is none.
 	End(ctx context.Context, key Key, token string, absent time.Duration) error
@@ -146,7 +150,8 @@ type Invalidator interface {
 
 // Announcer is told of changes of values, for whoever keeps copies of them.
 type Announcer interface {
-	// Announce calls write, which changes values in the store, between two announcements. If the first one fails, write isn't
-	// called. It must be called at most once, with ctx or one that ends earlier. Errors: write's, and those of package fault.
+	// Announce calls write, which changes values in the store, between two announcements. If the first one fails, write
+	// isn't called. It must be called at most once, with ctx or one that ends earlier. Errors: write's, and those of
+	// package fault.
 	Announce(ctx context.Context, keys []Key, write func(ctx context.Context) error) error
 }

@@ -1,10 +1,12 @@
 // Package counters has what is counted and what passes: views of publications, states of processes, and statistics.
 //
-//   - [Views] counts views in memory and writes them once a second, reads totals, and imports the views of an earlier system.
+//   - [Views] counts views in memory and writes them once a second, reads totals, and imports the views of an earlier
+//     system.
 //   - [States] keeps fields of a process that is running, for an hour at most.
 //   - [Stats] keeps counters by hour, day and week, and returns ranges of them.
 //
-// Each has an interface of its storage, which is safe to repeat: a call whose answer was lost changes nothing a second time.
+// Each has an interface of its storage, which is safe to repeat: a call whose answer was lost changes nothing a second
+// time.
 package counters
 
 import (
@@ -13,7 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// MaxValue is the largest value of a counter, and -MaxValue the smallest: every JSON parser reads integers up to it exactly.
+// MaxValue is the largest value of a counter, and -MaxValue the smallest: every JSON parser reads integers up to it
+// exactly.
 const MaxValue = 1<<53 - 1
 
 // Errors that clients are told.

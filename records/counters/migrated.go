@@ -21,8 +21,9 @@ const (
 	FieldTotal     = "_total"
 )
 
-// Part is some records of an import: the views of IDs that another system has counted until a time. An import is complete, and
-// read from then on in place of earlier ones, when all its records are there. Parts can come in any order, and repeatedly.
+// Part is some records of an import: the views of IDs that another system has counted until a time. An import is
+// complete, and read from then on in place of earlier ones, when all its records are there. Parts can come in any
+// order, and repeatedly.
 type Part struct {
 	At    int64            // when they were counted, in seconds since 1970: the import's name
 	Total int              // the records of all parts

@@ -49,8 +49,8 @@ type States struct{ store StateStore }
 // NewStates returns states in a store.
 func NewStates(s StateStore) *States { return &States{store: s} }
 
-// Patch changes a state, or makes it, and returns it. A repeat changes nothing but when the state ends. Errors: invalid-id,
-// invalid-state, ErrManyFields.
+// Patch changes a state, or makes it, and returns it. A repeat changes nothing but when the state ends. Errors:
+// invalid-id, invalid-state, ErrManyFields.
 func (s *States) Patch(ctx context.Context, p Patch) (State, error) {
 	if err := p.check(); err != nil {
 		return State{}, err

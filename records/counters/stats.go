@@ -39,8 +39,8 @@ func (f Timeframe) Start(at time.Time) time.Time {
 	return time.Unix(at.Unix()-(since%length+length)%length, 0).UTC()
 }
 
-// Windows returns the starts of the windows from one time to another, as far as they are kept now, the oldest first. A zero
-// time is now.
+// Windows returns the starts of the windows from one time to another, as far as they are kept now, the oldest first. A
+// zero time is now.
 func (f Timeframe) Windows(from, to, now time.Time) (starts []time.Time) {
 	if from.IsZero() {
 		from = now
@@ -99,7 +99,8 @@ type Change struct {
 type StatsStore interface {
 	// Change changes counters, all or none, and returns them. Errors: ErrRange, ErrManyFields.
 	Change(ctx context.Context, c Change) (Window, error)
-	// Range returns the windows of a series from one time to another that have values, the oldest first. The zero time is now.
+	// Range returns the windows of a series from one time to another that have values, the oldest first. The zero time
+	// is now.
 	Range(ctx context.Context, s Series, from, to time.Time) ([]Window, error)
 }
 
@@ -124,9 +125,9 @@ func series(field, name, period string, fields bool) (Series, error) {
 	return Series{Name: name, Timeframe: f, Fields: fields}, err
 }
 
-// Add adds amounts, which may be negative, to counters of the present window, and returns those. If it is repeated with an ID
-// within RepeatFor, nothing is added again; without an ID each call adds. Errors: invalid-id, invalid-amount, ErrRange,
-// ErrManyFields.
+// Add adds amounts, which may be negative, to counters of the present window, and returns those. If it is repeated with
+// an ID within RepeatFor, nothing is added again; without an ID each call adds. Errors: invalid-id, invalid-amount,
+// ErrRange, ErrManyFields.
 func (s *Stats) Add(ctx context.Context, of Series, amounts map[string]int64, unique string) (Window, error) {
 	c := Change{Series: of, Values: amounts, ID: unique, Repeat: RepeatFor}
 	if unique == "" {
@@ -162,8 +163,8 @@ func (s *Stats) change(ctx context.Context, c Change) (Window, error) {
 	return s.store.Change(ctx, c)
 }
 
-// Range returns the windows of a series that have values, from the one with a time to the one with another, the oldest first.
-// A zero time is now. What is older than the timeframe keeps isn't there. Errors: invalid-query.
+// Range returns the windows of a series that have values, from the one with a time to the one with another, the oldest
+// first. A zero time is now. What is older than the timeframe keeps isn't there. Errors: invalid-query.
 func (s *Stats) Range(ctx context.Context, of Series, from, to time.Time) ([]Window, error) {
 	if !from.IsZero() && !to.IsZero() && to.Before(from) {
 		return nil, invalid(fault.SlugInvalidQuery, "to", "to is before from")

@@ -15,7 +15,8 @@ import (
 
 // Bounds of views.
 const (
-	MaxPending = 10_000         // IDs with counts in memory that aren't written yet; those of a flush in progress come on top
+	// IDs with counts in memory that aren't written yet; those of a flush in progress come on top
+	MaxPending = 10_000
 	MaxViews   = 1_000_000      // of one ID in one call
 	MaxIDs     = 256            // of a call
 	FlushEvery = time.Second    // how long a count is in memory at most, while the storage answers
@@ -24,9 +25,9 @@ const (
 
 // ViewStore keeps views. Several goroutines may call it at the same time.
 type ViewStore interface {
-	// Add adds the counts of a flush, each of which has an error of its own. Counts of a flush that were added are not added
-	// again for ten minutes after that. ErrRange: the count can never be added, as what the storage has is no counter, or one
-	// that is full.
+	// Add adds the counts of a flush, each of which has an error of its own. Counts of a flush that were added are not
+	// added again for ten minutes after that. ErrRange: the count can never be added, as what the storage has is no
+	// counter, or one that is full.
 	Add(ctx context.Context, f Flush, counts []Count) []error
 	// Totals returns the views of IDs, in their order; none is an error.
 	Totals(ctx context.Context, ids []string) ([]Total, error)
@@ -79,8 +80,8 @@ func NewViews(s ViewStore, log *slog.Logger) *Views {
 	}
 }
 
-// Count counts views of IDs, all or none, in memory. Errors: invalid-id, invalid-amount, and overloaded if too many other IDs
-// wait to be written.
+// Count counts views of IDs, all or none, in memory. Errors: invalid-id, invalid-amount, and overloaded if too many
+// other IDs wait to be written.
 func (v *Views) Count(counts ...Count) error {
 	if err := checkCounts(counts); err != nil {
 		return err
@@ -139,8 +140,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run writes counts until ctx ends, and then for a few seconds at most what is left. Call it once, and end ctx when nobody
-// calls Count any more.
+// Run writes counts until ctx ends, and then for a few seconds at most what is left. Call it once, and end ctx when
+// nobody calls Count any more.
 func (v *Views) Run(ctx context.Context) error {
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -172,8 +173,8 @@ func (v *Views) await(ctx context.Context) bool {
 	return true
 }
 
-// flush writes counts until all are written, or ctx ends. It tries again under the same number, as the storage may have added
-// counts whose answer was lost.
+// flush writes counts until all are written, or ctx ends. It tries again under the same number, as the storage may have
+// added counts whose answer was lost.
 func (v *Views) flush(ctx context.Context, f Flush, counts []Count) {
 	failing := false
 	for len(counts) > 0 {
@@ -222,8 +223,8 @@ func (v *Views) take() []Count {
 	return counts
 }
 
-// Totals returns the views of IDs and slugs, 1 to MaxIDs together: first of the IDs, in their order, then of the slugs. A slug
-// that isn't known is left out. Errors: invalid-id, invalid-amount.
+// Totals returns the views of IDs and slugs, 1 to MaxIDs together: first of the IDs, in their order, then of the slugs.
+// A slug that isn't known is left out. Errors: invalid-id, invalid-amount.
 func (v *Views) Totals(ctx context.Context, ids, slugs []string) ([]Total, error) {
 	if n := len(ids) + len(slugs); n == 0 || n > MaxIDs {
 		return nil, invalid(fault.SlugInvalidAmount, "id", "%d IDs and slugs, 1 to %d are allowed", n, MaxIDs)

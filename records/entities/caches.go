@@ -5,8 +5,9 @@ import (
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
 
-// Caches has a cache for each kind of value. Their IDs are those of [Kind.ID]: of lists those of ListID, of searches those of
-// SearchID. Lists of publications have the tags of [Kind.Tags]; lists and searches can be invalidated by a prefix.
+// Caches has a cache for each kind of value. Their IDs are those of [Kind.ID]: of lists those of ListID, of searches
+// those of SearchID. Lists of publications have the tags of [Kind.Tags]; lists and searches can be invalidated by a
+// prefix.
 type Caches struct {
 	Authors             *cache.Cache[Author]
 	AuthorSlugs         *cache.Cache[ID] // of the author with a slug

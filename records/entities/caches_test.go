@@ -32,7 +32,8 @@ func openStore(t *testing.T) cache.Store {
 	return store
 }
 
-// same stores a value of a kind by its typed cache, and checks that it is read as text, byte for byte; and the other way round.
+// same stores a value of a kind by its typed cache, and checks that it is read as text, byte for byte; and the other
+// way round.
 func same[T any](t *testing.T, v *entities.Values, c *cache.Cache[T], kind, id, text string, value T) {
 	t.Helper()
 	k, err := entities.Find(kind)

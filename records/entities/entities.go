@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// ID is the ID of an author, a topic or a publication. In JSON it is a number if it has the form of one, as in the source, and
-// otherwise a string. A string is read, too, whatever it is.
+// ID is the ID of an author, a topic or a publication. In JSON it is a number if it has the form of one, as in the
+// source, and otherwise a string. A string is read, too, whatever it is.
 type ID string
 
 var errID = errors.New("must be an ID: a string, or a whole number without a sign")

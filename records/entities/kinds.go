@@ -65,15 +65,15 @@ func Find(name string) (*Kind, error) {
 	return nil, ErrNoKind
 }
 
-// ID returns the ID under which the cache has what id names: of a search and a list the canonical one, of all else id. Errors:
-// those with fault.SlugInvalidID.
+// ID returns the ID under which the cache has what id names: of a search and a list the canonical one, of all else id.
+// Errors: those with fault.SlugInvalidID.
 func (k *Kind) ID(id string) (string, error) { return k.canonical(id) }
 
 // Prefixes reports whether values can be invalidated by the beginning of their ID: lists and searches, which soon end.
 func (k *Kind) Prefixes() bool { return k.TTL > 0 }
 
-// Tags returns the tags that the value of an ID has by itself: a list of publications of a topic has topic:<ID>, one of an author
-// author:<ID>.
+// Tags returns the tags that the value of an ID has by itself: a list of publications of a topic has topic:<ID>, one of
+// an author author:<ID>.
 func (k *Kind) Tags(id string) []string {
 	if k.tags == nil {
 		return nil
@@ -104,8 +104,8 @@ func listTags(id string) (tags []string) {
 // maxOwnTags is how many tags a value may have by itself.
 const maxOwnTags = 8
 
-// Check refuses a value that is larger than values of the kind may be, or doesn't have their form. Members that the source
-// doesn't have are allowed. Errors: fault.SlugValueTooLarge, fault.SlugInvalidValue.
+// Check refuses a value that is larger than values of the kind may be, or doesn't have their form. Members that the
+// source doesn't have are allowed. Errors: fault.SlugValueTooLarge, fault.SlugInvalidValue.
 func (k *Kind) Check(value []byte) error {
 	if len(value) > k.MaxBytes {
 		return &fault.Error{

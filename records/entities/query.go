@@ -21,18 +21,19 @@ const (
 	maxParameters = 64
 )
 
-// hashed begins the ID of a long query, before the hex SHA-256 of what the ID would be. No other ID begins with it: what
-// follows a single colon is a parameter, which has an equals sign.
+// hashed begins the ID of a long query, before the hex SHA-256 of what the ID would be. No other ID begins with it:
+// what follows a single colon is a parameter, which has an equals sign.
 const hashed = "sha256:"
 
-// SearchID returns the ID of a search in the cache. Searches that differ only in letter case, in white space around and between
-// words, in the Unicode form of the text, or in the order of their parameters have the same ID. All others have different
-// ones. The ID is the normalized text and, each after a colon, the parameters, sorted by name and then by value, as in
+// SearchID returns the ID of a search in the cache. Searches that differ only in letter case, in white space around and
+// between words, in the Unicode form of the text, or in the order of their parameters have the same ID. All others have
+// different ones. The ID is the normalized text and, each after a colon, the parameters, sorted by name and then by
+// value, as in
 //
 //	go redis:limit=10:offset=0
 //
-// A colon of the text or of a value is doubled. Values are not normalized. An ID longer than 512 bytes is replaced by its hash.
-// Errors: ErrInvalidQuery.
+// A colon of the text or of a value is doubled. Values are not normalized. An ID longer than 512 bytes is replaced by
+// its hash. Errors: ErrInvalidQuery.
 func SearchID(text string, parameters url.Values) (string, error) {
 	text, err := normalize(text)
 	switch {
@@ -57,8 +58,8 @@ func ListID(parameters url.Values) (string, error) {
 	return id, err
 }
 
-// CanonicalSearchID returns the ID of the search that id stands for. id has the form of an ID, but needn't be normalized. An ID
-// of SearchID is returned as it is. Errors: ErrInvalidQuery.
+// CanonicalSearchID returns the ID of the search that id stands for. id has the form of an ID, but needn't be
+// normalized. An ID of SearchID is returned as it is. Errors: ErrInvalidQuery.
 func CanonicalSearchID(id string) (string, error) {
 	if isHash(id) {
 		return id, nil
@@ -184,8 +185,8 @@ func parse(id string, more bool) (url.Values, error) {
 	return parameters, nil
 }
 
-// cut returns what is in front of the first single colon, with its double colons made single, and what is behind it. more
-// reports whether there is a single colon.
+// cut returns what is in front of the first single colon, with its double colons made single, and what is behind it.
+// more reports whether there is a single colon.
 func cut(id string) (first, rest string, more bool) {
 	for i := 0; i < len(id); i++ {
 		switch {

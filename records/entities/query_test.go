@@ -137,7 +137,8 @@ func TestQueriesDontCollide(t *testing.T) {
 	})
 }
 
-// FuzzCanonicalID checks IDs that anybody may send: an ID is its own canonical form, is short, and has a key of its own.
+// FuzzCanonicalID checks IDs that anybody may send: an ID is its own canonical form, is short, and has a key of its
+// own.
 func FuzzCanonicalID(f *testing.F) {
 	for _, id := range []string{"Поисковый  запрос", "go:limit=10:offset=0", "a::b:c=::", "::::x:=", "sha256:" + strings.Repeat("a", 64), "\u212a:İ=1"} {
 		f.Add(id)

@@ -20,8 +20,8 @@ const (
 	manyStep     = 16      // values that are read at a time
 )
 
-// Values keeps values of the cache as bytes, for programs that don't use package cache. The IDs that its methods take are those
-// of Kind.ID.
+// Values keeps values of the cache as bytes, for programs that don't use package cache. The IDs that its methods take
+// are those of Kind.ID.
 type Values struct {
 	store   cache.Store
 	metrics cache.Metrics
@@ -94,8 +94,8 @@ type Value struct {
 	Tags  []string      // it can be invalidated by each
 }
 
-// Put stores a value. One with tags ends after 30 days at the latest. Errors: those of Kind.Check and of the store, and invalid tags
-// and TTLs.
+// Put stores a value. One with tags ends after 30 days at the latest. Errors: those of Kind.Check and of the store, and
+// invalid tags and TTLs.
 func (v *Values) Put(ctx context.Context, value Value) error {
 	stored := cache.Value{
 		Key: cache.Key{Kind: value.Kind.Kind, ID: value.ID}, Bytes: value.Bytes, TTL: value.TTL,

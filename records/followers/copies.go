@@ -37,8 +37,8 @@ type Store interface {
 	Settle(ctx context.Context, channel string, at Mark) (removed bool, err error)
 	// Pending calls each with every channel that is there all the time, at least once.
 	Pending(ctx context.Context, each func(channel string)) error
-	// Watch calls announced with each channel that is announced, until stop. It calls lost when it has begun, and after each
-	// interruption: announcements may have been missed. Both return at once.
+	// Watch calls announced with each channel that is announced, until stop. It calls lost when it has begun, and after
+	// each interruption: announcements may have been missed. Both return at once.
 	Watch(announced func(channel string), lost func()) (stop func())
 }
 

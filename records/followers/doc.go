@@ -1,17 +1,17 @@
 // Package copies copies messages of channels to the followers of what the channels are of, for channels whose rule says
 // deliver: copies.
 //
-// A publish announces its channel in a small set first, and makes the subscriber [Subscriber] there. A [Job], which runs in one
-// process at a time, reads the channels of the set as that subscriber, publishes each message on the channel of each follower
-// under the same ID, and acknowledges it when all have it:
+// A publish announces its channel in a small set first, and makes the subscriber [Subscriber] there. A [Job], which
+// runs in one process at a time, reads the channels of the set as that subscriber, publishes each message on the
+// channel of each follower under the same ID, and acknowledges it when all have it:
 //
 //	publish ──► announce ──► subscribe ──► publish on the topic's channel
 //	                │                            │
 //	               Job ◄─────────────────────────┘
 //	                └──► fetch ──► publish on notifications:<follower>, for each ──► acknowledge ──► settle
 //
-// After a crash anywhere, the job begins again with what isn't acknowledged, and the followers that have a message already
-// keep the one: the copy is a duplicate. A channel leaves the set when nothing is left to fetch and its last announcement is so
-// old that the publish has ended; a later announcement keeps it there.
+// After a crash anywhere, the job begins again with what isn't acknowledged, and the followers that have a message
+// already keep the one: the copy is a duplicate. A channel leaves the set when nothing is left to fetch and its last
+// announcement is so old that the publish has ended; a later announcement keeps it there.
 
 package followers

@@ -1,5 +1,5 @@
-// Package followers knows the channels of notifications, which of them a user follows, and who follows one, by the follow lists
-// in the cache. Start from [New].
+// Package followers knows the channels of notifications, which of them a user follows, and who follows one, by the
+// follow lists in the cache. Start from [New].
 package followers
 
 import (
@@ -83,8 +83,8 @@ type Followers struct{ lists Lists }
 // New returns the followers that are in lists.
 func New(lists Lists) *Followers { return &Followers{lists} }
 
-// Channel returns the channel of a user's own notifications. What can't be the name of a channel, and users who would have the
-// channel of something else, have none. Errors: fault.SlugInvalidID.
+// Channel returns the channel of a user's own notifications. What can't be the name of a channel, and users who would
+// have the channel of something else, have none. Errors: fault.SlugInvalidID.
 func Channel(user string) (string, error) {
 	name := personal + user
 	if err := records.CheckID("user", user); err != nil {

@@ -33,8 +33,9 @@ type Options struct {
 
 // Job copies messages to followers. Run it on every server.
 type Job struct {
-	o       Options
-	flights *semaphore.Weighted // shared by all channels, in order of arrival: one with many followers doesn't stop the others
+	o Options
+	// shared by all channels, in order of arrival: one with many followers doesn't stop the others
+	flights *semaphore.Weighted
 
 	mu      sync.Mutex
 	reload  bool

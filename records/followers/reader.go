@@ -115,7 +115,8 @@ func (r *reader) copy(ctx context.Context, messages []channel.Message) error {
 	return nil
 }
 
-// deliver publishes messages on the channels of some followers, again and again for those for whom it fails in a way that may pass.
+// deliver publishes messages on the channels of some followers, again and again for those for whom it fails in a way
+// that may pass.
 func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []channel.Draft) error {
 	left := make([]string, 0, len(group))
 	for _, id := range group {
@@ -139,8 +140,8 @@ func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []chan
 	return nil
 }
 
-// publish publishes messages on channels, in one round trip. It returns the channels for which that failed in a way that may pass,
-// and one of the errors.
+// publish publishes messages on channels, in one round trip. It returns the channels for which that failed in a way
+// that may pass, and one of the errors.
 func (r *reader) publish(ctx context.Context, names []string, drafts []channel.Draft) (left []string, failed error) {
 	if err := r.job.flights.Acquire(ctx, 1); err != nil {
 		return names, err

@@ -1,14 +1,15 @@
-// Package keyset encrypts values with the keys of a file, by Tink (github.com/tink-crypto/tink-go). It is the sealer of package
-// records/tokens.
+// Package keyset encrypts values with the keys of a file, by Tink (github.com/tink-crypto/tink-go). It is the sealer of
+// package records/tokens.
 //
-// The file is a Tink keyset in JSON, in the clear: whoever can read it can decrypt. [Create] makes it for its owner alone, and
-// [Open] refuses one that others may read. New values are sealed with the keyset's primary key, AES-256-GCM; values sealed with
-// the other keys can still be opened.
+// The file is a Tink keyset in JSON, in the clear: whoever can read it can decrypt. [Create] makes it for its owner
+// alone, and [Open] refuses one that others may read. New values are sealed with the keyset's primary key, AES-256-GCM;
+// values sealed with the other keys can still be opened.
 //
 // # Rotation
 //
-// [Stage] adds a key that isn't used yet, and [Rotate] makes the newest key the primary one. A server reads its file at start-up.
-// So with several servers, stage a key, give all of them the file, and rotate then: no server meets a key that it hasn't got.
+// [Stage] adds a key that isn't used yet, and [Rotate] makes the newest key the primary one. A server reads its file at
+// start-up. So with several servers, stage a key, give all of them the file, and rotate then: no server meets a key
+// that it hasn't got.
 package keyset
 
 import (
@@ -148,7 +149,8 @@ func Create(path string) error {
 	if err != nil {
 		return fmt.Errorf("make a key: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) //nolint:gosec // the operator names the file
+	// the operator names the file
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) //nolint:gosec
 	if err != nil {
 		return fmt.Errorf("create a keyset: %w", err)
 	}

@@ -1,5 +1,5 @@
-// Package keyspace counts the keys of a Redis by their kind: how many there are, what memory they take, when they end, and what is
-// wrong with them.
+// Package keyspace counts the keys of a Redis by their kind: how many there are, what memory they take, when they end,
+// and what is wrong with them.
 //
 // [Run] walks over all keys once, at a limited rate, and needs memory for the kinds only, not for the keys.
 package keyspace
@@ -41,10 +41,11 @@ type Visitor interface {
 
 // Options are what to survey.
 type Options struct {
-	Kinds    []string // names of kinds; empty: all
-	Rate     int      // keys to look at in a second, at most; 0: DefaultRate
-	Sample   int      // the memory of one key in so many is measured, once that of 1,000 of its kind has been; 0: DefaultSample
-	Largest  int      // how many keys of each kind are named as its largest; 0: none
+	Kinds []string // names of kinds; empty: all
+	Rate  int      // keys to look at in a second, at most; 0: DefaultRate
+	// the memory of one key in so many is measured, once that of 1,000 of its kind has been; 0: DefaultSample
+	Sample   int
+	Largest  int // how many keys of each kind are named as its largest; 0: none
 	Progress func(seen, total int64)
 }
 

@@ -36,8 +36,9 @@ var ErrLost = &fault.Error{
 
 // Store keeps locks, as leases. Their names are the keys of kind records.Lock.
 type Store interface {
-	// Grant grants a lock to r.Token until r.TTL from now, with a fence that is higher than that of every earlier holder. A
-	// repeat for the token that holds it renews it. Errors: *lease.HeldError. After any other the lock may have been granted.
+	// Grant grants a lock to r.Token until r.TTL from now, with a fence that is higher than that of every earlier
+	// holder. A repeat for the token that holds it renews it. Errors: *lease.HeldError. After any other the lock may
+	// have been granted.
 	Grant(ctx context.Context, r lease.Request) (lease.Holding, error)
 	// Prolong renews a lock. Errors: lease.ErrLost.
 	Prolong(ctx context.Context, r lease.Request) (lease.Holding, error)
@@ -115,10 +116,10 @@ func New(o Options) *Service {
 	return &Service{o: o, waits: map[*context.CancelCauseFunc]struct{}{}}
 }
 
-// Acquire grants a lock. With a token that the caller has chosen and uses for this lock only once, a repeat after a lost
-// answer is the same grant. A token that was made here is known to nobody if the caller has gone before its answer: then
-// the lock is released. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugInvalidWait, fault.SlugLockHeld with
-// the time in which it may become free, and the store's.
+// Acquire grants a lock. With a token that the caller has chosen and uses for this lock only once, a repeat after a
+// lost answer is the same grant. A token that was made here is known to nobody if the caller has gone before its
+// answer: then the lock is released. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugInvalidWait,
+// fault.SlugLockHeld with the time in which it may become free, and the store's.
 func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 	if err := s.check(&r); err != nil {
 		return Lock{}, err
@@ -248,7 +249,8 @@ func (s *Service) abandon(ctx context.Context, r lease.Request) {
 	_ = s.o.Store.Release(ctx, r.Name, r.Token)
 }
 
-// Renew prolongs a lock that r.Token holds. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, ErrLost and the store's.
+// Renew prolongs a lock that r.Token holds. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, ErrLost and the
+// store's.
 func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
 	if err := s.check(&r); err != nil {
 		return Lock{}, err
@@ -257,8 +259,8 @@ func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
 	return Lock{Token: r.Token, Holding: h}, s.lost(r.Name, err)
 }
 
-// Release ends a lock. A repeat succeeds while nobody else has had the lock. Errors: fault.SlugInvalidID, ErrLost and the
-// store's.
+// Release ends a lock. A repeat succeeds while nobody else has had the lock. Errors: fault.SlugInvalidID, ErrLost and
+// the store's.
 func (s *Service) Release(ctx context.Context, n Name, token string) error {
 	if err := n.check(); err != nil {
 		return err
@@ -277,8 +279,8 @@ func (s *Service) lost(n Name, err error) error {
 	return nil
 }
 
-// Show returns the last fence of a lock, if one is known, and until when it is held. Errors: fault.SlugInvalidID and the
-// store's.
+// Show returns the last fence of a lock, if one is known, and until when it is held. Errors: fault.SlugInvalidID and
+// the store's.
 func (s *Service) Show(ctx context.Context, n Name) (lease.Holding, error) {
 	if err := n.check(); err != nil {
 		return lease.Holding{}, err

@@ -15,7 +15,8 @@ import (
 // DefaultTTL is how long a session lives without a check. It is also the longest.
 const DefaultTTL = 30 * 24 * time.Hour
 
-// everybody stands for those without credentials in rules of channels. No user may have this name: their tokens would be refused.
+// everybody stands for those without credentials in rules of channels. No user may have this name: their tokens would
+// be refused.
 const everybody = "anonymous"
 
 // Bounds of the keys of rotations.
@@ -30,7 +31,8 @@ type Options struct {
 	TTL     time.Duration // life of a session without a check, from 1 s to DefaultTTL; 0: DefaultTTL
 	PerUser int           // sessions of a user at most, up to MaxPerUser; 0: MaxPerUser
 	Legacy  bool          // sessions of the source's applications are accepted
-	// Revoked reports whether a session was revoked in another way than here, as with all credentials of its user; nil: none is.
+	// Revoked reports whether a session was revoked in another way than here, as with all credentials of its user; nil:
+	// none is.
 	Revoked func(Session) bool
 	Metrics Metrics // nil: nothing is counted
 }
@@ -83,8 +85,9 @@ func NewService(o Options) (*Service, error) {
 // Rules returns what holds for all sessions.
 func (s *Service) Rules() Rules { return s.rules }
 
-// Create makes a session for a user. If the user has too many, the one that is idle for longest ends. A call whose answer was lost
-// leaves a session that nobody has, until its life is over. Errors: of kind Invalid, and those of the store.
+// Create makes a session for a user. If the user has too many, the one that is idle for longest ends. A call whose
+// answer was lost leaves a session that nobody has, until its life is over. Errors: of kind Invalid, and those of the
+// store.
 func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error) {
 	if err := records.CheckID("user", user); err != nil {
 		return Issued{}, err
@@ -106,8 +109,8 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 	return Issued{Token: text, Session: made}, nil
 }
 
-// Check returns the session of a token, and renews it if a tenth of its life is gone. Errors: ErrNotFound, also for what is no
-// token, and those of the store.
+// Check returns the session of a token, and renews it if a tenth of its life is gone. Errors: ErrNotFound, also for
+// what is no token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
 	found, err := s.check(ctx, token)
 	switch {
@@ -161,8 +164,8 @@ func (s *Service) legacy(token string) (Legacy, bool) {
 	return ParseLegacy(token)
 }
 
-// checkLegacy checks a session of the source, and makes one of ours of it at the first time. The new one is there before the old one is
-// removed, which is repeated each time: a process may have ended in between.
+// checkLegacy checks a session of the source, and makes one of ours of it at the first time. The new one is there
+// before the old one is removed, which is repeated each time: a process may have ended in between.
 func (s *Service) checkLegacy(ctx context.Context, l Legacy) (Session, error) {
 	of := refOf(l.User, l.Token)
 	found, err := s.store.Check(ctx, of, s.rules)
@@ -193,9 +196,10 @@ func (s *Service) move(ctx context.Context, l Legacy) (Session, error) {
 // ErrEnded is the error of a store for a session of the source that was ended with all others of its user.
 var ErrEnded = errors.New("all sessions of the user were ended after this one was made")
 
-// Rotate replaces the token of a session by another one, in one step: the old one isn't valid any more. If its answer was lost, it can be
-// repeated with the same key, a random text of MinKeyBytes to MaxKeyBytes that nobody else knows: it returns the same token again, as long
-// as that is valid. Without a key ("") a repetition fails with ErrNotFound. Errors: ErrNotFound, of kind Invalid, and those of the store.
+// Rotate replaces the token of a session by another one, in one step: the old one isn't valid any more. If its answer
+// was lost, it can be repeated with the same key, a random text of MinKeyBytes to MaxKeyBytes that nobody else knows:
+// it returns the same token again, as long as that is valid. Without a key ("") a repetition fails with ErrNotFound.
+// Errors: ErrNotFound, of kind Invalid, and those of the store.
 func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error) {
 	if key != "" && (len(key) < MinKeyBytes || len(key) > MaxKeyBytes) {
 		return Issued{}, invalid("idempotencyKey", fmt.Sprintf("has %d bytes, it must have from %d to %d", len(key), MinKeyBytes, MaxKeyBytes))
@@ -205,7 +209,8 @@ func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error)
 		if of, ok = s.Ref(token); !ok {
 			return Issued{}, ErrNotFound
 		}
-		if _, err := s.check(ctx, token); err != nil && !errors.Is(err, ErrNotFound) { // if it isn't there it may have been rotated
+		// if it isn't there it may have been rotated
+		if _, err := s.check(ctx, token); err != nil && !errors.Is(err, ErrNotFound) {
 			return Issued{}, err
 		}
 	}
@@ -228,7 +233,8 @@ func (s *Service) Revoke(ctx context.Context, user, id string) error {
 	return s.store.Revoke(ctx, Ref{User: user, ID: id})
 }
 
-// RevokeAll ends all sessions of a user, and returns how many there were. Errors: of kind Invalid, and those of the store.
+// RevokeAll ends all sessions of a user, and returns how many there were. Errors: of kind Invalid, and those of the
+// store.
 func (s *Service) RevokeAll(ctx context.Context, user string) (int, error) {
 	if err := records.CheckID("user", user); err != nil {
 		return 0, err
@@ -236,8 +242,8 @@ func (s *Service) RevokeAll(ctx context.Context, user string) (int, error) {
 	return s.store.RevokeAll(ctx, user, s.rules)
 }
 
-// List returns all sessions of a user, without AuthData, the one that was active last first. Sessions of the source that weren't
-// checked yet aren't among them. Errors: of kind Invalid, and those of the store.
+// List returns all sessions of a user, without AuthData, the one that was active last first. Sessions of the source
+// that weren't checked yet aren't among them. Errors: of kind Invalid, and those of the store.
 func (s *Service) List(ctx context.Context, user string) ([]Session, error) {
 	if err := records.CheckID("user", user); err != nil {
 		return nil, err

@@ -43,8 +43,8 @@ type Issued struct {
 	Session
 }
 
-// ErrNotFound is returned for a token that stands for no session: it was never issued, was revoked or rotated, has expired, or
-// is no token.
+// ErrNotFound is returned for a token that stands for no session: it was never issued, was revoked or rotated, has
+// expired, or is no token.
 var ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoSession, Detail: "no session has this token"}
 
 func (n New) check() error {

@@ -15,7 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
-// memory is a store in memory, for what the service decides. before is called at the start of each operation, and may fail it.
+// memory is a store in memory, for what the service decides. before is called at the start of each operation, and may
+// fail it.
 type memory struct {
 	alive  map[sessions.Ref]sessions.Session
 	source map[string]sessions.Found // by token
@@ -313,7 +314,8 @@ func TestParseLegacy(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// TestMove: a session of the source is moved by its first check, and a process that ends anywhere, or another check, loses nothing.
+// TestMove: a session of the source is moved by its first check, and a process that ends anywhere, or another check,
+// loses nothing.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	token := jwt(`{"user_id":7,"username":"Ann","iat":1600000000}`)

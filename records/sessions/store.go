@@ -14,16 +14,16 @@ type Store interface {
 
 // Writer changes sessions.
 type Writer interface {
-	// Create makes a session, and returns it. If its user has Rules.PerUser already, those that are idle for longest end. If there is
-	// one with its ID, that is returned. Errors: ErrEnded for a session of the source.
+	// Create makes a session, and returns it. If its user has Rules.PerUser already, those that are idle for longest
+	// end. If there is one with its ID, that is returned. Errors: ErrEnded for a session of the source.
 	Create(ctx context.Context, d Draft, r Rules) (Session, error)
-	// Rotate gives a session another ID, and the full TTL from now on. If there is one with that ID already, it is returned.
-	// Errors: ErrNotFound.
+	// Rotate gives a session another ID, and the full TTL from now on. If there is one with that ID already, it is
+	// returned. Errors: ErrNotFound.
 	Rotate(ctx context.Context, of Ref, newID string, r Rules) (Session, error)
 	// Revoke ends a session. There need not be one.
 	Revoke(ctx context.Context, of Ref) error
-	// RevokeAll ends all sessions of a user, in one step, and returns how many there were. With Rules.Legacy, those of the source that
-	// were made before are refused from now on.
+	// RevokeAll ends all sessions of a user, in one step, and returns how many there were. With Rules.Legacy, those of
+	// the source that were made before are refused from now on.
 	RevokeAll(ctx context.Context, user string, r Rules) (int, error)
 }
 

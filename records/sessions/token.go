@@ -20,8 +20,8 @@ type Ref struct {
 	ID   string
 }
 
-// nextToken returns the token that follows another one, for a caller that may ask again with the same key. Who has only the old
-// token can't guess it.
+// nextToken returns the token that follows another one, for a caller that may ask again with the same key. Who has only
+// the old token can't guess it.
 func nextToken(user, old, key string) string {
 	if key == "" {
 		return tokens.New(user)
@@ -31,8 +31,8 @@ func nextToken(user, old, key string) string {
 	return tokens.With(user, mac.Sum(nil))
 }
 
-// Parse returns the session that a token names, if it has the form of one. Whether there is such a session only the storage
-// knows.
+// Parse returns the session that a token names, if it has the form of one. Whether there is such a session only the
+// storage knows.
 func Parse(token string) (Ref, bool) {
 	user, ok := tokens.User(token)
 	if !ok {

@@ -25,8 +25,8 @@ const (
 	Other        Category = "other"
 )
 
-// families are the beginnings of names by category: those of the source's variables. A name is of a family if it is equal to it,
-// or goes on with an underscore.
+// families are the beginnings of names by category: those of the source's variables. A name is of a family if it is
+// equal to it, or goes on with an underscore.
 var families = []struct {
 	category Category
 	begins   []string
@@ -68,8 +68,8 @@ var secretWords = regexp.MustCompile(`(?:SECRETS?|PASSWORD|PASSWD|PASS|PWD|TOKEN
 // addresses are parts of names of URLs, which have a password if they are those of a store.
 var addresses = regexp.MustCompile(`[_.-](?:URL|URI)S?$`)
 
-// SecretByName reports whether a setting is secret by its name, unless its writer says otherwise: it has a word such as KEY,
-// PASSWORD or TOKEN, or is the URL of a database, of Redis or of a search.
+// SecretByName reports whether a setting is secret by its name, unless its writer says otherwise: it has a word such as
+// KEY, PASSWORD or TOKEN, or is the URL of a database, of Redis or of a search.
 func SecretByName(name string) bool {
 	upper, category := strings.ToUpper(name), CategoryOf(name)
 	stores := category == Database || category == Redis || category == Search
@@ -81,8 +81,8 @@ var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // Reserved reports whether a name stands for something else in the paths of the API, and can't be that of a setting.
 func Reserved(name string) bool { return name == "export" || name == "import" }
 
-// CheckName checks the name of a setting: letters, digits, and _ . -, not beginning with a digit, 1 to 128 bytes. The error has
-// the slug fault.SlugInvalidID.
+// CheckName checks the name of a setting: letters, digits, and _ . -, not beginning with a digit, 1 to 128 bytes. The
+// error has the slug fault.SlugInvalidID.
 func CheckName(name string) error {
 	if err := records.CheckID("name", name); err != nil {
 		return err

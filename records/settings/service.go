@@ -61,7 +61,8 @@ type Setting struct {
 	Value    string
 }
 
-// New is a setting that is to be kept. If Secret is nil it stays what it is, and a new one is secret if its name says so.
+// New is a setting that is to be kept. If Secret is nil it stays what it is, and a new one is secret if its name says
+// so.
 type New struct {
 	Name, Value string
 	Secret      *bool
@@ -78,8 +79,8 @@ func NewService(store Store, publisher Publisher) *Service {
 	return &Service{store: store, publisher: publisher}
 }
 
-// Put keeps a setting and publishes the change. Errors: ErrTooMany, one with fault.SlugInvalidID or SlugInvalidSetting, and those
-// of the storage, after which a repeat completes it.
+// Put keeps a setting and publishes the change. Errors: ErrTooMany, one with fault.SlugInvalidID or SlugInvalidSetting,
+// and those of the storage, after which a repeat completes it.
 func (s *Service) Put(ctx context.Context, n New) (Setting, error) {
 	if err := n.check(); err != nil {
 		return Setting{}, err
@@ -120,8 +121,8 @@ func secrecy(secret bool) Secrecy {
 	return Public
 }
 
-// Delete removes a setting and publishes the change, also if there is none: the message of an earlier try may be missing. Errors:
-// one with fault.SlugInvalidID, and those of the storage.
+// Delete removes a setting and publishes the change, also if there is none: the message of an earlier try may be
+// missing. Errors: one with fault.SlugInvalidID, and those of the storage.
 func (s *Service) Delete(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -152,7 +153,8 @@ func (s *Service) publish(ctx context.Context, e Event, names ...string) error {
 	return nil
 }
 
-// Get returns a setting. A secret is masked unless clear. Errors: ErrNotFound, one with fault.SlugInvalidID, and the store's.
+// Get returns a setting. A secret is masked unless clear. Errors: ErrNotFound, one with fault.SlugInvalidID, and the
+// store's.
 func (s *Service) Get(ctx context.Context, name string, clear bool) (Setting, error) {
 	if err := CheckName(name); err != nil {
 		return Setting{}, err
@@ -184,8 +186,8 @@ type List struct {
 	Clear    bool     // secrets are shown
 }
 
-// List returns a page of settings by name, and what the next page is After, "" if this is the last one. A page can be shorter
-// than its limit, and even empty. Errors: one with fault.SlugInvalidQuery, and the store's.
+// List returns a page of settings by name, and what the next page is After, "" if this is the last one. A page can be
+// shorter than its limit, and even empty. Errors: one with fault.SlugInvalidQuery, and the store's.
 func (s *Service) List(ctx context.Context, l List) (page []Setting, next string, err error) {
 	if l.Category != "" && !slices.Contains(Categories(), l.Category) {
 		return nil, "", &fault.Error{
@@ -219,8 +221,8 @@ func (s *Service) List(ctx context.Context, l List) (page []Setting, next string
 	return page, next, nil
 }
 
-// Import puts up to MaxPage settings, in order, and publishes the changes. All are checked before the first is written. Errors:
-// those of Put, whose fields begin with the index of the setting.
+// Import puts up to MaxPage settings, in order, and publishes the changes. All are checked before the first is written.
+// Errors: those of Put, whose fields begin with the index of the setting.
 func (s *Service) Import(ctx context.Context, all []New) error {
 	if len(all) > MaxPage {
 		return &fault.Error{

@@ -10,7 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// ChannelPrefix begins the names of the channels on which changes of values are announced. Only the service writes there.
+// ChannelPrefix begins the names of the channels on which changes of values are announced. Only the service writes
+// there.
 const ChannelPrefix = "cache:"
 
 // Channel returns the name of the channel on which changes of a kind's values are announced.
@@ -18,15 +19,15 @@ func Channel(kind *records.Kind) string { return ChannelPrefix + kind.Name }
 
 // Bounds of announcements.
 const (
-	// MaxWrite is how long after its announcement a write ends, whatever happens: a node that has seen no end of it reads the
-	// values then.
+	// MaxWrite is how long after its announcement a write ends, whatever happens: a node that has seen no end of it
+	// reads the values then.
 	MaxWrite = 15 * time.Second
 	// MaxMessageBytes is the longest message on a channel of changes.
 	MaxMessageBytes = 1 << 20
 )
 
-// ChannelRule is the rule of the channels of changes. It comes before those of the operator. Messages live much longer than
-// MaxWrite; a node that was stopped for longer loads all values again.
+// ChannelRule is the rule of the channels of changes. It comes before those of the operator. Messages live much longer
+// than MaxWrite; a node that was stopped for longer loads all values again.
 var ChannelRule = channel.Rule{
 	Pattern: ChannelPrefix + ".+", TTL: "2m", MaxMessages: "100000", MaxMessageBytes: "1048576", MaxSubscribers: "0",
 }
@@ -43,7 +44,8 @@ type message struct {
 	Changes []Change `json:"changes"`
 }
 
-// EncodeChanges returns the content of a message. IDs that are valid UTF-8 without control characters take twice their length at most.
+// EncodeChanges returns the content of a message. IDs that are valid UTF-8 without control characters take twice their
+// length at most.
 func EncodeChanges(changes []Change) ([]byte, error) {
 	var content bytes.Buffer
 	to := json.NewEncoder(&content)

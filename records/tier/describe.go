@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Description describes the entity caches to nodes and clients: a key is an ID, as package community makes it, and so is what
-// names its value.
+// Description describes the entity caches to nodes and clients: a key is an ID, as package community makes it, and so
+// is what names its value.
 type Description = shard.Description[string, string, []byte]
 
 // Describe describes the values of a kind. The cache has the kind's name. Errors: ErrKind.

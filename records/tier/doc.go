@@ -4,14 +4,15 @@
 //   - A [Source] is what a node has: it loads the values of an interval and follows their changes.
 //   - A [Through] is a cache.Store that reads through nodes.
 //
-// Package storage/redis/records/tier reads the values in Redis, and announces changes: each write names its IDs on the durable
-// channel of its kind, before and after it.
+// Package storage/redis/records/tier reads the values in Redis, and announces changes: each write names its IDs on the
+// durable channel of its kind, before and after it.
 //
 //	writer:  announce ──► write ──► announce that it is over
 //	             │                       │
 //	node:     remember                read the values again, and apply them
 //	             └─ 15 s later, if the end of the write hasn't come: as well
 //
-// What a node may have missed makes it load everything again: messages that expired before it read them, a lost subscriber, a
-// Redis that may have lost its last writes. docs/records.md says what readers can rely on, and what happens when parts fail.
+// What a node may have missed makes it load everything again: messages that expired before it read them, a lost
+// subscriber, a Redis that may have lost its last writes. docs/records.md says what readers can rely on, and what
+// happens when parts fail.
 package tier

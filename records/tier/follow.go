@@ -28,8 +28,8 @@ const (
 	goodbye     = 2 * time.Second // for the end of the subscriber
 )
 
-// follower keeps the values of one interval up to date. One goroutine does all of it, one thing after another: so what is put into
-// the table was read after what it replaces.
+// follower keeps the values of one interval up to date. One goroutine does all of it, one thing after another: so what
+// is put into the table was read after what it replaces.
 type follower struct {
 	o          *SourceOptions
 	in         shard.Interval
@@ -209,7 +209,8 @@ func (f *follower) spoil(ids []string) {
 	}
 }
 
-// collect makes the IDs of writes dirty that have ended in any case. Afterwards the first one of the queue hasn't ended.
+// collect makes the IDs of writes dirty that have ended in any case. Afterwards the first one of the queue hasn't
+// ended.
 func (f *follower) collect(now time.Time) {
 	for len(f.queue) > 0 {
 		name := f.queue[0]

@@ -23,8 +23,8 @@ import (
 // settled is how long after its last announcement a write, and what a node makes of it, is over.
 const settled = tier.MaxWrite + 5*time.Second
 
-// Whatever writers do while a node loads and follows, and wherever they die, afterwards the node has what Redis has of its
-// interval.
+// Whatever writers do while a node loads and follows, and wherever they die, afterwards the node has what Redis has of
+// its interval.
 func TestFollows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -59,7 +59,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// writer writes values and removes some. It dies now and then, before and after it has written: then another one follows.
+// writer writes values and removes some. It dies now and then, before and after it has written: then another one
+// follows.
 func (r *redis) writer(t *testing.T, name int, ids []string) {
 	t.Helper()
 	chance := func(n int) int {
@@ -116,7 +117,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// A write that was announced before a node subscribed, and whose writer dies, may be made after the node has loaded its value.
+// A write that was announced before a node subscribed, and whose writer dies, may be made after the node has loaded its
+// value.
 func TestEarlierAnnouncement(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -224,8 +226,8 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// What programs write without announcing it is found when all is read again. An announcement that can't be read makes this happen at
-// once.
+// What programs write without announcing it is found when all is read again. An announcement that can't be read makes
+// this happen at once.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := newRedis()

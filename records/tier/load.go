@@ -11,7 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// loading is a walk over all values. It also runs while there are values already: what it doesn't find is removed at its end.
+// loading is a walk over all values. It also runs while there are values already: what it doesn't find is removed at
+// its end.
 type loading struct {
 	walk    Walk      // nil: there is none
 	reload  time.Time // when the next one begins
@@ -101,7 +102,8 @@ func (f *follower) fits(id string, size int) bool {
 	return f.table.Bytes()+int64(len(id)+size) <= f.o.MaxBytes
 }
 
-// maxAnswer is how many bytes of values an answer has. One value is always returned; what is left out must be read from Redis.
+// maxAnswer is how many bytes of values an answer has. One value is always returned; what is left out must be read from
+// Redis.
 const maxAnswer = 8 << 20
 
 // get implements shard.Reader.

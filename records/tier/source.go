@@ -20,10 +20,11 @@ import (
 type Values interface {
 	// Walk returns a walk over the IDs that have values.
 	Walk(kind *records.Kind) Walk
-	// Read returns a value for each ID, in their order, as the primaries have them. Values that are longer than Kind.MaxBytes, or
-	// that aren't strings, aren't found. At most MaxRead IDs are allowed.
+	// Read returns a value for each ID, in their order, as the primaries have them. Values that are longer than
+	// Kind.MaxBytes, or that aren't strings, aren't found. At most MaxRead IDs are allowed.
 	Read(ctx context.Context, kind *records.Kind, ids []string) ([]Value, error)
-	// Life returns text that changes when writes may have been lost: one that is promoted or restarted has another life.
+	// Life returns text that changes when writes may have been lost: one that is promoted or restarted has another
+	// life.
 	Life(ctx context.Context) (string, error)
 }
 
@@ -32,8 +33,8 @@ const MaxRead = 64
 
 // Walk goes over the IDs that have values all the time, each at least once.
 type Walk interface {
-	// Next returns the next IDs, and how many keys it has looked at. After the last ones it returns io.EOF. After another error
-	// it can be called again.
+	// Next returns the next IDs, and how many keys it has looked at. After the last ones it returns io.EOF. After
+	// another error it can be called again.
 	Next(ctx context.Context) (ids []string, looked int, err error)
 }
 
@@ -64,13 +65,13 @@ type SourceOptions struct {
 	Channels Channels
 	// Life returns text that changes when the channels may have lost writes, as Values.Life does for values.
 	Life func(ctx context.Context) (string, error)
-	// Reload is how often all values are read again, up to a tenth earlier. It bounds how long the node has something else than
-	// Redis if a program writes there without this package; zero: DefaultReload.
+	// Reload is how often all values are read again, up to a tenth earlier. It bounds how long the node has something
+	// else than Redis if a program writes there without this package; zero: DefaultReload.
 	Reload time.Duration
 	// Rate is how many keys of Redis are looked at in a second while values are loaded; zero: DefaultRate.
 	Rate int
-	// MaxBytes is how long IDs and values are together, at most; zero: no limit. What doesn't fit is left out, and has to be
-	// read from Redis.
+	// MaxBytes is how long IDs and values are together, at most; zero: no limit. What doesn't fit is left out, and has
+	// to be read from Redis.
 	MaxBytes int64
 	Logger   *slog.Logger // nil: nothing is logged
 }
@@ -97,8 +98,9 @@ func NewSource(o SourceOptions) *Source {
 // Stats is what a source has.
 type Stats struct {
 	Entries int64
-	Bytes   int64         // of their IDs and values
-	LeftOut int64         // values that were read since the last full load began, and didn't fit into SourceOptions.MaxBytes
+	Bytes   int64 // of their IDs and values
+	// values that were read since the last full load began, and didn't fit into SourceOptions.MaxBytes
+	LeftOut int64
 	Behind  time.Duration // for how long the oldest announcement that was read waits to be applied
 }
 
@@ -118,9 +120,9 @@ func (s *Source) Stats() Stats {
 // ErrGap is wrapped by the errors of Run if announcements may have been missed.
 var ErrGap = errors.New("announcements of changes may have been missed")
 
-// Run loads the values of an interval, calls serve, and applies announced changes until ctx ends. It outlasts times in which Redis
-// can't be reached, unless that is so when it begins. After any error values must be loaded again; it wraps ErrGap if announcements may
-// have been missed.
+// Run loads the values of an interval, calls serve, and applies announced changes until ctx ends. It outlasts times in
+// which Redis can't be reached, unless that is so when it begins. After any error values must be loaded again; it wraps
+// ErrGap if announcements may have been missed.
 func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[string, string, []byte])) error {
 	f := &follower{
 		o: &s.o, in: in, table: newTable(), subscriber: "node." + id.New(),
@@ -130,7 +132,8 @@ func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Re
 		return err
 	}
 	defer f.unsubscribe(ctx)
-	if last := s.present.Load(); last == nil || last.in != in { // nothing is answered any more from what it had of another interval
+	// nothing is answered any more from what it had of another interval
+	if last := s.present.Load(); last == nil || last.in != in {
 		s.present.Store(f)
 	}
 	f.serve = func(r shard.Reader[string, string, []byte]) {
@@ -140,8 +143,9 @@ func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Re
 	return f.run(ctx)
 }
 
-// begin subscribes, before anything is read. All announcements that are there are read, since a writer that died may have written
-// after its announcement and after the value was loaded. If announcements were lost it loads only when their writes have ended.
+// begin subscribes, before anything is read. All announcements that are there are read, since a writer that died may
+// have written after its announcement and after the value was loaded. If announcements were lost it loads only when
+// their writes have ended.
 func (s *Source) begin(ctx context.Context, f *follower) error {
 	lives, err := f.lives(ctx)
 	if err != nil {

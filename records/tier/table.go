@@ -1,12 +1,13 @@
-// Package table keeps the values of many IDs in memory, for readers that don't wait while they change. Start from [New].
+// Package table keeps the values of many IDs in memory, for readers that don't wait while they change. Start from
+// [New].
 //
 // # Memory
 //
-// Above its ID and its value, an entry takes at most 64 bytes, also right after the table has grown; of values above 1,000 bytes
-// the allocator rounds up more, an eighth at most. An entry is one string: its
-// end, its ID and its value. These strings stand in chunks of fixed size; a map from 32 bits of the ID's hash to a 32-bit
-// position finds them: 9 bytes a place, of which half can be empty. A map from IDs or 64-bit hashes to strings would take 52 to 60
-// bytes a place after it has grown, before a value is stored. Libraries that keep as little (bigcache, freecache) or share the
+// Above its ID and its value, an entry takes at most 64 bytes, also right after the table has grown; of values above
+// 1,000 bytes the allocator rounds up more, an eighth at most. An entry is one string: its end, its ID and its value.
+// These strings stand in chunks of fixed size; a map from 32 bits of the ID's hash to a 32-bit position finds them: 9
+// bytes a place, of which half can be empty. A map from IDs or 64-bit hashes to strings would take 52 to 60 bytes a
+// place after it has grown, before a value is stored. Libraries that keep as little (bigcache, freecache) or share the
 // work among locks (ristretto, otter) are caches: they evict, and the last two need more than 64 bytes for an entry.
 
 package tier
@@ -64,7 +65,8 @@ func (t *table) Get(id string) (value string, ok bool) {
 	return value, true
 }
 
-// Put sets the value of an ID. left is for how long it is valid; 0: until it is replaced or deleted. round is for Sweep.
+// Put sets the value of an ID. left is for how long it is valid; 0: until it is replaced or deleted. round is for
+// Sweep.
 func (t *table) Put(id string, value []byte, left time.Duration, round uint8) {
 	var end time.Duration
 	if left > 0 {
@@ -126,8 +128,8 @@ func (t *table) count(e entry, sign int64) {
 	t.bytes.Add(sign * int64(len(id)+len(value)))
 }
 
-// part returns the part of an ID, and the ID's key there. Both are made from the low bits of the hash: a table may be of one
-// interval of hashes, in which the high bits are all the same.
+// part returns the part of an ID, and the ID's key there. Both are made from the low bits of the hash: a table may be
+// of one interval of hashes, in which the high bits are all the same.
 func (t *table) part(id string) (*part, uint32) {
 	hash := xxhash.Sum64String(id)
 	return &t.parts[hash%parts], keyOf(hash)
@@ -135,7 +137,8 @@ func (t *table) part(id string) (*part, uint32) {
 
 func keyOf(hash uint64) uint32 { return uint32(hash / parts) }
 
-// entry is an ID with its value: the length of the ID and whether there is an end, the end, the ID, the value. "" is none.
+// entry is an ID with its value: the length of the ID and whether there is an end, the end, the ID, the value. "" is
+// none.
 type entry string
 
 func makeEntry(id string, value []byte, end time.Duration) entry {
@@ -191,9 +194,10 @@ type chunk struct {
 
 // part is the values of some IDs.
 type part struct {
-	mu     sync.RWMutex
-	at     map[uint32]uint32 // where the entry with a key is
-	others map[string]uint32 // where those are whose key another ID has; the map has a secret seed, if somebody chooses such IDs
+	mu sync.RWMutex
+	at map[uint32]uint32 // where the entry with a key is
+	// where those are whose key another ID has; the map has a secret seed, if somebody chooses such IDs
+	others map[string]uint32
 	chunks []*chunk
 	free   []uint32 // places that can be used again
 	used   uint32   // places in chunks that were used

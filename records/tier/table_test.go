@@ -114,7 +114,8 @@ func TestConcurrent(t *testing.T) {
 	readers.Wait()
 }
 
-// An entry takes at most 64 bytes above its ID and its value. 1,000,000 entries are the worst case: the maps have just grown.
+// An entry takes at most 64 bytes above its ID and its value. 1,000,000 entries are the worst case: the maps have just
+// grown.
 func TestMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
 	require.Less(t, overhead(1_000_000, 50), 64.0)
 }

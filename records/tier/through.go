@@ -24,7 +24,8 @@ const (
 	Hit     Outcome = "hit"     // answered by a node
 	Missing Outcome = "missing" // no node has a value: read from Redis
 	Failed  Outcome = "failed"  // no node answered in time: read from Redis
-	Passed  Outcome = "passed"  // read from Redis without asking: nodes failed a moment ago, or the value was changed a moment ago
+	// read from Redis without asking: nodes failed a moment ago, or the value was changed a moment ago
+	Passed Outcome = "passed"
 )
 
 // Outcomes are all outcomes.
@@ -40,8 +41,9 @@ const DefaultTimeout = 50 * time.Millisecond
 
 // Bounds of reads.
 const (
-	answerFor  = time.Second      // how long an answer of a node may be used
-	passFor    = 5 * time.Second  // how long what this process has seen change is read from Redis: at least that, at most twice
+	answerFor = time.Second // how long an answer of a node may be used
+	// how long what this process has seen change is read from Redis: at least that, at most twice
+	passFor    = 5 * time.Second
 	maxPassed  = 10_000           // IDs of a kind for which this is known, of each passFor
 	failures   = 3                // in a row after which nodes aren't asked
 	firstBreak = time.Second      // for how long, at first
@@ -56,13 +58,13 @@ type ThroughOptions struct {
 	Metrics ReadMetrics              // nil: nothing is counted
 }
 
-// Through is a store that reads through the tier: it asks nodes, and Redis for what they don't have or don't answer in time. What
-// nodes answer isn't kept in the process.
+// Through is a store that reads through the tier: it asks nodes, and Redis for what they don't have or don't answer in
+// time. What nodes answer isn't kept in the process.
 //
-// All else is done by the store, so that claims, loads and invalidations are what they are without the tier: nothing that a node
-// has answered is ever stored. But a reader can get a value from a node after it was replaced or invalidated, until the node has
-// read the announcement. This process doesn't get it: what it has changed itself, or was told has changed, it reads from Redis for
-// some seconds, up to 10,000 IDs of each kind.
+// All else is done by the store, so that claims, loads and invalidations are what they are without the tier: nothing
+// that a node has answered is ever stored. But a reader can get a value from a node after it was replaced or
+// invalidated, until the node has read the announcement. This process doesn't get it: what it has changed itself, or
+// was told has changed, it reads from Redis for some seconds, up to 10,000 IDs of each kind.
 type Through struct {
 	backing
 

@@ -16,8 +16,8 @@ type Tokens struct {
 	Ends
 }
 
-// PutTokens keeps the tokens that aren't empty: an access token for an hour, a refresh token for 30 days. The others stay as
-// they are. Errors: ErrNoKeyset, one with fault.SlugInvalidID or SlugInvalidToken, and the store's.
+// PutTokens keeps the tokens that aren't empty: an access token for an hour, a refresh token for 30 days. The others
+// stay as they are. Errors: ErrNoKeyset, one with fault.SlugInvalidID or SlugInvalidToken, and the store's.
 func (s *Service) PutTokens(ctx context.Context, of Owner, t Tokens) (Ends, error) {
 	if err := s.checkOwner(of); err != nil {
 		return Ends{}, err
@@ -52,8 +52,8 @@ func (s *Service) PutTokens(ctx context.Context, of Owner, t Tokens) (Ends, erro
 	return ends, nil
 }
 
-// Tokens returns the tokens of a user. Errors: ErrNoTokens if there are none, ErrSealed if one can't be decrypted, ErrNoKeyset,
-// one with fault.SlugInvalidID or SlugInvalidToken, and the store's.
+// Tokens returns the tokens of a user. Errors: ErrNoTokens if there are none, ErrSealed if one can't be decrypted,
+// ErrNoKeyset, one with fault.SlugInvalidID or SlugInvalidToken, and the store's.
 func (s *Service) Tokens(ctx context.Context, of Owner) (Tokens, error) {
 	if err := s.checkOwner(of); err != nil {
 		return Tokens{}, err

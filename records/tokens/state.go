@@ -43,8 +43,8 @@ func (s *Service) NewState(ctx context.Context, n State) (state string, ends tim
 	return state, ends, nil
 }
 
-// TakeState returns a state, and ends it. attempt names the take: see the package's comment. Errors: ErrNoState, one with
-// fault.SlugInvalidToken, and the store's.
+// TakeState returns a state, and ends it. attempt names the take: see the package's comment. Errors: ErrNoState, one
+// with fault.SlugInvalidToken, and the store's.
 func (s *Service) TakeState(ctx context.Context, state, attempt string) (State, error) {
 	attempt, err := attemptOf(attempt)
 	if err != nil {

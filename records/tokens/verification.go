@@ -37,8 +37,8 @@ type Verification struct {
 	Created time.Time       // Redis's time, in seconds
 }
 
-// Issue makes a verification token, which is valid for an hour and ends the earlier one of the same user and type. Only its
-// hash is kept. Errors: one with fault.SlugInvalidID or SlugInvalidToken, and the store's.
+// Issue makes a verification token, which is valid for an hour and ends the earlier one of the same user and type. Only
+// its hash is kept. Errors: one with fault.SlugInvalidID or SlugInvalidToken, and the store's.
 func (s *Service) Issue(ctx context.Context, v Verification) (token string, ends time.Time, err error) {
 	if err := records.CheckID("user", v.User); err != nil {
 		return "", time.Time{}, err
@@ -57,8 +57,8 @@ func (s *Service) Issue(ctx context.Context, v Verification) (token string, ends
 	return token, ends, nil
 }
 
-// TakeVerification returns what a token stands for, and ends it. attempt names the take: see the package's comment. A token
-// of another type isn't taken. Errors: ErrNoVerification, one with fault.SlugInvalidToken, and the store's.
+// TakeVerification returns what a token stands for, and ends it. attempt names the take: see the package's comment. A
+// token of another type isn't taken. Errors: ErrNoVerification, one with fault.SlugInvalidToken, and the store's.
 func (s *Service) TakeVerification(ctx context.Context, t Type, token, attempt string) (Verification, error) {
 	if err := checkType(t); err != nil {
 		return Verification{}, err

@@ -65,8 +65,8 @@ var errRecording = &fault.Error{
 	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "a profile or trace is being recorded for another client; trying again is safe",
 }
 
-// record returns a handler that records for as many seconds as the parameter says, for one client at a time. It ends early
-// when the client goes away or the server drains.
+// record returns a handler that records for as many seconds as the parameter says, for one client at a time. It ends
+// early when the client goes away or the server drains.
 func (p *profiles) record(r recording) web.Handler {
 	return func(c *web.Call) error {
 		duration, err := r.duration(c)

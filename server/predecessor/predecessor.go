@@ -135,8 +135,8 @@ func (h *handlers) ack(c *web.Call) error {
 // live is GET /probe/liveness.
 func live(c *web.Call) error { return c.Value(http.StatusOK, wire.OldProbe{}) }
 
-// fail answers with an error as the predecessor did, which had one code for all refused receipts, and one for all refused
-// credentials.
+// fail answers with an error as the predecessor did, which had one code for all refused receipts, and one for all
+// refused credentials.
 func fail(c *web.Call, err error) {
 	p := web.ProblemOf(err)
 	status, answer := p.Status, wire.OldError{Error: p.Detail}

@@ -37,8 +37,8 @@ func decodeOptional[T any](c *web.Call, asked T) (T, error) {
 
 var pointers = strings.NewReplacer(".", "/", "[", "/", "]", "")
 
-// inBody turns the field of an error, such as settings[0].name, into a JSON pointer, if it is of the body and not one of those in
-// the path.
+// inBody turns the field of an error, such as settings[0].name, into a JSON pointer, if it is of the body and not one
+// of those in the path.
 func inBody(err error, path ...string) error {
 	var e *fault.Error
 	if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Field == "" || slices.Contains(path, e.Field) {

@@ -184,8 +184,8 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 	return c.Value(http.StatusOK, manyOf(k, request.IDs, entries))
 }
 
-// manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only others can have written, is like
-// one that is missing.
+// manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only others can have
+// written, is like one that is missing.
 func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedValues {
 	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{}, Left: append([]string{}, ids[len(entries):]...)}
 	for i, e := range entries {
@@ -204,7 +204,8 @@ func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedVa
 
 var errInvalidation = &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "either tags or kind must be given, and prefix only with kind", Offset: -1}
 
-// invalidate is POST /v1/cache/invalidate. It can concern more than the IDs that a grant names, and so needs one for all.
+// invalidate is POST /v1/cache/invalidate. It can concern more than the IDs that a grant names, and so needs one for
+// all.
 func (h *cacheCalls) invalidate(c *web.Call) error {
 	request, err := decode[wire.Invalidation](c)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package records serves records: sessions, tokens, settings, caches, views, locks, states and statistics. Each resource has a
-// file, with its routes, its handlers, and the interface of the service that they call.
+// Package records serves records: sessions, tokens, settings, caches, views, locks, states and statistics. Each
+// resource has a file, with its routes, its handlers, and the interface of the service that they call.
 //
 // Start at [Register].
 package records

@@ -73,8 +73,8 @@ func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
 	return g, apiKey, token
 }
 
-// BenchmarkHandlers measures what a request allocates, without net/http and the service. Those with a credential are of a service
-// that requires one.
+// BenchmarkHandlers measures what a request allocates, without net/http and the service. Those with a credential are of
+// a service that requires one.
 func BenchmarkHandlers(b *testing.B) {
 	content := `"` + strings.Repeat("x", 254) + `"`
 	s := &still{delivery: channel.Delivery{Receipt: strings.Repeat("h", 120)}}

@@ -22,8 +22,8 @@ type gate struct {
 func (g *gate) Guard() *access.Guard { return g.guard }
 
 // Authenticate returns whom a credential stands for, which came from a network address. Errors: those of the guard, and
-// fault.SlugRateLimited if too many invalid ones came from there. Others may share the address, behind a proxy as a rule: a
-// valid credential is then still accepted, unless it is a token that was never seen.
+// fault.SlugRateLimited if too many invalid ones came from there. Others may share the address, behind a proxy as a
+// rule: a valid credential is then still accepted, unless it is a token that was never seen.
 func (g *gate) Authenticate(ctx context.Context, credential, address string) (*access.Principal, error) {
 	if credential == "" {
 		return g.guard.Authenticate(ctx, "")
@@ -50,8 +50,8 @@ func (g *gate) Client(remote string, forwarded []string) string {
 // Limited reports whether clients may have limits.
 func (g *gate) Limited() bool { return g.limiter != nil }
 
-// Limit counts a request of a principal, nil on an open service, from an address. It returns the request's context with the
-// client that all else counts for. Errors: those of limits.Client.Request.
+// Limit counts a request of a principal, nil on an open service, from an address. It returns the request's context with
+// the client that all else counts for. Errors: those of limits.Client.Request.
 func (g *gate) Limit(ctx context.Context, p *access.Principal, address string) (context.Context, error) {
 	client := g.limiter.Client(p, address)
 	return limits.With(ctx, client), client.Request(ctx)
@@ -91,8 +91,8 @@ func (c *Call) admit() error {
 	return gate.guard.Check(c.ctx, p, c.route.Action, of)
 }
 
-// credential returns the client's credential, or "" if it sends none, and takes it out of the query: nothing that reads,
-// shows or logs the query ever sees it.
+// credential returns the client's credential, or "" if it sends none, and takes it out of the query: nothing that
+// reads, shows or logs the query ever sees it.
 func (c *Call) credential() (string, error) {
 	header := c.request.Header[authorizationHeader]
 	token, times := take(c.request)
@@ -112,7 +112,8 @@ func (c *Call) credential() (string, error) {
 // Principal returns the client, or nil if the service is open.
 func (c *Call) Principal() *access.Principal { return access.From(c.ctx) }
 
-// Allow returns an error if the client may not do an action. It is for what a route's Of can't know: what the body says.
+// Allow returns an error if the client may not do an action. It is for what a route's Of can't know: what the body
+// says.
 func (c *Call) Allow(a access.Action, r access.Resource) error {
 	return c.route.router.guard.Check(c.ctx, access.From(c.ctx), a, r)
 }

@@ -38,8 +38,8 @@ var (
 	lastAnswer     = []string{"close"}
 )
 
-// Value answers with the JSON of v, by reflection. It returns an error in place of the answer if the client's credential has
-// ended the call.
+// Value answers with the JSON of v, by reflection. It returns an error in place of the answer if the client's
+// credential has ended the call.
 func (c *Call) Value(status int, v any) error {
 	if err := c.lapsed(); err != nil {
 		return err
@@ -51,7 +51,8 @@ func (c *Call) Value(status int, v any) error {
 	return c.write(status, contentJSON, body)
 }
 
-// Append answers with JSON that appendJSON appends to a buffer with room for size bytes. It returns an error as Value does.
+// Append answers with JSON that appendJSON appends to a buffer with room for size bytes. It returns an error as Value
+// does.
 func (c *Call) Append(status, size int, appendJSON func([]byte) []byte) error {
 	if err := c.lapsed(); err != nil {
 		return err
@@ -120,7 +121,8 @@ func (c *Call) SetHeaders() {
 	c.CloseIfLast()
 }
 
-// setRateLimit tells a client with a limit of requests how much of it is left, as draft-ietf-httpapi-ratelimit-headers has it.
+// setRateLimit tells a client with a limit of requests how much of it is left, as draft-ietf-httpapi-ratelimit-headers
+// has it.
 func (c *Call) setRateLimit(header http.Header) {
 	s, ok := limits.From(c.ctx).Standing()
 	if !ok {
@@ -138,8 +140,8 @@ func setSafetyHeaders(header http.Header) {
 	header[headerSniffing] = noSniffing
 }
 
-// CloseIfLast tells the client not to use the connection again if the server is draining or the connection is beyond the
-// limit. On HTTP/2 net/http sends GOAWAY in place of the header.
+// CloseIfLast tells the client not to use the connection again if the server is draining or the connection is beyond
+// the limit. On HTTP/2 net/http sends GOAWAY in place of the header.
 func (c *Call) CloseIfLast() {
 	if c.reserved || c.route.router.IsDraining() {
 		c.response.Header()[headerConnection] = lastAnswer

@@ -54,7 +54,8 @@ func (b *Buffer) Release() {
 }
 
 // Body reads the request's body. The caller releases the buffer, or drops it: then its memory counts until the call has
-// finished. A body may take its time, so it is an error if the client's credential isn't valid any more when it has arrived.
+// finished. A body may take its time, so it is an error if the client's credential isn't valid any more when it has
+// arrived.
 func (c *Call) Body() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
 	if length > limit {
@@ -139,8 +140,8 @@ func (b *Buffer) read(r io.Reader, length, limit int64) error {
 	return nil
 }
 
-// grow doubles the buffer, up to the announced length or, if there is none, to one byte more than the limit, which shows
-// that a body is too large.
+// grow doubles the buffer, up to the announced length or, if there is none, to one byte more than the limit, which
+// shows that a body is too large.
 func (b *Buffer) grow(length, limit int64) error {
 	most := length
 	if length < 0 {

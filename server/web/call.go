@@ -57,8 +57,8 @@ func (c *Call) Request() *http.Request { return c.request }
 // Response returns the writer of the answer, for handlers that write it themselves. They call SetHeaders first.
 func (c *Call) Response() http.ResponseWriter { return c.response }
 
-// Context returns the request's context, which has its principal. It ends when the client goes away and, if the route waits,
-// when the client's credential expires or is revoked.
+// Context returns the request's context, which has its principal. It ends when the client goes away and, if the route
+// waits, when the client's credential expires or is revoked.
 func (c *Call) Context() context.Context { return c.ctx }
 
 // Param returns the i-th parameter of the path, unescaped.
@@ -117,7 +117,8 @@ func RequestID(sent []string, now time.Time) string {
 	return id.At(now).String()
 }
 
-// saneRequestID reports whether an ID is short and consists of visible ASCII characters, so that it can't forge log lines.
+// saneRequestID reports whether an ID is short and consists of visible ASCII characters, so that it can't forge log
+// lines.
 func saneRequestID(id string) bool {
 	if id == "" || len(id) > maxRequestIDBytes {
 		return false

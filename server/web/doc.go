@@ -7,31 +7,33 @@
 //	                              │  └── error ◄──┘
 //	                              └─► API.Fail, such as [Fail]: writes the error
 //
-// There is no other middleware, except for CORS and for OPTIONS. route.serve sets the request's ID, refuses what no call
-// may have (see below), recovers from panics, counts and logs. A [Handler] reads its request from a [Call], makes one
-// call of a service, and writes the answer with the Call's methods. It never writes an error: it returns one. problem.go
-// is the only place that maps kinds of errors to HTTP statuses.
+// There is no other middleware, except for CORS and for OPTIONS. route.serve sets the request's ID, refuses what no
+// call may have (see below), recovers from panics, counts and logs. A [Handler] reads its request from a [Call], makes
+// one call of a service, and writes the answer with the Call's methods. It never writes an error: it returns one.
+// problem.go is the only place that maps kinds of errors to HTTP statuses.
 //
-// Paths are routed as they were sent, percent-escapes included: an escaped slash is part of a name, and refused as such,
-// and never selects another route.
+// Paths are routed as they were sent, percent-escapes included: an escaped slash is part of a name, and refused as
+// such, and never selects another route.
 //
 // # Credentials
 //
-// credentials.go reads what a client sends, admit.go asks the guard whom it stands for and whether that principal may do the
-// route's action. That happens once, before the handler is called. A handler that learns from the body what the request is
-// about calls Call.Allow. The context of a route that waits ends when the credential does, and the answer is an error then.
-// Package guesses limits the invalid credentials of an address. Without a guard the service is open, and credentials are ignored.
+// credentials.go reads what a client sends, admit.go asks the guard whom it stands for and whether that principal may
+// do the route's action. That happens once, before the handler is called. A handler that learns from the body what the
+// request is about calls Call.Allow. The context of a route that waits ends when the credential does, and the answer is
+// an error then. Package guesses limits the invalid credentials of an address. Without a guard the service is open, and
+// credentials are ignored.
 //
 // # What is refused before a handler is called
 //
-// Requests that the client's credential does not allow; requests on connections beyond the server's limit, except probes and
-// metrics; requests for host names that the service doesn't have; requests that a browser sends for a page of another
-// origin; query parameters where a route has none.
+// Requests that the client's credential does not allow; requests on connections beyond the server's limit, except
+// probes and metrics; requests for host names that the service doesn't have; requests that a browser sends for a page
+// of another origin; query parameters where a route has none.
 //
 // # Memory
 //
 // The bodies of all requests in progress share a fixed amount of memory. A body takes its share as it arrives, must
-// arrive at a minimum rate, and is refused with 503 when there is no memory left. Bodies of up to 1 KiB are always taken.
+// arrive at a minimum rate, and is refused with 503 when there is no memory left. Bodies of up to 1 KiB are always
+// taken.
 //
 // A Router may be used by several goroutines, once all routes are registered. A Call and its buffers belong to the
 // goroutine that serves the request.

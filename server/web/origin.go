@@ -36,9 +36,9 @@ type origins struct {
 	crossOrigin http.CrossOriginProtection
 }
 
-// check refuses requests that a browser sends for a web page which may not use the API: a page of another origin, and one
-// whose host name was made to resolve to this service (DNS rebinding). Clients that aren't browsers send neither Origin
-// nor Sec-Fetch-Site.
+// check refuses requests that a browser sends for a web page which may not use the API: a page of another origin, and
+// one whose host name was made to resolve to this service (DNS rebinding). Clients that aren't browsers send neither
+// Origin nor Sec-Fetch-Site.
 func (o *origins) check(r *http.Request) error {
 	if !o.servesHost(r.Host) {
 		return errHost
@@ -81,7 +81,8 @@ const DefaultCORSMaxAge = time.Hour
 
 // CORS says which web pages of other origins may use the API from a browser.
 type CORS struct {
-	AllowOrigins []string      // such as "https://app.example.com", "https://*.example.com" or "*"; none: no CORS headers
+	// such as "https://app.example.com", "https://*.example.com" or "*"; none: no CORS headers
+	AllowOrigins []string
 	MaxAge       time.Duration // how long a browser may cache the answer to a preflight request; 0: DefaultCORSMaxAge
 
 	// RequestHeaders and ResponseHeaders are the headers that pages may send and read beside those of this package.

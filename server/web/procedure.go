@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redact"
 )
 
-// Procedure counts and logs the calls of a procedure that another server than net/http's serves, as a route does for its
-// requests. Its methods may be called by several goroutines.
+// Procedure counts and logs the calls of a procedure that another server than net/http's serves, as a route does for
+// its requests. Its methods may be called by several goroutines.
 type Procedure struct {
 	log     *slog.Logger
 	metrics *routeMetrics

@@ -31,8 +31,8 @@ func Trust(networks []netip.Prefix) *proxies {
 	return &proxies{extract: echo.ExtractIPFromXFFHeader(options...)}
 }
 
-// Client returns the address of the client that a request is from, which came from the address remote: the last one in the
-// headers that no trusted proxy has, or remote, which may have a port, if that is no trusted proxy's.
+// Client returns the address of the client that a request is from, which came from the address remote: the last one in
+// the headers that no trusted proxy has, or remote, which may have a port, if that is no trusted proxy's.
 func (p *proxies) Client(remote string, forwarded []string) string {
 	if p == nil || len(forwarded) == 0 {
 		return remote

@@ -39,7 +39,8 @@ type Route struct {
 	Open   bool                        // the route is served without credentials
 	Waits  bool                        // the answer may wait: the call's context ends when the client's credential does
 	Admin  bool                        // the route is served by Router.Admin only
-	Refuse func(*Call) error           // returns why this call isn't served, or nil; nil: all are. Its stack is free again while Handle waits
+	// returns why this call isn't served, or nil; nil: all are. Its stack is free again while Handle waits
+	Refuse func(*Call) error
 
 	Handle Handler
 }
@@ -62,8 +63,8 @@ func (a API) AddGet(r Route) {
 	a.Add(r)
 }
 
-// NothingBelow makes longer paths than this one, which ends with a parameter, unknown. Without it echo takes the rest of
-// a longer path as part of the parameter.
+// NothingBelow makes longer paths than this one, which ends with a parameter, unknown. Without it echo takes the rest
+// of a longer path as part of the parameter.
 func (a API) NothingBelow(path string) {
 	a.Router.public.echo.RouteNotFound(path+"/*", echo.NotFoundHandler)
 	a.Router.admin.echo.RouteNotFound(path+"/*", echo.NotFoundHandler)

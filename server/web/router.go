@@ -73,7 +73,8 @@ type unrouted struct {
 	fail  func(*Call, error)
 }
 
-// New returns a Router without routes. It registers its metrics in the registry, so it must be called once per registry.
+// New returns a Router without routes. It registers its metrics in the registry, so it must be called once per
+// registry.
 func New(o Options) *Router {
 	r := &Router{
 		routing: routing{

@@ -34,8 +34,8 @@ var unreadDetails = map[int]string{
 	http.StatusNotImplemented:              "the transfer encoding is not supported",
 }
 
-// RefuseUnread returns the problem to write in place of net/http's answer to a request that it refuses itself, or nil if
-// answer is not such an answer.
+// RefuseUnread returns the problem to write in place of net/http's answer to a request that it refuses itself, or nil
+// if answer is not such an answer.
 func (r *Router) RefuseUnread(answer []byte) []byte {
 	end := bytes.IndexByte(answer, '\r')
 	if end < 0 || !bytes.HasPrefix(answer, statusLine) || !bytes.HasPrefix(answer[end:], fixedHeaders) && !bytes.HasPrefix(answer, expectation) {

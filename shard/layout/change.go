@@ -1,6 +1,6 @@
-// Package layout changes how a cache is split into shards, one data centre after the other, so that readers never see an error: while
-// the nodes of one data centre load their new shards, those of the others answer. Start from [Change]; [Missing] says what of a
-// cache isn't held.
+// Package layout changes how a cache is split into shards, one data centre after the other, so that readers never see
+// an error: while the nodes of one data centre load their new shards, those of the others answer. Start from [Change];
+// [Missing] says what of a cache isn't held.
 package layout
 
 import (
@@ -33,9 +33,9 @@ type Plan struct {
 	Cache  string
 	DCs    []string // which data centres, and in which order; none: all, by name
 	Starts []uint64 // first sharding key of each shard
-	// Settle is how long the other data centres must be whole before one is split anew: clients must have learnt where shards are. It
-	// must be longer than a client needs for that: its PingPeriod, twice that with SkipPings, or the number of hosts divided by its
-	// PingRate. Default: DefaultSettle.
+	// Settle is how long the other data centres must be whole before one is split anew: clients must have learnt where
+	// shards are. It must be longer than a client needs for that: its PingPeriod, twice that with SkipPings, or the
+	// number of hosts divided by its PingRate. Default: DefaultSettle.
 	Settle time.Duration
 	Poll   time.Duration // between two looks at the cache. Default: DefaultPoll.
 	// Force splits data centres without waiting for the others: readers may find shards that nobody holds.
@@ -61,10 +61,11 @@ const (
 	Whole   Step = "whole"
 )
 
-// Change gives data centres a layout, one after the other: it waits until all others have been whole for a while, in which each of their
-// nodes has pinged, sets the layout, and waits until the data centre is whole. It calls progress for each step, and when what it waits for has changed. What was done stays
-// if it fails or ctx ends: the same change can be started again, and goes on where it was. While the storage is unavailable it waits.
-// Errors: ErrAlone, ErrNoDC, those of shard.CheckStarts and of the store's; the cause of ctx.
+// Change gives data centres a layout, one after the other: it waits until all others have been whole for a while, in
+// which each of their nodes has pinged, sets the layout, and waits until the data centre is whole. It calls progress
+// for each step, and when what it waits for has changed. What was done stays if it fails or ctx ends: the same change
+// can be started again, and goes on where it was. While the storage is unavailable it waits. Errors: ErrAlone, ErrNoDC,
+// those of shard.CheckStarts and of the store's; the cause of ctx.
 func Change(ctx context.Context, store shard.Layouts, p Plan, progress func(Progress)) error {
 	if err := shard.CheckStarts(p.Starts); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Missing returns what data centres need to be whole, a line each: shards that nobody holds, and those that aren't loaded. Without a
-// line each sharding key has a node in each of them.
+// Missing returns what data centres need to be whole, a line each: shards that nobody holds, and those that aren't
+// loaded. Without a line each sharding key has a node in each of them.
 func Missing(dcs []shard.DC) []string {
 	var lines []string
 	for _, dc := range dcs {
@@ -31,8 +31,8 @@ func Missing(dcs []shard.DC) []string {
 	return lines
 }
 
-// Unsettled returns what shows that layouts are being changed, a line each: holders of earlier layouts, and data centres that are split
-// otherwise than the first one.
+// Unsettled returns what shows that layouts are being changed, a line each: holders of earlier layouts, and data
+// centres that are split otherwise than the first one.
 func Unsettled(dcs []shard.DC) []string {
 	var lines []string
 	for i, dc := range dcs {
@@ -67,7 +67,8 @@ func lastPingsOf(dcs []shard.DC) lastPings {
 	return last
 }
 
-// silent returns the holders of data centres that haven't pinged since, a line each. They may have died: their claims go on for a while.
+// silent returns the holders of data centres that haven't pinged since, a line each. They may have died: their claims
+// go on for a while.
 func (last lastPings) silent(dcs []shard.DC) []string {
 	var lines []string
 	for _, dc := range dcs {

@@ -17,9 +17,9 @@ type memoryMetrics interface {
 	ReadBytes(change int64)
 }
 
-// memoryBudget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their share in
-// order of arrival. No owner, such as a channel, has more than two reads in that queue: its others wait for these, so
-// that a channel with many subscribers doesn't delay other channels.
+// memoryBudget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their
+// share in order of arrival. No owner, such as a channel, has more than two reads in that queue: its others wait for
+// these, so that a channel with many subscribers doesn't delay other channels.
 type memoryBudget struct {
 	size    int64
 	total   *semaphore.Weighted
@@ -44,8 +44,8 @@ func newMemoryBudget(size int, m memoryMetrics) *memoryBudget {
 	}
 }
 
-// Acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of bytes
-// and the function that releases them. The only error is ctx's.
+// Acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of
+// bytes and the function that releases them. The only error is ctx's.
 func (b *memoryBudget) Acquire(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
 	defer b.metrics.ReadWaits()()
 	own := b.enter(owner)

@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
-// Conn is a connection to one Redis, whose nodes, retries, time limit and metrics all stores on it share. It may be used
-// by many goroutines.
+// Conn is a connection to one Redis, whose nodes, retries, time limit and metrics all stores on it share. It may be
+// used by many goroutines.
 type Conn struct {
 	client        rueidis.Client
 	bulk          rueidis.Client // for large reads and replicated writes: see bulkOptions
@@ -131,17 +131,17 @@ func (c *Conn) Client() rueidis.Client { return c.client }
 // call it inside Retry.
 func (c *Conn) Bulk() rueidis.Client { return c.bulk }
 
-// Dial makes connections of the caller's own to the same Redis, with options that change adapts. The client doesn't retry:
-// call it inside Retry. The caller closes it.
+// Dial makes connections of the caller's own to the same Redis, with options that change adapts. The client doesn't
+// retry: call it inside Retry. The caller closes it.
 func (c *Conn) Dial(change func(*rueidis.ClientOption)) (rueidis.Client, error) {
 	o := c.options
 	change(&o)
 	return rueidis.NewClient(o)
 }
 
-// LargeRead waits until the caller may read so many bytes, or the whole budget (Options.LargeReadBytes) if that is less.
-// It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in order of
-// arrival, no more than two for one owner, such as a channel. The only error is that of ctx.
+// LargeRead waits until the caller may read so many bytes, or the whole budget (Options.LargeReadBytes) if that is
+// less. It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in
+// order of arrival, no more than two for one owner, such as a channel. The only error is that of ctx.
 func (c *Conn) LargeRead(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
 	return c.budget.Acquire(ctx, owner, bytes)
 }

@@ -39,7 +39,8 @@ func (l *logged) has(text string) bool {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// An error that waiting can't resolve ends Connect at once, with the reason. The context would last much longer than the test.
+// An error that waiting can't resolve ends Connect at once, with the reason. The context would last much longer than
+// the test.
 func TestConnectRefused(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Start(t, redistest.Options{})

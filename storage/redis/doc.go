@@ -1,5 +1,5 @@
-// Package redis is the connection to Redis 7.0 or newer, or Valkey: standalone, behind Sentinel, or a Cluster. The packages
-// below it keep one domain each in that Redis; docs/redis-internals.md documents their keys and scripts.
+// Package redis is the connection to Redis 7.0 or newer, or Valkey: standalone, behind Sentinel, or a Cluster. The
+// packages below it keep one domain each in that Redis; docs/redis-internals.md documents their keys and scripts.
 //
 // Start from [Connect], which returns a [Conn]. A store needs of it:
 //
@@ -17,8 +17,8 @@
 //
 // All operations are safe to run twice, so that they are tried again after errors that may pass: a lost connection, a
 // fail-over, a script that can't run while its slot is being moved. That ends at the time limit of the connection or at
-// the caller's deadline. Errors that remain are those of package fault: ErrUnavailable, ErrStorageFull, or an internal one
-// for a reply that no script returns. If ctx is cancelled the error is ctx's.
+// the caller's deadline. Errors that remain are those of package fault: ErrUnavailable, ErrStorageFull, or an internal
+// one for a reply that no script returns. If ctx is cancelled the error is ctx's.
 //
 // Everything may be used by many goroutines, except a [Session] and a [Decoder].
 package redis

@@ -94,8 +94,8 @@ func TestListenOnSilence(t *testing.T) {
 	h.requireHears(t, c, "{x}", "m1")
 }
 
-// Listeners are called about each interruption by a move of the slot, and get all messages from then on, also if they start
-// while the slot is half moved.
+// Listeners are called about each interruption by a move of the slot, and get all messages from then on, also if they
+// start while the slot is half moved.
 func TestListenAcrossSlotMoves(t *testing.T) {
 	t.Parallel()
 	nodes := storetest.StartTwoNodes(t)

@@ -35,7 +35,8 @@ type Options struct {
 	KeyPrefix string
 	// Timeout limits an operation, its retries included; zero: DefaultTimeout.
 	Timeout time.Duration
-	// LargeReadBytes limits how much of large reads is in transit from Redis at the same time; zero: DefaultLargeReadBytes.
+	// LargeReadBytes limits how much of large reads is in transit from Redis at the same time; zero:
+	// DefaultLargeReadBytes.
 	LargeReadBytes int
 	// Kind replaces the kind that Inspect finds; empty: what is found.
 	Kind string
@@ -105,14 +106,15 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	c.DisableCache = true
 	c.DisableRetry = true
 	c.ConnWriteTimeout = c.Dialer.Timeout
-	c.AlwaysPipelining = true // otherwise a request alone on a connection can't be cancelled, and closes it at a deadline
+	// otherwise a request alone on a connection can't be cancelled, and closes it at a deadline
+	c.AlwaysPipelining = true
 	c.ClusterOption.MaxMovedRedirections = maxRedirections
 	return c, nil
 }
 
-// silence is how long Redis may take to answer a new connection, or a ping on an idle one, before the connection is closed,
-// while requests can still be tried again on another one. The Sentinel client tries a primary that doesn't answer several
-// times before it learns of the next one, so it can't be much longer.
+// silence is how long Redis may take to answer a new connection, or a ping on an idle one, before the connection is
+// closed, while requests can still be tried again on another one. The Sentinel client tries a primary that doesn't
+// answer several times before it learns of the next one, so it can't be much longer.
 const silence = 2 * time.Second
 
 // maxRedirections limits how often a call follows a redirection at once. Nodes that don't agree on a slot's owner can
@@ -203,9 +205,9 @@ func hosts(list []string) ([]string, error) {
 
 const defaultPort = "6379"
 
-// bulkOptions returns the options of the second client, for large reads and replicated writes. Without pipelining and pings
-// in the background its dedicated connections never unsubscribe when they are released: see package pubsub. timeout is that
-// of the Conn: WAIT, and a large reply, may take as long.
+// bulkOptions returns the options of the second client, for large reads and replicated writes. Without pipelining and
+// pings in the background its dedicated connections never unsubscribe when they are released: see package pubsub.
+// timeout is that of the Conn: WAIT, and a large reply, may take as long.
 func bulkOptions(c rueidis.ClientOption, timeout time.Duration) rueidis.ClientOption {
 	c.ClientName = "tidemark-bulk"
 	c.AlwaysPipelining = false

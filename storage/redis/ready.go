@@ -29,9 +29,9 @@ const readyEvery = 100 * time.Millisecond
 // readyTTL is how long the key of a check lives.
 const readyTTL = time.Minute
 
-// Ready checks that Redis accepts writes and that published messages arrive. Concurrent calls share one check, and checks
-// start at least 100 ms apart, so that many calls cost Redis no more than a few. Errors: ErrUnavailable; if Redis refuses
-// writes, the error says with which reply.
+// Ready checks that Redis accepts writes and that published messages arrive. Concurrent calls share one check, and
+// checks start at least 100 ms apart, so that many calls cost Redis no more than a few. Errors: ErrUnavailable; if
+// Redis refuses writes, the error says with which reply.
 func (c *Conn) Ready(ctx context.Context) error {
 	checked := c.readiness.flights.DoChan("", func() (any, error) {
 		detached := context.WithoutCancel(ctx) // other calls share the check
@@ -89,7 +89,8 @@ func (c *Conn) checkReady(ctx context.Context) error {
 	}
 }
 
-// writeReady writes the key and publishes. A reply with which Redis refuses all writes is returned to the client at once.
+// writeReady writes the key and publishes. A reply with which Redis refuses all writes is returned to the client at
+// once.
 func (c *Conn) writeReady(ctx context.Context, nonce string) error {
 	results := c.client.DoMulti(ctx,
 		c.client.B().Set().Key(readyKey(c.prefix, c.readiness.server)).Value(nonce).Px(readyTTL).Build(),

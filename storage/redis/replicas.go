@@ -32,12 +32,12 @@ type Replicas struct {
 	again      time.Time // earliest time of the next attempt
 }
 
-// NewReplicas returns the replicas that the options lead to: those of the Conn if it is a Cluster or behind Sentinel, or of
-// a replica of a standalone server. It connects at the first Run. Close closes the connections.
+// NewReplicas returns the replicas that the options lead to: those of the Conn if it is a Cluster or behind Sentinel,
+// or of a replica of a standalone server. It connects at the first Run. Close closes the connections.
 func NewReplicas(o Options) *Replicas { return &Replicas{options: o, logger: o.Logger} }
 
-// Run runs a read-only script on a replica. ok is false if no replica can be asked now, or the status isn't OK: then ask
-// the primary.
+// Run runs a read-only script on a replica. ok is false if no replica can be asked now, or the status isn't OK: then
+// ask the primary.
 func (r *Replicas) Run(ctx context.Context, script *lua.Script, keys, args []string) (reply Reply, ok bool) {
 	client := r.connected()
 	if client == nil {
@@ -52,8 +52,8 @@ func (r *Replicas) Run(ctx context.Context, script *lua.Script, keys, args []str
 	return reply, err == nil && reply.Status == OK
 }
 
-// Read reads strings of one slot from a replica, with one command. Those that don't exist are nil. ok is false if no replica
-// can be asked now.
+// Read reads strings of one slot from a replica, with one command. Those that don't exist are nil. ok is false if no
+// replica can be asked now.
 func (r *Replicas) Read(ctx context.Context, keys []string) (values [][]byte, ok bool) {
 	client := r.connected()
 	if client == nil {

@@ -31,7 +31,8 @@ type Reply struct {
 	values []rueidis.RedisMessage // after the status
 }
 
-// NewReply decodes the status of a result. script is the script's name, for errors. Errors: ErrReply, and the result's own.
+// NewReply decodes the status of a result. script is the script's name, for errors. Errors: ErrReply, and the result's
+// own.
 func NewReply(script string, result rueidis.RedisResult) (Reply, error) {
 	values, err := result.ToArray()
 	if err != nil {
@@ -61,7 +62,8 @@ func (m Refusals) Error(r Reply) error {
 	return faultOf(fmt.Errorf("%w: %s returned %q", ErrReply, r.script, r.Status))
 }
 
-// Check returns nil if a reply has one of the given statuses and no values. Otherwise it returns the error for its status.
+// Check returns nil if a reply has one of the given statuses and no values. Otherwise it returns the error for its
+// status.
 func (m Refusals) Check(r Reply, successes ...Status) error {
 	if !slices.Contains(successes, r.Status) {
 		return m.Error(r)
@@ -69,7 +71,8 @@ func (m Refusals) Check(r Reply, successes ...Status) error {
 	return r.Decoder().End()
 }
 
-// Decoder reads values one after the other. After the first error its methods return zero values; End returns the error.
+// Decoder reads values one after the other. After the first error its methods return zero values; End returns the
+// error.
 type Decoder struct {
 	name   string // of the script or command, for errors
 	values []rueidis.RedisMessage

@@ -36,8 +36,8 @@ type failure struct {
 	err  error
 }
 
-// again is the part of Retry after a first failure. It is separate because it needs much stack, and goroutines that wait
-// for messages keep the stack of their last call of Retry.
+// again is the part of Retry after a first failure. It is separate because it needs much stack, and goroutines that
+// wait for messages keep the stack of their last call of Retry.
 func (c *Conn) again(ctx, limited context.Context, f failure) error {
 	wait, err := newBackOff(), f.err
 	for transient(err) && limited.Err() == nil && !c.closed.Load() {
@@ -73,9 +73,9 @@ func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 	return fmt.Errorf("%s: %w", name, faultOf(err))
 }
 
-// RetryEach is Retry for n operations that go to Redis together. It calls try with the indices of the operations to try:
-// first all, then those whose errors may pass. try returns an error for each, in the same order. RetryEach returns the
-// errors of all operations.
+// RetryEach is Retry for n operations that go to Redis together. It calls try with the indices of the operations to
+// try: first all, then those whose errors may pass. try returns an error for each, in the same order. RetryEach returns
+// the errors of all operations.
 func (c *Conn) RetryEach(ctx context.Context, name string, n int, try func(ctx context.Context, left []int) []error) []error {
 	if n == 0 {
 		return nil

@@ -22,7 +22,8 @@ type Result struct {
 	Err   error
 }
 
-// ErrMoving reports that a script could not run because its slot is being moved. Only RunUnlessMoving and Try return it.
+// ErrMoving reports that a script could not run because its slot is being moved. Only RunUnlessMoving and Try return
+// it.
 var ErrMoving = errors.New("the slot is being moved")
 
 // Run runs a script, which must be safe to run twice, and tries again after errors that may pass. A script that returns
@@ -67,9 +68,9 @@ func (c *Conn) RunUnlessMoving(ctx context.Context, script *lua.Script, keys, ar
 	return r, err
 }
 
-// RunMany runs a script once for each call, all in one round trip, and returns the results in the same order. Calls that
-// failed with errors that may pass are tried again together, and those that return AGAIN at once. The calls must be
-// independent of each other; they may be for different slots.
+// RunMany runs a script once for each call, all in one round trip, and returns the results in the same order. Calls
+// that failed with errors that may pass are tried again together, and those that return AGAIN at once. The calls must
+// be independent of each other; they may be for different slots.
 func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []Result {
 	return c.RetryMany(ctx, script, calls, func(ctx context.Context, calls []Call) []Result {
 		results, _ := c.TryMany(ctx, script, calls, nil)
@@ -82,9 +83,9 @@ func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []
 	})
 }
 
-// TryMany runs a script once for each call, and commands after them, all in one round trip and without trying again: call it
-// inside RetryEach or RetryMany. A reply may have the status Moving or Again. If Redis doesn't know the script, it runs
-// after the commands.
+// TryMany runs a script once for each call, and commands after them, all in one round trip and without trying again:
+// call it inside RetryEach or RetryMany. A reply may have the status Moving or Again. If Redis doesn't know the script,
+// it runs after the commands.
 func (c *Conn) TryMany(
 	ctx context.Context, script *lua.Script, calls []Call, then rueidis.Commands,
 ) ([]Result, []rueidis.RedisResult) {

@@ -18,8 +18,8 @@ type Session struct {
 	client rueidis.DedicatedClient
 }
 
-// Session calls use with a session, which ends when use returns, and returns the error of use. It doesn't retry: call it
-// inside Retry or RetryMany.
+// Session calls use with a session, which ends when use returns, and returns the error of use. It doesn't retry: call
+// it inside Retry or RetryMany.
 func (c *Conn) Session(use func(*Session) error) error {
 	return c.bulk.Dedicated(func(client rueidis.DedicatedClient) error {
 		return use(&Session{conn: c, client: client})
@@ -63,8 +63,8 @@ func (s *Session) RunMany(ctx context.Context, script *lua.Script, calls []Call)
 func (s *Session) B() rueidis.Builder { return s.client.B() }
 
 // Confirm waits until so many replicas have what the session wrote last, for half of the time that is left at most. A
-// session that wrote nothing needs commands that write something as it is, or Confirm waits for nothing; it runs them first.
-// Errors: one of slug not-replicated, if too few replicas have it by then.
+// session that wrote nothing needs commands that write something as it is, or Confirm waits for nothing; it runs them
+// first. Errors: one of slug not-replicated, if too few replicas have it by then.
 func (s *Session) Confirm(ctx context.Context, replicas int, touch ...rueidis.Completed) error {
 	err := s.touch(ctx, touch)
 	if err == nil {

@@ -1,6 +1,6 @@
-// Package storagetest is what conformance suites share: cases, each of which gets a store that no other case uses. A suite has a
-// table of [Case], and a Run that calls [Run]; the test of a store in Redis calls that for each kind of Redis, by package
-// kinds.
+// Package storagetest is what conformance suites share: cases, each of which gets a store that no other case uses. A
+// suite has a table of [Case], and a Run that calls [Run]; the test of a store in Redis calls that for each kind of
+// Redis, by package kinds.
 package storagetest
 
 import (
@@ -16,15 +16,16 @@ import (
 // Patience ends a wait for something that never comes. No test is timed by it.
 const Patience = 30 * time.Second
 
-// Case is one rule that every store keeps. S is a store, usually with the test and with the calls that cases are made of.
+// Case is one rule that every store keeps. S is a store, usually with the test and with the calls that cases are made
+// of.
 type Case[S any] struct {
 	Name   string // the rule
 	Notice string // what a user or an operator would notice if it is broken
 	Run    func(s S)
 }
 
-// Run runs all cases as parallel subtests of t. open is called once for each case, from its goroutine; what it returns is used
-// until that case ends.
+// Run runs all cases as parallel subtests of t. open is called once for each case, from its goroutine; what it returns
+// is used until that case ends.
 func Run[S any](t *testing.T, cases []Case[S], open func(t testing.TB) S) {
 	t.Helper()
 	for _, c := range cases {
@@ -40,8 +41,8 @@ func Run[S any](t *testing.T, cases []Case[S], open func(t testing.TB) S) {
 	}
 }
 
-// Watch begins to watch a store, and returns when the watch has begun. watch is a store's method: it calls changed when it has
-// begun, and for each change, until stop.
+// Watch begins to watch a store, and returns when the watch has begun. watch is a store's method: it calls changed when
+// it has begun, and for each change, until stop.
 func Watch(t testing.TB, watch func(changed func()) (stop func())) (notified <-chan struct{}, stop func()) {
 	t.Helper()
 	signal := make(chan struct{}, 1)

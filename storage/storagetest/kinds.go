@@ -1,5 +1,5 @@
-// Package storagetest runs a test on every kind of Redis that the machine has: standalone, Cluster, the managed one, and Valkey.
-// Start from [Each].
+// Package storagetest runs a test on every kind of Redis that the machine has: standalone, Cluster, the managed one,
+// and Valkey. Start from [Each].
 package storagetest
 
 import (
@@ -20,7 +20,8 @@ type Redis struct {
 	Client rueidis.Client
 }
 
-// Each runs a parallel subtest on each kind of Redis. On a machine without valkey-server it logs that, and leaves it out.
+// Each runs a parallel subtest on each kind of Redis. On a machine without valkey-server it logs that, and leaves it
+// out.
 func Each(t *testing.T, test func(t *testing.T, r Redis)) {
 	t.Helper()
 	for _, kind := range []struct {

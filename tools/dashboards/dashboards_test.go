@@ -1,4 +1,5 @@
-// Package dashboards_test checks the dashboards for Grafana. It is a module of its own, since it needs the parser of Prometheus.
+// Package dashboards_test checks the dashboards for Grafana. It is a module of its own, since it needs the parser of
+// Prometheus.
 package dashboards_test
 
 import (

@@ -59,7 +59,8 @@ func startProgram(t *testing.T, ready *regexp.Regexp, program string, args ...st
 	}
 }
 
-// freeAddress returns an address on which nobody listens. The service must know that of the forum before the forum starts.
+// freeAddress returns an address on which nobody listens. The service must know that of the forum before the forum
+// starts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +69,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startForum starts a service and the forum, as the README of the example does but for the addresses, and returns the forum's URL.
+// startForum starts a service and the forum, as the README of the example does but for the addresses, and returns the
+// forum's URL.
 func startForum(t *testing.T) string {
 	t.Helper()
 	dir, forum := t.TempDir(), freeAddress(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startService runs `tidemark serve` with a Redis of its own until the test ends, and returns the URL of its admin address, where the
-// whole API is served.
+// startService runs `tidemark serve` with a Redis of its own until the test ends, and returns the URL of its admin
+// address, where the whole API is served.
 func startService(t *testing.T) string {
 	t.Helper()
 	binary := os.Getenv("TIDEMARK_TEST_BINARY")

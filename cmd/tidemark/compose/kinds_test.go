@@ -38,9 +38,9 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// operations are requests, one for each thing that a client can do to records. {user}, {id} and {text} are names and texts, among
-// them hostile ones; {int} is a number, {time} a duration, {json} a value; {a|b} is one of these words; {token} and the like is
-// what a member of this name was in an earlier answer, or a guess.
+// operations are requests, one for each thing that a client can do to records. {user}, {id} and {text} are names and
+// texts, among them hostile ones; {int} is a number, {time} a duration, {json} a value; {a|b} is one of these words;
+// {token} and the like is what a member of this name was in an earlier answer, or a guess.
 var operations = []string{
 	`GET /v1/kinds`,
 
@@ -137,8 +137,9 @@ func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
 // unwritten are kinds that neither writes: those of Go's caches, which have tests of their own.
 var unwritten = []*records.Kind{records.CacheLoad, records.CacheWrites, records.CachePending, records.PendingCopies}
 
-// TestEveryKeyIsOfAKind does random operations, and looks at every key: it belongs to a kind, has the kind's type, is not larger
-// than the kind allows, and ends when the kind says. So nothing temporary is without a TTL, whatever clients do.
+// TestEveryKeyIsOfAKind does random operations, and looks at every key: it belongs to a kind, has the kind's type, is
+// not larger than the kind allows, and ends when the kind says. So nothing temporary is without a TTL, whatever clients
+// do.
 func TestEveryKeyIsOfAKind(t *testing.T) {
 	t.Parallel()
 	const rounds = 24

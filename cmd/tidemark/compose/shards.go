@@ -27,8 +27,8 @@ const (
 	maxLate = 1000
 )
 
-// throughShards returns a store that reads through nodes of shards what is to be read through them, and makes the changes of it be
-// announced to these.
+// throughShards returns a store that reads through nodes of shards what is to be read through them, and makes the
+// changes of it be announced to these.
 func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache.Store, error) {
 	if len(n.Shards.Reads.Caches) == 0 {
 		return store, nil

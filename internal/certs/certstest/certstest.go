@@ -46,8 +46,8 @@ func New(dir string) (*Authority, error) {
 	return a, writePEM(a.File, "CERTIFICATE", der)
 }
 
-// Issue writes a certificate for 127.0.0.1 and localhost, for servers and clients, and its key. It replaces those of the
-// same name.
+// Issue writes a certificate for 127.0.0.1 and localhost, for servers and clients, and its key. It replaces those of
+// the same name.
 func (a *Authority) Issue(name string) (Pair, error) {
 	a.issued++
 	template := newTemplate(a.issued, name)

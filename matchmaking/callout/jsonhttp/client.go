@@ -1,7 +1,7 @@
 // Package jsonhttp calls the HTTP services of matchmaking: game server allocators, match functions and evaluators.
 //
-// A [Client] posts JSON, limits the size of responses, and follows no redirects. [Retryable] reports whether a failed call
-// may succeed if it is repeated. [Targets] restricts which services may be called.
+// A [Client] posts JSON, limits the size of responses, and follows no redirects. [Retryable] reports whether a failed
+// call may succeed if it is repeated. [Targets] restricts which services may be called.
 //
 // All types are safe for concurrent use.
 package jsonhttp
@@ -71,8 +71,8 @@ type Response struct {
 	Body   []byte
 }
 
-// Post sends a JSON body. header, which may be nil, has additional headers. Post fails with *StatusError if the status is
-// not 2xx, with ErrTooLarge, ErrTimeout or a network error, or with the cause of ctx if ctx has ended.
+// Post sends a JSON body. header, which may be nil, has additional headers. Post fails with *StatusError if the status
+// is not 2xx, with ErrTooLarge, ErrTimeout or a network error, or with the cause of ctx if ctx has ended.
 func (c *Client) Post(ctx context.Context, target string, header http.Header, body []byte) (Response, error) {
 	one, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -68,9 +68,9 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// Retryable reports whether a call that failed with err may succeed if it is repeated: after network errors, timeouts, and
-// the statuses 408, 425, 429 and 5xx. It reports false for invalid responses, untrusted certificates, and the end of the
-// caller's context.
+// Retryable reports whether a call that failed with err may succeed if it is repeated: after network errors, timeouts,
+// and the statuses 408, 425, 429 and 5xx. It reports false for invalid responses, untrusted certificates, and the end
+// of the caller's context.
 func Retryable(err error) bool {
 	var status *StatusError
 	var certificate *tls.CertificateVerificationError

@@ -15,9 +15,10 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Targets are the services that queues created at run time may call. Whoever may create a queue chooses its URLs, so they
-// are checked twice: the URL when the queue is created, and the address at each dial, since a name can resolve to another
-// address by then. A nil *Targets allows everything, for queues of the configuration, which the operator controls.
+// Targets are the services that queues created at run time may call. Whoever may create a queue chooses its URLs, so
+// they are checked twice: the URL when the queue is created, and the address at each dial, since a name can resolve to
+// another address by then. A nil *Targets allows everything, for queues of the configuration, which the operator
+// controls.
 type Targets struct {
 	hosts    []hostPort
 	prefixes []netip.Prefix
@@ -30,8 +31,8 @@ type hostPort struct{ host, port string }
 
 // ParseTargets parses patterns: a host or an address, with or without a port ("fn.example.com", "10.0.0.7:9000",
 // "[fd00::7]:9000"), a network ("10.0.0.0/8"), or the start of a URL ("https://fn.example.com/match"). Without patterns
-// nothing is allowed. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a pattern
-// that is an address or a network contains them; a pattern with a name does not allow them.
+// nothing is allowed. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a
+// pattern that is an address or a network contains them; a pattern with a name does not allow them.
 func ParseTargets(patterns []string) (*Targets, error) {
 	t := &Targets{}
 	for _, pattern := range patterns {
@@ -111,8 +112,8 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// Check reports whether text is the URL of a service that may be called: one of http or https, with a host and without a
-// fragment. It does not resolve the host.
+// Check reports whether text is the URL of a service that may be called: one of http or https, with a host and without
+// a fragment. It does not resolve the host.
 func (t *Targets) Check(target string) error {
 	u, err := parseURL(target)
 	switch {

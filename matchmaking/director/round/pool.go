@@ -1,5 +1,5 @@
-// Package pool holds the waiting tickets of a queue in memory. It makes no decision, does no I/O, starts nothing, and reads
-// no clock: a director tells its [Pool] what it has read and decided, and at what time.
+// Package pool holds the waiting tickets of a queue in memory. It makes no decision, does no I/O, starts nothing, and
+// reads no clock: a director tells its [Pool] what it has read and decided, and at what time.
 
 package round
 
@@ -23,8 +23,8 @@ import (
 //	                                └── add: another claim holds it until a deadline
 //
 // A ticket that was cancelled or has expired is removed from any state. Every waiting ticket was added to the matcher,
-// and no other one, except that the matcher takes out what it proposes: these are waiting here until they are claimed or
-// offered again.
+// and no other one, except that the matcher takes out what it proposes: these are waiting here until they are claimed
+// or offered again.
 //
 // The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.
 type Pool struct {
@@ -154,7 +154,8 @@ func (p *Pool) Unclaim(t *matchmaking.Ticket) {
 	}
 }
 
-// Finish forgets a claimed ticket that was assigned or is gone. Another ticket with its ID stays, also if it is claimed.
+// Finish forgets a claimed ticket that was assigned or is gone. Another ticket with its ID stays, also if it is
+// claimed.
 func (p *Pool) Finish(t *matchmaking.Ticket) {
 	if p.claimedEntry(t) != nil {
 		p.Remove(t.ID)

@@ -1,5 +1,5 @@
-// Package round forms matches of the tickets in a pool. A [Round] decides only by what it is given: the pool, the time, and
-// the answers of the match function and the evaluator. A [Schedule] decides when the next round is held.
+// Package round forms matches of the tickets in a pool. A [Round] decides only by what it is given: the pool, the time,
+// and the answers of the match function and the evaluator. A [Schedule] decides when the next round is held.
 package round
 
 import (
@@ -31,13 +31,14 @@ type Match struct {
 type Result struct {
 	Matches []Match
 	Refused int // proposals that cannot be matches
-	// Err is the error of the match function or of the evaluator; with matches it only describes the last refused proposal.
+	// Err is the error of the match function or of the evaluator; with matches it only describes the last refused
+	// proposal.
 	Err error
 }
 
-// Form asks the match function and the evaluator for matches at a time of the storage's clock. The tickets of the matches
-// that it returns are claimed in the pool. Those of other proposals are available again. After an error without matches
-// the pool is as before.
+// Form asks the match function and the evaluator for matches at a time of the storage's clock. The tickets of the
+// matches that it returns are claimed in the pool. Those of other proposals are available again. After an error without
+// matches the pool is as before.
 func (r *Round) Form(ctx context.Context, p *Pool, now time.Time) Result {
 	proposals, err := r.propose(ctx, now)
 	if err != nil || len(proposals) == 0 {

@@ -17,8 +17,8 @@ type Outage struct {
 // New returns an outage that hasn't begun. what is the message of its beginning.
 func New(log *slog.Logger, what string) *Outage { return &Outage{log: log, what: what} }
 
-// Report records the outcome of a try: the first failure and the first success after it are logged. A failure because ctx
-// ended is none.
+// Report records the outcome of a try: the first failure and the first success after it are logged. A failure because
+// ctx ended is none.
 func (o *Outage) Report(ctx context.Context, err error) {
 	switch {
 	case err != nil && ctx.Err() == nil:

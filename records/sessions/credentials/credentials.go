@@ -1,8 +1,9 @@
 // Package credentials makes the tokens of sessions credentials of package access.
 //
-// Start from [New]. The first request with a token reads its session, through a cache that reports changes; later requests cost
-// the storage nothing. A revocation deletes the session's key: the cache notifies every server that has read it, and each reads
-// again, finds no session, and ends the requests that wait with it. There is no list of revocations, and no polling.
+// Start from [New]. The first request with a token reads its session, through a cache that reports changes; later
+// requests cost the storage nothing. A revocation deletes the session's key: the cache notifies every server that has
+// read it, and each reads again, finds no session, and ends the requests that wait with it. There is no list of
+// revocations, and no polling.
 //
 //	request ──► Authenticate ──► known? ──► Principal, with what is known as its Origin
 //	                               │ no          ▲
@@ -11,13 +12,14 @@
 //
 // # What can be missed
 //
-// While the connection to the storage is lost, changes are not reported. So each known session is read again: at its next request or,
-// if requests wait with it, as soon as the storage answers. Until then those continue to wait, and new requests fail as unavailable.
+// While the connection to the storage is lost, changes are not reported. So each known session is read again: at its
+// next request or, if requests wait with it, as soon as the storage answers. Until then those continue to wait, and new
+// requests fail as unavailable.
 //
 // # Memory
 //
-// A server knows up to 20,000 sessions, about 600 bytes each, and those with which requests wait. The least recently used one
-// is dropped, and read again when it is used.
+// A server knows up to 20,000 sessions, about 600 bytes each, and those with which requests wait. The least recently
+// used one is dropped, and read again when it is used.
 package credentials
 
 import (
@@ -50,15 +52,16 @@ type Service interface {
 type Cache interface {
 	// Read returns a session, without its Device and AuthData. Errors: sessions.ErrNotFound, and those of the storage.
 	Read(ctx context.Context, of sessions.Ref) (Reading, error)
-	// Listen calls changed after a session that was read has changed or ended, and lost when that may have been missed for any,
-	// until stop is called. Both must return soon.
+	// Listen calls changed after a session that was read has changed or ended, and lost when that may have been missed
+	// for any, until stop is called. Both must return soon.
 	Listen(changed func(of sessions.Ref), lost func()) (stop func())
 }
 
 // Reading is a session as it was read.
 type Reading struct {
 	Session sessions.Session
-	// Fresh reports whether the session is still as it was read. A later change is reported after Fresh has returned true.
+	// Fresh reports whether the session is still as it was read. A later change is reported after Fresh has returned
+	// true.
 	Fresh func() bool
 }
 
@@ -117,7 +120,8 @@ func (c *Credentials) Counts() Counts {
 	return Counts{Known: c.lru.Len(), Ended: c.ended}
 }
 
-// forget makes sure that a session that isn't known any more is read again before a request waits with it: its changes aren't noted.
+// forget makes sure that a session that isn't known any more is read again before a request waits with it: its changes
+// aren't noted.
 func forget(_ sessions.Ref, k *known) { k.changed = k.changed || k.waits == 0 }
 
 // Accepts reports whether a credential has a form of which there can be sessions.
@@ -132,8 +136,8 @@ func (c *Credentials) Knows(credential string) bool {
 	return ok && c.find(of) != nil
 }
 
-// Authenticate returns the user of a session, and renews the session if that is due. Errors: access.ErrInvalidCredential, and those of
-// the storage.
+// Authenticate returns the user of a session, and renews the session if that is due. Errors:
+// access.ErrInvalidCredential, and those of the storage.
 func (c *Credentials) Authenticate(ctx context.Context, credential string) (*access.Principal, error) {
 	of, ok := c.o.Service.Ref(credential)
 	if !ok {
@@ -194,7 +198,8 @@ func (c *Credentials) read(ctx context.Context, of sessions.Ref, credential stri
 	return c.load(ctx, of)
 }
 
-// load reads a session until nothing has changed meanwhile, and keeps it. If it changes all the time, it is kept as doubtful.
+// load reads a session until nothing has changed meanwhile, and keeps it. If it changes all the time, it is kept as
+// doubtful.
 func (c *Credentials) load(ctx context.Context, of sessions.Ref) (*known, error) {
 	for try := 1; ; try++ {
 		r, err := c.o.Cache.Read(ctx, of)

@@ -22,7 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 100 * time.Hour
 
-// storage has sessions by their tokens, which are "s:" and the user, or "jwt:" for one of the source. It is the Service and the Cache.
+// storage has sessions by their tokens, which are "s:" and the user, or "jwt:" for one of the source. It is the Service
+// and the Cache.
 type storage struct {
 	mu       sync.Mutex
 	sessions map[string]sessions.Session // by user
@@ -248,7 +249,8 @@ func TestRevokedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestLostConnection: after changes may have been missed, everything is read again: what waits as soon as that is possible.
+// TestLostConnection: after changes may have been missed, everything is read again: what waits as soon as that is
+// possible.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -319,7 +321,8 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// TestMemory: sessions that nobody waits with are forgotten if there are too many, and revocations of the others are noticed.
+// TestMemory: sessions that nobody waits with are forgotten if there are too many, and revocations of the others are
+// noticed.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {

@@ -79,7 +79,8 @@ func (c *Credentials) signal() {
 	}
 }
 
-// review reads the sessions again that are doubtful and with which requests wait. It reports whether none is doubtful any more.
+// review reads the sessions again that are doubtful and with which requests wait. It reports whether none is doubtful
+// any more.
 func (c *Credentials) review(ctx context.Context) bool {
 	c.mu.Lock()
 	doubted := slices.Collect(maps.Values(c.doubted))

@@ -51,8 +51,8 @@ var Protocols = []Protocol{
 	{Name: "Connect with gzip", HTTP2: true, Options: []connect.ClientOption{connect.WithSendGzip()}},
 }
 
-// Dial returns a connection for generated clients. Native protocols call address, the others url. Errors have a gRPC status,
-// whichever the protocol.
+// Dial returns a connection for generated clients. Native protocols call address, the others url. Errors have a gRPC
+// status, whichever the protocol.
 func (p Protocol) Dial(t testing.TB, address, url string) grpc.ClientConnInterface {
 	t.Helper()
 	if p.GRPCGo {

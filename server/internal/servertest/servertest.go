@@ -1,5 +1,5 @@
-// Package servertest is what the tests of the server's packages share: a recorder of logs (here), and clients of each protocol
-// (protocol.go).
+// Package servertest is what the tests of the server's packages share: a recorder of logs (here), and clients of each
+// protocol (protocol.go).
 package servertest
 
 import (
@@ -106,8 +106,8 @@ func (l *Logs) Request(t testing.TB, id string) Record {
 	return l.Await(t, func(r Record) bool { return r.Message == "request" && r.Attributes["requestId"] == id })
 }
 
-// Serve serves HTTP/1.1, and HTTP/2 without TLS, until the test ends, with a time limit for requests and for answers. It
-// returns the URL.
+// Serve serves HTTP/1.1, and HTTP/2 without TLS, until the test ends, with a time limit for requests and for answers.
+// It returns the URL.
 func Serve(t testing.TB, h http.Handler, limit time.Duration) (url string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

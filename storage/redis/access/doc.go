@@ -1,9 +1,11 @@
-// Package access keeps API keys, revocations and quotas in Redis. [Store] implements the store of package access/registry, and
-// [Quotas] counts what holds for all servers together; docs/redis-internals.md documents the keys and the scripts.
+// Package access keeps API keys, revocations and quotas in Redis. [Store] implements the store of package
+// access/registry, and [Quotas] counts what holds for all servers together; docs/redis-internals.md documents the keys
+// and the scripts.
 //
-// Keys and revocations have one slot. Each change is in a stream, from which a server reads what is new, and is notified by a
-// sharded pub/sub channel; a server that isn't notified sees it in the last entry of the stream. All reads are those of
-// the primary. A quota is one key, in a slot of its own.
+// Keys and revocations have one slot. Each change is in a stream, from which a server reads what is new, and is
+// notified by a sharded pub/sub channel; a server that isn't notified sees it in the last entry of the stream. All
+// reads are those of the primary. A quota is one key, in a slot of its own.
 //
-// Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal otherwise.
+// Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
+// otherwise.
 package access

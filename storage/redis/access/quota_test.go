@@ -48,7 +48,8 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// The key of a quota ends when the quota is full again, and a time of another clock doesn't lock anybody out for longer.
+// The key of a quota ends when the quota is full again, and a time of another clock doesn't lock anybody out for
+// longer.
 func TestTheKeyOfAQuota(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)

@@ -105,9 +105,9 @@ func TestEveryServerKnowsARevocation(t *testing.T) {
 	}
 }
 
-// TestARevocationThatIsLost: a fail-over loses what only the primary has, as its replica lags. The servers that knew put the
-// revocation back, so that a server that starts later knows it, too. Keys that were lost stay lost. The server that answered
-// doesn't get to read what it wrote before it is lost.
+// TestARevocationThatIsLost: a fail-over loses what only the primary has, as its replica lags. The servers that knew
+// put the revocation back, so that a server that starts later knows it, too. Keys that were lost stay lost. The server
+// that answered doesn't get to read what it wrote before it is lost.
 func TestARevocationThatIsLost(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})

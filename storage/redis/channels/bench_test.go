@@ -75,8 +75,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// BenchmarkPublishEach publishes assignments on channels that don't exist, 64 in one call. All figures are for one of them:
-// cpu-us/op as above, redis-us/op is Redis's CPU time.
+// BenchmarkPublishEach publishes assignments on channels that don't exist, 64 in one call. All figures are for one of
+// them: cpu-us/op as above, redis-us/op is Redis's CPU time.
 func BenchmarkPublishEach(b *testing.B) {
 	const together = 64
 	node := redistest.Start(b, redistest.Options{})
@@ -104,7 +104,8 @@ func BenchmarkPublishEach(b *testing.B) {
 	b.ReportMetric(per(redisUse(b, node)-redisBefore), "redis-us/op")
 }
 
-// BenchmarkPositions reads the positions of 256 channels, as the backstop of waiting does. All figures are for one channel.
+// BenchmarkPositions reads the positions of 256 channels, as the backstop of waiting does. All figures are for one
+// channel.
 func BenchmarkPositions(b *testing.B) {
 	const together = 256
 	s, _ := openStandalone(b)

@@ -123,8 +123,8 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 	}
 }
 
-// TestPollOfManyIsOneCommand: an idle poll of many channels sends one command, writes nothing, and runs no script. The lives of
-// their marks are read once, in the same pipeline.
+// TestPollOfManyIsOneCommand: an idle poll of many channels sends one command, writes nothing, and runs no script. The
+// lives of their marks are read once, in the same pipeline.
 func TestPollOfManyIsOneCommand(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t, redistest.Options{})

@@ -77,8 +77,8 @@ func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 
 var errNotification = errors.New("not a notification")
 
-// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large to be part of its
-// notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
+// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large to be part
+// of its notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
 func parseNotification(text string) (channel.Event, error) {
 	epochText, rest, _ := strings.Cut(text, " ")
 	clockText, body, _ := strings.Cut(rest, " ")

@@ -309,7 +309,8 @@ func TestRenewalAtNineTenths(t *testing.T) {
 	})
 }
 
-// TestPublishRenewsTheEpochWhenItIsDue checks that the epoch and the subs are renewed only if the clock would outlive them.
+// TestPublishRenewsTheEpochWhenItIsDue checks that the epoch and the subs are renewed only if the clock would outlive
+// them.
 func TestPublishRenewsTheEpochWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	e := &example{lab: newLab(t, "chX"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}

@@ -64,8 +64,8 @@ func (p *publishing) publish(ctx context.Context, name, first string, replicas i
 	return nil
 }
 
-// mayFail reports whether a publish may return an error: if the store's time limit is shorter than a fail-over, or if there is
-// no replica.
+// mayFail reports whether a publish may return an error: if the store's time limit is shorter than a fail-over, or if
+// there is no replica.
 func (p *publishing) mayFail(err error) bool {
 	return errors.Is(err, &fault.Error{Slug: fault.SlugNotReplicated}) ||
 		errors.Is(err, fault.ErrUnavailable) && p.store.conn.Timeout() < time.Minute
@@ -241,7 +241,8 @@ func TestFailureClusterPartlyDown(t *testing.T) {
 			continue
 		}
 		lore{messages: 3}.make(t, s, nil, name)
-		all := storetest.AllBut(calls(t, s, name), "ready", "inspect", "receipt key") // those aren't on the channel's node
+		// those aren't on the channel's node
+		all := storetest.AllBut(calls(t, s, name), "ready", "inspect", "receipt key")
 		c.Owner(t, c.Slot("{"+name+"}")).Kill(t)
 		storetest.RequireEach(t.Context(), t, all, storetest.RequireUnavailable)
 		break

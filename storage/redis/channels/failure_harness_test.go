@@ -55,8 +55,8 @@ func pollOne(ctx context.Context, s *Store, r channel.PollRequest) error {
 	return s.Poll(ctx, []channel.PollRequest{r})[0].Err
 }
 
-// publishAll publishes messages one after the other under their own IDs. Each must succeed, and none is a duplicate, also
-// where the answer of its first try was lost. told is called after each.
+// publishAll publishes messages one after the other under their own IDs. Each must succeed, and none is a duplicate,
+// also where the answer of its first try was lost. told is called after each.
 func publishAll(ctx context.Context, s *Store, name, first string, n int, told func()) error {
 	for i := range n {
 		id := first + strconv.Itoa(i)

@@ -67,8 +67,8 @@ func label(registry *prometheus.Registry, name, value string) float64 {
 	return 0
 }
 
-// While Redis takes no writes, since it is a replica or has too few replicas, channels can be read. It may take writes again,
-// so the answer is to try again, and a call that is being repeated then succeeds.
+// While Redis takes no writes, since it is a replica or has too few replicas, channels can be read. It may take writes
+// again, so the answer is to try again, and a call that is being repeated then succeeds.
 func TestFailureReadOnly(t *testing.T) {
 	t.Parallel()
 	for code, commands := range map[string]struct{ refuse, accept []string }{
@@ -172,7 +172,8 @@ func TestFailureNotPermitted(t *testing.T) {
 	trimmed, due := batch, batch
 	due.Policy.TTL = 2 * batch.Policy.TTL // so that the life of the epoch and the subs must be renewed
 	trimmed.Policy.MaxMessages = 2
-	for rights, r := range map[string]channel.PublishRequest{ //nolint:paralleltest // they share a server whose keys must not change
+	// they share a server whose keys must not change
+	for rights, r := range map[string]channel.PublishRequest{ //nolint:paralleltest
 		"~* +@all resetchannels":           batch,
 		"~* +@all &elsewhere":              batch,
 		"~* +@all -spublish &*":            batch,

@@ -18,8 +18,8 @@ var (
 	nextScript  = lua.Must("channels/next")
 )
 
-// Fetch runs fetch.lua, and reads the rest of a large batch in bulk. While the channel's slot is being moved it reads key by
-// key instead.
+// Fetch runs fetch.lua, and reads the rest of a large batch in bulk. While the channel's slot is being moved it reads
+// key by key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
 	call := s.fetchCall(&r)
@@ -55,7 +55,8 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 	return results
 }
 
-// fetchAll runs fetch.lua for all calls in one round trip. The status of those whose slot is being moved is redis.Moving.
+// fetchAll runs fetch.lua for all calls in one round trip. The status of those whose slot is being moved is
+// redis.Moving.
 func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result {
 	return s.conn.RetryMany(ctx, fetchScript, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
 		answers, _ := s.conn.TryMany(ctx, fetchScript, calls, nil)
@@ -95,8 +96,8 @@ func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.Ac
 	return s.fetchSingly(ctx, *r)
 }
 
-// Next runs next.lua, and reads the rest as Fetch does. While the slot is being moved it acknowledges by itself and reads
-// key by key.
+// Next runs next.lua, and reads the rest as Fetch does. While the slot is being moved it acknowledges by itself and
+// reads key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
 	rep, err := s.conn.RunUnlessMoving(ctx, nextScript, ackKeys(s.keys(r.Channel), a.Receipt), nextArgs(a, &r))
@@ -147,8 +148,8 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 	return b, nil
 }
 
-// open adds a message to a batch. A malformed one would block its subscribers until it expires: it is logged and skipped,
-// and counted as expired.
+// open adds a message to a batch. A malformed one would block its subscribers until it expires: it is logged and
+// skipped, and counted as expired.
 func (s *Store) open(ctx context.Context, b *channel.Batch, at clock.Clock, text []byte) {
 	m, err := parseEnvelope(text, at)
 	if err != nil {

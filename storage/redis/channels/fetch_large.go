@@ -9,17 +9,17 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// A fetch reads at most firstRead bytes, but always one message, with its script on the shared connection. The rest of a
-// large fetch is read with MGET on the connection for large replies, within the budget: Redis copies each message into a
-// script and out again, which takes thirty times as long as MGET.
+// A fetch reads at most firstRead bytes, but always one message, with its script on the shared connection. The rest of
+// a large fetch is read with MGET on the connection for large replies, within the budget: Redis copies each message
+// into a script and out again, which takes thirty times as long as MGET.
 const (
 	firstRead = 64 << 10
 	bulkRead  = 1 << 20 // bytes that one MGET should read, by the average of the messages before
 	bulkKeys  = 256     // keys that one MGET reads at most
 )
 
-// rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end it:
-// the budget was exhausted until the deadline, or Redis refused.
+// rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end
+// it: the budget was exhausted until the deadline, or Redis refused.
 func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Batch) channel.Batch {
 	left := r.MaxBytes - bytesOf(b.Messages)
 	if r.MaxBytes <= firstRead || b.Through == b.Clock || len(b.Messages) == 0 || len(b.Messages) >= r.Max || left <= 0 {
@@ -95,8 +95,8 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	return nil
 }
 
-// fitting returns the keys of as many messages as there is room for, at least of one, after the key that is read again. It
-// reads their lengths only if messages of the maximum size would not fit.
+// fitting returns the keys of as many messages as there is room for, at least of one, after the key that is read again.
+// It reads their lengths only if messages of the maximum size would not fit.
 func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys)*rd.largest <= rd.left {
 		return keys, nil

@@ -16,9 +16,9 @@ import (
 // singleChunk limits how many messages one fetch reads key by key.
 const singleChunk = 16
 
-// singleReads reads the keys of a channel whose slot is being moved, one at a time: Redis answers each from the node that
-// has it. It renews no TTL; the next fetch does. The clock is read before the messages, so that every message up to it
-// was stored before.
+// singleReads reads the keys of a channel whose slot is being moved, one at a time: Redis answers each from the node
+// that has it. It renews no TTL; the next fetch does. The clock is read before the messages, so that every message up
+// to it was stored before.
 type singleReads struct {
 	store *Store
 	keys  Keys
@@ -67,8 +67,8 @@ func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel
 	return b, nil
 }
 
-// position reads the channel's clock and the subscriber's mark, and sets Through to the mark. The epoch is read first and
-// the clock last: if the channel begins another life meanwhile, the receipt of the batch is of the earlier one.
+// position reads the channel's clock and the subscriber's mark, and sets Through to the mark. The epoch is read first
+// and the clock last: if the channel begins another life meanwhile, the receipt of the batch is of the earlier one.
 func (f singleReads) position(ctx context.Context, subscriber string) (channel.Batch, error) {
 	var b channel.Batch
 	var err error

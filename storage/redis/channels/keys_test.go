@@ -46,7 +46,8 @@ func TestPage(t *testing.T) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() == "open" }) // of package lookup
+	// of package lookup
+	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() == "open" })
 	storetest.RequireOneCaller(t, scripts, nil)
 	storetest.RequireStatuses(t, "reply.go", scripts)
 }

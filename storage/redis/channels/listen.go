@@ -5,7 +5,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
-// Listen subscribes to the channel's topic, and keeps the keys of its position, which is read again and again meanwhile.
+// Listen subscribes to the channel's topic, and keeps the keys of its position, which is read again and again
+// meanwhile.
 func (s *Store) Listen(name string, sink func(channel.Event)) (stop func()) {
 	s.listened.Store(name, s.positionKeys(name))
 	end := s.conn.Listen(s.keys(name).Topic(), pubsub.Listener{

@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// TestPublishPlainly: services that subscribe to Redis themselves get each new message once, byte for byte, on the pub/sub
-// channel with the channel's own name.
+// TestPublishPlainly: services that subscribe to Redis themselves get each new message once, byte for byte, on the
+// pub/sub channel with the channel's own name.
 func TestPublishPlainly(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {

@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads how long marks live if that isn't known,
-// all in one pipeline to each node. Outside of a Cluster one MGET reads all channels.
+// Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads how long marks live if that isn't
+// known, all in one pipeline to each node. Outside of a Cluster one MGET reads all channels.
 func (s *Store) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
 	p := polling{store: s, requests: requests, results: make([]channel.PollResult, len(requests))}
 	p.makeKeys()
@@ -146,7 +146,8 @@ func (p *polling) life(i int, asked time.Time, read rueidis.RedisResult) {
 	p.results[i].Due = left < leastLife(&p.requests[i].FetchRequest)
 }
 
-// leastLife is what must be left of a mark's life after a poll that found nothing: see "Lives" in docs/redis-internals.md.
+// leastLife is what must be left of a mark's life after a poll that found nothing: see "Lives" in
+// docs/redis-internals.md.
 func leastLife(r *channel.FetchRequest) time.Duration {
 	if r.Wait > 0 {
 		return r.Policy.TTL + r.Wait
@@ -160,8 +161,8 @@ func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
 	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(*r.Receipt), life, strconv.Itoa(r.Policy.MaxMessages))}
 }
 
-// acked decodes an acknowledgement. A repeat is stale, and succeeds. If Redis didn't know the script, the position was read before
-// the mark moved.
+// acked decodes an acknowledgement. A repeat is stale, and succeeds. If Redis didn't know the script, the position was
+// read before the mark moved.
 func (p *polling) acked(i int, asked time.Time, answer redis.Result) error {
 	if answer.Err != nil {
 		return answer.Err

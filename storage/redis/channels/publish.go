@@ -44,8 +44,8 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 // maxReplicated is how many replicated publishes of one PublishEach wait for their replicas at the same time.
 const maxReplicated = 16
 
-// PublishEach publishes all requests in one round trip. Those that must be on replicas before they count are published one by
-// one, since each has to wait for them on a connection of its own.
+// PublishEach publishes all requests in one round trip. Those that must be on replicas before they count are published
+// one by one, since each has to wait for them on a connection of its own.
 func (s *Store) PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult {
 	results, together := make([]channel.PublishResult, len(requests)), make([]int, 0, len(requests))
 	var replicated errgroup.Group
@@ -124,8 +124,8 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	return keys, args
 }
 
-// notices returns up to which length a message is notified with its body, and the pub/sub channel of services that subscribe to Redis
-// themselves, if there is one: the channel's own name, without the key prefix.
+// notices returns up to which length a message is notified with its body, and the pub/sub channel of services that
+// subscribe to Redis themselves, if there is one: the channel's own name, without the key prefix.
 func notices(bytes int, r channel.PublishRequest) string {
 	if r.Policy.Plain {
 		return strconv.Itoa(bytes) + " " + r.Channel
@@ -149,8 +149,8 @@ func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishReques
 	return r, err
 }
 
-// touch returns a command that writes the last message's dedup record once more, as it is. If all messages were duplicates
-// the session has written nothing, and WAIT would wait for nothing.
+// touch returns a command that writes the last message's dedup record once more, as it is. If all messages were
+// duplicates the session has written nothing, and WAIT would wait for nothing.
 func touch(b rueidis.Builder, record string, r redis.Reply) []rueidis.Completed {
 	last := ""
 	for d := r.Decoder(); d.More(); d.Int64() {

@@ -81,8 +81,8 @@ func TestOwnRetryIsNoDuplicate(t *testing.T) {
 	}
 }
 
-// TestRepeatIsADuplicateAlsoWhenRetried publishes again what another call has published before, or at the same time with
-// another content, and loses the answer.
+// TestRepeatIsADuplicateAlsoWhenRetried publishes again what another call has published before, or at the same time
+// with another content, and loses the answer.
 func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))

@@ -30,8 +30,8 @@ type ReceiptKeys struct {
 	failing bool          // the last check failed; owned by the goroutine of Run
 }
 
-// ReceiptKeys reads the keys that sign and verify receipts for all servers on this Redis, and creates one if there is none.
-// Errors: ErrUnavailable, ErrStorageFull, and one for malformed keys.
+// ReceiptKeys reads the keys that sign and verify receipts for all servers on this Redis, and creates one if there is
+// none. Errors: ErrUnavailable, ErrStorageFull, and one for malformed keys.
 func (s *Store) ReceiptKeys(ctx context.Context) (*ReceiptKeys, error) {
 	made, err := receipt.GenerateKey()
 	if err != nil {
@@ -51,12 +51,13 @@ func (s *Store) ReceiptKeys(ctx context.Context) (*ReceiptKeys, error) {
 	return &ReceiptKeys{Keyring: ring, store: s, keys: found.keys}, nil
 }
 
-// Run compares the keys with those in Redis every few seconds until ctx ends. If Redis has lost the keys, it restores them.
-// If Redis has others, it adopts them, signs with the first of them, and adds its own as earlier ones. So all servers
-// converge to one signing key, and accept what each of them signed before. It returns nil.
+// Run compares the keys with those in Redis every few seconds until ctx ends. If Redis has lost the keys, it restores
+// them. If Redis has others, it adopts them, signs with the first of them, and adds its own as earlier ones. So all
+// servers converge to one signing key, and accept what each of them signed before. It returns nil.
 func (k *ReceiptKeys) Run(ctx context.Context) error {
 	for {
-		pause := receiptKeysEvery - receiptKeysEvery/4 + rand.N(receiptKeysEvery/2) //nolint:gosec // spreads load, keeps no secret
+		// spreads load, keeps no secret
+		pause := receiptKeysEvery - receiptKeysEvery/4 + rand.N(receiptKeysEvery/2) //nolint:gosec
 		select {
 		case <-ctx.Done():
 			return nil
@@ -148,8 +149,8 @@ func (s *Store) findReceiptKeys(ctx context.Context, offered []receipt.Key) (fou
 	return foundKeys{keys: keys}, nil
 }
 
-// addReceiptKeys replaces the keys in Redis. If another server replaces them at the same time, the next check of the one
-// that came first finds its own missing and adds them again.
+// addReceiptKeys replaces the keys in Redis. If another server replaces them at the same time, the next check of the
+// one that came first finds its own missing and adds them again.
 func (s *Store) addReceiptKeys(ctx context.Context, keys []receipt.Key) error {
 	return s.conn.Retry(ctx, "receipt key", func(ctx context.Context) error {
 		set := s.conn.Client().B().Set().Key(receiptKey(s.conn.Prefix())).Value(encodeKeys(keys)).Xx().Build()

@@ -165,8 +165,8 @@ func newService(t *testing.T, s *Store, backstop time.Duration) *channel.Service
 	return service
 }
 
-// A channel is used while its slot moves back and forth: no subscriber loses a message or gets one twice or out of order, and
-// the clocks have no hole.
+// A channel is used while its slot moves back and forth: no subscriber loses a message or gets one twice or out of
+// order, and the clocks have no hole.
 func underLoad(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})

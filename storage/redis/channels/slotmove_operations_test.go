@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// movingOperation is what a test calls on a half moved channel, which has the messages m1 and m2 that were fetched as b.
-// It fails where the answer isn't right.
+// movingOperation is what a test calls on a half moved channel, which has the messages m1 and m2 that were fetched as
+// b. It fails where the answer isn't right.
 type movingOperation struct {
 	name string
 	call func(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error

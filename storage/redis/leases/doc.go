@@ -10,5 +10,6 @@
 // leases go out in one pipeline to each node. A waiter learns of a release by a sharded pub/sub channel of the lease:
 // all channels of a node share a connection, and waiting on them costs Redis no command.
 //
-// Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal otherwise.
+// Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
+// otherwise.
 package leases

@@ -43,9 +43,9 @@ func write(ctx context.Context, client rueidis.Client, prefix string, fence uint
 	return client.Do(ctx, client.B().Eval().Script(fencedWrite).Numkeys(1).Key(key).Arg(fmt.Sprint(fence)).Build()).AsBool()
 }
 
-// TestAPausedHolder stops the process of a holder, without its knowledge, for longer than its lease lasts. Another holder
-// gets the lease with a higher fence. When the first one continues its context is canceled, and the resource refuses
-// its writes.
+// TestAPausedHolder stops the process of a holder, without its knowledge, for longer than its lease lasts. Another
+// holder gets the lease with a higher fence. When the first one continues its context is canceled, and the resource
+// refuses its writes.
 func TestAPausedHolder(t *testing.T) {
 	t.Parallel()
 	for kind, url := range map[string]string{

@@ -58,7 +58,8 @@ func (s *Store) Grant(ctx context.Context, r lease.Request) (lease.Holding, erro
 	return Granted(reply, refusals)
 }
 
-// Granted decodes the reply of a script that grants a lease as acquire.lua does. Statuses of the script's own are refused.
+// Granted decodes the reply of a script that grants a lease as acquire.lua does. Statuses of the script's own are
+// refused.
 func Granted(reply redis.Reply, refused redis.Refusals) (lease.Holding, error) {
 	d := reply.Decoder()
 	switch reply.Status {

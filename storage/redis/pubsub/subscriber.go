@@ -28,9 +28,9 @@ type subscriber struct {
 	unwanted int                        // messages of stale topics
 }
 
-// mostStale limits the stale topics of a connection, and the messages of them, if it has fewer topics with listeners. A stale
-// topic takes about 250 bytes of Redis's memory, so at most 1 MiB. A low limit costs commands: when a connection is retired,
-// each of its topics with listeners is subscribed again.
+// mostStale limits the stale topics of a connection, and the messages of them, if it has fewer topics with listeners. A
+// stale topic takes about 250 bytes of Redis's memory, so at most 1 MiB. A low limit costs commands: when a connection
+// is retired, each of its topics with listeners is subscribed again.
 const mostStale = 4096
 
 func newSubscriber(address string, all *Subscriptions) *subscriber {
@@ -126,7 +126,8 @@ func (at *subscriber) why() error {
 	return errMoved
 }
 
-// deliver passes a message to the listeners of its topic. The connection's reader calls it, one message after the other.
+// deliver passes a message to the listeners of its topic. The connection's reader calls it, one message after the
+// other.
 func (at *subscriber) deliver(m rueidis.PubSubMessage) {
 	at.mu.Lock()
 	subs, crowded := at.topics[m.Channel], false
@@ -159,8 +160,8 @@ func (at *subscriber) changed(s rueidis.PubSubSubscription) {
 }
 
 // serves returns an error that names the primary of a topic's slot, if that is another node of a cluster. A node that
-// becomes a replica ends its subscriptions, but a node that is a replica accepts new ones. It gets messages some time after
-// its primary has published them, and can miss some.
+// becomes a replica ends its subscriptions, but a node that is a replica accepts new ones. It gets messages some time
+// after its primary has published them, and can miss some.
 func (at *subscriber) serves(ctx context.Context, topic string) error {
 	err := at.client.Do(ctx, at.client.B().Exists().Key(topic).Build()).Error()
 	if _, moved := movedTo(err); moved {

@@ -36,8 +36,8 @@ const (
 	planSwitch         // its connection is retired
 )
 
-// attend records that attend runs from now on, with its cancel function. It returns false if attend runs already, or has
-// nothing to do.
+// attend records that attend runs from now on, with its cancel function. It returns false if attend runs already, or
+// has nothing to do.
 func (sub *subscription) attend(cancel context.CancelFunc) bool {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -128,8 +128,8 @@ func (sub *subscription) lose(at *subscriber) {
 	sub.lost = sub.lost || at == sub.current || at == sub.next
 }
 
-// switchOver makes next the current connection. The one before must have delivered all messages that Redis sent before the
-// topic was subscribed on next.
+// switchOver makes next the current connection. The one before must have delivered all messages that Redis sent before
+// the topic was subscribed on next.
 func (sub *subscription) switchOver() {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()

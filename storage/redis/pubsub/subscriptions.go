@@ -45,8 +45,8 @@ type Listener struct {
 	Repeats     bool              // messages may have the same text; then some may be delivered twice, but all are
 }
 
-// New returns subscriptions at the nodes of a client, which must not retry by itself. backOff returns the pauses between
-// attempts to subscribe to a topic. Close ends everything that calls of Listen have started.
+// New returns subscriptions at the nodes of a client, which must not retry by itself. backOff returns the pauses
+// between attempts to subscribe to a topic. Close ends everything that calls of Listen have started.
 func New(ctx context.Context, client rueidis.Client, backOff func() backoff.BackOff) *Subscriptions {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &Subscriptions{
@@ -55,8 +55,8 @@ func New(ctx context.Context, client rueidis.Client, backOff func() backoff.Back
 	}
 }
 
-// Listen subscribes to a topic until stop is called, and returns at once. After stop has returned l isn't called any more.
-// After Close it calls l.Interrupted, and nothing else.
+// Listen subscribes to a topic until stop is called, and returns at once. After stop has returned l isn't called any
+// more. After Close it calls l.Interrupted, and nothing else.
 func (s *Subscriptions) Listen(topic string, l Listener) (stop func()) {
 	sub := &subscription{topic: topic, listener: l}
 	if !s.wake(sub) {
@@ -152,8 +152,8 @@ func (s *Subscriptions) attend(ctx context.Context, sub *subscription) {
 	}
 }
 
-// confirm subscribes. The client may not know the new node of a slot that has moved: so before each attempt but the first
-// confirm runs a command with the topic as its key, from which the client learns of the node.
+// confirm subscribes. The client may not know the new node of a slot that has moved: so before each attempt but the
+// first confirm runs a command with the topic as its key, from which the client learns of the node.
 func (s *Subscriptions) confirm(ctx context.Context, sub *subscription, again bool) error {
 	if again {
 		if err := s.client.Do(ctx, s.client.B().Exists().Key(sub.topic).Build()).Error(); err != nil {

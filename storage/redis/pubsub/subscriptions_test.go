@@ -189,8 +189,8 @@ func TestFollowsTheClient(t *testing.T) {
 	require.Equal(t, "m2", <-x.messages)
 }
 
-// In a cluster topics are subscribed at primaries, also after a node has become a replica: a replica accepts subscriptions
-// too, but its messages may come late, or not at all.
+// In a cluster topics are subscribed at primaries, also after a node has become a replica: a replica accepts
+// subscriptions too, but its messages may come late, or not at all.
 func TestPrimaries(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

@@ -118,8 +118,8 @@ func createdText(at time.Time) string {
 	return strconv.FormatInt(at.UnixMicro(), 10)
 }
 
-// assigned returns the outcomes of the matches of one call. If replicas didn't confirm the call, only what was refused is
-// known.
+// assigned returns the outcomes of the matches of one call. If replicas didn't confirm the call, only what was refused
+// is known.
 func assigned(matches []matchmaking.AssignMatch, r redis.Result) []matchmaking.AssignOutcome {
 	outcomes, err := make([]matchmaking.AssignOutcome, 0, len(matches)), r.Err
 	if err == nil || r.Reply.Status != "" {

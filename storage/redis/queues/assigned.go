@@ -33,8 +33,8 @@ func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (st
 	})
 }
 
-// notifyAssigned publishes the tickets of matches that replicas have confirmed: no player is told before. If it fails, or its
-// server dies first, those who wait find the assignment when they read the ticket again.
+// notifyAssigned publishes the tickets of matches that replicas have confirmed: no player is told before. If it fails,
+// or its server dies first, those who wait find the assignment when they read the ticket again.
 func (s *Store) notifyAssigned(ctx context.Context, r matchmaking.AssignRequest, outcomes []matchmaking.AssignOutcome) {
 	var text []byte
 	publish := func() {
@@ -103,8 +103,8 @@ func (s *Store) newConfirmer(replicas int) *confirmer {
 	return newConfirmer(s.conn, replicas, statesScript)
 }
 
-// confirmStates reads those of the states again that have an assignment, until enough replicas have it too. If that fails, or
-// takes long, they are Unconfirmed.
+// confirmStates reads those of the states again that have an assignment, until enough replicas have it too. If that
+// fails, or takes long, they are Unconfirmed.
 func (s *Store) confirmStates(ctx context.Context, queue string, ids []string, states []matchmaking.TicketState) {
 	var at []int
 	var assigned []string
@@ -137,7 +137,8 @@ func (s *Store) confirmedStates(ctx context.Context, queue string, ids []string)
 
 var errChanged = fault.ErrUnavailable.WithCause(errors.New("the ticket was changed while it was read"))
 
-// told completes a ticket that was read. If it is assigned, it waits until enough replicas have that: the player may be told.
+// told completes a ticket that was read. If it is assigned, it waits until enough replicas have that: the player may be
+// told.
 func (s *Store) told(ctx context.Context, t *matchmaking.Ticket) error {
 	if t.Assignment == nil || s.confirmed == nil {
 		return nil

@@ -37,8 +37,8 @@ func info(b testing.TB, node *redistest.Node, section, field string) float64 {
 	return n
 }
 
-// BenchmarkQueueTicket takes tickets of 1,024 players through the queue: created, read by their director, assigned in pairs
-// under its lease, and delivered. It reports what a ticket costs Redis.
+// BenchmarkQueueTicket takes tickets of 1,024 players through the queue: created, read by their director, assigned in
+// pairs under its lease, and delivered. It reports what a ticket costs Redis.
 func BenchmarkQueueTicket(b *testing.B) {
 	const players = 1024
 	h, node := newBenchHall(b)

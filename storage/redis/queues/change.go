@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// parseChange parses an entry of the changes: id, expires and ticket of a new ticket; id and released of a released one; id alone
-// of a cancelled one. Errors: ErrMalformed.
+// parseChange parses an entry of the changes: id, expires and ticket of a new ticket; id and released of a released
+// one; id alone of a cancelled one. Errors: ErrMalformed.
 func parseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchmaking.Change, error) {
 	id, ok := fields["id"]
 	if !ok {
@@ -53,8 +53,8 @@ type changeNews struct {
 	After string // the point after the last one
 }
 
-// parseChanges parses a notification of changes: "<first> <after> ", and "<id> <expires, ms> <size> <ticket of so many bytes>"
-// for each, one after the other. Errors: ErrNotification, ErrMalformed.
+// parseChanges parses a notification of changes: "<first> <after> ", and "<id> <expires, ms> <size> <ticket of so many
+// bytes>" for each, one after the other. Errors: ErrNotification, ErrMalformed.
 func parseChanges(r matchmaking.ChangesRequest, text string) (n changeNews, changes []matchmaking.Change, err error) {
 	n.First, text, _ = strings.Cut(text, " ")
 	if n.After, text, _ = strings.Cut(text, " "); text == "" {

@@ -16,10 +16,10 @@ var changesScript = lua.Must("queues/changes")
 
 // follower reads the changes of a queue: from notifications, and from the stream if some of these may be missing.
 //
-// The number of an entry, after the dash of its ID, is one more than that of the entry before, if what is in front of the dash
-// is the same. So if a notification begins with the number after that of the last change that the follower has, nothing is
-// missing in between. After any other it reads the stream. So it needs no order of notifications, and all of them may be
-// lost, late, or there twice.
+// The number of an entry, after the dash of its ID, is one more than that of the entry before, if what is in front of
+// the dash is the same. So if a notification begins with the number after that of the last change that the follower
+// has, nothing is missing in between. After any other it reads the stream. So it needs no order of notifications, and
+// all of them may be lost, late, or there twice.
 type follower struct {
 	store   *Store
 	request matchmaking.ChangesRequest // After is where the follower is
@@ -28,8 +28,8 @@ type follower struct {
 	stops   []func()
 }
 
-// Follow implements matchmaking.Feed. While the queue has a director, scripts notify only its follower; at other times they
-// notify all servers, without the changes.
+// Follow implements matchmaking.Feed. While the queue has a director, scripts notify only its follower; at other times
+// they notify all servers, without the changes.
 func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
 	f, k := newFollower(s, r), s.keys(r.Queue)
 	f.stops = []func(){
@@ -78,8 +78,8 @@ func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.
 	return c, nil
 }
 
-// apply returns the changes of notifications, as long as each follows the one before. missing reports that the stream must
-// be read for the rest.
+// apply returns the changes of notifications, as long as each follows the one before. missing reports that the stream
+// must be read for the rest.
 func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing bool) {
 	for _, text := range texts {
 		n, found, err := parseChanges(f.request, text)
@@ -124,8 +124,8 @@ func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 	return changes, nil
 }
 
-// changesOf returns the changes of entries. Large tickets aren't in their entries: those that still exist are read from their
-// keys, one at a time.
+// changesOf returns the changes of entries. Large tickets aren't in their entries: those that still exist are read from
+// their keys, one at a time.
 func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (changes []matchmaking.Change, err error) {
 	for _, fields := range entries {
 		if value, added := fields["ticket"]; added && value == "" {
@@ -151,8 +151,8 @@ func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (
 // trimEvery is how often changes that were read are removed.
 const trimEvery = time.Second
 
-// trim removes the changes before the point where the follower is. The one at the point stays: it shows that nothing after
-// it is gone.
+// trim removes the changes before the point where the follower is. The one at the point stays: it shows that nothing
+// after it is gone.
 func (f *follower) trim(ctx context.Context) {
 	if time.Since(f.trimmed) < trimEvery {
 		return

@@ -16,7 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// A follower moves on only by notifications that follow what it has. The stream is read after any other, but one of old changes.
+// A follower moves on only by notifications that follow what it has. The stream is read after any other, but one of old
+// changes.
 func TestNotificationsOfChanges(t *testing.T) {
 	t.Parallel()
 	const (
@@ -151,7 +152,8 @@ func TestLostNotificationsOfChanges(t *testing.T) {
 		h.Add(t, "e")
 		require.Equal(t, []string{"-c", "-d", "e"}, queuetest.Told(next(3)))
 
-		// A fail-over, which interrupts the subscription, has lost the last change. Its entry has become another ticket's.
+		// A fail-over, which interrupts the subscription, has lost the last change. Its entry has become another
+		// ticket's.
 		point := h.Whole(t).After
 		entry, _, _ := strings.Cut(point, "/")
 		f.(*follower).inbox.Interrupted(nil)

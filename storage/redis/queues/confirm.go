@@ -1,5 +1,5 @@
-// Package confirm runs scripts of queues whose writes count only when enough replicas have them, and reads what others wrote
-// only then. Both run in a session, together with the commands that wait for the replicas. Start from [New].
+// Package confirm runs scripts of queues whose writes count only when enough replicas have them, and reads what others
+// wrote only then. Both run in a session, together with the commands that wait for the replicas. Start from [New].
 
 package queues
 
@@ -45,8 +45,8 @@ func newConfirmer(conn *redis.Conn, replicas int, read *lua.Script) *confirmer {
 // Close ends the reads in progress.
 func (c *confirmer) Close() { c.reads.Close() }
 
-// Run runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, or at once if it
-// refused.
+// Run runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, or at
+// once if it refused.
 func (c *confirmer) Run(ctx context.Context, script *lua.Script, keys, args []string) (redis.Reply, error) {
 	var r redis.Reply
 	err := c.conn.Retry(ctx, script.Name(), func(ctx context.Context) error {
@@ -66,8 +66,8 @@ type statuses struct {
 	Refused  redis.Status
 }
 
-// RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have what they
-// wrote. The whole batch is waited for once.
+// RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have what
+// they wrote. The whole batch is waited for once.
 func (c *confirmer) RunMany(matched string, none statuses) func(context.Context, *lua.Script, []redis.Call) []redis.Result {
 	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
 		return c.conn.RetryMany(ctx, script, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
@@ -95,8 +95,8 @@ func (c *confirmer) RunMany(matched string, none statuses) func(context.Context,
 	}
 }
 
-// unknown returns the results of n calls if replicas didn't confirm them in time: err for all, with the replies. What a reply
-// says was assigned isn't known to be assigned for good; what it refuses is.
+// unknown returns the results of n calls if replicas didn't confirm them in time: err for all, with the replies. What a
+// reply says was assigned isn't known to be assigned for good; what it refuses is.
 func unknown(results []redis.Result, n int, err error) []redis.Result {
 	all := make([]redis.Result, n)
 	copy(all, results)
@@ -106,8 +106,8 @@ func unknown(results []redis.Result, n int, err error) []redis.Result {
 	return all
 }
 
-// touch returns a command that moves the end of the life of a queue's stream of matches: a write that comes after all that was assigned
-// before.
+// touch returns a command that moves the end of the life of a queue's stream of matches: a write that comes after all
+// that was assigned before.
 func touch(own *redis.Session, matched string) rueidis.Completed {
 	return own.B().Pexpire().Key(matched).Milliseconds(matchedLife.Milliseconds()).Build()
 }
@@ -121,8 +121,8 @@ func (c *confirmer) Written(ctx context.Context, matched string) error {
 	})
 }
 
-// Read runs the script that New got, and returns what it read of the queue with this stream of matches, once enough replicas have it.
-// It waits for less time than writes do. Concurrent reads of a queue wait together.
+// Read runs the script that New got, and returns what it read of the queue with this stream of matches, once enough
+// replicas have it. It waits for less time than writes do. Concurrent reads of a queue wait together.
 func (c *confirmer) Read(ctx context.Context, matched string, call redis.Call) (redis.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()

@@ -92,12 +92,13 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	require.Equal(t, 2, h.count(t, "HGET", h.k().stats(), "matched"))
 }
 
-// Whoever reads a ticket, or creates it again, is told of its assignment only when that is on a replica: before, a fail-over can
-// still lose the match.
+// Whoever reads a ticket, or creates it again, is told of its assignment only when that is on a replica: before, a
+// fail-over can still lose the match.
 func TestReadsWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	h, replica, primary := confirmedHall(t)
-	other := New(storetest.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), Options{Confirmations: 1}) // another server's
+	// another server's
+	other := New(storetest.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), Options{Confirmations: 1})
 	t.Cleanup(other.Close)
 	h.AddQuiet(t, "a", "b", "waits")
 	h.Hold(t, "token", "a", "b")

@@ -40,14 +40,16 @@ type creation struct {
 // size returns about how many bytes the arguments of a creation have.
 func (c *creation) size() int { return len(c.spec) + 2*len(c.ID) + 200 }
 
-// newCreations returns the group in which concurrent calls of Create share calls of create.lua: one at a time for each queue.
+// newCreations returns the group in which concurrent calls of Create share calls of create.lua: one at a time for each
+// queue.
 func (s *Store) newCreations() *group.Group[*creation, *redis.Decoder] {
 	return group.New(group.Options[*creation, *redis.Decoder]{
 		Run: s.createAll, Size: (*creation).size, Items: createTickets, Bytes: createBytes, Limit: s.conn.Timeout(),
 	})
 }
 
-// createAll runs create.lua. It returns the outcome of each creation, and how long the queue is to take no tickets then.
+// createAll runs create.lua. It returns the outcome of each creation, and how long the queue is to take no tickets
+// then.
 func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
 	riding := s.rides.Take(queue)
 	keys, args := s.createCall(queue, all, riding)

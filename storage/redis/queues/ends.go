@@ -16,8 +16,8 @@ const goneSize = -1
 // errNotification is the error of a notification that can't be read.
 var errNotification = errors.New("malformed notification")
 
-// parseEnds calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of so many bytes>", one
-// after the other. A size of 0 says that the assignment was left out.
+// parseEnds calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of so many bytes>",
+// one after the other. A size of 0 says that the assignment was left out.
 func parseEnds(text string, each func(matchmaking.TicketEnd)) error {
 	if text == "" {
 		return errNotification

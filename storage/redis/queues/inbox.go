@@ -25,8 +25,8 @@ type inbox struct {
 // newInbox returns an Inbox whose subscription is not confirmed.
 func newInbox() *inbox { return &inbox{arrived: make(chan struct{}, 1)} }
 
-// Add adds a notification. One without a text says that there are changes, but not which. What comes before the subscription
-// is confirmed may be of a Redis that has lost what was notified before.
+// Add adds a notification. One without a text says that there are changes, but not which. What comes before the
+// subscription is confirmed may be of a Redis that has lost what was notified before.
 func (b *inbox) Add(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,8 +74,8 @@ func (b *inbox) Take() (texts []string, doubted bool) {
 	return texts, doubted
 }
 
-// Await waits for notifications and takes them. doubted reports that some may be missing, also if none has arrived within the
-// limit.
+// Await waits for notifications and takes them. doubted reports that some may be missing, also if none has arrived
+// within the limit.
 func (b *inbox) Await(ctx context.Context, limit time.Duration) (texts []string, doubted bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -40,7 +40,8 @@ func testInbox(t *testing.T) {
 	}
 }
 
-// What arrives while the subscription isn't confirmed may be of a Redis that has lost what came before: the stream is read.
+// What arrives while the subscription isn't confirmed may be of a Redis that has lost what came before: the stream is
+// read.
 func testInboxWhileNotConfirmed(t *testing.T) {
 	t.Parallel()
 	b := newInbox()

@@ -1,5 +1,5 @@
-// Package lookup keeps which queue a ticket is in: it implements matchmaking.Lookup. It is apart from the queues, since it needs
-// a connection to the Redis of the channels, which may be another one. Start from [New].
+// Package lookup keeps which queue a ticket is in: it implements matchmaking.Lookup. It is apart from the queues, since
+// it needs a connection to the Redis of the channels, which may be another one. Start from [New].
 
 package queues
 

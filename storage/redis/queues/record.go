@@ -15,10 +15,10 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempts> <epoch> <spec>", with the
-// spec as convert.Encode encodes it. The first byte is C if the ticket was cancelled. The attempts are those that created or
-// found the ticket; the epoch is empty if its ID is never used again. If there is no ticket the key may hold "U <attempt> …",
-// the attempts and epochs that were undone.
+// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempts> <epoch>
+// <spec>", with the spec as convert.Encode encodes it. The first byte is C if the ticket was cancelled. The attempts
+// are those that created or found the ticket; the epoch is empty if its ID is never used again. If there is no ticket
+// the key may hold "U <attempt> …", the attempts and epochs that were undone.
 type ticketRecord struct {
 	Cancelled bool
 	Created   time.Time
@@ -34,8 +34,8 @@ var errMalformed = errors.New("malformed ticket in the storage")
 // isRecord reports whether a value is a ticket.
 func isRecord(value []byte) bool { return len(value) > 0 && value[0] != 'U' }
 
-// isRecordOf reports whether a value is the ticket that was created at a time, in microseconds, and not an earlier one with
-// its ID.
+// isRecordOf reports whether a value is the ticket that was created at a time, in microseconds, and not an earlier one
+// with its ID.
 func isRecordOf(value []byte, created string) bool {
 	return isRecord(value) && bytes.HasPrefix(value[1:], []byte(created+" "))
 }
@@ -81,8 +81,8 @@ func split(value []byte) (r ticketRecord, spec []byte, err error) {
 	return r, parts[6], nil
 }
 
-// Ticket returns the ticket of the record. One that doesn't wait any more has no expiry of its own: it gets the one that it
-// was created with.
+// Ticket returns the ticket of the record. One that doesn't wait any more has no expiry of its own: it gets the one
+// that it was created with.
 func (r ticketRecord) Ticket(queue, id string, expires time.Time) matchmaking.Ticket {
 	if expires.IsZero() {
 		expires = r.Created.Truncate(time.Millisecond).Add(r.TTL)

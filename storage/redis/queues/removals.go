@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Where tickets come one at a time, a call to remove two published entries from the outbox costs Redis as much as a tenth of
-// all else. So few entries wait for a call of create.lua of the same queue, which removes them on its way. Whoever describes
-// the queue doesn't see them.
+// Where tickets come one at a time, a call to remove two published entries from the outbox costs Redis as much as a
+// tenth of all else. So few entries wait for a call of create.lua of the same queue, which removes them on its way.
+// Whoever describes the queue doesn't see them.
 const (
 	most     = 16 // entries that are removed together: more are worth a call of their own
 	patience = 25 * time.Millisecond
@@ -54,8 +54,8 @@ func removed(riding []*removal) {
 	}
 }
 
-// Await waits until a call has removed entries. It returns false at once if they are many, and if no call has in time; one that
-// is on its way may still do.
+// Await waits until a call has removed entries. It returns false at once if they are many, and if no call has in time;
+// one that is on its way may still do.
 func (r *removals) Await(ctx context.Context, queue string, entries []string) bool {
 	if len(entries) > most {
 		return false

@@ -223,8 +223,8 @@ func (h *hall) of(dump map[string]string) map[string]string {
 	return found
 }
 
-// queueUnderLoad moves a queue back and forth while tickets are created, cancelled and matched in pairs: each ticket is in one
-// match or was cancelled, and each match's assignments stand in the outbox once.
+// queueUnderLoad moves a queue back and forth while tickets are created, cancelled and matched in pairs: each ticket is
+// in one match or was cancelled, and each match's assignments stand in the outbox once.
 func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	conn := c.Connect(t, redis.Options{KeyPrefix: "load:", Timeout: time.Minute})

@@ -37,8 +37,8 @@ type waitingTicket struct {
 // Snapshot reads pages, and meanwhile the contents of their tickets, contentsAtOnce with each command. What happens in
 // between is among the changes after the snapshot's point, which is that of the first page.
 //
-// The pages are the primary's, so that the snapshot has each ticket that waits, whatever a replica lags behind. Contents
-// never change: they may be a replica's.
+// The pages are the primary's, so that the snapshot has each ticket that waits, whatever a replica lags behind.
+// Contents never change: they may be a replica's.
 func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (matchmaking.Snapshot, error) {
 	whole := matchmaking.Snapshot{Held: map[string]time.Time{}}
 	var parts []*[]*matchmaking.Ticket
@@ -98,8 +98,8 @@ type pages struct {
 	queue string
 }
 
-// Each runs snapshot.lua for each page, the oldest tickets first, and calls each with it until that returns an error. No
-// ticket is in two pages.
+// Each runs snapshot.lua for each page, the oldest tickets first, and calls each with it until that returns an error.
+// No ticket is in two pages.
 func (q pages) Each(ctx context.Context, each func(page) error) error {
 	k := q.store.keys(q.queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.changes()}

@@ -1,10 +1,10 @@
-// Package queues keeps the queues of matchmaking and their tickets in Redis: it implements matchmaking.Store, with one Lua
-// script, and one round trip, for each operation. docs/redis-internals.md documents the keys and the scripts.
+// Package queues keeps the queues of matchmaking and their tickets in Redis: it implements matchmaking.Store, with one
+// Lua script, and one round trip, for each operation. docs/redis-internals.md documents the keys and the scripts.
 //
-// Start from [New]. A ticket is created by create.go, together with others of its queue, claimed by a director by claim.go, and
-// assigned by assign.go, whose script also adds the assignment to the queue's outbox (outbox.go). All keys of a queue have its
-// name as their hash tag, so that they are in one slot; while that slot is being moved, operations are tried again until the
-// time limit.
+// Start from [New]. A ticket is created by create.go, together with others of its queue, claimed by a director by
+// claim.go, and assigned by assign.go, whose script also adds the assignment to the queue's outbox (outbox.go). All
+// keys of a queue have its name as their hash tag, so that they are in one slot; while that slot is being moved,
+// operations are tried again until the time limit.
 //
 // Errors are those that matchmaking.Store documents. A [Store] may be used by many goroutines.
 package queues
@@ -35,15 +35,15 @@ var _ matchmaking.Store = (*Store)(nil)
 
 // Options configures a Store.
 type Options struct {
-	// Replicas leads to what Ticket, and readers of many tickets, read first: the options of the Conn if it is a Cluster or
-	// behind Sentinel, or those of a replica of a standalone server; nil: the primary alone. While no replica can be reached the
-	// primary is read.
+	// Replicas leads to what Ticket, and readers of many tickets, read first: the options of the Conn if it is a
+	// Cluster or behind Sentinel, or those of a replica of a standalone server; nil: the primary alone. While no
+	// replica can be reached the primary is read.
 	Replicas *redis.Options
-	// Confirmations is how many replicas must have a claim or an assignment before it counts: otherwise a fail-over that
-	// loses writes can put a ticket into two matches. Zero: none.
+	// Confirmations is how many replicas must have a claim or an assignment before it counts: otherwise a fail-over
+	// that loses writes can put a ticket into two matches. Zero: none.
 	Confirmations int
-	// Slowed is called when a queue begins to take no tickets for some time, because many of its assignments are on their
-	// way to their players; nil: it isn't.
+	// Slowed is called when a queue begins to take no tickets for some time, because many of its assignments are on
+	// their way to their players; nil: it isn't.
 	Slowed func(queue string, by time.Duration)
 }
 

@@ -37,7 +37,8 @@ func timeOfEntry(id string) (time.Time, error) {
 // entryID is the entryID of an entry, "<ms>-<number>".
 type entryID struct{ Ms, Number uint64 }
 
-// entryIDOf returns the ID of the entry of a point, "<entry>/<ticket's ID>", or of an entry. What isn't a number is zero.
+// entryIDOf returns the ID of the entry of a point, "<entry>/<ticket's ID>", or of an entry. What isn't a number is
+// zero.
 func entryIDOf(point string) (id entryID) {
 	entry, _, _ := strings.Cut(point, "/")
 	ms, number, _ := strings.Cut(entry, "-")

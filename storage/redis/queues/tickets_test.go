@@ -64,7 +64,8 @@ func TestQueueRenew(t *testing.T) {
 		require.NoError(t, h.CancelID(t.Context(), "c"))
 		k := h.k()
 		made := h.Get(t, "a")
-		soon := strconv.FormatInt(made.Expires.Add(-queuetest.LongTTL/2).UnixMilli(), 10) // as if half of its life had passed
+		// as if half of its life had passed
+		soon := strconv.FormatInt(made.Expires.Add(-queuetest.LongTTL/2).UnixMilli(), 10)
 		require.NoError(t, h.do(t, "ZADD", k.expiries(), soon, "a").Error())
 		require.NoError(t, h.do(t, "PEXPIREAT", k.ticket("a"), soon).Error())
 		require.NoError(t, h.do(t, "PEXPIRE", k.waiting(), "1000").Error())
@@ -122,7 +123,8 @@ func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
 	})
 }
 
-// A match may be of any size, as far as the script is concerned. What Redis refuses for good is told from what may pass.
+// A match may be of any size, as far as the script is concerned. What Redis refuses for good is told from what may
+// pass.
 func TestQueueAssignOfManyTickets(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

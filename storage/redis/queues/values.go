@@ -10,15 +10,15 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// valueReader reads from replicas, if there are any, and from the primary. It may be used by many goroutines. Many values may be
-// megabytes: of the primary it uses the connection for large replies.
+// valueReader reads from replicas, if there are any, and from the primary. It may be used by many goroutines. Many
+// values may be megabytes: of the primary it uses the connection for large replies.
 type valueReader struct {
 	Conn     *redis.Conn
 	Replicas *redis.Replicas // nil: there are none
 }
 
-// Read returns the values of keys: those of a replica that are current, as the function says, and others of the primary.
-// Missing ones are nil.
+// Read returns the values of keys: those of a replica that are current, as the function says, and others of the
+// primary. Missing ones are nil.
 func (r valueReader) Read(ctx context.Context, keys []string, current func(i int, value []byte) bool) ([][]byte, error) {
 	if r.Replicas == nil || len(keys) == 0 {
 		return r.Primary(ctx, keys)

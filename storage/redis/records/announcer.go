@@ -48,8 +48,8 @@ type Announcer struct {
 
 var _ cache.Announcer = (*Announcer)(nil)
 
-// NewAnnouncer returns an announcer for the kinds that are read through shards; changes of others cost nothing. limit is how long an
-// announcement may take. Close it.
+// NewAnnouncer returns an announcer for the kinds that are read through shards; changes of others cost nothing. limit
+// is how long an announcement may take. Close it.
 func NewAnnouncer(p Publisher, kinds []*records.Kind, limit time.Duration) *Announcer {
 	a := &Announcer{publisher: p, kinds: map[*records.Kind]bool{}, process: id.New(), limit: limit}
 	for _, kind := range kinds {
@@ -79,7 +79,8 @@ func (a *Announcer) publish(ctx context.Context, channelName string, changes []t
 	return make([]struct{}, len(changes)), 0, err
 }
 
-// Announce implements cache.Announcer. If a write fails, or its end can't be announced, nodes read its values after tier.MaxWrite.
+// Announce implements cache.Announcer. If a write fails, or its end can't be announced, nodes read its values after
+// tier.MaxWrite.
 func (a *Announcer) Announce(ctx context.Context, keys []cache.Key, write func(context.Context) error) error {
 	byKind := map[*records.Kind][]string{}
 	for _, key := range keys {

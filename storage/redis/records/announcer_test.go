@@ -20,7 +20,8 @@ import (
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// published is what was published: "<channel>: [over] <IDs>" of each change, and "write" for each write. A publish takes a second.
+// published is what was published: "<channel>: [over] <IDs>" of each change, and "write" for each write. A publish
+// takes a second.
 type published struct {
 	mu   sync.Mutex
 	log  []string

@@ -209,8 +209,8 @@ func (w *worker) counted(t *testing.T, o domain.Outcome) (n int) {
 	return n
 }
 
-// TestAKilledJob kills processes that copy messages, in the middle of it. Another goes on: each follower has each message once,
-// in order.
+// TestAKilledJob kills processes that copy messages, in the middle of it. Another goes on: each follower has each
+// message once, in order.
 func TestAKilledJob(t *testing.T) {
 	t.Parallel()
 	url := redistest.Standalone(t).URL()

@@ -1,4 +1,5 @@
-// Package counters keeps views, states of processes, and statistics in Redis. docs/records.md has the keys and the scripts.
+// Package counters keeps views, states of processes, and statistics in Redis. docs/records.md has the keys and the
+// scripts.
 
 package records
 

@@ -131,8 +131,8 @@ func TestErrorsOfRedis(t *testing.T) {
 	require.Zero(t, exists, "nothing is half done")
 }
 
-// TestHalfMovedSlot: while the keys of "a" are on two nodes, what needs several of them waits for the end of the move, and is done
-// once.
+// TestHalfMovedSlot: while the keys of "a" are on two nodes, what needs several of them waits for the end of the move,
+// and is done once.
 func TestHalfMovedSlot(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)

@@ -33,8 +33,8 @@ func idsOf(n int) []string {
 	return ids
 }
 
-// TestEqual: processes change values in all ways while nodes load and follow them, and some processes are killed between their
-// announcements. Afterwards the nodes have what Redis has.
+// TestEqual: processes change values in all ways while nodes load and follow them, and some processes are killed
+// between their announcements. Afterwards the nodes have what Redis has.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
@@ -104,7 +104,8 @@ func TestStoppedNode(t *testing.T) {
 	require.True(t, n.hadGap())
 }
 
-// TestLossyFailover: the Redis of the channels loses announcements that a stopped node hasn't read, and a subscriber can't tell.
+// TestLossyFailover: the Redis of the channels loses announcements that a stopped node hasn't read, and a subscriber
+// can't tell.
 func TestLossyFailover(t *testing.T) {
 	t.Parallel()
 	cluster, standalone, ids := redistest.StartCluster(t, redistest.Options{}), redistest.Standalone(t), idsOf(3)

@@ -22,8 +22,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// turn is something that is done with records again and again, with a number that rises from 1. It fails if what it is answered,
-// or what it finds afterwards, isn't what the turns before have left there.
+// turn is something that is done with records again and again, with a number that rises from 1. It fails if what it is
+// answered, or what it finds afterwards, isn't what the turns before have left there.
 type turn struct {
 	name string
 	do   func(ctx context.Context, n int64) error
@@ -185,8 +185,8 @@ func sums(conn *redis.Conn) []turn {
 	}
 }
 
-// TestHalfMovedSlots: what needs one key of a slot never waits for the end of a move, and finds what there was before. Package
-// counters tests what needs several.
+// TestHalfMovedSlots: what needs one key of a slot never waits for the end of a move, and finds what there was before.
+// Package counters tests what needs several.
 func TestHalfMovedSlots(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
@@ -210,7 +210,8 @@ func TestHalfMovedSlots(t *testing.T) {
 	}
 }
 
-// TestSwitchover: while a replica takes over, nothing that was answered is lost, nothing is done twice, and no caller sees an error.
+// TestSwitchover: while a replica takes over, nothing that was answered is lost, nothing is done twice, and no caller
+// sees an error.
 func TestSwitchover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

@@ -34,7 +34,8 @@ type member struct {
 	text            string // its ID, its epoch and its slots
 }
 
-// topologyOf asks all nodes; replicas that hang are left out. While not all slots have a node that answers, the error is one that may pass.
+// topologyOf asks all nodes; replicas that hang are left out. While not all slots have a node that answers, the error
+// is one that may pass.
 func topologyOf(ctx context.Context, conn *redis.Conn) (t topology, err error) {
 	err = conn.Retry(ctx, "look at the nodes", func(ctx context.Context) error {
 		t, err = tryTopology(ctx, conn.Client())
@@ -96,7 +97,8 @@ func membersOf(ctx context.Context, client rueidis.Client) (members []member, fa
 	return members, failed
 }
 
-// myself parses the reply to CLUSTER NODES, in which a node marks its own line: only there it tells of slots that are moving.
+// myself parses the reply to CLUSTER NODES, in which a node marks its own line: only there it tells of slots that are
+// moving.
 func myself(text string) (m member, err error) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -127,8 +129,8 @@ func myself(text string) (m member, err error) {
 	return m, errors.New("a node doesn't tell its own state")
 }
 
-// Life returns text that changes when a Redis may have lost its last writes: each primary has the ID of its data's history, and
-// gets another one when it is promoted or started. It costs two small commands for each node.
+// Life returns text that changes when a Redis may have lost its last writes: each primary has the ID of its data's
+// history, and gets another one when it is promoted or started. It costs two small commands for each node.
 func Life(ctx context.Context, conn *redis.Conn) (string, error) {
 	var lives []string
 	err := conn.Retry(ctx, "look at the lives of nodes", func(ctx context.Context) error {

@@ -1,7 +1,7 @@
 // Package scan walks over the keys of a Redis, for diagnostics. It changes nothing.
 //
-// It goes from primary to primary with SCAN, whose COUNT bounds how long one call keeps Redis busy, and asks about the keys of each
-// page in one pipeline. All it keeps is one page. Start at [New].
+// It goes from primary to primary with SCAN, whose COUNT bounds how long one call keeps Redis busy, and asks about the
+// keys of each page in one pipeline. All it keeps is one page. Start at [New].
 
 package records
 
@@ -41,7 +41,8 @@ func (s *KeySource) Count(ctx context.Context) (total int64, err error) {
 	return total, err
 }
 
-// Walk visits all keys. The errors are those of package fault. Keys that end meanwhile, or whose slot moves, are left out.
+// Walk visits all keys. The errors are those of package fault. Keys that end meanwhile, or whose slot moves, are left
+// out.
 func (s *KeySource) Walk(ctx context.Context, v keyspace.Visitor) error {
 	pattern := literal.Replace(s.conn.Prefix()) + "*"
 	return s.eachPrimary(ctx, func(node rueidis.Client) error {

@@ -40,7 +40,8 @@ func write(t *testing.T, client rueidis.Client, prefix string, commands ...strin
 	}
 }
 
-// TestSurvey counts keys of all types on all kinds of Redis, those of other applications too, and only those below the prefix.
+// TestSurvey counts keys of all types on all kinds of Redis, those of other applications too, and only those below the
+// prefix.
 func TestSurvey(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {

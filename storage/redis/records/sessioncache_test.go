@@ -81,7 +81,8 @@ func requireEnded(t *testing.T, held context.Context) {
 	}
 }
 
-// TestRevocationOnEveryServer: requests that wait on any server end, in each way in which a session can end. It logs how long that takes.
+// TestRevocationOnEveryServer: requests that wait on any server end, in each way in which a session can end. It logs
+// how long that takes.
 func TestRevocationOnEveryServer(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
@@ -142,7 +143,8 @@ func TestRevokedWhileAway(t *testing.T) {
 	storetest.WaitFor(t, "the other session to be accepted", func() bool { return away.accepts(t, kept.Token) })
 }
 
-// TestRevokedAcrossAFailover: what a fail-over doesn't lose stays revoked, and sessions that it lost are gone everywhere.
+// TestRevokedAcrossAFailover: what a fail-over doesn't lose stays revoked, and sessions that it lost are gone
+// everywhere.
 func TestRevokedAcrossAFailover(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})
@@ -186,7 +188,8 @@ func TestReading(t *testing.T) {
 	require.False(t, reading.Fresh())
 }
 
-// TestCostsOfCredentials: requests with a session that is known ask nothing, malformed tokens nothing either, and a wait costs nothing.
+// TestCostsOfCredentials: requests with a session that is known ask nothing, malformed tokens nothing either, and a
+// wait costs nothing.
 func TestCostsOfCredentials(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})

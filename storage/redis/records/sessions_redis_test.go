@@ -93,8 +93,8 @@ func TestKeysOfASession(t *testing.T) {
 	require.Equal(t, ref(2).ID, l.Value(t, "user_sessions:{ann}"))
 }
 
-// TestTheSetOutlivesItsSessions: whatever is done, in whatever order, and whatever lives servers have configured, a set ends no
-// earlier than any session of it, every key has an end, and entries of sessions that have ended don't add up.
+// TestTheSetOutlivesItsSessions: whatever is done, in whatever order, and whatever lives servers have configured, a set
+// ends no earlier than any session of it, every key has an end, and entries of sessions that have ended don't add up.
 func TestTheSetOutlivesItsSessions(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -191,7 +191,8 @@ func TestAFullRedis(t *testing.T) {
 	require.NotContains(t, storetest.Dump(t, node), h.store.keys.sessions("ann"))
 }
 
-// TestAnEvictingRedis: without its entry in the set a session isn't valid, since it could not be revoked with the others.
+// TestAnEvictingRedis: without its entry in the set a session isn't valid, since it could not be revoked with the
+// others.
 func TestAnEvictingRedis(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -283,7 +284,8 @@ func TestSlotMove(t *testing.T) {
 	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann", legacy)))
 	slow.create(t, 1)
 	move = c.OpenMove(t, "ann")
-	for _, key := range []string{slow.store.keys.sessions("ann"), slow.store.keys.ended("ann")} { // they are there, and the session isn't yet
+	// they are there, and the session isn't yet
+	for _, key := range []string{slow.store.keys.sessions("ann"), slow.store.keys.ended("ann")} {
 		move.MoveKey(t, key)
 	}
 	require.ErrorIs(t, storagetest.ErrorOf(h.store.RevokeAll(t.Context(), "ann", rules)), fault.ErrUnavailable)

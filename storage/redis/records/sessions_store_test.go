@@ -25,7 +25,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// harness is a store with a key prefix of its own. It spells the source's keys out, so that it doesn't follow a mistake of the store.
+// harness is a store with a key prefix of its own. It spells the source's keys out, so that it doesn't follow a mistake
+// of the store.
 type harness struct{ store *Sessions }
 
 func (h harness) Store() sessions.Store { return h.store }

@@ -1,9 +1,9 @@
-// Package settings keeps settings in Redis. [Store] implements the store of package records/settings; docs/redis-internals.md
-// documents the keys and the scripts.
+// Package settings keeps settings in Redis. [Store] implements the store of package records/settings;
+// docs/redis-internals.md documents the keys and the scripts.
 //
-// The index of the settings, which has a mark for each, is one key, and each value is a key in a slot of its own. What is read is
-// shown in the clear only if its mark says so both before and after the value was read. Errors of Redis are those of package
-// fault.
+// The index of the settings, which has a mark for each, is one key, and each value is a key in a slot of its own. What
+// is read is shown in the clear only if its mark says so both before and after the value was read. Errors of Redis are
+// those of package fault.
 
 package records
 
@@ -38,7 +38,8 @@ const (
 	putTime = grace / 2
 	// atOnce is how many keys a sweep looks for in one pipeline.
 	atOnce = 100
-	// smallIndex is how many marks are read without regard to memory, and markBytes how long one with its name is at most.
+	// smallIndex is how many marks are read without regard to memory, and markBytes how long one with its name is at
+	// most.
 	smallIndex, markBytes = 500, 176
 	// stableTries is how often values are read again whose marks changed meanwhile. Then they count as secret.
 	stableTries = 3
@@ -67,8 +68,8 @@ func (s *Settings) index() string { return s.conn.Prefix() + records.Settings.Ke
 
 func (s *Settings) value(name string) string { return s.conn.Prefix() + records.Setting.Key(name) }
 
-// Put implements settings.Store: the mark first, then the value, then the mark again if the setting is or was a secret. After a crash
-// in between, the setting is as secret as before or more so, and a repeat completes it.
+// Put implements settings.Store: the mark first, then the value, then the mark again if the setting is or was a secret.
+// After a crash in between, the setting is as secret as before or more so, and a repeat completes it.
 func (s *Settings) Put(ctx context.Context, p settings.Put) (settings.Secrecy, error) {
 	ctx, cancel := context.WithTimeout(ctx, putTime)
 	defer cancel()
@@ -87,8 +88,8 @@ func (s *Settings) Put(ctx context.Context, p settings.Put) (settings.Secrecy, e
 	return secrecy(mark), err
 }
 
-// mark marks a setting. since is the caller's mark from before it wrote the value. alone is false if another put may still write a secret
-// value. If there is no room, mark makes some and tries again.
+// mark marks a setting. since is the caller's mark from before it wrote the value. alone is false if another put may
+// still write a secret value. If there is no room, mark makes some and tries again.
 func (s *Settings) mark(ctx context.Context, p settings.Put, since string) (mark string, alone bool, err error) {
 	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.most), strconv.FormatInt(grace.Microseconds(), 10)}
 	for swept := false; ; swept = true {
@@ -128,8 +129,8 @@ func secrecy(mark string) settings.Secrecy {
 	return settings.Secret
 }
 
-// Delete implements settings.Store: the value first, then its mark, unless another put has marked it since or may still be writing.
-// A mark that stays has no value, so that lists leave it out, and goes when room is needed.
+// Delete implements settings.Store: the value first, then its mark, unless another put has marked it since or may still
+// be writing. A mark that stays has no value, so that lists leave it out, and goes when room is needed.
 func (s *Settings) Delete(ctx context.Context, name string) error {
 	marks, err := s.marks(ctx, []string{name})
 	if err != nil {
@@ -238,8 +239,8 @@ func (s *Settings) Read(ctx context.Context, names []string) ([]settings.Stored,
 	}
 }
 
-// stored returns what was read. A value whose mark isn't the same before and after it counts as secret: it may be one that is
-// being replaced.
+// stored returns what was read. A value whose mark isn't the same before and after it counts as secret: it may be one
+// that is being replaced.
 func stored(values []*string, before, after []string) []settings.Stored {
 	found := make([]settings.Stored, len(values))
 	for i, value := range values {

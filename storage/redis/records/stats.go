@@ -46,8 +46,8 @@ func (s *Counters) addedKey(of counters.Series, id string) string {
 	return key(s.conn, records.Added, of.Name, kind.Name+"."+of.Timeframe.Name, id)
 }
 
-// atNow calls a function with the time, by Redis's clock, of which the first is a guess. The function returns Redis's time if
-// it matters that this is another one; then it has changed nothing.
+// atNow calls a function with the time, by Redis's clock, of which the first is a guess. The function returns Redis's
+// time if it matters that this is another one; then it has changed nothing.
 func (s *Counters) atNow(call func(now time.Time) (other time.Time, err error)) error {
 	now := s.now()
 	for range 3 {
@@ -60,8 +60,8 @@ func (s *Counters) atNow(call func(now time.Time) (other time.Time, err error)) 
 	return fault.ErrUnavailable.WithCause(errors.New("redis's clock moves"))
 }
 
-// Change implements counters.StatsStore. The script refuses a window that isn't the present one by Redis's clock, and is run
-// again.
+// Change implements counters.StatsStore. The script refuses a window that isn't the present one by Redis's clock, and
+// is run again.
 func (s *Counters) Change(ctx context.Context, c counters.Change) (window counters.Window, err error) {
 	fields := slices.Sorted(maps.Keys(c.Values))
 	most, repeat := "0", redis.Milliseconds(c.Repeat)

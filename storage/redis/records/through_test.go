@@ -29,7 +29,8 @@ func (stale) Get(_ context.Context, ids []string) (map[string][]byte, error) {
 	return found, nil
 }
 
-// TestStaleTier: what nodes answer is never stored, whatever they have. A process doesn't get what it has changed itself.
+// TestStaleTier: what nodes answer is never stored, whatever they have. A process doesn't get what it has changed
+// itself.
 func TestStaleTier(t *testing.T) {
 	t.Parallel()
 	conn := storetest.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})

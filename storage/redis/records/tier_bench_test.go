@@ -39,7 +39,8 @@ func BenchmarkPut(b *testing.B) {
 			b.SetParallelism(32)
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
-					if err := c.Put(context.Background(), fmt.Sprint(i%1000), "value"); err != nil { //nolint:usetesting // RunParallel has no other
+					// RunParallel has no other
+					if err := c.Put(context.Background(), fmt.Sprint(i%1000), "value"); err != nil { //nolint:usetesting
 						b.Error(err)
 					}
 				}

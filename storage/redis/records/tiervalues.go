@@ -28,8 +28,8 @@ func NewValues(conn *redis.Conn) *Values { return &Values{conn} }
 // Life implements tier.Values.
 func (v *Values) Life(ctx context.Context) (string, error) { return Life(ctx, v.conn) }
 
-// Read implements tier.Values. The time that is left is read first: a value that is replaced in between ends too early rather than
-// too late, and that it was replaced is announced. An empty value counts as none.
+// Read implements tier.Values. The time that is left is read first: a value that is replaced in between ends too early
+// rather than too late, and that it was replaced is announced. An empty value counts as none.
 func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]tier.Value, error) {
 	values := make([]tier.Value, len(ids))
 	errs := v.conn.RetryEach(ctx, "read values", len(ids), func(ctx context.Context, left []int) []error {
@@ -61,7 +61,8 @@ func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
 	return valueOf(ms, data, most), err
 }
 
-// noKey is what PTTL replies if there is no such key. -1 means that it has no end, and 0 that it ends within the same millisecond.
+// noKey is what PTTL replies if there is no such key. -1 means that it has no end, and 0 that it ends within the same
+// millisecond.
 const noTierKey = -2
 
 // valueOf returns a value from the reply to PTTL and its text.
@@ -80,8 +81,8 @@ func (v *Values) Walk(kind *records.Kind) tier.Walk {
 // literal quotes what is special in a pattern.
 var tierLiteral = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// walk goes from primary to primary. If slots move meanwhile, a key can be where the walk has been already. As each key moves once
-// in that time, it is found by a second walk, or was by the first.
+// walk goes from primary to primary. If slots move meanwhile, a key can be where the walk has been already. As each key
+// moves once in that time, it is found by a second walk, or was by the first.
 type walk struct {
 	conn    *redis.Conn
 	kind    *records.Kind

@@ -51,7 +51,8 @@ func rest(t *testing.T, w domain.Walk) []string {
 	}
 }
 
-// On all kinds of Redis a walk finds the IDs of its kind and prefix, and their values are read with the time that is left.
+// On all kinds of Redis a walk finds the IDs of its kind and prefix, and their values are read with the time that is
+// left.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
@@ -109,8 +110,8 @@ func TestWalkWhileSlotsMove(t *testing.T) {
 	slices.Sort(want)
 	set(t, nodes.Direct, "", 0, map[string]string{here: "x", there: "y"})
 
-	// One of both moves to the node that the walk comes to later, and one to the other: first while their slots are being moved all
-	// the time, then with the whole slots.
+	// One of both moves to the node that the walk comes to later, and one to the other: first while their slots are
+	// being moved all the time, then with the whole slots.
 	halves := []*redistest.SlotMove{nodes.OpenMove(t, here), nodes.OpenMove(t, there)}
 	w := values.Walk(records.Author)
 	_, _, err := w.Next(t.Context())

@@ -168,7 +168,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestTokensHalfMovedSlot: while the keys of a user are on two nodes, what needs one key runs, and the rest waits for the end of the move.
+// TestTokensHalfMovedSlot: while the keys of a user are on two nodes, what needs one key runs, and the rest waits for
+// the end of the move.
 func TestTokensHalfMovedSlot(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)

@@ -46,8 +46,8 @@ func (s *Counters) Add(ctx context.Context, f counters.Flush, counts []counters.
 	return errs
 }
 
-// Totals implements counters.ViewStore: one pipeline for the counters and the name of the current import, and then one command
-// for what was imported, if something was.
+// Totals implements counters.ViewStore: one pipeline for the counters and the name of the current import, and then one
+// command for what was imported, if something was.
 func (s *Counters) Totals(ctx context.Context, ids []string) ([]counters.Total, error) {
 	c := s.conn.Client()
 	totals := make([]counters.Total, len(ids))
@@ -116,8 +116,8 @@ func (s *Counters) Resolve(ctx context.Context, slugs []string) (ids []string, e
 	return ids, err
 }
 
-// Import implements counters.ViewStore. What makes an import the current one is in another slot: a second script, when all
-// records are there. If the service dies between the two, a repeat of any part makes up for it.
+// Import implements counters.ViewStore. What makes an import the current one is in another slot: a second script, when
+// all records are there. If the service dies between the two, a repeat of any part makes up for it.
 func (s *Counters) Import(ctx context.Context, p counters.Part) (counters.Imported, error) {
 	at := number(p.At)
 	args := append(make([]string, 0, 2+2*len(p.Views)), at, strconv.Itoa(p.Total))

@@ -30,7 +30,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// writerEnv makes a process of this test binary write a value and kill itself: "<URL of Redis> <key prefix> <ID> <when>".
+// writerEnv makes a process of this test binary write a value and kill itself: "<URL of Redis> <key prefix> <ID>
+// <when>".
 const writerEnv = "TIDEMARK_TEST_TIER_WRITER"
 
 // tierKinds are the kinds that are read through the tier.
@@ -55,8 +56,8 @@ func newService(conn *redis.Conn, rule channel.Rule) (*channel.Service, error) {
 	})
 }
 
-// runWriter is the program of a writer that dies between its announcements, before or after its write; or when it has removed the
-// value that it was about to replace.
+// runWriter is the program of a writer that dies between its announcements, before or after its write; or when it has
+// removed the value that it was about to replace.
 func runWriter() {
 	ctx, arguments := context.Background(), strings.Fields(os.Getenv(writerEnv))
 	conn, err := redis.Connect(ctx, redis.Options{URL: arguments[0], KeyPrefix: arguments[1], Logger: slog.New(slog.DiscardHandler)})
@@ -263,7 +264,8 @@ func (w *world) inRedis(t *testing.T, kind *records.Kind, in shard.Interval) map
 	}
 }
 
-// requireEqual waits until nodes have what Redis has of their intervals, and nothing else of IDs. Nobody writes meanwhile.
+// requireEqual waits until nodes have what Redis has of their intervals, and nothing else of IDs. Nobody writes
+// meanwhile.
 func (w *world) requireEqual(t *testing.T, ids []string, nodes ...*node) {
 	t.Helper()
 	for _, n := range nodes {

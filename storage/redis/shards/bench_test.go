@@ -16,7 +16,8 @@ import (
 
 var cpu = regexp.MustCompile(`used_cpu_(?:user|sys)_main_thread:([\d.]+)`)
 
-// BenchmarkScripts reports what each script costs Redis, all told, for a data centre with as many shards as there may be.
+// BenchmarkScripts reports what each script costs Redis, all told, for a data centre with as many shards as there may
+// be.
 func BenchmarkScripts(b *testing.B) {
 	node := redistest.Start(b, redistest.Options{})
 	h := open(b, node.URL())

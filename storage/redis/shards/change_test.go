@@ -39,7 +39,8 @@ func (h *harness) hold(ctx context.Context, m shard.Member) error {
 	}
 }
 
-// Three data centres go from two to three shards and back. While one is split anew each key has a holder in both others.
+// Three data centres go from two to three shards and back. While one is split anew each key has a holder in both
+// others.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	h := open(t, redistest.Standalone(t).URL())

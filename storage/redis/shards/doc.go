@@ -1,5 +1,5 @@
-// Package shards keeps in Redis how caches are split into shards, and which nodes have them: it implements shard.Claims and
-// shard.Layouts.
+// Package shards keeps in Redis how caches are split into shards, and which nodes have them: it implements shard.Claims
+// and shard.Layouts.
 //
 // Start from [New]:
 //
@@ -9,8 +9,10 @@
 //	node, err := shard.NewNode(description, source, shard.NodeOptions{Claims: store, ...})
 //	client, err := shard.NewClient(description, shard.ClientOptions{Hosts: store.Hosts("authors"), ...})
 //
-// All keys of a cache are in one slot; docs/redis-internals.md documents them and the scripts. A ping is one script on one field. A
-// node that waits for a shard learns of one that became free, and of a new layout, by a sharded pub/sub channel of its data centre.
+// All keys of a cache are in one slot; docs/redis-internals.md documents them and the scripts. A ping is one script on
+// one field. A node that waits for a shard learns of one that became free, and of a new layout, by a sharded pub/sub
+// channel of its data centre.
 //
-// Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal otherwise.
+// Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
+// otherwise.
 package shards

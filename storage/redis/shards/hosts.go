@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// hosts lists the nodes of a cache. It remembers the data centres, and so reads them and their holders in one round trip; and the
-// holders, which it reads again if there are others.
+// hosts lists the nodes of a cache. It remembers the data centres, and so reads them and their holders in one round
+// trip; and the holders, which it reads again if there are others.
 type hosts struct {
 	store *Store
 	cache string
@@ -43,8 +43,9 @@ func (d *dcHosts) known() string {
 	return d.version
 }
 
-// Hosts returns the nodes of a cache that hold shards, for a client. After a failure, which may have been so long that their claims have
-// ended, it also returns those that held shards before, for 30 s: they claim their shards again, and some answer meanwhile.
+// Hosts returns the nodes of a cache that hold shards, for a client. After a failure, which may have been so long that
+// their claims have ended, it also returns those that held shards before, for 30 s: they claim their shards again, and
+// some answer meanwhile.
 func (s *Store) Hosts(cache string) shard.Hosts { return &hosts{store: s, cache: cache} }
 
 // Hosts implements shard.Hosts.
@@ -96,7 +97,8 @@ func (h *hosts) list(ctx context.Context) (found []shard.Host, err error) {
 	return found, nil
 }
 
-// recovery is how long nodes may take to claim their shards again after a failure: after a fail-over, one and a half times their TTL.
+// recovery is how long nodes may take to claim their shards again after a failure: after a fail-over, one and a half
+// times their TTL.
 const recovery = 30 * time.Second
 
 // kept is the hosts that were listed last.

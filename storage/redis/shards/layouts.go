@@ -77,7 +77,8 @@ func (s *Store) Status(ctx context.Context, cache string) ([]shard.DC, error) {
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
-	names = slices.DeleteFunc(names, func(dc string) bool { return shard.CheckName("data centre", dc) != nil }) // something else has written them
+	// something else has written them
+	names = slices.DeleteFunc(names, func(dc string) bool { return shard.CheckName("data centre", dc) != nil })
 	slices.Sort(names)
 	found, calls := make([]shard.DC, len(names)), make([]redis.Call, len(names))
 	for i, dc := range names {

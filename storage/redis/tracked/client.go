@@ -20,8 +20,8 @@ const DefaultMemory = 32 << 20
 // DefaultMaxAge is the default value of Options.MaxAge.
 const DefaultMaxAge = 10 * time.Minute
 
-// refreshEvery is how often the nodes of a Cluster are asked which slots they have. If a key doesn't exist, its slot moves, and
-// it is created at its new node, no message says so: the client learns it by reading at the new node.
+// refreshEvery is how often the nodes of a Cluster are asked which slots they have. If a key doesn't exist, its slot
+// moves, and it is created at its new node, no message says so: the client learns it by reading at the new node.
 const refreshEvery = 2 * time.Second
 
 // Options configures a Client. Its zero value is usable.
@@ -44,8 +44,8 @@ type Client struct {
 	closed    atomic.Bool
 }
 
-// Listener gets what changed. Its functions are called from the goroutines that read from Redis: they must return soon, and
-// neither read with the client nor stop a listener.
+// Listener gets what changed. Its functions are called from the goroutines that read from Redis: they must return soon,
+// and neither read with the client nor stop a listener.
 type Listener struct {
 	// Changed is called after a key that was read has changed or ended. The key is without the connection's prefix.
 	Changed func(key string)
@@ -69,8 +69,8 @@ func Open(ctx context.Context, conn *redis.Conn, o Options) (*Client, error) {
 			r.ClientName = "tidemark-tracked"
 			r.DisableCache, r.CacheSizeEachConn = false, o.Memory
 			r.PipelineMultiplex = -1 // one connection to each node, for Settle
-			// Redis tracks each key that is read. The default, OPTIN, would not track one that is read by ASK while its slot
-			// is moving: ASKING takes the place of the command that OPTIN is for.
+			// Redis tracks each key that is read. The default, OPTIN, would not track one that is read by ASK while its
+			// slot is moving: ASKING takes the place of the command that OPTIN is for.
 			r.ClientTrackingOptions = []string{"OPTOUT"}
 			r.OnInvalidations = c.invalidated
 			r.ClusterOption.ShardsRefreshInterval = refreshEvery
@@ -140,8 +140,8 @@ type Entry struct {
 	Bytes []byte
 	// Fields are those of a hash.
 	Fields map[string]string
-	// Until is when the key ends, or must be read again. It is zero for what a caller can't keep at all, such as that there is
-	// no such key.
+	// Until is when the key ends, or must be read again. It is zero for what a caller can't keep at all, such as that
+	// there is no such key.
 	Until time.Time
 
 	client  *Client
@@ -167,9 +167,9 @@ func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
 	return c.read(ctx, "get many", keys, c.get, bytesOf)
 }
 
-// Settle returns once the client knows all changes of keys that were made before the call: it doesn't answer what they held earlier.
-// It is for a process that reads what it has written itself. Redis has sent the names of changed keys on the connection on which
-// they are read before it answers there again. Errors: those of Conn.Retry.
+// Settle returns once the client knows all changes of keys that were made before the call: it doesn't answer what they
+// held earlier. It is for a process that reads what it has written itself. Redis has sent the names of changed keys on
+// the connection on which they are read before it answers there again. Errors: those of Conn.Retry.
 func (c *Client) Settle(ctx context.Context, keys ...string) error {
 	return c.conn.Retry(ctx, "settle", func(ctx context.Context) error {
 		commands := make(rueidis.Commands, len(keys))
@@ -253,13 +253,15 @@ func (c *Client) results(ctx context.Context, commands []rueidis.CacheableTTL) [
 	return c.client.DoMultiCache(ctx, commands...)
 }
 
-// outOfMemory reports whether Redis is too full to queue the commands with which a key is read and tracked. It can still be read.
+// outOfMemory reports whether Redis is too full to queue the commands with which a key is read and tracked. It can
+// still be read.
 func outOfMemory(err error) bool {
 	var refusal *rueidis.RedisError
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "OOM ")
 }
 
-// until returns how long an answer may be kept. One that was read while its slot was moving isn't kept by the client either.
+// until returns how long an answer may be kept. One that was read while its slot was moving isn't kept by the client
+// either.
 func until(r rueidis.RedisResult) time.Time {
 	if ms := r.CachePXAT(); ms > 0 {
 		return time.UnixMilli(ms)
@@ -273,7 +275,8 @@ var errShared = errors.New("the reader that others waited for gave up")
 // ownError replaces the end of another caller's context by an error that may pass.
 func ownError(ctx context.Context, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return fmt.Errorf("%w: %v", errShared, err) //nolint:errorlint // it must not count as the end of this caller's context
+		// it must not count as the end of this caller's context
+		return fmt.Errorf("%w: %v", errShared, err) //nolint:errorlint
 	}
 	return err
 }

@@ -1,15 +1,15 @@
-// Package tracked reads strings and hashes through Redis's client-side caching: what was read once is answered from memory
-// until Redis reports that the key changed.
+// Package tracked reads strings and hashes through Redis's client-side caching: what was read once is answered from
+// memory until Redis reports that the key changed.
 //
-// Start from [Open]. A [Client] has connections of its own, one to each node. Redis remembers which keys were read on them, and
-// sends the name of a key once it is written, deleted, expired, evicted or moved to another node. Reading it again costs one
-// round trip, and then nothing.
+// Start from [Open]. A [Client] has connections of its own, one to each node. Redis remembers which keys were read on
+// them, and sends the name of a key once it is written, deleted, expired, evicted or moved to another node. Reading it
+// again costs one round trip, and then nothing.
 //
 // # Keeping what was decoded
 //
-// A caller that decodes a value and keeps the result listens for changes, and drops the result when its key has changed. A
-// change can arrive between the reading of a value and its keeping; the caller would then keep an old value that no later
-// message drops. [Entry.Fresh] closes this gap. The caller needs one lock for both sides:
+// A caller that decodes a value and keeps the result listens for changes, and drops the result when its key has
+// changed. A change can arrive between the reading of a value and its keeping; the caller would then keep an old value
+// that no later message drops. [Entry.Fresh] closes this gap. The caller needs one lock for both sides:
 //
 //	client.Listen(tracked.Listener{
 //		Changed: func(key string) { mu.Lock(); delete(kept, key); mu.Unlock() },
@@ -24,19 +24,23 @@
 //	}
 //	mu.Unlock()
 //
-// It works because a client first makes older entries of a key unfresh, and calls Changed after that. If Fresh reported true,
-// Changed has not been called for any later change yet, and takes the lock after the value was stored.
+// It works because a client first makes older entries of a key unfresh, and calls Changed after that. If Fresh reported
+// true, Changed has not been called for any later change yet, and takes the lock after the value was stored.
 //
-// That a key doesn't exist is never fresh. Asking for it again is cheap, and can't miss a change for longer than what follows.
+// That a key doesn't exist is never fresh. Asking for it again is cheap, and can't miss a change for longer than what
+// follows.
 //
 // # How old an answer can be
 //
-// An answer is older than Redis's value for as long as the message needs. A connection that was cut is noticed at once, one
-// that hangs after 3 seconds at the latest: Lost is called, and everything is read again. After a fail-over, values that the
-// old primary had and the new one doesn't are gone with their connection. If a key doesn't exist, its slot moves to another node
-// of a Cluster, and it is created there, the answer can be 2 seconds old. No answer is older than Options.MaxAge.
+// An answer is older than Redis's value for as long as the message needs. A connection that was cut is noticed at once,
+// one that hangs after 3 seconds at the latest: Lost is called, and everything is read again. After a fail-over, values
+// that the old primary had and the new one doesn't are gone with their connection. If a key doesn't exist, its slot
+// moves to another node of a Cluster, and it is created there, the answer can be 2 seconds old. No answer is older than
+// Options.MaxAge.
 //
-// A Redis that is out of memory can't track keys; they are read from it each time then, and what was read is never fresh.
+// A Redis that is out of memory can't track keys; they are read from it each time then, and what was read is never
+// fresh.
 //
-// Redis's user needs CLIENT|TRACKING, MULTI, EXEC, ECHO, PTTL, GET and HGETALL. Everything may be used by many goroutines.
+// Redis's user needs CLIENT|TRACKING, MULTI, EXEC, ECHO, PTTL, GET and HGETALL. Everything may be used by many
+// goroutines.
 package tracked

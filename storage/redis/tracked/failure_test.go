@@ -39,7 +39,8 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// While a slot moves, keys are read on both sides. Values read before, in the middle and after are reported when they change.
+// While a slot moves, keys are read on both sides. Values read before, in the middle and after are reported when they
+// change.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// versions counts the changes of keys, in bounded memory: several keys share a counter. A change of one makes entries of the
-// others unfresh that are being read at that moment, and these are read again.
+// versions counts the changes of keys, in bounded memory: several keys share a counter. A change of one makes entries
+// of the others unfresh that are being read at that moment, and these are read again.
 type versions struct {
 	seed   maphash.Seed
 	losses atomic.Uint64

@@ -1,5 +1,5 @@
-// Package subject is what the cases of the suite have in common: a channel of a store with the calls that cases make, and the
-// harness of the store. Start from [New].
+// Package subject is what the cases of the suite have in common: a channel of a store with the calls that cases make,
+// and the harness of the store. Start from [New].
 
 package channeltest
 
@@ -37,8 +37,8 @@ var earliest = channel.From{Start: channel.StartEarliest}
 // longName is as long as a name may be.
 var longName = strings.Repeat("x", channel.MaxNameBytes)
 
-// testChannel is a channel of a store, with the calls that cases make. An unexpected error fails the case. Its methods must
-// be called from the goroutine of its test.
+// testChannel is a channel of a store, with the calls that cases make. An unexpected error fails the case. Its methods
+// must be called from the goroutine of its test.
 type testChannel struct {
 	T      testing.TB
 	H      Harness

@@ -97,8 +97,8 @@ func publishLoop(ctx context.Context, s *testChannel, publisher int) ([]clock.Cl
 	return clocks, nil
 }
 
-// readLoop is a consumer: if there is nothing to read it waits for an event. Its first fetch follows the confirmation, so
-// that it can't miss the last message.
+// readLoop is a consumer: if there is nothing to read it waits for an event. Its first fetch follows the confirmation,
+// so that it can't miss the last message.
 func readLoop(ctx context.Context, s *testChannel, name string, limit int) ([]channel.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

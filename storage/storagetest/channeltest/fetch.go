@@ -91,7 +91,8 @@ func gapCases() []testCase {
 // gapAnywhere removes messages, as expiry does at the beginning and an eviction anywhere.
 func gapAnywhere(s *testChannel) {
 	for i, lost := range [][]struct{ first, last int }{
-		{{1, 1}, {2, 2}, {3, 15}, {16, 16}, {17, 17}, {18, 31}, {32, 33}, {34, 39}, {40, 69}, {70, 70}}, // the oldest first
+		// the oldest first
+		{{1, 1}, {2, 2}, {3, 15}, {16, 16}, {17, 17}, {18, 31}, {32, 33}, {34, 39}, {40, 69}, {70, 70}},
 		{{5, 5}, {6, 20}, {21, 60}},
 		{{66, 70}, {11, 65}},
 	} {

@@ -1,4 +1,5 @@
-// Package model makes random calls on a channel of a store and on a model of it, and compares the results. Start from [Cases].
+// Package model makes random calls on a channel of a store and on a model of it, and compares the results. Start from
+// [Cases].
 
 package channeltest
 

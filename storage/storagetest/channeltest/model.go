@@ -130,8 +130,8 @@ func (m *model) ack(r receipt.Receipt, life int) error {
 	return nil
 }
 
-// held reports whether the receipt's message can have been at its clock: the message or its dedup record is at that clock,
-// or the lives of both have ended.
+// held reports whether the receipt's message can have been at its clock: the message or its dedup record is at that
+// clock, or the lives of both have ended.
 func (m *model) held(r receipt.Receipt) bool {
 	if current, alive := m.messages[r.Clock]; alive {
 		return current.ID == r.MessageID

@@ -17,7 +17,8 @@ type Harness interface {
 	SetClock(ctx context.Context, channel string, c clock.Clock) error
 	// Expire removes parts of a channel, as the end of their lives does. Without parts it removes the whole channel.
 	Expire(ctx context.Context, channel string, parts ...Part) error
-	// Life returns the rest of a part's life, zero if the part doesn't exist. It returns an error if the life has no end.
+	// Life returns the rest of a part's life, zero if the part doesn't exist. It returns an error if the life has no
+	// end.
 	Life(ctx context.Context, channel string, p Part) (time.Duration, error)
 	// SetLife sets the rest of a part's life. It returns an error if the part doesn't exist.
 	SetLife(ctx context.Context, channel string, p Part, left time.Duration) error

@@ -1,4 +1,5 @@
-// Package channeltest is the conformance suite of channel.Store, and of matchmaking.Lookup, which is kept with channels.
+// Package channeltest is the conformance suite of channel.Store, and of matchmaking.Lookup, which is kept with
+// channels.
 //
 // A store's test calls [Run] with a function that returns a [Harness]: an empty store, and direct access to
 // its data, to expire messages or to set a clock close to its wrap.

@@ -92,7 +92,8 @@ func assignConflicts(t *testing.T, q *Queue) {
 	require.NotEmpty(t, outcomes[0].Entries, "another match under the same ID isn't the one that was made")
 }
 
-// The matches of a call are decided one after the other, as by calls of their own: one that can't be made leaves the others.
+// The matches of a call are decided one after the other, as by calls of their own: one that can't be made leaves the
+// others.
 func assignOfManyMatches(t *testing.T, q *Queue) {
 	ids := storagetest.Numbered("t", 1200) // more than one script takes
 	q.Add(t, ids...)

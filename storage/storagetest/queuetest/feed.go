@@ -65,8 +65,8 @@ func told(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Chan
 	return found
 }
 
-// A follower gets what happens after its point, each change once and in order, while the queue has a director and while it
-// has none.
+// A follower gets what happens after its point, each change once and in order, while the queue has a director and while
+// it has none.
 func follow(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c")
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))

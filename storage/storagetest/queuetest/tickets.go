@@ -51,8 +51,8 @@ func create(t *testing.T, q *Queue) {
 	require.Equal(t, "ann", q.Get(t, "b").Owner)
 }
 
-// Of many attempts at once each ID has one that makes its ticket, no more make one than may wait, and a player who leaves at
-// the same moment has left, or finds no ticket.
+// Of many attempts at once each ID has one that makes its ticket, no more make one than may wait, and a player who
+// leaves at the same moment has left, or finds no ticket.
 func createAtOnce(t *testing.T, q *Queue) {
 	const limit, attempts = 100, 3
 	ids := storagetest.Numbered("t", 2*limit)

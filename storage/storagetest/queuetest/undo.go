@@ -58,8 +58,8 @@ func undoComesFirst(t *testing.T, q *Queue) {
 	require.Len(t, q.Whole(t).Tickets, 1)
 }
 
-// An attempt whose script arrives after a later one has made the ticket, and been answered, takes that ticket from nobody
-// when it is undone.
+// An attempt whose script arrives after a later one has made the ticket, and been answered, takes that ticket from
+// nobody when it is undone.
 func undoOfALateAttempt(t *testing.T, q *Queue) {
 	late, answered := q.Request("a"), q.Request("a")
 	made, created := q.make(t, answered)

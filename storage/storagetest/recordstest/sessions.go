@@ -20,10 +20,11 @@ import (
 type SessionHarness interface {
 	// Store returns the store.
 	Store() sessions.Store
-	// Age makes a session as old as if it had not been checked for so long, and ends it if that is longer than its life.
+	// Age makes a session as old as if it had not been checked for so long, and ends it if that is longer than its
+	// life.
 	Age(ctx context.Context, of sessions.Ref, d time.Duration) error
-	// PutSource writes the keys of the source's applications: a hash with these fields, a string if there are none, and the set of the
-	// user's tokens.
+	// PutSource writes the keys of the source's applications: a hash with these fields, a string if there are none, and
+	// the set of the user's tokens.
 	PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error
 	// Source returns how many of these keys are there. The set counts if it has the token.
 	Source(ctx context.Context, l sessions.Legacy) (int, error)

@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// anyOrder sends requests of any process at any time, also late ones and repeats, and lets time pass, the store's clock be set
-// back, and claims be lost in fail-overs. It holds the answers against what was true.
+// anyOrder sends requests of any process at any time, also late ones and repeats, and lets time pass, the store's clock
+// be set back, and claims be lost in fail-overs. It holds the answers against what was true.
 func anyOrder(s *subject) {
 	n := 0
 	rapid.Check(s, func(t *rapid.T) {

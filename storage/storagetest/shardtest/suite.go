@@ -28,8 +28,8 @@ type Store interface {
 type Harness interface {
 	// Store returns the store.
 	Store() Store
-	// Pass makes the holders of a data centre as old as if some time had passed. A negative time makes them what they are after the
-	// store's clock was set back.
+	// Pass makes the holders of a data centre as old as if some time had passed. A negative time makes them what they
+	// are after the store's clock was set back.
 	Pass(ctx context.Context, cache, dc string, d time.Duration) error
 	// Lose makes the store one that has lost the claims of a host, and may have lost others, as in a fail-over.
 	Lose(ctx context.Context, cache, dc, host string) error

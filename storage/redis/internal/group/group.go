@@ -1,5 +1,5 @@
-// Package group lets many goroutines share calls: group commit. The first item goes at once, and what arrives while it is on
-// its way goes together in the next call. Start from [New].
+// Package group lets many goroutines share calls: group commit. The first item goes at once, and what arrives while it
+// is on its way goes together in the next call. Start from [New].
 package group
 
 import (
@@ -20,8 +20,9 @@ var (
 
 // Options configures a Group. All fields are required.
 type Options[T, R any] struct {
-	// Run makes one call with the items of a key, and returns a result for each, in order. Its error is that of all of them.
-	// The key's next call begins after pause. ctx has the values of one caller's context, and ends with the group.
+	// Run makes one call with the items of a key, and returns a result for each, in order. Its error is that of all of
+	// them. The key's next call begins after pause. ctx has the values of one caller's context, and ends with the
+	// group.
 	Run   func(ctx context.Context, key string, items []T) (results []R, pause time.Duration, err error)
 	Size  func(T) int   // bytes of an item
 	Items int           // of a call at most
@@ -29,7 +30,8 @@ type Options[T, R any] struct {
 	Limit time.Duration // of Do, which may take a hundredth more
 }
 
-// Group makes calls for many goroutines, for each key one at a time. A key without items has no goroutine and no memory.
+// Group makes calls for many goroutines, for each key one at a time. A key without items has no goroutine and no
+// memory.
 type Group[T, R any] struct {
 	o       Options[T, R]
 	running sync.WaitGroup
@@ -62,9 +64,10 @@ func New[T, R any](o Options[T, R]) *Group[T, R] {
 	return &Group[T, R]{o: o, lanes: map[string]*lane[T, R]{}}
 }
 
-// Do returns the result of a call with a value, and of what others have for the key at the same time. If ctx ends before the
-// value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of Run, that of ctx or
-// context.DeadlineExceeded after the limit, together with ErrDropped if the value was dropped, and ErrClosed.
+// Do returns the result of a call with a value, and of what others have for the key at the same time. If ctx ends
+// before the value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of
+// Run, that of ctx or context.DeadlineExceeded after the limit, together with ErrDropped if the value was dropped, and
+// ErrClosed.
 func (g *Group[T, R]) Do(ctx context.Context, key string, value T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, fmt.Errorf("%w: %w", ErrDropped, err)
@@ -112,8 +115,8 @@ func (g *Group[T, R]) add(ctx context.Context, key string, it *item[T, R]) (limi
 	return g.limitFrom(time.Now()), nil
 }
 
-// limitFrom returns a channel that is closed when the limit has passed. It has been made up to a hundredth of the limit ago: a
-// timer for each caller would cost more than the rest of Do.
+// limitFrom returns a channel that is closed when the limit has passed. It has been made up to a hundredth of the limit
+// ago: a timer for each caller would cost more than the rest of Do.
 func (g *Group[T, R]) limitFrom(now time.Time) <-chan struct{} {
 	if g.limit == nil || now.Sub(g.begun) > g.o.Limit/100 {
 		limit := make(chan struct{})

@@ -54,7 +54,8 @@ func in(t *testing.T, test func(t *testing.T, c *calls, g *group.Group[string, s
 	})
 }
 
-// begin starts calls of Do with items of the key "k", in order, and returns when all wait. Their errors come in order too.
+// begin starts calls of Do with items of the key "k", in order, and returns when all wait. Their errors come in order
+// too.
 func begin(ctx context.Context, t *testing.T, g *group.Group[string, string], items ...string) (wait func() []error) {
 	t.Helper()
 	errs := make([]error, len(items))

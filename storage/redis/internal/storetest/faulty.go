@@ -44,8 +44,8 @@ func (f Faulty) Fail(text string, commands ...string) {
 	})
 }
 
-// RequireRefused makes the proxy answer everything with an error, also on new connections, and expects every call to fail
-// soon after its deadline, if not before. Then the proxy is transparent again, and Redis is ready.
+// RequireRefused makes the proxy answer everything with an error, also on new connections, and expects every call to
+// fail soon after its deadline, if not before. Then the proxy is transparent again, and Redis is ready.
 func (f Faulty) RequireRefused(t *testing.T, text string, all []Call) {
 	t.Helper()
 	f.Fail(text)

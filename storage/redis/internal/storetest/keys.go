@@ -21,8 +21,8 @@ func AnyName(tricky ...string) *rapid.Generator[string] {
 	return rapid.OneOf(rapid.SampledFrom(tricky), Names())
 }
 
-// RequireOwnKeys expects the keys of a name to share its slot and to begin with a base, and keys to be equal only if their
-// kinds, names and parts are.
+// RequireOwnKeys expects the keys of a name to share its slot and to begin with a base, and keys to be equal only if
+// their kinds, names and parts are.
 func RequireOwnKeys(t *testing.T, base string, names *rapid.Generator[string], kinds map[string]KeyKind) {
 	t.Helper()
 	type made struct{ kind, name, part string }

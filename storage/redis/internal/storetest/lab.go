@@ -99,8 +99,8 @@ func Shape(value string) string {
 	return "^" + pattern + "$"
 }
 
-// RequireStep expects the lab to hold the keys of a step and no others: values of a shape, and TTLs up to a difference. read
-// returns a key's value in the page's form, and life reads a TTL of the page.
+// RequireStep expects the lab to hold the keys of a step and no others: values of a shape, and TTLs up to a difference.
+// read returns a key's value in the page's form, and life reads a TTL of the page.
 func (l *Lab) RequireStep(t *testing.T, step Step, slack time.Duration, read func(key string) string, life func(ttl string) time.Duration) {
 	t.Helper()
 	require.Equal(t, slices.Sorted(maps.Keys(step.Keys)), l.Found(t), "the keys after %s", step.Title)

@@ -31,7 +31,8 @@ func NewMeter(t testing.TB, o redistest.Options) *Meter {
 	return &Meter{Conn: Connect(t, redis.Options{URL: tap.Addr()}), Tap: tap, Node: node}
 }
 
-// Stats returns Redis's own counts of commands since Reset, without those of the test itself and those about connections.
+// Stats returns Redis's own counts of commands since Reset, without those of the test itself and those about
+// connections.
 func (m *Meter) Stats(t testing.TB) map[string]int {
 	t.Helper()
 	text, err := m.Node.Do(t, "INFO", "commandstats").ToString()

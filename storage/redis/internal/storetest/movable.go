@@ -93,7 +93,8 @@ func (c TwoNodes) Move(t *testing.T, name string) {
 func (c TwoNodes) SlotOf(name string) uint16 { return c.Slot("{" + name + "}") }
 
 // SameSlot returns n channel names of the slot of the first one, so that one half moved slot holds many channels. A
-// SlotOf is a CRC, which is linear: that of a name is that of its first part with zeros behind it, XOR that of the rest.
+// SlotOf is a CRC, which is linear: that of a name is that of its first part with zeros behind it, XOR that of the
+// rest.
 func (c TwoNodes) SameSlot(first string, n int) []string {
 	slot, endings := c.SlotOf(first), map[uint16][]string{}
 	const letters = "abcdefghijklmnopqrstuvwxyz"

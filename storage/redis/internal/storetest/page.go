@@ -130,8 +130,8 @@ func GoFiles(t testing.TB) map[string]*ast.File {
 	return files
 }
 
-// RequireStatuses expects a file of the package to name all statuses that the scripts return, and no others, besides those
-// that all scripts have and those that another package decodes.
+// RequireStatuses expects a file of the package to name all statuses that the scripts return, and no others, besides
+// those that all scripts have and those that another package decodes.
 func RequireStatuses(t testing.TB, file string, scripts []luatest.File, elsewhere ...string) {
 	t.Helper()
 	known := map[string]bool{}
@@ -184,8 +184,8 @@ func RequireOneCaller(t testing.TB, scripts []luatest.File, named map[string]str
 	require.Equal(t, want, callers)
 }
 
-// RequireDocumented expects each method of keys.go that returns a key to be in made, and the keys of made to be those of the
-// page's table. parts are methods that return the beginning of a key.
+// RequireDocumented expects each method of keys.go that returns a key to be in made, and the keys of made to be those
+// of the page's table. parts are methods that return the beginning of a key.
 func RequireDocumented(t testing.TB, made map[string]string, rows []KeyRow, parts ...string) {
 	t.Helper()
 	var functions, known, keys, documented []string
@@ -240,8 +240,8 @@ func RequireUses(t testing.TB, rows []KeyRow, scripts []luatest.File, keysOf map
 	}
 }
 
-// RequireSections expects the page to have a section for each script under a heading, which says what happens on a slot that
-// is half moved and when memory runs out, and which keys aren't declared.
+// RequireSections expects the page to have a section for each script under a heading, which says what happens on a slot
+// that is half moved and when memory runs out, and which keys aren't declared.
 func RequireSections(t testing.TB, heading string, scripts []luatest.File) {
 	t.Helper()
 	var documented, files []string

@@ -1,5 +1,6 @@
-// Package storetest is what the tests of the stores in Redis share: connections, a meter of the commands that an operation sends, a
-// cluster whose slots move, calls that all must fail in the same way, and the tables of docs/redis-internals.md.
+// Package storetest is what the tests of the stores in Redis share: connections, a meter of the commands that an
+// operation sends, a cluster whose slots move, calls that all must fail in the same way, and the tables of
+// docs/redis-internals.md.
 package storetest
 
 import (
@@ -128,8 +129,8 @@ func Reply(t testing.TB, value string) (redis.Reply, error) {
 	return redis.NewReply("test", redistest.Standalone(t).Do(t, "EVAL", "return "+value, "0"))
 }
 
-// RequireDecoded expects each operation's decoder to accept the replies that are right, as Lua values, and to refuse those
-// that are wrong, and those with a status that no script returns.
+// RequireDecoded expects each operation's decoder to accept the replies that are right, as Lua values, and to refuse
+// those that are wrong, and those with a status that no script returns.
 func RequireDecoded(t *testing.T, decoders map[string]func(redis.Reply) error, right, wrong map[string][]string) {
 	t.Helper()
 	for operation, decode := range decoders {
@@ -167,8 +168,8 @@ func RequireInternal(t testing.TB, err error, about ...any) {
 	require.Equal(t, fault.Internal, f.Kind, about...)
 }
 
-// RequireNotReplicated repeats a call that too few replicas confirm, and gives it more time each time, until the error says
-// so: on a busy machine its time may be over before that. The call must never succeed.
+// RequireNotReplicated repeats a call that too few replicas confirm, and gives it more time each time, until the error
+// says so: on a busy machine its time may be over before that. The call must never succeed.
 func RequireNotReplicated(t testing.TB, do func(ctx context.Context) error) {
 	t.Helper()
 	for limit := 100 * time.Millisecond; limit < 2*Patience; limit *= 2 {

@@ -78,8 +78,8 @@ func runWriter() {
 	w.Run(ctx)
 }
 
-// TestKilledWriter: writers are killed in the middle of what they flush, again and again. Everything that was accepted is written,
-// that of each ID in its order: after a kill from an earlier value on again, with a higher fence.
+// TestKilledWriter: writers are killed in the middle of what they flush, again and again. Everything that was accepted
+// is written, that of each ID in its order: after a kill from an earlier value on again, with a higher fence.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
 	conn, node := storetest.Standalone(t)

@@ -63,7 +63,8 @@ func claimOf(reply redis.Reply) (cache.Claimed, error) {
 
 func left(d *redis.Decoder) time.Duration { return time.Duration(max(1, d.Int64())) * time.Millisecond }
 
-// entryLife is how much longer an entry lives than its value: the value is stored after its entry was added, while the claim lasts.
+// entryLife is how much longer an entry lives than its value: the value is stored after its entry was added, while the
+// claim lasts.
 const entryLife = time.Hour
 
 // errUnclaimed is a defect of the caller.
@@ -97,7 +98,8 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 	return err
 }
 
-// addEntry adds the entry of a value to an index. It returns how long ago the index was invalidated, or -1 if that is long ago.
+// addEntry adds the entry of a value to an index. It returns how long ago the index was invalidated, or -1 if that is
+// long ago.
 func (s *Store) addEntry(ctx context.Context, x index, key cache.Key, ttl time.Duration) (ago time.Duration, err error) {
 	life := redis.Milliseconds(min(ttl, cache.MaxTaggedTTL) + entryLife)
 	args := []string{x.entry(key), life, strconv.Itoa(cache.MaxIndexed)}

@@ -89,8 +89,8 @@ func TestRedisDown(t *testing.T) {
 	})
 }
 
-// TestEvictingRedis: the cache's Redis evicts whatever it likes. Indexes are in another one, so that an invalidation by tag finds
-// what is left.
+// TestEvictingRedis: the cache's Redis evicts whatever it likes. Indexes are in another one, so that an invalidation by
+// tag finds what is left.
 func TestEvictingRedis(t *testing.T) {
 	t.Parallel()
 	values, indexes := storetest.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{

@@ -25,8 +25,8 @@ func (s *Store) Invalidate(ctx context.Context, kind *records.Kind, ids []string
 	return s.remove(ctx, keys)
 }
 
-// remove removes values and the claims on them, with one pipeline to each node. The claim goes first: see the package comment. They
-// are two commands, since one with both keys would fail while their slot is moved.
+// remove removes values and the claims on them, with one pipeline to each node. The claim goes first: see the package
+// comment. They are two commands, since one with both keys would fail while their slot is moved.
 func (s *Store) remove(ctx context.Context, keys []cache.Key) error {
 	var errs []error
 	for some := range slices.Chunk(keys, pageSize) {
@@ -106,8 +106,8 @@ func (s *Store) InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix
 	}
 }
 
-// mark records in the index of a tag that it is invalidated now: loaders that have begun may hold older values whose tags nobody
-// knows yet.
+// mark records in the index of a tag that it is invalidated now: loaders that have begun may hold older values whose
+// tags nobody knows yet.
 func (s *Store) mark(ctx context.Context, x index) error {
 	reply, err := s.indexes.Run(ctx, markScript, x.keys(s.indexes.Prefix()), nil)
 	if err == nil {

@@ -31,7 +31,8 @@ func (i index) entry(k cache.Key) string {
 	return valueKey(k)
 }
 
-// key returns the value that an entry names. Entries that name no cached value are ignored: nothing else must be removed.
+// key returns the value that an entry names. Entries that name no cached value are ignored: nothing else must be
+// removed.
 func (i index) key(entry string) (cache.Key, bool) {
 	if i.kind != nil {
 		return cache.Key{Kind: i.kind, ID: entry}, true

@@ -70,8 +70,8 @@ func (w *world) load(ctx context.Context, p peer, row int) (int64, error) {
 	return p.Load(ctx, idOf(row), func(context.Context) (int64, error) { return w.rows[row].Load(), nil })
 }
 
-// round is one change of a row, while others load it. Loaders that begin before the change return what they have read only after
-// it was answered; but for those without Redis, which no change reaches.
+// round is one change of a row, while others load it. Loaders that begin before the change return what they have read
+// only after it was answered; but for those without Redis, which no change reaches.
 type round struct {
 	*world
 	row      int
@@ -141,8 +141,9 @@ func (w *world) change(ctx context.Context, p peer, row, how int) error {
 	return err
 }
 
-// TestNoStaleValue: while many load, rows are changed in all ways. Once a change was answered, and Redis's messages before that
-// have arrived at a process, that process answers no older value: neither what it kept, nor what a loader read before that.
+// TestNoStaleValue: while many load, rows are changed in all ways. Once a change was answered, and Redis's messages
+// before that have arrived at a process, that process answers no older value: neither what it kept, nor what a loader
+// read before that.
 func TestNoStaleValue(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {

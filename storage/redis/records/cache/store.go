@@ -47,8 +47,8 @@ type Store struct {
 
 var _ cache.Store = (*Store)(nil)
 
-// New returns the caches in the Redis of values, which reads is for, too. Their indexes are in the Redis of indexes, which can be
-// the same. Close ends it, before reads is closed.
+// New returns the caches in the Redis of values, which reads is for, too. Their indexes are in the Redis of indexes,
+// which can be the same. Close ends it, before reads is closed.
 func New(values, indexes *redis.Conn, reads *tracked.Client) *Store {
 	s := &Store{values: values, indexes: indexes, reads: reads, listeners: map[string]map[*cache.Listener]*records.Kind{}}
 	s.stop = reads.Listen(tracked.Listener{Changed: s.changed, Lost: s.lost})
@@ -104,8 +104,8 @@ func (s *Store) report(kind, id string) {
 	}
 }
 
-// settle reports that this store has changed values, after its own reads know it. If it can't wait for that, Redis's messages come a
-// moment later.
+// settle reports that this store has changed values, after its own reads know it. If it can't wait for that, Redis's
+// messages come a moment later.
 func (s *Store) settle(ctx context.Context, keys ...cache.Key) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
