@@ -5,7 +5,8 @@ import "github.com/tidemark-dev/tidemark/fault"
 // The errors of a Guard and of authenticators. Compare with errors.Is.
 var (
 	ErrNoCredential = &fault.Error{
-		Kind: fault.Unauthenticated, Slug: fault.SlugNoCredential, Detail: "the request has no credentials, which it needs",
+		Kind: fault.Unauthenticated, Slug: fault.SlugNoCredential,
+		Detail: "the request has no credentials, which it needs",
 	}
 	ErrInvalidCredential = &fault.Error{
 		Kind: fault.Unauthenticated, Slug: fault.SlugInvalidCredential, Detail: "the credentials aren't valid",

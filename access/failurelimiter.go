@@ -46,7 +46,8 @@ func (g *FailureLimiter) Check(address string) error {
 		return nil
 	}
 	return &fault.Error{
-		Kind: fault.Limited, Slug: fault.SlugRateLimited, Detail: "too many invalid credentials were sent from this address",
+		Kind: fault.Limited, Slug: fault.SlugRateLimited,
+		Detail:     "too many invalid credentials were sent from this address",
 		RetryAfter: time.Duration((1 - tokens) / perSecond * float64(time.Second)),
 	}
 }

@@ -55,7 +55,8 @@ func (g Grants) check() error {
 		}
 		for _, list := range [][]Pattern{g[i].Channels, g[i].Subscribers, g[i].Queues, g[i].Owners, g[i].Records} {
 			if len(list) > MaxPatterns {
-				return fmt.Errorf("grants[%d]: a list of %d patterns, at most %d are allowed", i, len(list), MaxPatterns)
+				return fmt.Errorf("grants[%d]: a list of %d patterns, at most %d are allowed", i, len(list),
+					MaxPatterns)
 			}
 		}
 	}
@@ -64,7 +65,8 @@ func (g Grants) check() error {
 
 // have reports whether a grant has an action, on whatever.
 func (g Grants) have(a Action) bool {
-	return a == Any && len(g) > 0 || slices.ContainsFunc(g, func(one Grant) bool { return slices.Contains(one.Actions, a) })
+	return a == Any && len(g) > 0 ||
+		slices.ContainsFunc(g, func(one Grant) bool { return slices.Contains(one.Actions, a) })
 }
 
 // contain reports whether a pattern of the list matches text. A list that was left out matches all.

@@ -195,14 +195,17 @@ func TestHoldOfNothing(t *testing.T) {
 
 // TestNoAllocation: a check of grants and rules without captures allocates nothing.
 func TestNoAllocation(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of all goroutines
-	g := newGuard(t, access.Options{Rules: []access.ChannelRule{{Pattern: "all[.].*", Readers: []string{"*"}}}, Owners: owners{"hers": "ann"}})
-	ann := user(t, "ann", `[{"actions":["publish"],"channels":["chat.*","inbox.{sub}"]},{"actions":["subscribe","ticket"],"channels":["x*y"]}]`)
+	g := newGuard(t, access.Options{Rules: []access.ChannelRule{{Pattern: "all[.].*", Readers: []string{"*"}}},
+		Owners: owners{"hers": "ann"}})
+	ann := user(t, "ann",
+		`[{"actions":["publish"],"channels":["chat.*","inbox.{sub}"]},{"actions":["subscribe","ticket"],"channels":["x*y"]}]`)
 	for _, o := range []on{
 		{access.Publish, "chat.lobby", ""}, {access.Publish, "inbox.ann", ""}, {access.Subscribe, "x.y", "ann:phone"},
 		{access.Subscribe, "all.x", "ann"}, {access.Subscribe, "ticket.hers", "player"},
 	} {
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			if err := g.Check(t.Context(), ann, o.action, access.Resource{Channel: o.channel, Subscriber: o.subscriber}); err != nil {
+			if err := g.Check(t.Context(), ann, o.action,
+				access.Resource{Channel: o.channel, Subscriber: o.subscriber}); err != nil {
 				t.Error(err)
 			}
 		}), o)
@@ -211,9 +214,11 @@ func TestNoAllocation(t *testing.T) { //nolint:paralleltest // testing.AllocsPer
 
 func BenchmarkCheck(b *testing.B) {
 	g := newGuard(b, access.Options{})
-	ann := user(b, "ann", `[{"actions":["publish"],"channels":["chat.*"]},{"actions":["subscribe"],"channels":["inbox.{sub}"]}]`)
+	ann := user(b, "ann",
+		`[{"actions":["publish"],"channels":["chat.*"]},{"actions":["subscribe"],"channels":["inbox.{sub}"]}]`)
 	for b.Loop() {
-		if err := g.Check(b.Context(), ann, access.Subscribe, access.Resource{Channel: "inbox.ann", Subscriber: "ann"}); err != nil {
+		if err := g.Check(b.Context(), ann, access.Subscribe,
+			access.Resource{Channel: "inbox.ann", Subscriber: "ann"}); err != nil {
 			b.Fatal(err)
 		}
 	}

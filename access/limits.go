@@ -92,7 +92,8 @@ const (
 )
 
 // limitNames are the names, in the order of the documentation.
-var limitNames = []string{LimitRequests, LimitPublishedBytes, LimitWaits, LimitTickets, LimitNewChannels, LimitNewSubscribers}
+var limitNames = []string{LimitRequests, LimitPublishedBytes, LimitWaits, LimitTickets, LimitNewChannels,
+	LimitNewSubscribers}
 
 const off = "off" // no limits
 

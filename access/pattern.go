@@ -58,7 +58,8 @@ func cutInserted(text string) (before, name, after string, found bool) {
 }
 
 // compile returns a pattern. cut finds the next name of what is inserted, and of returns the piece for it.
-func compile(text string, cut func(string) (before, name, after string, found bool), of func(name string) piece) Pattern {
+func compile(text string, cut func(string) (before, name, after string, found bool),
+	of func(name string) piece) Pattern {
 	p := Pattern{text: text}
 	for rest := range strings.SplitSeq(text, "*") {
 		var pieces part

@@ -78,7 +78,8 @@ func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
 		readers[i] = reader{anyone: text == "*", everybody: text == everybody}
-		readers[i].subjects = compile(text, patterns.Cut, func(name string) piece { return piece{text: name, capture: true} })
+		readers[i].subjects = compile(text, patterns.Cut,
+			func(name string) piece { return piece{text: name, capture: true} })
 	}
 	return readers, nil
 }

@@ -31,7 +31,8 @@ func ring(t testing.TB, keys ...byte) *receipt.Keyring {
 }
 
 func newHolders(keys *receipt.Keyring) *access.TicketTokens {
-	return access.NewTicketTokens(access.TicketTokenOptions{Keys: keys, TTL: ttl, Unique: func(id string) bool { return id == "unique" }})
+	return access.NewTicketTokens(access.TicketTokenOptions{Keys: keys, TTL: ttl,
+		Unique: func(id string) bool { return id == "unique" }})
 }
 
 // backEnd returns the context of a request of a back end.
@@ -49,7 +50,8 @@ func TestToken(t *testing.T) {
 		h := newHolders(keys)
 		token, unique := h.Offer(backEnd(t.Context()), "ann", created), h.Offer(backEnd(t.Context()), "unique", created)
 		require.True(t, h.Accepts(token))
-		require.NoError(t, keys.Replace(bytes.Repeat([]byte{2}, receipt.MinKeyBytes), bytes.Repeat([]byte{1}, receipt.MinKeyBytes)))
+		require.NoError(t, keys.Replace(bytes.Repeat([]byte{2}, receipt.MinKeyBytes),
+			bytes.Repeat([]byte{1}, receipt.MinKeyBytes)))
 
 		p, err := h.Authenticate(t.Context(), token)
 		require.NoError(t, err)
@@ -74,9 +76,11 @@ func TestOffer(t *testing.T) {
 	h := newHolders(ring(t, 1))
 	require.Empty(t, h.Offer(t.Context(), "ann", created), "an open service")
 	for kind, offered := range map[access.Kind]bool{
-		access.APIKey: true, access.Administrator: true, access.User: false, access.Session: false, access.TicketHolder: false, access.Nobody: false,
+		access.APIKey: true, access.Administrator: true, access.User: false, access.Session: false,
+		access.TicketHolder: false, access.Nobody: false,
 	} {
-		require.Equal(t, offered, h.Offer(access.With(t.Context(), &access.Principal{Kind: kind}), "ann", created) != "", kind)
+		require.Equal(t, offered, h.Offer(access.With(t.Context(), &access.Principal{Kind: kind}), "ann",
+			created) != "", kind)
 	}
 }
 
@@ -99,7 +103,8 @@ func TestForgedTokens(t *testing.T) {
 		"another prefix": "tmk_" + token[4:], "upper case": strings.ToUpper(token), "padding": token + "=",
 		"a line break": token[:20] + "\n" + token[20:], "a byte more": encode(append(slices.Clone(raw), 0)),
 		"an ID that is longer": encode(slices.Concat(body, []byte("e"), raw[len(body):])),
-		"a later end":          encode(later), "a later end and another key": newHolders(ring(t, 9)).Offer(backEnd(t.Context()), "ann", created),
+		"a later end":          encode(later), "a later end and another key": newHolders(ring(t, 9)).Offer(
+			backEnd(t.Context()), "ann", created),
 		"a key for another purpose": otherwise("receipts"), "another version": encode(append([]byte{2}, raw[1:]...)),
 		"no ID":        encode(slices.Concat(body[:17], keys.Derive("tidemark ticket token 1").Sign(body[:17]))),
 		"a receipt":    "tmt_" + keys.Sign(receipt.Receipt{Channel: "ticket.ann", Subscriber: "player"}),

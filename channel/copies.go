@@ -17,7 +17,8 @@ type Copies interface {
 }
 
 var errCopies = &fault.Error{
-	Kind: fault.Forbidden, Slug: fault.SlugReserved, Field: "subscriber", Detail: "the subscriber " + CopiesSubscriber + " of this channel is the service's",
+	Kind: fault.Forbidden, Slug: fault.SlugReserved, Field: "subscriber", Detail: "the subscriber " + CopiesSubscriber +
+		" of this channel is the service's",
 }
 
 // announce announces the messages of a request if they must be copied. It reports whether that has made the channel.

@@ -34,11 +34,13 @@ func TestMessagesThatAreCopied(t *testing.T) {
 		steps     []string
 		err       error
 	}{
-		"copied":              {"copied", announcer{copied: true}, nil, []string{"announce copied", "subscribe copies", "publish"}, nil},
-		"has no followers":    {"copied", announcer{}, nil, []string{"announce copied", "publish"}, nil},
-		"isn't copied":        {"other", announcer{copied: true}, nil, []string{"publish"}, nil},
-		"can't be announced":  {"copied", announcer{err: failed}, nil, []string{"announce copied"}, failed},
-		"can't be subscribed": {"copied", announcer{copied: true}, failed, []string{"announce copied", "subscribe copies"}, failed},
+		"copied": {"copied", announcer{copied: true}, nil, []string{"announce copied", "subscribe copies",
+			"publish"}, nil},
+		"has no followers":   {"copied", announcer{}, nil, []string{"announce copied", "publish"}, nil},
+		"isn't copied":       {"other", announcer{copied: true}, nil, []string{"publish"}, nil},
+		"can't be announced": {"copied", announcer{err: failed}, nil, []string{"announce copied"}, failed},
+		"can't be subscribed": {"copied", announcer{copied: true}, failed,
+			[]string{"announce copied", "subscribe copies"}, failed},
 	} {
 		var steps []string
 		store := &stubStore{

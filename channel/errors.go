@@ -14,13 +14,20 @@ func invalid(slug fault.Slug, field, format string, args ...any) *fault.Error {
 
 // Errors of stores. Compare with errors.Is, which compares slugs.
 var (
-	ErrNoChannel          = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoChannel, Detail: "the channel doesn't exist"}
-	ErrNoSubscriber       = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoSubscriber, Detail: "the subscriber doesn't exist: subscribe first"}
-	ErrReceiptEpoch       = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugReceiptEpoch, Detail: "the receipt is from an earlier life of the channel: fetch again"}
-	ErrReceiptAhead       = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugReceiptAhead, Detail: "the receipt is ahead of the channel's clock: fetch again"}
-	ErrReceiptSuperseded  = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugReceiptSuperseded, Detail: "the receipt's clock belongs to another message: fetch again"}
-	ErrTooManySubscribers = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugManySubscribers, Detail: "the channel has as many subscribers as it may"}
-	ErrClockAhead         = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugInvalidFrom, Detail: "from is ahead of the channel's clock"}
+	ErrNoChannel = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoChannel,
+		Detail: "the channel doesn't exist"}
+	ErrNoSubscriber = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoSubscriber,
+		Detail: "the subscriber doesn't exist: subscribe first"}
+	ErrReceiptEpoch = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugReceiptEpoch,
+		Detail: "the receipt is from an earlier life of the channel: fetch again"}
+	ErrReceiptAhead = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugReceiptAhead,
+		Detail: "the receipt is ahead of the channel's clock: fetch again"}
+	ErrReceiptSuperseded = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugReceiptSuperseded,
+		Detail: "the receipt's clock belongs to another message: fetch again"}
+	ErrTooManySubscribers = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugManySubscribers,
+		Detail: "the channel has as many subscribers as it may"}
+	ErrClockAhead = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugInvalidFrom,
+		Detail: "from is ahead of the channel's clock"}
 )
 
 // ErrLaterLife is returned when a message is published for a life of a channel that has been followed by another one.

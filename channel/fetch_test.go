@@ -75,19 +75,22 @@ func TestDelivery(t *testing.T) {
 			receipt: &receipt.Receipt{Clock: 5, MessageID: "m5"}, more: true,
 		},
 		{
-			name: "across the wrap", batch: Batch{Mark: clock.Max, Through: clock.Min, Clock: clock.Min, Messages: []Message{*messageAt(clock.Min)}},
+			name: "across the wrap", batch: Batch{Mark: clock.Max, Through: clock.Min, Clock: clock.Min,
+				Messages: []Message{*messageAt(clock.Min)}},
 			receipt: &receipt.Receipt{Clock: clock.Min, MessageID: "m" + clock.Min.String()},
 		},
 		{name: "expired", batch: Batch{Mark: 4, Through: 9, Clock: 9, Expired: 5}, receipt: &receipt.Receipt{Clock: 9}},
 		{
-			name: "expired before and after", batch: Batch{Mark: 4, Through: 7, Clock: 9, Expired: 2, Messages: []Message{*messageAt(6)}},
+			name: "expired before and after", batch: Batch{Mark: 4, Through: 7, Clock: 9, Expired: 2,
+				Messages: []Message{*messageAt(6)}},
 			receipt: &receipt.Receipt{Clock: 7}, more: true,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tt.batch.Epoch = life1
-			s := serviceOn(t, &stubStore{fetch: func(FetchRequest) (Batch, error) { return tt.batch, nil }}, DefaultLimits())
+			s := serviceOn(t, &stubStore{fetch: func(FetchRequest) (Batch, error) { return tt.batch, nil }},
+				DefaultLimits())
 			d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "s"})
 			require.NoError(t, err)
 			require.Equal(t, tt.batch.Messages, d.Messages)
@@ -471,7 +474,8 @@ func TestPollThatListensFirst(t *testing.T) {
 		ended := make(chan polled, 1)
 		fetch := func() {
 			go func() {
-				d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "s", Wait: time.Minute, ListenFirst: true})
+				d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "s", Wait: time.Minute,
+					ListenFirst: true})
 				ended <- polled{d, err}
 			}()
 			synctest.Wait()

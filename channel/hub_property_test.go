@@ -104,7 +104,8 @@ func (g *game) poll(t *rapid.T) {
 
 // pollMany is Fetch by FetchMany.
 func (g *game) pollMany(ctx context.Context, q Query) (Delivery, error) {
-	all, err := g.service.FetchMany(ctx, ManyQuery{From: []Source{{Channel: q.Channel, Subscriber: q.Subscriber}}, Max: q.Max, Wait: q.Wait})
+	all, err := g.service.FetchMany(ctx, ManyQuery{From: []Source{{Channel: q.Channel, Subscriber: q.Subscriber}},
+		Max: q.Max, Wait: q.Wait})
 	switch {
 	case len(all.Problems) > 0:
 		return Delivery{}, all.Problems[0].Err

@@ -96,7 +96,8 @@ type foundBatch struct {
 func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 	s := m.service
 	if n := len(q.From); n == 0 || n > MaxSources {
-		return nil, invalid(fault.SlugInvalidSources, "/from", "from has %d sources, it must have 1 to %d", n, MaxSources)
+		return nil, invalid(fault.SlugInvalidSources, "/from", "from has %d sources, it must have 1 to %d", n,
+			MaxSources)
 	}
 	if err := s.limits.bound(&q.Max, q.Wait); err != nil {
 		return nil, err
@@ -107,7 +108,8 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 		m.at = make([]Position, len(q.From))
 	}
 	if i := repeated(q.From); i >= 0 {
-		return nil, invalid(fault.SlugInvalidSources, fmt.Sprintf("/from/%d", i), "the channel and the subscriber are in the list already")
+		return nil, invalid(fault.SlugInvalidSources, fmt.Sprintf("/from/%d", i),
+			"the channel and the subscriber are in the list already")
 	}
 	good = make([]int, 0, len(q.From))
 	for i, from := range q.From {
@@ -116,7 +118,8 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 			return nil, atSource(err, i)
 		}
 		r := &m.requests[i]
-		r.FetchRequest = FetchRequest{Channel: from.Channel, Subscriber: from.Subscriber, Policy: policy, Wait: min(q.Wait, policy.TTL/2)}
+		r.FetchRequest = FetchRequest{Channel: from.Channel, Subscriber: from.Subscriber, Policy: policy,
+			Wait: min(q.Wait, policy.TTL/2)}
 		m.wait = min(m.wait, r.Wait)
 		if from.Receipt != "" {
 			if r.Receipt, err = s.verify(from.Receipt, from.Channel, from.Subscriber); err != nil {
@@ -212,7 +215,8 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 		}
 	}
 	m.fetch(ctx, some, due)
-	if len(m.problems) == len(m.requests) && !slices.ContainsFunc(m.problems, func(p Problem) bool { return !unserved(p.Err) }) {
+	if len(m.problems) == len(m.requests) &&
+		!slices.ContainsFunc(m.problems, func(p Problem) bool { return !unserved(p.Err) }) {
 		return true, m.problems[0].Err
 	}
 	return len(m.found)+len(m.problems) > 0, nil

@@ -37,9 +37,12 @@ func TestManyQueriesThatAreRefused(t *testing.T) {
 	}{
 		{ManyQuery{}, fault.SlugInvalidSources, "/from"},
 		{ManyQuery{From: sources(257)}, fault.SlugInvalidSources, "/from"},
-		{ManyQuery{From: append(sources(3), Source{Channel: "ch1", Subscriber: "s"})}, fault.SlugInvalidSources, "/from/3"},
-		{ManyQuery{From: append(sources(3), Source{Channel: "ch1", Subscriber: "s", Receipt: "x"})}, fault.SlugInvalidSources, "/from/3"},
-		{ManyQuery{From: append(sources(1), Source{Channel: "{", Subscriber: "s"})}, fault.SlugInvalidChannel, "/from/1/channel"},
+		{ManyQuery{From: append(sources(3), Source{Channel: "ch1", Subscriber: "s"})}, fault.SlugInvalidSources,
+			"/from/3"},
+		{ManyQuery{From: append(sources(3), Source{Channel: "ch1", Subscriber: "s", Receipt: "x"})},
+			fault.SlugInvalidSources, "/from/3"},
+		{ManyQuery{From: append(sources(1), Source{Channel: "{", Subscriber: "s"})}, fault.SlugInvalidChannel,
+			"/from/1/channel"},
 		{ManyQuery{From: append(sources(1), Source{Channel: "c"})}, fault.SlugInvalidSubscriber, "/from/1/subscriber"},
 		{ManyQuery{From: sources(1), Max: 1001}, fault.SlugInvalidMax, "max"},
 		{ManyQuery{From: sources(1), Wait: time.Hour}, fault.SlugInvalidWait, "wait"},
@@ -72,7 +75,8 @@ func TestManyProblems(t *testing.T) {
 		require.Equal(t, []string{"ch0", "ch1", "ch2"}, polled, "a source whose receipt is refused isn't read")
 		require.Len(t, d.Problems, 4)
 		for i, want := range []error{
-			ErrNoSubscriber, fault.ErrUnavailable, &fault.Error{Slug: fault.SlugReceiptMalformed}, &fault.Error{Slug: fault.SlugReceiptChannel},
+			ErrNoSubscriber, fault.ErrUnavailable, &fault.Error{Slug: fault.SlugReceiptMalformed},
+			&fault.Error{Slug: fault.SlugReceiptChannel},
 		} {
 			require.Equal(t, i+1, d.Problems[i].Source)
 			require.ErrorIs(t, d.Problems[i].Err, want)
@@ -89,7 +93,8 @@ func TestManyProblems(t *testing.T) {
 func TestShares(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		unread := rapid.SliceOfN(rapid.OneOf(rapid.Uint64Range(1, 5), rapid.Uint64Range(1, 1<<53)), 1, 40).Draw(t, "unread")
+		unread := rapid.SliceOfN(rapid.OneOf(rapid.Uint64Range(1, 5), rapid.Uint64Range(1, 1<<53)), 1, 40).Draw(t,
+			"unread")
 		most := rapid.IntRange(1, 60).Draw(t, "most")
 		some, all := make([]ready, len(unread)), uint64(0)
 		for i, n := range unread {
@@ -107,7 +112,8 @@ func TestShares(t *testing.T) {
 		require.Len(t, shared, min(len(unread), most))
 		require.EqualValues(t, min(uint64(most), all), sum)
 		for _, r := range shared {
-			require.True(t, uint64(r.max) == r.unread || r.max >= largest-1, "%d of %d, another has %d", r.max, r.unread, largest)
+			require.True(t, uint64(r.max) == r.unread || r.max >= largest-1, "%d of %d, another has %d", r.max,
+				r.unread, largest)
 		}
 	})
 }
@@ -182,7 +188,9 @@ func TestManyInRounds(t *testing.T) {
 		poll: func(PollRequest) PollResult { return PollResult{Position: in1(1)} },
 		fetchEach: func(requests []FetchRequest) []BatchResult {
 			sizes = append(sizes, len(requests))
-			return slices.Repeat([]BatchResult{{Batch: Batch{Epoch: life1, Clock: 1, Through: 1, Messages: []Message{*messageAt(1)}}}}, len(requests))
+			return slices.Repeat(
+				[]BatchResult{{Batch: Batch{Epoch: life1, Clock: 1, Through: 1, Messages: []Message{*messageAt(1)}}}},
+				len(requests))
 		},
 	}, limits)
 	d, err := s.FetchMany(t.Context(), ManyQuery{From: sources(10)})
@@ -216,14 +224,16 @@ func TestManyWaits(t *testing.T) {
 		w.marks["a"], w.marks["b"] = 0, 1
 		w.connected = true
 		w.publish("m1", false)
-		first := <-manyPoll(t.Context(), s, 0, Source{Channel: "ch", Subscriber: "a"}, Source{Channel: "ch", Subscriber: "b"})
+		first := <-manyPoll(t.Context(), s, 0, Source{Channel: "ch", Subscriber: "a"},
+			Source{Channel: "ch", Subscriber: "b"})
 		require.NoError(t, first.err)
 		require.Len(t, first.Found, 1)
 		require.Equal(t, 0, first.Found[0].Source)
 		require.Equal(t, 1, w.fetches, "only one had something")
 
 		w.due = true
-		a, b := Source{Channel: "ch", Subscriber: "a", Receipt: first.Found[0].Receipt}, Source{Channel: "ch", Subscriber: "b"}
+		a, b := Source{Channel: "ch", Subscriber: "a", Receipt: first.Found[0].Receipt},
+			Source{Channel: "ch", Subscriber: "b"}
 		ended := manyPoll(t.Context(), s, 0, a, b)
 		waiters, channels := s.Waiting()
 		require.Equal(t, [2]int{1, 1}, [2]int{waiters, channels})
@@ -244,7 +254,8 @@ func TestManyWaits(t *testing.T) {
 		require.Equal(t, receipt.Receipt{Channel: "ch", Subscriber: "b", Epoch: life1, Clock: 2, MessageID: "m2"}, r)
 		require.Equal(t, 5, w.fetches, "the messages came with the notification")
 
-		one := manyPoll(t.Context(), s, 1, Source{Channel: "ch", Subscriber: "a", Receipt: got.Found[0].Receipt}, Source{Channel: "ch", Subscriber: "b", Receipt: got.Found[1].Receipt})
+		one := manyPoll(t.Context(), s, 1, Source{Channel: "ch", Subscriber: "a", Receipt: got.Found[0].Receipt},
+			Source{Channel: "ch", Subscriber: "b", Receipt: got.Found[1].Receipt})
 		w.connect()
 		w.settle()
 		w.publish("m3", false)
@@ -273,9 +284,10 @@ func TestManyThatIsOvertaken(t *testing.T) {
 		require.Equal(t, fetches, w.fetches, "it came with the notification")
 
 		w.stale, w.marks["a"] = false, 2
-		third := manyPoll(t.Context(), s, 0, Source{Channel: "ch", Subscriber: "a", Receipt: s.receipts.Sign(receipt.Receipt{
-			Channel: "ch", Subscriber: "a", Epoch: life1, Clock: 2, MessageID: "m2",
-		})})
+		third := manyPoll(t.Context(), s, 0,
+			Source{Channel: "ch", Subscriber: "a", Receipt: s.receipts.Sign(receipt.Receipt{
+				Channel: "ch", Subscriber: "a", Epoch: life1, Clock: 2, MessageID: "m2",
+			})})
 		w.restart(life2)
 		w.publish("m3", true)
 		w.settle()
@@ -304,7 +316,8 @@ func TestManyThatEnds(t *testing.T) {
 				w.connected = true
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				ended := manyPoll(ctx, s, 0, Source{Channel: "ch", Subscriber: "a"}, Source{Channel: "ch", Subscriber: "b"})
+				ended := manyPoll(ctx, s, 0, Source{Channel: "ch", Subscriber: "a"},
+					Source{Channel: "ch", Subscriber: "b"})
 				require.Empty(t, ended)
 				end(s, w, cancel)
 				synctest.Wait()

@@ -62,7 +62,8 @@ func (f From) check() error {
 	case f.Start < StartLatest || f.Start > StartAt:
 		return invalid(fault.SlugInvalidFrom, "/from", "from is neither latest, earliest nor a clock")
 	case f.Start == StartAt && !f.Clock.Valid():
-		return invalid(fault.SlugInvalidFrom, "/from", "from is %d, a clock is from %d to %d", f.Clock, clock.Min, clock.Max)
+		return invalid(fault.SlugInvalidFrom, "/from", "from is %d, a clock is from %d to %d", f.Clock, clock.Min,
+			clock.Max)
 	}
 	return nil
 }

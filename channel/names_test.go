@@ -87,7 +87,8 @@ func requireError(t *testing.T, err error, kind fault.Kind, slug fault.Slug) fau
 
 // FuzzCheckName holds the checks against the regular expression.
 func FuzzCheckName(f *testing.F) {
-	for _, name := range []string{"", "a", "a.b:c_d-e", "{a}", "a\n", "-", "é", strings.Repeat("x", 128), strings.Repeat("x", 129)} {
+	for _, name := range []string{"", "a", "a.b:c_d-e", "{a}", "a\n", "-", "é", strings.Repeat("x", 128),
+		strings.Repeat("x", 129)} {
 		f.Add(name)
 	}
 	pattern := regexp.MustCompile(strings.TrimSuffix(NamePattern, "$") + `\z`)

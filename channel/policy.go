@@ -80,10 +80,13 @@ var settings = []setting{
 		p.TTL, err = time.ParseDuration(value)
 		return err
 	}},
-	intSetting("maxMessages", func(r *Rule) string { return r.MaxMessages }, func(p *Policy) *int { return &p.MaxMessages }),
-	intSetting("maxMessageBytes", func(r *Rule) string { return r.MaxMessageBytes }, func(p *Policy) *int { return &p.MaxMessageBytes }),
+	intSetting("maxMessages", func(r *Rule) string { return r.MaxMessages },
+		func(p *Policy) *int { return &p.MaxMessages }),
+	intSetting("maxMessageBytes", func(r *Rule) string { return r.MaxMessageBytes },
+		func(p *Policy) *int { return &p.MaxMessageBytes }),
 	intSetting("replicas", func(r *Rule) string { return r.Replicas }, func(p *Policy) *int { return &p.Replicas }),
-	intSetting("maxSubscribers", func(r *Rule) string { return r.MaxSubscribers }, func(p *Policy) *int { return &p.MaxSubscribers }),
+	intSetting("maxSubscribers", func(r *Rule) string { return r.MaxSubscribers },
+		func(p *Policy) *int { return &p.MaxSubscribers }),
 }
 
 func intSetting(key string, value func(*Rule) string, field func(*Policy) *int) setting {
@@ -135,7 +138,8 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}
 	c := compiledRule{pattern: pattern, policy: fallback}
-	c.policy.Schema, c.policy.Plain, c.policy.Copies = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain, r.Copies || fallback.Copies
+	c.policy.Schema, c.policy.Plain, c.policy.Copies = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain,
+		r.Copies || fallback.Copies
 	for _, s := range settings {
 		value := s.value(r)
 		dynamic, err := patterns.In(pattern, value)
@@ -166,7 +170,8 @@ func (p *Policies) For(channel string) (Policy, error) {
 		if match := r.pattern.FindStringSubmatchIndex(channel); match != nil {
 			policy, err := r.expand(channel, match)
 			if err != nil {
-				return Policy{}, invalid(fault.SlugInvalidPolicy, "channel", "the channel name %q makes no policy: %v", channel, err)
+				return Policy{}, invalid(fault.SlugInvalidPolicy, "channel", "the channel name %q makes no policy: %v",
+					channel, err)
 			}
 			return policy, nil
 		}

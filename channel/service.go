@@ -170,14 +170,16 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 		if size := len(d.Content); size > policy.MaxMessageBytes {
 			return atDraft(&fault.Error{
 				Kind: fault.TooLarge, Slug: fault.SlugMessageTooLarge,
-				Detail: fmt.Sprintf("the content has %d bytes, at most %d are allowed on this channel", size, policy.MaxMessageBytes),
+				Detail: fmt.Sprintf("the content has %d bytes, at most %d are allowed on this channel", size,
+					policy.MaxMessageBytes),
 			}, i, len(drafts), "content")
 		}
 		if policy.Schema == nil {
 			continue
 		}
 		if field, err := policy.Schema.Check(d.Content); err != nil {
-			return atDraft(&fault.Error{Kind: fault.Invalid, Slug: fault.SlugSchema, Detail: err.Error()}, i, len(drafts), "content"+field)
+			return atDraft(&fault.Error{Kind: fault.Invalid, Slug: fault.SlugSchema, Detail: err.Error()}, i,
+				len(drafts), "content"+field)
 		}
 	}
 	return nil

@@ -114,7 +114,8 @@ func TestNamesAreCheckedBeforeTheStore(t *testing.T) {
 
 func TestPolicyIsFoundBeforeTheStore(t *testing.T) {
 	t.Parallel()
-	s := serviceOn(t, &stubStore{}, DefaultLimits(), Rule{Pattern: "ch", TTL: "2s"}, Rule{Pattern: "bad-(.*)", TTL: "$1"})
+	s := serviceOn(t, &stubStore{}, DefaultLimits(), Rule{Pattern: "ch", TTL: "2s"},
+		Rule{Pattern: "bad-(.*)", TTL: "$1"})
 	for name, call := range operations(s, "bad-ttl", "s") {
 		if name != "unsubscribe" && name != "channel: life" { // they need no policy, and so they work
 			requireError(t, call(t.Context()), fault.Invalid, fault.SlugInvalidPolicy)
@@ -209,7 +210,8 @@ func TestDraftsThatAreRefused(t *testing.T) {
 	limits := DefaultLimits()
 	limits.MaxBatch = 3
 	s := serviceOn(t, &stubStore{}, limits, Rule{Pattern: "ch", Schema: numbers{}})
-	ok, large, named := Draft{Content: []byte("1")}, Draft{Content: make([]byte, 101)}, Draft{ID: "a/b", Content: []byte("1")}
+	ok, large, named := Draft{Content: []byte("1")}, Draft{Content: make([]byte, 101)},
+		Draft{ID: "a/b", Content: []byte("1")}
 	for _, tt := range []struct {
 		name   string
 		drafts []Draft
@@ -224,7 +226,8 @@ func TestDraftsThatAreRefused(t *testing.T) {
 		{"too large", []Draft{large}, fault.TooLarge, fault.SlugMessageTooLarge, "/content"},
 		{"too large in a batch", []Draft{ok, ok, large}, fault.TooLarge, fault.SlugMessageTooLarge, "/2/content"},
 		{"not of the schema", []Draft{{Content: []byte(`{}`)}}, fault.Invalid, fault.SlugSchema, "/content/n"},
-		{"not of the schema in a batch", []Draft{ok, {Content: []byte(`{}`)}}, fault.Invalid, fault.SlugSchema, "/1/content/n"},
+		{"not of the schema in a batch", []Draft{ok, {Content: []byte(`{}`)}}, fault.Invalid, fault.SlugSchema,
+			"/1/content/n"},
 		{"the first one counts", []Draft{large, named}, fault.TooLarge, fault.SlugMessageTooLarge, "/0/content"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -255,7 +258,8 @@ func TestSubscribe(t *testing.T) {
 		return want, nil
 	}}, DefaultLimits())
 	for _, from := range []From{
-		{}, {Start: StartEarliest}, {Start: StartAt, Clock: clock.Max}, {Start: StartAt, Clock: clock.Min}, {Clock: math.MaxInt64},
+		{}, {Start: StartEarliest}, {Start: StartAt, Clock: clock.Max}, {Start: StartAt, Clock: clock.Min},
+		{Clock: math.MaxInt64},
 	} {
 		got, err := s.Subscribe(t.Context(), "ch", "s", from)
 		require.NoError(t, err)
@@ -263,7 +267,8 @@ func TestSubscribe(t *testing.T) {
 		require.Equal(t, SubscribeRequest{Channel: "ch", Subscriber: "s", From: from, Policy: testPolicy}, asked)
 	}
 	for _, from := range []From{
-		{Start: StartAt, Clock: clock.Max + 1}, {Start: StartAt, Clock: clock.Min - 1}, {Start: StartAt + 1}, {Start: -1},
+		{Start: StartAt, Clock: clock.Max + 1}, {Start: StartAt, Clock: clock.Min - 1}, {Start: StartAt + 1},
+		{Start: -1},
 	} {
 		_, err := s.Subscribe(t.Context(), "ch", "s", from)
 		require.Equal(t, "/from", requireError(t, err, fault.Invalid, fault.SlugInvalidFrom).Field)
@@ -283,7 +288,8 @@ func TestPublishEach(t *testing.T) {
 	}}, DefaultLimits())
 	draft := []Draft{{Content: []byte("1")}}
 	results := s.PublishEach(t.Context(), []PublishRequest{
-		{Channel: "a", Drafts: draft, Subscriber: "s"}, {Channel: "a b", Drafts: draft}, {Channel: "b", Drafts: draft, Subscriber: "-"},
+		{Channel: "a", Drafts: draft, Subscriber: "s"}, {Channel: "a b", Drafts: draft},
+		{Channel: "b", Drafts: draft, Subscriber: "-"},
 		{Channel: "c"}, {Channel: "d", Drafts: draft, Epoch: later}, {Channel: "e", Drafts: draft},
 	})
 	require.Equal(t, PublishResult{Published: []Published{{ID: "a/s"}}}, results[0])

@@ -24,7 +24,8 @@ func newMany(t *testing.T, listenFirst bool) (*hubMany, *hub) {
 	h, store := runningHub(t, testOptions())
 	m := &hubMany{store: store, ended: make(chan []waitResult, 1)}
 	m.poll = waitRequest{
-		Targets: []target{{"a", "s"}, {"b", "s"}, {"c", "s"}}, At: slices.Repeat([]Position{hubIn1(7)}, 3), Wait: time.Minute,
+		Targets: []target{{"a", "s"}, {"b", "s"}, {"c", "s"}}, At: slices.Repeat([]Position{hubIn1(7)}, 3),
+		Wait:        time.Minute,
 		ListenFirst: listenFirst, Read: m.read,
 	}
 	return m, h
@@ -69,8 +70,10 @@ func testManyChannels(t *testing.T) {
 		reads  [][]int      // after the confirmation
 	}{
 		{"nothing", func(*hubMany) {}, nil, nil},
-		{"the next message of one", func(m *hubMany) { m.on("b", published(hubIn1(8))) }, []waitResult{{1, hubMessageAt(8)}}, nil},
-		{"a gap: only that channel is read again", func(m *hubMany) { m.on("b", published(hubIn1(9))) }, nil, [][]int{{1}}},
+		{"the next message of one", func(m *hubMany) { m.on("b", published(hubIn1(8))) },
+			[]waitResult{{1, hubMessageAt(8)}}, nil},
+		{"a gap: only that channel is read again", func(m *hubMany) { m.on("b", published(hubIn1(9))) }, nil,
+			[][]int{{1}}},
 		{"a removal on one, another's removal on another", func(m *hubMany) {
 			m.on("c", unsubscribed("s"))
 			m.on("a", unsubscribed("other"))

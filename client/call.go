@@ -165,7 +165,8 @@ func (c *Client) authorize(req *http.Request) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("get the token: %w", err)
-	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }): // net/http's error would have it
+	case strings.ContainsFunc(token,
+		func(r rune) bool { return r <= ' ' || r > '~' }): // net/http's error would have it
 		return errors.New("the token has characters that no token has")
 	case token != "":
 		req.Header.Set("Authorization", "Bearer "+token)

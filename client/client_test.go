@@ -44,9 +44,15 @@ func TestRequests(t *testing.T) {
 		}, call{"POST", at + "/messages", "{\"id\":\"i\",\"content\": {\"a\" : \"<é>\"}\n}", nil}},
 		"subscribe": {func(c *client.Client) (any, error) { return c.Subscribe(ctx, "c", "s", client.Latest) },
 			call{"PUT", at + "/subscribers/s", `{}`, nil}},
-		"subscribe from the start": {func(c *client.Client) (any, error) { return c.Subscribe(ctx, "c", "s", client.Earliest) },
+		"subscribe from the start": {func(c *client.Client) (any, error) {
+			return c.Subscribe(ctx, "c", "s",
+				client.Earliest)
+		},
 			call{"PUT", at + "/subscribers/s", `{"from":"earliest"}`, nil}},
-		"subscribe from a clock": {func(c *client.Client) (any, error) { return c.Subscribe(ctx, "c", "s", client.After(clock.Min)) },
+		"subscribe from a clock": {func(c *client.Client) (any, error) {
+			return c.Subscribe(ctx, "c", "s",
+				client.After(clock.Min))
+		},
 			call{"PUT", at + "/subscribers/s", `{"from":-9007199254740991}`, nil}},
 		"unsubscribe": {func(c *client.Client) (any, error) { return nil, c.Unsubscribe(ctx, "c", "s") },
 			call{"DELETE", at + "/subscribers/s", "", nil}},
@@ -62,7 +68,10 @@ func TestRequests(t *testing.T) {
 		}, call{"POST", at + "/subscribers/s/next", `{"receiptHandle":"r","max":3,"wait":"1s"}`, nil}},
 		"describe": {func(c *client.Client) (any, error) { return c.Describe(ctx, "c") }, call{"GET", at, "", nil}},
 		"info":     {func(c *client.Client) (any, error) { return c.Info(ctx) }, call{"GET", "/v1/info", "", nil}},
-		"odd names stay names": {func(c *client.Client) (any, error) { return nil, c.Unsubscribe(ctx, "a/b?c", "ü%2F#") },
+		"odd names stay names": {func(c *client.Client) (any, error) {
+			return nil,
+				c.Unsubscribe(ctx, "a/b?c", "ü%2F#")
+		},
 			call{"DELETE", "/v1/channels/a%2Fb%3Fc/subscribers/%C3%BC%252F%23", "", nil}},
 	} {
 		f := newFake(t, answer(http.StatusOK, `{}`))
@@ -89,7 +98,9 @@ func TestBaseURLWithPath(t *testing.T) {
 
 func TestBatch(t *testing.T) {
 	t.Parallel()
-	f := newFake(t, answer(http.StatusCreated, `[{"channel":"c","id":"a","clock":1,"duplicate":true},{"channel":"c","id":"x","clock":2,"duplicate":true}]`))
+	f := newFake(t,
+		answer(http.StatusCreated,
+			`[{"channel":"c","id":"a","clock":1,"duplicate":true},{"channel":"c","id":"x","clock":2,"duplicate":true}]`))
 	drafts := []client.Draft{{ID: "a", Content: []byte("1")}, {Content: []byte("2")}}
 	published, err := f.client(t).PublishBatch(t.Context(), "c", drafts)
 	require.NoError(t, err)
@@ -121,7 +132,8 @@ func TestBadCallsAreNotSent(t *testing.T) {
 func TestContentStaysByteForByte(t *testing.T) {
 	t.Parallel()
 	const content = "{ \"a\":\t1.00,\"b\" : \"\\u003c<é\" }"
-	f := newFake(t, answer(http.StatusOK, `{"messages":[{"id":"i","clock":-5,"content":`+content+`,"publishedAt":"2026-01-02T03:04:05.678Z"}],"receiptHandle":"r","more":true,"expired":7}`))
+	f := newFake(t, answer(http.StatusOK, `{"messages":[{"id":"i","clock":-5,"content":`+content+
+		`,"publishedAt":"2026-01-02T03:04:05.678Z"}],"receiptHandle":"r","more":true,"expired":7}`))
 	d, err := f.client(t).Fetch(t.Context(), "c", "s", client.FetchOptions{})
 	require.NoError(t, err)
 	require.Equal(t, client.Delivery{
@@ -185,24 +197,32 @@ func TestRetryAfterForms(t *testing.T) {
 func TestEverySlugHasASentinel(t *testing.T) {
 	t.Parallel()
 	sentinels := []*client.Error{
-		client.ErrInvalidChannel, client.ErrInvalidSubscriber, client.ErrInvalidMessageID, client.ErrInvalidContent, client.ErrInvalidBody,
-		client.ErrInvalidBatch, client.ErrInvalidMax, client.ErrInvalidWait, client.ErrInvalidFrom, client.ErrInvalidPolicy,
-		client.ErrMessageTooLarge, client.ErrBatchTooLarge, client.ErrBodyTooLarge, client.ErrNoChannel, client.ErrNoSubscriber,
+		client.ErrInvalidChannel, client.ErrInvalidSubscriber, client.ErrInvalidMessageID, client.ErrInvalidContent,
+		client.ErrInvalidBody,
+		client.ErrInvalidBatch, client.ErrInvalidMax, client.ErrInvalidWait, client.ErrInvalidFrom,
+		client.ErrInvalidPolicy,
+		client.ErrMessageTooLarge, client.ErrBatchTooLarge, client.ErrBodyTooLarge, client.ErrNoChannel,
+		client.ErrNoSubscriber,
 		client.ErrReceiptMalformed, client.ErrReceiptForged, client.ErrReceiptChannel, client.ErrReceiptSubscriber,
 		client.ErrReceiptEpoch, client.ErrReceiptAhead, client.ErrReceiptSuperseded, client.ErrStorageFull,
 		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrOverloaded, client.ErrInternal,
-		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists, client.ErrNoMatch,
-		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
+		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists,
+		client.ErrNoMatch,
+		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured,
+		client.ErrQueueInUse,
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
-		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential, client.ErrNotGranted,
-		client.ErrKeysUnavailable, client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers, client.ErrNoKey, client.ErrInvalidKey,
+		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential,
+		client.ErrNotGranted,
+		client.ErrKeysUnavailable, client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers,
+		client.ErrNoKey, client.ErrInvalidKey,
 		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations,
 		client.ErrSchema, client.ErrInvalidSources,
 	}
 	sentinels = append(sentinels, records.Errors()...)
 	// The client makes no request that could be answered with these.
 	have := []fault.Slug{
-		fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest, fault.SlugTokenInQuery,
+		fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest,
+		fault.SlugTokenInQuery,
 	}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())

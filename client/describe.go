@@ -35,7 +35,8 @@ func (c *Client) Describe(ctx context.Context, channel string) (Description, err
 // page can be empty. Errors: those of Describe, and ErrInvalidQuery.
 func (c *Client) DescribePage(ctx context.Context, channel string, p Page) (Description, error) {
 	var d Description
-	r := request{what: "describe " + channel, method: http.MethodGet, path: []string{"channels", channel}, query: url.Values{}}
+	r := request{what: "describe " + channel, method: http.MethodGet, path: []string{"channels", channel},
+		query: url.Values{}}
 	if p.Cursor != "" {
 		r.query.Set("cursor", p.Cursor)
 	}

@@ -200,7 +200,8 @@ func ExampleClient_Next() {
 	c := connect()
 	defer c.Close()
 
-	if _, err := c.PublishBatch(ctx, "steps", []client.Draft{{Content: []byte(`1`)}, {Content: []byte(`2`)}}); err != nil {
+	if _, err := c.PublishBatch(ctx, "steps",
+		[]client.Draft{{Content: []byte(`1`)}, {Content: []byte(`2`)}}); err != nil {
 		panic(err)
 	}
 	if _, err := c.Subscribe(ctx, "steps", "ann", client.Earliest); err != nil {
@@ -225,7 +226,8 @@ func ExampleClient_Consume() {
 	c := connect()
 	defer c.Close()
 
-	if _, err := c.PublishBatch(ctx, "tasks", []client.Draft{{Content: []byte(`"wash"`)}, {Content: []byte(`"dry"`)}}); err != nil {
+	if _, err := c.PublishBatch(ctx, "tasks", []client.Draft{{Content: []byte(`"wash"`)},
+		{Content: []byte(`"dry"`)}}); err != nil {
 		panic(err)
 	}
 	if _, err := c.Subscribe(ctx, "tasks", "ann", client.Earliest); err != nil {

@@ -52,7 +52,8 @@ func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 // DeleteKey deletes an API key: within a second no server accepts it any more, and waits with it end. Errors: ErrNoKey,
 // ErrKeyConfigured, ErrUnavailable.
 func (c *Client) DeleteKey(ctx context.Context, id string) error {
-	_, err := c.call(ctx, request{what: "delete API key " + id, method: http.MethodDelete, path: []string{"keys", id}}, nil)
+	_, err := c.call(ctx, request{what: "delete API key " + id, method: http.MethodDelete, path: []string{"keys", id}},
+		nil)
 	return err
 }
 

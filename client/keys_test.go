@@ -27,7 +27,8 @@ func TestKeyRequests(t *testing.T) {
 			_, err := c.CreateKey(ctx, client.NewKey{Description: "shop", Grants: []byte(`[]`), Expires: end})
 			return err
 		}, call{"POST", "/v1/keys", `{"description":"shop","grants":[],"expires":"2030-01-31T12:00:00Z"}`, nil}},
-		"delete": {func(c *client.Client) error { return c.DeleteKey(ctx, "a/b") }, call{"DELETE", "/v1/keys/a%2Fb", "", nil}},
+		"delete": {func(c *client.Client) error { return c.DeleteKey(ctx, "a/b") },
+			call{"DELETE", "/v1/keys/a%2Fb", "", nil}},
 		"revoke": {func(c *client.Client) error {
 			_, err := c.Revoke(ctx, client.NewRevocation{Subject: "ann"})
 			return err
@@ -46,8 +47,10 @@ func TestKeyRequests(t *testing.T) {
 func TestPagesOfKeys(t *testing.T) {
 	t.Parallel()
 	f := newFake(t,
-		answer(http.StatusOK, wire.Keys{Keys: []wire.Key{{ID: "a"}, {ID: "b"}}, Cursor: "b&"}), answer(http.StatusOK, wire.Keys{Keys: []wire.Key{{ID: "c"}}}),
-		answer(http.StatusOK, wire.Revocations{Revocations: []wire.Revocation{{JTI: "a"}}, Cursor: "jti:a"}), answer(http.StatusOK, wire.Revocations{}),
+		answer(http.StatusOK, wire.Keys{Keys: []wire.Key{{ID: "a"}, {ID: "b"}}, Cursor: "b&"}),
+		answer(http.StatusOK, wire.Keys{Keys: []wire.Key{{ID: "c"}}}),
+		answer(http.StatusOK, wire.Revocations{Revocations: []wire.Revocation{{JTI: "a"}}, Cursor: "jti:a"}),
+		answer(http.StatusOK, wire.Revocations{}),
 	)
 	keys, err := f.client(t).Keys(t.Context())
 	require.NoError(t, err)
@@ -59,7 +62,8 @@ func TestPagesOfKeys(t *testing.T) {
 	for _, c := range f.got() {
 		targets = append(targets, c.target)
 	}
-	require.Equal(t, []string{"/v1/keys", "/v1/keys?cursor=b%26", "/v1/revocations", "/v1/revocations?cursor=jti%3Aa"}, targets)
+	require.Equal(t, []string{"/v1/keys", "/v1/keys?cursor=b%26", "/v1/revocations", "/v1/revocations?cursor=jti%3Aa"},
+		targets)
 }
 
 func TestTokens(t *testing.T) {
@@ -83,7 +87,8 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, "Bearer second", f.got()[3].header.Get("Authorization"))
 
 	broken := errors.New("broken")
-	_, err = f.client(t, client.WithTokenSource(func(context.Context) (string, error) { return "", broken })).Info(t.Context())
+	_, err = f.client(t, client.WithTokenSource(func(context.Context) (string, error) { return "", broken })).Info(
+		t.Context())
 	require.ErrorIs(t, err, broken)
 	_, err = f.client(t, client.WithToken("se\ncret")).Info(t.Context())
 	require.ErrorContains(t, err, "characters that no token has")

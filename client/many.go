@@ -47,7 +47,8 @@ func (e *SourceError) Unwrap() error { return e.Err }
 // more than MaxSources or one twice, and ErrUnavailable if the service can serve none of them.
 func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (Deliveries, error) {
 	r := request{
-		what: fmt.Sprintf("fetch from %d channels", len(from)), method: http.MethodPost, path: []string{"fetch"}, wait: o.Wait,
+		what: fmt.Sprintf("fetch from %d channels", len(from)), method: http.MethodPost, path: []string{"fetch"},
+		wait: o.Wait,
 	}
 	var err error
 	if r.body, err = json.Marshal(wire.FetchRequest{From: from, Max: o.Max, Wait: wire.Wait(o.Wait)}); err != nil {

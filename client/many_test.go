@@ -49,7 +49,8 @@ var sources = []client.Source{{Channel: "a", Subscriber: "s"}, {Channel: "b", Su
 
 func TestFetchMany(t *testing.T) {
 	t.Parallel()
-	f := newFake(t, deliveries(delivered("a", "m1"), failed("b", 404, fault.SlugNoSubscriber)), problem(400, fault.SlugInvalidSources, 0))
+	f := newFake(t, deliveries(delivered("a", "m1"), failed("b", 404, fault.SlugNoSubscriber)),
+		problem(400, fault.SlugInvalidSources, 0))
 	c := f.client(t)
 	from := []client.Source{sources[0], {Channel: "b", Subscriber: "s", ReceiptHandle: "r"}}
 	d, err := c.FetchMany(t.Context(), from, client.FetchOptions{Max: 7, Wait: 90 * time.Second})
@@ -59,7 +60,8 @@ func TestFetchMany(t *testing.T) {
 	require.ErrorIs(t, d.Problems[0], client.ErrNoSubscriber)
 	require.EqualError(t, d.Problems[0], "s of b: no (404 subscriber-not-found)")
 	require.Equal(t, "/v1/fetch", f.got()[0].target)
-	require.JSONEq(t, `{"from":[{"channel":"a","subscriber":"s"},{"channel":"b","subscriber":"s","receiptHandle":"r"}],"max":7,"wait":"1m30s"}`,
+	require.JSONEq(t,
+		`{"from":[{"channel":"a","subscriber":"s"},{"channel":"b","subscriber":"s","receiptHandle":"r"}],"max":7,"wait":"1m30s"}`,
 		f.got()[0].body)
 	_, err = c.FetchMany(t.Context(), nil, client.FetchOptions{})
 	require.ErrorIs(t, err, client.ErrInvalidSources)
@@ -80,40 +82,46 @@ func TestConsumeMany(t *testing.T) {
 	}{
 		"receipts are sent with the next request": {
 			answers: []http.HandlerFunc{
-				deliveries(delivered("a", "a1", "a2"), delivered("b", "b1")), deliveries(delivered("b", "b2")), deliveries(delivered("a", "stop")),
+				deliveries(delivered("a", "a1", "a2"), delivered("b", "b1")), deliveries(delivered("b", "b2")),
+				deliveries(delivered("a", "stop")),
 			},
 			handle: map[string]error{"stop": client.ErrStop}, handled: "a1 a2 b1 b2 stop",
 			receipts: []string{"a= b=", "a=after-a2 b=after-b1", "a= b=after-b2", "ack a=after-stop"},
 		},
 		"what was handled before a failure is acknowledged": {
 			answers: []http.HandlerFunc{
-				deliveries(delivered("a", "a1"), delivered("b", "b1", "bad")), answer(200, delivered("b", "b1").Delivery), answer(204, nil), deliveries(),
+				deliveries(delivered("a", "a1"), delivered("b", "b1", "bad")),
+				answer(200, delivered("b", "b1").Delivery), answer(204, nil), deliveries(),
 			},
 			handle: map[string]error{"bad": errHandle}, want: errHandle, handled: "a1 b1 bad",
 			receipts: []string{"a= b=", "fetch 1", "ack b=after-b1", "a=after-a1 -"},
 		},
 		"a lost receipt is left out": {
 			answers: []http.HandlerFunc{
-				deliveries(delivered("a", "a1")), deliveries(failed("a", 409, fault.SlugReceiptEpoch)), deliveries(delivered("b", "stop")),
+				deliveries(delivered("a", "a1")), deliveries(failed("a", 409, fault.SlugReceiptEpoch)),
+				deliveries(delivered("b", "stop")),
 			},
 			handle: map[string]error{"stop": client.ErrStop}, handled: "a1 stop",
 			receipts: []string{"a= b=", "a=after-a1 b=", "a= b=", "ack b=after-stop"},
 		},
 		"a source that can't be served is tried again, with its receipt": {
 			answers: []http.HandlerFunc{
-				deliveries(delivered("a", "a1")), deliveries(failed("a", 503, fault.SlugUnavailable), delivered("b", "b1")), deliveries(delivered("b", "stop")),
+				deliveries(delivered("a", "a1")), deliveries(failed("a", 503, fault.SlugUnavailable),
+					delivered("b", "b1")), deliveries(delivered("b", "stop")),
 			},
 			handle: map[string]error{"stop": client.ErrStop}, handled: "a1 b1 stop",
 			receipts: []string{"a= b=", "a=after-a1 b=", "a=after-a1 b=after-b1", "ack b=after-stop"},
 		},
 		"a problem ends it, and the others are acknowledged": {
-			answers: []http.HandlerFunc{deliveries(delivered("a", "a1"), failed("b", 403, fault.SlugNotGranted)), deliveries()},
-			want:    client.ErrNotGranted, handled: "a1",
+			answers: []http.HandlerFunc{deliveries(delivered("a", "a1"), failed("b", 403, fault.SlugNotGranted)),
+				deliveries()},
+			want: client.ErrNotGranted, handled: "a1",
 			receipts: []string{"a= b=", "a=after-a1 -"},
 		},
 		"a problem that is tolerated": {
 			answers: []http.HandlerFunc{
-				deliveries(delivered("a", "a1"), failed("b", 404, fault.SlugNoSubscriber)), deliveries(failed("a", 404, fault.SlugNoSubscriber)),
+				deliveries(delivered("a", "a1"), failed("b", 404, fault.SlugNoSubscriber)),
+				deliveries(failed("a", 404, fault.SlugNoSubscriber)),
 			},
 			tolerant: true, want: client.ErrNoSubscriber, handled: "a1",
 			receipts: []string{"a= b=", "a=after-a1 -"},
@@ -123,7 +131,8 @@ func TestConsumeMany(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, append(tt.answers, answer(204, nil))...)
 			var handled []string
-			consumer := client.ManyConsumer{From: sources, Handle: func(_ context.Context, from client.Source, m client.Message) error {
+			consumer := client.ManyConsumer{From: sources, Handle: func(_ context.Context, from client.Source,
+				m client.Message) error {
 				require.Equal(t, "s", from.Subscriber)
 				handled = append(handled, m.ID)
 				return tt.handle[m.ID]
@@ -174,7 +183,10 @@ func TestConsumeManyEnds(t *testing.T) {
 			<-r.Context().Done()
 		}, deliveries())
 		err := f.client(t).ConsumeMany(ctx, client.ManyConsumer{
-			From: sources, AckGrace: grace, Handle: func(context.Context, client.Source, client.Message) error { return nil },
+			From: sources, AckGrace: grace, Handle: func(context.Context, client.Source,
+				client.Message) error {
+				return nil
+			},
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		got := f.got()

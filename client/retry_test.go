@@ -99,7 +99,8 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		{"gateway timeout", answer(504, nil), nil, 2, nil},
 		{"too many requests", answer(429, nil), nil, 2, nil},
 		{"storage full", problem(507, fault.SlugStorageFull, 0), nil, 1, client.ErrStorageFull},
-		{"storage full, if asked to", problem(507, fault.SlugStorageFull, 0), func(p *client.RetryPolicy) { p.StorageFull = true }, 2, nil},
+		{"storage full, if asked to", problem(507, fault.SlugStorageFull, 0),
+			func(p *client.RetryPolicy) { p.StorageFull = true }, 2, nil},
 		{"internal", problem(500, fault.SlugInternal, 0), nil, 1, client.ErrInternal},
 		{"invalid", problem(400, fault.SlugInvalidMax, 0), nil, 1, client.ErrInvalidMax},
 		{"not found", problem(404, fault.SlugNoSubscriber, 0), nil, 1, client.ErrNoSubscriber},
@@ -216,8 +217,10 @@ func TestContextEndsACallAtOnce(t *testing.T) {
 
 func TestTryThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
-	f := newFake(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, answer(http.StatusOK, wire.Info{Version: "1"}))
-	info, err := f.client(t, client.WithTimeout(20*time.Millisecond), client.WithRetry(client.RetryPolicy{MaxTries: 100})).Info(t.Context())
+	f := newFake(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		answer(http.StatusOK, wire.Info{Version: "1"}))
+	info, err := f.client(t, client.WithTimeout(20*time.Millisecond),
+		client.WithRetry(client.RetryPolicy{MaxTries: 100})).Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "1", info.Version)
 }
@@ -226,7 +229,8 @@ func TestNothingListens(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, lost)
 	f.Close()
-	_, err := f.client(t, client.WithRetry(client.RetryPolicy{MaxTries: 2, MinPause: time.Nanosecond})).Info(t.Context())
+	_, err := f.client(t, client.WithRetry(client.RetryPolicy{MaxTries: 2, MinPause: time.Nanosecond})).Info(
+		t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable)
 	require.ErrorContains(t, err, "connection refused")
 }

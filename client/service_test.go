@@ -42,7 +42,8 @@ func TestServiceProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	w := &worlds{t: t, redis: redistest.Standalone(t).URL(), prefix: redistest.Prefix(t), handlers: map[string]http.Handler{}}
+	w := &worlds{t: t, redis: redistest.Standalone(t).URL(), prefix: redistest.Prefix(t),
+		handlers: map[string]http.Handler{}}
 	w.run = func(run func(context.Context) error) { group.Go(func() error { return run(ctx) }) }
 	hs := httptest.NewServer(w)
 	defer hs.Close()
@@ -82,7 +83,8 @@ func (w *worlds) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // make starts one more service, with keys of its own.
 func (w *worlds) make(name string) (http.Handler, error) {
 	log := slog.New(slog.DiscardHandler)
-	conn, err := redis.Connect(w.t.Context(), redis.Options{URL: w.redis, KeyPrefix: w.prefix + name + ".", Logger: log})
+	conn, err := redis.Connect(w.t.Context(), redis.Options{URL: w.redis, KeyPrefix: w.prefix + name + ".",
+		Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,8 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	}
 	w.run(s.Run)
 	m, err := matchservice.New(matchservice.Options{
-		Store: queues.New(conn, queues.Options{}), Lookup: queues.NewLookup(conn), Channels: delivery.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
+		Store: queues.New(conn, queues.Options{}), Lookup: queues.NewLookup(conn), Channels: delivery.New(s),
+		ChannelTTL: time.Hour, Logger: log, Build: build,
 		Definitions: []matchmaking.Definition{fixedQueue},
 	})
 	if err != nil {
@@ -118,7 +121,8 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	}
 	w.run(m.Run)
 	storage := func() storage.Description { return storage.Description{Kind: "standalone"} }
-	made := server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: conn.Ready, Version: "test", Logger: log})
+	made := server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: conn.Ready, Version: "test",
+		Logger: log})
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/admin/") { // stands for the admin address
 			http.StripPrefix("/admin", made.AdminHandler()).ServeHTTP(rw, r)

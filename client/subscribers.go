@@ -92,7 +92,8 @@ func (c *Client) Ack(ctx context.Context, channel, subscriber, receiptHandle str
 
 // Next is Ack and then Fetch, in one request. An empty handle makes it a Fetch. Errors: those of both; after an
 // error of Ack nothing is fetched.
-func (c *Client) Next(ctx context.Context, channel, subscriber, receiptHandle string, o FetchOptions) (Delivery, error) {
+func (c *Client) Next(ctx context.Context, channel, subscriber, receiptHandle string, o FetchOptions) (Delivery,
+	error) {
 	r := subscriberRequest("fetch "+channel+"/"+subscriber, http.MethodPost, channel, subscriber, "next")
 	body, err := json.Marshal(wire.NextRequest{ReceiptHandle: receiptHandle, Max: o.Max, Wait: wire.Wait(o.Wait)})
 	if err != nil {

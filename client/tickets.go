@@ -155,7 +155,8 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 }
 
 // fetchAssignment waits for the message that is a ticket's assignment.
-func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Duration) (a Assignment, found bool, err error) {
+func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Duration) (a Assignment, found bool,
+	err error) {
 	name := wire.TicketChannelPrefix + id
 	d, err := c.Next(ctx, name, wire.TicketSubscriber, "", FetchOptions{Wait: wait})
 	if err != nil {

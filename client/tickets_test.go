@@ -31,7 +31,8 @@ func TestRetriedTicketKeepsItsID(t *testing.T) {
 	var sent struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(calls[0].body), &sent))
 	require.Len(t, sent.ID, 26)
-	require.JSONEq(t, `{"queue":"ranked","id":"`+sent.ID+`","statistics":[{"name":"skill","value":1200}],"ttl":"1m30s"}`, calls[0].body)
+	require.JSONEq(t, `{"queue":"ranked","id":"`+sent.ID+
+		`","statistics":[{"name":"skill","value":1200}],"ttl":"1m30s"}`, calls[0].body)
 	for _, call := range calls {
 		require.Equal(t, "POST /v1/tickets", call.method+" "+call.target)
 		require.Equal(t, calls[0].body, call.body)
@@ -56,7 +57,8 @@ func TestBadTicketsAndQueuesAreNotSent(t *testing.T) {
 const (
 	anAssignment = `{"ticketId":"t","matchId":"m","queue":"q","connection":"c","team":1}`
 	nothingYet   = `{"messages":[],"more":false,"expired":0}`
-	itsMessage   = `{"messages":[{"id":"other","clock":1,"content":"x"},{"id":"assignment-m","clock":2,"content":` + anAssignment +
+	itsMessage   = `{"messages":[{"id":"other","clock":1,"content":"x"},{"id":"assignment-m","clock":2,"content":` +
+		anAssignment +
 		`}],"receiptHandle":"handle","more":false,"expired":0}`
 )
 
@@ -72,16 +74,25 @@ func TestAwaitAssignment(t *testing.T) {
 		err     error
 		calls   int
 	}{
-		"at once":                      {[]http.HandlerFunc{answer(200, itsMessage), answer(204, nil)}, nil, 2},
-		"after a while":                {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("SEARCHING", ""), answer(200, itsMessage), answer(204, nil)}, nil, 4},
-		"though it isn't acknowledged": {[]http.HandlerFunc{answer(200, itsMessage), problem(409, fault.SlugReceiptEpoch, 0)}, nil, 2},
-		"read before":                  {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("MATCH_FOUND", `,"assignment":`+anAssignment)}, nil, 2},
-		"without subscriber":           {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0), ticketAs("MATCH_FOUND", `,"assignment":`+anAssignment)}, nil, 2},
-		"lost answers":                 {[]http.HandlerFunc{lost, answer(200, nothingYet), lost, ticketAs("PENDING", ""), answer(200, itsMessage), answer(204, nil)}, nil, 6},
-		"cancelled":                    {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0), ticketAs("CANCELLED", "")}, client.ErrTicketCancelled, 2},
-		"expired":                      {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("EXPIRED", "")}, client.ErrTicketExpired, 2},
-		"no ticket":                    {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0), problem(404, fault.SlugNoTicket, 0)}, client.ErrNoTicket, 2},
-		"another error":                {[]http.HandlerFunc{problem(400, fault.SlugInvalidChannel, 0)}, client.ErrInvalidChannel, 1},
+		"at once": {[]http.HandlerFunc{answer(200, itsMessage), answer(204, nil)}, nil, 2},
+		"after a while": {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("SEARCHING", ""),
+			answer(200, itsMessage), answer(204, nil)}, nil, 4},
+		"though it isn't acknowledged": {[]http.HandlerFunc{answer(200, itsMessage),
+			problem(409, fault.SlugReceiptEpoch, 0)}, nil, 2},
+		"read before": {[]http.HandlerFunc{answer(200, nothingYet),
+			ticketAs("MATCH_FOUND", `,"assignment":`+anAssignment)}, nil, 2},
+		"without subscriber": {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0),
+			ticketAs("MATCH_FOUND", `,"assignment":`+anAssignment)}, nil, 2},
+		"lost answers": {[]http.HandlerFunc{lost, answer(200, nothingYet), lost,
+			ticketAs("PENDING", ""), answer(200, itsMessage), answer(204, nil)}, nil, 6},
+		"cancelled": {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0),
+			ticketAs("CANCELLED", "")}, client.ErrTicketCancelled, 2},
+		"expired": {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("EXPIRED", "")},
+			client.ErrTicketExpired, 2},
+		"no ticket": {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0),
+			problem(404, fault.SlugNoTicket, 0)}, client.ErrNoTicket, 2},
+		"another error": {[]http.HandlerFunc{problem(400, fault.SlugInvalidChannel, 0)},
+			client.ErrInvalidChannel, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +160,8 @@ func TestAwaitAssignmentAgainstTheService(t *testing.T) {
 		for _, queue := range []string{"", "duel"} {
 			match, err := c.Match(ctx, queue, a.MatchID)
 			require.NoError(t, err)
-			require.Equal(t, [][]client.MatchedTicket{{{ID: "ann", Players: 1}}, {{ID: "bob", Players: 1}}}, match.Teams)
+			require.Equal(t, [][]client.MatchedTicket{{{ID: "ann", Players: 1}}, {{ID: "bob", Players: 1}}},
+				match.Teams)
 		}
 		_, err = c.Match(ctx, "default", a.MatchID)
 		require.ErrorIs(t, err, client.ErrNoMatch)

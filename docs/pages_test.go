@@ -81,7 +81,8 @@ func TestPackagesOfThePage(t *testing.T) {
 	}
 	for _, name := range packages(t) {
 		parent := filepath.Dir(name)
-		require.True(t, slices.Contains(listed, name) || slices.Contains(listed, parent) || slices.Contains(listed, filepath.Dir(parent)),
+		require.True(t, slices.Contains(listed, name) || slices.Contains(listed, parent) ||
+			slices.Contains(listed, filepath.Dir(parent)),
 			"docs/architecture.md doesn't list %s", name)
 	}
 }
@@ -141,9 +142,11 @@ func packages(t *testing.T) (names []string) {
 		case err != nil:
 			return err
 		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root ||
-			slices.Contains([]string{"internal", "testdata", "tools", "examples", "docs", "node_modules"}, entry.Name())):
+			slices.Contains([]string{"internal", "testdata", "tools", "examples", "docs", "node_modules"},
+				entry.Name())):
 			return fs.SkipDir
-		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !slices.Contains(names, filepath.Dir(name)):
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") &&
+			!slices.Contains(names, filepath.Dir(name)):
 			names = append(names, filepath.Dir(name))
 		}
 		return nil

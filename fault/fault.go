@@ -43,8 +43,10 @@ type Error struct {
 
 // Errors that every store returns. Compare with errors.Is, which compares slugs.
 var (
-	ErrStorageFull = &Error{Kind: StorageFull, Slug: SlugStorageFull, Detail: "the storage is out of memory; nothing was written"}
-	ErrUnavailable = &Error{Kind: Unavailable, Slug: SlugUnavailable, Detail: "the storage can't serve the request now; trying again is safe"}
+	ErrStorageFull = &Error{Kind: StorageFull, Slug: SlugStorageFull,
+		Detail: "the storage is out of memory; nothing was written"}
+	ErrUnavailable = &Error{Kind: Unavailable, Slug: SlugUnavailable,
+		Detail: "the storage can't serve the request now; trying again is safe"}
 )
 
 // Error returns the detail, followed by the cause if there is one.

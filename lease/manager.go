@@ -67,7 +67,9 @@ func NewManager(store Store, o Options) (*Manager, error) {
 	case o.TTL < minTTL:
 		return nil, fmt.Errorf("lease: a TTL of %v is shorter than %v", o.TTL, minTTL)
 	case o.Margin < 0 || o.Renew < 0 || o.Renew > usable/2:
-		return nil, fmt.Errorf("lease: an interval of %v and a margin of %v don't fit into a TTL of %v: two intervals and the margin must", o.Renew, o.Margin, o.TTL)
+		return nil, fmt.Errorf(
+			"lease: an interval of %v and a margin of %v don't fit into a TTL of %v: two intervals and the margin must",
+			o.Renew, o.Margin, o.TTL)
 	}
 	return &Manager{
 		store: store, ttl: o.TTL, every: o.Renew, usable: usable, log: o.Logger,

@@ -98,7 +98,8 @@ func simulate(t *testing.T, w weather) []string {
 						}
 						return nil
 					})
-					if err != nil && !errors.Is(err, errDown) && !errors.Is(err, lease.ErrLost) && !errors.Is(err, context.DeadlineExceeded) {
+					if err != nil && !errors.Is(err, errDown) && !errors.Is(err, lease.ErrLost) &&
+						!errors.Is(err, context.DeadlineExceeded) {
 						j.fault("%v", err)
 					}
 					sleep(ctx, random.duration(ttl))

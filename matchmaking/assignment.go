@@ -34,11 +34,13 @@ func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, er
 	for _, team := range p.Teams {
 		tickets += len(team)
 	}
-	match := AssignMatch{ID: p.ID, Assignments: make([]AssignTicket, 0, tickets), Record: shared.record(p.Teams, tickets)}
+	match := AssignMatch{ID: p.ID, Assignments: make([]AssignTicket, 0, tickets),
+		Record: shared.record(p.Teams, tickets)}
 	for number, team := range p.Teams {
 		for _, ticket := range team {
 			match.Assignments = append(match.Assignments, AssignTicket{
-				ID: ticket.ID, Created: ticket.CreateTime, Epoch: ticket.Epoch, Content: shared.write(ticket.ID, number, p.Teams, d.Reveal),
+				ID: ticket.ID, Created: ticket.CreateTime, Epoch: ticket.Epoch, Content: shared.write(ticket.ID, number,
+					p.Teams, d.Reveal),
 			})
 		}
 	}

@@ -15,7 +15,8 @@ import (
 func TestAssignments(t *testing.T) {
 	t.Parallel()
 	created := time.Unix(7, 0)
-	ann, ben, cid := &matchmaking.Ticket{ID: "ann", CreateTime: created}, &matchmaking.Ticket{ID: "ben"}, &matchmaking.Ticket{ID: "cid"}
+	ann, ben, cid := &matchmaking.Ticket{ID: "ann", CreateTime: created}, &matchmaking.Ticket{ID: "ben"},
+		&matchmaking.Ticket{ID: "cid"}
 	p := &matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{ann, ben}, {cid}}}
 	values := func(list ...string) map[string]json.RawMessage {
 		m := map[string]json.RawMessage{}
@@ -35,7 +36,8 @@ func TestAssignments(t *testing.T) {
 			`{"ticketId":"cid","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":1}`,
 		}},
 		"teammates, and extensions of both": {
-			reveal: matchmaking.RevealTeammates, function: values("mode", `"ctf"`, "map", `"dust"`), own: values("map", `{"name": "rust"}`), want: []string{
+			reveal: matchmaking.RevealTeammates, function: values("mode", `"ctf"`, "map", `"dust"`),
+			own: values("map", `{"name": "rust"}`), want: []string{
 				`{"ticketId":"ann","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":0,"teammates":["ben"],"extensions":{"map":{"name":"rust"},"mode":"ctf"}}`,
 				`{"ticketId":"ben","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":0,"teammates":["ann"],"extensions":{"map":{"name":"rust"},"mode":"ctf"}}`,
 				`{"ticketId":"cid","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":1,"extensions":{"map":{"name":"rust"},"mode":"ctf"}}`,
@@ -95,7 +97,8 @@ func TestAssignmentsAreJSON(t *testing.T) {
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	pair := &matchmaking.Ticket{ID: "b", Spec: matchmaking.Spec{Players: 2}}
-	p := &matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{{ID: "a"}, pair}, {{ID: "c", Spec: matchmaking.Spec{Players: 1}}}, {}}}
+	p := &matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{{ID: "a"}, pair},
+		{{ID: "c", Spec: matchmaking.Spec{Players: 1}}}, {}}}
 	want := matchmaking.AssignedMatch{
 		ID: "m", Queue: "duel", Connection: `h:1"`, AssignTime: time.Unix(7, 0),
 		Teams: [][]matchmaking.MatchedTicket{{{ID: "a"}, {ID: "b", Players: 2}}, {{ID: "c"}}, {}},

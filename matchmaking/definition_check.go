@@ -111,7 +111,8 @@ func (c *checker) profile(p Profile) {
 				"", string(ExcludeNone), string(ExcludeMin), string(ExcludeMax), string(ExcludeBoth))
 		}
 		for j, f := range pool.StringEquals {
-			c.require(f.StringArg != "", fmt.Sprintf("%s.stringEqualsFilters[%d].stringArg", path, j), "must not be empty")
+			c.require(f.StringArg != "", fmt.Sprintf("%s.stringEqualsFilters[%d].stringArg", path, j),
+				"must not be empty")
 		}
 		for j, f := range pool.TagsPresent {
 			c.require(f.Tag != "", fmt.Sprintf("%s.tagPresentFilters[%d].tag", path, j), "must not be empty")
@@ -146,7 +147,8 @@ func (c *checker) url(path, address string) {
 		err = parse.Err // without the URL, which may contain a password
 	}
 	c.require(err == nil, path, "must be a URL: %v", err)
-	c.require(c.err != nil || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", path, "must be a URL such as http://host/path")
+	c.require(c.err != nil || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", path,
+		"must be a URL such as http://host/path")
 }
 
 // below returns the path of a member.

@@ -25,7 +25,8 @@ type address struct {
 }
 
 func (d *Definition) addresses() []address {
-	return []address{{"match.url", &d.Match.URL}, {"evaluator.url", &d.Evaluator.URL}, {"assigner.url", &d.Assigner.URL}}
+	return []address{{"match.url", &d.Match.URL}, {"evaluator.url", &d.Evaluator.URL},
+		{"assigner.url", &d.Assigner.URL}}
 }
 
 // Hides reports whether Hidden stands for a secret of the definition.
@@ -49,16 +50,19 @@ func (d *Definition) Unhide(stored Definition) error {
 		case *a.url == redact.URL(*known[i].url):
 			*a.url = *known[i].url
 		default:
-			return InvalidQueue(a.path, "%s: %s stands for a stored secret, but the stored URL is another: give the whole URL", a.path, Hidden)
+			return InvalidQueue(a.path,
+				"%s: %s stands for a stored secret, but the stored URL is another: give the whole URL", a.path, Hidden)
 		}
 	}
 	const path = "assigner.secret"
 	switch {
 	case d.Assigner.Secret != Hidden:
 	case stored.Assigner.Secret == "":
-		return InvalidQueue(path, "%s: %s stands for the stored secret, but none is stored: give the secret", path, Hidden)
+		return InvalidQueue(path, "%s: %s stands for the stored secret, but none is stored: give the secret", path,
+			Hidden)
 	case d.Assigner.URL != stored.Assigner.URL:
-		return InvalidQueue(path, "%s: %s stands for the stored secret, which is for another URL: give the secret", path, Hidden)
+		return InvalidQueue(path, "%s: %s stands for the stored secret, which is for another URL: give the secret",
+			path, Hidden)
 	default:
 		d.Assigner.Secret = stored.Assigner.Secret
 	}

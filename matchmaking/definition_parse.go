@@ -64,7 +64,8 @@ func (d *written) reveal() error {
 		old = RevealTeammates
 	}
 	if d.Teammates != nil && d.Reveal != "" && d.Reveal != old {
-		return InvalidQueue("teammates", "teammates: means reveal %q, but reveal is %q: leave teammates out", old, d.Reveal)
+		return InvalidQueue("teammates", "teammates: means reveal %q, but reveal is %q: leave teammates out", old,
+			d.Reveal)
 	}
 	d.Reveal = cmp.Or(d.Reveal, old)
 	return nil

@@ -26,7 +26,8 @@ func TestDefinitionDefaults(t *testing.T) {
 		Name: "duel",
 		Match: matchmaking.Match{
 			Function: "first-come", Teams: 2, TeamSize: 1, Acceptance: "mutual",
-			Timeout: matchmaking.Duration(5 * time.Second), Debounce: matchmaking.Duration(5 * time.Millisecond), FetchLimit: 10_000,
+			Timeout: matchmaking.Duration(5 * time.Second), Debounce: matchmaking.Duration(5 * time.Millisecond),
+			FetchLimit: 10_000,
 		},
 		Evaluator:      matchmaking.Caller{Kind: "decollide", Timeout: matchmaking.Duration(5 * time.Second)},
 		Assigner:       matchmaking.AssignBy{Kind: "static", Timeout: matchmaking.Duration(5 * time.Second)},
@@ -75,8 +76,9 @@ func TestDefinitionIsTheSameWhenItIsWrittenAndRead(t *testing.T) {
 func TestReveal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]matchmaking.Reveal{
-		`{}`: matchmaking.RevealNone, `{"teammates":null,"reveal":null}`: matchmaking.RevealNone, `{"teammates":false}`: matchmaking.RevealNone,
-		`{"teammates":true}`: matchmaking.RevealTeammates, `{"reveal":"opponents"}`: matchmaking.RevealOpponents,
+		`{}`: matchmaking.RevealNone, `{"teammates":null,"reveal":null}`: matchmaking.RevealNone,
+		`{"teammates":false}`: matchmaking.RevealNone,
+		`{"teammates":true}`:  matchmaking.RevealTeammates, `{"reveal":"opponents"}`: matchmaking.RevealOpponents,
 		`{"reveal":"teammates","teammates":true}`: matchmaking.RevealTeammates,
 	} {
 		require.Equal(t, want, define(t, "q", text).Reveal, text)
@@ -156,7 +158,8 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"match":{"teams":0}}`, "match.teams", "must be positive, not 0"},
 		{`{"match":{"teams":101}}`, "match.teams", "must be at most 100, not 101"},
 		{`{"match":{"teams":11,"teamSize":10}}`, "match.teamSize", "11 teams of 10 are more than 100 players"},
-		{`{"match":{"function":"magic"}}`, "match.function", `must be one of ["first-come" "criteria" "http" "grpc"], not "magic"`},
+		{`{"match":{"function":"magic"}}`, "match.function",
+			`must be one of ["first-come" "criteria" "http" "grpc"], not "magic"`},
 		{`{"match":{"function":"http"}}`, "match.url", "must not be empty"},
 		{`{"match":{"function":"http","url":"ftp://x"}}`, "match.url", "must be a URL such as http://host/path"},
 		{`{"match":{"function":"http","url":"http://u:secret@:x"}}`, "match.url", "must be a URL: invalid port"},
@@ -171,7 +174,8 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"profile":{"pools":[{"createdAfter":"yesterday"}]}}`, "profile.pools[0].createdAfter", "must be a time"},
 		{`{"evaluator":{"kind":"grpc"}}`, "evaluator.url", "must not be empty"},
 		{`{"assigner":{"kind":"webhook"}}`, "assigner.url", "must not be empty"},
-		{`{"assigner":{"kind":"webhook","url":"http://x","secret":"a","secretFile":"b"}}`, "assigner.secretFile", "must be empty if there is a secret"},
+		{`{"assigner":{"kind":"webhook","url":"http://x","secret":"a","secretFile":"b"}}`, "assigner.secretFile",
+			"must be empty if there is a secret"},
 		{`{"ticketTTL":"199ms"}`, "ticketTTL", "ticketTTL: must be at least 200ms, not 199ms"},
 		{`{"pendingTimeout":"100ms"}`, "pendingTimeout", "must be at least"},
 		{`{"assignmentTTL":"10000h"}`, "assignmentTTL", "must be at most 8760h0m0s, not 10000h0m0s"},
@@ -180,7 +184,8 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"maxTicketBytes":0}`, "maxTicketBytes", "must be positive, not 0"},
 		{`{"teammates":"true"}`, "teammates", "must be true or false, not a string"},
 		{`{"reveal":"all"}`, "reveal", `must be one of ["none" "teammates" "opponents"], not "all"`},
-		{`{"teammates":false,"reveal":"teammates"}`, "teammates", `means reveal "none", but reveal is "teammates": leave teammates out`},
+		{`{"teammates":false,"reveal":"teammates"}`, "teammates",
+			`means reveal "none", but reveal is "teammates": leave teammates out`},
 		{`{"teammates":true,"reveal":"opponents"}`, "teammates", `means reveal "teammates", but reveal is "opponents"`},
 	} {
 		t.Run(c.text, func(t *testing.T) {

@@ -16,12 +16,17 @@ var (
 	ErrNoMatch = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoMatch, Detail: "the match doesn't exist"}
 	// ErrTicketExists is the error of creating a ticket with the ID of a ticket in another queue, or of another owner.
 	// It doesn't say which.
-	ErrTicketExists  = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketExists, Detail: "a ticket of another queue or owner has this ID"}
-	ErrTicketMatched = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketMatched, Detail: "the ticket is in a match already"}
-	ErrQueueFull     = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugQueueFull, Detail: "the limit of tickets that wait in the queue is reached"}
+	ErrTicketExists = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketExists,
+		Detail: "a ticket of another queue or owner has this ID"}
+	ErrTicketMatched = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketMatched,
+		Detail: "the ticket is in a match already"}
+	ErrQueueFull = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugQueueFull,
+		Detail: "the limit of tickets that wait in the queue is reached"}
 	// ErrTooManyQueues is the error of defining a queue when the limit of queues is reached.
-	ErrTooManyQueues = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTooManyQueues, Detail: "the limit of queues is reached: delete one, or raise max-queues"}
-	ErrQueueFixed    = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugQueueFixed, Detail: "the queue is part of the service's configuration"}
+	ErrTooManyQueues = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTooManyQueues,
+		Detail: "the limit of queues is reached: delete one, or raise max-queues"}
+	ErrQueueFixed = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugQueueFixed,
+		Detail: "the queue is part of the service's configuration"}
 )
 
 // Errors of a store that no client is told.
@@ -40,19 +45,22 @@ var (
 
 // InvalidTicket returns an error with fault.SlugInvalidTicket. field is the part of the ticket that is wrong.
 func InvalidTicket(field, format string, args ...any) error {
-	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field, Detail: fmt.Sprintf(format, args...)}
+	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field,
+		Detail: fmt.Sprintf(format, args...)}
 }
 
 // InvalidQueue returns an error with fault.SlugInvalidQueue. field is the path of what is wrong in the definition.
 func InvalidQueue(field, format string, args ...any) error {
-	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: field, Detail: fmt.Sprintf(format, args...)}
+	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: field,
+		Detail: fmt.Sprintf(format, args...)}
 }
 
 // InvalidKey returns an error with fault.SlugInvalidQueue for the value of a key of a definition. It wraps err, which
 // says what is wrong with the value.
 func InvalidKey(key string, err error) error {
 	return invalidKey{
-		told: &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: key, Detail: key + ": " + err.Error()}, err: err,
+		told: &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: key,
+			Detail: key + ": " + err.Error()}, err: err,
 	}
 }
 

@@ -50,7 +50,8 @@ func CheckQueueName(name string) error {
 	case names.Wrong(name) != "":
 		return InvalidQueue("queue", "the queue's name %q must match %s", name, NamePattern)
 	case len(name) > MaxQueueNameBytes:
-		return InvalidQueue("queue", "the queue's name has %d bytes, at most %d are allowed", len(name), MaxQueueNameBytes)
+		return InvalidQueue("queue", "the queue's name has %d bytes, at most %d are allowed", len(name),
+			MaxQueueNameBytes)
 	}
 	return nil
 }
@@ -74,7 +75,8 @@ func CheckChosenID(id string) error {
 		return err
 	}
 	if _, ok := QueueOf(id); ok {
-		return InvalidTicket("id", "the ticket's ID %q has the form of those that the service makes, a ULID, a dot and a queue's name: choose another one, or none", id)
+		return InvalidTicket("id",
+			"the ticket's ID %q has the form of those that the service makes, a ULID, a dot and a queue's name: choose another one, or none", id)
 	}
 	return nil
 }

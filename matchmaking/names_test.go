@@ -33,9 +33,11 @@ func TestChosenIDs(t *testing.T) {
 	t.Parallel()
 	const made = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	for id, chosen := range map[string]bool{
-		"ann": true, made: true, made + ".": true, made + ":duel": true, made + ".-": true, strings.ToLower(made) + ".duel": true,
-		"8" + made[1:] + ".duel": true, "I" + made[1:] + ".duel": true, "U" + made[1:] + ".duel": true, "0-" + made[2:] + ".duel": true,
-		made[1:] + ".duel": true, made + "." + strings.Repeat("q", 91): true,
+		"ann": true, made: true, made + ".": true, made + ":duel": true, made + ".-": true,
+		strings.ToLower(made) + ".duel": true,
+		"8" + made[1:] + ".duel":        true, "I" + made[1:] + ".duel": true, "U" + made[1:] + ".duel": true,
+		"0-" + made[2:] + ".duel": true,
+		made[1:] + ".duel":        true, made + "." + strings.Repeat("q", 91): true,
 		made + ".duel": false, made + ".a.b": false, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ.9": false,
 	} {
 		_, ok := matchmaking.QueueOf(id)

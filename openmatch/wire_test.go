@@ -68,8 +68,10 @@ func TestFactsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	var found []string
 	for _, file := range []protoreflect.FileDescriptor{
-		openmatch.File_openmatch_messages_proto, openmatch.File_openmatch_extensions_proto, openmatch.File_openmatch_frontend_proto,
-		openmatch.File_openmatch_query_proto, openmatch.File_openmatch_matchfunction_proto, openmatch.File_openmatch_evaluator_proto,
+		openmatch.File_openmatch_messages_proto, openmatch.File_openmatch_extensions_proto,
+		openmatch.File_openmatch_frontend_proto,
+		openmatch.File_openmatch_query_proto, openmatch.File_openmatch_matchfunction_proto,
+		openmatch.File_openmatch_evaluator_proto,
 	} {
 		for i := range file.Messages().Len() {
 			found = append(found, messageFacts(file.Messages().Get(i))...)

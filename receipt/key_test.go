@@ -40,13 +40,14 @@ func TestParseKey(t *testing.T) {
 		"url":                  {base64.URLEncoding.EncodeToString(key), nil},
 		"url, no padding":      {base64.RawURLEncoding.EncodeToString(key), nil},
 		"of a file":            {"  " + base64.StdEncoding.EncodeToString(key) + "\n", nil},
-		"broken into lines":    {base64.StdEncoding.EncodeToString(key[:30]) + "\r\n" + base64.StdEncoding.EncodeToString(key[30:]), nil},
-		"both alphabets":       {base64.StdEncoding.EncodeToString(key) + "_w", receipt.ErrKeySyntax},
-		"other characters":     {strings.Repeat("secret! ", 8), receipt.ErrKeySyntax},
-		"half a padding":       {strings.TrimSuffix(base64.StdEncoding.EncodeToString(key), "="), receipt.ErrKeySyntax},
-		"bits left over":       {strings.Repeat("secret", 8) + "9", receipt.ErrKeySyntax},
-		"empty":                {"", receipt.ErrShortKey},
-		"31 bytes":             {base64.StdEncoding.EncodeToString(key[:31]), receipt.ErrShortKey},
+		"broken into lines": {base64.StdEncoding.EncodeToString(key[:30]) + "\r\n" +
+			base64.StdEncoding.EncodeToString(key[30:]), nil},
+		"both alphabets":   {base64.StdEncoding.EncodeToString(key) + "_w", receipt.ErrKeySyntax},
+		"other characters": {strings.Repeat("secret! ", 8), receipt.ErrKeySyntax},
+		"half a padding":   {strings.TrimSuffix(base64.StdEncoding.EncodeToString(key), "="), receipt.ErrKeySyntax},
+		"bits left over":   {strings.Repeat("secret", 8) + "9", receipt.ErrKeySyntax},
+		"empty":            {"", receipt.ErrShortKey},
+		"31 bytes":         {base64.StdEncoding.EncodeToString(key[:31]), receipt.ErrShortKey},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,8 @@ func receipts() *rapid.Generator[receipt.Receipt] {
 	names := rapid.OneOf(
 		rapid.StringMatching(`[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}`),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, receipt.MaxNameBytes), func(b []byte) string { return string(b) }),
-		rapid.Map(rapid.SliceOfN(rapid.Byte(), receipt.MaxNameBytes, receipt.MaxNameBytes), func(b []byte) string { return string(b) }),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), receipt.MaxNameBytes, receipt.MaxNameBytes),
+			func(b []byte) string { return string(b) }),
 	)
 	clocks := rapid.OneOf(
 		rapid.SampledFrom([]int64{0, 1, -1, 1e14, -1e14, int64(clock.Max) - 1, int64(clock.Max), int64(clock.Min)}),

@@ -16,12 +16,14 @@ import (
 
 // hostile are parts that try to break out of a hash tag, or to look like another key.
 var hostile = []string{
-	"", "ann", "7", "{", "}", "{}", "a}b", "}:{", "%", "%7D", "%25", "%2", "%zz", ":", "a:b", "a:", " ", "\u00a0", "\u2028", "\n", "\x00", "\x7f",
+	"", "ann", "7", "{", "}", "{}", "a}b", "}:{", "%", "%7D", "%25", "%2", "%zz", ":", "a:b", "a:", " ", "\u00a0",
+	"\u2028", "\n", "\x00", "\x7f",
 	"\xff", "é", "{x}:hash", "*", "limit=20:offset=0:sort=created_at", strings.Repeat("x", 128),
 }
 
 func part() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.SampledFrom(hostile), rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	return rapid.OneOf(rapid.SampledFrom(hostile), rapid.String(),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 }
 
 // TestKeys: Key and Parse are inverse, whatever the parts are, and no two kinds share a key.
@@ -106,8 +108,10 @@ func TestKey(t *testing.T) {
 		require.Same(t, tt.kind, records.Of(tt.want))
 	}
 	for _, foreign := range []string{
-		"", "session:{ann}", "session:{ann}:", "session:{}:00", "session:{a%61}:00", "session:{a%7d}:00", "session:{a%7}:00", "session:{a", "env_vars:", "x",
-		"session:7:00", "7-ann-token", "app-name-eyJh", "-a-eyJh.eyJi.x", "{a}-b-eyJh.eyJi.x", "topic_shouts_7", "viewed:{7}:x", "viewed:{7} ",
+		"", "session:{ann}", "session:{ann}:", "session:{}:00", "session:{a%61}:00", "session:{a%7d}:00",
+		"session:{a%7}:00", "session:{a", "env_vars:", "x",
+		"session:7:00", "7-ann-token", "app-name-eyJh", "-a-eyJh.eyJi.x", "{a}-b-eyJh.eyJi.x", "topic_shouts_7",
+		"viewed:{7}:x", "viewed:{7} ",
 	} {
 		require.Nil(t, records.Of(foreign), "%q", foreign)
 	}
@@ -145,8 +149,10 @@ func TestOthers(t *testing.T) {
 	page, err := os.ReadFile("../docs/redis-internals.md")
 	require.NoError(t, err)
 	var documented, listed []string
-	short := strings.NewReplacer("{ch}", "{<channel>}", "{q}", "{<queue>}", "{name}", "{<name>}", "{cache}", "{<cache>}")
-	for _, row := range regexp.MustCompile("(?m)^\\| `((?:c|mm|sc|lease|access|tidemark)\\.[^`]*)` \\| (string|hash|set|zset|stream) \\| .*? \\| (never)?").FindAllStringSubmatch(string(page), -1) {
+	short := strings.NewReplacer("{ch}", "{<channel>}", "{q}", "{<queue>}", "{name}", "{<name>}", "{cache}",
+		"{<cache>}")
+	for _, row := range regexp.MustCompile(
+		"(?m)^\\| `((?:c|mm|sc|lease|access|tidemark)\\.[^`]*)` \\| (string|hash|set|zset|stream) \\| .*? \\| (never)?").FindAllStringSubmatch(string(page), -1) {
 		documented = append(documented, short.Replace(row[1])+" "+row[2]+" "+row[3])
 	}
 	for _, k := range records.Others {

@@ -19,28 +19,33 @@ const (
 // The kinds of sessions and tokens.
 var (
 	Session = define(Kind{
-		Name: "session", Pattern: "session:{<user>}:<hash>", Type: Hash, Form: "the fields of the source; the hash is the token's SHA-256",
-		TTL: 30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
+		Name: "session", Pattern: "session:{<user>}:<hash>", Type: Hash,
+		Form: "the fields of the source; the hash is the token's SHA-256",
+		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
 	})
 	UserSessions = define(Kind{
 		Name: "user-sessions", Pattern: "user_sessions:{<user>}", Type: Set, Form: "hashes of the user's sessions",
 		TTL: 30 * day, MaxBytes: mib, Instance: Sessions,
 	})
 	LegacySession = define(Kind{
-		Name: "legacy-session", Pattern: "<user>-<username>-<token>", Type: String, Form: "as the source's applications wrote it",
-		TTL: 30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
+		Name: "legacy-session", Pattern: "<user>-<username>-<token>", Type: String,
+		Form: "as the source's applications wrote it",
+		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
 	})
 	SourceSession = define(Kind{
-		Name: "source-session", Pattern: "session:<user>:<token>", Type: Hash, Form: "as the source's applications write it",
-		TTL: 30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
+		Name: "source-session", Pattern: "session:<user>:<token>", Type: Hash,
+		Form: "as the source's applications write it",
+		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
 	})
 	SourceUserSessions = define(Kind{
-		Name: "source-user-sessions", Pattern: "user_sessions:<user>", Type: Set, Form: "tokens of the user's sessions, as the source's applications write it",
-		TTL: 30 * day, Secret: true, MaxBytes: mib, Instance: Sessions, Legacy: true,
+		Name: "source-user-sessions", Pattern: "user_sessions:<user>", Type: Set,
+		Form: "tokens of the user's sessions, as the source's applications write it",
+		TTL:  30 * day, Secret: true, MaxBytes: mib, Instance: Sessions, Legacy: true,
 	})
 	EndedSessions = define(Kind{
-		Name: "ended-sessions", Pattern: "ended_sessions:{<user>}", Type: String, Form: "when all sessions of the user were revoked, while those of the source are accepted",
-		TTL: 30 * day, MaxBytes: 20, Instance: Sessions,
+		Name: "ended-sessions", Pattern: "ended_sessions:{<user>}", Type: String,
+		Form: "when all sessions of the user were revoked, while those of the source are accepted",
+		TTL:  30 * day, MaxBytes: 20, Instance: Sessions,
 	})
 	OAuthAccess = define(Kind{
 		Name: "oauth-access", Pattern: "oauth_access:{<user>}:<provider>", Type: String, Form: "sealed token",
@@ -51,16 +56,19 @@ var (
 		TTL: 30 * day, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
 	})
 	OAuthState = define(Kind{
-		Name: "oauth-state", Pattern: "oauth_state:{<hash>}", Type: Hash, Form: "the fields of the source; the hash is the state's SHA-256",
-		TTL: 10 * time.Minute, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
+		Name: "oauth-state", Pattern: "oauth_state:{<hash>}", Type: Hash,
+		Form: "the fields of the source; the hash is the state's SHA-256",
+		TTL:  10 * time.Minute, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
 	})
 	Verification = define(Kind{
-		Name: "verification", Pattern: "verification:{<user>}:<type>:<hash>", Type: Hash, Form: "the fields of the source; the hash is the token's SHA-256",
-		TTL: time.Hour, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
+		Name: "verification", Pattern: "verification:{<user>}:<type>:<hash>", Type: Hash,
+		Form: "the fields of the source; the hash is the token's SHA-256",
+		TTL:  time.Hour, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
 	})
 	CurrentVerification = define(Kind{
-		Name: "verification-current", Pattern: "verification_current:{<user>}:<type>", Type: String, Form: "hash of the token that is valid",
-		TTL: time.Hour, MaxBytes: 64, Instance: Sessions,
+		Name: "verification-current", Pattern: "verification_current:{<user>}:<type>", Type: String,
+		Form: "hash of the token that is valid",
+		TTL:  time.Hour, MaxBytes: 64, Instance: Sessions,
 	})
 )
 
@@ -71,8 +79,9 @@ var (
 		Why: kept, Secret: true, MaxBytes: 16 * kib, Instance: Records,
 	})
 	Settings = define(Kind{
-		Name: "settings", Pattern: "env_vars", Type: Hash, Form: "name → `secret` or `public`, and when it was marked, in µs",
-		Why: "the index of the settings", MaxBytes: 2 * mib, Instance: Records,
+		Name: "settings", Pattern: "env_vars", Type: Hash,
+		Form: "name → `secret` or `public`, and when it was marked, in µs",
+		Why:  "the index of the settings", MaxBytes: 2 * mib, Instance: Records,
 	})
 )
 
@@ -93,28 +102,34 @@ var (
 	TopicShouts         = listing("topic-shouts", "topic_shouts_{<id>}", 5*time.Minute)
 	Search              = listing("search", "search_cache:{<query>}", 10*time.Minute)
 	CacheLoad           = define(Kind{
-		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String, Form: "token of the one that makes the value; `absent` if there is none",
-		TTL: time.Minute, MaxBytes: 256, Instance: Cache,
+		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String,
+		Form: "token of the one that makes the value; `absent` if there is none",
+		TTL:  time.Minute, MaxBytes: 256, Instance: Cache,
 	})
 	CacheTag = define(Kind{
-		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: SortedSet, Form: "keys of the values with the tag, by when they end",
-		TTL: 31 * day, MaxBytes: 64 * mib, Instance: Records,
+		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: SortedSet,
+		Form: "keys of the values with the tag, by when they end",
+		TTL:  31 * day, MaxBytes: 64 * mib, Instance: Records,
 	})
 	CachePrefix = define(Kind{
-		Name: "cache-prefix", Pattern: "cache_prefix:{<kind>}", Type: SortedSet, Form: "IDs of the values of a kind, by their text",
-		TTL: 31 * day, MaxBytes: 64 * mib, Instance: Records,
+		Name: "cache-prefix", Pattern: "cache_prefix:{<kind>}", Type: SortedSet,
+		Form: "IDs of the values of a kind, by their text",
+		TTL:  31 * day, MaxBytes: 64 * mib, Instance: Records,
 	})
 	CacheEnds = define(Kind{
-		Name: "cache-ends", Pattern: "cache_prefix_ends:{<kind>}", Type: SortedSet, Form: "IDs of the values of a kind, by when they end",
-		TTL: 31 * day, MaxBytes: 64 * mib, Instance: Records,
+		Name: "cache-ends", Pattern: "cache_prefix_ends:{<kind>}", Type: SortedSet,
+		Form: "IDs of the values of a kind, by when they end",
+		TTL:  31 * day, MaxBytes: 64 * mib, Instance: Records,
 	})
 	CacheWrites = define(Kind{
-		Name: "cache-writes", Pattern: "cache_writes:{<kind>}", Type: Stream, Form: "values that aren't in the source of truth yet",
-		Why: "removed when all are written", MaxBytes: 64 * mib, Instance: Records,
+		Name: "cache-writes", Pattern: "cache_writes:{<kind>}", Type: Stream,
+		Form: "values that aren't in the source of truth yet",
+		Why:  "removed when all are written", MaxBytes: 64 * mib, Instance: Records,
 	})
 	CachePending = define(Kind{
-		Name: "cache-pending", Pattern: "cache_pending:{<kind>}", Type: Hash, Form: "ID → its last entry in cache-writes; bytes of all",
-		Why: "removed when all are written", MaxBytes: 8 * mib, Instance: Records,
+		Name: "cache-pending", Pattern: "cache_pending:{<kind>}", Type: Hash,
+		Form: "ID → its last entry in cache-writes; bytes of all",
+		Why:  "removed when all are written", MaxBytes: 8 * mib, Instance: Records,
 	})
 )
 
@@ -127,25 +142,30 @@ func entity(name, pattern, form string) *Kind {
 }
 
 func listing(name, pattern string, ttl time.Duration) *Kind {
-	return define(Kind{Name: name, Pattern: pattern, Type: String, Form: "JSON", TTL: ttl, MaxBytes: mib, Instance: Cache})
+	return define(Kind{Name: name, Pattern: pattern, Type: String, Form: "JSON", TTL: ttl, MaxBytes: mib,
+		Instance: Cache})
 }
 
 // The kinds of views, states, statistics and locks.
 var (
 	Viewed = define(Kind{
-		Name: "viewed", Pattern: "viewed:{<id>}", Type: String, Form: "counter", Why: analytics, MaxBytes: 20, Instance: Records,
+		Name: "viewed", Pattern: "viewed:{<id>}", Type: String, Form: "counter", Why: analytics, MaxBytes: 20,
+		Instance: Records,
 	})
 	MigratedViews = define(Kind{
-		Name: "migrated-views", Pattern: "migrated_views_{<timestamp>}", Type: Hash, Form: "ID → views, _timestamp, _total",
-		Why: analytics, MaxBytes: 64 * mib, Instance: Records,
+		Name: "migrated-views", Pattern: "migrated_views_{<timestamp>}", Type: Hash,
+		Form: "ID → views, _timestamp, _total",
+		Why:  analytics, MaxBytes: 64 * mib, Instance: Records,
 	})
 	ViewedFlush = define(Kind{
-		Name: "viewed-flush", Pattern: "viewed_flush:{<id>}:<process>", Type: String, Form: "number of the process's last flush with the ID",
-		TTL: 10 * time.Minute, MaxBytes: 20, Instance: Records,
+		Name: "viewed-flush", Pattern: "viewed_flush:{<id>}:<process>", Type: String,
+		Form: "number of the process's last flush with the ID",
+		TTL:  10 * time.Minute, MaxBytes: 20, Instance: Records,
 	})
 	MigratedCurrent = define(Kind{
-		Name: "migrated-current", Pattern: "migrated_views_current", Type: String, Form: "timestamp of the last import that is complete",
-		Why: analytics, MaxBytes: 20, Instance: Records,
+		Name: "migrated-current", Pattern: "migrated_views_current", Type: String,
+		Form: "timestamp of the last import that is complete",
+		Why:  analytics, MaxBytes: 20, Instance: Records,
 	})
 	MigratedSlugs = define(Kind{
 		Name: "migrated-slugs", Pattern: "migrated_views_slugs", Type: Hash, Form: "slug → ID",
@@ -164,8 +184,9 @@ var (
 		TTL: 30 * day, MaxBytes: 64 * kib, Instance: Records,
 	})
 	Added = define(Kind{
-		Name: "added", Pattern: "added:{<name>}:<counters>:<id>", Type: String, Form: "mark of an addition that isn't repeated",
-		TTL: time.Hour, MaxBytes: 1, Instance: Records,
+		Name: "added", Pattern: "added:{<name>}:<counters>:<id>", Type: String,
+		Form: "mark of an addition that isn't repeated",
+		TTL:  time.Hour, MaxBytes: 1, Instance: Records,
 	})
 	Lock = define(Kind{
 		Name: "lock", Pattern: "lock:{<op>}:<id>", Type: String, Form: "fence, end, and SHA-256 of the holder's token",
@@ -175,6 +196,7 @@ var (
 
 // PendingCopies are the channels with messages that aren't copied to all followers yet.
 var PendingCopies = define(Kind{
-	Name: "pending-copies", Pattern: "pending_copies:{all}", Type: SortedSet, Form: "channel → when a message was last announced, in ms",
-	Why: "emptied when all is copied", MaxBytes: 32 * mib, Instance: Records,
+	Name: "pending-copies", Pattern: "pending_copies:{all}", Type: SortedSet,
+	Form: "channel → when a message was last announced, in ms",
+	Why:  "emptied when all is copied", MaxBytes: 32 * mib, Instance: Records,
 })

@@ -18,7 +18,8 @@ var update = flag.Bool("update", false, "rewrite the table of the documentation"
 // TestPage: the page has the table of kinds.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	const page, begin, end = "../docs/records.md", "<!-- kinds: go test ./records -run TestPage -update -->\n", "<!-- end of kinds -->\n"
+	const page, begin, end = "../docs/records.md", "<!-- kinds: go test ./records -run TestPage -update -->\n",
+		"<!-- end of kinds -->\n"
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(text), begin)
@@ -44,7 +45,8 @@ func kinds() string {
 		if k.TTL > 0 {
 			ttl = duration(k.TTL)
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", k.Name, k.Pattern, k.Type, form, ttl, bytes(k.MaxBytes), k.Instance)
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", k.Name, k.Pattern, k.Type, form, ttl,
+			bytes(k.MaxBytes), k.Instance)
 	}
 	return b.String()
 }

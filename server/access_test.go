@@ -115,8 +115,9 @@ func callOf(r web.Route) (method, path string) {
 // grantFor returns the only grant that a route needs.
 func grantFor(r web.Route) string {
 	of := map[access.Action]string{
-		access.Publish: `,"channels":["c"]`, access.Describe: `,"channels":["c"]`, access.Subscribe: `,"channels":["c"],"subscribers":["s"]`,
-		access.Queue: `,"queues":["q"]`, access.Read: `,"records":["*"]`, access.Write: `,"records":["*"]`,
+		access.Publish: `,"channels":["c"]`, access.Describe: `,"channels":["c"]`,
+		access.Subscribe: `,"channels":["c"],"subscribers":["s"]`,
+		access.Queue:     `,"queues":["q"]`, access.Read: `,"records":["*"]`, access.Write: `,"records":["*"]`,
 	}
 	if r.Action == access.Any {
 		r.Action = access.Publish
@@ -150,7 +151,8 @@ func TestEveryRouteIsClosed(t *testing.T) {
 			continue
 		}
 		var others []string
-		for _, a := range []access.Action{access.Publish, access.Subscribe, access.Describe, access.Ticket, access.Queue, access.Read, access.Write, access.Admin} {
+		for _, a := range []access.Action{access.Publish, access.Subscribe, access.Describe, access.Ticket,
+			access.Queue, access.Read, access.Write, access.Admin} {
 			if a != r.Action {
 				others = append(others, `"`+string(a)+`"`)
 			}
@@ -174,7 +176,8 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		got, err := h.client.Do(request)
 		require.NoError(t, err)
 		require.NoError(t, got.Body.Close())
-		require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, got.StatusCode, "%s %s", method, path)
+		require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, got.StatusCode, "%s %s", method,
+			path)
 		require.Empty(t, got.Header.Get("WWW-Authenticate"))
 	}
 }

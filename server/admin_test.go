@@ -31,11 +31,13 @@ func TestAdminListener(t *testing.T) {
 		}
 	}
 	require.Positive(t, only)
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof/goroutine", "/debug/pprof/heap?debug=1"} {
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof/goroutine",
+		"/debug/pprof/heap?debug=1"} {
 		require.Equal(t, 200, admin.do("GET", path, "").status, path)
 		require.Equal(t, 200, admin.do("HEAD", path, "").status, path)
 	}
-	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof", "/debug/pprof/heap/x", "/debug/pprof/%2e%2e"} {
+	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof", "/debug/pprof/heap/x",
+		"/debug/pprof/%2e%2e"} {
 		admin.do("GET", path, "").problem(404, fault.SlugNoPath)
 	}
 }
@@ -52,7 +54,8 @@ func TestRecordings(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	admin := h.onAdmin()
-	for _, query := range []string{"profile?seconds=61", "trace?seconds=11", "trace?seconds=0", "profile?seconds=-1", "trace?seconds=NaN", "trace?seconds=x"} {
+	for _, query := range []string{"profile?seconds=61", "trace?seconds=11", "trace?seconds=0", "profile?seconds=-1",
+		"trace?seconds=NaN", "trace?seconds=x"} {
 		admin.do("GET", "/debug/pprof/"+query, "").problem(400, fault.SlugInvalidQuery)
 	}
 	require.NotEmpty(t, admin.do("GET", "/debug/pprof/trace?seconds=0.001", "").body)
@@ -80,14 +83,17 @@ func TestAdminListenerIsForNoPages(t *testing.T) {
 	h := start(t, withQueues(), func(s *setup) { s.CORS = server.CORS{AllowOrigins: []string{"*"}} })
 	admin := h.onAdmin()
 	page := []header{{"Origin", evil}, {"Sec-Fetch-Site", "cross-site"}}
-	for _, call := range []string{"GET /metrics", "GET /debug/pprof/trace", "GET /v1/info", "POST /v1/tickets {}", "PUT /v1/queues/q {}"} {
+	for _, call := range []string{"GET /metrics", "GET /debug/pprof/trace", "GET /v1/info", "POST /v1/tickets {}",
+		"PUT /v1/queues/q {}"} {
 		method, path, body := cut(call)
 		for _, headers := range [][]header{page, page[:1], page[1:], {{"Sec-Fetch-Site", "same-site"}}} {
 			admin.do(method, path, body, headers...).problem(403, fault.SlugCrossOrigin)
 		}
 	}
-	require.Equal(t, 421, admin.raw("GET /metrics HTTP/1.1\r\nHost: rebound.example.com\r\nConnection: close\r\n\r\n").status)
-	preflight := admin.do("OPTIONS", "/v1/tickets", "", header{"Origin", evil}, header{"Access-Control-Request-Method", "POST"})
+	require.Equal(t, 421,
+		admin.raw("GET /metrics HTTP/1.1\r\nHost: rebound.example.com\r\nConnection: close\r\n\r\n").status)
+	preflight := admin.do("OPTIONS", "/v1/tickets", "", header{"Origin", evil},
+		header{"Access-Control-Request-Method", "POST"})
 	require.Empty(t, preflight.header.Get("Access-Control-Allow-Origin"))
 	require.Equal(t, 200, admin.do("GET", "/metrics", "", header{"Sec-Fetch-Site", "none"}).status, "an address bar")
 	require.Equal(t, 201, h.do("POST", "/v1/tickets", "{}", page...).status, "as configured")
@@ -131,7 +137,8 @@ func TestAdminSocket(t *testing.T) {
 	var nobody people
 	h := start(t, func(s *setup) { s.admin = l }, closed(t, &nobody))
 	h.do("GET", "/v1/info", "").problem(401, fault.SlugNoCredential)
-	h.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	h.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}
 	for _, path := range []string{"/metrics", "/v1/info", "/debug/pprof/"} {

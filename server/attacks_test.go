@@ -32,24 +32,33 @@ func TestOtherChannels(t *testing.T) {
 	require.Equal(t, 201, h.do("PUT", "/v1/channels/%6Din%65/messages/a", "1").status, "the same name")
 	before := h.keys()
 	for _, name := range []string{
-		"other", "Mine", "MINE", "min", "mine2", "mine.", "mine..", ".mine", "mine-", "mine:s", "mine,other", "*", "m*", "{sub}",
-		"mine%2E", "mine%2e%2e", "mine%2Fother", "mine%252Fother", "%6D%69%6E%65%2E", "mine%00", "mine%20", "%20mine", "mine;x", "mine%3Fx",
-		"mine/../other", "mine/%2e%2e/other", "./mine", "../channels/other", "/mine", "/other", "other/", "mine%2F..%2Fother", "mine%5C..%5Cother", "м\u0456ne", "mine%E2%80%8B",
+		"other", "Mine", "MINE", "min", "mine2", "mine.", "mine..", ".mine", "mine-", "mine:s", "mine,other", "*", "m*",
+		"{sub}",
+		"mine%2E", "mine%2e%2e", "mine%2Fother", "mine%252Fother", "%6D%69%6E%65%2E", "mine%00", "mine%20", "%20mine",
+		"mine;x", "mine%3Fx",
+		"mine/../other", "mine/%2e%2e/other", "./mine", "../channels/other", "/mine", "/other", "other/",
+		"mine%2F..%2Fother", "mine%5C..%5Cother", "м\u0456ne", "mine%E2%80%8B",
 	} {
 		for _, call := range []string{
-			"POST /v1/channels/NAME/messages 1", "PUT /v1/channels/NAME/messages/b 1", "PUT /v1/channels/NAME/subscribers/s", "DELETE /v1/channels/NAME/subscribers/s",
-			"GET /v1/channels/NAME/subscribers/s/messages", "POST /v1/channels/NAME/subscribers/s/ack {}", "POST /v1/channels/NAME/subscribers/s/next {}",
+			"POST /v1/channels/NAME/messages 1", "PUT /v1/channels/NAME/messages/b 1",
+			"PUT /v1/channels/NAME/subscribers/s", "DELETE /v1/channels/NAME/subscribers/s",
+			"GET /v1/channels/NAME/subscribers/s/messages", "POST /v1/channels/NAME/subscribers/s/ack {}",
+			"POST /v1/channels/NAME/subscribers/s/next {}",
 			"GET /v1/channels/NAME", "HEAD /v1/channels/NAME",
-			"PUT /channel/NAME/message/b 1", "PUT /channel/NAME/subscription/polling/s", "GET /channel/NAME/subscription/polling/s",
-			"DELETE /channel/NAME/subscription/polling/s", "DELETE /channel/NAME/subscription/polling/s/message?ackHandle=x",
+			"PUT /channel/NAME/message/b 1", "PUT /channel/NAME/subscription/polling/s",
+			"GET /channel/NAME/subscription/polling/s",
+			"DELETE /channel/NAME/subscription/polling/s",
+			"DELETE /channel/NAME/subscription/polling/s/message?ackHandle=x",
 		} {
 			method, path, body := cut(strings.ReplaceAll(call, "NAME", name))
-			got := h.do(method, path, body, header{"X-Http-Method-Override", "GET"}, header{"X-Original-Url", "/v1/channels/mine"})
+			got := h.do(method, path, body, header{"X-Http-Method-Override", "GET"},
+				header{"X-Original-Url", "/v1/channels/mine"})
 			require.Contains(t, []int{400, 403, 404, 405}, got.status, "%s: %s", path, got.body)
 		}
 	}
 	for _, call := range []string{ // other subscribers of the channel
-		"GET /v1/channels/mine/subscribers/S/messages", "PUT /v1/channels/mine/subscribers/s%3A2", "DELETE /channel/mine/subscription/polling/t", "PUT /channel/mine/subscription/polling/s2",
+		"GET /v1/channels/mine/subscribers/S/messages", "PUT /v1/channels/mine/subscribers/s%3A2",
+		"DELETE /channel/mine/subscription/polling/t", "PUT /channel/mine/subscription/polling/s2",
 	} {
 		method, path, _ := cut(call)
 		require.Equal(t, 403, h.do(method, path, "").status, call)
@@ -82,7 +91,8 @@ func TestOtherQueues(t *testing.T) {
 	require.Len(t, listed, 1)
 	require.Equal(t, "duel", listed[0].Name)
 	for _, call := range []string{
-		`POST /v1/tickets {"queue":"other"}`, `POST /v1/tickets {"queue":"nowhere","id":"a"}`, "POST /v1/tickets {}", "GET /v1/queues/other", "GET /v1/queues/Duel",
+		`POST /v1/tickets {"queue":"other"}`, `POST /v1/tickets {"queue":"nowhere","id":"a"}`, "POST /v1/tickets {}",
+		"GET /v1/queues/other", "GET /v1/queues/Duel",
 		"GET /v1/queues/nowhere", "GET " + others, "GET " + others + "?queue=other",
 	} {
 		method, path, body := cut(call)
@@ -121,8 +131,10 @@ func TestAuthorization(t *testing.T) {
 	}
 	require.Equal(t, 200, call("aUTHORIZATION: Bearer good\r\n").status)
 	for _, invalid := range []string{
-		"", " ", "Bearer", "Bearer ", "Bearer =", "Bearer bad", "good", "Basic Z29vZA==", "Token good", "Bearer\tgood", "Bearer good good", "Bearer good, Bearer good",
-		"Bearer good,Basic x", "Basic x, Bearer good", `Bearer "good"`, "Bearer g\x80ood", "Bearer good=x", "Bearer%20good", "Bearer good\r\nAuthorization: Bearer good",
+		"", " ", "Bearer", "Bearer ", "Bearer =", "Bearer bad", "good", "Basic Z29vZA==", "Token good", "Bearer\tgood",
+		"Bearer good good", "Bearer good, Bearer good",
+		"Bearer good,Basic x", "Basic x, Bearer good", `Bearer "good"`, "Bearer g\x80ood", "Bearer good=x",
+		"Bearer%20good", "Bearer good\r\nAuthorization: Bearer good",
 		"Bearer good\r\nAuthorization:", "\r\nAuthorization: Bearer good", "Bearer good\r\nauthorization: Basic x",
 	} {
 		got := call("Authorization: " + invalid + "\r\n")
@@ -130,7 +142,8 @@ func TestAuthorization(t *testing.T) {
 		require.Equal(t, challenges[fault.SlugInvalidCredential], got.header.Get("WWW-Authenticate"))
 	}
 	for _, elsewhere := range []string{
-		"", "X-Authorization: Bearer good\r\n", "Proxy-Authorization: Bearer good\r\n", "Cookie: access_token=good\r\n", "X-Api-Key: good\r\n",
+		"", "X-Authorization: Bearer good\r\n", "Proxy-Authorization: Bearer good\r\n", "Cookie: access_token=good\r\n",
+		"X-Api-Key: good\r\n",
 		"Authorization_: Bearer good\r\n", "X-Forwarded-Authorization: Bearer good\r\n",
 	} {
 		call(elsewhere).problem(401, fault.SlugNoCredential)
@@ -151,7 +164,8 @@ func TestTokenInQuery(t *testing.T) {
 	const fetch, old = "/v1/channels/open.c/subscribers/s/messages", "/channel/open.c/subscription/polling/s"
 	require.Equal(t, 201, h.do("PUT", "/v1/channels/open.c/subscribers/s?access_token=good", "").status)
 	for _, query := range []string{
-		"access_token=good", "max=1&access_token=good", "access_token=good&max=1", "&access_token=%67ood&", "access%5Ftoken=good", "%61ccess_token=good",
+		"access_token=good", "max=1&access_token=good", "access_token=good&max=1", "&access_token=%67ood&",
+		"access%5Ftoken=good", "%61ccess_token=good",
 	} {
 		got := h.do("GET", fetch+"?"+query, "")
 		got.is(200, nothing)
@@ -159,10 +173,16 @@ func TestTokenInQuery(t *testing.T) {
 		require.Equal(t, 200, h.do("GET", old+"?"+query, "").status)
 	}
 	for query, want := range map[string]fault.Slug{
-		"access_token=good&access_token=good": fault.SlugTokenInQuery, "access_token=good&access%5ftoken=bad": fault.SlugTokenInQuery,
-		"access_token=bad": fault.SlugInvalidCredential, "access_token=": fault.SlugInvalidCredential, "access_token": fault.SlugInvalidCredential,
-		"access_token=%zz": fault.SlugInvalidCredential, "access_token=Bearer+good": fault.SlugInvalidCredential, "access_token=good%00": fault.SlugInvalidCredential,
-		"Access_Token=good": fault.SlugNoCredential, "access_token[]=good": fault.SlugNoCredential, "token=good": fault.SlugNoCredential, "x;access_token=good": fault.SlugNoCredential,
+		"access_token=good&access_token=good":  fault.SlugTokenInQuery,
+		"access_token=good&access%5ftoken=bad": fault.SlugTokenInQuery,
+		"access_token=bad":                     fault.SlugInvalidCredential,
+		"access_token=":                        fault.SlugInvalidCredential,
+		"access_token":                         fault.SlugInvalidCredential,
+		"access_token=%zz":                     fault.SlugInvalidCredential,
+		"access_token=Bearer+good":             fault.SlugInvalidCredential,
+		"access_token=good%00":                 fault.SlugInvalidCredential,
+		"Access_Token=good":                    fault.SlugNoCredential, "access_token[]=good": fault.SlugNoCredential,
+		"token=good": fault.SlugNoCredential, "x;access_token=good": fault.SlugNoCredential,
 	} {
 		status := 401
 		if want == fault.SlugTokenInQuery {
@@ -174,14 +194,17 @@ func TestTokenInQuery(t *testing.T) {
 	}
 	h.do("GET", fetch+"?access_token=good", "", bearer("good")).problem(400, fault.SlugTokenInQuery)
 	for _, call := range []string{
-		"GET /v1/channels/c/subscribers/s/messages", "GET /v1/channels/OPEN.c", "GET /v1/channels/a.open.c", "GET /v1/info", "GET /v1/queues", "GET /v1/tickets/i",
+		"GET /v1/channels/c/subscribers/s/messages", "GET /v1/channels/OPEN.c", "GET /v1/channels/a.open.c",
+		"GET /v1/info", "GET /v1/queues", "GET /v1/tickets/i",
 	} {
 		method, path, _ := cut(call)
 		h.do(method, path+"?access_token=good", "").problem(400, fault.SlugTokenInQuery)
 	}
 	h.onAdmin().do("GET", "/metrics?access_token=good", "").problem(400, fault.SlugTokenInQuery)
-	h.do("POST", "/v1/channels/open.c/messages", "access_token=good", header{"Content-Type", "application/x-www-form-urlencoded"}).problem(401, fault.SlugNoCredential)
-	h.do("POST", "/v1/channels/open.c/messages", `{"access_token":"good","content":1}`).problem(401, fault.SlugNoCredential)
+	h.do("POST", "/v1/channels/open.c/messages", "access_token=good",
+		header{"Content-Type", "application/x-www-form-urlencoded"}).problem(401, fault.SlugNoCredential)
+	h.do("POST", "/v1/channels/open.c/messages", `{"access_token":"good","content":1}`).problem(401,
+		fault.SlugNoCredential)
 	require.Equal(t, 200, h.do("GET", "/livez?access_token=bad", "").status, "probes look at none")
 
 	anyone := start(t)
@@ -196,7 +219,8 @@ func TestWhatNeedsNoCredentials(t *testing.T) {
 	const mine = "https://app.example.com"
 	var p people
 	h := start(t, closed(t, &p), func(s *setup) { s.CORS = server.CORS{AllowOrigins: []string{mine}} })
-	preflight := h.do("OPTIONS", at+"/ack", "", header{"Origin", mine}, header{"Access-Control-Request-Method", "POST"}, header{"Access-Control-Request-Headers", "authorization"})
+	preflight := h.do("OPTIONS", at+"/ack", "", header{"Origin", mine}, header{"Access-Control-Request-Method", "POST"},
+		header{"Access-Control-Request-Headers", "authorization"})
 	preflight.is(http.StatusNoContent, "")
 	require.Contains(t, preflight.header.Get("Access-Control-Allow-Headers"), "Authorization")
 	refused := h.do("GET", "/v1/channels/c", "", header{"Origin", mine})
@@ -230,8 +254,10 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 	all := func() {
 		for _, token := range []string{good, bad, good + "%zz", "%2573esame-bad"} {
-			for _, name := range []string{"access_token", "access%5Ftoken", "max=1&access_token", "access_token=x&access_token"} {
-				for _, path := range []string{at, at + "/subscribers/s/messages", "/v1/info", "/nothing", "/channel/open.c/subscription/polling/s", "/v1/channels/closed"} {
+			for _, name := range []string{"access_token", "access%5Ftoken", "max=1&access_token",
+				"access_token=x&access_token"} {
+				for _, path := range []string{at, at + "/subscribers/s/messages", "/v1/info", "/nothing",
+					"/channel/open.c/subscription/polling/s", "/v1/channels/closed"} {
 					call("GET " + path + "?" + name + "=" + token)
 				}
 				call("PUT " + at + "/messages/a?" + name + "=" + token + " {")
@@ -252,7 +278,8 @@ func TestSecretsAreNotTold(t *testing.T) {
 	h.store.intercept(func(context.Context, string) error { panic(http.ErrAbortHandler) })
 	all()
 	h.store.fail(nil)
-	h.raw("GET /v1/info?access_token=" + bad + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\nAuthorization: Bearer " + good + "\r\n\r\n")
+	h.raw("GET /v1/info?access_token=" + bad +
+		" HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\nAuthorization: Bearer " + good + "\r\n\r\n")
 	told.Write(h.do("GET", "/metrics", "", bearer(good)).body)
 	require.NotContains(t, told.String(), "sesame")
 	require.Contains(t, h.logs.Text(t), "panic in a handler")

@@ -85,27 +85,30 @@ var badCalls = map[string]string{
 	"id-in-batch":           `POST /v1/channels/c/messages [{"content":1},{"id":"{","content":1}]`,
 	"body-empty":            "POST /v1/channels/c/messages",
 	"body-truncated":        `POST /v1/channels/c/messages {"content":[1,2`,
-	"body-deep":             `POST /v1/channels/c/messages {"content":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`,
-	"body-no-content":       `POST /v1/channels/c/messages [{"content":1},{"id":"a"}]`,
-	"batch-empty":           "POST /v1/channels/c/messages []",
-	"content-too-large":     `POST /v1/channels/c/messages [{"content":1},{"content":"` + strings.Repeat("x", maxMessageBytes) + `"}]`,
+	"body-deep": `POST /v1/channels/c/messages {"content":` + strings.Repeat("[", 20_000) +
+		strings.Repeat("]", 20_000) + `}`,
+	"body-no-content": `POST /v1/channels/c/messages [{"content":1},{"id":"a"}]`,
+	"batch-empty":     "POST /v1/channels/c/messages []",
+	"content-too-large": `POST /v1/channels/c/messages [{"content":1},{"content":"` + strings.Repeat("x",
+		maxMessageBytes) + `"}]`,
 	"content-too-large-put": `PUT /v1/channels/c/messages/a "` + strings.Repeat("x", maxMessageBytes) + `"`,
 	"content-empty":         "PUT /v1/channels/c/messages/a",
 	"content-not-json":      "PUT /v1/channels/c/messages/a hello",
-	"batch-too-large":       `POST /v1/channels/c/messages [` + strings.Repeat(`{"content":1},`, 1000) + `{"content":1}]`,
-	"max-zero":              "GET " + at + "/messages?max=0",
-	"max-too-large":         "GET " + at + "/messages?max=1001",
-	"wait-too-long":         "GET " + at + "/messages?wait=1h",
-	"query-unknown":         "GET " + at + "/messages?Max=1",
-	"query-twice":           "GET " + at + "/messages?max=1&max=2",
-	"query-escape":          "GET " + at + "/messages?max=%zz",
-	"query-where-none-is":   `POST /v1/channels/c/messages?wait=1 {"content":1}`,
-	"subscribe-from":        `PUT ` + at + ` {"from":"now"}`,
-	"subscribe-from-ahead":  `PUT /v1/channels/c/subscribers/new {"from":5}`,
-	"ack-no-handle":         "POST " + at + "/ack {}",
-	"ack-malformed":         `POST ` + at + `/ack {"receiptHandle":"nonsense"}`,
-	"next-max":              `POST ` + at + `/next {"max":0}`,
-	"next-wait":             `POST ` + at + `/next {"wait":"1h"}`,
+	"batch-too-large": `POST /v1/channels/c/messages [` + strings.Repeat(`{"content":1},`, 1000) +
+		`{"content":1}]`,
+	"max-zero":             "GET " + at + "/messages?max=0",
+	"max-too-large":        "GET " + at + "/messages?max=1001",
+	"wait-too-long":        "GET " + at + "/messages?wait=1h",
+	"query-unknown":        "GET " + at + "/messages?Max=1",
+	"query-twice":          "GET " + at + "/messages?max=1&max=2",
+	"query-escape":         "GET " + at + "/messages?max=%zz",
+	"query-where-none-is":  `POST /v1/channels/c/messages?wait=1 {"content":1}`,
+	"subscribe-from":       `PUT ` + at + ` {"from":"now"}`,
+	"subscribe-from-ahead": `PUT /v1/channels/c/subscribers/new {"from":5}`,
+	"ack-no-handle":        "POST " + at + "/ack {}",
+	"ack-malformed":        `POST ` + at + `/ack {"receiptHandle":"nonsense"}`,
+	"next-max":             `POST ` + at + `/next {"max":0}`,
+	"next-wait":            `POST ` + at + `/next {"wait":"1h"}`,
 }
 
 // badMatchCalls are requests about tickets and queues that are refused. Their problems are in testdata/tickets, by
@@ -125,20 +128,21 @@ var badMatchCalls = map[string]string{
 	"create-id-of-other-queue": `POST /v1/tickets {"id":"taken"}`,
 	"create-ttl-long":          `POST /v1/tickets {"ttl":"11m"}`,
 	"create-criterion-turned":  `POST /v1/tickets {"criteria":[{"name":"skill","minValue":2,"maxValue":1}]}`,
-	"create-too-large":         `POST /v1/tickets {"queue":"duel","extensions":{"a":"` + strings.Repeat("x", 2000) + `"}}`,
-	"queue-missing":            "GET /v1/queues/nowhere",
-	"queue-bad-name":           "GET /v1/queues/%7B%7D",
-	"queue-put-bad-name":       "PUT /v1/queues/%7B%7D {}",
-	"queue-put-configured":     "PUT /v1/queues/duel {}",
-	"queue-put-empty":          "PUT /v1/queues/q",
-	"queue-put-null":           "PUT /v1/queues/q null",
-	"queue-put-unknown-key":    `PUT /v1/queues/q {"match":{"team":1}}`,
-	"queue-put-widen":          `PUT /v1/queues/q {"match":{"widen":[{"after":"5s","by":{"a.b":-1}}]}}`,
-	"queue-delete-configured":  "DELETE /v1/queues/duel",
-	"queue-delete-in-use":      "DELETE /v1/queues/busy",
-	"queue-method":             "POST /v1/queues/q {}",
-	"queues-query":             "GET /v1/queues?x",
-	"queue-describe-slash":     "GET /v1/queues/a%2Fb",
+	"create-too-large": `POST /v1/tickets {"queue":"duel","extensions":{"a":"` + strings.Repeat("x", 2000) +
+		`"}}`,
+	"queue-missing":           "GET /v1/queues/nowhere",
+	"queue-bad-name":          "GET /v1/queues/%7B%7D",
+	"queue-put-bad-name":      "PUT /v1/queues/%7B%7D {}",
+	"queue-put-configured":    "PUT /v1/queues/duel {}",
+	"queue-put-empty":         "PUT /v1/queues/q",
+	"queue-put-null":          "PUT /v1/queues/q null",
+	"queue-put-unknown-key":   `PUT /v1/queues/q {"match":{"team":1}}`,
+	"queue-put-widen":         `PUT /v1/queues/q {"match":{"widen":[{"after":"5s","by":{"a.b":-1}}]}}`,
+	"queue-delete-configured": "DELETE /v1/queues/duel",
+	"queue-delete-in-use":     "DELETE /v1/queues/busy",
+	"queue-method":            "POST /v1/queues/q {}",
+	"queues-query":            "GET /v1/queues?x",
+	"queue-describe-slash":    "GET /v1/queues/a%2Fb",
 }
 
 // TestBadInput compares the problems of bad requests with testdata, and shows that they change nothing.
@@ -211,7 +215,8 @@ func golden(t testing.TB, file string, data []byte) {
 func TestNamesAtTheirEdges(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	for _, name := range []string{"a", "0", "A.b:c_d-e", strings.Repeat("n", 128), "info", "messages", "a..", "%41", "%61%2E%62", "a%3ab"} {
+	for _, name := range []string{"a", "0", "A.b:c_d-e", strings.Repeat("n", 128), "info", "messages", "a..", "%41",
+		"%61%2E%62", "a%3ab"} {
 		got := h.do("PUT", "/v1/channels/"+name+"/messages/"+name, "1")
 		require.Equal(t, http.StatusCreated, got.status, "%s", got.body)
 		h.do("PUT", "/v1/channels/"+name+"/subscribers/"+name, "")
@@ -241,7 +246,8 @@ func TestPathsAreRoutedAsTheyWereSent(t *testing.T) {
 func TestInvalidHTTP(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	const get, post, host = "GET /v1/info HTTP/1.1\r\n", "POST /v1/channels/c/messages HTTP/1.1\r\n", "Host: localhost\r\n"
+	const get, post, host = "GET /v1/info HTTP/1.1\r\n", "POST /v1/channels/c/messages HTTP/1.1\r\n",
+		"Host: localhost\r\n"
 	for name, bad := range map[string]struct {
 		request string
 		status  int
@@ -280,7 +286,8 @@ func TestBadChunks(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	const head = " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-	for _, chunks := range []string{"x\r\n1\r\n0\r\n\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "1\r\n12", "5\r\n1", "1;" + strings.Repeat("x", 8<<10)} {
+	for _, chunks := range []string{"x\r\n1\r\n0\r\n\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "1\r\n12", "5\r\n1",
+		"1;" + strings.Repeat("x", 8<<10)} {
 		h.raw("POST /v1/channels/c/messages"+head+chunks).problem(400, fault.SlugInvalidBody)
 		h.raw("PUT /channel/c/message/m"+head+chunks).oldError(400, "")
 	}

@@ -53,7 +53,8 @@ func statusOn(t *testing.T, conn net.Conn) int {
 func (h *harness) createLarge(size int) error {
 	f := openmatch.NewFrontendServiceClient(servertest.GRPC.Dial(h.t, "", h.url))
 	fields := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}}
-	_, err := f.CreateTicket(h.t.Context(), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: fields}})
+	_, err := f.CreateTicket(h.t.Context(),
+		&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: fields}})
 	return err
 }
 
@@ -69,14 +70,18 @@ func TestBodyMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := start(t, withQueues(), func(s *setup) { s.Limits.MaxBodyBytes, s.Limits.BodyMemory = size, 3*(size+1) })
+			h := start(t, withQueues(), func(s *setup) {
+				s.Limits.MaxBodyBytes, s.Limits.BodyMemory = size,
+					3*(size+1)
+			})
 			const short = 20
 			var stalled []net.Conn
 			for range 3 {
 				stalled = append(stalled, h.connect(message[:len(message)-short]))
 			}
 			publish := func() answer { return h.do("POST", "/v1/channels/c/messages", body) }
-			require.Eventually(t, func() bool { return server.BodyBytes(h.server) >= 3*size }, servertest.Patience, servertest.Step)
+			require.Eventually(t, func() bool { return server.BodyBytes(h.server) >= 3*size }, servertest.Patience,
+				servertest.Step)
 			refused := publish()
 			refused.problem(503, fault.SlugOverloaded)
 			require.Equal(t, "1", refused.header.Get("Retry-After"))
@@ -92,7 +97,8 @@ func TestBodyMemory(t *testing.T) {
 			}
 			require.Equal(t, 201, publish().status)
 			require.NoError(t, create())
-			require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience, servertest.Step)
+			require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience,
+				servertest.Step)
 		})
 	}
 }
@@ -119,7 +125,8 @@ func TestBodyMemoryIsReturned(t *testing.T) {
 		require.Equal(t, 400, h.onAdmin().do(method, path, body).status, call)
 	}
 	require.NoError(t, h.createLarge(len(body)))
-	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, fault.SlugInvalidBody)
+	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(
+		400, fault.SlugInvalidBody)
 	require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience, servertest.Step)
 }
 
@@ -136,7 +143,8 @@ func TestBodyLimit(t *testing.T) {
 	}
 	h.do("PUT", "/channel/c/message/b", batch(limit+1)).oldError(413, "")
 	require.EqualValues(t, 2, decode[wire.Description](h.do("GET", "/v1/channels/c", "")).Clock)
-	require.Equal(t, server.DefaultMaxBodyBytes, decode[wire.Info](start(t).do("GET", "/v1/info", "")).Limits.MaxBodyBytes)
+	require.Equal(t, server.DefaultMaxBodyBytes,
+		decode[wire.Info](start(t).do("GET", "/v1/info", "")).Limits.MaxBodyBytes)
 }
 
 // TestIncompleteBody: an incomplete body is refused, and a large one that arrives in parts is accepted.

@@ -20,18 +20,21 @@ func TestOddIDsInTheCache(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	ids := []string{
-		"1", "01", "1}", "{1}", "1}:x{2", "%31", "*", "?", "1/2", "..", "1:2", "a b", "a+b", "a%20b", "жук", "<script>", "\u00e9", "e\u0301",
+		"1", "01", "1}", "{1}", "1}:x{2", "%31", "*", "?", "1/2", "..", "1:2", "a b", "a+b", "a%20b", "жук", "<script>",
+		"\u00e9", "e\u0301",
 	}
 	for i, id := range ids {
 		value := fmt.Sprintf(`[%d]`, i)
 		h.do("PUT", "/v1/cache/author-followers/"+url.PathEscape(id), value).is(204, "")
-		h.do("PUT", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), `[{"n":`+value+`}]`).is(204, "")
+		h.do("PUT", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), `[{"n":`+value+`}]`).is(
+			204, "")
 	}
 	for i, id := range ids {
 		got := h.do("GET", "/v1/cache/author-followers/"+url.PathEscape(id), "")
 		got.is(200, fmt.Sprintf(`[%d]`, i))
 		require.Equal(t, "application/json", got.header.Get("Content-Type"))
-		h.do("GET", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), "").is(200, fmt.Sprintf(`[{"n":[%d]}]`, i))
+		h.do("GET", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), "").is(200,
+			fmt.Sprintf(`[{"n":[%d]}]`, i))
 		h.do("HEAD", "/v1/cache/author-followers/"+url.PathEscape(id), "").is(200, "")
 	}
 	kept := 0
@@ -138,16 +141,22 @@ func TestWhoMayUseTheCache(t *testing.T) {
 	p.add(t, "reader", `[{"actions":["read"],"records":["cache/author/1","cache/search/go redis*"]}]`)
 	p.add(t, "writer", `[{"actions":["write"],"records":["cache/search/*","cache/author/1","cache/shouts/a=*"]}]`)
 	h.serves("all",
-		"PUT /v1/cache/author/1 {}", "PUT /v1/cache/author/2 {}", "PUT /v1/cache/search/go%20redis {}", `POST /v1/cache/invalidate {"tags":["a"]}`)
+		"PUT /v1/cache/author/1 {}", "PUT /v1/cache/author/2 {}", "PUT /v1/cache/search/go%20redis {}",
+		`POST /v1/cache/invalidate {"tags":["a"]}`)
 	h.serves("reader",
-		"GET /v1/cache/author/1", "GET /v1/cache/search/%20GO%20%20Redis", `POST /v1/cache/author/get {"ids":["1"]}`, `POST /v1/cache/search/get {"ids":["GO redis"]}`)
+		"GET /v1/cache/author/1", "GET /v1/cache/search/%20GO%20%20Redis", `POST /v1/cache/author/get {"ids":["1"]}`,
+		`POST /v1/cache/search/get {"ids":["GO redis"]}`)
 	h.forbids("reader",
-		"GET /v1/cache/author/2", "GET /v1/cache/author/1%2F", "GET /v1/cache/topic/1", "GET /v1/cache/search/go", "DELETE /v1/cache/author/1",
+		"GET /v1/cache/author/2", "GET /v1/cache/author/1%2F", "GET /v1/cache/topic/1", "GET /v1/cache/search/go",
+		"DELETE /v1/cache/author/1",
 		`POST /v1/cache/author/get {"ids":["1","2"]}`, `POST /v1/cache/invalidate {"kind":"search"}`)
-	got := h.do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(entities.MaxMany+1), "1", "2"), bearer("reader"))
+	got := h.do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(entities.MaxMany+1), "1", "2"),
+		bearer("reader"))
 	got.problem(400, fault.SlugInvalidID) // before each ID is looked at
-	h.serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []", `POST /v1/cache/invalidate {"kind":"search"}`)
+	h.serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []",
+		`POST /v1/cache/invalidate {"kind":"search"}`)
 	h.forbids("writer",
-		"PUT /v1/cache/author/2 {}", "GET /v1/cache/author/1", "PUT /v1/cache/shouts/b=1 []", `POST /v1/cache/invalidate {"kind":"shouts","prefix":"a="}`,
+		"PUT /v1/cache/author/2 {}", "GET /v1/cache/author/1", "PUT /v1/cache/shouts/b=1 []",
+		`POST /v1/cache/invalidate {"kind":"shouts","prefix":"a="}`,
 		`POST /v1/cache/invalidate {"tags":["a"]}`)
 }

@@ -31,7 +31,8 @@ func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestClientOfTokens(t *testing.T) {
 	t.Parallel()
 	h := start(t, withKeyset(newKeyset(t)))
-	service, err := client.New(h.url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}), client.WithRetry(client.RetryPolicy{MinPause: 1}))
+	service, err := client.New(h.url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
+		client.WithRetry(client.RetryPolicy{MinPause: 1}))
 	require.NoError(t, err)
 	defer service.Close()
 	c := records.New(service)
@@ -69,7 +70,8 @@ func TestClientOfTokens(t *testing.T) {
 func TestClientOfSettings(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	service, err := client.New(h.onAdmin().url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}), client.WithRetry(client.RetryPolicy{MinPause: 1}))
+	service, err := client.New(h.onAdmin().url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
+		client.WithRetry(client.RetryPolicy{MinPause: 1}))
 	require.NoError(t, err)
 	defer service.Close()
 	c := records.New(service)

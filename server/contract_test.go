@@ -198,7 +198,8 @@ func TestSlugsMatchTheContract(t *testing.T) {
 				require.Equal(t, code >= 400, len(slugs) > 0, "%s %s %d", method, path, code)
 				used = append(used, slugs...)
 				for _, slug := range slugs {
-					require.True(t, slices.ContainsFunc(kinds[slug], func(k fault.Kind) bool { return web.StatusOf(k) == code }),
+					require.True(t,
+						slices.ContainsFunc(kinds[slug], func(k fault.Kind) bool { return web.StatusOf(k) == code }),
 						"%s %s: %s is never answered with %d", method, path, slug, code)
 				}
 			}

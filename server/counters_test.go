@@ -34,10 +34,14 @@ func TestCountersThatAreRefused(t *testing.T) {
 		{"GET", "/v1/views?slug=%00", "", 400, fault.SlugInvalidID, "slug"},
 		{"GET", "/v1/views?ids=7", "", 400, fault.SlugInvalidQuery, "ids"},
 		{"GET", "/v1/views?id=7" + strings.Repeat("&id=7", 256), "", 400, fault.SlugInvalidAmount, "id"},
-		{"POST", "/v1/views/import", `{"timestamp":0,"total":1,"views":{"7":1}}`, 400, fault.SlugInvalidImport, "/timestamp"},
-		{"POST", "/v1/views/import", `{"timestamp":1,"total":1,"views":{"7":1,"8":1}}`, 400, fault.SlugInvalidImport, "/total"},
-		{"POST", "/v1/views/import", `{"timestamp":1,"total":500001,"views":{"7":1}}`, 400, fault.SlugInvalidImport, "/total"},
-		{"POST", "/v1/views/import", `{"timestamp":1,"total":2,"views":{"_total":1}}`, 400, fault.SlugInvalidID, "/views"},
+		{"POST", "/v1/views/import", `{"timestamp":0,"total":1,"views":{"7":1}}`, 400, fault.SlugInvalidImport,
+			"/timestamp"},
+		{"POST", "/v1/views/import", `{"timestamp":1,"total":1,"views":{"7":1,"8":1}}`, 400, fault.SlugInvalidImport,
+			"/total"},
+		{"POST", "/v1/views/import", `{"timestamp":1,"total":500001,"views":{"7":1}}`, 400, fault.SlugInvalidImport,
+			"/total"},
+		{"POST", "/v1/views/import", `{"timestamp":1,"total":2,"views":{"_total":1}}`, 400, fault.SlugInvalidID,
+			"/views"},
 		{"POST", "/v1/views/slugs", `{"slugs":{"a":"_total"}}`, 400, fault.SlugInvalidID, "/slugs"},
 		{"PATCH", "/v1/states/a/b", `{}`, 400, fault.SlugInvalidState, "/fields"},
 		{"PATCH", "/v1/states/a/b", `{"fields":{"a":1}}`, 400, fault.SlugInvalidBody, "/fields/a"},
@@ -53,7 +57,8 @@ func TestCountersThatAreRefused(t *testing.T) {
 		{"PUT", "/v1/metrics/a/daily", `{}`, 400, fault.SlugInvalidBody, "/value"},
 		{"POST", "/v1/metrics/a/daily", `{"id":"x"}`, 400, fault.SlugInvalidBody, "/add"},
 		{"GET", "/v1/metrics/a/daily?from=yesterday", "", 400, fault.SlugInvalidQuery, "from"},
-		{"GET", "/v1/stats/a/daily?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", "", 400, fault.SlugInvalidQuery, "to"},
+		{"GET", "/v1/stats/a/daily?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", "", 400, fault.SlugInvalidQuery,
+			"to"},
 	} {
 		p := h.do(tt.method, tt.path, tt.body).problem(tt.status, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %s", tt.method, tt.path, tt.body)

@@ -27,7 +27,8 @@ import (
 func (h *harness) direct(method, path string) answer {
 	h.t.Helper()
 	recorder := httptest.NewRecorder()
-	h.server.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(h.t.Context(), method, "http://localhost"+path, nil))
+	h.server.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(h.t.Context(), method,
+		"http://localhost"+path, nil))
 	got := answer{t: h.t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
 	checkContract(h.t, method, path, got)
 	return got
@@ -183,7 +184,8 @@ func TestGraceOfGRPC(t *testing.T) {
 func TestListenerFails(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	s := server.New(server.Options{Service: h.service, Storage: func() storage.Description { return shownStorage }, Logger: slog.New(slog.DiscardHandler)})
+	s := server.New(server.Options{Service: h.service, Storage: func() storage.Description { return shownStorage },
+		Logger: slog.New(slog.DiscardHandler)})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())

@@ -24,7 +24,8 @@ func TestFaultsPage(t *testing.T) {
 	t.Parallel()
 	page := faultsHead
 	for _, e := range fault.List() {
-		page += fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |\n", e.Slug, statuses(e), codesOf(e), e.Title, e.Cause, e.Remedy)
+		page += fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |\n", e.Slug, statuses(e), codesOf(e), e.Title, e.Cause,
+			e.Remedy)
 	}
 	if *update {
 		require.NoError(t, os.WriteFile(faultsPage, []byte(page), 0o644))

@@ -23,10 +23,12 @@ import (
 // storeCalls are the calls that need the storage.
 func storeCalls(handle string) []string {
 	return []string{
-		`POST /v1/channels/c/messages {"content":1}`, "PUT /v1/channels/c/messages/x 1", "PUT " + at, "DELETE " + at, "GET /v1/channels/c",
+		`POST /v1/channels/c/messages {"content":1}`, "PUT /v1/channels/c/messages/x 1", "PUT " + at, "DELETE " + at,
+		"GET /v1/channels/c",
 		"GET " + at + "/messages?wait=1m", "POST " + at + `/ack {"receiptHandle":"` + handle + `"}`,
 		"POST " + at + `/next {"receiptHandle":"` + handle + `","wait":"1m"}`,
-		"PUT /channel/c/message/x 1", "PUT " + oldAt, "GET " + oldAt + "?timeout=1m", "DELETE " + oldAt, "DELETE " + oldAt + "/message?ackHandle=" + handle,
+		"PUT /channel/c/message/x 1", "PUT " + oldAt, "GET " + oldAt + "?timeout=1m", "DELETE " + oldAt,
+		"DELETE " + oldAt + "/message?ackHandle=" + handle,
 	}
 }
 
@@ -36,11 +38,13 @@ var faults = map[string]struct {
 	status int
 	retry  string
 }{
-	"unavailable":       {fault.ErrUnavailable.WithCause(errors.New("dial tcp 10.0.0.1: refused")), 503, "1"},
-	"unavailable-after": {&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, Detail: "loading", RetryAfter: 2100 * time.Millisecond}, 503, "3"},
-	"deadline":          {context.DeadlineExceeded, 503, "1"},
-	"unknown":           {errors.New("the secret of the storage"), 500, ""},
-	"internal":          {&fault.Error{Kind: fault.Internal, Slug: fault.SlugInternal, Detail: "the secret of the storage"}, 500, ""},
+	"unavailable": {fault.ErrUnavailable.WithCause(errors.New("dial tcp 10.0.0.1: refused")), 503, "1"},
+	"unavailable-after": {&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, Detail: "loading",
+		RetryAfter: 2100 * time.Millisecond}, 503, "3"},
+	"deadline": {context.DeadlineExceeded, 503, "1"},
+	"unknown":  {errors.New("the secret of the storage"), 500, ""},
+	"internal": {&fault.Error{Kind: fault.Internal, Slug: fault.SlugInternal,
+		Detail: "the secret of the storage"}, 500, ""},
 }
 
 // TestFaultsOfTheStorage fails every call in each way. The client isn't told the cause, and the log is.

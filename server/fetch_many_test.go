@@ -67,14 +67,17 @@ func TestFetchMany(t *testing.T) {
 	require.True(t, b.More)
 
 	good := "b/s/" + b.ReceiptHandle
-	d = fetch(strings.Replace(fetchBody("a", good, "none", "c/s/"+b.ReceiptHandle, "c/t/garbage"), "{", `{"wait":"1m",`, 1))
-	require.Equal(t, []string{"none/s: 404 subscriber-not-found", "c/s: 400 receipt-wrong-channel", "c/t: 400 receipt-malformed"}, problemsOf(d))
+	d = fetch(strings.Replace(fetchBody("a", good, "none", "c/s/"+b.ReceiptHandle, "c/t/garbage"), "{", `{"wait":"1m",`,
+		1))
+	require.Equal(t, []string{"none/s: 404 subscriber-not-found", "c/s: 400 receipt-wrong-channel",
+		"c/t: 400 receipt-malformed"}, problemsOf(d))
 	require.Equal(t, "/from/3/receiptHandle", d.Problems[1].Field)
 	require.Len(t, d.Deliveries, 1)
 	require.Equal(t, "b2", d.Deliveries[0].Messages[0].ID, "a repeat, and others' receipts, stop nothing")
 	require.Len(t, fetch(fetchBody(good)).Deliveries, 1, "a repeat is a success")
 
-	waiting := h.waiting(t.Context(), 1, "POST /v1/fetch "+strings.Replace(fetchBody("a", "b/s/"+d.Deliveries[0].ReceiptHandle), "{", `{"wait":60,`, 1))
+	waiting := h.waiting(t.Context(), 1,
+		"POST /v1/fetch "+strings.Replace(fetchBody("a", "b/s/"+d.Deliveries[0].ReceiptHandle), "{", `{"wait":60,`, 1))
 	h.do("PUT", "/v1/channels/a/messages/a1", `"now"`)
 	d = decode[wire.Deliveries](<-waiting)
 	require.Len(t, d.Deliveries, 1)
@@ -125,7 +128,8 @@ func TestBadFetchMany(t *testing.T) {
 	h.do("POST", "/v1/fetch", fetchBody(strings.Repeat("x", 1<<21))).problem(413, fault.SlugBodyTooLarge)
 	h.do("POST", "/v1/fetch?x=1", fetchBody("a")).problem(400, fault.SlugInvalidQuery)
 	h.subscribe("a", "s")
-	require.Len(t, decode[wire.Deliveries](h.do("POST", "/v1/fetch", fetchBody("a/s/"+long))).Problems, 1, "a receipt of any length")
+	require.Len(t, decode[wire.Deliveries](h.do("POST", "/v1/fetch", fetchBody("a/s/"+long))).Problems, 1,
+		"a receipt of any length")
 }
 
 // TestFetchManyIsGranted one by one: what isn't granted is a problem, which keeps the others from waiting only.

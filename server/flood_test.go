@@ -51,7 +51,8 @@ func TestStreamsOfAConnection(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.Gets(at+"/messages?wait=1m", 4*streams))
-	require.Eventually(t, func() bool { waiting, _ := h.service.Waiting(); return waiting == streams }, servertest.Patience, servertest.Step)
+	require.Eventually(t, func() bool { waiting, _ := h.service.Waiting(); return waiting == streams },
+		servertest.Patience, servertest.Step)
 	require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
 	waiting, _ := h.service.Waiting()
 	require.Equal(t, streams, waiting)

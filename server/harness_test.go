@@ -82,7 +82,8 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h := &harness{t: t, prefix: redistest.Prefix(t), logs: servertest.NewLogs(), stopped: make(chan error, 1)}
 	s := setup{}
 	s.Options = server.Options{
-		Version: "test", Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), Storage: func() storage.Description { return shownStorage },
+		Version: "test", Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(),
+		Storage: func() storage.Description { return shownStorage },
 	}
 	for _, change := range changes {
 		change(&s)
@@ -91,7 +92,8 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	if h.redis = s.redis; h.redis == nil {
 		h.redis = redistest.Standalone(t)
 	}
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: h.redis.URL(), KeyPrefix: h.prefix, Timeout: s.timeout, Logger: s.Logger})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: h.redis.URL(), KeyPrefix: h.prefix, Timeout: s.timeout,
+		Logger: s.Logger})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	opened, err := channels.New(conn, channels.Options{})
@@ -104,7 +106,8 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h.service = newService(t, h.store, h.receipts)
 	s.Service = h.service
 	if s.queues != nil {
-		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: queues.NewLookup(conn), store: h.store}, h.service, &s)
+		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: queues.NewLookup(conn), store: h.store}, h.service,
+			&s)
 		s.Matchmaking = h.matches
 	}
 	s.Records = recordsOn(t, conn, h.service, s.kept)
@@ -119,7 +122,8 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 }
 
 // recordsOn returns the services of records on one Redis.
-func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service, change func(*config.RecordOptions)) *records.Options {
+func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service,
+	change func(*config.RecordOptions)) *records.Options {
 	t.Helper()
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
@@ -129,8 +133,9 @@ func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service, change
 		change(&c.Records)
 	}
 	opened, err := compose.Open(t.Context(), compose.Needs{
-		Config: c.Records, Redis: kept.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: channels, Parts: parts,
-		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Config: c.Records, Redis: kept.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: channels,
+		Parts: parts,
+		Log:   slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
 	return &opened.API
@@ -157,7 +162,8 @@ func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring) *c
 	)
 	require.NoError(t, err)
 	service, err := channel.NewService(channel.Options{
-		Store: store, Receipts: receipts, Policies: policies, Limits: channel.DefaultLimits(), Logger: slog.New(slog.DiscardHandler),
+		Store: store, Receipts: receipts, Policies: policies, Limits: channel.DefaultLimits(),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -257,7 +263,8 @@ func (h *harness) try(ctx context.Context, method, path string, body io.Reader, 
 	}
 	asStored := method == http.MethodGet && strings.HasPrefix(path, "/v1/cache/") && resp.StatusCode == http.StatusOK
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && method != http.MethodHead && !asStored {
-		require.True(h.t, bytes.HasSuffix(data, []byte("}\n")) || bytes.HasSuffix(data, []byte("]\n")), "the body ends with a newline: %q", data)
+		require.True(h.t, bytes.HasSuffix(data, []byte("}\n")) || bytes.HasSuffix(data, []byte("]\n")),
+			"the body ends with a newline: %q", data)
 		data = bytes.TrimSuffix(data, []byte("\n"))
 	}
 	got := answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: data, last: resp.Close}
@@ -341,6 +348,7 @@ func (h *harness) fetch(channel, subscriber string) wire.Delivery {
 var shownStorage = storage.Description{
 	Kind: "standalone", Product: "redis", Version: "7.0.15",
 	Durability: storage.Durability{
-		Level: storage.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction", Warnings: []string{"The append-only file is off."},
+		Level: storage.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction",
+		Warnings: []string{"The append-only file is off."},
 	},
 }

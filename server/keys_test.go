@@ -31,7 +31,8 @@ type registered struct {
 // newRegistry returns a registry that is kept up to date until the test ends.
 func newRegistry(t *testing.T) *registered {
 	t.Helper()
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: redistest.Standalone(t).URL(),
+		KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	r := &registered{}
@@ -41,7 +42,8 @@ func newRegistry(t *testing.T) *registered {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "keys.json")
 	require.NoError(t, os.WriteFile(path, line, 0o600))
-	r.Registry, err = keys.New(keys.Options{Store: credentials.New(conn), File: path, Logger: slog.New(slog.DiscardHandler)})
+	r.Registry, err = keys.New(keys.Options{Store: credentials.New(conn), File: path,
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, r.Refresh(t.Context()))
 	return r
@@ -70,14 +72,16 @@ func TestKeys(t *testing.T) {
 	admin.do("GET", "/v1/keys", "").problem(401, fault.SlugNoCredential)
 	admin.do("POST", "/v1/keys", `{"grants":[]}`).problem(401, fault.SlugNoCredential)
 	root := bearer(r.rootText)
-	got := admin.do("POST", "/v1/keys", `{"description":"shop","grants":[{"actions": ["publish"], "channels":["orders.*"]}],"expires":"2100-01-01T00:00:00Z"}`, root)
+	got := admin.do("POST", "/v1/keys",
+		`{"description":"shop","grants":[{"actions": ["publish"], "channels":["orders.*"]}],"expires":"2100-01-01T00:00:00Z"}`, root)
 	shop := decode[wire.CreatedKey](got.with(201))
 	require.Equal(t, "key:"+r.root.ID, shop.CreatedBy)
 	require.Equal(t, 2100, shop.Expires.Year())
 	require.Contains(t, shop.Text, shop.ID)
 	require.Equal(t, 201, h.do("PUT", "/v1/channels/orders.1/messages/a", "1", bearer(shop.Text)).status)
 	h.do("PUT", "/v1/channels/others/messages/a", "1", bearer(shop.Text)).problem(403, fault.SlugNotGranted)
-	for _, call := range []string{"GET /v1/keys", "POST /v1/keys", "DELETE /v1/keys/" + shop.ID, "GET /v1/revocations", "POST /v1/revocations"} {
+	for _, call := range []string{"GET /v1/keys", "POST /v1/keys", "DELETE /v1/keys/" + shop.ID, "GET /v1/revocations",
+		"POST /v1/revocations"} {
 		method, path, _ := strings.Cut(call, " ")
 		admin.do(method, path, "", bearer(shop.Text)).problem(403, fault.SlugNotGranted)
 		h.do(method, path, "", root).unrouted()
@@ -120,7 +124,8 @@ func TestBadKeyRequests(t *testing.T) {
 		{`POST /v1/keys {"grants":[{"actions":["publish","all"]}]}`, fault.SlugInvalidKey, "/grants/0/actions/1"},
 		{`POST /v1/keys {"grants":[{}]}`, fault.SlugInvalidKey, "/grants/0/actions"},
 		{`POST /v1/keys {"grants":[],"expires":"2020-01-01T00:00:00Z"}`, fault.SlugInvalidKey, "/expires"},
-		{`POST /v1/keys {"grants":[],"description":"` + strings.Repeat("x", 1025) + `"}`, fault.SlugInvalidKey, "/description"},
+		{`POST /v1/keys {"grants":[],"description":"` + strings.Repeat("x", 1025) + `"}`, fault.SlugInvalidKey,
+			"/description"},
 		{"GET /v1/keys?limit=0", fault.SlugInvalidQuery, "limit"},
 		{"GET /v1/keys?limit=1001", fault.SlugInvalidQuery, "limit"},
 		{"GET /v1/keys?limit=1&limit=1", fault.SlugInvalidQuery, "limit"},
@@ -138,7 +143,9 @@ func TestBadKeyRequests(t *testing.T) {
 		got := admin.do(method, path, body).problem(400, tt.slug)
 		require.Equal(t, tt.field, got.Field, "%.100s", tt.call)
 	}
-	require.Equal(t, "admin", decode[wire.CreatedKey](admin.do("POST", "/v1/keys", `{"grants":[]}`).with(201)).CreatedBy, "on an open service")
+	require.Equal(t, "admin",
+		decode[wire.CreatedKey](admin.do("POST", "/v1/keys", `{"grants":[]}`).with(201)).CreatedBy,
+		"on an open service")
 }
 
 func TestRevocations(t *testing.T) {
@@ -146,7 +153,8 @@ func TestRevocations(t *testing.T) {
 	r := newRegistry(t)
 	admin := start(t, func(s *setup) { s.Keys = r }).onAdmin()
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	token := decode[wire.Revocation](admin.do("POST", "/v1/revocations", `{"jti":"a/b c","until":"`+until.Format(time.RFC3339)+`"}`).with(201))
+	token := decode[wire.Revocation](admin.do("POST", "/v1/revocations", `{"jti":"a/b c","until":"`+
+		until.Format(time.RFC3339)+`"}`).with(201))
 	require.Equal(t, "a/b c", token.JTI)
 	require.Equal(t, until.Add(time.Hour), token.Until)
 	subject := decode[wire.Revocation](admin.do("POST", "/v1/revocations", `{"subject":"ann"}`).with(201))
@@ -154,7 +162,8 @@ func TestRevocations(t *testing.T) {
 	require.True(t, r.Revoked(&access.Principal{Kind: access.User, Subject: "ann"}))
 	first := decode[wire.Revocations](admin.do("GET", "/v1/revocations?limit=1", "").with(200))
 	require.Equal(t, []wire.Revocation{token}, first.Revocations)
-	second := decode[wire.Revocations](admin.do("GET", "/v1/revocations?limit=1&cursor="+strings.ReplaceAll(first.Cursor, " ", "+"), "").with(200))
+	second := decode[wire.Revocations](admin.do("GET", "/v1/revocations?limit=1&cursor="+
+		strings.ReplaceAll(first.Cursor, " ", "+"), "").with(200))
 	require.Equal(t, []wire.Revocation{subject}, second.Revocations)
 	require.Empty(t, second.Cursor)
 }

@@ -15,7 +15,8 @@ import (
 type limitedChannels struct{ *channel.Service }
 
 // Publish publishes messages and counts their bytes. A client that may make no channel publishes to those that exist.
-func (c *limitedChannels) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
+func (c *limitedChannels) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published,
+	error) {
 	client, bytes := limits.From(ctx), 0
 	for _, d := range drafts {
 		bytes += len(d.Content)
@@ -35,7 +36,8 @@ func (c *limitedChannels) Publish(ctx context.Context, name string, drafts []cha
 }
 
 // Subscribe makes a subscriber. A client that may make none, or no channel, gets those that exist.
-func (c *limitedChannels) Subscribe(ctx context.Context, name, subscriber string, from channel.From) (channel.Subscription, error) {
+func (c *limitedChannels) Subscribe(ctx context.Context, name, subscriber string, from channel.From) (
+	channel.Subscription, error) {
 	client := limits.From(ctx)
 	r := channel.SubscribeRequest{
 		Channel: name, Subscriber: subscriber, From: from,
@@ -104,7 +106,8 @@ func wait(ctx context.Context, longest time.Duration, requests int) (done func()
 type limitedMatchmaking struct{ Matchmaking }
 
 // Create creates a ticket and counts it, also if it exists.
-func (m *limitedMatchmaking) Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error) {
+func (m *limitedMatchmaking) Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool,
+	err error) {
 	if err := limits.From(ctx).Ticket(ctx); err != nil {
 		return matchmaking.Ticket{}, false, err
 	}

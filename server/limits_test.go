@@ -45,14 +45,20 @@ func TestLimits(t *testing.T) {
 	for i, tt := range []struct{ limits, served, refused, still string }{
 		{"requests=1/h", "GET /v1/info", "GET /v1/info", ""},
 		{"requests=1/h", "PUT /channel/0/subscription/polling/s", "GET /channel/0/subscription/polling/s", ""},
-		{"publishedBytes=10/h", `POST /v1/channels/2/messages {"content":12345678}`, `POST /v1/channels/2/messages {"content":123}`, `POST /v1/channels/2/messages {"content":1}`},
-		{"publishedBytes=10/h", `PUT /v1/channels/3/messages/a 12345678`, `POST /v1/channels/3/messages [{"content":12},{"content":3}]`, ""},
+		{"publishedBytes=10/h", `POST /v1/channels/2/messages {"content":12345678}`,
+			`POST /v1/channels/2/messages {"content":123}`, `POST /v1/channels/2/messages {"content":1}`},
+		{"publishedBytes=10/h", `PUT /v1/channels/3/messages/a 12345678`,
+			`POST /v1/channels/3/messages [{"content":12},{"content":3}]`, ""},
 		{"publishedBytes=10/h", `PUT /channel/4/message/a 12345678`, `PUT /channel/4/message/b 123`, ""},
-		{"newChannels=1/h", `POST /v1/channels/5/messages {"content":1}`, `POST /v1/channels/5b/messages {"content":1}`, `PUT /v1/channels/5/messages/a 1`},
+		{"newChannels=1/h", `POST /v1/channels/5/messages {"content":1}`, `POST /v1/channels/5b/messages {"content":1}`,
+			`PUT /v1/channels/5/messages/a 1`},
 		{"newChannels=1/h", `PUT /channel/6/message/a 1`, `PUT /channel/6b/message/a 1`, `PUT /channel/6/message/b 1`},
-		{"newChannels=1/h", `PUT /v1/channels/7/subscribers/s`, `PUT /v1/channels/7b/subscribers/s`, `PUT /v1/channels/7/subscribers/s2`},
-		{"newSubscribers=1/h", `PUT /v1/channels/8/subscribers/s`, `PUT /v1/channels/8/subscribers/s2`, `PUT /v1/channels/8/subscribers/s`},
-		{"newSubscribers=1/h", `PUT /channel/9/subscription/polling/s`, `PUT /channel/9b/subscription/polling/s`, `PUT /channel/9/subscription/polling/s`},
+		{"newChannels=1/h", `PUT /v1/channels/7/subscribers/s`, `PUT /v1/channels/7b/subscribers/s`,
+			`PUT /v1/channels/7/subscribers/s2`},
+		{"newSubscribers=1/h", `PUT /v1/channels/8/subscribers/s`, `PUT /v1/channels/8/subscribers/s2`,
+			`PUT /v1/channels/8/subscribers/s`},
+		{"newSubscribers=1/h", `PUT /channel/9/subscription/polling/s`, `PUT /channel/9b/subscription/polling/s`,
+			`PUT /channel/9/subscription/polling/s`},
 		{"tickets=1/h", `POST /v1/tickets {"queue":"duel"}`, `POST /v1/tickets {"queue":"duel"}`, `GET /v1/queues`},
 		{"requests=1/h", `GET /v1/info`, `POST /v1/frontendservice/tickets {"ticket":{}}`, ""},
 	} {
@@ -81,7 +87,8 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	p.add(t, "admin", `[{"actions":["admin"]}]`)
-	require.Contains(t, string(h.onAdmin().do("GET", "/metrics", "", bearer("admin")).body), `tidemark_limited_total{limit="newChannels",of="key"} 3`)
+	require.Contains(t, string(h.onAdmin().do("GET", "/metrics", "", bearer("admin")).body),
+		`tidemark_limited_total{limit="newChannels",of="key"} 3`)
 }
 
 // TestRateLimitHeaders: a client with a limit of requests is told how it stands, in each answer.
@@ -117,7 +124,9 @@ func TestLimitsOfGRPC(t *testing.T) {
 			require.Contains(t, status.Convert(err).Message(), "the limit of "+name+" for this key, 1/h, is used up")
 			if protocol.Native {
 				require.Len(t, status.Convert(err).Details(), 1)
-				require.InDelta(t, 1800, status.Convert(err).Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration().Seconds(), 1800)
+				require.InDelta(t, 1800,
+					status.Convert(err).Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration().Seconds(),
+					1800)
 			}
 		}
 	}
@@ -136,8 +145,10 @@ func TestLimitsOfWaits(t *testing.T) {
 		}
 		const messages = "/v1/channels/c/subscribers/s/messages"
 		h.do("GET", messages+"?wait=20s", "", as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
-		h.do("POST", "/v1/channels/c/subscribers/s/next", `{"wait":"20s"}`, as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
-		h.do("POST", "/v1/fetch", `{"wait":"20s","from":[{"channel":"c","subscriber":"s"}]}`, as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
+		h.do("POST", "/v1/channels/c/subscribers/s/next", `{"wait":"20s"}`, as).problem(http.StatusTooManyRequests,
+			fault.SlugTooManyWaits)
+		h.do("POST", "/v1/fetch", `{"wait":"20s","from":[{"channel":"c","subscriber":"s"}]}`,
+			as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
 		h.do("GET", "/channel/c/subscription/polling/s?timeout=20s", "", as).oldError(http.StatusTooManyRequests, "")
 		require.Equal(t, http.StatusOK, h.do("GET", messages, "", as).status, "it doesn't wait")
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", as.value)
@@ -191,8 +202,10 @@ func TestManyChannelsOfOneKey(t *testing.T) {
 		}
 	}
 	require.Equal(t, most, made)
-	require.Equal(t, http.StatusCreated, h.do("POST", "/v1/channels/0/messages", `{"content":1}`, as).status, "it exists")
-	require.Equal(t, http.StatusCreated, h.do("POST", "/v1/channels/new/messages", `{"content":1}`, p.limited(t, "off")).status)
+	require.Equal(t, http.StatusCreated, h.do("POST", "/v1/channels/0/messages", `{"content":1}`, as).status,
+		"it exists")
+	require.Equal(t, http.StatusCreated, h.do("POST", "/v1/channels/new/messages", `{"content":1}`,
+		p.limited(t, "off")).status)
 	require.Equal(t, http.StatusNotFound, h.do("GET", "/v1/channels/999", "", as).status)
 }
 

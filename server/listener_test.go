@@ -26,7 +26,8 @@ func (h *harness) fill(n int) []net.Conn {
 	for range n {
 		conns = append(conns, h.connect(""))
 	}
-	require.Eventually(h.t, func() bool { return server.Connections(h.server) >= n }, servertest.Patience, servertest.Step)
+	require.Eventually(h.t, func() bool { return server.Connections(h.server) >= n }, servertest.Patience,
+		servertest.Step)
 	return conns
 }
 
@@ -62,7 +63,8 @@ func TestConnectionLimit(t *testing.T) {
 
 	require.False(t, h.onAdmin().do("GET", "/v1/info", "").last)
 	require.NoError(t, held[0].Close())
-	require.Eventually(t, func() bool { return h.do("GET", "/v1/info", "").status == 200 }, servertest.Patience, servertest.Step)
+	require.Eventually(t, func() bool { return h.do("GET", "/v1/info", "").status == 200 }, servertest.Patience,
+		servertest.Step)
 	require.False(t, h.do("GET", "/v1/info", "").last, "it is kept again")
 }
 
@@ -115,7 +117,8 @@ func TestConnectionsAreCountedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	h.client.CloseIdleConnections()
-	require.Eventually(t, func() bool { return server.Connections(h.server) == 20 }, servertest.Patience, servertest.Step, "those that are kept open")
+	require.Eventually(t, func() bool { return server.Connections(h.server) == 20 }, servertest.Patience,
+		servertest.Step, "those that are kept open")
 }
 
 // TestConnectionsOfGRPC count as those of HTTP do. Beyond the limit they are closed.

@@ -111,7 +111,8 @@ func TestLiveSettingsOfAReader(t *testing.T) {
 	var p people
 	h := start(t, closed(t, &p))
 	p.add(t, "admin", `[{"actions":["read","write","admin"]}]`)
-	p.add(t, "reader", `[{"actions":["read"],"records":["settings","settings/*"]},{"actions":["subscribe"],"channels":["settings"]}]`)
+	p.add(t, "reader",
+		`[{"actions":["read"],"records":["settings","settings/*"]},{"actions":["subscribe"],"channels":["settings"]}]`)
 	p.add(t, "stranger", `[{"actions":["read"],"records":["settings","settings/*"]}]`)
 	h.as("admin")
 	h.setting("JWT_SECRET", "hidden")

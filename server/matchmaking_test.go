@@ -47,11 +47,13 @@ func withQueues(queues ...string) func(*setup) {
 }
 
 // newMatchmaking returns a service that runs until the test ends.
-func newMatchmaking(t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, channels *channel.Service, with *setup) *service.Service {
+func newMatchmaking(t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, channels *channel.Service,
+	with *setup) *service.Service {
 	t.Helper()
 	s, err := service.New(service.Options{
-		Store: queues.New(conn, queues.Options{}), Lookup: lookup, Channels: delivery.New(channels), Definitions: with.queues,
-		ChannelTTL: time.Hour, Token: with.token, Logger: slog.New(slog.DiscardHandler),
+		Store: queues.New(conn, queues.Options{}), Lookup: lookup, Channels: delivery.New(channels),
+		Definitions: with.queues,
+		ChannelTTL:  time.Hour, Token: with.token, Logger: slog.New(slog.DiscardHandler),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
 			a, err := assigner.New(d, nil)
 			matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)
@@ -104,7 +106,8 @@ func TestTwoPlayers(t *testing.T) {
 	h := start(t, withQueues())
 	ann := h.create(`{"queue":"duel","id":"ann"}`)
 	require.Equal(t, wire.CreatedTicket{
-		ID: "ann", Queue: "duel", Status: wire.TicketSearching, CreateTime: ann.CreateTime, Channel: "ticket.ann", Subscriber: "player",
+		ID: "ann", Queue: "duel", Status: wire.TicketSearching, CreateTime: ann.CreateTime, Channel: "ticket.ann",
+		Subscriber: "player",
 		ChannelURL: "/v1/channels/ticket.ann", MessagesURL: "/v1/channels/ticket.ann/subscribers/player/messages",
 	}, ann)
 	polls := h.waiting(t.Context(), 1, "GET "+ann.MessagesURL+"?wait=1m")
@@ -115,7 +118,8 @@ func TestTwoPlayers(t *testing.T) {
 	require.Len(t, decode[wire.Delivery](<-polls).Messages, 1)
 	forAnn, forBob := h.assignment(ann), h.assignment(bob)
 	require.Equal(t, wire.Assignment{
-		TicketID: "ann", MatchID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777", Opponents: []string{bob.ID},
+		TicketID: "ann", MatchID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777",
+		Opponents: []string{bob.ID},
 	}, forAnn)
 	require.Equal(t, forAnn.MatchID, forBob.MatchID)
 	require.Equal(t, []int{0, 1}, []int{forAnn.Team, forBob.Team})
@@ -163,7 +167,8 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	ann := make("duel")
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", ann.ChannelURL, "")).SubscriberCount)
 	bob := make("duel")
-	require.Eventually(t, func() bool { return h.ticket(bob.ID).Status == wire.TicketMatchFound }, servertest.Patience, servertest.Step)
+	require.Eventually(t, func() bool { return h.ticket(bob.ID).Status == wire.TicketMatchFound }, servertest.Patience,
+		servertest.Step)
 	for range 2 {
 		require.Equal(t, h.assignment(ann).MatchID, h.assignment(bob).MatchID, "it is published when it is asked for")
 	}
@@ -173,7 +178,8 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", bob.ChannelURL, "")).SubscriberCount)
 	undescribed := make("duel")
 	make("duel")
-	require.Eventually(t, func() bool { return h.ticket(undescribed.ID).Status == wire.TicketMatchFound }, servertest.Patience, servertest.Step)
+	require.Eventually(t, func() bool { return h.ticket(undescribed.ID).Status == wire.TicketMatchFound },
+		servertest.Patience, servertest.Step)
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", undescribed.ChannelURL, "")).Live)
 
 	waits := make("alone")
@@ -208,7 +214,8 @@ func TestPlayersOfBothKinds(t *testing.T) {
 		require.Equal(t, "127.0.0.1:7777", got.GetAssignment().GetConnection())
 		require.Equal(t, "127.0.0.1:7777", h.assignment(bob).Connection)
 		require.Equal(t, h.ticket(bob.ID).MatchID, h.ticket(ann.GetId()).MatchID)
-		overHTTP := wire.CreatedTicket{MessagesURL: "/v1/channels/" + matchmaking.ChannelOf(ann.GetId()) + "/subscribers/player/messages"}
+		overHTTP := wire.CreatedTicket{MessagesURL: "/v1/channels/" + matchmaking.ChannelOf(ann.GetId()) +
+			"/subscribers/player/messages"}
 		require.Equal(t, h.ticket(bob.ID).MatchID, h.assignment(overHTTP).MatchID)
 		watches = append(watches, watch)
 	}
@@ -223,17 +230,20 @@ func TestPlayersOfBothKinds(t *testing.T) {
 // TestTickets calls every route of tickets for each of its answers.
 func TestTickets(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues("small", `{"maxTickets":1,"match":{"teams":3}}`, "lively", `{"heartbeat":"20s","match":{"teams":3}}`))
+	h := start(t, withQueues("small", `{"maxTickets":1,"match":{"teams":3}}`, "lively",
+		`{"heartbeat":"20s","match":{"teams":3}}`))
 	const spec = `"searchFields":{"tags":["eu","<b>"],"doubleArgs":{"level":12.5,"nan":"NaN","max":"Infinity"},"stringArgs":{"map":"harbor"}},` +
 		`"criteria":[{"name":"skill","minValue":-1,"maxValue":1500.5}],"statistics":[{"name":"skill","value":1200}],` +
 		`"numTeams":3,"teamSize":2,"extensions":{"a":{"b":[1,null]}},"persistentField":{"c":"d"}`
 	head := func(id, queue, status string) string {
-		return fmt.Sprintf(`"id":%q,"queue":%q,"status":%q,"createTime":"*","channel":"ticket.%[1]s","subscriber":"player",`+
-			`"channelUrl":"/v1/channels/ticket.%[1]s","messagesUrl":"/v1/channels/ticket.%[1]s/subscribers/player/messages"`, id, queue, status)
+		return fmt.Sprintf(
+			`"id":%q,"queue":%q,"status":%q,"createTime":"*","channel":"ticket.%[1]s","subscriber":"player",`+
+				`"channelUrl":"/v1/channels/ticket.%[1]s","messagesUrl":"/v1/channels/ticket.%[1]s/subscribers/player/messages"`, id, queue, status)
 	}
 	h.play(
 		step{`POST /v1/tickets {"id":"t",` + spec + `,"ttl":"5m"}`, 201, `{` + head("t", "default", "SEARCHING") + `}`},
-		step{"GET /v1/tickets/t", 200, `{` + head("t", "default", "SEARCHING") + `,"expireTime":"*","ttlMs":"*","lifeMs":300000,` + spec + `}`},
+		step{"GET /v1/tickets/t", 200, `{` + head("t", "default", "SEARCHING") +
+			`,"expireTime":"*","ttlMs":"*","lifeMs":300000,` + spec + `}`},
 		step{`POST /v1/tickets {"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV.duel"}`, 400, "invalid-ticket"},
 		step{"GET /v1/tickets/nobody", 404, "ticket-not-found"},
 		step{"GET /v1/tickets/01ARZ3NDEKTSV4RRFFQ69G5FAV.duel", 404, "ticket-not-found"},
@@ -243,7 +253,8 @@ func TestTickets(t *testing.T) {
 		step{`POST /v1/tickets {"queue":"small","id":"first"}`, 201, `{` + head("first", "small", "SEARCHING") + `}`},
 		step{`POST /v1/tickets {"queue":"small"}`, 503, "queue-full"},
 		step{`POST /v1/tickets {"queue":"small","id":"first"}`, 200, `{` + head("first", "small", "SEARCHING") + `}`},
-		step{`POST /v1/tickets {"queue":"lively","id":"l","ttl":"5m"}`, 201, `{` + head("l", "lively", "SEARCHING") + `}`},
+		step{`POST /v1/tickets {"queue":"lively","id":"l","ttl":"5m"}`, 201, `{` + head("l", "lively", "SEARCHING") +
+			`}`},
 	)
 	require.Equal(t, wire.TicketCancelled, h.ticket("t").Status)
 	lively := h.ticket("l")
@@ -279,7 +290,8 @@ func TestHeartbeat(t *testing.T) {
 	}
 	expires := func(id string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return statusOf(id) == matchmaking.Expired }, servertest.Patience, 10*servertest.Step)
+		require.Eventually(t, func() bool { return statusOf(id) == matchmaking.Expired }, servertest.Patience,
+			10*servertest.Step)
 	}
 	expires(gone.ID)
 	require.Eventually(t, func() bool {
@@ -357,8 +369,9 @@ func TestNamesOfTickets(t *testing.T) {
 	require.Equal(t, matchmaking.Subscriber, wire.TicketSubscriber)
 	require.Equal(t, matchmaking.MessagePrefix, wire.AssignmentMessagePrefix)
 	for status, name := range map[matchmaking.Status]string{
-		matchmaking.Searching: wire.TicketSearching, matchmaking.Pending: wire.TicketPending, matchmaking.MatchFound: wire.TicketMatchFound,
-		matchmaking.Cancelled: wire.TicketCancelled, matchmaking.Expired: wire.TicketExpired,
+		matchmaking.Searching: wire.TicketSearching, matchmaking.Pending: wire.TicketPending,
+		matchmaking.MatchFound: wire.TicketMatchFound,
+		matchmaking.Cancelled:  wire.TicketCancelled, matchmaking.Expired: wire.TicketExpired,
 	} {
 		require.Equal(t, string(status), name)
 	}
@@ -412,7 +425,10 @@ func TestQueues(t *testing.T) {
 func TestDescribeQueue(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues())
-	describe := func() wire.QueueDescription { return decode[wire.QueueDescription](h.do("GET", "/v1/queues/duel", "")) }
+	describe := func() wire.QueueDescription {
+		return decode[wire.QueueDescription](h.do("GET", "/v1/queues/duel",
+			""))
+	}
 	d := describe()
 	require.Equal(t, wire.QueueDescription{Queue: d.Queue, Configured: true}, d)
 	require.False(t, decode[wire.QueueDescription](h.do("GET", "/v1/queues/default", "")).Configured)

@@ -12,7 +12,8 @@ import (
 // registerMetrics registers the gauges of connections and of waiting fetches.
 func (s *Server) registerMetrics(registry *prometheus.Registry) {
 	gauge := func(name, help string, value func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value()) })
 	}
 	registry.MustRegister(
 		gauge("tidemark_http_connections", "Open connections of clients.", s.openConnections),
@@ -53,13 +54,15 @@ func countChannels(channels v1.Channels, registry *prometheus.Registry) *counted
 		published:  counter("tidemark_messages_published_total", "Messages published, without duplicates."),
 		duplicates: counter("tidemark_messages_duplicates_total", "Messages refused as duplicates of an earlier one."),
 		delivered:  counter("tidemark_messages_delivered_total", "Messages in answers to fetches, repeats included."),
-		expired:    counter("tidemark_messages_expired_total", "Messages that fetches skipped because they had expired."),
-		acks:       counter("tidemark_acks_total", "Receipts acknowledged, repeats included."),
+		expired: counter("tidemark_messages_expired_total",
+			"Messages that fetches skipped because they had expired."),
+		acks: counter("tidemark_acks_total", "Receipts acknowledged, repeats included."),
 	}
 }
 
 // Publish publishes messages and counts them.
-func (c *countedChannels) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
+func (c *countedChannels) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published,
+	error) {
 	published, err := c.Channels.Publish(ctx, name, drafts)
 	for i := range published {
 		if published[i].Duplicate {

@@ -18,14 +18,16 @@ func TestCrossOrigin(t *testing.T) {
 	h := start(t, withQueues())
 	subscribed := h.subscribe("c", "s")
 	for name, headers := range map[string][]header{
-		"a form":                    {{"Origin", evil}, {"Sec-Fetch-Site", "cross-site"}, {"Content-Type", "text/plain"}},
+		"a form": {{"Origin", evil}, {"Sec-Fetch-Site", "cross-site"},
+			{"Content-Type", "text/plain"}},
 		"a sandboxed frame":         {{"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}},
 		"another port":              {{"Origin", "http://127.0.0.1:1"}, {"Sec-Fetch-Site", "same-site"}},
 		"an old browser":            {{"Origin", evil}, {"Content-Type", "text/plain"}},
 		"one that hides its origin": {{"Sec-Fetch-Site", "cross-site"}},
 	} {
 		for _, call := range []string{
-			`POST /v1/channels/c/messages {"content":1}`, `POST /v1/tickets {}`, `POST ` + at + `/next {}`, `DELETE ` + at,
+			`POST /v1/channels/c/messages {"content":1}`, `POST /v1/tickets {}`, `POST ` + at + `/next {}`,
+			`DELETE ` + at,
 		} {
 			method, path, body := cut(call)
 			h.do(method, path, body, headers...).problem(403, fault.SlugCrossOrigin)
@@ -43,7 +45,8 @@ func TestCrossOrigin(t *testing.T) {
 	} {
 		require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", `{"content":1}`, headers...).status, name)
 	}
-	require.Equal(t, 200, h.do("GET", "/v1/channels/c", "", header{"Origin", evil}, header{"Sec-Fetch-Site", "cross-site"}).status,
+	require.Equal(t, 200, h.do("GET", "/v1/channels/c", "", header{"Origin", evil},
+		header{"Sec-Fetch-Site", "cross-site"}).status,
 		"the page can't read it")
 }
 
@@ -53,10 +56,12 @@ func TestTrustedOrigins(t *testing.T) {
 	for _, trusted := range []string{"https://app.example.com", "https://*.example.com", "*"} {
 		h := start(t, func(s *setup) { s.CORS = server.CORS{AllowOrigins: []string{trusted}} })
 		publish := func(origin string) int {
-			return h.do("POST", "/v1/channels/c/messages", `{"content":1}`, header{"Origin", origin}, header{"Sec-Fetch-Site", "cross-site"}).status
+			return h.do("POST", "/v1/channels/c/messages", `{"content":1}`, header{"Origin", origin},
+				header{"Sec-Fetch-Site", "cross-site"}).status
 		}
 		require.Equal(t, 201, publish("https://app.example.com"), trusted)
-		for _, other := range []string{"https://app.example.com.evil.com", "http://app.example.com", "https://evil.com/.example.com"} {
+		for _, other := range []string{"https://app.example.com.evil.com", "http://app.example.com",
+			"https://evil.com/.example.com"} {
 			if trusted != "*" {
 				require.Equal(t, 403, publish(other), "%s %s", trusted, other)
 			}
@@ -67,8 +72,10 @@ func TestTrustedOrigins(t *testing.T) {
 // TestHosts calls a service on a loopback address under names that may resolve to it.
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	always := []string{"127.0.0.1", "127.0.0.1:80", "[::1]:8080", "[::1]", "10.1.2.3:1", "localhost", "LOCALHOST:8080", "localhost.", "tidemark.localhost"}
-	strange := []string{"evil.example.com", "evil.example.com:8080", "127.0.0.1.evil.example.com", "localhost.evil.example.com", "mine.example.com.evil.com", "a:b"}
+	always := []string{"127.0.0.1", "127.0.0.1:80", "[::1]:8080", "[::1]", "10.1.2.3:1", "localhost", "LOCALHOST:8080",
+		"localhost.", "tidemark.localhost"}
+	strange := []string{"evil.example.com", "evil.example.com:8080", "127.0.0.1.evil.example.com",
+		"localhost.evil.example.com", "mine.example.com.evil.com", "a:b"}
 	mine := []string{"mine.example.com", "Mine.Example.Com:8080", "a.b.other.example.com"}
 	call := func(h *harness, path, host string) answer {
 		got := h.raw("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")

@@ -27,15 +27,18 @@ func startForPlayers(t testing.TB) *harness {
 	t.Helper()
 	p := &people{known: map[string]*access.Principal{}, revoked: map[string]bool{}}
 	owners := &ownersOf{}
-	tokens := access.NewTicketTokens(access.TicketTokenOptions{Keys: newKeyring(t), TTL: time.Hour, Unique: func(id string) bool {
-		_, ok := matchmaking.QueueOf(id)
-		return ok
-	}})
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{tokens, p}, Owners: owners, Revoked: p})
+	tokens := access.NewTicketTokens(access.TicketTokenOptions{Keys: newKeyring(t), TTL: time.Hour,
+		Unique: func(id string) bool {
+			_, ok := matchmaking.QueueOf(id)
+			return ok
+		}})
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{tokens, p}, Owners: owners,
+		Revoked: p})
 	require.NoError(t, err)
-	owners.harness = start(t, withQueues("waits", `{"match":{"teams":9},"assignmentTTL":"300ms"}`, "other", `{}`), func(s *setup) {
-		s.Guard, s.token = guard, tokens.Offer
-	})
+	owners.harness = start(t, withQueues("waits", `{"match":{"teams":9},"assignmentTTL":"300ms"}`, "other", `{}`),
+		func(s *setup) {
+			s.Guard, s.token = guard, tokens.Offer
+		})
 	const grants = `[{"actions":["ticket"],"queues":["duel","waits"]}]`
 	p.add(t, "back", grants)
 	p.add(t, "viewer", `[{"actions":["queue"],"queues":["duel"]}]`)
@@ -92,13 +95,16 @@ func TestPlayersReachTheirOwnTickets(t *testing.T) {
 		h.forbids("ben", callsAbout("none")...)
 		h.forbids("ann", callsAbout("none")...)
 		h.forbids("ann", callsAbout(matchmaking.NewID("waits"))...)
-		h.forbids("ann", "GET /v1/channels/ticket."+made.ID+"/subscribers/ann/messages", "GET /v1/channels/Ticket."+made.ID,
-			`PUT /v1/channels/ticket.`+made.ID+`/subscribers/player`, `POST /v1/channels/ticket.`+made.ID+`/messages {"content":1}`)
+		h.forbids("ann", "GET /v1/channels/ticket."+made.ID+"/subscribers/ann/messages", "GET /v1/channels/Ticket."+
+			made.ID,
+			`PUT /v1/channels/ticket.`+made.ID+`/subscribers/player`, `POST /v1/channels/ticket.`+made.ID+
+				`/messages {"content":1}`)
 		h.serves("ann", callsAbout(made.ID)...)
 	}
 	h.createdBy("ann", `{"queue":"waits","id":"Ann-2"}`)
 	for _, spelt := range []string{"ann-2", "%41nn-2", "Ann%2D2", "Ann-2%00", "Ann-2."} {
-		h.forbids("ben", "GET /v1/tickets/"+spelt, "DELETE /v1/tickets/"+spelt, "GET /v1/channels/ticket%2E"+spelt, "GET /v1/channels/%74icket."+spelt)
+		h.forbids("ben", "GET /v1/tickets/"+spelt, "DELETE /v1/tickets/"+spelt, "GET /v1/channels/ticket%2E"+spelt,
+			"GET /v1/channels/%74icket."+spelt)
 	}
 	h.serves("ann", "GET /v1/tickets/%41nn%2d2", "GET /v1/channels/%74icket%2EAnn-2/subscribers/%70layer/messages")
 	for _, queue := range []string{"waits", "duel"} {
@@ -110,7 +116,8 @@ func TestPlayersReachTheirOwnTickets(t *testing.T) {
 	for _, queue := range []string{"other", "Duel", "none"} {
 		h.forbids("ann", `POST /v1/tickets {"queue":"`+queue+`"}`)
 	}
-	h.forbids("ann", `POST /v1/tickets {}`, "GET /v1/queues", "GET /v1/queues/duel", "GET /v1/matches/"+matchmaking.NewID("duel"))
+	h.forbids("ann", `POST /v1/tickets {}`, "GET /v1/queues", "GET /v1/queues/duel",
+		"GET /v1/matches/"+matchmaking.NewID("duel"))
 }
 
 // TestTokensOfPlayers: a back end passes on the token of a ticket, which reaches that ticket in that life only.
@@ -121,8 +128,10 @@ func TestTokensOfPlayers(t *testing.T) {
 	require.NotEqual(t, mine.Token, other.Token)
 	h.forbids(mine.Token, callsAbout(other.ID)...)
 	h.forbids(mine.Token, callsAbout(h.createdBy("ann", `{"queue":"waits"}`).ID)...)
-	h.forbids(mine.Token, `POST /v1/tickets {"queue":"waits"}`, `POST /v1/tickets {"queue":"waits","id":"x"}`, "GET /v1/queues", "GET /v1/queues/waits",
-		"GET /v1/channels/c", `POST /v1/channels/c/messages {"content":1}`, "GET /v1/channels/c/subscribers/player/messages")
+	h.forbids(mine.Token, `POST /v1/tickets {"queue":"waits"}`, `POST /v1/tickets {"queue":"waits","id":"x"}`,
+		"GET /v1/queues", "GET /v1/queues/waits",
+		"GET /v1/channels/c", `POST /v1/channels/c/messages {"content":1}`,
+		"GET /v1/channels/c/subscribers/player/messages")
 	require.NotContains(t, string(h.do("GET", "/v1/tickets/"+mine.ID, "", bearer(mine.Token)).body), "token")
 	h.serves(mine.Token, callsAbout(mine.ID)...)
 
@@ -178,9 +187,11 @@ func TestMatchesAreForQueues(t *testing.T) {
 	h.forbids(mine.Token, "GET "+match)
 	h.forbids("back", "GET "+match)
 	h.serves("viewer", "GET "+match, "GET "+match+"?queue=duel")
-	h.forbids("viewer", "GET "+match+"?queue=waits", "GET /v1/matches/final-3?queue=waits", "GET /v1/matches/"+matchmaking.NewID("waits"))
+	h.forbids("viewer", "GET "+match+"?queue=waits", "GET /v1/matches/final-3?queue=waits",
+		"GET /v1/matches/"+matchmaking.NewID("waits"))
 	for path, status := range map[string]int{
-		"/v1/matches/" + matchmaking.NewID("duel"): 404, "/v1/matches/" + matchmaking.NewID("waits") + "?queue=duel": 404,
+		"/v1/matches/" + matchmaking.NewID("duel"): 404, "/v1/matches/" + matchmaking.NewID("waits") +
+			"?queue=duel": 404,
 		match + "?queue=duel&queue=waits": 400, "/v1/matches/final-3": 400,
 	} {
 		require.Equal(t, status, h.do("GET", path, "", bearer("viewer")).status, path)

@@ -18,7 +18,8 @@ type playerPolls map[int]string
 func (c *ticketChannels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
 	polls := playerPolls{}
 	for i, from := range q.From {
-		if id, ok := strings.CutPrefix(from.Channel, matchmaking.ChannelPrefix); ok && from.Subscriber == matchmaking.Subscriber {
+		if id, ok := strings.CutPrefix(from.Channel, matchmaking.ChannelPrefix); ok &&
+			from.Subscriber == matchmaking.Subscriber {
 			polls[i] = id
 			defer c.players.Attend(ctx, id)()
 		}

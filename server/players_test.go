@@ -79,7 +79,8 @@ func (l *lobby) FetchMany(ctx context.Context, q channel.ManyQuery) (d channel.D
 // TestPlayersInFetchesOfMany are present, get a channel, and get an assignment that was missed, as in their own polls.
 func TestPlayersInFetchesOfMany(t *testing.T) {
 	t.Parallel()
-	tickets := []channel.Source{{Channel: "ticket.ann", Subscriber: "player"}, {Channel: "ticket.ann", Subscriber: "other"}}
+	tickets := []channel.Source{{Channel: "ticket.ann", Subscriber: "player"},
+		{Channel: "ticket.ann", Subscriber: "other"}}
 	for name, c := range map[string]struct {
 		inner           lobby
 		from            []channel.Source
@@ -90,15 +91,17 @@ func TestPlayersInFetchesOfMany(t *testing.T) {
 		"no player's":           {inner: lobby{lacks: true}, from: tickets[1:], problems: []int{0}, queries: 1},
 		"its ticket exists":     {inner: lobby{lacks: true}, from: tickets[:1], queries: 2},
 		"another has a problem": {inner: lobby{lacks: true}, from: tickets, problems: []int{1}, queries: 2},
-		"no ticket":             {inner: lobby{lacks: true, failure: matchmaking.ErrNoTicket}, from: tickets[:1], problems: []int{0}, queries: 1},
-		"it is missed":          {inner: lobby{missed: true}, from: tickets[:1], found: []int{0}, queries: 2},
-		"the message is there":  {inner: lobby{sent: true}, from: tickets, found: []int{0, 1}, queries: 2},
+		"no ticket": {inner: lobby{lacks: true, failure: matchmaking.ErrNoTicket}, from: tickets[:1],
+			problems: []int{0}, queries: 1},
+		"it is missed":         {inner: lobby{missed: true}, from: tickets[:1], found: []int{0}, queries: 2},
+		"the message is there": {inner: lobby{sent: true}, from: tickets, found: []int{0, 1}, queries: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inner := c.inner
 			inner.present = map[string]int{}
-			d, err := (&ticketChannels{Channels: &inner, players: &inner}).FetchMany(t.Context(), channel.ManyQuery{From: c.from, Wait: time.Minute})
+			d, err := (&ticketChannels{Channels: &inner, players: &inner}).FetchMany(t.Context(),
+				channel.ManyQuery{From: c.from, Wait: time.Minute})
 			require.NoError(t, err)
 			var found, problems []int
 			for _, f := range d.Found {
@@ -130,7 +133,8 @@ func TestPlayersArePresent(t *testing.T) {
 	inner := &lobby{present: map[string]int{}}
 	c := &ticketChannels{Channels: inner, players: inner}
 	polls := []channel.Query{
-		{Channel: "ticket.ann", Subscriber: "player"}, {Channel: "ticket.ann", Subscriber: "other"}, {Channel: "ann", Subscriber: "player"},
+		{Channel: "ticket.ann", Subscriber: "player"}, {Channel: "ticket.ann", Subscriber: "other"},
+		{Channel: "ann", Subscriber: "player"},
 	}
 	for _, q := range polls {
 		_, err := c.Fetch(t.Context(), q)
@@ -152,23 +156,28 @@ func TestChannelsAreMadeForPlayers(t *testing.T) {
 		failure                 error
 		wantFetch, wantDescribe error
 	}{
-		"its ticket exists":      {channel: "ticket.ann", subscriber: "player"},
-		"no ticket":              {"ticket.ann", "player", matchmaking.ErrNoTicket, channel.ErrNoSubscriber, channel.ErrNoChannel},
-		"the storage fails":      {"ticket.ann", "player", fault.ErrUnavailable, fault.ErrUnavailable, fault.ErrUnavailable},
-		"another subscriber":     {channel: "ticket.ann", subscriber: "other", wantFetch: channel.ErrNoSubscriber},
-		"not a ticket's channel": {channel: "ann", subscriber: "player", wantFetch: channel.ErrNoSubscriber, wantDescribe: channel.ErrNoChannel},
+		"its ticket exists": {channel: "ticket.ann", subscriber: "player"},
+		"no ticket": {"ticket.ann", "player", matchmaking.ErrNoTicket, channel.ErrNoSubscriber,
+			channel.ErrNoChannel},
+		"the storage fails": {"ticket.ann", "player", fault.ErrUnavailable, fault.ErrUnavailable,
+			fault.ErrUnavailable},
+		"another subscriber": {channel: "ticket.ann", subscriber: "other", wantFetch: channel.ErrNoSubscriber},
+		"not a ticket's channel": {channel: "ann", subscriber: "player", wantFetch: channel.ErrNoSubscriber,
+			wantDescribe: channel.ErrNoChannel},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inner := &lobby{present: map[string]int{}, failure: c.failure}
-			channels, q := &ticketChannels{Channels: inner, players: inner}, channel.Query{Channel: c.channel, Subscriber: c.subscriber}
+			channels, q := &ticketChannels{Channels: inner, players: inner},
+				channel.Query{Channel: c.channel, Subscriber: c.subscriber}
 			for _, call := range []struct {
 				do   func() error
 				want error
 			}{
 				{func() error { _, err := channels.Fetch(t.Context(), q); return err }, c.wantFetch},
 				{func() error { _, err := channels.Next(t.Context(), q, ""); return err }, c.wantFetch},
-				{func() error { _, err := channels.Describe(t.Context(), c.channel, channel.Page{}); return err }, c.wantDescribe},
+				{func() error { _, err := channels.Describe(t.Context(), c.channel, channel.Page{}); return err },
+					c.wantDescribe},
 			} {
 				inner.lacks = true
 				require.ErrorIs(t, call.do(), call.want)
@@ -187,10 +196,13 @@ func TestPollsThatEndEmpty(t *testing.T) {
 		messages            bool
 		subscriber, channel string
 	}{
-		"nothing is missed":    {polls: 3, wait: time.Minute, least: 3, most: 3},
-		"it is missed":         {inner: lobby{missed: true}, polls: 3, wait: time.Minute, least: 1, most: 1, messages: true},
-		"over":                 {inner: lobby{failure: matchmaking.ErrNoTicket}, polls: 1, wait: time.Minute, least: 1, most: 1},
-		"the storage fails":    {inner: lobby{missed: true, failure: fault.ErrUnavailable}, polls: 3, wait: time.Minute, least: 3, most: 3},
+		"nothing is missed": {polls: 3, wait: time.Minute, least: 3, most: 3},
+		"it is missed": {inner: lobby{missed: true}, polls: 3, wait: time.Minute, least: 1, most: 1,
+			messages: true},
+		"over": {inner: lobby{failure: matchmaking.ErrNoTicket}, polls: 1, wait: time.Minute, least: 1,
+			most: 1},
+		"the storage fails": {inner: lobby{missed: true, failure: fault.ErrUnavailable}, polls: 3, wait: time.Minute,
+			least: 3, most: 3},
 		"short polls":          {polls: 1000, least: 1, most: 300},
 		"another subscriber":   {polls: 3, wait: time.Minute, subscriber: "other"},
 		"not a ticket's":       {polls: 3, wait: time.Minute, channel: "ann"},
@@ -202,7 +214,8 @@ func TestPollsThatEndEmpty(t *testing.T) {
 			inner.present = map[string]int{}
 			channels := &ticketChannels{Channels: &inner, players: &inner}
 			q := channel.Query{
-				Channel: cmp.Or(c.channel, "ticket.ann"), Subscriber: cmp.Or(c.subscriber, matchmaking.Subscriber), Wait: c.wait,
+				Channel: cmp.Or(c.channel, "ticket.ann"), Subscriber: cmp.Or(c.subscriber, matchmaking.Subscriber),
+				Wait: c.wait,
 			}
 			for range c.polls {
 				d, err := channels.Next(t.Context(), q, "")

@@ -15,7 +15,8 @@ func TestPredecessor(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	const nobody = `{"error":"the subscriber doesn't exist: subscribe first","code":"` + wire.OldCodeNoSubscriber + `"}`
-	const subscription, none = `{"channelID":"c","subscriberID":"s"}`, `{"channelID":"c","messages":[],"moreMessages":false}`
+	const subscription, none = `{"channelID":"c","subscriberID":"s"}`,
+		`{"channelID":"c","messages":[],"moreMessages":false}`
 	h.play(
 		step{"GET " + oldAt, 404, nobody},
 		step{"PUT " + oldAt + " this is ignored", 200, subscription},
@@ -29,7 +30,8 @@ func TestPredecessor(t *testing.T) {
 			`{"channelID":"c","messages":[{"messageID":"m1","content":{"text":"<hello>"}}],"ackHandle":"*","moreMessages":true}`},
 		step{"DELETE " + oldAt + "/message?ackHandle=RECEIPT", 204, ""},
 		step{"DELETE " + oldAt + "/message?ackHandle=RECEIPT", 204, ""},
-		step{"GET " + oldAt, 200, `{"channelID":"c","messages":[{"messageID":"m2","content":2}],"ackHandle":"*","moreMessages":false}`},
+		step{"GET " + oldAt, 200,
+			`{"channelID":"c","messages":[{"messageID":"m2","content":2}],"ackHandle":"*","moreMessages":false}`},
 		step{"POST " + at + `/ack {"receiptHandle":"RECEIPT"}`, 204, ""},
 		step{"DELETE " + oldAt, 200, subscription},
 		step{"DELETE " + oldAt, 200, subscription},

@@ -122,7 +122,8 @@ func New(o Options) *Server {
 	s := &Server{service: o.Service, options: o, log: o.Logger}
 	limiter := o.limiter()
 	s.router = web.New(web.Options{
-		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter, Proxies: web.Trust(o.Clients.TrustProxies), CORS: o.CORS, AllowHosts: o.AllowHosts,
+		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter,
+		Proxies: web.Trust(o.Clients.TrustProxies), CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
@@ -176,7 +177,8 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		reserved = append(slices.Clone(reserved), matchmaking.ChannelPrefix)
 		s.services = grpc.New(grpc.Options{
 			Router: s.router, Matchmaking: o.Matchmaking,
-			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(), Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
+			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(),
+				Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
 		})
 		s.services.AddRoutes()
 	}

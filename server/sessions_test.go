@@ -48,7 +48,8 @@ func (h *harness) checkSession(token string) answer {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	users := map[string]string{"ann": "ann", "a%2Fb": "a/b", "a%7D%3A%7Bb": "a}:{b", "%D0%B0%20%25": "а %", "*": "*", "..%2F": "../"}
+	users := map[string]string{"ann": "ann", "a%2Fb": "a/b", "a%7D%3A%7Bb": "a}:{b", "%D0%B0%20%25": "а %", "*": "*",
+		"..%2F": "../"}
 	tokens := map[string]string{}
 	for path, user := range users {
 		tokens[path] = h.newSession(path)
@@ -61,7 +62,8 @@ func TestSessions(t *testing.T) {
 		require.Len(t, decode[wire.Sessions](list).Sessions, 1)
 		require.NotContains(t, string(list.body), "back ends")
 		require.NotContains(t, string(list.body), tokens[path])
-		rotated := decode[wire.IssuedSession](h.do("POST", "/v1/sessions/rotate", fmt.Sprintf(`{"token":%q}`, tokens[path])).with(http.StatusOK))
+		rotated := decode[wire.IssuedSession](h.do("POST", "/v1/sessions/rotate",
+			fmt.Sprintf(`{"token":%q}`, tokens[path])).with(http.StatusOK))
 		h.checkSession(tokens[path]).problem(http.StatusNotFound, fault.SlugNoSession)
 		h.do("DELETE", "/v1/users/"+path+"/sessions", "").with(http.StatusNoContent)
 		h.checkSession(rotated.Token).problem(http.StatusNotFound, fault.SlugNoSession)
@@ -77,8 +79,10 @@ func TestTokensOfSessionsAreAllAlike(t *testing.T) {
 	h.do("DELETE", "/v1/users/bob/sessions", "").with(http.StatusNoContent)
 	var first string
 	for _, token := range []string{
-		bob, ann[:47] + bob[47:], bob[:47] + ann[47:], "tms_" + strings.Repeat("A", 43) + base64.RawURLEncoding.EncodeToString([]byte("ann")),
-		"", "x", "tms_", ann + "\n", "tmk_0123456789abcdef_x", strings.Repeat("x", 100_000), "7-Ann-eyJhIjoxfQ.eyJ1c2VyX2lkIjo3LCJ1c2VybmFtZSI6IkFubiJ9.x",
+		bob, ann[:47] + bob[47:], bob[:47] + ann[47:], "tms_" + strings.Repeat("A", 43) +
+			base64.RawURLEncoding.EncodeToString([]byte("ann")),
+		"", "x", "tms_", ann + "\n", "tmk_0123456789abcdef_x", strings.Repeat("x", 100_000),
+		"7-Ann-eyJhIjoxfQ.eyJ1c2VyX2lkIjo3LCJ1c2VybmFtZSI6IkFubiJ9.x",
 		"env_vars:{JWT_SECRET}", "user_sessions:{ann}", "session:{ann}:x",
 	} {
 		a := h.checkSession(token)
@@ -113,9 +117,12 @@ func TestBadSessions(t *testing.T) {
 		{"POST", sessions, `{}`, fault.SlugInvalidSession, "/username"},
 		{"POST", sessions, `{"username":"a\u0000"}`, fault.SlugInvalidSession, "/username"},
 		{"POST", sessions, `{"username":` + large(257) + `}`, fault.SlugInvalidSession, "/username"},
-		{"POST", sessions, `{"username":"Ann","deviceInfo":` + large(2<<10) + `}`, fault.SlugInvalidSession, "/deviceInfo"},
-		{"POST", sessions, `{"username":"Ann","authData":` + large(16<<10) + `}`, fault.SlugInvalidSession, "/authData"},
-		{"POST", "/v1/users/" + strings.Repeat("x", 129) + "/sessions", `{"username":"Ann"}`, fault.SlugInvalidID, "user"},
+		{"POST", sessions, `{"username":"Ann","deviceInfo":` + large(2<<10) + `}`, fault.SlugInvalidSession,
+			"/deviceInfo"},
+		{"POST", sessions, `{"username":"Ann","authData":` + large(16<<10) + `}`, fault.SlugInvalidSession,
+			"/authData"},
+		{"POST", "/v1/users/" + strings.Repeat("x", 129) + "/sessions", `{"username":"Ann"}`, fault.SlugInvalidID,
+			"user"},
 		{"POST", "/v1/users/anonymous/sessions", `{"username":"Ann"}`, fault.SlugInvalidID, "user"},
 		{"GET", "/v1/users/a%00b/sessions", ``, fault.SlugInvalidID, "user"},
 		{"GET", sessions + "?limit=1", ``, fault.SlugInvalidQuery, ""},
@@ -123,7 +130,8 @@ func TestBadSessions(t *testing.T) {
 		{"DELETE", id + strings.Repeat("A", 64), ``, fault.SlugInvalidID, "id"},
 		{"POST", "/v1/sessions/check", `{"token":null}`, fault.SlugInvalidBody, "/token"},
 		{"POST", "/v1/sessions/check", `{"token":"x","user":"ann"}`, fault.SlugInvalidBody, "/user"},
-		{"POST", "/v1/sessions/rotate", `{"token":"x","idempotencyKey":"short"}`, fault.SlugInvalidSession, "/idempotencyKey"},
+		{"POST", "/v1/sessions/rotate", `{"token":"x","idempotencyKey":"short"}`, fault.SlugInvalidSession,
+			"/idempotencyKey"},
 	} {
 		p := h.do(tt.method, tt.path, tt.body).problem(http.StatusBadRequest, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %.60s", tt.method, tt.path, tt.body)
@@ -134,12 +142,14 @@ func TestBadSessions(t *testing.T) {
 func TestClientOfSessions(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	service, err := client.New(h.url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}), client.WithRetry(client.RetryPolicy{MinPause: 1}))
+	service, err := client.New(h.url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
+		client.WithRetry(client.RetryPolicy{MinPause: 1}))
 	require.NoError(t, err)
 	defer service.Close()
 	c := clients.New(service)
 
-	issued, err := c.CreateSession(t.Context(), "ann/{b}", clients.NewSession{Username: "Ann", Device: []byte(`{"a":1}`)})
+	issued, err := c.CreateSession(t.Context(), "ann/{b}",
+		clients.NewSession{Username: "Ann", Device: []byte(`{"a":1}`)})
 	require.NoError(t, err)
 	rotated, err := c.RotateSession(t.Context(), issued.Token)
 	require.NoError(t, err)
@@ -166,7 +176,8 @@ func TestClientOfSessions(t *testing.T) {
 // credentialsOf returns sessions in a Redis that are credentials, with grants.
 func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *credentials.Credentials) {
 	t.Helper()
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: address, KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: address, KeyPrefix: redistest.Prefix(t),
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	grants, err := access.ParseGrants([]byte(granted))
@@ -174,7 +185,8 @@ func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *creden
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
 	kept, err := compose.Open(t.Context(), compose.Needs{
-		Config: config.RecordOptions{Sessions: config.SessionOptions{Grants: grants}}, Redis: stores.Instances{Records: conn, Sessions: conn, Cache: conn},
+		Config:   config.RecordOptions{Sessions: config.SessionOptions{Grants: grants}},
+		Redis:    stores.Instances{Records: conn, Sessions: conn, Cache: conn},
 		Channels: start(t).service, Parts: parts, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
@@ -186,9 +198,11 @@ func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *creden
 // TestARevokedSessionEndsItsWaits, those on many channels and watches of gRPC, too, and none of another session.
 func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	t.Parallel()
-	sessionsOf, known := credentialsOf(t, redistest.Standalone(t).URL(), `[{"actions":["subscribe","publish","ticket"]}]`)
+	sessionsOf, known := credentialsOf(t, redistest.Standalone(t).URL(),
+		`[{"actions":["subscribe","publish","ticket"]}]`)
 	owners := &ownersOf{}
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Owners: owners, Revoked: known})
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Owners: owners,
+		Revoked: known})
 	require.NoError(t, err)
 	h := start(t, withQueues(), func(s *setup) { s.Guard = guard })
 	owners.harness = h
@@ -214,7 +228,8 @@ func TestARevokedSessionEndsItsWaits(t *testing.T) {
 		}
 		watched <- err
 	}()
-	require.Eventually(t, func() bool { waits, _ := h.matches.Waits(); return waits == 1 }, servertest.Patience, servertest.Step)
+	require.Eventually(t, func() bool { waits, _ := h.matches.Waits(); return waits == 1 }, servertest.Patience,
+		servertest.Step)
 	body := strings.Replace(fetchBody("a/ann", "b/ann", "c/ann"), "{", `{"wait":"20s",`, 1)
 	waitWith := func(token string) <-chan answer {
 		user := *h
@@ -255,7 +270,8 @@ func TestGuessedSessions(t *testing.T) {
 		if n%2 == 0 {
 			guess = fmt.Sprintf("tms_%d", n)
 		}
-		require.Contains(t, []int{http.StatusUnauthorized, http.StatusTooManyRequests}, h.do("GET", "/v1/channels/c", "", header{"Authorization", "Bearer " + guess}).status)
+		require.Contains(t, []int{http.StatusUnauthorized, http.StatusTooManyRequests},
+			h.do("GET", "/v1/channels/c", "", header{"Authorization", "Bearer " + guess}).status)
 	}
 	require.Less(t, tap.Count()-before, 1000)
 	h.do("GET", "/v1/channels/c", "", mine).problem(http.StatusNotFound, fault.SlugNoChannel)

@@ -72,12 +72,15 @@ func TestAccessLog(t *testing.T) {
 func TestEveryAnswerIsSafe(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues())
-	calls := []string{"GET /nothing", "PATCH /v1/info", "OPTIONS /v1/info", "OPTIONS /nothing", "OPTIONS /openmatch.FrontendService/GetTicket"}
+	calls := []string{"GET /nothing", "PATCH /v1/info", "OPTIONS /v1/info", "OPTIONS /nothing",
+		"OPTIONS /openmatch.FrontendService/GetTicket"}
 	for _, r := range server.Routes(h.server) {
-		calls = append(calls, r.Method+" "+strings.NewReplacer(":channel", "c", ":subscriber", "s", ":id", "i", ":queue", "q").Replace(r.Path))
+		calls = append(calls, r.Method+" "+strings.NewReplacer(":channel", "c", ":subscriber", "s", ":id", "i",
+			":queue", "q").Replace(r.Path))
 	}
 	for _, call := range calls {
-		for _, contentType := range []string{"text/plain", "application/json", "application/grpc", "application/grpc-web+proto"} {
+		for _, contentType := range []string{"text/plain", "application/json", "application/grpc",
+			"application/grpc-web+proto"} {
 			method, path, _ := strings.Cut(call, " ")
 			for _, body := range []string{"", "nonsense"} {
 				request, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
@@ -96,7 +99,8 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for path, allow := range map[string]string{
-		"/v1/channels/c/messages": "OPTIONS, POST", at: "OPTIONS, DELETE, PUT", at + "/messages": "OPTIONS, GET", "/v1/info": "OPTIONS, GET, HEAD",
+		"/v1/channels/c/messages": "OPTIONS, POST", at: "OPTIONS, DELETE, PUT", at + "/messages": "OPTIONS, GET",
+		"/v1/info": "OPTIONS, GET, HEAD",
 	} {
 		got := h.do("OPTIONS", path, "")
 		got.is(http.StatusNoContent, "")
@@ -115,7 +119,8 @@ func TestCORS(t *testing.T) {
 		header{"Access-Control-Request-Headers", "content-type"})
 	preflight.is(http.StatusNoContent, "")
 	for name, value := range map[string]string{
-		"Origin": mine, "Methods": "OPTIONS, POST", "Headers": "Authorization,Content-Type,X-Request-Id,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Queue,Tidemark-Ticket-Id",
+		"Origin": mine, "Methods": "OPTIONS, POST",
+		"Headers": "Authorization,Content-Type,X-Request-Id,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Queue,Tidemark-Ticket-Id",
 	} {
 		require.Equal(t, value, preflight.header.Get("Access-Control-Allow-"+name))
 	}
@@ -124,9 +129,11 @@ func TestCORS(t *testing.T) {
 	for _, path := range []string{"/v1/info", "/v1/channels/c", "/nothing"} { // errors too
 		got := h.do("GET", path, "", header{"Origin", mine})
 		require.Equal(t, mine, got.header.Get("Access-Control-Allow-Origin"))
-		require.Equal(t, "X-Request-Id,Retry-After,Location,Www-Authenticate,Ratelimit,Ratelimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin", got.header.Get("Access-Control-Expose-Headers"))
+		require.Equal(t,
+			"X-Request-Id,Retry-After,Location,Www-Authenticate,Ratelimit,Ratelimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin", got.header.Get("Access-Control-Expose-Headers"))
 		require.Equal(t, "Origin", got.header.Get("Vary"))
-		require.Empty(t, h.do("GET", path, "", header{"Origin", "https://evil.example.com"}).header.Get("Access-Control-Allow-Origin"))
+		require.Empty(t, h.do("GET", path, "", header{"Origin", "https://evil.example.com"}).header.Get(
+			"Access-Control-Allow-Origin"))
 	}
 }
 

@@ -57,7 +57,8 @@ func TestTLS(t *testing.T) {
 		h.secureClient(trusting, http2)
 		h.subscribe("c", "s")
 		polls := h.waiting(t.Context(), 1, "GET "+at+"/messages?wait=1m")
-		resp, err := h.client.Post(h.url+"/v1/channels/c/messages", "application/json", strings.NewReader(`{"content":1}`))
+		resp, err := h.client.Post(h.url+"/v1/channels/c/messages", "application/json",
+			strings.NewReader(`{"content":1}`))
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, 201, resp.StatusCode)
@@ -65,12 +66,15 @@ func TestTLS(t *testing.T) {
 		require.Equal(t, 200, (<-polls).status)
 		h.do("DELETE", at, "")
 	}
-	conn, err := grpc.NewClient("passthrough:///"+h.grpcAddr, grpc.WithTransportCredentials(credentials.NewTLS(trusting)))
+	conn, err := grpc.NewClient("passthrough:///"+h.grpcAddr,
+		grpc.WithTransportCredentials(credentials.NewTLS(trusting)))
 	require.NoError(t, err)
-	_, err = openmatch.NewFrontendServiceClient(conn).GetTicket(t.Context(), &openmatch.GetTicketRequest{TicketId: "nobody"})
+	_, err = openmatch.NewFrontendServiceClient(conn).GetTicket(t.Context(),
+		&openmatch.GetTicketRequest{TicketId: "nobody"})
 	require.Equal(t, codes.NotFound, status.Code(err))
 	require.NoError(t, conn.Close())
-	_, err = openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, "")).GetTicket(t.Context(), &openmatch.GetTicketRequest{TicketId: "nobody"})
+	_, err = openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, "")).GetTicket(t.Context(),
+		&openmatch.GetTicketRequest{TicketId: "nobody"})
 	require.Equal(t, codes.Unavailable, status.Code(err), "without TLS")
 }
 
@@ -103,7 +107,8 @@ func TestUnfinishedHandshakes(t *testing.T) {
 	for range limit + server.ReservedConnections {
 		held = append(held, h.connect("\x16\x03\x01")) // the beginning of a handshake
 	}
-	require.Eventually(t, func() bool { return server.Connections(h.server) == len(held) }, servertest.Patience, servertest.Step)
+	require.Eventually(t, func() bool { return server.Connections(h.server) == len(held) }, servertest.Patience,
+		servertest.Step)
 	h.secureClient(trusting, true)
 	require.Equal(t, 200, h.do("GET", "/readyz", "").status)
 	h.do("GET", "/v1/info", "").problem(503, fault.SlugOverloaded)

@@ -33,7 +33,8 @@ func newKeyset(t *testing.T) (path string) {
 
 func (h *harness) issue(user, body string) string {
 	h.t.Helper()
-	return decode[wire.IssuedVerification](h.do("POST", "/v1/users/"+user+"/verifications", body).with(http.StatusCreated)).Token
+	return decode[wire.IssuedVerification](h.do("POST", "/v1/users/"+user+"/verifications",
+		body).with(http.StatusCreated)).Token
 }
 
 // matches checks that an answer's body matches a pattern.
@@ -65,12 +66,16 @@ func TestVerifications(t *testing.T) {
 	h.take("password_reset", second).problem(404, fault.SlugNoVerification)
 
 	for body, field := range map[string]string{
-		`{}`: "/type", `{"type":"x"}`: "/type", `{"type":"password_reset","data":"` + strings.Repeat("x", 4096) + `"}`: "/data",
+		`{}`: "/type", `{"type":"x"}`: "/type", `{"type":"password_reset","data":"` + strings.Repeat("x", 4096) +
+			`"}`: "/data",
 	} {
-		require.Equal(t, field, h.do("POST", "/v1/users/ann/verifications", body).problem(400, fault.SlugInvalidToken).Field)
+		require.Equal(t, field, h.do("POST", "/v1/users/ann/verifications", body).problem(400,
+			fault.SlugInvalidToken).Field)
 	}
-	require.Equal(t, "user", h.do("POST", "/v1/users/a%00/verifications", `{"type":"password_reset"}`).problem(400, fault.SlugInvalidID).Field)
-	h.do("POST", "/v1/verifications/take", `{"type":"password_reset","token":"tmv_","attempt":"`+strings.Repeat("x", 129)+`"}`).problem(400, fault.SlugInvalidID)
+	require.Equal(t, "user", h.do("POST", "/v1/users/a%00/verifications", `{"type":"password_reset"}`).problem(400,
+		fault.SlugInvalidID).Field)
+	h.do("POST", "/v1/verifications/take", `{"type":"password_reset","token":"tmv_","attempt":"`+strings.Repeat("x",
+		129)+`"}`).problem(400, fault.SlugInvalidID)
 	h.do("POST", "/v1/verifications/take", `{"type":"password_reset","tokens":""}`).problem(400, fault.SlugInvalidBody)
 	require.NotContains(t, h.logs.Text(t), token[4:47], "no log has a token")
 }
@@ -85,7 +90,8 @@ func TestOneTakeWins(t *testing.T) {
 	var g sync.WaitGroup
 	for range 50 {
 		g.Go(func() {
-			for _, a := range []answer{h.take("password_reset", token), h.do("POST", "/v1/oauth-states/take", fmt.Sprintf(`{"state":%q}`, state))} {
+			for _, a := range []answer{h.take("password_reset", token),
+				h.do("POST", "/v1/oauth-states/take", fmt.Sprintf(`{"state":%q}`, state))} {
 				if a.status == http.StatusOK {
 					won.Add(1)
 				}
@@ -102,11 +108,16 @@ func TestOAuthStates(t *testing.T) {
 	asked := `{"provider":"google","redirectUri":"https://example.com/?a={b}:c","csrfToken":"x:{y}"}`
 	state := decode[wire.IssuedOAuthState](h.do("POST", "/v1/oauth-states", asked).with(201)).State
 	take := fmt.Sprintf(`{"state":%q}`, state)
-	h.do("POST", "/v1/oauth-states/take", take).matches(200, `^\{"provider":"google","redirectUri":"https://example.com/\?a=\{b\}:c","csrfToken":"x:\{y\}","createdAt":"20.*Z"\}$`)
+	h.do("POST", "/v1/oauth-states/take", take).matches(200,
+		`^\{"provider":"google","redirectUri":"https://example.com/\?a=\{b\}:c","csrfToken":"x:\{y\}","createdAt":"20.*Z"\}$`)
 	h.do("POST", "/v1/oauth-states/take", take).problem(404, fault.SlugNoOAuthState)
-	h.do("POST", "/v1/oauth-states/take", `{"state":"`+strings.Repeat("A", 43)+`"}`).problem(404, fault.SlugNoOAuthState)
-	require.Equal(t, "/provider", h.do("POST", "/v1/oauth-states", `{"provider":"google:x"}`).problem(400, fault.SlugInvalidToken).Field)
-	require.Equal(t, "/redirectUri", h.do("POST", "/v1/oauth-states", `{"provider":"vk","redirectUri":"http://[::1"}`).problem(400, fault.SlugInvalidToken).Field)
+	h.do("POST", "/v1/oauth-states/take", `{"state":"`+strings.Repeat("A", 43)+`"}`).problem(404,
+		fault.SlugNoOAuthState)
+	require.Equal(t, "/provider", h.do("POST", "/v1/oauth-states", `{"provider":"google:x"}`).problem(400,
+		fault.SlugInvalidToken).Field)
+	require.Equal(t, "/redirectUri",
+		h.do("POST", "/v1/oauth-states", `{"provider":"vk","redirectUri":"http://[::1"}`).problem(400,
+			fault.SlugInvalidToken).Field)
 }
 
 func TestOAuthTokens(t *testing.T) {
@@ -115,20 +126,25 @@ func TestOAuthTokens(t *testing.T) {
 	h := start(t, withKeyset(path))
 	const ann, bob = "/v1/users/ann/oauth/google", "/v1/users/bob/oauth/google"
 	h.do("GET", ann, "").problem(404, fault.SlugNoOAuthTokens)
-	h.do("PUT", ann, `{"accessToken":"plain-access","refreshToken":"plain-refresh"}`).matches(200, `^\{"accessExpiresAt":"20.*Z","refreshExpiresAt":"20.*Z"\}$`)
+	h.do("PUT", ann, `{"accessToken":"plain-access","refreshToken":"plain-refresh"}`).matches(200,
+		`^\{"accessExpiresAt":"20.*Z","refreshExpiresAt":"20.*Z"\}$`)
 	h.do("PUT", ann, `{"accessToken":"plain-next"}`).matches(200, `^\{"accessExpiresAt":"[^"]*"\}$`)
-	h.do("GET", ann, "").matches(200, `^\{"accessToken":"plain-next","refreshToken":"plain-refresh","accessExpiresAt":"20.*","refreshExpiresAt":"20.*"\}$`)
+	h.do("GET", ann, "").matches(200,
+		`^\{"accessToken":"plain-next","refreshToken":"plain-refresh","accessExpiresAt":"20.*","refreshExpiresAt":"20.*"\}$`)
 	h.do("GET", "/v1/users/ann/oauth/vk", "").problem(404, fault.SlugNoOAuthTokens)
-	require.Equal(t, "provider", h.do("PUT", "/v1/users/ann/oauth/goo%3Agle", `{"accessToken":"x"}`).problem(400, fault.SlugInvalidToken).Field)
+	require.Equal(t, "provider", h.do("PUT", "/v1/users/ann/oauth/goo%3Agle", `{"accessToken":"x"}`).problem(400,
+		fault.SlugInvalidToken).Field)
 	require.Equal(t, "/accessToken", h.do("PUT", ann, `{}`).problem(400, fault.SlugInvalidToken).Field)
 	h.do("PUT", ann, `{"refreshToken":"`+strings.Repeat("x", 8193)+`"}`).problem(400, fault.SlugInvalidToken)
 	sealed, err := h.redis.Do(t, "GET", h.prefix+"oauth_access:{ann}:google").ToString()
 	require.NoError(t, err)
 	require.NotContains(t, sealed, "plain")
 
-	require.NoError(t, h.redis.Do(t, "COPY", h.prefix+"oauth_access:{ann}:google", h.prefix+"oauth_access:{bob}:google").Error())
+	require.NoError(t, h.redis.Do(t, "COPY", h.prefix+"oauth_access:{ann}:google",
+		h.prefix+"oauth_access:{bob}:google").Error())
 	h.do("GET", bob, "").problem(501, fault.SlugSealed)
-	require.NoError(t, h.redis.Do(t, "COPY", h.prefix+"oauth_access:{ann}:google", h.prefix+"oauth_refresh:{bob}:google").Error())
+	require.NoError(t, h.redis.Do(t, "COPY", h.prefix+"oauth_access:{ann}:google",
+		h.prefix+"oauth_refresh:{bob}:google").Error())
 	require.NoError(t, h.redis.Do(t, "DEL", h.prefix+"oauth_access:{bob}:google").Error())
 	h.do("GET", bob, "").problem(501, fault.SlugSealed)
 	for range 2 {
@@ -161,19 +177,26 @@ func TestSettings(t *testing.T) {
 		t.Helper()
 		return h.do(method, path, body, bearer(who))
 	}
-	as("admin", "PUT", "/v1/settings/LOG_LEVEL", `{"value":"debug"}`).is(200, `{"name":"LOG_LEVEL","category":"logging","secret":false}`)
-	as("writer", "PUT", "/v1/settings/SMTP_PASSWORD", `{"value":"hidden"}`).is(200, `{"name":"SMTP_PASSWORD","category":"integrations","secret":true}`)
+	as("admin", "PUT", "/v1/settings/LOG_LEVEL", `{"value":"debug"}`).is(200,
+		`{"name":"LOG_LEVEL","category":"logging","secret":false}`)
+	as("writer", "PUT", "/v1/settings/SMTP_PASSWORD", `{"value":"hidden"}`).is(200,
+		`{"name":"SMTP_PASSWORD","category":"integrations","secret":true}`)
 	as("writer", "PUT", "/v1/settings/LOG_LEVEL", `{"value":"x"}`).problem(403, fault.SlugNotGranted)
 	as("writer", "GET", "/v1/settings/SMTP_PASSWORD", "").problem(403, fault.SlugNotGranted)
-	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").is(200, `{"name":"SMTP_PASSWORD","category":"integrations","secret":true}`)
-	as("admin", "GET", "/v1/settings/SMTP_PASSWORD", "").is(200, `{"name":"SMTP_PASSWORD","category":"integrations","secret":true,"value":"hidden"}`)
+	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").is(200,
+		`{"name":"SMTP_PASSWORD","category":"integrations","secret":true}`)
+	as("admin", "GET", "/v1/settings/SMTP_PASSWORD", "").is(200,
+		`{"name":"SMTP_PASSWORD","category":"integrations","secret":true,"value":"hidden"}`)
 	list := `{"settings":[{"name":"LOG_LEVEL","category":"logging","secret":false,"value":"debug"},{"name":"SMTP_PASSWORD","category":"integrations","secret":true}]}`
 	for _, who := range []string{"reader", "admin"} {
 		as(who, "GET", "/v1/settings", "").is(200, list)
 	}
-	as("reader", "GET", "/v1/settings?limit=1", "").is(200, `{"settings":[{"name":"LOG_LEVEL","category":"logging","secret":false,"value":"debug"}],"cursor":"LOG_LEVEL"}`)
-	as("reader", "GET", "/v1/settings?category=integrations&cursor=LOG_LEVEL", "").is(200, `{"settings":[{"name":"SMTP_PASSWORD","category":"integrations","secret":true}]}`)
-	for _, query := range []string{"limit=0", "limit=101", "limit=x", "category=x", "category=", "page=1", "limit=1&limit=2", "%zz"} {
+	as("reader", "GET", "/v1/settings?limit=1", "").is(200,
+		`{"settings":[{"name":"LOG_LEVEL","category":"logging","secret":false,"value":"debug"}],"cursor":"LOG_LEVEL"}`)
+	as("reader", "GET", "/v1/settings?category=integrations&cursor=LOG_LEVEL", "").is(200,
+		`{"settings":[{"name":"SMTP_PASSWORD","category":"integrations","secret":true}]}`)
+	for _, query := range []string{"limit=0", "limit=101", "limit=x", "category=x", "category=", "page=1",
+		"limit=1&limit=2", "%zz"} {
 		a := as("reader", "GET", "/v1/settings?"+query, "")
 		if query == "category=" {
 			a.is(200, list)
@@ -182,12 +205,15 @@ func TestSettings(t *testing.T) {
 		a.problem(400, fault.SlugInvalidQuery)
 	}
 	as("reader", "GET", "/v1/settings/NONE", "").problem(404, fault.SlugNoSetting)
-	for path, slug := range map[string]fault.Slug{"A%7B": fault.SlugInvalidID, "A%3AB": fault.SlugInvalidID, "%C3%A4": fault.SlugInvalidID, "export": fault.SlugNoPath} {
-		as("admin", "GET", "/v1/settings/"+path, "").problem(map[bool]int{true: 404, false: 400}[slug == fault.SlugNoPath], slug)
+	for path, slug := range map[string]fault.Slug{"A%7B": fault.SlugInvalidID, "A%3AB": fault.SlugInvalidID,
+		"%C3%A4": fault.SlugInvalidID, "export": fault.SlugNoPath} {
+		as("admin", "GET", "/v1/settings/"+path,
+			"").problem(map[bool]int{true: 404, false: 400}[slug == fault.SlugNoPath], slug)
 	}
 	as("admin", "PUT", "/v1/settings/1A", `{"value":""}`).problem(400, fault.SlugInvalidID)
 	as("admin", "PUT", "/v1/settings/A", `{}`).problem(400, fault.SlugInvalidBody)
-	as("admin", "PUT", "/v1/settings/A", `{"value":"`+strings.Repeat("x", 16<<10+1)+`"}`).problem(400, fault.SlugInvalidSetting)
+	as("admin", "PUT", "/v1/settings/A", `{"value":"`+strings.Repeat("x", 16<<10+1)+`"}`).problem(400,
+		fault.SlugInvalidSetting)
 	as("writer", "DELETE", "/v1/settings/SMTP_PASSWORD", "").is(204, "")
 	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").problem(404, fault.SlugNoSetting)
 }
@@ -199,15 +225,19 @@ func TestBackupOfSettings(t *testing.T) {
 	h.do("PUT", "/v1/settings/JWT_SECRET", `{"value":"hidden"}`).with(200)
 	h.do("PUT", "/v1/settings/PUBLIC_KEY", `{"value":"shown\n","secret":false}`).with(200)
 	saved := h.do("GET", "/v1/settings/export", "").with(200)
-	saved.is(200, `{"settings":[{"name":"JWT_SECRET","value":"hidden","secret":true},{"name":"PUBLIC_KEY","value":"shown\n","secret":false}]}`)
+	saved.is(200,
+		`{"settings":[{"name":"JWT_SECRET","value":"hidden","secret":true},{"name":"PUBLIC_KEY","value":"shown\n","secret":false}]}`)
 	for range 2 {
 		other.do("POST", "/v1/settings/import", string(saved.body)).is(200, `{"imported":2}`)
 	}
 	other.do("GET", "/v1/settings/export", "").is(200, string(saved.body))
 	other.do("GET", "/v1/settings", "").matches(200, `\{"name":"JWT_SECRET","category":"auth","secret":true\}`)
-	bad := other.do("POST", "/v1/settings/import", `{"settings":[{"name":"A","value":""},{"name":"B:","value":""}]}`).problem(400, fault.SlugInvalidID)
+	bad := other.do("POST", "/v1/settings/import",
+		`{"settings":[{"name":"A","value":""},{"name":"B:","value":""}]}`).problem(400, fault.SlugInvalidID)
 	require.Equal(t, "/settings/1/name", bad.Field)
-	bad = other.do("POST", "/v1/settings/import", `{"settings":[{"name":"A","value":""},{"name":"JWT_SECRET","secret":true}]}`).problem(400, fault.SlugInvalidBody)
+	bad = other.do("POST", "/v1/settings/import",
+		`{"settings":[{"name":"A","value":""},{"name":"JWT_SECRET","secret":true}]}`).problem(400,
+		fault.SlugInvalidBody)
 	require.Equal(t, "/settings/1/value", bad.Field)
 	many, err := json.Marshal(wire.SavedSettings{Settings: slices.Repeat([]wire.SavedSetting{{Value: new("")}}, 101)})
 	require.NoError(t, err)

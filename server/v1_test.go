@@ -28,8 +28,9 @@ type step struct {
 }
 
 var (
-	unpredictable = regexp.MustCompile(`"(epoch|receiptHandle|ackHandle|publishedAt|createTime|expireTime)":"[^"]*"|"(ttlMs)":\d+`)
-	handles       = regexp.MustCompile(`"(?:receiptHandle|ackHandle)":"([^"]*)"`)
+	unpredictable = regexp.MustCompile(
+		`"(epoch|receiptHandle|ackHandle|publishedAt|createTime|expireTime)":"[^"]*"|"(ttlMs)":\d+`)
+	handles = regexp.MustCompile(`"(?:receiptHandle|ackHandle)":"([^"]*)"`)
 )
 
 // play takes the steps one after the other. RECEIPT in a call stands for the last receipt handle in an answer.
@@ -65,26 +66,35 @@ func TestChannels(t *testing.T) {
 	}
 	start(t).play(
 		step{"GET /v1/channels/c", 404, "channel-not-found"},
-		step{`POST ` + messages + ` {"id":"a","content":{"n":1}}`, 201, `{"channel":"c","id":"a","clock":1,"duplicate":false}`},
-		step{`POST ` + messages + ` {"id":"a","content":"other"}`, 200, `{"channel":"c","id":"a","clock":1,"duplicate":true}`},
+		step{`POST ` + messages + ` {"id":"a","content":{"n":1}}`, 201,
+			`{"channel":"c","id":"a","clock":1,"duplicate":false}`},
+		step{`POST ` + messages + ` {"id":"a","content":"other"}`, 200,
+			`{"channel":"c","id":"a","clock":1,"duplicate":true}`},
 		step{"PUT " + at, 201, `{"channel":"c","subscriber":"s","created":true,"epoch":"*","mark":1}`},
-		step{"PUT " + at + ` {"from":"earliest"}`, 200, `{"channel":"c","subscriber":"s","created":false,"epoch":"*","mark":1}`},
+		step{"PUT " + at + ` {"from":"earliest"}`, 200,
+			`{"channel":"c","subscriber":"s","created":false,"epoch":"*","mark":1}`},
 		step{"GET " + at + "/messages", 200, nothing},
 		step{`POST ` + messages + ` [{"id":"a","content":1},{"id":"b","content":2},{"id":"b","content":3}]`, 201,
 			`[{"channel":"c","id":"a","clock":1,"duplicate":true},{"channel":"c","id":"b","clock":2,"duplicate":false},{"channel":"c","id":"b","clock":2,"duplicate":true}]`},
-		step{`POST ` + messages + ` [{"id":"b","content":2}]`, 200, `[{"channel":"c","id":"b","clock":2,"duplicate":true}]`},
+		step{`POST ` + messages + ` [{"id":"b","content":2}]`, 200,
+			`[{"channel":"c","id":"b","clock":2,"duplicate":true}]`},
 		step{"PUT " + messages + `/%61%3Ab {"n":1}`, 201, `{"channel":"c","id":"a:b","clock":3,"duplicate":false}`},
 		step{"PUT " + messages + "/a:b 2", 200, `{"channel":"c","id":"a:b","clock":3,"duplicate":true}`},
 		step{"GET /v1/channels/c", 200, `{"channel":"c","epoch":"*","clock":3,"oldest":1,"live":3,"ttlMs":"*","subscriberCount":1,
 			"subscribers":[{"name":"s","mark":1,"lag":2}]}`},
 		step{"HEAD /v1/channels/c", 200, ""},
-		step{"GET " + at + "/messages?max=1", 200, `{"messages":[` + one("b", 2, "2") + `],"receiptHandle":"*","more":true,"expired":0}`},
-		step{"POST " + at + `/next {"receiptHandle":"RECEIPT"}`, 200, `{"messages":[` + one("a:b", 3, `{"n":1}`) + `],"receiptHandle":"*","more":false,"expired":0}`},
+		step{"GET " + at + "/messages?max=1", 200, `{"messages":[` + one("b", 2, "2") +
+			`],"receiptHandle":"*","more":true,"expired":0}`},
+		step{"POST " + at + `/next {"receiptHandle":"RECEIPT"}`, 200, `{"messages":[` + one("a:b", 3, `{"n":1}`) +
+			`],"receiptHandle":"*","more":false,"expired":0}`},
 		step{"POST " + at + `/ack {"receiptHandle":"RECEIPT"}`, 204, ""},
 		step{"POST " + at + "/next", 200, nothing},
-		step{"PUT /v1/channels/c/subscribers/latest {}", 201, `{"channel":"c","subscriber":"latest","created":true,"epoch":"*","mark":3}`},
-		step{`PUT /v1/channels/c/subscribers/early {"from":"earliest"}`, 201, `{"channel":"c","subscriber":"early","created":true,"epoch":"*","mark":0}`},
-		step{`PUT /v1/channels/c/subscribers/at {"from":1}`, 201, `{"channel":"c","subscriber":"at","created":true,"epoch":"*","mark":1}`},
+		step{"PUT /v1/channels/c/subscribers/latest {}", 201,
+			`{"channel":"c","subscriber":"latest","created":true,"epoch":"*","mark":3}`},
+		step{`PUT /v1/channels/c/subscribers/early {"from":"earliest"}`, 201,
+			`{"channel":"c","subscriber":"early","created":true,"epoch":"*","mark":0}`},
+		step{`PUT /v1/channels/c/subscribers/at {"from":1}`, 201,
+			`{"channel":"c","subscriber":"at","created":true,"epoch":"*","mark":1}`},
 		step{`PUT /v1/channels/c/subscribers/ahead {"from":4}`, 409, "invalid-from"},
 		step{"DELETE " + at, 204, ""},
 		step{"DELETE " + at, 204, ""},
@@ -102,7 +112,8 @@ func TestReceipts(t *testing.T) {
 	h.publish("c", "a", "1")
 	ahead := receipt.Receipt{Channel: "c", Subscriber: "s", Clock: 2}
 	for slug, handle := range map[fault.Slug]string{
-		fault.SlugReceiptMalformed: "!", fault.SlugReceiptForged: newKeyring(t).Sign(ahead), fault.SlugReceiptEpoch: h.receipts.Sign(ahead),
+		fault.SlugReceiptMalformed: "!", fault.SlugReceiptForged: newKeyring(t).Sign(ahead),
+		fault.SlugReceiptEpoch: h.receipts.Sign(ahead),
 	} {
 		status := http.StatusBadRequest
 		if slug == fault.SlugReceiptEpoch {
@@ -116,7 +127,8 @@ func TestReceipts(t *testing.T) {
 }
 
 // waits are the calls that can wait.
-var waits = []string{"GET " + at + "/messages?wait=1m", "POST " + at + `/next {"wait":60}`, "GET " + oldAt + "?timeout=24h"}
+var waits = []string{"GET " + at + "/messages?wait=1m", "POST " + at + `/next {"wait":60}`,
+	"GET " + oldAt + "?timeout=24h"}
 
 // waiting sends a request n times in the background and returns the answers, once all of them wait.
 func (h *harness) waiting(ctx context.Context, n int, call string) <-chan answer {
@@ -161,7 +173,10 @@ func TestLongPoll(t *testing.T) {
 		require.Contains(t, string((<-answers).body), "context canceled")
 		_, path, _ := cut(call)
 		path, _, _ = strings.Cut(path, "?")
-		h.logs.Await(t, func(r servertest.Record) bool { return r.Attributes["path"] == path && r.Attributes["status"] == "499" })
+		h.logs.Await(t, func(r servertest.Record) bool {
+			return r.Attributes["path"] == path &&
+				r.Attributes["status"] == "499"
+		})
 
 		answers = h.waiting(t.Context(), 1, call)
 		h.do("DELETE", at, "").is(204, "")
@@ -204,13 +219,15 @@ func TestContentIsKeptByteForByte(t *testing.T) {
 	h := start(t)
 	h.subscribe("c", "s")
 	contents := []string{
-		`{ "a" : [ 1,2 , {"b":null} ] }`, `"<&>\u0041\/é€😀"`, `1.50e+003`, `9007199254740993`, "[\n\t1\r\n]", `""`, `null`, `{"\u0061":1,"":2}`,
+		`{ "a" : [ 1,2 , {"b":null} ] }`, `"<&>\u0041\/é€😀"`, `1.50e+003`, `9007199254740993`, "[\n\t1\r\n]", `""`,
+		`null`, `{"\u0061":1,"":2}`,
 		`"cut \ud83d"`, `{"\uDE00":"\ud83d\ud83d x"}`, // half of a surrogate pair, as JavaScript writes it
 		// like an answer of net/http
 		"[ \"HTTP/1.1 400 Bad Request\",\r\n\r\n \"Content-Type: text/plain; charset=utf-8\\r\\nConnection: close\" ]",
 	}
 	for i, content := range contents {
-		require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", fmt.Sprintf(`{"id":"a%d", "content" :  %s }`, i, content)).status)
+		require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", fmt.Sprintf(`{"id":"a%d", "content" :  %s }`, i,
+			content)).status)
 		require.Equal(t, 201, h.do("PUT", fmt.Sprintf("/v1/channels/c/messages/b%d", i), " "+content+"\n").status)
 		require.Equal(t, 200, h.do("PUT", fmt.Sprintf("/channel/c/message/c%d", i), content).status)
 	}

@@ -37,7 +37,8 @@ func (n *Node[K, ID, V]) get(ctx context.Context, r *Request) (Response, error) 
 		return Response{}, ErrOtherCache
 	}
 	if len(r.Keys) > MaxKeys {
-		return Response{}, fmt.Errorf("%w: there are %d, and at most %d are allowed", ErrUndecodable, len(r.Keys), MaxKeys)
+		return Response{}, fmt.Errorf("%w: there are %d, and at most %d are allowed", ErrUndecodable, len(r.Keys),
+			MaxKeys)
 	}
 	s := n.serving.Load()
 	if s == nil || s.check() != nil {

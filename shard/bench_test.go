@@ -76,13 +76,15 @@ func (e *echo) Call(_ context.Context, address string, r *shard.Request) (shard.
 		e.answers[string(r.Payload)] = answer
 		e.mu.Unlock()
 	}
-	return shard.Response{Assigned: true, Shard: e.shards[address], Incarnation: 1, AllMatched: true, Payload: answer}, nil
+	return shard.Response{Assigned: true, Shard: e.shards[address], Incarnation: 1, AllMatched: true, Payload: answer},
+		nil
 }
 
 // What the client itself costs: a Get of 100 keys over 4 shards in 3 data centres, whose nodes answer at once.
 func BenchmarkGet(b *testing.B) {
 	d := shard.Description[string, string, string]{
-		Cache: "bench", ShardingKey: shard.HashString, EntryID: func(k string) string { return k }, Keys: packed{}, Values: packedEntries{},
+		Cache: "bench", ShardingKey: shard.HashString, EntryID: func(k string) string { return k }, Keys: packed{},
+		Values: packedEntries{},
 	}
 	layout := shard.Layout{Generation: 1, Starts: shard.Even(4)}
 	e := &echo{shards: map[string]shard.Interval{}, answers: map[string][]byte{}}

@@ -17,7 +17,8 @@ var (
 	ErrSameHost = errors.New("another process has this host name")
 	// ErrUnsure is joined with the *lease.HeldError of a member that gets no shard because another may hold it by a
 	// claim that was lost.
-	ErrUnsure = errors.New("claims may have been lost in a fail-over or a restart: none is granted until they have ended")
+	ErrUnsure = errors.New(
+		"claims may have been lost in a fail-over or a restart: none is granted until they have ended")
 	// ErrMoved is returned if the layout of the data centre has changed. It wraps lease.ErrLost.
 	ErrMoved = fmt.Errorf("%w: the layout of the data centre has changed", lease.ErrLost)
 	// ErrChanged is returned if another has changed a layout meanwhile.

@@ -61,7 +61,8 @@ func TestFirstAnswerWins(t *testing.T) {
 		require.Zero(t, time.Since(start))
 		wait(500 * time.Millisecond)
 		require.Equal(t, []string{
-			"failed b0: the node can't be reached", "failed b1: the node can't be reached", "first c0 0s", "first c1 0s", "late a0", "late a1",
+			"failed b0: the node can't be reached", "failed b1: the node can't be reached", "first c0 0s",
+			"first c1 0s", "late a0", "late a1",
 		}, slices.Compact(w.sorted(&w.seen)))
 	})
 }
@@ -105,13 +106,14 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld("ab", 1)
-			inWorld(t, w, shard.ClientOptions{Retries: test.retries, PingPeriod: time.Hour}, func(t *testing.T, c *client) {
-				w.set(test.change, "a0")
-				w.set(func(p *peer) { p.delay, p.err = 900*time.Millisecond, shard.ErrOtherCache }, "b0")
-				_, err := c.Get(t.Context(), ends)
-				require.Error(t, err)
-				require.Len(t, w.sorted(&w.calls), test.calls+1)
-			})
+			inWorld(t, w, shard.ClientOptions{Retries: test.retries, PingPeriod: time.Hour},
+				func(t *testing.T, c *client) {
+					w.set(test.change, "a0")
+					w.set(func(p *peer) { p.delay, p.err = 900*time.Millisecond, shard.ErrOtherCache }, "b0")
+					_, err := c.Get(t.Context(), ends)
+					require.Error(t, err)
+					require.Len(t, w.sorted(&w.calls), test.calls+1)
+				})
 		})
 	}
 }
@@ -146,8 +148,9 @@ func TestKeysWithoutShard(t *testing.T) {
 		require.Equal(t, 10*time.Second, time.Since(start))
 		require.Equal(t, valuesOf(ends[:4]...), got)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, "shard: no answer for 2 of 6 keys: context deadline exceeded: keys 9223372036854775808, "+
-			"18446744073709551615; no host has the shard of 2 of them")
+		require.EqualError(t, err,
+			"shard: no answer for 2 of 6 keys: context deadline exceeded: keys 9223372036854775808, "+
+				"18446744073709551615; no host has the shard of 2 of them")
 
 		time.AfterFunc(2500*time.Millisecond, func() { w.set(func(p *peer) { p.err = nil }, "a1") })
 		got, err = c.Get(t.Context(), ends)
@@ -172,8 +175,9 @@ func TestUnanswered(t *testing.T) {
 		failed, ok := errors.AsType[*shard.UnansweredError[string]](err)
 		require.True(t, ok)
 		require.Equal(t, ends[3:], failed.Keys)
-		require.EqualError(t, err, "shard: no answer for 3 of 6 keys: keys 9223372036854775807, 9223372036854775808, 18446744073709551615; "+
-			"no host has the shard of 1 of them; a=a1: the node can't be reached; b=b1: no answer within the time-out of 1s")
+		require.EqualError(t, err,
+			"shard: no answer for 3 of 6 keys: keys 9223372036854775807, 9223372036854775808, 18446744073709551615; "+
+				"no host has the shard of 1 of them; a=a1: the node can't be reached; b=b1: no answer within the time-out of 1s")
 	})
 }
 
@@ -292,7 +296,8 @@ func TestWrongHosts(t *testing.T) {
 	})
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	require.Len(t, lines, 2)
-	require.Contains(t, lines[0], `a shard host can't be used" cache=numbers host=a0 dc=a error="the node serves another cache"`)
+	require.Contains(t, lines[0],
+		`a shard host can't be used" cache=numbers host=a0 dc=a error="the node serves another cache"`)
 	require.Contains(t, lines[1], `can be used again`)
 }
 
@@ -303,16 +308,46 @@ func TestBadAnswers(t *testing.T) {
 		return func(a *shard.Response) { a.Payload = []byte(text) }
 	}
 	for said, change := range map[string]func(*peer){
-		"bad answer: its shard begins at 0000000000000009, after its end at 0000000000000008": func(p *peer) { p.interval = shard.Interval{First: 9, Last: 8} },
-		"bad answer: it has values, and no shard":                                             func(p *peer) { p.answer = func(a *shard.Response) { a.Assigned = false } },
-		"bad answer: it has values of keys outside of its shard":                              func(p *peer) { p.answer = func(a *shard.Response) { a.Shard.First = 1 } },
-		"bad answer: its values can't be decoded":                                             func(p *peer) { p.answer = entries(strings.Repeat("[", 1<<20)) },
-		"bad answer: its values can't be decoded: unexpected end":                             func(p *peer) { p.answer = entries("") },
-		"bad answer: it has values that weren't asked for":                                    func(p *peer) { p.answer = entries(`[{"ID":"1","Value":"x"},{"ID":"2","Value":"y"}]`) },
-		"bad answer: it has 7 values for 6 keys":                                              func(p *peer) { p.answer = entries("[" + strings.Repeat(`{"ID":"1"},`, 6) + `{"ID":"1"}]`) },
-		"the node doesn't have the shard of all keys":                                         func(p *peer) { p.interval.Last = 0 },
-		"the node serves another cache":                                                       func(p *peer) { p.err = shard.ErrOtherCache },
-		"the keys can't be decoded":                                                           func(p *peer) { p.err = shard.ErrUndecodable },
+		"bad answer: its shard begins at 0000000000000009, after its end at 0000000000000008": func(
+			p *peer) {
+			p.interval = shard.Interval{First: 9, Last: 8}
+		},
+		"bad answer: it has values, and no shard": func(
+			p *peer) {
+			p.answer = func(a *shard.Response) { a.Assigned = false }
+		},
+		"bad answer: it has values of keys outside of its shard": func(
+			p *peer) {
+			p.answer = func(a *shard.Response) { a.Shard.First = 1 }
+		},
+		"bad answer: its values can't be decoded": func(
+			p *peer) {
+			p.answer = entries(strings.Repeat("[", 1<<20))
+		},
+		"bad answer: its values can't be decoded: unexpected end": func(
+			p *peer) {
+			p.answer = entries("")
+		},
+		"bad answer: it has values that weren't asked for": func(
+			p *peer) {
+			p.answer = entries(`[{"ID":"1","Value":"x"},{"ID":"2","Value":"y"}]`)
+		},
+		"bad answer: it has 7 values for 6 keys": func(
+			p *peer) {
+			p.answer = entries("[" + strings.Repeat(`{"ID":"1"},`, 6) + `{"ID":"1"}]`)
+		},
+		"the node doesn't have the shard of all keys": func(
+			p *peer) {
+			p.interval.Last = 0
+		},
+		"the node serves another cache": func(
+			p *peer) {
+			p.err = shard.ErrOtherCache
+		},
+		"the keys can't be decoded": func(
+			p *peer) {
+			p.err = shard.ErrUndecodable
+		},
 	} {
 		for _, bad := range [][]string{{"a0"}, {"a0", "b0"}} {
 			t.Run(fmt.Sprint(said, bad), func(t *testing.T) {

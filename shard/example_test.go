@@ -54,10 +54,12 @@ func (n nodes) Call(_ context.Context, address string, r *shard.Request) (shard.
 // A client reads from two data centres. One of them goes away, then a node of the other one.
 func ExampleClient() {
 	layout := shard.Layout{Generation: 1, Starts: shard.Even(2)}
-	all := nodes{"a0:7100": layout.Interval(0), "a1:7100": layout.Interval(1), "b0:7100": layout.Interval(0), "b1:7100": layout.Interval(1)}
+	all := nodes{"a0:7100": layout.Interval(0), "a1:7100": layout.Interval(1), "b0:7100": layout.Interval(0),
+		"b1:7100": layout.Interval(1)}
 	get := func(up nodes) {
 		client, err := shard.NewClient(names, shard.ClientOptions{
-			Hosts:     shard.StaticHosts{{Address: "a0:7100", DC: "a"}, {Address: "a1:7100", DC: "a"}, {Address: "b0:7100", DC: "b"}, {Address: "b1:7100", DC: "b"}},
+			Hosts: shard.StaticHosts{{Address: "a0:7100", DC: "a"}, {Address: "a1:7100", DC: "a"},
+				{Address: "b0:7100", DC: "b"}, {Address: "b1:7100", DC: "b"}},
 			Transport: up,
 		})
 		if err != nil {

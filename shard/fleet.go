@@ -32,7 +32,8 @@ type fleet struct {
 }
 
 func newFleet(cache string, o ClientOptions) *fleet {
-	c := &fleet{o: o, slow: fmt.Errorf("%w of %v", ErrTimeout, o.Timeout), ping: &Request{Cache: cache}, table: newRouteTable()}
+	c := &fleet{o: o, slow: fmt.Errorf("%w of %v", ErrTimeout, o.Timeout), ping: &Request{Cache: cache},
+		table: newRouteTable()}
 	c.flights = newControl(flightOptions{
 		Table: c.table, Observer: observer{o.Observer}, MaxKeys: MaxKeys,
 		Timeout: o.Timeout, ErrTimeout: c.slow, Retries: o.Retries, MayPass: mayPass, RetryPause: retryPause,
@@ -204,7 +205,8 @@ func answered(err error) bool {
 func check(a Response, r *Request) error {
 	switch {
 	case a.Assigned && a.Shard.First > a.Shard.Last:
-		return fmt.Errorf("%w: its shard begins at %016x, after its end at %016x", ErrBadAnswer, a.Shard.First, a.Shard.Last)
+		return fmt.Errorf("%w: its shard begins at %016x, after its end at %016x", ErrBadAnswer, a.Shard.First,
+			a.Shard.Last)
 	case len(r.Keys) == 0:
 		return nil
 	case !a.AllMatched:

@@ -33,7 +33,8 @@ func newGet[K any, ID comparable, V any](c *Client[K, ID, V], keys []K) *get[K, 
 		}
 		return cmp.Compare(a.sharding, b.sharding)
 	})
-	g := &get[K, ID, V]{c: c, keys: make([]K, len(keys)), sharding: make([]uint64, len(keys)), values: make(map[ID]V, len(keys))}
+	g := &get[K, ID, V]{c: c, keys: make([]K, len(keys)), sharding: make([]uint64, len(keys)),
+		values: make(map[ID]V, len(keys))}
 	for i, p := range order {
 		g.keys[i], g.sharding[i] = keys[p.at], p.sharding
 	}
@@ -135,9 +136,11 @@ func (g *get[K, ID, V]) unanswered(parts []unanswered, err error) *UnansweredErr
 		}
 		asked := len(e.Hosts)
 		for i, said := range p.Said {
-			e.Hosts = append(e.Hosts, HostError{Host: hostOf(p.Hosts[i]), Keys: p.To - p.From, Err: cmp.Or(said, errSilent)})
+			e.Hosts = append(e.Hosts, HostError{Host: hostOf(p.Hosts[i]), Keys: p.To - p.From,
+				Err: cmp.Or(said, errSilent)})
 		}
-		slices.SortFunc(e.Hosts[asked:], func(a, b HostError) int { return cmp.Compare(a.Host.Address, b.Host.Address) })
+		slices.SortFunc(e.Hosts[asked:],
+			func(a, b HostError) int { return cmp.Compare(a.Host.Address, b.Host.Address) })
 	}
 	return e
 }

@@ -53,7 +53,8 @@ func CheckStarts(starts []uint64) error {
 	}
 	for i := 1; i < len(starts); i++ {
 		if starts[i] <= starts[i-1] {
-			return fmt.Errorf("%w: an overlap: shard %d starts at %d, shard %d at %d", ErrLayout, i-1, starts[i-1], i, starts[i])
+			return fmt.Errorf("%w: an overlap: shard %d starts at %d, shard %d at %d", ErrLayout, i-1, starts[i-1], i,
+				starts[i])
 		}
 	}
 	return nil

@@ -34,7 +34,8 @@ func TestLayouts(t *testing.T) {
 func TestBadLayouts(t *testing.T) {
 	t.Parallel()
 	for name, starts := range map[string][]uint64{
-		"has no shards": {}, "a gap": {1, 2}, "an overlap": {0, 5, 5}, "an overlap: shard 1 starts at 7": {0, 7, 3}, "at most 1024": make([]uint64, shard.MaxShards+1),
+		"has no shards": {}, "a gap": {1, 2}, "an overlap": {0, 5, 5}, "an overlap: shard 1 starts at 7": {0, 7, 3},
+		"at most 1024": make([]uint64, shard.MaxShards+1),
 	} {
 		err := shard.CheckStarts(starts)
 		require.ErrorIs(t, err, shard.ErrLayout)

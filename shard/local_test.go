@@ -22,11 +22,12 @@ func TestLocalDataCentre(t *testing.T) {
 		calls  int
 		after  time.Duration
 	}{
-		"answers":         {func(*peer) {}, 1, 10 * time.Millisecond},
-		"is slow":         {func(p *peer) { p.delay = 200 * time.Millisecond }, 3, 30 * time.Millisecond},
-		"fails":           {func(p *peer) { p.err, p.delay = shard.ErrUnavailable, 0 }, 4, 10 * time.Millisecond},
-		"has other keys":  {func(p *peer) { p.interval.First, p.delay = 5, 0 }, 3, 10 * time.Millisecond},
-		"sends bad bytes": {func(p *peer) { p.delay, p.answer = 0, func(a *shard.Response) { a.Payload = nil } }, 3, 10 * time.Millisecond},
+		"answers":        {func(*peer) {}, 1, 10 * time.Millisecond},
+		"is slow":        {func(p *peer) { p.delay = 200 * time.Millisecond }, 3, 30 * time.Millisecond},
+		"fails":          {func(p *peer) { p.err, p.delay = shard.ErrUnavailable, 0 }, 4, 10 * time.Millisecond},
+		"has other keys": {func(p *peer) { p.interval.First, p.delay = 5, 0 }, 3, 10 * time.Millisecond},
+		"sends bad bytes": {func(p *peer) { p.delay, p.answer = 0, func(a *shard.Response) { a.Payload = nil } }, 3,
+			10 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -89,7 +89,8 @@ func (m *memory) notify() {
 }
 
 // do carries out an operation, if the store isn't away.
-func (m *memory) do(ctx context.Context, who shard.Member, op string, effect func() (shard.Claimed, error)) (shard.Claimed, error) {
+func (m *memory) do(ctx context.Context, who shard.Member, op string, effect func() (shard.Claimed, error)) (
+	shard.Claimed, error) {
 	if err := m.fails.Load(); err != nil {
 		return shard.Claimed{}, *err
 	}
@@ -162,7 +163,8 @@ func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl 
 			return shard.Claimed{}, &lease.HeldError{For: m.left(next)}
 		}
 		m.last++
-		c := shard.Claimed{Shard: found, Interval: m.layout.Interval(found), Generation: m.layout.Generation, Incarnation: m.last}
+		c := shard.Claimed{Shard: found, Interval: m.layout.Interval(found), Generation: m.layout.Generation,
+			Incarnation: m.last}
 		m.over = append(m.over, m.claims[found].token)
 		m.claims[found] = claim{Claimed: c, host: who.Host, token: token, until: m.now().Add(ttl)}
 		return c, nil

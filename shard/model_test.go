@@ -35,7 +35,8 @@ func TestNoTwoNodesAnswerForAShard(t *testing.T) {
 	share := rapid.SampledFrom([]float64{0, 0.1, 0.4})
 	rapid.Check(t, func(rt *rapid.T) {
 		w := weather{
-			seed: rapid.Uint64().Draw(rt, "seed"), drift: rapid.Float64Range(-0.05, 0.05).Draw(rt, "drift"), slow: share.Draw(rt, "slow"),
+			seed: rapid.Uint64().Draw(rt, "seed"), drift: rapid.Float64Range(-0.05, 0.05).Draw(rt, "drift"),
+			slow:  share.Draw(rt, "slow"),
 			again: share.Draw(rt, "again"), cut: share.Draw(rt, "cut"), paused: share.Draw(rt, "paused"),
 		}
 		var faults []string
@@ -50,7 +51,8 @@ func TestNoTwoNodesAnswerForAShard(t *testing.T) {
 func simulate(t *testing.T, w weather) []string {
 	t.Helper()
 	const nodes, length = 3, 2 * time.Minute
-	s := &simulation{dice: newDice(w.seed, 0), weather: w, began: time.Now(), store: newMemory(2), records: map[string][]event{}}
+	s := &simulation{dice: newDice(w.seed, 0), weather: w, began: time.Now(), store: newMemory(2),
+		records: map[string][]event{}}
 	s.store.drift, s.store.travel = w.drift, s.travel
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
@@ -118,7 +120,8 @@ func (s *simulation) live(ctx context.Context, t *testing.T, name, host string) 
 		},
 	}
 	n, err := shard.NewNode(times, r, shard.NodeOptions{
-		Member: shard.Member{DC: "a", Host: host, Address: host + ":1"}, Claims: s.store, PingPeriod: ping, TTL: ttl, Margin: margin, Observer: r,
+		Member: shard.Member{DC: "a", Host: host, Address: host + ":1"}, Claims: s.store, PingPeriod: ping, TTL: ttl,
+		Margin: margin, Observer: r,
 	})
 	if err != nil {
 		t.Error(err)

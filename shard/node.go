@@ -73,9 +73,11 @@ func (u *unready) Error() string {
 func (u *unready) Unwrap() error { return u.err }
 
 // NewNode returns a node for the shards of a cache. Run makes it claim one.
-func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, ID, V], o NodeOptions) (*Node[K, ID, V], error) {
+func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, ID, V], o NodeOptions) (*Node[K, ID, V],
+	error) {
 	o.Member.Cache = d.Cache
-	if err := errors.Join(d.check(), CheckName("data centre", o.Member.DC), CheckName("host", o.Member.Host)); err != nil {
+	if err := errors.Join(d.check(), CheckName("data centre", o.Member.DC),
+		CheckName("host", o.Member.Host)); err != nil {
 		return nil, err
 	}
 	if s == nil || o.Claims == nil || o.Member.Address == "" {
@@ -96,7 +98,8 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 	}
 	n := &Node[K, ID, V]{d: d, source: s, o: o}
 	n.claim = &claimLease{claims: o.Claims, member: o.Member, refused: n.refused}
-	leases, err := lease.NewManager(n.claim, lease.Options{TTL: o.TTL, Renew: o.PingPeriod, Margin: o.Margin, Logger: o.Logger})
+	leases, err := lease.NewManager(n.claim, lease.Options{TTL: o.TTL, Renew: o.PingPeriod, Margin: o.Margin,
+		Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("the claim of a shard: %w", err)
 	}
@@ -156,7 +159,8 @@ func (n *Node[K, ID, V]) hold(ctx, holding context.Context) error {
 		n.drop()
 	}
 	n.o.Observer.Claimed(c)
-	n.o.Logger.InfoContext(ctx, "claimed a shard", "shard", c.Shard, "interval", c.Interval, "incarnation", c.Incarnation)
+	n.o.Logger.InfoContext(ctx, "claimed a shard", "shard", c.Shard, "interval", c.Interval, "incarnation",
+		c.Incarnation)
 	if n.load == nil {
 		n.report(ctx, "the shard is loading", nil)
 		n.claim.keep(true, false)
@@ -180,10 +184,11 @@ func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) err
 	if err := n.announce(ctx, token); errors.Is(err, lease.ErrLost) {
 		return err
 	} // after another error the next renewal announces it
-	n.serving.Store(&serving[K, ID, V]{Claimed: c, load: n.load, err: ctx.Err, keep: n.o.KeepServing, until: func() time.Time {
-		until, _ := lease.Deadline(ctx)
-		return until
-	}})
+	n.serving.Store(&serving[K, ID, V]{Claimed: c, load: n.load, err: ctx.Err, keep: n.o.KeepServing,
+		until: func() time.Time {
+			until, _ := lease.Deadline(ctx)
+			return until
+		}})
 	n.o.Logger.InfoContext(ctx, "the node answers for its shard", "shard", c.Shard, "incarnation", c.Incarnation)
 	<-ctx.Done()
 	return context.Cause(ctx)

@@ -100,7 +100,8 @@ type node struct {
 func start(t *testing.T, m *memory, host string, change func(*shard.NodeOptions, *source)) *node {
 	t.Helper()
 	n := &node{source: &source{run: serveOnce(square)}, ended: make(chan struct{})}
-	o := shard.NodeOptions{Member: shard.Member{DC: "a", Host: host, Address: host + ":1"}, Claims: m, PingPeriod: ping, TTL: ttl, Margin: margin}
+	o := shard.NodeOptions{Member: shard.Member{DC: "a", Host: host, Address: host + ":1"}, Claims: m, PingPeriod: ping,
+		TTL: ttl, Margin: margin}
 	if change != nil {
 		change(&o, n.source)
 	}
@@ -173,7 +174,8 @@ func TestANodeAnswersForItsShard(t *testing.T) {
 		require.Equal(t, shard.Response{}, n.ask(t, 0))
 		require.Zero(t, m.at(0).until, "the shard was left")
 		require.Equal(t, seen{
-			"claimed 1", "loaded", "answered 0 true", "answered 4 true", "answered 1 false", "answered 2 false", "answered 0 false: " + shard.ErrOtherCache.Error(),
+			"claimed 1", "loaded", "answered 0 true", "answered 4 true", "answered 1 false", "answered 2 false",
+			"answered 0 false: " + shard.ErrOtherCache.Error(),
 			"stopped: context canceled", "answered 1 false",
 		}, observed)
 		_, ended := n.source.ran()
@@ -203,7 +205,8 @@ func TestAnOutageOfTheStore(t *testing.T) {
 				require.Equal(t, keep, n.Ready() == nil)
 				back()
 				pass(2 * ping)
-				require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: shard.All, Incarnation: 2}, n.ask(t))
+				require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: shard.All, Incarnation: 2},
+					n.ask(t))
 				require.NoError(t, n.Ready())
 				runs, ended := n.source.ran()
 				require.Len(t, runs, 1, "what is loaded was kept")
@@ -230,7 +233,8 @@ func TestAStoreThatMayHaveLostClaims(t *testing.T) {
 					require.EqualError(t, n.Ready(), shard.ErrUnsure.Error())
 				}
 				pass(ttl)
-				require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: shard.All, Incarnation: 2}, n.ask(t))
+				require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: shard.All, Incarnation: 2},
+					n.ask(t))
 				runs, ended := n.source.ran()
 				require.Len(t, runs, 1, "what is loaded was kept")
 				require.Zero(t, ended)
@@ -248,7 +252,8 @@ func TestAnOutageAsShortAsTheMargin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory(1)
 				n := start(t, m, "h1", func(_ *shard.NodeOptions, s *source) {
-					s.run = func(ctx context.Context, in shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error {
+					s.run = func(ctx context.Context, in shard.Interval,
+						serve func(shard.Reader[uint64, uint64, uint64])) error {
 						<-time.After(loading)
 						return serveOnce(square)(ctx, in, serve)
 					}
@@ -314,7 +319,8 @@ func TestTheClockOfTheStoreIsSetForward(t *testing.T) {
 		for i, n := range nodes {
 			require.True(t, n.ask(t).Assigned)
 			runs, _ := n.source.ran()
-			require.Equal(t, []shard.Interval{m.at(i).Interval}, runs, "it has the same shard, which it didn't load again")
+			require.Equal(t, []shard.Interval{m.at(i).Interval}, runs,
+				"it has the same shard, which it didn't load again")
 		}
 	})
 }
@@ -349,7 +355,8 @@ func TestALostShardEndsTheNode(t *testing.T) {
 // A node whose data centre has got another layout leaves its shard, claims another, and loads that.
 func TestAnotherLayout(t *testing.T) {
 	t.Parallel()
-	for name, away := range map[string]time.Duration{"at once": 0, "as short as the margin": ttl - ping, "after a long outage": 2 * ttl} {
+	for name, away := range map[string]time.Duration{"at once": 0, "as short as the margin": ttl - ping,
+		"after a long outage": 2 * ttl} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -380,10 +387,12 @@ func TestNodesThatWait(t *testing.T) {
 		why    string
 		end    func(m *memory, first *node)
 	}{
-		"no layout":         {0, "h2", "no layout", func(m *memory, _ *node) { m.setLayout(shard.Even(2)...) }},
-		"spare":             {1, "h2", "spare", func(_ *memory, first *node) { first.end() }},
-		"the same host":     {2, "h1", "another process has this host name", func(_ *memory, first *node) { first.end() }},
-		"the store is away": {1, "h2", "the store is away", func(m *memory, first *node) { first.end(); m.fails.Store(nil) }},
+		"no layout": {0, "h2", "no layout", func(m *memory, _ *node) { m.setLayout(shard.Even(2)...) }},
+		"spare":     {1, "h2", "spare", func(_ *memory, first *node) { first.end() }},
+		"the same host": {2, "h1", "another process has this host name",
+			func(_ *memory, first *node) { first.end() }},
+		"the store is away": {1, "h2", "the store is away",
+			func(m *memory, first *node) { first.end(); m.fails.Store(nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -394,7 +403,8 @@ func TestNodesThatWait(t *testing.T) {
 					m.away()
 				}
 				var log bytes.Buffer
-				n := start(t, m, test.host, func(o *shard.NodeOptions, _ *source) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+				n := start(t, m, test.host,
+					func(o *shard.NodeOptions, _ *source) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 				pass(2 * ttl)
 				require.ErrorContains(t, n.Ready(), test.why)
 				require.Equal(t, 1, strings.Count(log.String(), test.why), "it is logged once")

@@ -98,7 +98,8 @@ func TestHostsChange(t *testing.T) {
 		get(2, "map 2 1", "map 2 2")
 	})
 	for text, times := range map[string]int{
-		"cannot read the list of shard hosts": 2, "it has 4099 hosts, only the first 4096 are used": 1, "half of the list": 1, "is read again": 2,
+		"cannot read the list of shard hosts": 2, "it has 4099 hosts, only the first 4096 are used": 1,
+		"half of the list": 1, "is read again": 2,
 	} {
 		require.Equal(t, times, strings.Count(log.String(), text), text)
 	}

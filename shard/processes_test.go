@@ -86,7 +86,8 @@ func (w *worker) work() {
 		}
 		n, err := shard.NewNode(times, r, shard.NodeOptions{
 			Member: shard.Member{DC: w.DC, Host: w.Host, Address: w.Host + ":1"}, Claims: store, Observer: r,
-			PingPeriod: workerPing, TTL: w.TTL, Margin: workerPing, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+			PingPeriod: workerPing, TTL: w.TTL, Margin: workerPing,
+			Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 		})
 		if err != nil {
 			panic(err)
@@ -158,7 +159,8 @@ func newFleet(t *testing.T, f fleet, dcs []string, n int) *fleet {
 // add starts a node.
 func (f *fleet) add(t *testing.T, dc, host string) *worker {
 	t.Helper()
-	w := &worker{URL: f.conn.URL, Master: f.conn.Sentinel.Master, Prefix: f.conn.KeyPrefix, DC: dc, Host: host, TTL: f.ttl}
+	w := &worker{URL: f.conn.URL, Master: f.conn.Sentinel.Master, Prefix: f.conn.KeyPrefix, DC: dc, Host: host,
+		TTL: f.ttl}
 	w.start(t)
 	f.alive = append(f.alive, w)
 	return w

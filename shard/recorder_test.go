@@ -19,8 +19,9 @@ type timesNode = shard.Node[uint64, uint64, time.Duration]
 
 // times describes the cache of such nodes.
 var times = shard.Description[uint64, uint64, time.Duration]{
-	Cache: "times", ShardingKey: func(key uint64) uint64 { return key }, EntryID: func(key uint64) uint64 { return key },
-	Keys: shard.JSON[[]uint64](), Values: shard.JSON[[]shard.Entry[uint64, time.Duration]](),
+	Cache: "times", ShardingKey: func(key uint64) uint64 { return key },
+	EntryID: func(key uint64) uint64 { return key },
+	Keys:    shard.JSON[[]uint64](), Values: shard.JSON[[]shard.Entry[uint64, time.Duration]](),
 }
 
 // recorder records what one node does. It is the node's source and its observer.
@@ -167,7 +168,8 @@ func checkRecords(records map[string][]event) (faults []string) {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			switch {
-			case a.claim.DC != b.claim.DC, a.claim.Shard.Last < b.claim.Shard.First, b.claim.Shard.Last < a.claim.Shard.First:
+			case a.claim.DC != b.claim.DC, a.claim.Shard.Last < b.claim.Shard.First,
+				b.claim.Shard.Last < a.claim.Shard.First:
 			case a.node != b.node && b.from < a.until:
 				faults = append(faults, fmt.Sprintf("two nodes for %v: %v; %v", min(a.until, b.until)-b.from, a, b))
 			case a.claim.Shard == b.claim.Shard && b.claim.Incarnation < a.claim.Incarnation:
@@ -198,7 +200,8 @@ func followRecord(node string, events []event) (spans []span, faults []string) {
 	for _, e := range events {
 		in := func(s span) bool { return s.claim == e.Claim && s.from <= e.At && e.At < s.until }
 		if e.Kind == eventReads && !slices.ContainsFunc(spans, in) {
-			faults = append(faults, fmt.Sprintf("%s has read values of %v at %v, and doesn't hold it then", node, e.Claim, e.At))
+			faults = append(faults, fmt.Sprintf("%s has read values of %v at %v, and doesn't hold it then", node,
+				e.Claim, e.At))
 		}
 	}
 	return spans, faults

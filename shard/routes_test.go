@@ -120,7 +120,8 @@ func (m *model) answer(t *rapid.T) {
 
 // check compares what is found for keys at and around all ends.
 func (m *model) check(t *rapid.T) {
-	keys := []uint64{0, 0, 1, 2, 3, 9, 10, 11, 11, 12, 13, 1 << 63, math.MaxUint64 - 2, math.MaxUint64 - 1, math.MaxUint64, math.MaxUint64}
+	keys := []uint64{0, 0, 1, 2, 3, 9, 10, 11, 11, 12, 13, 1 << 63, math.MaxUint64 - 2, math.MaxUint64 - 1,
+		math.MaxUint64, math.MaxUint64}
 	keys = keys[rapid.IntRange(0, 5).Draw(t, "from"):rapid.IntRange(6, len(keys)).Draw(t, "to")]
 	at := 0
 	for i, g := range m.table.Snapshot().Split(keys) {
@@ -165,7 +166,8 @@ func TestAgainstModel(t *testing.T) {
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"hosts": step(m.setHosts), "send": step(m.send), "answer": step(m.answer), "answer again": step(m.answer), "": m.check,
+			"hosts": step(m.setHosts), "send": step(m.send), "answer": step(m.answer), "answer again": step(m.answer),
+			"": m.check,
 		})
 	})
 }
@@ -198,7 +200,8 @@ func BenchmarkSplit(b *testing.B) {
 	size := uint64(math.MaxUint64 / 1000)
 	for i, h := range added {
 		first := uint64(i%1000) * size
-		table.Learn(h, table.Number(), route{Assigned: true, Interval: routeInterval{First: first, Last: first + size - 1}})
+		table.Learn(h, table.Number(),
+			route{Assigned: true, Interval: routeInterval{First: first, Last: first + size - 1}})
 	}
 	keys := make([]uint64, 100)
 	for i := range keys {
@@ -220,10 +223,13 @@ func BenchmarkOverlaps(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		if i == 0 {
 			for j, h := range added {
-				table.Learn(h, table.Number(), route{Assigned: true, Interval: routeInterval{First: uint64(j), Last: math.MaxUint64 - uint64(j)}})
+				table.Learn(h, table.Number(),
+					route{Assigned: true, Interval: routeInterval{First: uint64(j), Last: math.MaxUint64 - uint64(j)}})
 			}
 		}
-		table.Learn(added[i%4096], table.Number(), route{Assigned: true, Interval: routeInterval{First: uint64(i) % 4096, Last: math.MaxUint64 - uint64(i) - 4096}})
+		table.Learn(added[i%4096], table.Number(),
+			route{Assigned: true, Interval: routeInterval{First: uint64(i) % 4096,
+				Last: math.MaxUint64 - uint64(i) - 4096}})
 		table.Snapshot()
 	}
 }

@@ -43,7 +43,8 @@ type load[K any, ID comparable, V any] struct {
 }
 
 // startLoad runs a source for a shard until stop is called.
-func startLoad[K any, ID comparable, V any](ctx context.Context, s Source[K, ID, V], c Claimed, o *NodeOptions) *load[K, ID, V] {
+func startLoad[K any, ID comparable, V any](ctx context.Context, s Source[K, ID, V], c Claimed,
+	o *NodeOptions) *load[K, ID, V] {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &load[K, ID, V]{Claimed: c, ready: make(chan struct{})}
 	var running sync.WaitGroup
@@ -57,7 +58,8 @@ func startLoad[K any, ID comparable, V any](ctx context.Context, s Source[K, ID,
 
 // run runs the source again and again until ctx ends.
 func (l *load[K, ID, V]) run(ctx context.Context, s Source[K, ID, V], o *NodeOptions) {
-	wait := backoff.ExponentialBackOff{InitialInterval: firstReload, MaxInterval: lastReload, Multiplier: 2, RandomizationFactor: 0.25}
+	wait := backoff.ExponentialBackOff{InitialInterval: firstReload, MaxInterval: lastReload, Multiplier: 2,
+		RandomizationFactor: 0.25}
 	var first sync.Once
 	for ctx.Err() == nil {
 		began, served := time.Now(), false
@@ -82,7 +84,8 @@ func (l *load[K, ID, V]) run(ctx context.Context, s Source[K, ID, V], o *NodeOpt
 			wait.Reset()
 		}
 		again := wait.NextBackOff()
-		o.Logger.WarnContext(ctx, "the source failed, and will be loaded again", slog.Any("error", err), slog.Duration("after", again))
+		o.Logger.WarnContext(ctx, "the source failed, and will be loaded again", slog.Any("error", err),
+			slog.Duration("after", again))
 		pace.Sleep(ctx, again)
 	}
 }

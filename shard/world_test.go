@@ -227,4 +227,5 @@ func wait(d time.Duration) {
 	synctest.Wait()
 }
 
-var ends = []string{"0", "1", "7", strconv.FormatUint(math.MaxUint64/2, 10), strconv.FormatUint(math.MaxUint64/2+1, 10), strconv.FormatUint(math.MaxUint64, 10)}
+var ends = []string{"0", "1", "7", strconv.FormatUint(math.MaxUint64/2, 10), strconv.FormatUint(math.MaxUint64/2+1, 10),
+	strconv.FormatUint(math.MaxUint64, 10)}

@@ -15,16 +15,19 @@ var safest = []DurabilityLevel{
 // Weaker returns what two parts of one storage have in common: of each property the weaker one.
 func Weaker(a, b Description) Description {
 	if slices.Index(safest, b.Durability.Level) > slices.Index(safest, a.Durability.Level) {
-		a.Durability.Level, a.Durability.AppendOnly, a.Durability.Fsync = b.Durability.Level, b.Durability.AppendOnly, b.Durability.Fsync
+		a.Durability.Level, a.Durability.AppendOnly, a.Durability.Fsync = b.Durability.Level, b.Durability.AppendOnly,
+			b.Durability.Fsync
 	}
-	if p := b.Durability.EvictionPolicy; p != "noeviction" && (p != unknownPolicy || a.Durability.EvictionPolicy == "noeviction") {
+	if p := b.Durability.EvictionPolicy; p != "noeviction" &&
+		(p != unknownPolicy || a.Durability.EvictionPolicy == "noeviction") {
 		a.Durability.EvictionPolicy = b.Durability.EvictionPolicy
 	}
 	if olderVersion(b.Version, a.Version) {
 		a.Version = b.Version
 	}
 	a.Durability.Replicas = min(a.Durability.Replicas, b.Durability.Replicas)
-	if b.Durability.MaxMemoryBytes != 0 && (a.Durability.MaxMemoryBytes == 0 || b.Durability.MaxMemoryBytes < a.Durability.MaxMemoryBytes) {
+	if b.Durability.MaxMemoryBytes != 0 &&
+		(a.Durability.MaxMemoryBytes == 0 || b.Durability.MaxMemoryBytes < a.Durability.MaxMemoryBytes) {
 		a.Durability.MaxMemoryBytes = b.Durability.MaxMemoryBytes
 	}
 	return a
@@ -47,13 +50,18 @@ func (s Description) Warnings() []string {
 	var w []string
 	d := s.Durability
 	if d.EvictionPolicy != "noeviction" {
-		w = append(w, fmt.Sprintf("maxmemory-policy is %s: when memory runs out, messages and clocks are deleted; set it to noeviction", d.EvictionPolicy))
+		w = append(w,
+			fmt.Sprintf(
+				"maxmemory-policy is %s: when memory runs out, messages and clocks are deleted; set it to noeviction",
+				d.EvictionPolicy))
 	}
 	switch d.Level {
 	case DurableMemory:
-		w = append(w, "neither the append-only file nor snapshots are on: a restart of the storage loses everything; set appendonly yes")
+		w = append(w,
+			"neither the append-only file nor snapshots are on: a restart of the storage loses everything; set appendonly yes")
 	case DurableSnapshot:
-		w = append(w, "the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set appendonly yes and appendfsync everysec")
+		w = append(w,
+			"the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set appendonly yes and appendfsync everysec")
 	case DurableUnknown:
 		w = append(w, "the storage doesn't tell how it writes to disk: see that it does")
 	case DurableAlways, DurableEverysec:

@@ -50,12 +50,14 @@ func TestWeaker(t *testing.T) {
 
 	evicts, silent := safe(), safe()
 	evicts.Durability.EvictionPolicy, silent.Durability.EvictionPolicy = "volatile-ttl", "unknown"
-	require.Equal(t, evicts, Weaker(silent, evicts), "what one primary tells isn't hidden by another that tells nothing")
+	require.Equal(t, evicts, Weaker(silent, evicts),
+		"what one primary tells isn't hidden by another that tells nothing")
 	require.Equal(t, evicts, Weaker(evicts, silent))
 
 	memory, unknown := safe(), safe()
 	memory.Durability.Level, unknown.Durability.Level = DurableMemory, DurableUnknown
-	require.Equal(t, DurableMemory, Weaker(unknown, memory).Durability.Level, "to lose everything for certain is the least")
+	require.Equal(t, DurableMemory, Weaker(unknown, memory).Durability.Level,
+		"to lose everything for certain is the least")
 }
 
 func TestEvicts(t *testing.T) {
@@ -65,7 +67,8 @@ func TestEvicts(t *testing.T) {
 		maxMemory     int64
 		evicts, known bool
 	}{
-		{"noeviction", 5, false, true}, {"allkeys-lru", 0, false, true}, {"allkeys-lru", 5, true, true}, {"volatile-ttl", 5, true, true}, {"unknown", 5, false, false},
+		{"noeviction", 5, false, true}, {"allkeys-lru", 0, false, true}, {"allkeys-lru", 5, true, true},
+		{"volatile-ttl", 5, true, true}, {"unknown", 5, false, false},
 	} {
 		evicts, known := Durability{EvictionPolicy: c.policy, MaxMemoryBytes: c.maxMemory}.Evicts()
 		require.Equal(t, []bool{c.evicts, c.known}, []bool{evicts, known}, c.policy)
@@ -80,7 +83,8 @@ func TestWarnings(t *testing.T) {
 		want   []string // a part of each warning
 	}{
 		{func(s *Description) { s.Durability.Level = DurableAlways }, nil},
-		{func(s *Description) { s.Durability.EvictionPolicy = "volatile-ttl" }, []string{"maxmemory-policy is volatile-ttl"}},
+		{func(s *Description) { s.Durability.EvictionPolicy = "volatile-ttl" },
+			[]string{"maxmemory-policy is volatile-ttl"}},
 		{func(s *Description) { s.Durability.EvictionPolicy = "unknown" }, []string{"maxmemory-policy is unknown"}},
 		{func(s *Description) { s.Durability.Level = DurableMemory }, []string{"loses everything"}},
 		{func(s *Description) { s.Durability.Level = DurableSnapshot }, []string{"last snapshot"}},

@@ -108,7 +108,8 @@ func moment(d *strictjson.Decoder) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, d.Refuse(&InputError{Slug: fault.SlugInvalidBody, Detail: "must be a time such as 2030-01-31T12:00:00Z"})
+		return time.Time{},
+			d.Refuse(&InputError{Slug: fault.SlugInvalidBody, Detail: "must be a time such as 2030-01-31T12:00:00Z"})
 	}
 	return at.UTC(), nil
 }

@@ -50,7 +50,8 @@ func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err err
 func orAnArray(err error) error {
 	var input *InputError
 	if errors.As(err, &input) {
-		input.Detail = strings.Replace(input.Detail, "the body must be an object,", "the body must be an object or an array of objects,", 1)
+		input.Detail = strings.Replace(input.Detail, "the body must be an object,",
+			"the body must be an object or an array of objects,", 1)
 	}
 	return err
 }
@@ -208,7 +209,8 @@ func inputError(e *strictjson.Error, slug fault.Slug) *InputError {
 
 // missing returns the error for a member that is missing in the object at pointer.
 func missing(member, pointer string) error {
-	return &InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: pointer + "/" + member, Offset: -1}
+	return &InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: pointer + "/" + member,
+		Offset: -1}
 }
 
 // trim returns text without the white space of JSON around it.

@@ -41,7 +41,8 @@ func draft(d *strictjson.Decoder) (Draft, error) {
 			return err
 		}
 		if m.ID, err = d.String(); err == nil && m.ID == "" {
-			err = d.Refuse(&InputError{Slug: fault.SlugInvalidMessageID, Detail: "the id is empty: leave it out to have one made"})
+			err = d.Refuse(&InputError{Slug: fault.SlugInvalidMessageID,
+				Detail: "the id is empty: leave it out to have one made"})
 		}
 		return err
 	})

@@ -18,7 +18,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil || parsed <= 0 {
 		return &InputError{
-			Slug: fault.SlugInvalidBody, Offset: -1, Detail: fmt.Sprintf("must be a positive duration, such as 5m or 1m30s, not %.64q", text),
+			Slug: fault.SlugInvalidBody, Offset: -1,
+			Detail: fmt.Sprintf("must be a positive duration, such as 5m or 1m30s, not %.64q", text),
 		}
 	}
 	*d = Duration(parsed)

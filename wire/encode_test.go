@@ -56,7 +56,8 @@ func drawDelivery(t *rapid.T) wire.Delivery {
 		More: rapid.Bool().Draw(t, "more"), Expired: rapid.Uint64().Draw(t, "expired"),
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "messages") {
-		m := wire.Message{ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"), Content: json.RawMessage(contents.Draw(t, "content"))}
+		m := wire.Message{ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
+			Content: json.RawMessage(contents.Draw(t, "content"))}
 		if rapid.Bool().Draw(t, "dated") {
 			m.PublishedAt = times.Draw(t, "at")
 		}
@@ -105,7 +106,8 @@ func TestDeliveryAsPublished(t *testing.T) {
 		ReceiptHandle: "abc", More: true, Expired: 3,
 	}
 	require.Equal(t, `{"messages":[{"id":"m1","clock":-9007199254740991,"content":{ "text" : "<hello> & \u0041" },`+
-		`"publishedAt":"2026-02-03T04:05:06.007Z"}],"receiptHandle":"abc","more":true,"expired":3}`, string(d.AppendJSON(nil)))
+		`"publishedAt":"2026-02-03T04:05:06.007Z"}],"receiptHandle":"abc","more":true,"expired":3}`,
+		string(d.AppendJSON(nil)))
 
 	empty := wire.Delivery{}
 	require.Equal(t, `{"messages":[],"more":false,"expired":0}`, string(empty.AppendJSON(nil)))
@@ -135,7 +137,8 @@ func TestDraftsAreDecodedAsEncoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drafts := make([]wire.Draft, rapid.IntRange(1, 4).Draw(t, "drafts"))
 		for i := range drafts {
-			drafts[i] = wire.Draft{ID: rapid.String().Draw(t, "id"), Content: json.RawMessage(contents.Draw(t, "content"))}
+			drafts[i] = wire.Draft{ID: rapid.String().Draw(t, "id"),
+				Content: json.RawMessage(contents.Draw(t, "content"))}
 		}
 		got, batch, err := wire.AppendDrafts(nil, wire.AppendDraftsJSON(nil, drafts))
 		require.NoError(t, err)

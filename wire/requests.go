@@ -43,13 +43,16 @@ func (w *Wait) UnmarshalText(text []byte) error {
 // The error is an *InputError with fault.SlugInvalidWait.
 func ParseWait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if seconds, errSeconds := strconv.ParseUint(text, 10, 64); errSeconds == nil && seconds <= math.MaxInt64/uint64(time.Second) {
+	if seconds, errSeconds := strconv.ParseUint(text, 10, 64); errSeconds == nil &&
+		seconds <= math.MaxInt64/uint64(time.Second) {
 		d, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || d < 0 {
 		return 0, &InputError{
 			Slug: fault.SlugInvalidWait, Field: "wait", Offset: -1,
-			Detail: fmt.Sprintf("wait must be a duration that isn't negative, such as 20s or 1m30s, or a number of seconds, not %.64q", text),
+			Detail: fmt.Sprintf(
+				"wait must be a duration that isn't negative, such as 20s or 1m30s, or a number of seconds, not %.64q",
+				text),
 		}
 	}
 	return d, nil
@@ -113,7 +116,8 @@ func (f *From) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return &InputError{
 				Slug: fault.SlugInvalidFrom, Field: "/from", Offset: -1,
-				Detail: fmt.Sprintf(`from must be "latest", "earliest" or a clock from %d to %d, not %.64s`, clock.Min, clock.Max, text),
+				Detail: fmt.Sprintf(`from must be "latest", "earliest" or a clock from %d to %d, not %.64s`, clock.Min,
+					clock.Max, text),
 			}
 		}
 		*f = From{Start: StartAt, Clock: at}

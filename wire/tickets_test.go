@@ -22,15 +22,17 @@ func TestDecodeNewTicket(t *testing.T) {
 		` {} `: {},
 		`{"queue":"duel","id":"a","ttl":"1m30s"}`: {Queue: "duel", ID: "a", TTL: wire.TTL(90 * time.Second)},
 		`{"searchFields":{"tags":["a","\u0062"],"doubleArgs":{"x":-1.5e3},"stringArgs":{"k\"":"v"}}}`: {TicketSpec: wire.TicketSpec{
-			SearchFields: wire.SearchFields{Tags: []string{"a", "b"}, DoubleArgs: wire.Doubles{"x": -1500}, StringArgs: map[string]string{`k"`: "v"}},
+			SearchFields: wire.SearchFields{Tags: []string{"a", "b"}, DoubleArgs: wire.Doubles{"x": -1500},
+				StringArgs: map[string]string{`k"`: "v"}},
 		}},
 		`{"searchFields":{"doubleArgs":{"a":"Infinity","b":"-Infinity"}}}`: {TicketSpec: wire.TicketSpec{
 			SearchFields: wire.SearchFields{DoubleArgs: wire.Doubles{"a": math.Inf(1), "b": math.Inf(-1)}},
 		}},
 		`{"criteria":[{"maxValue":2,"name":"s","minValue":-1}],"statistics":[{"name":"s","value":0.5}],"numTeams":2,"teamSize":3,"players":2}`: {
 			TicketSpec: wire.TicketSpec{
-				Criteria: []wire.Criterion{{Name: "s", MinValue: -1, MaxValue: 2}}, Statistics: []wire.Statistic{{Name: "s", Value: .5}},
-				NumTeams: 2, TeamSize: 3, Players: 2,
+				Criteria:   []wire.Criterion{{Name: "s", MinValue: -1, MaxValue: 2}},
+				Statistics: []wire.Statistic{{Name: "s", Value: .5}},
+				NumTeams:   2, TeamSize: 3, Players: 2,
 			},
 		},
 		`{"extensions":{"a":{ "b": [1.0] }},"persistentField":{"c":null}}`: {TicketSpec: wire.TicketSpec{
@@ -38,7 +40,8 @@ func TestDecodeNewTicket(t *testing.T) {
 			PersistentField: map[string]json.RawMessage{"c": json.RawMessage(`null`)},
 		}},
 		`{"criteria":[],"extensions":{},"searchFields":{"tags":[]}}`: {TicketSpec: wire.TicketSpec{
-			Criteria: []wire.Criterion{}, Extensions: map[string]json.RawMessage{}, SearchFields: wire.SearchFields{Tags: []string{}},
+			Criteria: []wire.Criterion{}, Extensions: map[string]json.RawMessage{},
+			SearchFields: wire.SearchFields{Tags: []string{}},
 		}},
 	} {
 		got, err := wire.DecodeNewTicket([]byte(body))
@@ -77,34 +80,49 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 			Detail: "nam: unknown member (known: queue, id, ttl, searchFields, criteria, statistics, numTeams, teamSize, players, extensions, persistentField)",
 			Field:  "/nam", Offset: 1,
 		},
-		`{"id":""}`:         {Slug: fault.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 6},
-		`{"queue":""}`:      {Slug: fault.SlugInvalidTicket, Detail: "the queue is empty: leave it out for the queue default", Field: "/queue", Offset: 9},
-		`{"queue":null}`:    {Detail: "queue: must be a string, not null", Field: "/queue", Offset: 9},
-		`{"ttl":"soon"}`:    {Slug: fault.SlugInvalidTicket, Detail: `ttl must be a positive duration, such as 5m or 1m30s, not "soon"`, Field: "/ttl", Offset: 7},
-		`{"ttl":"-1s"}`:     {Slug: fault.SlugInvalidTicket, Detail: `ttl must be a positive duration, such as 5m or 1m30s, not "-1s"`, Field: "/ttl", Offset: 7},
+		`{"id":""}`: {Slug: fault.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made",
+			Field: "/id", Offset: 6},
+		`{"queue":""}`: {Slug: fault.SlugInvalidTicket,
+			Detail: "the queue is empty: leave it out for the queue default", Field: "/queue", Offset: 9},
+		`{"queue":null}`: {Detail: "queue: must be a string, not null", Field: "/queue", Offset: 9},
+		`{"ttl":"soon"}`: {Slug: fault.SlugInvalidTicket,
+			Detail: `ttl must be a positive duration, such as 5m or 1m30s, not "soon"`, Field: "/ttl", Offset: 7},
+		`{"ttl":"-1s"}`: {Slug: fault.SlugInvalidTicket,
+			Detail: `ttl must be a positive duration, such as 5m or 1m30s, not "-1s"`, Field: "/ttl", Offset: 7},
 		`{"ttl":5}`:         {Detail: "ttl: must be a string, not a number", Field: "/ttl", Offset: 7},
 		`{"numTeams":1.5}`:  {Detail: "numTeams: must be an integer, not 1.5", Field: "/numTeams", Offset: 12},
 		`{"criteria":{}}`:   {Detail: "criteria: must be an array, not an object", Field: "/criteria", Offset: 12},
 		`{"criteria":null}`: {Detail: "criteria: must be an array, not null", Field: "/criteria", Offset: 12},
 		`{"criteria":[1]}`:  {Detail: "criteria[0]: must be an object, not a number", Field: "/criteria/0", Offset: 13},
-		`{"criteria":[{"name":"a","maxValue":0}]}`:      {Detail: "criteria[0].minValue: is missing", Field: "/criteria/0/minValue", Offset: 37},
-		`{"criteria":[{"name":"a","minValue":0}]}`:      {Detail: "criteria[0].maxValue: is missing", Field: "/criteria/0/maxValue", Offset: 37},
-		`{"criteria":[{"minValue":0}]}`:                 {Detail: "criteria[0].name: is missing", Field: "/criteria/0/name", Offset: 26},
-		`{"criteria":[{"min":0}]}`:                      {Detail: "criteria[0].min: unknown member (known: name, minValue, maxValue)", Field: "/criteria/0/min", Offset: 14},
-		`{"statistics":[{"value":1}]}`:                  {Detail: "statistics[0].name: is missing", Field: "/statistics/0/name", Offset: 25},
-		`{"statistics":[{"name":"a"}]}`:                 {Detail: "statistics[0].value: is missing", Field: "/statistics/0/value", Offset: 26},
+		`{"criteria":[{"name":"a","maxValue":0}]}`: {Detail: "criteria[0].minValue: is missing",
+			Field: "/criteria/0/minValue", Offset: 37},
+		`{"criteria":[{"name":"a","minValue":0}]}`: {Detail: "criteria[0].maxValue: is missing",
+			Field: "/criteria/0/maxValue", Offset: 37},
+		`{"criteria":[{"minValue":0}]}`: {Detail: "criteria[0].name: is missing",
+			Field: "/criteria/0/name", Offset: 26},
+		`{"criteria":[{"min":0}]}`: {Detail: "criteria[0].min: unknown member (known: name, minValue, maxValue)",
+			Field: "/criteria/0/min", Offset: 14},
+		`{"statistics":[{"value":1}]}`: {Detail: "statistics[0].name: is missing",
+			Field: "/statistics/0/name", Offset: 25},
+		`{"statistics":[{"name":"a"}]}`: {Detail: "statistics[0].value: is missing",
+			Field: "/statistics/0/value", Offset: 26},
 		`{"statistics":[{"name":"a","value":1e99999}]}`: {Detail: "statistics[0].value: 1e99999 is too large for a double", Field: "/statistics/0/value", Offset: 35},
 		`{"searchFields":{"tags":["a",1]}}`:             {Detail: "searchFields.tags[1]: must be a string, not a number", Field: "/searchFields/tags/1", Offset: 29},
 		`{"searchFields":{"tags":["\ud83d"]}}`: {
-			Detail: `searchFields.tags[0]: "\ud83d" contains half of a surrogate pair, which is not a character`, Field: "/searchFields/tags/0", Offset: 25,
+			Detail: `searchFields.tags[0]: "\ud83d" contains half of a surrogate pair, which is not a character`,
+			Field:  "/searchFields/tags/0", Offset: 25,
 		},
 		`{"searchFields":{"tag":["a"]}}`: {Detail: "searchFields.tag: unknown member (known: tags, doubleArgs, stringArgs)", Field: "/searchFields/tag", Offset: 17},
 		`{"searchFields":{"doubleArgs":{"a/b":"1"}}}`: {
-			Detail: `searchFields.doubleArgs.a/b: must be a number, "NaN", "Infinity" or "-Infinity", not "1"`, Field: "/searchFields/doubleArgs/a~1b", Offset: 37,
+			Detail: `searchFields.doubleArgs.a/b: must be a number, "NaN", "Infinity" or "-Infinity", not "1"`,
+			Field:  "/searchFields/doubleArgs/a~1b", Offset: 37,
 		},
-		`{"searchFields":{"stringArgs":{"a":1}}}`: {Detail: "searchFields.stringArgs.a: must be a string, not a number", Field: "/searchFields/stringArgs/a", Offset: 35},
-		`{"extensions":[]}`:                       {Detail: "extensions: must be an object, not an array", Field: "/extensions", Offset: 14},
-		`{"extensions":{"a":1,"a":2}}`:            {Detail: "extensions.a: duplicate member", Field: "/extensions/a", Offset: 21},
+		`{"searchFields":{"stringArgs":{"a":1}}}`: {Detail: "searchFields.stringArgs.a: must be a string, not a number",
+			Field: "/searchFields/stringArgs/a", Offset: 35},
+		`{"extensions":[]}`: {Detail: "extensions: must be an object, not an array",
+			Field: "/extensions", Offset: 14},
+		`{"extensions":{"a":1,"a":2}}`: {Detail: "extensions.a: duplicate member", Field: "/extensions/a",
+			Offset: 21},
 	} {
 		t.Run(body, func(t *testing.T) {
 			t.Parallel()
@@ -117,9 +135,10 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 func TestDefinitionError(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]wire.InputError{
-		" ":                   {Detail: "the body is empty, it must be JSON"},
-		`"x"`:                 {Detail: "the body must be an object, not a string"},
-		`{"a":{"b":1,"b":2}}`: {Slug: fault.SlugInvalidQueue, Detail: "a.b: duplicate member", Field: "/a/b", Offset: 12},
+		" ":   {Detail: "the body is empty, it must be JSON"},
+		`"x"`: {Detail: "the body must be an object, not a string"},
+		`{"a":{"b":1,"b":2}}`: {Slug: fault.SlugInvalidQueue, Detail: "a.b: duplicate member", Field: "/a/b",
+			Offset: 12},
 	} {
 		var members map[string]any
 		err := strictjson.Unmarshal([]byte(body), &members)
@@ -134,9 +153,11 @@ func TestCreatedTicketAppendJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := func(what string) string { return names.Draw(t, what) }
 		want := wire.CreatedTicket{
-			ID: name("id"), Queue: name("queue"), Status: wire.TicketSearching, Channel: name("channel"), Subscriber: name("subscriber"),
+			ID: name("id"), Queue: name("queue"), Status: wire.TicketSearching, Channel: name("channel"),
+			Subscriber: name("subscriber"),
 			CreateTime: times.Draw(t, "at").Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "µs")) * time.Microsecond),
-			Token:      rapid.SampledFrom([]string{"", "tmt_x-_"}).Draw(t, "token"), ChannelURL: "/v1/channels/c", MessagesURL: "/v1/channels/c/subscribers/s/messages",
+			Token:      rapid.SampledFrom([]string{"", "tmt_x-_"}).Draw(t, "token"), ChannelURL: "/v1/channels/c",
+			MessagesURL: "/v1/channels/c/subscribers/s/messages",
 		}
 		decodes(t, want.AppendJSON(nil), want)
 		byReflection, err := json.Marshal(want)

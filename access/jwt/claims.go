@@ -118,8 +118,9 @@ func (c *claims) GetAudience() (jwt.ClaimStrings, error) { return c.Audience, ni
 // principal returns whom the claims describe. claim is the name of the grants.
 func (c *claims) principal(by *key, claim string, leeway time.Duration) (*access.Principal, error) {
 	p := &access.Principal{
-		Kind: access.User, Subject: c.Subject, Credential: c.ID, Issued: c.Issued.time(), Expires: c.Expires.time().Add(leeway),
-		Origin: by,
+		Kind: access.User, Subject: c.Subject, Credential: c.ID, Issued: c.Issued.time(),
+		Expires: c.Expires.time().Add(leeway),
+		Origin:  by,
 	}
 	text, ok := c.Others[claim]
 	if !ok {

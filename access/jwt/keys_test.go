@@ -94,14 +94,16 @@ func one(t *testing.T, id string) string {
 
 func two(t *testing.T) string {
 	t.Helper()
-	return sign(t, "ES256", p256Key(), fields{"kid": "two"}, claims(fields{"exp": time.Now().Add(100 * time.Hour).Unix()}))
+	return sign(t, "ES256", p256Key(), fields{"kid": "two"},
+		claims(fields{"exp": time.Now().Add(100 * time.Hour).Unix()}))
 }
 
 // TestRotation: a new key is fetched when a token has it, and a key that is removed is forgotten with its tokens.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	withIssuer(t, func(t *testing.T, i *issuer, v *jwt.Verifier) {
-		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{v}, Revoked: access.AllRevocations{v}})
+		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{v},
+			Revoked: access.AllRevocations{v}})
 		require.NoError(t, err)
 		old, fresh := one(t, "one"), two(t)
 		p, err := guard.Authenticate(t.Context(), old)
@@ -222,7 +224,8 @@ func TestBadSets(t *testing.T) {
 			if r.URL.String() != keysURL {
 				t.Error("redirected to " + r.URL.String())
 			}
-			return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {to}}, Body: http.NoBody}, nil
+			return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {to}},
+				Body: http.NoBody}, nil
 		}
 	}
 	withIssuer(t, func(t *testing.T, i *issuer, v *jwt.Verifier) {
@@ -272,7 +275,10 @@ func TestServer(t *testing.T) {
 	t.Parallel()
 	served := http.NewServeMux()
 	served.Handle("/moved", http.RedirectHandler("/keys", http.StatusFound))
-	served.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, jwks(jwk("one", edKey()))) })
+	served.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, jwks(jwk("one", edKey())))
+	})
 	server := httptest.NewServer(served)
 	defer server.Close()
 	v := newVerifier(t, jwt.Options{Keys: []string{server.URL + "/moved"}})

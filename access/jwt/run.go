@@ -46,7 +46,8 @@ func (f *file) read() ([]*key, error) {
 // isCurrent reports whether the file has not changed since it was read.
 func (f *file) isCurrent() (bool, error) {
 	info, err := os.Stat(f.path)
-	return err == nil && os.SameFile(info, f.was) && info.ModTime().Equal(f.was.ModTime()) && info.Size() == f.was.Size(), err
+	return err == nil && os.SameFile(info, f.was) && info.ModTime().Equal(f.was.ModTime()) &&
+		info.Size() == f.was.Size(), err
 }
 
 // Run keeps the keys current until ctx ends. It returns nil.

@@ -35,8 +35,9 @@ var (
 	rsaKey   = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
 	otherRSA = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
 	p256Key  = sync.OnceValue(func() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
-	edKey    = sync.OnceValue(func() ed25519.PrivateKey { return ed25519.NewKeyFromSeed([]byte(strings.Repeat("s", 32))) })
-	secret   = []byte(strings.Repeat("s", 32))
+	edKey    = sync.OnceValue(
+		func() ed25519.PrivateKey { return ed25519.NewKeyFromSeed([]byte(strings.Repeat("s", 32))) })
+	secret = []byte(strings.Repeat("s", 32))
 )
 
 func must[T any](value T, err error) T {
@@ -78,7 +79,8 @@ type fields map[string]any
 
 // claims returns those of a token that is valid for an hour, with others.
 func claims(others fields) fields {
-	c := fields{"sub": "ann", "exp": time.Now().Add(time.Hour).Unix(), "tidemark": []fields{{"actions": []string{"publish"}}}}
+	c := fields{"sub": "ann", "exp": time.Now().Add(time.Hour).Unix(),
+		"tidemark": []fields{{"actions": []string{"publish"}}}}
 	for name, value := range others {
 		if c[name] = value; value == nil {
 			delete(c, name)
@@ -123,7 +125,8 @@ func newVerifier(t testing.TB, o accessjwt.Options) *accessjwt.Verifier {
 // TestAlgorithms signs with each algorithm, for keys in each form.
 func TestAlgorithms(t *testing.T) {
 	t.Parallel()
-	p384, p521 := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)), must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
+	p384, p521 := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)),
+		must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
 	long := []byte(strings.Repeat("l", 64))
 	tests := map[string]struct {
 		sign any
@@ -158,13 +161,16 @@ func TestAlgorithms(t *testing.T) {
 func TestPrincipal(t *testing.T) {
 	t.Parallel()
 	v := newVerifier(t, accessjwt.Options{
-		Keys: []string{write(t, publicPEM(edKey()))}, Issuer: "issuer", Audience: []string{"a", "b"}, Leeway: 5 * time.Second, Claim: "https://grants",
+		Keys: []string{write(t, publicPEM(edKey()))}, Issuer: "issuer", Audience: []string{"a", "b"},
+		Leeway: 5 * time.Second, Claim: "https://grants",
 	})
 	now := time.Now().Truncate(time.Second)
 	token := sign(t, "EdDSA", edKey(), nil, fields{
-		"sub": "ann", "jti": "7", "iss": "issuer", "aud": []string{"x", "b"}, "iat": now.Unix(), "nbf": now.Add(4 * time.Second).Unix(),
-		"exp": now.Add(-time.Second).Unix(), "https://grants": []fields{{"actions": []string{"publish"}, "channels": []string{"chat.{sub}"}}},
-		"tidemark": "not this one", "nested": []any{fields{"a": []any{nil, 1.5}}},
+		"sub": "ann", "jti": "7", "iss": "issuer", "aud": []string{"x", "b"}, "iat": now.Unix(),
+		"nbf":            now.Add(4 * time.Second).Unix(),
+		"exp":            now.Add(-time.Second).Unix(),
+		"https://grants": []fields{{"actions": []string{"publish"}, "channels": []string{"chat.{sub}"}}},
+		"tidemark":       "not this one", "nested": []any{fields{"a": []any{nil, 1.5}}},
 	})
 	require.False(t, v.Knows(token))
 	first, err := v.Authenticate(t.Context(), token)
@@ -211,58 +217,101 @@ func TestAttacks(t *testing.T) {
 		{"none", none, usual, access.ErrInvalidCredential, "algorithm"},
 		{"none with a signature", none + parts[2], usual, access.ErrInvalidCredential, "algorithm"},
 		{"None", rs(fields{"alg": "None", "kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "algorithm"},
-		{"no algorithm", rs(fields{"alg": nil, "kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "algorithm"},
-		{"not configured", sign(t, "RS512", rsaKey(), fields{"kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "algorithm"},
-		{"two algorithms", signText(t, "RS256", rsaKey(), `{"alg":"none","alg":"RS256","kid":"rsa"}`, claims(nil)), usual, access.ErrInvalidCredential, "header"},
-		{"public key as secret", sign(t, "HS256", public, fields{"kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
-		{"as DER", sign(t, "HS256", must(x509.MarshalPKIXPublicKey(&rsaKey().PublicKey)), fields{"kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
-		{"with the secret's ID", sign(t, "HS256", public, fields{"kid": "secret"}, claims(nil)), usual, access.ErrInvalidCredential, "signature"},
-		{"another algorithm's key", rs(fields{"kid": "p256"}, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
-		{"another key", sign(t, "RS256", otherRSA(), fields{"kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "signature"},
-		{"kid is a path", rs(fields{"kid": "../../../../dev/null"}, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
-		{"kid is the file", rs(fields{"kid": usual.Keys[0]}, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
-		{"kid is a URL", rs(fields{"kid": "http://127.0.0.1:1/"}, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
-		{"kid is an injection", rs(fields{"kid": "x' UNION SELECT 'k"}, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
+		{"no algorithm", rs(fields{"alg": nil, "kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential,
+			"algorithm"},
+		{"not configured", sign(t, "RS512", rsaKey(), fields{"kid": "rsa"}, claims(nil)), usual,
+			access.ErrInvalidCredential, "algorithm"},
+		{"two algorithms", signText(t, "RS256", rsaKey(), `{"alg":"none","alg":"RS256","kid":"rsa"}`, claims(nil)),
+			usual, access.ErrInvalidCredential, "header"},
+		{"public key as secret", sign(t, "HS256", public, fields{"kid": "rsa"}, claims(nil)), usual,
+			access.ErrInvalidCredential, "no key"},
+		{"as DER", sign(t, "HS256", must(x509.MarshalPKIXPublicKey(&rsaKey().PublicKey)), fields{"kid": "rsa"},
+			claims(nil)), usual, access.ErrInvalidCredential, "no key"},
+		{"with the secret's ID", sign(t, "HS256", public, fields{"kid": "secret"}, claims(nil)), usual,
+			access.ErrInvalidCredential, "signature"},
+		{"another algorithm's key", rs(fields{"kid": "p256"}, claims(nil)), usual, access.ErrInvalidCredential,
+			"no key"},
+		{"another key", sign(t, "RS256", otherRSA(), fields{"kid": "rsa"}, claims(nil)), usual,
+			access.ErrInvalidCredential, "signature"},
+		{"kid is a path", rs(fields{"kid": "../../../../dev/null"}, claims(nil)), usual, access.ErrInvalidCredential,
+			"no key"},
+		{"kid is the file", rs(fields{"kid": usual.Keys[0]}, claims(nil)), usual, access.ErrInvalidCredential,
+			"no key"},
+		{"kid is a URL", rs(fields{"kid": "http://127.0.0.1:1/"}, claims(nil)), usual, access.ErrInvalidCredential,
+			"no key"},
+		{"kid is an injection", rs(fields{"kid": "x' UNION SELECT 'k"}, claims(nil)), usual,
+			access.ErrInvalidCredential, "no key"},
 		{"kid isn't text", rs(fields{"kid": []int{1}}, claims(nil)), usual, access.ErrInvalidCredential, "header"},
-		{"kid is long", rs(fields{"kid": strings.Repeat("k", 257)}, claims(nil)), usual, access.ErrInvalidCredential, "too long"},
+		{"kid is long", rs(fields{"kid": strings.Repeat("k", 257)}, claims(nil)), usual, access.ErrInvalidCredential,
+			"too long"},
 		{"no kid", rs(nil, claims(nil)), usual, access.ErrInvalidCredential, "no key"},
-		{"own key", sign(t, "RS256", otherRSA(), fields{"jwk": json.RawMessage(jwk("rsa", otherRSA())), "jku": "http://127.0.0.1:1/", "kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "signature"},
-		{"crit", rs(fields{"kid": "rsa", "crit": []string{"exp"}}, claims(nil)), usual, access.ErrInvalidCredential, "crit"},
+		{"own key", sign(t, "RS256", otherRSA(), fields{"jwk": json.RawMessage(jwk("rsa", otherRSA())),
+			"jku": "http://127.0.0.1:1/", "kid": "rsa"}, claims(nil)), usual, access.ErrInvalidCredential, "signature"},
+		{"crit", rs(fields{"kid": "rsa", "crit": []string{"exp"}}, claims(nil)), usual, access.ErrInvalidCredential,
+			"crit"},
 		{"no signature", parts[0] + "." + parts[1] + ".", usual, access.ErrInvalidCredential, "signature"},
-		{"other claims", parts[0] + "." + strings.Split(rs(nil, claims(fields{"sub": "root"})), ".")[1] + "." + parts[2], usual, access.ErrInvalidCredential, "signature"},
+		{"other claims", parts[0] + "." + strings.Split(rs(nil, claims(fields{"sub": "root"})), ".")[1] + "." +
+			parts[2], usual, access.ErrInvalidCredential, "signature"},
 		{"padding", valid + "==", usual, access.ErrInvalidCredential, "base64"},
 		{"a line end", valid + "\n", usual, access.ErrInvalidCredential, "line end"},
-		{"base64 in another form", valid[:len(valid)-1] + string(valid[len(valid)-1]+1), usual, access.ErrInvalidCredential, ""},
+		{"base64 in another form", valid[:len(valid)-1] + string(valid[len(valid)-1]+1), usual,
+			access.ErrInvalidCredential, ""},
 
-		{"expired", rs(fields{"kid": "rsa"}, claims(fields{"exp": now.Add(-time.Second).Unix()})), usual, access.ErrExpired, ""},
-		{"expired, with another key", sign(t, "RS256", otherRSA(), fields{"kid": "rsa"}, claims(fields{"exp": 1})), usual, access.ErrInvalidCredential, "signature"},
-		{"expired, of another issuer", rs(fields{"kid": "rsa"}, claims(fields{"exp": 1, "iss": "x", "aud": "a"})), strict, access.ErrInvalidCredential, "issuer"},
+		{"expired", rs(fields{"kid": "rsa"}, claims(fields{"exp": now.Add(-time.Second).Unix()})), usual,
+			access.ErrExpired, ""},
+		{"expired, with another key", sign(t, "RS256", otherRSA(), fields{"kid": "rsa"}, claims(fields{"exp": 1})),
+			usual, access.ErrInvalidCredential, "signature"},
+		{"expired, of another issuer", rs(fields{"kid": "rsa"}, claims(fields{"exp": 1, "iss": "x", "aud": "a"})),
+			strict, access.ErrInvalidCredential, "issuer"},
 		{"no end", rs(fields{"kid": "rsa"}, claims(fields{"exp": nil})), usual, access.ErrInvalidCredential, "exp"},
 		{"null end", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":null}`), usual, access.ErrInvalidCredential, "exp"},
-		{"far end", rs(fields{"kid": "rsa"}, claims(fields{"exp": 1e30})), usual, access.ErrInvalidCredential, "out of range"},
-		{"negative", rs(fields{"kid": "rsa"}, claims(fields{"nbf": -1e30})), usual, access.ErrInvalidCredential, "out of range"},
-		{"end as text", rs(fields{"kid": "rsa"}, claims(fields{"exp": "9999999999"})), usual, access.ErrInvalidCredential, "claims"},
-		{"not yet", rs(fields{"kid": "rsa"}, claims(fields{"nbf": now.Add(time.Minute).Unix()})), usual, access.ErrInvalidCredential, "not valid yet"},
-		{"issuer", rs(fields{"kid": "rsa"}, claims(fields{"iss": "Issuer", "aud": "a"})), strict, access.ErrInvalidCredential, "issuer"},
+		{"far end", rs(fields{"kid": "rsa"}, claims(fields{"exp": 1e30})), usual, access.ErrInvalidCredential,
+			"out of range"},
+		{"negative", rs(fields{"kid": "rsa"}, claims(fields{"nbf": -1e30})), usual, access.ErrInvalidCredential,
+			"out of range"},
+		{"end as text", rs(fields{"kid": "rsa"}, claims(fields{"exp": "9999999999"})), usual,
+			access.ErrInvalidCredential, "claims"},
+		{"not yet", rs(fields{"kid": "rsa"}, claims(fields{"nbf": now.Add(time.Minute).Unix()})), usual,
+			access.ErrInvalidCredential, "not valid yet"},
+		{"issuer", rs(fields{"kid": "rsa"}, claims(fields{"iss": "Issuer", "aud": "a"})), strict,
+			access.ErrInvalidCredential, "issuer"},
 		{"no issuer", rs(fields{"kid": "rsa"}, claims(fields{"aud": "a"})), strict, access.ErrInvalidCredential, "iss"},
-		{"audience", rs(fields{"kid": "rsa"}, claims(fields{"iss": "issuer", "aud": []string{"b", "A"}})), strict, access.ErrInvalidCredential, "audience"},
-		{"no audience", rs(fields{"kid": "rsa"}, claims(fields{"iss": "issuer"})), strict, access.ErrInvalidCredential, "aud"},
-		{"empty audience", rs(fields{"kid": "rsa"}, claims(fields{"iss": "issuer", "aud": []string{""}})), strict, access.ErrInvalidCredential, "aud"},
-		{"for another service", rs(fields{"kid": "rsa"}, claims(fields{"aud": "a"})), usual, access.ErrInvalidCredential, "audience"},
-		{"no subject", rs(fields{"kid": "rsa"}, claims(fields{"sub": nil})), usual, access.ErrInvalidCredential, "subject"},
-		{"subject as number", rs(fields{"kid": "rsa"}, claims(fields{"sub": 1})), usual, access.ErrInvalidCredential, "claims"},
-		{"duplicate subject", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"sub":"root"}`), usual, access.ErrInvalidCredential, "claims"},
-		{"duplicate grants", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"tidemark":[],"tidemark":[{"actions":["admin"]}]}`), usual, access.ErrInvalidCredential, "claims"},
-		{"duplicate inside", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"x":{"a":1,"a":2}}`), usual, access.ErrInvalidCredential, "claims"},
-		{"wrong grants", rs(fields{"kid": "rsa"}, claims(fields{"tidemark": []fields{{"actions": []string{"everything"}}}})), usual, access.ErrInvalidCredential, "no action"},
-		{"grants as text", rs(fields{"kid": "rsa"}, claims(fields{"tidemark": "publish"})), usual, access.ErrInvalidCredential, "array"},
-		{"null grants", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"tidemark":null}`), usual, access.ErrInvalidCredential, "array"},
+		{"audience", rs(fields{"kid": "rsa"}, claims(fields{"iss": "issuer", "aud": []string{"b", "A"}})), strict,
+			access.ErrInvalidCredential, "audience"},
+		{"no audience", rs(fields{"kid": "rsa"}, claims(fields{"iss": "issuer"})), strict, access.ErrInvalidCredential,
+			"aud"},
+		{"empty audience", rs(fields{"kid": "rsa"}, claims(fields{"iss": "issuer", "aud": []string{""}})), strict,
+			access.ErrInvalidCredential, "aud"},
+		{"for another service", rs(fields{"kid": "rsa"}, claims(fields{"aud": "a"})), usual,
+			access.ErrInvalidCredential, "audience"},
+		{"no subject", rs(fields{"kid": "rsa"}, claims(fields{"sub": nil})), usual, access.ErrInvalidCredential,
+			"subject"},
+		{"subject as number", rs(fields{"kid": "rsa"}, claims(fields{"sub": 1})), usual, access.ErrInvalidCredential,
+			"claims"},
+		{"duplicate subject", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"sub":"root"}`), usual,
+			access.ErrInvalidCredential, "claims"},
+		{"duplicate grants",
+			rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"tidemark":[],"tidemark":[{"actions":["admin"]}]}`),
+			usual, access.ErrInvalidCredential, "claims"},
+		{"duplicate inside", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"x":{"a":1,"a":2}}`), usual,
+			access.ErrInvalidCredential, "claims"},
+		{"wrong grants",
+			rs(fields{"kid": "rsa"}, claims(fields{"tidemark": []fields{{"actions": []string{"everything"}}}})), usual,
+			access.ErrInvalidCredential, "no action"},
+		{"grants as text", rs(fields{"kid": "rsa"}, claims(fields{"tidemark": "publish"})), usual,
+			access.ErrInvalidCredential, "array"},
+		{"null grants", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"tidemark":null}`), usual,
+			access.ErrInvalidCredential, "array"},
 		{"claims aren't an object", rs(fields{"kid": "rsa"}, `[]`), usual, access.ErrInvalidCredential, "claims"},
 		{"null claims", rs(fields{"kid": "rsa"}, `null`), usual, access.ErrInvalidCredential, "exp"},
-		{"invalid UTF-8", rs(fields{"kid": "rsa"}, "{\"sub\":\"a\xff\",\"exp\":9999999999}"), usual, access.ErrInvalidCredential, "claims"},
-		{"nested junk", rs(fields{"kid": "rsa"}, strings.Repeat(`{"a":`, 1000)+"1"+strings.Repeat("}", 1000)), usual, access.ErrInvalidCredential, ""},
-		{"junk in the header", signText(t, "RS256", rsaKey(), strings.Repeat("[", 4000), claims(nil)), usual, access.ErrInvalidCredential, "header"},
-		{"100 KB", rs(fields{"kid": "rsa"}, claims(fields{"x": strings.Repeat("x", 75_000)})), usual, access.ErrInvalidCredential, "too long"},
+		{"invalid UTF-8", rs(fields{"kid": "rsa"}, "{\"sub\":\"a\xff\",\"exp\":9999999999}"), usual,
+			access.ErrInvalidCredential, "claims"},
+		{"nested junk", rs(fields{"kid": "rsa"}, strings.Repeat(`{"a":`, 1000)+"1"+strings.Repeat("}", 1000)), usual,
+			access.ErrInvalidCredential, ""},
+		{"junk in the header", signText(t, "RS256", rsaKey(), strings.Repeat("[", 4000), claims(nil)), usual,
+			access.ErrInvalidCredential, "header"},
+		{"100 KB", rs(fields{"kid": "rsa"}, claims(fields{"x": strings.Repeat("x", 75_000)})), usual,
+			access.ErrInvalidCredential, "too long"},
 		{"no token", "..", usual, access.ErrInvalidCredential, "header"},
 		{"dots", strings.Repeat(".", 8000), usual, access.ErrInvalidCredential, "header"},
 	}
@@ -288,10 +337,12 @@ func TestAttacks(t *testing.T) {
 // TestKeysWithoutID: keys without an ID are tried for tokens with and without one.
 func TestKeysWithoutID(t *testing.T) {
 	t.Parallel()
-	v := newVerifier(t, accessjwt.Options{Keys: []string{write(t, publicPEM(otherRSA())+publicPEM(rsaKey())), write(t, jwks(jwk("ed", edKey())))}})
+	v := newVerifier(t, accessjwt.Options{Keys: []string{write(t, publicPEM(otherRSA())+publicPEM(rsaKey())),
+		write(t, jwks(jwk("ed", edKey())))}})
 	for _, token := range []string{
 		sign(t, "RS256", rsaKey(), nil, claims(nil)), sign(t, "RS256", otherRSA(), fields{"kid": "x"}, claims(nil)),
-		sign(t, "EdDSA", edKey(), fields{"kid": "ed"}, claims(nil)), sign(t, "RS256", rsaKey(), fields{"kid": "ed"}, claims(nil)),
+		sign(t, "EdDSA", edKey(), fields{"kid": "ed"}, claims(nil)), sign(t, "RS256", rsaKey(), fields{"kid": "ed"},
+			claims(nil)),
 	} {
 		_, err := v.Authenticate(t.Context(), token)
 		require.NoError(t, err)
@@ -323,7 +374,8 @@ func TestBadOptions(t *testing.T) {
 		{accessjwt.Options{Keys: []string{"file:///etc/passwd"}, Algorithms: all}, "isn't the URL"},
 		{accessjwt.Options{Keys: []string{"ftp://issuer.example/keys"}, Algorithms: all}, "with https"},
 		{accessjwt.Options{Keys: []string{"https://u:secret@/x"}, Algorithms: all}, "isn't the URL"},
-		{accessjwt.Options{Keys: []string{write(t, publicPEM(edKey()))}, Algorithms: []string{"RS256"}}, "has a key for EdDSA, none of which is in jwtAlgorithms"},
+		{accessjwt.Options{Keys: []string{write(t, publicPEM(edKey()))}, Algorithms: []string{"RS256"}},
+			"has a key for EdDSA, none of which is in jwtAlgorithms"},
 		{file(""), "has no key"},
 		{file("secret"), "has no key"},
 		{file(publicPEM(weak)), "an RSA key of 1024 bits"},
@@ -339,8 +391,10 @@ func TestBadOptions(t *testing.T) {
 		{file(jwk("", secret[:31])), "a secret of 31 bytes"},
 		{file(jwk("", weak)), "an RSA key of 1024 bits"},
 		{file(string(must(jose.JSONWebKey{Key: edKey()}.MarshalJSON()))), "a private key"},
-		{file(string(must(jose.JSONWebKey{Key: rsaKey().Public(), Algorithm: "HS256"}.MarshalJSON()))), `for the algorithm "HS256", which it doesn't fit`},
-		{file(string(must(jose.JSONWebKey{Key: secret, Algorithm: "HS512"}.MarshalJSON()))), `for the algorithm "HS512", which it doesn't fit`},
+		{file(string(must(jose.JSONWebKey{Key: rsaKey().Public(), Algorithm: "HS256"}.MarshalJSON()))),
+			`for the algorithm "HS256", which it doesn't fit`},
+		{file(string(must(jose.JSONWebKey{Key: secret, Algorithm: "HS512"}.MarshalJSON()))),
+			`for the algorithm "HS512", which it doesn't fit`},
 		{file(string(must(jose.JSONWebKey{Key: edKey().Public(), Use: "enc"}.MarshalJSON()))), `for the use "enc"`},
 		{file(jwk(strings.Repeat("k", 257), edKey())), "an ID of 257 bytes"},
 		{file(`{"kty":"oct"}`), "invalid"},

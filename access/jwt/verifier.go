@@ -77,7 +77,8 @@ func New(o Options) (*Verifier, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	v := &Verifier{options: o, parser: o.parser(), keys: newKeyring(len(o.Keys)), seen: newSeen(), log: o.Log, listeners: make(map[*func()]struct{})}
+	v := &Verifier{options: o, parser: o.parser(), keys: newKeyring(len(o.Keys)), seen: newSeen(), log: o.Log,
+		listeners: make(map[*func()]struct{})}
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)
 	}
@@ -124,7 +125,8 @@ func (o *Options) check() error {
 
 func (o *Options) parser() *jwt.Parser {
 	options := []jwt.ParserOption{
-		jwt.WithValidMethods(o.Algorithms), jwt.WithExpirationRequired(), jwt.WithStrictDecoding(), jwt.WithLeeway(o.Leeway),
+		jwt.WithValidMethods(o.Algorithms), jwt.WithExpirationRequired(), jwt.WithStrictDecoding(),
+		jwt.WithLeeway(o.Leeway),
 	}
 	if o.Issuer != "" {
 		options = append(options, jwt.WithIssuer(o.Issuer))

@@ -31,7 +31,8 @@ type change struct {
 }
 
 func newFake() *fake {
-	return &fake{records: map[string]keys.Record{}, revoked: map[string]keys.Revocation{}, watchers: map[*func()]struct{}{}}
+	return &fake{records: map[string]keys.Record{}, revoked: map[string]keys.Revocation{},
+		watchers: map[*func()]struct{}{}}
 }
 
 func (f *fake) note(what string) {

@@ -75,7 +75,8 @@ func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:])
 // UnmarshalText parses the hexadecimal text.
 func (h *Hash) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(h)) {
-		return fmt.Errorf("has %d characters, the SHA-256 of a key has %d hexadecimal digits", len(text), hex.EncodedLen(len(h)))
+		return fmt.Errorf("has %d characters, the SHA-256 of a key has %d hexadecimal digits", len(text),
+			hex.EncodedLen(len(h)))
 	}
 	if _, err := hex.Decode(h[:], text); err != nil {
 		return errors.New("isn't hexadecimal")
@@ -90,7 +91,8 @@ func Generate(n NewKey, now time.Time) (k Key, text string, err error) {
 		return Key{}, "", invalidKey("limits", err.Error())
 	}
 	k = Key{
-		ID: base32Lower.EncodeToString(random(idBytes)), Description: n.Description, Grants: compact(n.Grants), Limits: limits,
+		ID: base32Lower.EncodeToString(random(idBytes)), Description: n.Description, Grants: compact(n.Grants),
+		Limits:  limits,
 		Created: now.UTC().Truncate(time.Millisecond), Expires: n.Expires.UTC(), CreatedBy: n.CreatedBy,
 	}
 	text = Prefix + k.ID + "_" + base64.RawURLEncoding.EncodeToString(random(secretBytes))
@@ -182,7 +184,8 @@ func parseRecord(r Record) (Key, error) {
 }
 
 func invalidKey(field, detail string) error {
-	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidKey, Field: field, Detail: strings.TrimSpace(field + " " + detail)}
+	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidKey, Field: field,
+		Detail: strings.TrimSpace(field + " " + detail)}
 }
 
 // invalidGrants returns the error for grants that can't be parsed, whose text begins with the place.

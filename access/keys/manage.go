@@ -94,7 +94,8 @@ func (r *Registry) Keys(ctx context.Context, after string, limit int) (page []Ke
 
 // Revocations returns a page of the revocations in force, by kind and name: those after a cursor. next is the cursor to
 // go on from; "" if there are no more.
-func (r *Registry) Revocations(ctx context.Context, after string, limit int) (page []Revocation, next string, err error) {
+func (r *Registry) Revocations(ctx context.Context, after string, limit int) (page []Revocation, next string,
+	err error) {
 	if err := r.Refresh(ctx); err != nil {
 		return nil, "", err
 	}

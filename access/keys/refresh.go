@@ -173,7 +173,8 @@ func (r *Registry) load(ctx context.Context, last Position) error {
 func (k *known) keep(old known, now time.Time) map[revoked]struct{} {
 	missing := map[revoked]struct{}{}
 	for of, r := range old.revoked {
-		if found, ok := k.revoked[of]; (!ok || found.At.Before(r.At)) && now.Before(r.Until) && len(k.revoked) < 2*MaxRevocations {
+		if found, ok := k.revoked[of]; (!ok || found.At.Before(r.At)) && now.Before(r.Until) &&
+			len(k.revoked) < 2*MaxRevocations {
 			missing[of] = struct{}{}
 			k.revoke(r)
 		}

@@ -59,7 +59,8 @@ func valid(t testing.TB, r *accesskeys.Registry, text string) bool {
 		return true
 	}
 	require.Nil(t, p)
-	require.True(t, errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrRevoked) || errors.Is(err, access.ErrExpired), err)
+	require.True(t, errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrRevoked) ||
+		errors.Is(err, access.ErrExpired), err)
 	return false
 }
 
@@ -97,11 +98,13 @@ func TestForgedKeys(t *testing.T) {
 	secretA := strings.TrimPrefix(textA, "tmk_"+a.ID+"_")
 	last := textA[:len(textA)-1]
 	for _, forged := range []string{
-		"", "tmk_", "tmk_" + a.ID, "tmk_" + a.ID + "_", last, textA + "A", textA + "=", textA + " ", " " + textA, textA + "\n",
+		"", "tmk_", "tmk_" + a.ID, "tmk_" + a.ID + "_", last, textA + "A", textA + "=", textA + " ", " " + textA,
+		textA + "\n",
 		strings.ToUpper(textA), "TMK_" + textA[4:], "tmk_" + strings.ToUpper(a.ID) + "_" + secretA,
 		"tmk_" + b.ID + "_" + secretA, "tmk_" + a.ID + "_" + strings.TrimPrefix(textB, "tmk_"+b.ID+"_"),
 		"tmk_" + a.ID + "_" + strings.Repeat("A", 43), "tmk_" + strings.Repeat("a", 16) + "_" + secretA,
-		"tmk_" + a.ID + "-" + secretA, strings.Replace(textA, "_", "\x00", 1), fmt.Sprintf("%x", a.Hash), "tmk_" + a.ID + "_" + fmt.Sprintf("%x", a.Hash)[:43],
+		"tmk_" + a.ID + "-" + secretA, strings.Replace(textA, "_", "\x00", 1), fmt.Sprintf("%x", a.Hash),
+		"tmk_" + a.ID + "_" + fmt.Sprintf("%x", a.Hash)[:43],
 		textA + strings.Repeat("A", 1<<20), strings.Repeat("tmk_", 1<<18), textA + textA, textA + "," + textB,
 	} {
 		_, err := r.Authenticate(t.Context(), forged)
@@ -158,7 +161,8 @@ func TestBadKeys(t *testing.T) {
 		{"grants[0].action", accesskeys.NewKey{Grants: json.RawMessage(`[{"action":["publish"]}]`)}},
 		{"", accesskeys.NewKey{
 			Description: long[1:],
-			Grants:      json.RawMessage(`[{"actions":["publish"],"channels":["` + strings.Repeat(long[:250]+`","`, 62) + `x"]}]`),
+			Grants: json.RawMessage(`[{"actions":["publish"],"channels":["` + strings.Repeat(long[:250]+`","`,
+				62) + `x"]}]`),
 		}},
 		{"limits", accesskeys.NewKey{Grants: publish, Limits: "requests=many"}},
 	} {
@@ -183,7 +187,8 @@ func TestRevocations(t *testing.T) {
 		store := newFake()
 		one, other := open(t, store, ""), open(t, store, "")
 		before, ann := time.Now().Add(-time.Second), "ann"
-		_, err := one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "j1", Until: time.Now().Add(time.Hour)})
+		_, err := one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "j1",
+			Until: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
 		_, err = one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: ann})
 		require.NoError(t, err)
@@ -316,7 +321,8 @@ func TestLostWrites(t *testing.T) {
 			require.NoError(t, one.Refresh(t.Context()))
 			_, err := one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "ann"})
 			require.NoError(t, err)
-			before, changes := map[string]accesskeys.Record{kept.ID: store.records[kept.ID], deleted.ID: store.records[deleted.ID]}, 2
+			before, changes := map[string]accesskeys.Record{kept.ID: store.records[kept.ID],
+				deleted.ID: store.records[deleted.ID]}, 2
 			require.NoError(t, one.Delete(t.Context(), deleted.ID))
 			lost, lostText := create(t, one, accesskeys.NewKey{})
 			require.True(t, valid(t, one, lostText))
@@ -328,13 +334,15 @@ func TestLostWrites(t *testing.T) {
 			}
 
 			store.lose(func() {
-				store.records, store.revoked, store.changes = before, map[string]accesskeys.Revocation{}, store.changes[:changes]
+				store.records, store.revoked, store.changes = before, map[string]accesskeys.Revocation{},
+					store.changes[:changes]
 				if all {
 					store.records, store.changes = map[string]accesskeys.Record{}, nil
 				}
 			})
 			later := open(t, store, "")
-			require.False(t, later.Revoked(user("ann", "", time.Time{})), "a server that starts now knows nothing of it")
+			require.False(t, later.Revoked(user("ann", "", time.Time{})),
+				"a server that starts now knows nothing of it")
 			require.Equal(t, !all, valid(t, later, deletedText))
 			ended := 0
 			defer one.Notify(func() { ended++ })()
@@ -456,7 +464,9 @@ func TestTheFile(t *testing.T) {
 		write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 		a, textA, lineA := line(t, accesskeys.NewKey{Expires: time.Now().Add(time.Hour)})
 		b, textB, _ := line(t, accesskeys.NewKey{})
-		write("# ours\n" + lineA + fmt.Sprintf("- id: %s\n  hash: %x\n  description: shop\n  grants:\n  - actions: [publish]\n    channels: [news]\n  expires: 2100-01-01\n", b.ID, b.Hash))
+		write("# ours\n" + lineA +
+			fmt.Sprintf(
+				"- id: %s\n  hash: %x\n  description: shop\n  grants:\n  - actions: [publish]\n    channels: [news]\n  expires: 2100-01-01\n", b.ID, b.Hash))
 		store := newFake()
 		r := open(t, store, path)
 		ctx, stop := context.WithCancel(t.Context())
@@ -474,7 +484,8 @@ func TestTheFile(t *testing.T) {
 
 		ended := false
 		defer r.Notify(func() { ended = true })()
-		for _, bad := range []string{"- id: x\n", "", "{}", "- 1", lineA + lineA, lineA[:20], "- {}", "a: b", strings.Replace(lineA, "grants", "Grants", 1)} {
+		for _, bad := range []string{"- id: x\n", "", "{}", "- 1", lineA + lineA, lineA[:20], "- {}", "a: b",
+			strings.Replace(lineA, "grants", "Grants", 1)} {
 			if bad == "" {
 				require.NoError(t, os.Remove(path))
 			} else {
@@ -529,7 +540,8 @@ func TestAFileThatIsBeingWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "keys.yaml")
 		k, text, _ := line(t, accesskeys.NewKey{})
-		whole := fmt.Sprintf("- id: %s\n  hash: %x\n  grants:\n  - actions: [publish]\n    channels: [news]\n", k.ID, k.Hash)
+		whole := fmt.Sprintf("- id: %s\n  hash: %x\n  grants:\n  - actions: [publish]\n    channels: [news]\n", k.ID,
+			k.Hash)
 		require.NoError(t, os.WriteFile(path, []byte(whole), 0o600))
 		r := open(t, newFake(), path)
 		ctx, stop := context.WithCancel(t.Context())
@@ -575,7 +587,8 @@ func TestBoundedMemory(t *testing.T) {
 	store := newFake()
 	for n := range accesskeys.MaxRevocations {
 		name := fmt.Sprintf("7f9c2ba4-e88f-4b61-9a3c-%012d", n)
-		store.revoked["jti:"+name] = accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: name, At: time.Now(), Until: time.Now().Add(time.Hour)}
+		store.revoked["jti:"+name] = accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: name, At: time.Now(),
+			Until: time.Now().Add(time.Hour)}
 	}
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -594,7 +607,8 @@ func TestBoundedMemory(t *testing.T) {
 			clear(store.revoked)
 			for n := range accesskeys.MaxRevocations {
 				name := fmt.Sprint(history, " ", n)
-				store.revoked["jti:"+name] = accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: name, At: time.Now(), Until: time.Now().Add(time.Hour)}
+				store.revoked["jti:"+name] = accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: name,
+					At: time.Now(), Until: time.Now().Add(time.Hour)}
 			}
 			store.changes = []change{{"jti:0 0", store.history}}
 		})

@@ -58,7 +58,8 @@ func (r Revocation) check(now time.Time) error {
 	case r.Kind != RevokedToken && r.Kind != RevokedSubject:
 		return invalidRevocation("", "give either jti or subject")
 	case len(r.Name) == 0 || len(r.Name) > access.MaxSubjectBytes:
-		return invalidRevocation(string(r.Kind), fmt.Sprintf("has %d bytes, it must have from 1 to %d", len(r.Name), access.MaxSubjectBytes))
+		return invalidRevocation(string(r.Kind), fmt.Sprintf("has %d bytes, it must have from 1 to %d", len(r.Name),
+			access.MaxSubjectBytes))
 	case !utf8.ValidString(r.Name) || strings.ContainsFunc(r.Name, unicode.IsControl):
 		return invalidRevocation(string(r.Kind), "has characters that can't be printed")
 	case r.Until.IsZero():
@@ -72,7 +73,8 @@ func (r Revocation) check(now time.Time) error {
 }
 
 func invalidRevocation(field, detail string) error {
-	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidRevocation, Field: field, Detail: strings.TrimSpace(field + " " + detail)}
+	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidRevocation, Field: field,
+		Detail: strings.TrimSpace(field + " " + detail)}
 }
 
 // revokes reports whether a principal's credential is revoked by its jti or its subject.

@@ -69,9 +69,13 @@ var ErrLost = errors.New("the changes aren't known any more")
 
 // Errors of keys and revocations. Compare with errors.Is.
 var (
-	ErrNoKey              = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoKey, Detail: "no API key has this ID"}
-	ErrKeyExists          = &fault.Error{Kind: fault.Internal, Slug: fault.SlugInternal, Detail: "another API key has the ID that was made"}
-	ErrKeyConfigured      = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugKeyFixed, Detail: "the API key is part of the service's configuration: remove it from its file"}
-	ErrTooManyKeys        = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTooManyKeys, Detail: "there are as many API keys as there may be"}
-	ErrTooManyRevocations = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugManyRevocations, Detail: "there are as many revocations as there may be"}
+	ErrNoKey     = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoKey, Detail: "no API key has this ID"}
+	ErrKeyExists = &fault.Error{Kind: fault.Internal, Slug: fault.SlugInternal,
+		Detail: "another API key has the ID that was made"}
+	ErrKeyConfigured = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugKeyFixed,
+		Detail: "the API key is part of the service's configuration: remove it from its file"}
+	ErrTooManyKeys = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTooManyKeys,
+		Detail: "there are as many API keys as there may be"}
+	ErrTooManyRevocations = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugManyRevocations,
+		Detail: "there are as many revocations as there may be"}
 )

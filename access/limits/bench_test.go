@@ -9,7 +9,8 @@ import (
 // BenchmarkRequest is what limits add to a request: to one of a key that has none, and to one of a user.
 func BenchmarkRequest(b *testing.B) {
 	l := New(Options{Users: parse(b, "requests=1000000/s,waits=100"), Addresses: parse(b, "off")})
-	for name, p := range map[string]*access.Principal{"key": {Kind: access.APIKey, Credential: "k"}, "user": user("ann")} {
+	for name, p := range map[string]*access.Principal{"key": {Kind: access.APIKey, Credential: "k"},
+		"user": user("ann")} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

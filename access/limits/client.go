@@ -95,7 +95,8 @@ func (c Client) Wait(requests int) (done func(), err error) {
 			l.o.Refused(access.LimitWaits, counts.who.of())
 			return nil, &fault.Error{
 				Kind: fault.Limited, Slug: fault.SlugTooManyWaits, RetryAfter: time.Second,
-				Detail: fmt.Sprintf("%d requests of this %s wait already, %d may", l.waiting[counts.who], counts.who.of(), counts.limits.Waits),
+				Detail: fmt.Sprintf("%d requests of this %s wait already, %d may", l.waiting[counts.who],
+					counts.who.of(), counts.limits.Waits),
 			}
 		}
 	}

@@ -25,7 +25,8 @@ const (
 // String returns the name of the limit.
 func (k Kind) String() string {
 	return [kinds]string{
-		access.LimitNewChannels, access.LimitNewSubscribers, access.LimitRequests, access.LimitPublishedBytes, access.LimitTickets,
+		access.LimitNewChannels, access.LimitNewSubscribers, access.LimitRequests, access.LimitPublishedBytes,
+		access.LimitTickets,
 	}[k]
 }
 

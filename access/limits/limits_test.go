@@ -56,7 +56,8 @@ func TestRates(t *testing.T) {
 			for range 6 {
 				require.NoError(t, one(ann))
 			}
-			retry := isLimited(t, one(ann), fault.SlugRateLimited, "the limit of "+name+" for this user, 6/m, is used up")
+			retry := isLimited(t, one(ann), fault.SlugRateLimited,
+				"the limit of "+name+" for this user, 6/m, is used up")
 			require.Equal(t, 10*time.Second, retry.Round(time.Millisecond))
 			for range 3 {
 				require.NoError(t, one(bob))
@@ -67,7 +68,9 @@ func TestRates(t *testing.T) {
 			isLimited(t, one(bob), fault.SlugRateLimited, "for this address, 10/m")
 			elsewhere := l.Client(user("bob"), "192.0.2.2:2")
 			require.NoError(t, one(elsewhere))
-			require.NoError(t, one(l.Client(&access.Principal{Kind: access.APIKey, Credential: "ann"}, "[2001:db8::1]:1")), "keys have none")
+			require.NoError(t,
+				one(l.Client(&access.Principal{Kind: access.APIKey, Credential: "ann"}, "[2001:db8::1]:1")),
+				"keys have none")
 			time.Sleep(10 * time.Second) //nolint:forbidigo // the time of synctest
 			require.NoError(t, one(ann))
 			require.Error(t, one(ann))
@@ -118,10 +121,12 @@ func TestClients(t *testing.T) {
 
 	var none *Limiter
 	unlimited := New(Options{})
-	for _, c := range []Client{none.Client(user("ann"), "192.0.2.1:1"), unlimited.Client(user("ann"), "192.0.2.1:1"), unlimited.Client(nil, "192.0.2.1:1")} {
+	for _, c := range []Client{none.Client(user("ann"), "192.0.2.1:1"), unlimited.Client(user("ann"), "192.0.2.1:1"),
+		unlimited.Client(nil, "192.0.2.1:1")} {
 		require.Zero(t, c)
 		require.Equal(t, t.Context(), With(t.Context(), c), "costs nothing")
-		require.NoError(t, errors.Join(c.Request(t.Context()), c.Publish(t.Context(), 1<<30), c.Ticket(t.Context()), make1(c, NewChannels)))
+		require.NoError(t, errors.Join(c.Request(t.Context()), c.Publish(t.Context(), 1<<30), c.Ticket(t.Context()),
+			make1(c, NewChannels)))
 		done, err := c.Wait(1)
 		require.NoError(t, err)
 		done()
@@ -141,10 +146,12 @@ func TestStanding(t *testing.T) {
 		}
 		s, ok := c.Standing()
 		require.True(t, ok)
-		require.Equal(t, Standing{Limit: access.Rate{Count: 50, Per: time.Second}, Remaining: 30, Reset: 400 * time.Millisecond}, s)
+		require.Equal(t, Standing{Limit: access.Rate{Count: 50, Per: time.Second}, Remaining: 30,
+			Reset: 400 * time.Millisecond}, s)
 		time.Sleep(time.Second) //nolint:forbidigo // the time of synctest
 		s, _ = c.Standing()
-		require.Equal(t, Standing{Limit: access.Rate{Count: 60, Per: time.Minute}, Remaining: 41, Reset: 19 * time.Second}, s)
+		require.Equal(t, Standing{Limit: access.Rate{Count: 60, Per: time.Minute}, Remaining: 41,
+			Reset: 19 * time.Second}, s)
 	})
 }
 
@@ -250,14 +257,17 @@ func TestQuotas(t *testing.T) {
 	t.Parallel()
 	s := &store{taken: Taken{OK: true}}
 	l := New(Options{Quotas: parse(t, "requests=60/m,publishedBytes=1KiB/s"), Store: s})
-	ann, key := l.Client(user("ann"), "192.0.2.1:1"), l.Client(&access.Principal{Kind: access.APIKey, Credential: "k"}, "")
+	ann, key := l.Client(user("ann"), "192.0.2.1:1"), l.Client(&access.Principal{Kind: access.APIKey, Credential: "k"},
+		"")
 	require.NoError(t, errors.Join(ann.Request(t.Context()), key.Publish(t.Context(), 1<<20), ann.Ticket(t.Context())))
 	require.Equal(t, []Quota{
-		{Owner: "user:ann", Name: "requests", Rate: 1, Burst: 60}, {Owner: "key:k", Name: "publishedBytes", Rate: 1024, Burst: 1024},
+		{Owner: "user:ann", Name: "requests", Rate: 1, Burst: 60}, {Owner: "key:k", Name: "publishedBytes", Rate: 1024,
+			Burst: 1024},
 	}, s.asked)
 	require.Equal(t, []int{1, 1024}, s.units)
 	s.taken = Taken{Retry: time.Minute}
-	require.Equal(t, time.Minute, isLimited(t, ann.Request(t.Context()), fault.SlugRateLimited, "the quota of requests on all servers, 60/m"))
+	require.Equal(t, time.Minute, isLimited(t, ann.Request(t.Context()), fault.SlugRateLimited,
+		"the quota of requests on all servers, 60/m"))
 	s.err = fault.ErrUnavailable
 	require.ErrorIs(t, ann.Request(t.Context()), fault.ErrUnavailable)
 	require.Zero(t, l.Client(access.Anonymous(), "192.0.2.1:1"), "nobody has no quota")

@@ -28,14 +28,16 @@ func (c *Client) PutCached(ctx context.Context, kind, id string, value []byte, o
 	if len(o.Tags) > 0 {
 		query.Set("tags", strings.Join(o.Tags, ","))
 	}
-	call := client.Call{What: "put " + kind + " " + id, Method: http.MethodPut, Path: []string{"cache", kind, id}, Query: query, Body: json.RawMessage(value)}
+	call := client.Call{What: "put " + kind + " " + id, Method: http.MethodPut, Path: []string{"cache", kind, id},
+		Query: query, Body: json.RawMessage(value)}
 	_, err := c.service.Do(ctx, call, nil)
 	return err
 }
 
 // Cached returns a value of the cache, byte for byte. Errors: ErrNotCached, ErrInvalidID, ErrNoKind.
 func (c *Client) Cached(ctx context.Context, kind, id string) (value []byte, err error) {
-	_, err = c.service.Do(ctx, client.Call{What: "get " + kind + " " + id, Method: http.MethodGet, Path: []string{"cache", kind, id}}, &value)
+	_, err = c.service.Do(ctx, client.Call{What: "get " + kind + " " + id, Method: http.MethodGet,
+		Path: []string{"cache", kind, id}}, &value)
 	return value, err
 }
 
@@ -49,7 +51,8 @@ func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map
 	for len(ids) > 0 {
 		now := ids[:min(len(ids), manyCached)]
 		var answer wire.CachedValues
-		call := client.Call{What: "get many of " + kind, Method: http.MethodPost, Path: []string{"cache", kind, "get"}, Body: wire.CacheRequest{IDs: now}}
+		call := client.Call{What: "get many of " + kind, Method: http.MethodPost, Path: []string{"cache", kind, "get"},
+			Body: wire.CacheRequest{IDs: now}}
 		if _, err := c.service.Do(ctx, call, &answer); err != nil {
 			return nil, err
 		}
@@ -63,7 +66,8 @@ func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map
 
 // DeleteCached removes a value from the cache. Errors: ErrInvalidID, ErrNoKind.
 func (c *Client) DeleteCached(ctx context.Context, kind, id string) error {
-	_, err := c.service.Do(ctx, client.Call{What: "delete " + kind + " " + id, Method: http.MethodDelete, Path: []string{"cache", kind, id}}, nil)
+	_, err := c.service.Do(ctx, client.Call{What: "delete " + kind + " " + id, Method: http.MethodDelete,
+		Path: []string{"cache", kind, id}}, nil)
 	return err
 }
 
@@ -82,6 +86,7 @@ func (c *Client) InvalidatePrefix(ctx context.Context, kind, prefix string) (int
 
 func (c *Client) invalidate(ctx context.Context, i wire.Invalidation) (int, error) {
 	var done wire.Invalidated
-	_, err := c.service.Do(ctx, client.Call{What: "invalidate", Method: http.MethodPost, Path: []string{"cache", "invalidate"}, Body: i}, &done)
+	_, err := c.service.Do(ctx, client.Call{What: "invalidate", Method: http.MethodPost,
+		Path: []string{"cache", "invalidate"}, Body: i}, &done)
 	return done.Values, err
 }

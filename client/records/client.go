@@ -22,6 +22,7 @@ type Kind = wire.Kind
 // Kinds returns the table of kinds.
 func (c *Client) Kinds(ctx context.Context) ([]Kind, error) {
 	var answer wire.Kinds
-	_, err := c.service.Do(ctx, client.Call{What: "get the kinds of keys", Method: http.MethodGet, Path: []string{"kinds"}}, &answer)
+	_, err := c.service.Do(ctx, client.Call{What: "get the kinds of keys", Method: http.MethodGet,
+		Path: []string{"kinds"}}, &answer)
 	return answer.Kinds, err
 }

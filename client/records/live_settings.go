@@ -56,7 +56,8 @@ func (c *Client) LiveSettings(o LiveOptions) *LiveSettings {
 	if o.Changed == nil {
 		o.Changed = func(string, *Setting) {}
 	}
-	return &LiveSettings{client: c, options: o, name: "settings-" + id.New(), ready: make(chan struct{}), all: map[string]Setting{}}
+	return &LiveSettings{client: c, options: o, name: "settings-" + id.New(), ready: make(chan struct{}),
+		all: map[string]Setting{}}
 }
 
 // Ready is closed when all settings have been read once.
@@ -138,7 +139,8 @@ func (l *LiveSettings) follow(ctx context.Context) error {
 			continue
 		}
 		asked := time.Now()
-		d, err := l.client.service.Next(ctx, SettingsChannel, l.name, receipt, client.FetchOptions{Max: liveAtOnce, Wait: min(liveWait, left)})
+		d, err := l.client.service.Next(ctx, SettingsChannel, l.name, receipt,
+			client.FetchOptions{Max: liveAtOnce, Wait: min(liveWait, left)})
 		if err != nil {
 			return err
 		}
@@ -198,7 +200,8 @@ func (l *LiveSettings) readSome(ctx context.Context, messages []client.Message) 
 	var names []string
 	for _, m := range messages {
 		var change wire.SettingChange
-		if json.Unmarshal(m.Content, &change) == nil && (l.options.Category == "" || change.Category == l.options.Category) {
+		if json.Unmarshal(m.Content, &change) == nil &&
+			(l.options.Category == "" || change.Category == l.options.Category) {
 			names = append(names, change.Name)
 		}
 	}

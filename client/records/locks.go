@@ -36,7 +36,8 @@ const (
 // returns, and then releases it, also if f panics. The context of f is canceled with lease.ErrLost as its cause before
 // another can hold the lock. Pass the fence to what f writes to: lease.Manager says why. Errors: those of f, of
 // AcquireLock, and lease.ErrLost.
-func (c *Client) WithLock(ctx context.Context, op, id string, o LockOptions, f func(ctx context.Context, fence uint64) error) error {
+func (c *Client) WithLock(ctx context.Context, op, id string, o LockOptions,
+	f func(ctx context.Context, fence uint64) error) error {
 	if o.TTL == 0 {
 		o.TTL = defaultLockTTL
 	}

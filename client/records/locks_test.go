@@ -94,10 +94,11 @@ func open(t *testing.T, s *lockService) *records.Client {
 func TestALostAnswer(t *testing.T) {
 	t.Parallel()
 	s := &lockService{lose: 2}
-	err := open(t, s).WithLock(t.Context(), "resize", "7", records.LockOptions{}, func(ctx context.Context, fence uint64) error {
-		require.EqualValues(t, 7, fence)
-		return ctx.Err()
-	})
+	err := open(t, s).WithLock(t.Context(), "resize", "7", records.LockOptions{},
+		func(ctx context.Context, fence uint64) error {
+			require.EqualValues(t, 7, fence)
+			return ctx.Err()
+		})
 	require.NoError(t, err)
 	require.Equal(t, []string{"acquire", "acquire", "acquire", "renew", "release"}, s.asked())
 	require.Empty(t, s.holder)
@@ -125,13 +126,14 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 func TestALostLock(t *testing.T) {
 	t.Parallel()
 	s := &lockService{}
-	err := open(t, s).WithLock(t.Context(), "resize", "7", records.LockOptions{TTL: time.Second}, func(ctx context.Context, _ uint64) error {
-		s.mu.Lock()
-		s.lost = true
-		s.mu.Unlock()
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
+	err := open(t, s).WithLock(t.Context(), "resize", "7", records.LockOptions{TTL: time.Second},
+		func(ctx context.Context, _ uint64) error {
+			s.mu.Lock()
+			s.lost = true
+			s.mu.Unlock()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
 	require.ErrorIs(t, err, lease.ErrLost)
 	require.ErrorIs(t, err, records.ErrLockLost)
 }

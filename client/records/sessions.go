@@ -26,7 +26,8 @@ type ListedSession = wire.ListedSession
 // client.ErrInvalidBody, client.ErrUnavailable.
 func (c *Client) CreateSession(ctx context.Context, user string, n NewSession) (IssuedSession, error) {
 	var issued IssuedSession
-	call := client.Call{What: "create a session", Method: http.MethodPost, Path: []string{"users", user, "sessions"}, Body: n}
+	call := client.Call{What: "create a session", Method: http.MethodPost, Path: []string{"users", user, "sessions"},
+		Body: n}
 	_, err := c.service.Do(ctx, call, &issued)
 	return issued, err
 }
@@ -34,7 +35,8 @@ func (c *Client) CreateSession(ctx context.Context, user string, n NewSession) (
 // CheckSession returns the session of a token, and renews it. Errors: ErrNoSession, client.ErrUnavailable.
 func (c *Client) CheckSession(ctx context.Context, token string) (Session, error) {
 	var found Session
-	call := client.Call{What: "check a session", Method: http.MethodPost, Path: []string{"sessions", "check"}, Body: wire.SessionToken{Token: token}}
+	call := client.Call{What: "check a session", Method: http.MethodPost, Path: []string{"sessions", "check"},
+		Body: wire.SessionToken{Token: token}}
 	_, err := c.service.Do(ctx, call, &found)
 	return found, err
 }
@@ -55,7 +57,8 @@ func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession
 // client.ErrUnavailable.
 func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, error) {
 	var all wire.Sessions
-	call := client.Call{What: "list the sessions of " + user, Method: http.MethodGet, Path: []string{"users", user, "sessions"}}
+	call := client.Call{What: "list the sessions of " + user, Method: http.MethodGet,
+		Path: []string{"users", user, "sessions"}}
 	_, err := c.service.Do(ctx, call, &all)
 	return all.Sessions, err
 }
@@ -63,14 +66,16 @@ func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, er
 // RevokeSession ends a session by its ID, if there is one: within a second no server accepts its token, and waits with
 // it end. Errors: ErrInvalidID, client.ErrUnavailable.
 func (c *Client) RevokeSession(ctx context.Context, user, id string) error {
-	call := client.Call{What: "revoke session " + id, Method: http.MethodDelete, Path: []string{"users", user, "sessions", id}}
+	call := client.Call{What: "revoke session " + id, Method: http.MethodDelete,
+		Path: []string{"users", user, "sessions", id}}
 	_, err := c.service.Do(ctx, call, nil)
 	return err
 }
 
 // RevokeSessions ends all sessions of a user, as RevokeSession does one. Errors: ErrInvalidID, client.ErrUnavailable.
 func (c *Client) RevokeSessions(ctx context.Context, user string) error {
-	call := client.Call{What: "revoke all sessions of " + user, Method: http.MethodDelete, Path: []string{"users", user, "sessions"}}
+	call := client.Call{What: "revoke all sessions of " + user, Method: http.MethodDelete,
+		Path: []string{"users", user, "sessions"}}
 	_, err := c.service.Do(ctx, call, nil)
 	return err
 }

@@ -27,7 +27,8 @@ func (c *Client) Setting(ctx context.Context, name string) (Setting, error) {
 // ErrInvalidID, ErrInvalidSetting, ErrTooManySettings.
 func (c *Client) PutSetting(ctx context.Context, name, value string, secret *bool) (Setting, error) {
 	var s Setting
-	_, err := c.service.Do(ctx, settingCall("put", http.MethodPut, name, wire.SettingPut{Value: &value, Secret: secret}), &s)
+	_, err := c.service.Do(ctx, settingCall("put", http.MethodPut, name,
+		wire.SettingPut{Value: &value, Secret: secret}), &s)
 	return s, err
 }
 
@@ -46,7 +47,8 @@ func (c *Client) Settings(ctx context.Context, category string) ([]Setting, erro
 	var all []Setting
 	err := eachPage(category, func(query url.Values) (string, error) {
 		var page wire.Settings
-		_, err := c.service.Do(ctx, client.Call{What: "list settings", Method: http.MethodGet, Path: []string{"settings"}, Query: query}, &page)
+		_, err := c.service.Do(ctx, client.Call{What: "list settings", Method: http.MethodGet,
+			Path: []string{"settings"}, Query: query}, &page)
 		all = append(all, page.Settings...)
 		return page.Cursor, err
 	})

@@ -25,12 +25,14 @@ func (s StateChange) body() wire.StateChange {
 
 // PatchState changes fields of a state, or makes it, and returns it. A repeat changes nothing but when the state ends.
 func (c *Client) PatchState(ctx context.Context, process, id string, change StateChange) (s State, err error) {
-	return c.state(ctx, client.Call{What: "change a state", Method: http.MethodPatch, Path: statePath(process, id), Body: change.body()})
+	return c.state(ctx, client.Call{What: "change a state", Method: http.MethodPatch, Path: statePath(process, id),
+		Body: change.body()})
 }
 
 // PutState replaces a state, and returns it.
 func (c *Client) PutState(ctx context.Context, process, id string, change StateChange) (State, error) {
-	return c.state(ctx, client.Call{What: "replace a state", Method: http.MethodPut, Path: statePath(process, id), Body: change.body()})
+	return c.state(ctx, client.Call{What: "replace a state", Method: http.MethodPut, Path: statePath(process, id),
+		Body: change.body()})
 }
 
 // State returns a state. Errors: ErrNoState.
@@ -40,7 +42,8 @@ func (c *Client) State(ctx context.Context, process, id string) (State, error) {
 
 // DeleteState deletes a state, if there is one.
 func (c *Client) DeleteState(ctx context.Context, process, id string) error {
-	_, err := c.service.Do(ctx, client.Call{What: "delete a state", Method: http.MethodDelete, Path: statePath(process, id)}, nil)
+	_, err := c.service.Do(ctx, client.Call{What: "delete a state", Method: http.MethodDelete,
+		Path: statePath(process, id)}, nil)
 	return err
 }
 

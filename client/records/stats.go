@@ -20,9 +20,11 @@ type MetricWindow = wire.MetricWindow
 // AddStats adds amounts, which may be negative, to counters of an entity in the present window of a timeframe
 // ("hourly", "daily" or "weekly"), and returns those. The call may be repeated for an hour with the same unique ID, and
 // adds once; "" is one of the client's own, for its retries.
-func (c *Client) AddStats(ctx context.Context, entity, timeframe string, amounts map[string]int64, unique string) (w StatsWindow, err error) {
+func (c *Client) AddStats(ctx context.Context, entity, timeframe string, amounts map[string]int64,
+	unique string) (w StatsWindow, err error) {
 	body := wire.StatsChange{Fields: amounts, ID: uniqueOr(unique)}
-	_, err = c.service.Do(ctx, client.Call{What: "add to statistics", Method: http.MethodPost, Path: []string{"stats", entity, timeframe}, Body: body}, &w)
+	_, err = c.service.Do(ctx, client.Call{What: "add to statistics", Method: http.MethodPost,
+		Path: []string{"stats", entity, timeframe}, Body: body}, &w)
 	return w, err
 }
 
@@ -34,9 +36,11 @@ func uniqueOr(unique string) string {
 }
 
 // SetStats sets counters of an entity in the present window, and returns them.
-func (c *Client) SetStats(ctx context.Context, entity, timeframe string, values map[string]int64) (w StatsWindow, err error) {
+func (c *Client) SetStats(ctx context.Context, entity, timeframe string, values map[string]int64) (w StatsWindow,
+	err error) {
 	body := wire.StatsChange{Fields: values}
-	_, err = c.service.Do(ctx, client.Call{What: "set statistics", Method: http.MethodPut, Path: []string{"stats", entity, timeframe}, Body: body}, &w)
+	_, err = c.service.Do(ctx, client.Call{What: "set statistics", Method: http.MethodPut,
+		Path: []string{"stats", entity, timeframe}, Body: body}, &w)
 	return w, err
 }
 
@@ -44,7 +48,8 @@ func (c *Client) SetStats(ctx context.Context, entity, timeframe string, values 
 func (c *Client) Stats(ctx context.Context, entity, timeframe string, from, to time.Time) ([]StatsWindow, error) {
 	var answer wire.StatsRange
 	_, err := c.service.Do(ctx, client.Call{
-		What: "get statistics", Method: http.MethodGet, Path: []string{"stats", entity, timeframe}, Query: between(from, to),
+		What: "get statistics", Method: http.MethodGet, Path: []string{"stats", entity, timeframe},
+		Query: between(from, to),
 	}, &answer)
 	return answer.Windows, err
 }
@@ -60,16 +65,19 @@ func between(from, to time.Time) url.Values {
 }
 
 // AddMetric adds an amount, which may be negative, to a metric in the present window of a period, as AddStats does.
-func (c *Client) AddMetric(ctx context.Context, name, period string, amount int64, unique string) (w MetricWindow, err error) {
+func (c *Client) AddMetric(ctx context.Context, name, period string, amount int64, unique string) (w MetricWindow,
+	err error) {
 	body := wire.MetricAddition{Add: &amount, ID: uniqueOr(unique)}
-	_, err = c.service.Do(ctx, client.Call{What: "add to a metric", Method: http.MethodPost, Path: []string{"metrics", name, period}, Body: body}, &w)
+	_, err = c.service.Do(ctx, client.Call{What: "add to a metric", Method: http.MethodPost,
+		Path: []string{"metrics", name, period}, Body: body}, &w)
 	return w, err
 }
 
 // SetMetric sets a metric in the present window.
 func (c *Client) SetMetric(ctx context.Context, name, period string, value int64) (w MetricWindow, err error) {
 	body := wire.MetricValue{Value: &value}
-	_, err = c.service.Do(ctx, client.Call{What: "set a metric", Method: http.MethodPut, Path: []string{"metrics", name, period}, Body: body}, &w)
+	_, err = c.service.Do(ctx, client.Call{What: "set a metric", Method: http.MethodPut,
+		Path: []string{"metrics", name, period}, Body: body}, &w)
 	return w, err
 }
 

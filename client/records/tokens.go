@@ -30,10 +30,12 @@ type Verification = wire.Verification
 // IssueVerification makes a verification token of a user, which is valid for an hour and ends the earlier one of this
 // type. data is JSON that the take returns, or nil. If an answer was lost and the call was tried again, only the token
 // that it returns is valid. Errors: ErrInvalidID, ErrInvalidToken.
-func (c *Client) IssueVerification(ctx context.Context, user string, t VerificationType, data json.RawMessage) (IssuedVerification, error) {
+func (c *Client) IssueVerification(ctx context.Context, user string, t VerificationType, data json.RawMessage) (
+	IssuedVerification, error) {
 	var issued IssuedVerification
 	_, err := c.service.Do(ctx, client.Call{
-		What: "issue a verification token for " + user, Method: http.MethodPost, Path: []string{"users", user, "verifications"},
+		What: "issue a verification token for " + user, Method: http.MethodPost,
+		Path: []string{"users", user, "verifications"},
 		Body: wire.NewVerification{Type: string(t), Data: data},
 	}, &issued)
 	return issued, err
@@ -111,6 +113,7 @@ func (c *Client) DeleteOAuthTokens(ctx context.Context, user, provider string) e
 
 func oauthCall(what, method, user, provider string, body any) client.Call {
 	return client.Call{
-		What: what + " the OAuth tokens of " + user, Method: method, Path: []string{"users", user, "oauth", provider}, Body: body,
+		What: what + " the OAuth tokens of " + user, Method: method, Path: []string{"users", user, "oauth", provider},
+		Body: body,
 	}
 }

@@ -46,7 +46,8 @@ const viewsAtOnce = 5000
 // are; both are checked. Each import replaces earlier ones, once it is complete, so that a repeat changes nothing.
 // progress, if it isn't nil, is called with how many of the records are there. Errors: ErrInvalidImport before anything
 // is sent, and those of the service.
-func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]string, progress func(done, all int)) (ViewsImport, error) {
+func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]string, progress func(done, all int)) (
+	ViewsImport, error) {
 	parts, err := partsOf(fields)
 	if err != nil {
 		return ViewsImport{}, err
@@ -64,7 +65,8 @@ func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]strin
 	var state ViewsImport
 	done := 0
 	for _, part := range parts {
-		call := client.Call{What: "import views", Method: http.MethodPost, Path: []string{"views", "import"}, Body: part}
+		call := client.Call{What: "import views", Method: http.MethodPost, Path: []string{"views", "import"},
+			Body: part}
 		if _, err := c.service.Do(ctx, call, &state); err != nil {
 			return ViewsImport{}, err
 		}
@@ -84,9 +86,13 @@ func partsOf(fields map[string]string) (parts []wire.ViewsPart, err error) {
 	case errAt != nil:
 		return nil, badImport("the field %s is %.32q, it must be seconds since 1970", fieldAt, fields[fieldAt])
 	case errTotal != nil || total != len(fields)-2:
-		return nil, badImport("the field %s is %.32q, but there are %d records", fieldTotal, fields[fieldTotal], len(fields)-2)
+		return nil, badImport("the field %s is %.32q, but there are %d records", fieldTotal, fields[fieldTotal],
+			len(fields)-2)
 	}
-	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(id string) bool { return id == fieldAt || id == fieldTotal })
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(id string) bool {
+		return id == fieldAt ||
+			id == fieldTotal
+	})
 	for some := range slices.Chunk(ids, viewsAtOnce) {
 		part := wire.ViewsPart{Timestamp: at, Total: total, Views: make(map[string]int64, len(some))}
 		for _, id := range some {

@@ -56,8 +56,10 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 		}
 		needs.parts.Run(ctx, "keys of tokens", found.users.Run)
 	}
-	if known := keys.Counts(); known.Keys+known.Configured == 0 && found.users == nil && !strings.HasPrefix(c.Server.AdminListen, config.UnixPrefix) {
-		needs.log.WarnContext(ctx, "no credential is accepted, and none can be created: set api-keys or jwt-keys, or admin-listen to a Unix socket")
+	if known := keys.Counts(); known.Keys+known.Configured == 0 && found.users == nil &&
+		!strings.HasPrefix(c.Server.AdminListen, config.UnixPrefix) {
+		needs.log.WarnContext(ctx,
+			"no credential is accepted, and none can be created: set api-keys or jwt-keys, or admin-listen to a Unix socket")
 	}
 	return found, nil
 }
@@ -106,10 +108,13 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 func logAccess(ctx context.Context, c config.Access, log *slog.Logger) {
 	switch {
 	case c.Closed():
-		log.InfoContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "credentials", "meaning", "a request needs credentials")
+		log.InfoContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "credentials", "meaning",
+			"a request needs credentials")
 	case c.Insecure:
-		log.WarnContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "open", "meaning", "whoever reaches a port can do everything")
+		log.WarnContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "open", "meaning",
+			"whoever reaches a port can do everything")
 	default:
-		log.InfoContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "open", "meaning", "every program on this machine can do everything")
+		log.InfoContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "open", "meaning",
+			"every program on this machine can do everything")
 	}
 }

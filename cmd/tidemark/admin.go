@@ -38,12 +38,15 @@ func newAdministration(ready func() error, n nodeNeeds) (*administration, error)
 	var guard *access.Guard
 	if token := n.Config.Token; token != "" {
 		var err error
-		if guard, err = access.New(access.Options{Authenticators: []access.Authenticator{tokenOfNodes(sha256.Sum256([]byte(token)))}}); err != nil {
+		if guard, err = access.New(
+			access.Options{Authenticators: []access.Authenticator{tokenOfNodes(
+				sha256.Sum256([]byte(token)))}}); err != nil {
 			return nil, err
 		}
 	}
 	a := &administration{log: n.Log, router: web.New(web.Options{
-		Logger: n.Log, Metrics: n.Metrics, Guard: guard, MaxBodyBytes: adminBodyBytes, BodyMemory: adminConnections * adminBodyBytes,
+		Logger: n.Log, Metrics: n.Metrics, Guard: guard, MaxBodyBytes: adminBodyBytes,
+		BodyMemory:  adminConnections * adminBodyBytes,
 		ReadTimeout: adminRequestTime,
 		Ready: func(context.Context) error {
 			if err := ready(); err != nil {
@@ -63,8 +66,9 @@ func (a *administration) serve(ctx context.Context, l net.Listener) error {
 		a.router.AdminLoopback()
 	}
 	served := &http.Server{
-		Handler: a.router.Admin(), ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime, WriteTimeout: adminAnswerTime,
-		IdleTimeout: adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
+		Handler: a.router.Admin(), ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime,
+		WriteTimeout: adminAnswerTime,
+		IdleTimeout:  adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			if conn.LocalAddr().Network() == "unix" { // whoever can connect is the administrator

@@ -26,7 +26,8 @@ import (
 //	await-mark CHANNEL SUBSCRIBER [MARK]  waits until there is such a subscriber, at that mark
 func apiCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"http": sendRequest, "await-status": awaitStatus, "await-body": awaitBody, "capture": capture, "clean": clean, "await-mark": awaitMark,
+		"http": sendRequest, "await-status": awaitStatus, "await-body": awaitBody, "capture": capture, "clean": clean,
+		"await-mark": awaitMark,
 	}
 }
 

@@ -132,7 +132,8 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 // environOf is the script's environment as far as programs need it, since testscript shows single variables only.
 func environOf(ts *testscript.TestScript) []string {
 	var environ []string
-	for _, name := range []string{"TIDEMARK_GRPC_LISTEN", "TIDEMARK_ADMIN_LISTEN", "PATH", "HOME", "WORK", "TMPDIR", "TIDEMARK_SERVER", "TIDEMARK_ADMIN", "TIDEMARK_TOKEN", "TIDEMARK_DATA_DIR"} {
+	for _, name := range []string{"TIDEMARK_GRPC_LISTEN", "TIDEMARK_ADMIN_LISTEN", "PATH", "HOME", "WORK", "TMPDIR",
+		"TIDEMARK_SERVER", "TIDEMARK_ADMIN", "TIDEMARK_TOKEN", "TIDEMARK_DATA_DIR"} {
 		if value := ts.Getenv(name); value != "" {
 			environ = append(environ, name+"="+value)
 		}
@@ -175,7 +176,8 @@ func send(ts *testscript.TestScript, _ bool, args []string) {
 
 func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{
-		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP,
+		"CONT": syscall.SIGCONT,
 	}
 	sig, ok := signals[args[1]]
 	if !ok {

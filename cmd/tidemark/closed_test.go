@@ -90,8 +90,10 @@ func documentedCalls(t *testing.T) (calls [][2]string) {
 		}
 	}
 	return append(calls, [][2]string{
-		{"GET", "/debug/pprof/"}, {"GET", "/debug/pprof/heap"}, {"GET", "/debug/pprof/profile"}, {"GET", "/debug/pprof/trace"},
-		{"POST", "/v1/frontendservice/tickets"}, {"GET", "/v1/frontendservice/tickets/x"}, {"DELETE", "/v1/frontendservice/tickets/x"},
+		{"GET", "/debug/pprof/"}, {"GET", "/debug/pprof/heap"}, {"GET", "/debug/pprof/profile"},
+		{"GET", "/debug/pprof/trace"},
+		{"POST", "/v1/frontendservice/tickets"}, {"GET", "/v1/frontendservice/tickets/x"},
+		{"DELETE", "/v1/frontendservice/tickets/x"},
 		{"GET", "/v1/frontendservice/tickets/x/assignments"}, {"POST", "/v1/queryservice/tickets:query"},
 	}...)
 }
@@ -118,7 +120,8 @@ func procedures() []string {
 func TestClosedService(t *testing.T) {
 	t.Parallel()
 	file, key := writeKeys(t)
-	s := startServer(t, "--listen", "0.0.0.0:0", "--grpc-listen", "0.0.0.0:0", "--admin-listen", "0.0.0.0:0", "--api-keys", file)
+	s := startServer(t, "--listen", "0.0.0.0:0", "--grpc-listen", "0.0.0.0:0", "--admin-listen", "0.0.0.0:0",
+		"--api-keys", file)
 	grpc := regexp.MustCompile(` grpc=\S+:(\d+) `).FindStringSubmatch(s.Log())
 	require.NotNil(t, grpc)
 	forGRPC := "http://127.0.0.1:" + grpc[1]
@@ -134,7 +137,8 @@ func TestClosedService(t *testing.T) {
 				require.Equal(t, "200", status, path)
 			case listener == s.url && (status == "404" || status == "405"):
 				status, _ = friend.call(method, listener+path, "")
-				require.Contains(t, []string{"404", "405"}, status, "it isn't served here to anybody: %s %s", method, path)
+				require.Contains(t, []string{"404", "405"}, status, "it isn't served here to anybody: %s %s", method,
+					path)
 				require.NotRegexp(t, `^/(channel|v1/(channels|tickets|matches|info))`, path)
 			default:
 				require.Equal(t, "401", status, "%s %s: %s", method, path, answer)
@@ -153,7 +157,8 @@ func TestClosedService(t *testing.T) {
 		status, _ = friend.procedure(listener, openmatch.FrontendService_GetTicket_FullMethodName)
 		require.Equal(t, "grpc 5", status, "the key is accepted, and there is no such ticket")
 	}
-	for url, want := range map[string]string{s.url + "/v1/info": `"access":"credentials"`, s.admin + "/metrics": "\ntidemark_http_connections "} {
+	for url, want := range map[string]string{s.url + "/v1/info": `"access":"credentials"`,
+		s.admin + "/metrics": "\ntidemark_http_connections "} {
 		status, answer := friend.call(http.MethodGet, url, "")
 		require.Equal(t, "200", status)
 		require.Contains(t, answer, want)

@@ -20,7 +20,8 @@ func connections(ctx context.Context, configured int, log *slog.Logger) int {
 	}
 	most := max(files-otherFiles, files/2)
 	if configured > most {
-		log.WarnContext(ctx, "maxConnections is more than the limit on open files allows", "maxConnections", configured, "used", most, "openFiles", files)
+		log.WarnContext(ctx, "maxConnections is more than the limit on open files allows", "maxConnections", configured,
+			"used", most, "openFiles", files)
 	}
 	if configured == 0 || configured > most {
 		return most

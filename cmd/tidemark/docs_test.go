@@ -25,14 +25,16 @@ const operationsPage = "../../docs/operations.md"
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	service, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(), "--require-credentials", "--key-metrics=session",
+	service, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(),
+		"--require-credentials", "--key-metrics=session",
 		`--channels=[{"pattern":"notifications:topic:.+","deliver":"copies"}]`, "--cache-shards=author")
 	require.NoError(t, err)
 	node := startNodeHere(t, "--redis="+channels.URL(), "--cache=author", "--dc=a")
 
 	var registered []string
 	shown := make(map[string]bool)
-	name, value := regexp.MustCompile(`fqName: "(\w+)".* constLabels: {(.*)}, variableLabels: {(.*)}}$`), regexp.MustCompile(`="[^"]*"`)
+	name, value := regexp.MustCompile(`fqName: "(\w+)".* constLabels: {(.*)}, variableLabels: {(.*)}}$`),
+		regexp.MustCompile(`="[^"]*"`)
 	for _, d := range append(described(service), described(node)...) {
 		found := name.FindStringSubmatch(d)
 		require.NotNil(t, found, d)
@@ -46,7 +48,8 @@ func TestDocumentationOfMetrics(t *testing.T) {
 	page, err := os.ReadFile(operationsPage)
 	require.NoError(t, err)
 	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(tidemark_[^`]*)` \\| (?:counter|gauge|histogram) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile(
+		"(?m)^\\| `(tidemark_[^`]*)` \\| (?:counter|gauge|histogram) \\|").FindAllStringSubmatch(string(page), -1) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(registered) // each metric of Redis is there twice
@@ -91,7 +94,8 @@ func startNodeHere(t *testing.T, args ...string) *prometheus.Registry {
 	require.NoError(t, err)
 	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
-	require.NoError(t, startNode(t.Context(), c, partNeeds{log: slog.New(slog.DiscardHandler), metrics: registry, parts: parts}))
+	require.NoError(t, startNode(t.Context(), c, partNeeds{log: slog.New(slog.DiscardHandler), metrics: registry,
+		parts: parts}))
 	return registry
 }
 
@@ -100,7 +104,9 @@ func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Regi
 	t.Helper()
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	config.AddFlags(flags)
-	require.NoError(t, flags.Parse(append([]string{"--listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"}, args...)))
+	require.NoError(t,
+		flags.Parse(append([]string{"--listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"},
+			args...)))
 	c, err := config.Load(flags, nil)
 	require.NoError(t, err)
 	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())

@@ -32,7 +32,8 @@ const (
 const copied = `[{"pattern":"notifications:topic:.+","deliver":"copies"}]`
 
 // idleCommands are commands that a queue or records may cost. The PING of idle connections has nothing to do with them.
-var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "zscan", "ssubscribe", "sunsubscribe", "spublish", "hgetall"}
+var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "zscan", "ssubscribe", "sunsubscribe", "spublish",
+	"hgetall"}
 
 // TestManyIdleQueues runs a server with very many queues, with records and a job that copies messages. Redis's
 // connections don't grow with them, their cost while nobody uses them is bounded, each of them works, and deleted
@@ -40,7 +41,8 @@ var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "zscan", "ssubs
 func TestManyIdleQueues(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
-	s := startServer(t, "--redis", n.URL(), "--max-queues", strconv.Itoa(manyQueues), "--records", "on", "--channels", copied)
+	s := startServer(t, "--redis", n.URL(), "--max-queues", strconv.Itoa(manyQueues), "--records", "on", "--channels",
+		copied)
 	connections, before, lines := redisClients(t, n), s.memory(t), strings.Count(s.metrics(t), "\n")
 	admin, err := client.New(s.admin)
 	require.NoError(t, err)
@@ -63,7 +65,8 @@ func TestManyIdleQueues(t *testing.T) {
 
 	sent, began := idleCalls(t, n), redisTime(t, n)
 	const seconds = 4
-	require.Eventually(t, func() bool { return redisTime(t, n).Sub(began) > seconds*time.Second }, scriptLimit, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return redisTime(t, n).Sub(began) > seconds*time.Second }, scriptLimit,
+		50*time.Millisecond)
 	took := redisTime(t, n).Sub(began).Seconds()
 	require.LessOrEqual(t, float64(idleCalls(t, n)-sent), idlePerSecond*took)
 
@@ -92,7 +95,8 @@ func TestManyIdleQueues(t *testing.T) {
 			}
 		}
 	})
-	require.Eventually(t, func() bool { return !strings.Contains(s.metrics(t), `queue="queue-`) }, scriptLimit, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !strings.Contains(s.metrics(t), `queue="queue-`) }, scriptLimit,
+		10*time.Millisecond)
 }
 
 // eachQueue does something with each of many queues, some at the same time.

@@ -46,9 +46,12 @@ a sample. Keys that come or go meanwhile may be counted or not.`,
 		Args: cli.Arguments(0, 0),
 	}
 	config.AddRedisFlags(cmd.Flags())
-	cmd.Flags().StringSliceVar(&k.Kinds, "kind", nil, "count only keys of this `KIND`, as tidemark kinds lists them, or unknown; repeatable")
-	cmd.Flags().IntVar(&k.Rate, "rate", keyspace.DefaultRate, "look at no more `KEYS` in a second, those of other prefixes included")
-	cmd.Flags().IntVar(&k.Sample, "sample", keyspace.DefaultSample, "beyond 1,000 keys of a kind, measure the memory of one key in `N`")
+	cmd.Flags().StringSliceVar(&k.Kinds, "kind", nil,
+		"count only keys of this `KIND`, as tidemark kinds lists them, or unknown; repeatable")
+	cmd.Flags().IntVar(&k.Rate, "rate", keyspace.DefaultRate,
+		"look at no more `KEYS` in a second, those of other prefixes included")
+	cmd.Flags().IntVar(&k.Sample, "sample", keyspace.DefaultSample,
+		"beyond 1,000 keys of a kind, measure the memory of one key in `N`")
 	cmd.Flags().IntVar(&k.Largest, "largest", 3, "name the `N` largest keys of each kind, at most 100")
 	cmd.Flags().BoolVar(&k.json, "json", false, "print one line of JSON for each Redis")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -79,7 +82,8 @@ func (k *keysCommand) check() error {
 	}
 	for _, name := range k.Kinds {
 		if !slices.Contains(known, name) {
-			return cli.Usagef("--kind: %q is no kind%s; see tidemark kinds", name, suggest.Hint(suggest.Near(name, known)))
+			return cli.Usagef("--kind: %q is no kind%s; see tidemark kinds", name,
+				suggest.Hint(suggest.Near(name, known)))
 		}
 	}
 	return nil
@@ -90,7 +94,8 @@ func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 	log := newLogger(k.terminal.Stderr, c)
 	needs := storeNeeds{log: log, metrics: prometheus.NewRegistry()}
 	all := []another{{key: "redis", of: "channels"}, {"ticketsRedis", c.Matchmaking.Redis, "tickets"}}
-	all = append(all, another{"sessionsRedis", c.Records.Sessions.Redis, "sessions"}, another{"cacheRedis", c.Records.Cache.Redis, "cache"})
+	all = append(all, another{"sessionsRedis", c.Records.Sessions.Redis, "sessions"},
+		another{"cacheRedis", c.Records.Cache.Redis, "cache"})
 	for i, one := range all {
 		if i > 0 && one.url == "" {
 			continue
@@ -136,7 +141,8 @@ func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (
 
 func newBar(w io.Writer, of string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("keys of "+of),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish())
 }
 
 // print prints a report: all kinds, the largest keys, and what is wrong.
@@ -151,7 +157,8 @@ func (k *keysCommand) print(of string, report keyspace.Report) error {
 	keys, bytes := int64(0), int64(0)
 	for _, one := range report.Kinds {
 		t := one.TTL
-		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", one.Name, one.Keys, one.Bytes, t.Minute, t.Hour, t.Day, t.Month, t.Longer, t.Permanent)
+		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", one.Name, one.Keys, one.Bytes, t.Minute, t.Hour,
+			t.Day, t.Month, t.Longer, t.Permanent)
 		keys, bytes = keys+one.Keys, bytes+one.Bytes
 		for _, size := range one.Largest {
 			largest += fmt.Sprintf("%s\t%d\t%s\n", one.Name, size.Bytes, size.Key)

@@ -34,8 +34,9 @@ type listening struct {
 // newListening returns how a server with a configuration listens. It reads the certificate.
 func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
 	on = listening{
-		closed: c.Access.Closed(), insecure: c.Access.Insecure, addresses: map[string]string{optionListen: c.Server.Listen},
-		remedy: "set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; --insecure lets everybody do everything",
+		closed: c.Access.Closed(), insecure: c.Access.Insecure,
+		addresses: map[string]string{optionListen: c.Server.Listen},
+		remedy:    "set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; --insecure lets everybody do everything",
 	}
 	if c.Matchmaking.On && c.GRPC.Listen != "" {
 		on.addresses[optionGRPCListen] = c.GRPC.Listen
@@ -64,7 +65,8 @@ func (on listening) open(ctx context.Context) (l server.Listeners, err error) {
 		listener  *net.Listener
 		protocols []string
 	}{
-		{optionListen, &l.HTTP, []string{"h2", "http/1.1"}}, {optionGRPCListen, &l.GRPC, []string{"h2"}}, {optionAdmin, &l.Admin, []string{"h2", "http/1.1"}},
+		{optionListen, &l.HTTP, []string{"h2", "http/1.1"}}, {optionGRPCListen, &l.GRPC, []string{"h2"}},
+		{optionAdmin, &l.Admin, []string{"h2", "http/1.1"}},
 	} {
 		if on.addresses[one.option] == "" {
 			continue
@@ -89,7 +91,8 @@ func (on listening) check(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 		if on.closed && on.certs == nil && !isLocal(l.Addr()) {
-			log.WarnContext(ctx, "credentials and messages cross the network in plain text: set tls-cert, unless a proxy encrypts them",
+			log.WarnContext(ctx,
+				"credentials and messages cross the network in plain text: set tls-cert, unless a proxy encrypts them",
 				"option", option, "address", l.Addr())
 		}
 		if err := l.Close(); err != nil {
@@ -117,12 +120,14 @@ func (on listening) bind(ctx context.Context, option string) (net.Listener, erro
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --%s", address, option)
+		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --%s",
+			address, option)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case !isLocal(l.Addr()) && !on.closed && !on.insecure:
-		return nil, errors.Join(&cli.UsageError{Err: fmt.Errorf("%s: other machines can reach %s, and no credentials are required: %s",
-			option, address, on.remedy)}, l.Close())
+		return nil, errors.Join(
+			&cli.UsageError{Err: fmt.Errorf("%s: other machines can reach %s, and no credentials are required: %s",
+				option, address, on.remedy)}, l.Close())
 	}
 	return l, nil
 }

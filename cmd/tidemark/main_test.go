@@ -39,8 +39,10 @@ func TestHints(t *testing.T) {
 	plain, admin := &cobra.Command{}, &cobra.Command{}
 	admin.Flags().String(cli.AdminFlag, "", "")
 	require.Equal(t, "; is --server the URL of a Tidemark service?", hint(plain, &client.Error{Status: 404}))
-	require.Equal(t, "; is --server the URL of a Tidemark service, and its matchmaking on?", hint(plain, client.ErrNoMatchmaking))
-	require.Equal(t, "; is --admin the URL of a Tidemark service's admin address?", hint(admin, client.ErrNoMatchmaking))
+	require.Equal(t, "; is --server the URL of a Tidemark service, and its matchmaking on?",
+		hint(plain, client.ErrNoMatchmaking))
+	require.Equal(t, "; is --admin the URL of a Tidemark service's admin address?",
+		hint(admin, client.ErrNoMatchmaking))
 	require.Contains(t, hint(admin, client.ErrNoCredential), "TIDEMARK_TOKEN")
 	require.Empty(t, hint(plain, client.ErrNoTicket))
 	require.Empty(t, hint(plain, client.ErrUnreachable))

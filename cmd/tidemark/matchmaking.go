@@ -44,7 +44,8 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 	s, err := service.New(service.Options{
 		Store: needs.queues, Lookup: needs.lookup, Channels: delivery.New(needs.channels),
 		Build: builder.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues, Token: needs.token,
-		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(), Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
+		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(),
+		Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
 		Logger: needs.log, Metrics: needs.counts,
 	})
 	if err != nil {

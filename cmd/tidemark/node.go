@@ -43,7 +43,8 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
-	ready := []any{"shards", n.Listener.Addr().String(), "host", member.Host, "advertised", member.Address, "version", thisBuild().version}
+	ready := []any{"shards", n.Listener.Addr().String(), "host", member.Host, "advertised", member.Address, "version",
+		thisBuild().version}
 	if n.Admin != nil {
 		ready = append(ready, "admin", on.urlOf(n.Admin.Addr()))
 	}
@@ -55,8 +56,9 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 func newNodeListening(c config.Config, log *slog.Logger) (listening, error) {
 	n := c.Shards.Node
 	on := listening{
-		closed: c.Shards.Token != "" || c.TLS.ClientCA != "", insecure: n.Insecure, addresses: map[string]string{optionListen: n.Listen},
-		remedy: "set --shard-token-file or --tls-client-ca, or a loopback address such as 127.0.0.1; --insecure lets everybody read",
+		closed: c.Shards.Token != "" || c.TLS.ClientCA != "", insecure: n.Insecure,
+		addresses: map[string]string{optionListen: n.Listen},
+		remedy:    "set --shard-token-file or --tls-client-ca, or a loopback address such as 127.0.0.1; --insecure lets everybody read",
 	}
 	if n.AdminListen != "" {
 		on.addresses[optionAdmin] = n.AdminListen
@@ -95,7 +97,8 @@ func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 	if err != nil {
 		return err
 	}
-	service, err := channel.NewService(channel.Options{Store: store, Receipts: receipts, Policies: policies, Limits: c.Limits, Logger: n.Log})
+	service, err := channel.NewService(channel.Options{Store: store, Receipts: receipts, Policies: policies,
+		Limits: c.Limits, Logger: n.Log})
 	if err != nil {
 		return err
 	}

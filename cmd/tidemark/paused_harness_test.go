@@ -40,7 +40,8 @@ func startPair(t *testing.T, url, prefix, pendingTimeout string) *pair {
 	t.Helper()
 	places := startAllocator(t)
 	assigner := fmt.Sprintf(`{"kind":"webhook","url":%q}`, places.url)
-	return startPairWith(t, places, "300ms", fmt.Sprintf(`{"assigner":%s,"pendingTimeout":%q}`, assigner, pendingTimeout), "--redis", url, "--key-prefix", prefix)
+	return startPairWith(t, places, "300ms", fmt.Sprintf(`{"assigner":%s,"pendingTimeout":%q}`, assigner,
+		pendingTimeout), "--redis", url, "--key-prefix", prefix)
 }
 
 func startPairWith(t *testing.T, places *allocator, leaseTTL, queue string, flags ...string) *pair {
@@ -135,7 +136,8 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 		require.Len(t, tickets, 2, "match %s", match)
 		require.False(t, p.allocator.wasReleased(match), "the place of match %s was given back", match)
 	}
-	require.Eventually(t, func() bool { return !p.director.directs(t) || !p.other.directs(t) }, scriptLimit, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return !p.director.directs(t) || !p.other.directs(t) }, scriptLimit,
+		5*time.Millisecond)
 	return matches
 }
 

@@ -88,7 +88,8 @@ func pausedPastItsClaims(t *testing.T, url, prefix string) {
 	p.director.resume(t)
 	p.allocator.answer()
 	for _, match := range p.allocator.waiting() {
-		require.Eventually(t, func() bool { return p.allocator.wasReleased(match) }, scriptLimit, 5*time.Millisecond, match)
+		require.Eventually(t, func() bool { return p.allocator.wasReleased(match) }, scriptLimit, 5*time.Millisecond,
+			match)
 	}
 	p.await(t, p.director, p.create(t, p.director, 10))
 	matches := p.judge(t)

@@ -19,7 +19,8 @@ func TestReadinessNeedsWrites(t *testing.T) {
 		nodes[i] = redistest.Start(t, redistest.Options{})
 	}
 	channels, tickets, sessions, cache := nodes[0], nodes[1], nodes[2], nodes[3]
-	s := startServer(t, "--redis", channels.URL(), "--tickets-redis", tickets.URL(), "--sessions-redis", sessions.URL(), "--cache-redis", cache.URL(), "--redis-timeout", "1s")
+	s := startServer(t, "--redis", channels.URL(), "--tickets-redis", tickets.URL(), "--sessions-redis", sessions.URL(),
+		"--cache-redis", cache.URL(), "--redis-timeout", "1s")
 	status, body := s.request(t, http.MethodPut, s.url+"/v1/channels/x/subscribers/s", "")
 	require.Equal(t, http.StatusCreated, status, body)
 	status, body = s.request(t, http.MethodPut, s.url+"/v1/channels/x/messages/m1", "1")

@@ -57,13 +57,15 @@ func openCacheRedis(ctx context.Context, c config.Config, open *records.Instance
 		return err
 	}
 	d := found.Durability
-	needs.log.InfoContext(ctx, "storage found", "of", "cache", "kind", found.Kind, "product", found.Product, "version", found.Version,
+	needs.log.InfoContext(ctx, "storage found", "of", "cache", "kind", found.Kind, "product", found.Product, "version",
+		found.Version,
 		"eviction", d.EvictionPolicy, "maxMemory", d.MaxMemoryBytes, "meaning", "the cache may evict, and may be lost")
 	open.Cache = conn
 	return nil
 }
 
-func openAnother(ctx context.Context, c config.Config, a another, needs storeNeeds) (*redis.Conn, storage.Description, error) {
+func openAnother(ctx context.Context, c config.Config, a another, needs storeNeeds) (*redis.Conn, storage.Description,
+	error) {
 	o, err := a.options(c, needs)
 	if err != nil {
 		return nil, storage.Description{}, err
@@ -75,11 +77,13 @@ func openAnother(ctx context.Context, c config.Config, a another, needs storeNee
 func mustKeep(ctx context.Context, key, what string, found storage.Description, log *slog.Logger) error {
 	evicts, known := found.Durability.Evicts()
 	if evicts {
-		return fmt.Errorf("%s: evicts (maxmemory-policy %s): when its memory runs out, %s are deleted; set maxmemory-policy to noeviction, or records to off",
+		return fmt.Errorf(
+			"%s: evicts (maxmemory-policy %s): when its memory runs out, %s are deleted; set maxmemory-policy to noeviction, or records to off",
 			key, found.Durability.EvictionPolicy, what)
 	}
 	if !known {
-		log.WarnContext(ctx, "the Redis doesn't tell whether it evicts: see that its maxmemory-policy is noeviction", "option", key, "records", what)
+		log.WarnContext(ctx, "the Redis doesn't tell whether it evicts: see that its maxmemory-policy is noeviction",
+			"option", key, "records", what)
 	}
 	return nil
 }
@@ -98,9 +102,11 @@ func startKeyMetrics(ctx context.Context, m config.KeyMetricsOptions, s stores, 
 		return err
 	}
 	w := &keyspace.Watch{
-		Leases: leases, Sources: make(map[string]keyspace.Source), Kinds: m.Kinds, Rate: m.Rate, Every: m.Every, Metrics: metrics, Log: needs.log,
+		Leases: leases, Sources: make(map[string]keyspace.Source), Kinds: m.Kinds, Rate: m.Rate, Every: m.Every,
+		Metrics: metrics, Log: needs.log,
 	}
-	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions, "cache": s.records.Cache} {
+	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions,
+		"cache": s.records.Cache} {
 		if conn != nil && conn != s.conn {
 			w.Sources[of] = records.NewKeySource(conn)
 		}
@@ -128,8 +134,9 @@ func startRecords(
 		return nil, err
 	}
 	n := compose.Needs{
-		Config: c.Records, Shards: c.Shards, Redis: s.records, Channels: channels, Copies: copies(c), Parts: needs.parts,
-		Log: needs.log, Metrics: needs.metrics,
+		Config: c.Records, Shards: c.Shards, Redis: s.records, Channels: channels, Copies: copies(c),
+		Parts: needs.parts,
+		Log:   needs.log, Metrics: needs.metrics,
 	}
 	if known == nil {
 		return compose.Open(ctx, n)

@@ -17,13 +17,17 @@ func TestEvictingRedis(t *testing.T) {
 	t.Parallel()
 	// but has no limit
 	keeps := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
-	evicts := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"}})
+	evicts := redistest.Start(t,
+		redistest.Options{Args: []string{"--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"}})
 	// a log is read when its service has stopped
 	for _, c := range []struct{ args, refused, logged string }{ //nolint:paralleltest
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `of=cache kind=standalone`},
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `eviction=volatile-ttl maxMemory=1073741824`},
-		{"--redis=K --sessions-redis=E", "sessionsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, sessions are deleted", ""},
-		{"--redis=E", "redis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, locks, settings and views are deleted", ""},
+		{"--redis=K --sessions-redis=E",
+			"sessionsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, sessions are deleted",
+			""},
+		{"--redis=E",
+			"redis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, locks, settings and views are deleted", ""},
 		{"--redis=E --records=off --sessions-redis=E", "", "maxmemory-policy is volatile-ttl"},
 	} {
 		var log strings.Builder
@@ -40,7 +44,8 @@ func TestEvictingRedis(t *testing.T) {
 	}
 	var log strings.Builder
 	silent := storage.Description{Durability: storage.Durability{EvictionPolicy: "unknown"}}
-	require.NoError(t, mustKeep(t.Context(), "sessionsRedis", "sessions", silent, slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, mustKeep(t.Context(), "sessionsRedis", "sessions", silent,
+		slog.New(slog.NewTextHandler(&log, nil))))
 	require.Contains(t, log.String(), "level=WARN msg=\"the Redis doesn't tell whether it evicts")
 }
 

@@ -33,7 +33,8 @@ func startServer(t *testing.T, flags ...string) *serverProcess {
 	program, err := exec.LookPath("tidemark")
 	require.NoError(t, err)
 	s := &serverProcess{Process: &process.Process{
-		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, flags...),
+		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0",
+			"--admin-listen", "127.0.0.1:0"}, flags...),
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir(), LogName: "log",
 	}}
 	require.NoError(t, s.Start(t.Context()))

@@ -125,7 +125,8 @@ func serverOptions(ctx context.Context, c config.Config, s stores, needs partNee
 		},
 		Clients: server.Clients{
 			Limits: limits.Options{
-				Users: c.Access.UserLimits, Addresses: c.Access.AddressLimits, Quotas: c.Access.Quotas, Store: stored.NewQuotas(s.conn),
+				Users: c.Access.UserLimits, Addresses: c.Access.AddressLimits, Quotas: c.Access.Quotas,
+				Store: stored.NewQuotas(s.conn),
 			},
 			TrustProxies: c.Access.TrustProxies,
 		},
@@ -171,7 +172,8 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 // logStorage logs what the storage is, how durable it is, and what an operator should change.
 func logStorage(ctx context.Context, log *slog.Logger, s storage.Description) {
 	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
-		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas", s.Durability.Replicas)
+		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas",
+		s.Durability.Replicas)
 	for _, warning := range s.Durability.Warnings {
 		log.WarnContext(ctx, warning)
 	}

@@ -58,7 +58,8 @@ func startShardNode(ctx context.Context, n nodeNeeds) (shard.Member, error) {
 	}
 	n.Parts.Run(ctx, "node", served.Run)
 	n.serve(ctx, rpc.NewServer(rpc.ServerOptions{
-		Handler: served, Ready: served.Ready, TLS: n.TLS, Token: n.Config.Token, Limits: rpc.Limits{Connections: n.Config.Node.MaxConnections}, Logger: n.Log,
+		Handler: served, Ready: served.Ready, TLS: n.TLS, Token: n.Config.Token,
+		Limits: rpc.Limits{Connections: n.Config.Node.MaxConnections}, Logger: n.Log,
 	}), admin.router.Drain)
 	return member, nil
 }
@@ -73,7 +74,8 @@ func (n nodeNeeds) close() error {
 }
 
 // build returns the node and its administration.
-func (n nodeNeeds) build() (served *shard.Node[string, string, []byte], admin *administration, member shard.Member, err error) {
+func (n nodeNeeds) build() (served *shard.Node[string, string, []byte], admin *administration, member shard.Member,
+	err error) {
 	o := n.Config
 	if member, err = memberOf(o, n.Listener.Addr()); err != nil {
 		return nil, nil, member, err
@@ -87,12 +89,16 @@ func (n nodeNeeds) build() (served *shard.Node[string, string, []byte], admin *a
 		return nil, nil, member, err
 	}
 	source := tier.NewSource(tier.SourceOptions{
-		Kind: kind, Values: records.NewValues(n.Cache), Channels: n.Channels, Life: func(ctx context.Context) (string, error) { return records.Life(ctx, n.Shards) },
+		Kind: kind, Values: records.NewValues(n.Cache), Channels: n.Channels, Life: func(ctx context.Context) (string,
+			error) {
+			return records.Life(ctx, n.Shards)
+		},
 		Reload: o.Node.Reload, Rate: o.Node.LoadRate, MaxBytes: int64(o.Node.Memory), Logger: n.Log,
 	})
 	metrics := metrics.NewShardNode(member)
 	served, err = shard.NewNode(d, source, shard.NodeOptions{
-		Member: member, Claims: claims.New(n.Shards), PingPeriod: o.PingPeriod, TTL: o.Node.LeaseTTL, Margin: o.Node.Margin(),
+		Member: member, Claims: claims.New(n.Shards), PingPeriod: o.PingPeriod, TTL: o.Node.LeaseTTL,
+		Margin:      o.Node.Margin(),
 		KeepServing: o.Node.KeepServing, Logger: n.Log, Observer: metrics,
 	})
 	if err != nil {
@@ -138,7 +144,8 @@ func memberOf(o config.ShardOptions, at net.Addr) (shard.Member, error) {
 	}
 	m.Host = machine + "-" + port
 	if err := shard.CheckName("host", m.Host); err != nil {
-		return m, &cli.UsageError{Err: fmt.Errorf("shardHostName: isn't set, and the machine's name can't be taken: %w", err)}
+		return m, &cli.UsageError{Err: fmt.Errorf("shardHostName: isn't set, and the machine's name can't be taken: %w",
+			err)}
 	}
 	return m, nil
 }

@@ -21,7 +21,8 @@ const exitLost = 75
 func newShards(t cli.Terminal) *cobra.Command {
 	group := cli.NewGroup("shards", "Hold caches in memory, split into shards", newShardServe(t))
 	group.AddCommand(commands.New(t, func(ctx context.Context, c config.Config) (shard.Layouts, func(), error) {
-		conn, _, err := connectRunning(ctx, c, storeNeeds{log: newLogger(t.Stderr, c), metrics: prometheus.NewRegistry()})
+		conn, _, err := connectRunning(ctx, c,
+			storeNeeds{log: newLogger(t.Stderr, c), metrics: prometheus.NewRegistry()})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -43,7 +44,8 @@ func newShardServe(t cli.Terminal) *cobra.Command {
 				return &cli.UsageError{Err: err}
 			}
 			log := newLogger(t.Stderr, c)
-			err = untilStopped(cmd.Context(), log, func(needs partNeeds) error { return startNode(cmd.Context(), c, needs) })
+			err = untilStopped(cmd.Context(), log,
+				func(needs partNeeds) error { return startNode(cmd.Context(), c, needs) })
 			if errors.Is(err, lease.ErrLost) {
 				log.ErrorContext(cmd.Context(), "the node has lost its shard: it must be started again", "error", err)
 				return &cli.ExitError{Status: exitLost, Err: err}

@@ -76,7 +76,8 @@ func abandoned(ctx context.Context, path string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
-		return errors.Join(errors.New("another process listens there: stop it, or set another --"+optionAdmin), conn.Close())
+		return errors.Join(errors.New("another process listens there: stop it, or set another --"+optionAdmin),
+			conn.Close())
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

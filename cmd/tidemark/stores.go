@@ -84,7 +84,8 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 		return fmt.Errorf("matchmaking metrics: %w", err)
 	}
 	s.queues = queues.New(s.tickets, queues.Options{
-		Replicas: readReplicas(c.Matchmaking, options), Confirmations: c.Matchmaking.Replicas, Slowed: s.metrics.CreatePaused,
+		Replicas: readReplicas(c.Matchmaking, options), Confirmations: c.Matchmaking.Replicas,
+		Slowed: s.metrics.CreatePaused,
 	})
 	needs.parts.OnStop(s.queues.Close)
 	return nil
@@ -92,7 +93,8 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 
 // openReceipts returns a keyring with the configured keys, or with those that the servers share, which a part of the
 // service keeps up to date.
-func openReceipts(ctx context.Context, c config.Config, store *channels.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
+func openReceipts(ctx context.Context, c config.Config, store *channels.Store, parts *lifecycle.Stack) (
+	*receipt.Keyring, error) {
 	if len(c.Receipts.Keys) > 0 {
 		return receipt.NewKeyring(c.Receipts.Keys...)
 	}
@@ -127,7 +129,8 @@ func (a another) options(c config.Config, needs storeNeeds) (redis.Options, erro
 }
 
 // connect connects to it, and looks at what it is. Stopping the service closes the connection.
-func (a another) connect(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Conn, storage.Description, error) {
+func (a another) connect(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Conn,
+	storage.Description, error) {
 	conn, err := connect(ctx, a.key, o, c.Redis.ConnectTimeout)
 	if err != nil {
 		return nil, storage.Description{}, err
@@ -177,7 +180,8 @@ func channelsOptions(c config.Config, needs storeNeeds) (redis.Options, error) {
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
 		Sentinel:  redis.Sentinel(c.Redis.Sentinel),
 		KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout,
-		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"}, needs.metrics),
+		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"},
+			needs.metrics),
 	}
 	var err error
 	if o.TLS, err = c.Redis.TLSConfig(); err != nil {

@@ -52,8 +52,10 @@ func TestReadTier(t *testing.T) {
 	tier.All().Start(t)
 	tier.AwaitWhole(t, dcs...)
 	a.awaitSettled(t, seen)
-	reads := shardtest.StartLoad(t, 50, func(ctx context.Context, random *rand.Rand) error { return a.read(ctx, random.IntN(authorCount)) })
-	writes := shardtest.StartLoad(t, 20, func(ctx context.Context, random *rand.Rand) error { return a.write(ctx, random.IntN(authorCount/2)) })
+	reads := shardtest.StartLoad(t, 50,
+		func(ctx context.Context, random *rand.Rand) error { return a.read(ctx, random.IntN(authorCount)) })
+	writes := shardtest.StartLoad(t, 20,
+		func(ctx context.Context, random *rand.Rand) error { return a.write(ctx, random.IntN(authorCount/2)) })
 	await := func() {
 		reads.Await(t, 30)
 		a.awaitHits(t, 30)
@@ -84,7 +86,8 @@ func TestReadTier(t *testing.T) {
 		await()
 	}
 
-	require.Zero(t, a.reader.metric(t, `tidemark_shard_reads_total\{cache="author",outcome="failed"\}`), "nodes have answered all the time, so that nothing was read from Redis instead")
+	require.Zero(t, a.reader.metric(t, `tidemark_shard_reads_total\{cache="author",outcome="failed"\}`),
+		"nodes have answered all the time, so that nothing was read from Redis instead")
 	writes.Stop()
 	for _, dc := range dcs {
 		tier.All().Hold()
@@ -103,10 +106,12 @@ func newTier(t *testing.T, server *redistest.Node) *shardtest.Tier {
 	require.NoError(t, err)
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB"}
 	return shardtest.New(t, shardtest.Options{
-		Cache: "author", Layouts: shards.New(conn), Listening: regexp.MustCompile(`msg="tidemark is ready" shards=(\S+) `),
+		Cache: "author", Layouts: shards.New(conn),
+		Listening: regexp.MustCompile(`msg="tidemark is ready" shards=(\S+) `),
 		Command: func(n *shardtest.Node) (string, []string, []string) {
 			return program, []string{
-				"shard", "serve", "--redis", server.URL(), "--cache", "author", "--dc", n.DC, "--host", n.Host, "--listen", "127.0.0.1:0",
+				"shard", "serve", "--redis", server.URL(), "--cache", "author", "--dc", n.DC, "--host", n.Host,
+				"--listen", "127.0.0.1:0",
 				"--advertise", n.Address(), "--admin-listen", "off", "--ping-period", "200ms", "--lease-ttl", "2s",
 			}, env
 		},
@@ -216,7 +221,8 @@ func (a *authors) awaitSettled(t *testing.T, seen *redistest.Proxy) {
 
 // requestAuthor sends a request for an author to a service, and returns the body of the answer.
 func requestAuthor(ctx context.Context, method, url string, id, status int, body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("%s/v1/cache/author/%d", url, id), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("%s/v1/cache/author/%d", url, id),
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,8 @@ func TestRenewedCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	authority := issue(t, dir, "server")
-	s := startServer(t, "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server-key.pem"))
+	s := startServer(t, "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key",
+		filepath.Join(dir, "server-key.pem"))
 	require.Contains(t, s.url, "https://")
 	trusting, err := authority.Client()
 	require.NoError(t, err)
@@ -51,8 +52,10 @@ func TestRenewedCertificate(t *testing.T) {
 	var publishing sync.WaitGroup
 	stop := make(chan struct{})
 	for _, reuse := range []bool{true, false} {
-		transport := &http.Transport{TLSClientConfig: trusting.Clone(), ForceAttemptHTTP2: true, DisableKeepAlives: !reuse}
-		c, err := client.New(s.url, client.WithRetry(client.RetryPolicy{MaxTries: 1}), client.WithHTTPClient(&http.Client{Transport: transport}))
+		transport := &http.Transport{TLSClientConfig: trusting.Clone(), ForceAttemptHTTP2: true,
+			DisableKeepAlives: !reuse}
+		c, err := client.New(s.url, client.WithRetry(client.RetryPolicy{MaxTries: 1}),
+			client.WithHTTPClient(&http.Client{Transport: transport}))
 		require.NoError(t, err)
 		publishing.Go(func() {
 			defer transport.CloseIdleConnections()

@@ -20,7 +20,8 @@ import (
 )
 
 // worked matches a worked table of docs/records.md: its title, the flags of the service, and its rows below the head.
-var worked = regexp.MustCompile(`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\| request \| answer \| in Redis afterwards \|\n\|---\|---\|---\|\n((?:\|.*\n)+)`)
+var worked = regexp.MustCompile(
+	`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\| request \| answer \| in Redis afterwards \|\n\|---\|---\|---\|\n((?:\|.*\n)+)`)
 
 // TestWorkedTables runs each worked table of the page, on a service and a Redis of its own, row by row.
 //
@@ -34,7 +35,8 @@ func TestWorkedTables(t *testing.T) {
 	page, err := os.ReadFile("../../docs/records.md")
 	require.NoError(t, err)
 	tables := worked.FindAllStringSubmatch(string(page), -1)
-	require.Equal(t, strings.Count(string(page), "in Redis afterwards |"), len(tables), "each worked table has a comment with its title above its head")
+	require.Equal(t, strings.Count(string(page), "in Redis afterwards |"), len(tables),
+		"each worked table has a comment with its title above its head")
 	require.NotEmpty(t, tables)
 	for _, table := range tables {
 		t.Run(table[1], func(t *testing.T) {
@@ -88,7 +90,8 @@ func (w *workedTable) look(t *testing.T, row, command, expected string) {
 	t.Helper()
 	if !strings.HasPrefix(expected, "≤ ") {
 		pattern, _ := w.pattern(expected)
-		require.Eventually(t, func() bool { return pattern.MatchString(w.redis(t, command)) }, 20*time.Second, 20*time.Millisecond,
+		require.Eventually(t, func() bool { return pattern.MatchString(w.redis(t, command)) }, 20*time.Second,
+			20*time.Millisecond,
 			"%s\nwants: %s", row, w.fill(expected))
 	}
 	w.match(t, row, expected, w.redis(t, command))
@@ -116,7 +119,8 @@ func (w *workedTable) ask(t *testing.T, text string) string {
 func (w *workedTable) command(t *testing.T, args []string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), w.server.Program, args...)
-	cmd.Env = append(w.server.Env, "TIDEMARK_SERVER="+w.server.url, "TIDEMARK_ADMIN="+w.server.admin, "TIDEMARK_REDIS="+w.node.URL())
+	cmd.Env = append(w.server.Env, "TIDEMARK_SERVER="+w.server.url, "TIDEMARK_ADMIN="+w.server.admin,
+		"TIDEMARK_REDIS="+w.node.URL())
 	out, err := cmd.Output()
 	require.NoError(t, err, args)
 	return strings.Join(strings.Fields(string(out)), " ")

@@ -67,7 +67,8 @@ func (s *site) showTopic(r *http.Request, _ caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	posts, err := load(r.Context(), s.records, "topic-shouts", string(t.ID), func() ([]post, error) { return s.forum.postsOf(t.ID), nil })
+	posts, err := load(r.Context(), s.records, "topic-shouts", string(t.ID),
+		func() ([]post, error) { return s.forum.postsOf(t.ID), nil })
 	return map[string]any{"topic": t, "posts": posts}, err
 }
 
@@ -107,7 +108,8 @@ func (s *site) search(r *http.Request, _ caller) (any, error) {
 	return load(r.Context(), s.records, "search", id, func() (entities.Results, error) {
 		found := entities.Results{Query: text, Results: []entities.Result{}, CachedAt: time.Now().Unix()}
 		for _, p := range s.forum.search(text) {
-			found.Results = append(found.Results, entities.Result{Type: "shout", ID: p.ID, Title: p.Title, Slug: p.Slug, Score: 1})
+			found.Results = append(found.Results, entities.Result{Type: "shout", ID: p.ID, Title: p.Title, Slug: p.Slug,
+				Score: 1})
 		}
 		found.Total = int64(len(found.Results))
 		return found, nil

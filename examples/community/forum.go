@@ -76,7 +76,8 @@ func openForum(path string) (*forum, error) {
 	}
 	now := time.Now().Unix()
 	for i, title := range []string{"Go", "Redis", "Кухня"} {
-		t := entities.Topic{ID: idOf(i), Title: title, Slug: strings.ToLower(title), Community: 1, CreatedAt: now, UpdatedAt: now}
+		t := entities.Topic{ID: idOf(i), Title: title, Slug: strings.ToLower(title), Community: 1, CreatedAt: now,
+			UpdatedAt: now}
 		f.data.Topics = append(f.data.Topics, &topic{Topic: t})
 	}
 	return f, f.save()
@@ -108,7 +109,10 @@ func at[T any](all []*T, id entities.ID) (*T, error) {
 
 // fits reports whether texts are there and not too long.
 func fits(most int, texts ...string) bool {
-	return !slices.ContainsFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" || len(text) > most })
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		return strings.TrimSpace(text) == "" ||
+			len(text) > most
+	})
 }
 
 func hash(password string, salt []byte) []byte {
@@ -134,8 +138,9 @@ func (f *forum) register(name, email, password string) (entities.Author, error) 
 	}
 	now := time.Now().Unix()
 	u := &user{
-		Author: entities.Author{ID: idOf(len(f.data.Users)), Name: name, Slug: slug, Email: email, CreatedAt: now, UpdatedAt: now},
-		Salt:   salt, Password: hashed, Follows: map[string][]entities.ID{},
+		Author: entities.Author{ID: idOf(len(f.data.Users)), Name: name, Slug: slug, Email: email, CreatedAt: now,
+			UpdatedAt: now},
+		Salt: salt, Password: hashed, Follows: map[string][]entities.ID{},
 	}
 	f.data.Users = append(f.data.Users, u)
 	return u.Author, f.save()
@@ -252,7 +257,8 @@ func (f *forum) publish(author, in entities.ID, title, body string) (post, error
 		return post{}, err
 	}
 	now := time.Now().Unix()
-	p := &post{ID: idOf(len(f.data.Posts)), Topic: in, Author: author, Title: title, Body: body, CreatedAt: now, UpdatedAt: now}
+	p := &post{ID: idOf(len(f.data.Posts)), Topic: in, Author: author, Title: title, Body: body, CreatedAt: now,
+		UpdatedAt: now}
 	p.Slug = fmt.Sprintf("%s-%s", t.Slug, p.ID)
 	f.data.Posts = append(f.data.Posts, p)
 	t.Authors = with(t.Authors, author, true)

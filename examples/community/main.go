@@ -28,7 +28,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:8090", "`address` of the forum")
 	flag.StringVar(&o.tidemark, "server", "http://127.0.0.1:8080", "`URL` of Tidemark, also for browsers")
-	flag.StringVar(&o.admin, "admin", "unix:tidemark-data/admin.sock", "admin `address` of Tidemark, where the forum makes its API key")
+	flag.StringVar(&o.admin, "admin", "unix:tidemark-data/admin.sock",
+		"admin `address` of Tidemark, where the forum makes its API key")
 	flag.StringVar(&o.keyFile, "key", "community.key", "`file` with the API key, which is made if it doesn't exist")
 	flag.StringVar(&o.dataFile, "data", "community.json", "`file` with the forum's own data")
 	flag.Parse()

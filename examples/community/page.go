@@ -24,8 +24,10 @@ func inline(tag string) string {
 // is shown as text only; if a defect made it HTML, no script in it would run.
 func servePage(tidemark string) http.HandlerFunc {
 	policy := strings.Join([]string{
-		"default-src 'none'", "script-src " + inline("script"), "style-src " + inline("style"), "connect-src 'self' " + tidemark,
-		"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+		"default-src 'none'", "script-src " + inline("script"), "style-src " + inline("style"),
+		"connect-src 'self' " + tidemark,
+		"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+		"trusted-types 'none'",
 	}, "; ")
 	html := strings.Replace(page, "{{tidemark}}", tidemark, 1)
 	return func(w http.ResponseWriter, _ *http.Request) {

@@ -104,15 +104,17 @@ func (s *site) changed(ctx context.Context, p post, action string) error {
 // notify publishes a notification to the channels of the topic and of the author.
 func (s *site) notify(ctx context.Context, p post, a entities.Author, action string) error {
 	content, err := json.Marshal(map[string]any{
-		"type": "post", "user_id": a.ID, "entity_type": "shout", "entity_id": p.ID, "action": action, "timestamp": time.Now().Unix(),
-		"data": map[string]string{"title": p.Title, "author": a.Name},
+		"type": "post", "user_id": a.ID, "entity_type": "shout", "entity_id": p.ID, "action": action,
+		"timestamp": time.Now().Unix(),
+		"data":      map[string]string{"title": p.Title, "author": a.Name},
 	})
 	if err != nil {
 		return err
 	}
 	// Who follows both gets it on both channels, under one ID.
 	draft := client.Draft{ID: fmt.Sprintf("post-%s-%s", p.ID, rand.Text()), Content: content}
-	for _, channel := range []string{"notifications:topic:" + string(p.Topic), "notifications:author:" + string(p.Author)} {
+	for _, channel := range []string{"notifications:topic:" + string(p.Topic), "notifications:author:" +
+		string(p.Author)} {
 		if _, err := s.channels.Publish(ctx, channel, draft); err != nil {
 			return err
 		}

@@ -106,7 +106,8 @@ type client = shard.Client[string, string, string]
 func read(ctx context.Context, store *shards.Store, log *slog.Logger, f func(*client) error) error {
 	transport := rpc.NewClient(rpc.ClientOptions{})
 	defer transport.Close()
-	c, err := shard.NewClient(capitals, shard.ClientOptions{Hosts: store.Hosts(capitals.Cache), Transport: transport, Logger: log})
+	c, err := shard.NewClient(capitals, shard.ClientOptions{Hosts: store.Hosts(capitals.Cache), Transport: transport,
+		Logger: log})
 	if err != nil {
 		return err
 	}

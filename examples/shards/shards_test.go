@@ -37,7 +37,8 @@ func TestSource(t *testing.T) {
 		key := capitals.ShardingKey("Peru")
 		served, ended := make(chan shard.Reader[string, string, string], 1), make(chan error, 1)
 		go func() {
-			ended <- file(name).Run(ctx, shard.Interval{First: key, Last: key}, func(r shard.Reader[string, string, string]) { served <- r })
+			ended <- file(name).Run(ctx, shard.Interval{First: key, Last: key},
+				func(r shard.Reader[string, string, string]) { served <- r })
 		}()
 		get := func() []shard.Entry[string, string] {
 			found, err := (<-served)(ctx, []string{"Peru", "Japan"})
@@ -93,7 +94,8 @@ func TestNodes(t *testing.T) {
 
 	want, err := file("capitals.csv").load(shard.All)
 	require.NoError(t, err)
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: redisURL, KeyPrefix: prefix, Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: redisURL, KeyPrefix: prefix,
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, read(t.Context(), shards.New(conn), slog.New(slog.DiscardHandler), func(c *client) error {

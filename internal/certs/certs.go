@@ -75,7 +75,8 @@ func (k *Keeper) refresh() {
 	}
 	k.seen = found
 	if err := k.read(); err != nil {
-		k.log.Warn("the certificate's files have changed and can't be used; the earlier certificate is kept", "error", err)
+		k.log.Warn("the certificate's files have changed and can't be used; the earlier certificate is kept", "error",
+			err)
 	}
 }
 

@@ -113,7 +113,8 @@ func TestRenewal(t *testing.T) {
 				require.Equal(t, second, serial())
 			}
 		}
-		require.Equal(t, 3, bytes.Count(s.log.Bytes(), []byte("the earlier certificate is kept")), "once for each change: %s", s.log.String())
+		require.Equal(t, 3, bytes.Count(s.log.Bytes(), []byte("the earlier certificate is kept")),
+			"once for each change: %s", s.log.String())
 		require.NotContains(t, s.log.String(), "nonsense")
 		require.NoError(t, os.WriteFile(s.server.Key, key, 0o600))
 		s.issue("server")

@@ -32,7 +32,8 @@ type Connection struct {
 // AddConnection adds these flags to a command. patience is how long it tries to reach the service by default.
 func AddConnection(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
 	c := &Connection{cmd: cmd, terminal: t, flag: "server"}
-	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.ServerVariable), defaultServer), "`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
+	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.ServerVariable), defaultServer),
+		"`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
 	c.addFlags(patience)
 	return c
 }
@@ -40,7 +41,8 @@ func AddConnection(cmd *cobra.Command, t Terminal, patience time.Duration) *Conn
 // AddAdministration is AddConnection for a command that needs the service's admin address.
 func AddAdministration(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
 	c := &Connection{cmd: cmd, terminal: t, flag: AdminFlag}
-	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.AdminVariable), defaultAdmin), "`URL` of the service's admin address, host:port, or unix:PATH; "+config.AdminVariable+" changes the default")
+	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.AdminVariable), defaultAdmin),
+		"`URL` of the service's admin address, host:port, or unix:PATH; "+config.AdminVariable+" changes the default")
 	c.addFlags(patience)
 	return c
 }
@@ -51,7 +53,8 @@ const AdminFlag = "admin"
 func (c *Connection) addFlags(patience time.Duration) {
 	c.token.add(c.cmd.Flags())
 	c.tls.add(c.cmd.Flags())
-	c.cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again if the service can't be reached or can't serve")
+	c.cmd.Flags().DurationVar(&c.retry, "retry-for", patience,
+		"how long to try again if the service can't be reached or can't serve")
 }
 
 // Handle makes the command run do with a client of the service.
@@ -92,7 +95,8 @@ func (c *Connection) Open() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	options = append(options, token, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
+	options = append(options, token, client.WithRetry(policy),
+		client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
 	service, err := client.New(server, options...)
 	if err != nil {
 		return nil, Usagef("--%s: %w", c.flag, err)

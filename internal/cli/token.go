@@ -23,7 +23,9 @@ type tokenFlags struct {
 }
 
 func (f *tokenFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.token, "token", "", "API key or `TOKEN` to send; other users of the machine can see flags: prefer --token-file or "+config.TokenVariable)
+	flags.StringVar(&f.token, "token", "",
+		"API key or `TOKEN` to send; other users of the machine can see flags: prefer --token-file or "+
+			config.TokenVariable)
 	flags.StringVar(&f.file, "token-file", "", "`FILE` that contains the API key or token, read again for each request")
 }
 

@@ -88,7 +88,8 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2 // the distance that cobra itself uses
 	}
-	return Usagef("unknown command %q%s; see %s --help", args[0], suggest.Hint(cmd.SuggestionsFor(args[0])), cmd.CommandPath())
+	return Usagef("unknown command %q%s; see %s --help", args[0], suggest.Hint(cmd.SuggestionsFor(args[0])),
+		cmd.CommandPath())
 }
 
 // FlagError turns an error about a flag of cmd into a usage error, with a hint if the flag does not exist.

@@ -13,7 +13,8 @@ import (
 )
 
 func newCache(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("cache", "Read, store and invalidate cached values", newCachePut(t), newCacheGet(t), newCacheDelete(t), newCacheInvalidate(t))
+	return cli.NewGroup("cache", "Read, store and invalidate cached values", newCachePut(t), newCacheGet(t),
+		newCacheDelete(t), newCacheInvalidate(t))
 }
 
 const kindsOfCache = "KIND is a kind of the cache that \"tidemark kinds\" shows, such as author."

@@ -43,9 +43,12 @@ With --offline no service is needed: the line for the service's --api-keys file 
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cmd.Flags().StringVar(&f.description, "description", "", "`TEXT` that says what the key is for")
-	cmd.Flags().StringVar(&f.grants, "grants", "", "what the key may do: `GRANTS` as a JSON array, or a file that contains them (required)")
-	cmd.Flags().StringVar(&f.limits, "limits", "", "how much the key may do: `LIMITS` as in requests=100/s,waits=50 (default: no limit)")
-	cmd.Flags().StringVar(&f.expires, "expires", "", "`WHEN` the key expires: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
+	cmd.Flags().StringVar(&f.grants, "grants", "",
+		"what the key may do: `GRANTS` as a JSON array, or a file that contains them (required)")
+	cmd.Flags().StringVar(&f.limits, "limits", "",
+		"how much the key may do: `LIMITS` as in requests=100/s,waits=50 (default: no limit)")
+	cmd.Flags().StringVar(&f.expires, "expires", "",
+		"`WHEN` the key expires: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "print the key's line for the --api-keys file, and send nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		n, err := f.newKey(time.Now())
@@ -73,7 +76,8 @@ With --offline no service is needed: the line for the service's --api-keys file 
 
 // newKey returns the key that the flags ask for.
 func (f *keyFlags) newKey(now time.Time) (n client.NewKey, err error) {
-	n = client.NewKey{Description: f.description, Grants: json.RawMessage(strings.TrimSpace(f.grants)), Limits: f.limits}
+	n = client.NewKey{Description: f.description, Grants: json.RawMessage(strings.TrimSpace(f.grants)),
+		Limits: f.limits}
 	if len(n.Grants) == 0 {
 		return n, cli.Usagef("--grants is missing")
 	}
@@ -107,14 +111,16 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is neither a duration, such as 90d or 12h, nor a time, such as 2030-01-31T12:00:00Z", text)
+		return time.Time{},
+			fmt.Errorf("%q is neither a duration, such as 90d or 12h, nor a time, such as 2030-01-31T12:00:00Z", text)
 	}
 	return at.UTC(), nil
 }
 
 // createOffline makes a key, and prints it and its line for the file of keys.
 func createOffline(t cli.Terminal, n client.NewKey) error {
-	k, text, err := keys.Generate(keys.NewKey{Description: n.Description, Grants: n.Grants, Limits: n.Limits, Expires: n.Expires}, time.Now())
+	k, text, err := keys.Generate(keys.NewKey{Description: n.Description, Grants: n.Grants, Limits: n.Limits,
+		Expires: n.Expires}, time.Now())
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -173,7 +179,8 @@ func writeKeys(w io.Writer, keys []client.Key, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, day(k.Created), by, expires, actions, oneLine(k.Description))
+		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, day(k.Created), by, expires, actions,
+			oneLine(k.Description))
 	}
 	return cli.WriteTable(w, rows)
 }
@@ -228,7 +235,9 @@ Within a second no server accepts the key any more, and requests that wait with 
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		if strings.HasPrefix(args[0], keys.Prefix) {
-			return cli.Usagef("KEY is the ID of the key, the 16 characters after %s: a key itself must not be an argument", keys.Prefix)
+			return cli.Usagef(
+				"KEY is the ID of the key, the 16 characters after %s: a key itself must not be an argument",
+				keys.Prefix)
 		}
 		return c.DeleteKey(ctx, args[0])
 	})

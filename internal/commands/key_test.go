@@ -14,7 +14,8 @@ func TestParseWhen(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 2, 28, 23, 0, 0, 500, time.UTC)
 	for text, want := range map[string]string{
-		"": "0001-01-01T00:00:00Z", "1d": "2026-03-01T23:00:00Z", "90d": "2026-05-29T23:00:00Z", "2h30m": "2026-03-01T01:30:00Z",
+		"": "0001-01-01T00:00:00Z", "1d": "2026-03-01T23:00:00Z", "90d": "2026-05-29T23:00:00Z",
+		"2h30m":                     "2026-03-01T01:30:00Z",
 		"2030-01-31T13:00:00+01:00": "2030-01-31T12:00:00Z",
 	} {
 		at, err := parseWhen(text, now)
@@ -37,9 +38,13 @@ func TestWriteKeys(t *testing.T) {
 	}
 	var b strings.Builder
 	require.NoError(t, writeKeys(&b, []client.Key{
-		key("a", `[{"actions":["subscribe","publish"]},{"actions":["publish"]}]`, func(k *client.Key) { k.CreatedBy, k.Description = "admin", "a\n\x1b[31mb" }),
+		key("a", `[{"actions":["subscribe","publish"]},{"actions":["publish"]}]`,
+			func(k *client.Key) { k.CreatedBy, k.Description = "admin", "a\n\x1b[31mb" }),
 		key("b", `[]`, func(k *client.Key) { k.Configured, k.Expires = true, now }),
-		key("c", `[]`, func(k *client.Key) { k.Expires, k.Description = now.AddDate(1, 0, 0), strings.Repeat("ü", 61) }),
+		key("c", `[]`, func(k *client.Key) {
+			k.Expires, k.Description = now.AddDate(1, 0, 0),
+				strings.Repeat("ü", 61)
+		}),
 	}, now))
 	require.Equal(t, `KEY  CREATED     BY             EXPIRES     MAY                DESCRIPTION
 a    2026-03-01  admin          never       publish,subscribe  a  [31mb

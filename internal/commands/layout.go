@@ -58,7 +58,8 @@ func (l *layoutCommand) run(ctx context.Context, store shard.Layouts) error {
 	}
 	for _, dc := range all { // before anything is written
 		if slices.Contains(l.dcs, dc.Name) && dc.Layout.Generation > 0 && !slices.Equal(dc.Layout.Starts, l.wanted) {
-			return fmt.Errorf("data centre %s is split into %d shards already: see tidemark shards reshard --help", dc.Name, len(dc.Layout.Starts))
+			return fmt.Errorf("data centre %s is split into %d shards already: see tidemark shards reshard --help",
+				dc.Name, len(dc.Layout.Starts))
 		}
 	}
 	for _, name := range l.dcs {
@@ -129,9 +130,12 @@ It can be interrupted at any time, and goes on where it was if it is started aga
 	}, r.check, r.run)
 	r.add(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&r.plan.DCs, "dc", nil, "`NAME` of a data centre to split, in the order in which they are named; repeatable (default all, by name)")
-	flags.DurationVar(&r.plan.Settle, "settle", layout.DefaultSettle, "how long the others must hold all their shards before; at least twice the ping period of the clients")
-	flags.BoolVar(&r.plan.Force, "force", false, "don't wait for other data centres: readers may find shards that nobody holds")
+	flags.StringArrayVar(&r.plan.DCs, "dc", nil,
+		"`NAME` of a data centre to split, in the order in which they are named; repeatable (default all, by name)")
+	flags.DurationVar(&r.plan.Settle, "settle", layout.DefaultSettle,
+		"how long the others must hold all their shards before; at least twice the ping period of the clients")
+	flags.BoolVar(&r.plan.Force, "force", false,
+		"don't wait for other data centres: readers may find shards that nobody holds")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this time; 0: never")
 	flags.BoolVar(&r.json, "json", false, "print one line of JSON for each step")
 	return cmd
@@ -156,7 +160,8 @@ func (r *reshardCommand) check() (err error) {
 func (r *reshardCommand) run(ctx context.Context, store shard.Layouts) error {
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("gave up after %v: start it again to go on", r.timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("gave up after %v: start it again to go on",
+			r.timeout))
 		defer cancel()
 	}
 	var failed error

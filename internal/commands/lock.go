@@ -42,7 +42,8 @@ what was printed.`,
 		Args: cli.Arguments(2, maxArguments),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().DurationVar(&o.TTL, "ttl", 30*time.Second, "how long the lock lasts after its last renewal, from 1s to 1h")
+	cmd.Flags().DurationVar(&o.TTL, "ttl", 30*time.Second,
+		"how long the lock lasts after its last renewal, from 1s to 1h")
 	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "how long to wait if another holds the lock")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		locks := records.New(c)

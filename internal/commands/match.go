@@ -27,7 +27,8 @@ queue's assignmentTTL, but at least for a minute.`,
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringVar(&queue, "queue", "", "the match's `QUEUE` (default: the one that the ID names, if the service made it)")
+	cmd.Flags().StringVar(&queue, "queue", "",
+		"the match's `QUEUE` (default: the one that the ID names, if the service made it)")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		match, err := c.Match(ctx, queue, args[0])
 		if err != nil {

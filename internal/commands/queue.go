@@ -74,7 +74,8 @@ func writeQueues(w io.Writer, queues []client.Queue) error {
 		if err != nil {
 			return err
 		}
-		rows += fmt.Sprintf("%s\t%s\t%d of %d\t%s\n", q.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind)
+		rows += fmt.Sprintf("%s\t%s\t%d of %d\t%s\n", q.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize,
+			o.Assigner.Kind)
 	}
 	return cli.WriteTable(w, rows)
 }

@@ -56,11 +56,14 @@ func writeQueue(w io.Writer, d client.QueueDescription) error {
 	}
 	waits := "no match was made recently"
 	if d.Waits != nil {
-		waits = fmt.Sprintf("%s, 9 of 10 at most %s, 99 of 100 at most %s", ms(d.Waits.P50), ms(d.Waits.P90), ms(d.Waits.P99))
+		waits = fmt.Sprintf("%s, 9 of 10 at most %s, 99 of 100 at most %s", ms(d.Waits.P50), ms(d.Waits.P90),
+			ms(d.Waits.P99))
 	}
-	_, err = fmt.Fprintf(w, "queue     %s\nmatches   %s, %d teams of %d, %s\nwaiting   %d, the oldest for %s\npending   %d\noutgoing  %d\n"+
-		"rate      %.3g matches a second\nwaits     %s\n\n",
-		d.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind, d.Tickets.Searching, ms(d.OldestWaitMillis),
+	_, err = fmt.Fprintf(w,
+		"queue     %s\nmatches   %s, %d teams of %d, %s\nwaiting   %d, the oldest for %s\npending   %d\noutgoing  %d\n"+
+			"rate      %.3g matches a second\nwaits     %s\n\n",
+		d.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind, d.Tickets.Searching,
+		ms(d.OldestWaitMillis),
 		d.Tickets.Pending, d.Outgoing, d.MatchRate, waits)
 	if err != nil {
 		return err
@@ -100,7 +103,8 @@ func writeWaiting(w io.Writer, d client.Waiting) error {
 }
 
 func waitRow(name, from, to string, tickets int, waits client.LongestWaits) string {
-	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", name, from, to, tickets, ms(waits.P50), ms(waits.P90), ms(waits.P99), ms(waits.Max))
+	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", name, from, to, tickets, ms(waits.P50), ms(waits.P90),
+		ms(waits.P99), ms(waits.Max))
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

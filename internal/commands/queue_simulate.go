@@ -109,10 +109,12 @@ type percentiles[T any] struct {
 }
 
 func simulationOf(definition string, r result) simulation {
-	s := simulation{Definition: definition, Tickets: r.Tickets, Matches: r.Matches, Matched: r.Matched, Unmatched: r.Tickets - r.Matched}
+	s := simulation{Definition: definition, Tickets: r.Tickets, Matches: r.Matches, Matched: r.Matched,
+		Unmatched: r.Tickets - r.Matched}
 	if r.Matches > 0 {
 		millis, fitness := time.Duration.Milliseconds, percentiles[float64](r.Fitness)
-		s.WaitMs = &percentiles[int64]{millis(r.Waits.P50), millis(r.Waits.P90), millis(r.Waits.P99), millis(r.Waits.Max)}
+		s.WaitMs = &percentiles[int64]{millis(r.Waits.P50), millis(r.Waits.P90), millis(r.Waits.P99),
+			millis(r.Waits.Max)}
 		s.Fitness = &fitness
 	}
 	return s
@@ -132,7 +134,8 @@ func (f *simulateFlags) write(w io.Writer, results []simulation) error {
 			rows += strings.Repeat("\t-", 8)
 		} else {
 			wait, fit := r.WaitMs, r.Fitness
-			rows += fmt.Sprintf("\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.4g", ms(wait.P50), ms(wait.P90), ms(wait.P99), ms(wait.Max),
+			rows += fmt.Sprintf("\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.4g", ms(wait.P50), ms(wait.P90), ms(wait.P99),
+				ms(wait.Max),
 				fit.P50, fit.P90, fit.P99, fit.Max)
 		}
 		rows += "\n"

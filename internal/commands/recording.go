@@ -64,7 +64,8 @@ func readTickets(r io.Reader) (recording, error) {
 		return nil, fmt.Errorf("line %d: %w", n+1, err)
 	}
 	slices.SortStableFunc(all, matchmaking.CompareAge)
-	return slices.CompactFunc(all, func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) == 0 }), nil
+	return slices.CompactFunc(all, func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) == 0 }),
+		nil
 }
 
 // parseLine returns the tickets of a line. One without an ID gets a name.
@@ -88,7 +89,8 @@ func parseLine(line []byte, name string) ([]*matchmaking.Ticket, error) {
 	case in.CreateTime.IsZero():
 		return nil, errors.New("the ticket has no createTime")
 	}
-	t := &matchmaking.Ticket{ID: in.ID, CreateTime: in.CreateTime, Life: time.Duration(in.LifeMillis) * time.Millisecond}
+	t := &matchmaking.Ticket{ID: in.ID, CreateTime: in.CreateTime,
+		Life: time.Duration(in.LifeMillis) * time.Millisecond}
 	t.SearchFields, t.Criteria, t.Statistics = in.SearchFields, in.Criteria, in.Statistics
 	t.NumTeams, t.TeamSize, t.Players = in.NumTeams, in.TeamSize, in.Players
 	if t.ID == "" {
@@ -117,5 +119,6 @@ func parseOpenMatch(text []byte) (*matchmaking.Ticket, error) {
 		return nil, fmt.Errorf("ticket %s has no create_time", message.GetId())
 	}
 	spec.Message = nil
-	return &matchmaking.Ticket{ID: message.GetId(), CreateTime: message.GetCreateTime().AsTime(), Life: convert.TTLOf(&message), Spec: spec}, nil
+	return &matchmaking.Ticket{ID: message.GetId(), CreateTime: message.GetCreateTime().AsTime(),
+		Life: convert.TTLOf(&message), Spec: spec}, nil
 }

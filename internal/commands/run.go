@@ -60,7 +60,8 @@ func newSimulation(d matchmaking.Definition, p matchmaking.Parts, tickets record
 	s := &queueSimulation{
 		pool: round.New(p.Matcher), matcher: p.Matcher,
 		round: round.Round{
-			Queue: d.Name, Matcher: p.Matcher, Evaluator: p.Evaluator, MatchTimeout: patience, EvaluateTimeout: patience, MaxClaimed: math.MaxInt,
+			Queue: d.Name, Matcher: p.Matcher, Evaluator: p.Evaluator, MatchTimeout: patience,
+			EvaluateTimeout: patience, MaxClaimed: math.MaxInt,
 		},
 	}
 	for _, t := range tickets {

@@ -81,7 +81,8 @@ func newSessionList(t cli.Terminal) *cobra.Command {
 				continue
 			}
 			at := func(when time.Time) string { return when.UTC().Format(time.RFC3339) }
-			rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\n", s.ID, at(s.Created), at(s.LastActivity), s.Username, strings.ReplaceAll(string(s.Device), "\t", " "))
+			rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\n", s.ID, at(s.Created), at(s.LastActivity), s.Username,
+				strings.ReplaceAll(string(s.Device), "\t", " "))
 		}
 		if asJSON {
 			return nil
@@ -143,7 +144,8 @@ Within a second no server accepts the token any more, and requests that wait wit
 		case all:
 			return records.New(c).RevokeSessions(ctx, args[0])
 		case strings.Contains(args[1], "_") || strings.Contains(args[1], "."):
-			return cli.Usagef("SESSION is the ID of the session, which \"tidemark session list\" shows: a token must not be an argument")
+			return cli.Usagef(
+				"SESSION is the ID of the session, which \"tidemark session list\" shows: a token must not be an argument")
 		}
 		return records.New(c).RevokeSession(ctx, args[0], args[1])
 	})

@@ -19,13 +19,15 @@ const patience = 5 * time.Second
 
 func newSettings(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("settings", "Show and change settings",
-		newSettingsList(t), newSettingsGet(t), newSettingsPut(t), newSettingsDelete(t), newSettingsWatch(t), newSettingsExport(t), newSettingsImport(t))
+		newSettingsList(t), newSettingsGet(t), newSettingsPut(t), newSettingsDelete(t), newSettingsWatch(t),
+		newSettingsExport(t), newSettingsImport(t))
 }
 
 func newSettingsList(t cli.Terminal) *cobra.Command {
 	var category string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "list", Short: "Show all settings, without the values of secrets", Args: cli.Arguments(0, 0)}
+	cmd := &cobra.Command{Use: "list", Short: "Show all settings, without the values of secrets",
+		Args: cli.Arguments(0, 0)}
 	connection := cli.AddConnection(cmd, t, patience)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each setting as one line of JSON")
 	addCategory(cmd, &category)
@@ -152,15 +154,16 @@ It needs the grants to read settings and to subscribe to the channel "settings".
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		err := records.New(c).LiveSettings(records.LiveOptions{Category: category, Changed: func(name string, now *records.Setting) {
-			var line any = now
-			if now == nil {
-				line = map[string]any{"name": name, "deleted": true}
-			}
-			if err := cli.WriteLine(t.Stdout, line); err != nil {
-				stop(err)
-			}
-		}}).Run(ctx)
+		err := records.New(c).LiveSettings(records.LiveOptions{Category: category,
+			Changed: func(name string, now *records.Setting) {
+				var line any = now
+				if now == nil {
+					line = map[string]any{"name": name, "deleted": true}
+				}
+				if err := cli.WriteLine(t.Stdout, line); err != nil {
+					stop(err)
+				}
+			}}).Run(ctx)
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			return cause
 		}

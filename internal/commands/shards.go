@@ -38,7 +38,8 @@ const about = `
 It connects to Redis itself, with the options, variables and file of "tidemark serve", and needs no service.`
 
 // prepare adds the flags that all commands have, and makes a command run do after check.
-func (b *base) prepare(cmd *cobra.Command, check func() error, do func(ctx context.Context, store shard.Layouts) error) *cobra.Command {
+func (b *base) prepare(cmd *cobra.Command, check func() error,
+	do func(ctx context.Context, store shard.Layouts) error) *cobra.Command {
 	cmd.Args = cli.Arguments(0, 0)
 	cmd.Long += about
 	config.AddChannelsRedisFlags(cmd.Flags())
@@ -96,7 +97,8 @@ type split struct {
 func (s *split) add(cmd *cobra.Command) {
 	s.given = func() bool { return cmd.Flags().Changed("shards") || cmd.Flags().Changed("starts") }
 	cmd.Flags().IntVar(&s.shards, "shards", 0, "split into `N` shards of the same size, at most 1024")
-	cmd.Flags().StringSliceVar(&s.starts, "starts", nil, "split into shards that begin with these sharding `KEYS`, such as 0,0x4000000000000000,0xc000000000000000: the first is 0, and they ascend")
+	cmd.Flags().StringSliceVar(&s.starts, "starts", nil,
+		"split into shards that begin with these sharding `KEYS`, such as 0,0x4000000000000000,0xc000000000000000: the first is 0, and they ascend")
 }
 
 // parse returns the starts, or nil if none are given.
@@ -120,7 +122,9 @@ func (s *split) parse() ([]uint64, error) {
 		}
 		n, err := strconv.ParseUint(digits, base, 64)
 		if err != nil {
-			return nil, cli.Usagef("--starts: %q isn't a whole number from 0 to 18446744073709551615, decimal or hexadecimal with 0x", text)
+			return nil, cli.Usagef(
+				"--starts: %q isn't a whole number from 0 to 18446744073709551615, decimal or hexadecimal with 0x",
+				text)
 		}
 		starts[i] = n
 	}

@@ -30,9 +30,11 @@ func parseQueue(text []byte) (queue, error) {
 	usual := matchmaking.DefaultDefinition(name)
 	switch {
 	case d.Match.Function != matchmaking.MatchFirstCome && d.Match.Function != matchmaking.MatchCriteria:
-		return queue{}, fmt.Errorf("the match function %s can't be simulated, only first-come and criteria can", d.Match.Function)
+		return queue{}, fmt.Errorf("the match function %s can't be simulated, only first-come and criteria can",
+			d.Match.Function)
 	case d.Evaluator.Kind != usual.Evaluator.Kind:
-		return queue{}, fmt.Errorf("the evaluator %s can't be simulated, only %s can", d.Evaluator.Kind, usual.Evaluator.Kind)
+		return queue{}, fmt.Errorf("the evaluator %s can't be simulated, only %s can", d.Evaluator.Kind,
+			usual.Evaluator.Kind)
 	}
 	d.Assigner = usual.Assigner // nothing is allocated
 	return queue{definition: d}, nil

@@ -29,13 +29,18 @@ func TestRun(t *testing.T) {
 		waits      []int // seconds: p50, p90, max
 		fitness    []float64
 	}{
-		"narrow":                        {`{"match":{"function":"criteria","weights":{"skill":1}}}`, 1, []int{0, 10, 10}, []float64{40, 40}},
-		"wider":                         {`{"match":{"function":"criteria",` + widen + `}}`, 2, []int{10, 75, 75}, []float64{40, 100}},
-		"as answered":                   {`{"queue":"q","definition":{"match":{"function":"criteria",` + widen + `},"assigner":{"kind":"webhook","url":"http://h","secret":"xxxxx"}}}`, 2, []int{10, 75, 75}, []float64{40, 100}},
-		"the last widening is too late": {`{"match":{"function":"criteria",` + widen + `},"ticketTTL":"20s"}`, 1, []int{0, 10, 10}, []float64{40, 40}},
-		"expired before another came":   {`{"ticketTTL":"4s"}`, 0, []int{0, 0, 0}, []float64{0, 0}},
-		"first-come":                    {`{}`, 2, []int{0, 50, 50}, []float64{0, 0}},
-		"three":                         {`{"match":{"teams":3}}`, 1, []int{5, 10, 10}, []float64{0, 0}},
+		"narrow": {`{"match":{"function":"criteria","weights":{"skill":1}}}`, 1,
+			[]int{0, 10, 10}, []float64{40, 40}},
+		"wider": {`{"match":{"function":"criteria",` + widen + `}}`, 2, []int{10, 75, 75},
+			[]float64{40, 100}},
+		"as answered": {`{"queue":"q","definition":{"match":{"function":"criteria",` + widen +
+			`},"assigner":{"kind":"webhook","url":"http://h","secret":"xxxxx"}}}`, 2, []int{10, 75, 75},
+			[]float64{40, 100}},
+		"the last widening is too late": {`{"match":{"function":"criteria",` + widen + `},"ticketTTL":"20s"}`, 1,
+			[]int{0, 10, 10}, []float64{40, 40}},
+		"expired before another came": {`{"ticketTTL":"4s"}`, 0, []int{0, 0, 0}, []float64{0, 0}},
+		"first-come":                  {`{}`, 2, []int{0, 50, 50}, []float64{0, 0}},
+		"three":                       {`{"match":{"teams":3}}`, 1, []int{5, 10, 10}, []float64{0, 0}},
 	} {
 		tickets, err := readTickets(strings.NewReader(four))
 		require.NoError(t, err)
@@ -59,10 +64,14 @@ func TestRunIsRepeatable(t *testing.T) {
 	lines := make([]string, 3000)
 	for i := range lines {
 		skill := random.IntN(2000)
-		lines[i] = fmt.Sprintf(`{"id":"%d","createTime":%q,"criteria":[{"name":"skill","minValue":%d,"maxValue":%d}],"statistics":[{"name":"skill","value":%d}],"players":%d}`,
-			i, start.Add(time.Duration(random.IntN(600_000))*time.Millisecond).UTC().Format(time.RFC3339Nano), skill-20, skill+20, skill, 1+random.IntN(2))
+		lines[i] = fmt.Sprintf(
+			`{"id":"%d","createTime":%q,"criteria":[{"name":"skill","minValue":%d,"maxValue":%d}],"statistics":[{"name":"skill","value":%d}],"players":%d}`,
+			i, start.Add(time.Duration(random.IntN(600_000))*time.Millisecond).UTC().Format(time.RFC3339Nano), skill-20,
+			skill+20, skill, 1+random.IntN(2))
 	}
-	q, err := parseQueue([]byte(`{"match":{"function":"criteria","teamSize":3,"weights":{"skill":1},"widen":[{"after":"5s","by":{"skill":50}}]},"ticketTTL":"1m"}`))
+	q, err := parseQueue(
+		[]byte(
+			`{"match":{"function":"criteria","teamSize":3,"weights":{"skill":1},"widen":[{"after":"5s","by":{"skill":50}}]},"ticketTTL":"1m"}`))
 	require.NoError(t, err)
 	var results [2]result
 	for i := range results {
@@ -92,7 +101,8 @@ func TestReadTickets(t *testing.T) {
 	const read = `{"id":"ann","queue":"duel","status":"MATCH_FOUND","createTime":"2026-11-21T12:00:00Z","channel":"ticket.ann","ttlMs":5,"lifeMs":60000,` + same +
 		`,"criteria":[{"name":"skill","minValue":1,"maxValue":2}],"statistics":[{"name":"skill","value":1.5}],"numTeams":3,"teamSize":2,"players":2}`
 	const body = `{"queue":"duel","createTime":"2026-11-21T11:00:00Z","ttl":"1m30s",` + same + `}`
-	const answer = `{"result":{"tickets":[{"id":"bob","assignment":null,` + same + `,"createTime":"2026-11-21T13:00:00.000001Z","extensions":` +
+	const answer = `{"result":{"tickets":[{"id":"bob","assignment":null,` + same +
+		`,"createTime":"2026-11-21T13:00:00.000001Z","extensions":` +
 		`{"tidemark.criteria":{"@type":"type.googleapis.com/google.protobuf.ListValue","value":[{"name":"skill","minValue":1,"maxValue":2}]}},"persistentField":` +
 		`{"ttl":{"@type":"type.googleapis.com/google.protobuf.Int64Value","value":"60000000000"}}},{"id":"ann","createTime":"2026-11-21T12:00:00Z"}]}}`
 	tickets, err := readTickets(strings.NewReader(read + "\n\n" + body + "\n" + answer))
@@ -103,7 +113,8 @@ func TestReadTickets(t *testing.T) {
 	}
 	require.Equal(t, []string{"line-3", "ann", "bob"}, ids)
 	ann, bob := tickets[1], tickets[2]
-	require.Equal(t, []time.Duration{90 * time.Second, time.Minute, time.Minute}, []time.Duration{tickets[0].Life, ann.Life, bob.Life})
+	require.Equal(t, []time.Duration{90 * time.Second, time.Minute, time.Minute},
+		[]time.Duration{tickets[0].Life, ann.Life, bob.Life})
 	require.Equal(t, []int{3, 2, 2}, []int{ann.NumTeams, ann.TeamSize, ann.Players})
 	require.Equal(t, ann.Criteria, bob.Criteria)
 	require.Len(t, ann.Statistics, 1)

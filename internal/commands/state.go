@@ -13,7 +13,8 @@ import (
 )
 
 func newState(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("state", "Keep states of processes, for an hour at most", newStateSet(t), newStateGet(t), newStateDelete(t))
+	return cli.NewGroup("state", "Keep states of processes, for an hour at most", newStateSet(t), newStateGet(t),
+		newStateDelete(t))
 }
 
 func newStateSet(t cli.Terminal) *cobra.Command {

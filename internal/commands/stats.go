@@ -60,7 +60,8 @@ func newStatsSet(t cli.Terminal) *cobra.Command {
 }
 
 // changeStats calls metric for a number, or entity for fields with numbers, and prints what it returns.
-func changeStats(t cli.Terminal, args []string, metric func(int64) (any, error), entity func(map[string]int64) (any, error)) error {
+func changeStats(t cli.Terminal, args []string, metric func(int64) (any, error),
+	entity func(map[string]int64) (any, error)) error {
 	fields := map[string]int64{}
 	for _, arg := range args[2:] {
 		name, text, isField := strings.Cut(arg, "=")

@@ -173,7 +173,8 @@ func statusJSON(cache string, all []shard.DC, problems []string, whole bool) sta
 func holdersJSON(all []shard.Holder) []holderForm {
 	forms := make([]holderForm, len(all))
 	for i, h := range all {
-		forms[i] = holderForm{Shard: h.Shard, Host: h.Host, Address: h.Address, Incarnation: h.Incarnation, LeftMS: h.Left.Milliseconds(), Loaded: h.Loaded && h.Left > 0}
+		forms[i] = holderForm{Shard: h.Shard, Host: h.Host, Address: h.Address, Incarnation: h.Incarnation,
+			LeftMS: h.Left.Milliseconds(), Loaded: h.Loaded && h.Left > 0}
 		if h.Host != "" {
 			forms[i].Locked, forms[i].Pinged = &h.Locked, &h.Pinged
 		}

@@ -54,11 +54,14 @@ Without --subscriber a temporary one is created, and removed at the end.`,
 	}
 	f.Connection = cli.AddConnection(cmd, t, time.Minute)
 	cmd.Flags().StringVar(&f.name, "subscriber", "", "the subscriber's `NAME` (default: a temporary one)")
-	cmd.Flags().StringVar(&f.from, "from", "latest", "where a new subscriber starts: latest, earliest, or after a `CLOCK`")
+	cmd.Flags().StringVar(&f.from, "from", "latest",
+		"where a new subscriber starts: latest, earliest, or after a `CLOCK`")
 	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: the subscriber's marks stay where they are")
-	cmd.Flags().IntVar(&f.max, "max", 1, "fetch up to `N` messages together, and acknowledge them together when all are written")
+	cmd.Flags().IntVar(&f.max, "max", 1,
+		"fetch up to `N` messages together, and acknowledge them together when all are written")
 	cmd.Flags().IntVar(&f.count, "count", 0, "exit after `N` messages (default: no limit)")
-	cmd.Flags().DurationVar(&f.wait, "wait", 20*time.Second, "how long one request waits for messages; the service limits it")
+	cmd.Flags().DurationVar(&f.wait, "wait", 20*time.Second,
+		"how long one request waits for messages; the service limits it")
 	return cmd
 }
 
@@ -155,7 +158,8 @@ func (s *subscribing) prepare(ctx context.Context, channel string, from client.F
 		return from, err
 	}
 	if !made.Created && from != client.Latest {
-		s.terminal.Report("subscriber %s exists: it continues from its mark, %s, and --from is ignored", s.name, made.Mark)
+		s.terminal.Report("subscriber %s exists: it continues from its mark, %s, and --from is ignored", s.name,
+			made.Mark)
 	}
 	return client.After(made.Mark), nil
 }

@@ -11,7 +11,8 @@ import (
 )
 
 func newTicket(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("ticket", "Create, show and cancel tickets", newTicketCreate(t), newTicketShow(t), newTicketCancel(t))
+	return cli.NewGroup("ticket", "Create, show and cancel tickets", newTicketCreate(t), newTicketShow(t),
+		newTicketCancel(t))
 }
 
 func newTicketShow(t cli.Terminal) *cobra.Command {

@@ -52,11 +52,14 @@ A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGI
 	flags := cmd.Flags()
 	flags.StringVar(&f.ticket.Queue, "queue", "", "the `QUEUE` to wait in (default: the queue \"default\")")
 	flags.StringVar(&f.ticket.ID, "id", "", "`ID` of the ticket, which is created once (default: a new ID)")
-	flags.StringArrayVar(&f.ticket.SearchFields.Tags, "tag", nil, "a `TAG`; may be repeated, like --double, --string, --criterion and --statistic")
+	flags.StringArrayVar(&f.ticket.SearchFields.Tags, "tag", nil,
+		"a `TAG`; may be repeated, like --double, --string, --criterion and --statistic")
 	flags.StringArrayVar(&f.doubles, "double", nil, "a number for the queue's pools, `NAME=NUMBER`")
 	flags.StringArrayVar(&f.texts, "string", nil, "a text for the queue's pools, `NAME=TEXT`")
-	flags.StringArrayVar(&f.criteria, "criterion", nil, "accept tickets with this statistic in a range only, `NAME=MIN..MAX`")
-	flags.StringArrayVar(&f.statistics, "statistic", nil, "a statistic, for the criteria of other tickets, `NAME=NUMBER`")
+	flags.StringArrayVar(&f.criteria, "criterion", nil,
+		"accept tickets with this statistic in a range only, `NAME=MIN..MAX`")
+	flags.StringArrayVar(&f.statistics, "statistic", nil,
+		"a statistic, for the criteria of other tickets, `NAME=NUMBER`")
 	flags.IntVar(&f.ticket.NumTeams, "num-teams", 0, "teams in the match, `N` (default: the queue's)")
 	flags.IntVar(&f.ticket.TeamSize, "team-size", 0, "players in a team, `N` (default: the queue's)")
 	flags.IntVar(&f.ticket.Players, "players", 0, "players that the ticket stands for, a party of `N` (default: 1)")

@@ -27,7 +27,8 @@ func (f *ticketFlags) complete() error {
 	if err != nil {
 		return cli.Usagef("--double: %w", err)
 	}
-	if t.SearchFields.StringArgs, err = pairs(f.texts, func(text string) (string, error) { return text, nil }); err != nil {
+	if t.SearchFields.StringArgs,
+		err = pairs(f.texts, func(text string) (string, error) { return text, nil }); err != nil {
 		return cli.Usagef("--string: %w", err)
 	}
 	t.SearchFields.DoubleArgs = doubles

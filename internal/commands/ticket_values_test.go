@@ -11,7 +11,8 @@ func TestPairs(t *testing.T) {
 	t.Parallel()
 	f := ticketFlags{
 		doubles: []string{"level=12", "far=+Inf"}, texts: []string{"map=a=b", "empty="},
-		criteria: []string{"skill=1000..1500.5", "ping=-1..1"}, statistics: []string{"skill=1200"}, extensions: `{"a":{"b":1}}`,
+		criteria: []string{"skill=1000..1500.5", "ping=-1..1"}, statistics: []string{"skill=1200"},
+		extensions: `{"a":{"b":1}}`,
 	}
 	require.NoError(t, f.complete())
 	require.Equal(t, float64(12), f.ticket.SearchFields.DoubleArgs["level"])

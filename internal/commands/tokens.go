@@ -28,7 +28,8 @@ func newVerify(t cli.Terminal) *cobra.Command {
 		if data != "" && !json.Valid([]byte(data)) {
 			return cli.Usagef("--data isn't JSON")
 		}
-		issued, err := records.New(c).IssueVerification(ctx, args[0], records.VerificationType(args[1]), json.RawMessage(data))
+		issued, err := records.New(c).IssueVerification(ctx, args[0], records.VerificationType(args[1]),
+			json.RawMessage(data))
 		return writeUnless(err, t, issued)
 	})
 	take := &cobra.Command{
@@ -82,17 +83,20 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 		ends, err := records.New(c).PutOAuthTokens(ctx, args[0], args[1], tokens)
 		return writeUnless(err, t, ends)
 	})
-	get := &cobra.Command{Use: "get USER PROVIDER", Short: "Print the tokens of a provider for a user", Args: cli.Arguments(2, 2)}
+	get := &cobra.Command{Use: "get USER PROVIDER", Short: "Print the tokens of a provider for a user",
+		Args: cli.Arguments(2, 2)}
 	cli.AddConnection(get, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := records.New(c).OAuthTokens(ctx, args[0], args[1])
 		return writeUnless(err, t, found)
 	})
-	remove := &cobra.Command{Use: "delete USER PROVIDER", Short: "Delete the tokens of a provider for a user", Args: cli.Arguments(2, 2)}
+	remove := &cobra.Command{Use: "delete USER PROVIDER", Short: "Delete the tokens of a provider for a user",
+		Args: cli.Arguments(2, 2)}
 	cli.AddConnection(remove, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		return records.New(c).DeleteOAuthTokens(ctx, args[0], args[1])
 	})
 	var n records.NewOAuthState
-	state := &cobra.Command{Use: "state PROVIDER", Short: "Keep the state of a login and print it", Args: cli.Arguments(1, 1)}
+	state := &cobra.Command{Use: "state PROVIDER", Short: "Keep the state of a login and print it",
+		Args: cli.Arguments(1, 1)}
 	connection := cli.AddConnection(state, t, patience)
 	state.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` that the user goes to after the login")
 	state.Flags().StringVar(&n.CSRFToken, "csrf-token", "", "`TEXT` that the user's browser must have, too")
@@ -101,7 +105,8 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 		issued, err := records.New(c).CreateOAuthState(ctx, n)
 		return writeUnless(err, t, issued)
 	})
-	takeState := &cobra.Command{Use: "take-state", Short: "Take the state of a login from standard input, once", Args: cli.Arguments(0, 0)}
+	takeState := &cobra.Command{Use: "take-state", Short: "Take the state of a login from standard input, once",
+		Args: cli.Arguments(0, 0)}
 	cli.AddConnection(takeState, t, patience).Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		text, err := readSecret(ctx, t)
 		if err != nil {
@@ -110,5 +115,6 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 		found, err := records.New(c).TakeOAuthState(ctx, text)
 		return writeUnless(err, t, found)
 	})
-	return cli.NewGroup("oauth", "Keep the tokens of OAuth providers, and the states of logins", put, get, remove, state, takeState)
+	return cli.NewGroup("oauth", "Keep the tokens of OAuth providers, and the states of logins", put, get, remove,
+		state, takeState)
 }

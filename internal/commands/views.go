@@ -16,7 +16,8 @@ import (
 )
 
 func newViews(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("views", "Count views, read them, and import those of another system", newViewsCount(t), newViewsGet(t), newViewsImport(t))
+	return cli.NewGroup("views", "Count views, read them, and import those of another system", newViewsCount(t),
+		newViewsGet(t), newViewsImport(t))
 }
 
 func newViewsCount(t cli.Terminal) *cobra.Command {
@@ -97,7 +98,8 @@ The import is read when all of it is there, in place of earlier ones. It can be 
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, time.Minute)
-	cmd.Flags().StringVar(&slugsFile, "slugs", "", "import the hash migrated_views_slugs from a `FILE`, too: IDs by slug")
+	cmd.Flags().StringVar(&slugsFile, "slugs", "",
+		"import the hash migrated_views_slugs from a `FILE`, too: IDs by slug")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		fields, err := readHash(ctx, t, args[0])
 		if err != nil {

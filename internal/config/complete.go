@@ -33,7 +33,8 @@ func (c *Config) complete() error {
 		return err
 	}
 	if len(c.Shards.Reads.Caches) > 0 && !c.Records.On {
-		return errors.New("cacheShards: is set, but records are off, and the cache with them: turn records on, or leave cacheShards out")
+		return errors.New(
+			"cacheShards: is set, but records are off, and the cache with them: turn records on, or leave cacheShards out")
 	}
 	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
 	if err := c.Redis.Complete(); err != nil {
@@ -85,12 +86,14 @@ func (a *Access) complete() error {
 // completeBodies checks that a body can hold the largest message, and that there is memory for the largest body.
 func (c *Config) completeBodies() error {
 	if c.Server.MaxBodyBytes < c.Channel.MaxMessageBytes {
-		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes: such a message could never be received")
+		return errors.New(
+			"maxBodyBytes: is smaller than channelMaxMessageBytes: such a message could never be received")
 	}
 	for i, rule := range c.Rules {
 		// else it names a capture
 		if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.Server.MaxBodyBytes < n {
-			return fmt.Errorf("maxBodyBytes: is smaller than channels[%d].maxMessageBytes: such a message could never be received", i)
+			return fmt.Errorf(
+				"maxBodyBytes: is smaller than channels[%d].maxMessageBytes: such a message could never be received", i)
 		}
 	}
 	if c.Server.BodyMemory < c.Server.MaxBodyBytes {

@@ -125,7 +125,8 @@ func Table() string {
 func (cmd command) writeTable(b *strings.Builder, g optionGroup) {
 	fmt.Fprintf(b, "\n### %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
 	for _, o := range g.options {
-		fmt.Fprintf(b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", cmd.flag(o), o.kind, o.env(), o.key(), code(o.def), o.help)
+		fmt.Fprintf(b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", cmd.flag(o), o.kind, o.env(), o.key(), code(o.def),
+			o.help)
 	}
 }
 

@@ -241,10 +241,12 @@ var ownVariables = []string{EnvPrefix + "CONFIG", ServerVariable, AdminVariable,
 
 // serviceLink matches the variables that Kubernetes and Docker set in a container for each service whose name starts
 // with tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.
-var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+var serviceLink = regexp.MustCompile(
+	`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 func notForServe(name string) bool {
-	return slices.Contains(ownVariables, name) || strings.HasPrefix(name, EnvPrefix+"TEST_") || serviceLink.MatchString(name)
+	return slices.Contains(ownVariables, name) || strings.HasPrefix(name, EnvPrefix+"TEST_") ||
+		serviceLink.MatchString(name)
 }
 
 func (cmd command) readFlags(flags *pflag.FlagSet) (source, error) {

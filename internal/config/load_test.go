@@ -60,22 +60,26 @@ func TestDefaults(t *testing.T) {
 	want.Server.MaxStreams = 250
 	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, jwt.DefaultClaim
 	want.Access.UserLimits = access.Limits{
-		Requests: access.Rate{Count: 100, Per: time.Second}, PublishedBytes: access.Rate{Count: 1 << 20, Per: time.Second}, Waits: 100,
+		Requests: access.Rate{Count: 100, Per: time.Second}, PublishedBytes: access.Rate{Count: 1 << 20,
+			Per: time.Second}, Waits: 100,
 		Tickets: access.Rate{Count: 60, Per: time.Minute}, NewChannels: access.Rate{Count: 60, Per: time.Minute},
 		NewSubscribers: access.Rate{Count: 600, Per: time.Minute},
 	}
-	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: service.DefaultLeaseTTL}
+	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off",
+		LeaseTTL: service.DefaultLeaseTTL}
 	grants, err := access.ParseGrants([]byte(defaultSessionGrants))
 	require.NoError(t, err)
 	want.Records = RecordOptions{
 		On: true, Cache: CacheOptions{Memory: 64 << 20},
 		Sessions: SessionOptions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
 		Metrics:  KeyMetricsOptions{Every: 10 * time.Minute, Rate: 5000},
-		OAuth:    OAuthOptions{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}},
+		OAuth: OAuthOptions{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk",
+			"yandex"}},
 	}
 	want.Shards = ShardOptions{
 		PingPeriod: time.Second, Reads: ShardReads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
-		Node: ShardNode{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second, Reload: 10 * time.Minute, LoadRate: 50_000, MaxConnections: 1024},
+		Node: ShardNode{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second,
+			Reload: 10 * time.Minute, LoadRate: 50_000, MaxConnections: 1024},
 	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
@@ -123,30 +127,48 @@ func TestEverySource(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
 	values := map[string]string{
-		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10", "admin-listen": "unix:a/admin.sock", "grace": "7s", "drain-delay": "2s", "cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
+		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10",
+		"admin-listen": "unix:a/admin.sock", "grace": "7s", "drain-delay": "2s",
+		"cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
 		"redis": "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
 		"redis-ca-file": "ca.pem", "redis-cert-file": "c.pem", "redis-key-file": "k.pem", "redis-sentinel-master": "m",
-		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s", "redis-connect-timeout": "4s",
-		"data-dir": "d", "redis-binary": "valkey-server", "channel-ttl": "2h", "channel-max-messages": "12", "channel-replicas": "1", "channel-max-subscribers": "3",
-		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2,"maxSubscribers":5,"readers":["*"],"writers":["a","b"],"queryToken":true}]`,
-		"jwt-keys": "https://issuer.example/keys,http://127.0.0.1:1/keys", "jwt-algorithms": "ES256,EdDSA", "jwt-issuer": "i", "jwt-audience": "a,b",
+		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s",
+		"redis-connect-timeout": "4s",
+		"data-dir":              "d", "redis-binary": "valkey-server", "channel-ttl": "2h",
+		"channel-max-messages": "12",
+		"channel-replicas":     "1", "channel-max-subscribers": "3",
+		"channel-max-message-bytes": "2MiB",
+		"channels":                  `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2,"maxSubscribers":5,"readers":["*"],"writers":["a","b"],"queryToken":true}]`,
+		"jwt-keys":                  "https://issuer.example/keys,http://127.0.0.1:1/keys",
+		"jwt-algorithms":            "ES256,EdDSA",
+		"jwt-issuer":                "i", "jwt-audience": "a,b",
 		"jwt-leeway": "3s", "jwt-claim": "grants",
-		"user-limits": "waits=5", "address-limits": "waits=6", "quotas": "tickets=7/d", "trust-proxies": "10.0.0.0/8,192.0.2.7",
-		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
+		"user-limits": "waits=5", "address-limits": "waits=6", "quotas": "tickets=7/d",
+		"trust-proxies":  "10.0.0.0/8,192.0.2.7",
+		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7",
+		"max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
-		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
-		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "require-credentials": "on", "tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
-		"records": "off", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h", "session-grants": `[{"actions":["subscribe"],"channels":["news"]}]`,
+		"matchmaking":   "off",
+		"queues":        `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
+		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "require-credentials": "on",
+		"tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
+		"records": "off", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h",
+		"session-grants":  `[{"actions":["subscribe"],"channels":["news"]}]`,
 		"legacy-sessions": "off", "oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
 		"key-metrics": "session,unknown", "key-metrics-pause": "1m", "key-metrics-rate": "7",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
-		"shard-hosts": "a=10.0.0.7:7100,b=dns:nodes.b.internal:7100", "shard-dc": "a", "shard-ping-period": "2s", "shard-token-file": token,
-		"shard-timeout": "9ms", "shard-ca-file": "nodes.pem", "shard-server-name": "node", "shard-cert-file": "to-nodes.pem", "shard-key-file": "to-nodes-key.pem",
-		"shard-cache": "author", "shard-host-name": "node-1", "shard-listen": ":7", "shard-advertise": "node-1.a.internal:7", "shard-admin-listen": "off",
-		"shard-lease-ttl": "20s", "shard-keep-serving": "on", "shard-reload": "1h", "shard-load-rate": "7", "shard-memory": "1MiB", "shard-max-connections": "9",
+		"shard-hosts": "a=10.0.0.7:7100,b=dns:nodes.b.internal:7100", "shard-dc": "a", "shard-ping-period": "2s",
+		"shard-token-file": token,
+		"shard-timeout":    "9ms", "shard-ca-file": "nodes.pem", "shard-server-name": "node",
+		"shard-cert-file": "to-nodes.pem", "shard-key-file": "to-nodes-key.pem",
+		"shard-cache": "author", "shard-host-name": "node-1", "shard-listen": ":7",
+		"shard-advertise": "node-1.a.internal:7", "shard-admin-listen": "off",
+		"shard-lease-ttl": "20s", "shard-keep-serving": "on", "shard-reload": "1h", "shard-load-rate": "7",
+		"shard-memory": "1MiB", "shard-max-connections": "9",
 	}
 	// they exclude others, or must exist
-	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards", "shard-insecure"}
+	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards",
+		"shard-insecure"}
 
 	read := func(of command) Config {
 		var yaml strings.Builder
@@ -172,9 +194,11 @@ func TestEverySource(t *testing.T) {
 		return fromYAML
 	}
 	require.Equal(t, ShardOptions{
-		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef", Reads: ShardReads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
+		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef",
+		Reads: ShardReads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
 		Node: ShardNode{
-			Cache: "author", Host: "node-1", Listen: ":7", Advertise: "node-1.a.internal:7", LeaseTTL: 20 * time.Second, KeepServing: true, Reload: time.Hour,
+			Cache: "author", Host: "node-1", Listen: ":7", Advertise: "node-1.a.internal:7", LeaseTTL: 20 * time.Second,
+			KeepServing: true, Reload: time.Hour,
 			LoadRate: 7, Memory: 1 << 20, MaxConnections: 9,
 		},
 	}, read(node).Shards)
@@ -183,12 +207,15 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, []string{"https://a.example", "https://b.example"}, fromYAML.Server.CORSOrigins)
 	require.Equal(t, "0123", fromYAML.Redis.Password)
 	require.Equal(t, "1e3", fromYAML.Redis.Sentinel.Password)
-	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2", MaxSubscribers: "5"}}, fromYAML.Rules)
+	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2",
+		MaxSubscribers: "5"}}, fromYAML.Rules)
 	require.Equal(t, Access{
-		Rules: []access.ChannelRule{{Pattern: "a", Readers: []string{"*"}, Writers: []string{"a", "b"}, QueryToken: true}},
+		Rules: []access.ChannelRule{{Pattern: "a", Readers: []string{"*"}, Writers: []string{"a", "b"},
+			QueryToken: true}},
 		Tokens: jwt.Options{
-			Keys: []string{"https://issuer.example/keys", "http://127.0.0.1:1/keys"}, Algorithms: []string{"ES256", "EdDSA"},
-			Issuer: "i", Audience: []string{"a", "b"}, Leeway: 3 * time.Second, Claim: "grants",
+			Keys:       []string{"https://issuer.example/keys", "http://127.0.0.1:1/keys"},
+			Algorithms: []string{"ES256", "EdDSA"},
+			Issuer:     "i", Audience: []string{"a", "b"}, Leeway: 3 * time.Second, Claim: "grants",
 		},
 		Require: true,
 
@@ -204,14 +231,17 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, 3, fromYAML.Matchmaking.Queues[0].Match.Teams)
 	require.False(t, fromYAML.Matchmaking.On)
 	kept := fromYAML.Records
-	require.Equal(t, "redis://s:6379 redis://c:6379 keys.json", kept.Sessions.Redis+" "+kept.Cache.Redis+" "+kept.OAuth.Keyset)
+	require.Equal(t, "redis://s:6379 redis://c:6379 keys.json", kept.Sessions.Redis+" "+kept.Cache.Redis+" "+
+		kept.OAuth.Keyset)
 	require.Equal(t, []access.Action{access.Subscribe}, kept.Sessions.Grants[0].Actions)
 	require.Equal(t, []string{"github", "my-own"}, kept.OAuth.Providers)
 	require.False(t, kept.On || kept.Sessions.Legacy)
-	require.Equal(t, KeyMetricsOptions{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7}, kept.Metrics)
+	require.Equal(t, KeyMetricsOptions{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7},
+		kept.Metrics)
 	require.Equal(t, ShardReads{
 		Timeout: 9 * time.Millisecond,
-		Hosts:   []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"}, CAFile: "nodes.pem", Name: "node", CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem",
+		Hosts:   []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"}, CAFile: "nodes.pem", Name: "node",
+		CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem",
 	}, fromYAML.Shards.Reads)
 }
 

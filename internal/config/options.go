@@ -89,7 +89,8 @@ type command struct {
 
 var (
 	serve = command{"tidemark serve", serveHelp, optionGroups, func(o option) string { return o.name }}
-	node  = command{"tidemark shard serve", nodeHelp, nodeGroups, func(o option) string { return cmp.Or(o.flagOfNode, o.name) }}
+	node  = command{"tidemark shard serve", nodeHelp, nodeGroups,
+		func(o option) string { return cmp.Or(o.flagOfNode, o.name) }}
 )
 
 // options returns the options that are the command's flags.
@@ -242,18 +243,21 @@ func redisOptions() []option {
 			set:  redisText(func(r *RedisOptions) *string { return &r.Password }),
 		},
 		{
-			name: "redis-password-file", kind: "file", help: "File that contains the password. A line end is not part of it.",
-			set: redisText(func(r *RedisOptions) *string { return &r.PasswordFile }),
+			name: "redis-password-file", kind: "file",
+			help: "File that contains the password. A line end is not part of it.",
+			set:  redisText(func(r *RedisOptions) *string { return &r.PasswordFile }),
 		},
 		{
 			name: "redis-timeout", kind: "duration", def: "5s",
 			help: "Time limit of one operation on Redis, with its retries. Beyond it the request is answered 503.",
-			set:  into(func(c *Config) *time.Duration { return &c.Redis.Timeout }, durationBetween(time.Millisecond, forever)),
+			set: into(func(c *Config) *time.Duration { return &c.Redis.Timeout },
+				durationBetween(time.Millisecond, forever)),
 		},
 		{
 			name: "redis-connect-timeout", kind: "duration", def: "30s",
 			help: "How long to try to reach Redis at start-up.",
-			set:  into(func(c *Config) *time.Duration { return &c.Redis.ConnectTimeout }, durationBetween(time.Millisecond, forever)),
+			set: into(func(c *Config) *time.Duration { return &c.Redis.ConnectTimeout },
+				durationBetween(time.Millisecond, forever)),
 		},
 	}
 }
@@ -261,20 +265,23 @@ func redisOptions() []option {
 func redisAccessOptions() []option {
 	return []option{
 		{
-			name: "redis-ca-file", kind: "file", help: "PEM file with the authorities that may sign Redis's certificate, in place of the system's. Turns TLS on.",
-			set: redisText(func(r *RedisOptions) *string { return &r.TLS.CAFile }),
+			name: "redis-ca-file", kind: "file",
+			help: "PEM file with the authorities that may sign Redis's certificate, in place of the system's. Turns TLS on.",
+			set:  redisText(func(r *RedisOptions) *string { return &r.TLS.CAFile }),
 		},
 		{
-			name: "redis-cert-file", kind: "file", help: "PEM file with the service's own certificate, for a Redis that asks for one. Turns TLS on.",
-			set: redisText(func(r *RedisOptions) *string { return &r.TLS.CertFile }),
+			name: "redis-cert-file", kind: "file",
+			help: "PEM file with the service's own certificate, for a Redis that asks for one. Turns TLS on.",
+			set:  redisText(func(r *RedisOptions) *string { return &r.TLS.CertFile }),
 		},
 		{
 			name: "redis-key-file", kind: "file", help: "PEM file with the private key of redis-cert-file.",
 			set: redisText(func(r *RedisOptions) *string { return &r.TLS.KeyFile }),
 		},
 		{
-			name: "redis-sentinel-master", kind: "text", help: "Name of the primary that the Sentinels watch. The addresses of --redis are then those of the Sentinels.",
-			set: redisText(func(r *RedisOptions) *string { return &r.Sentinel.Master }),
+			name: "redis-sentinel-master", kind: "text",
+			help: "Name of the primary that the Sentinels watch. The addresses of --redis are then those of the Sentinels.",
+			set:  redisText(func(r *RedisOptions) *string { return &r.Sentinel.Master }),
 		},
 		{
 			name: "redis-sentinel-username", kind: "text", help: "User to log in to the Sentinels as.",
@@ -307,7 +314,8 @@ func channelOptions() []option {
 		{
 			name: "channel-ttl", kind: "duration", def: "24h",
 			help: "How long a message lives after its publish, and how long a channel and its subscribers live without activity.",
-			set:  into(func(c *Config) *time.Duration { return &c.Channel.TTL }, durationBetween(channel.MinTTL, channel.MaxTTL)),
+			set: into(func(c *Config) *time.Duration { return &c.Channel.TTL },
+				durationBetween(channel.MinTTL, channel.MaxTTL)),
 		},
 		{
 			name: "channel-max-messages", kind: "int", def: "0",

@@ -32,7 +32,8 @@ const kindLimits = "limits"
 func clientOptions() []option {
 	return []option{
 		{
-			name: "user-limits", kind: kindLimits, def: "requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m,newSubscribers=600/m",
+			name: "user-limits", kind: kindLimits,
+			def:  "requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m,newSubscribers=600/m",
 			help: "What each user, and each player with the token of a ticket, may do on one server. A rate is a number for each s, m, h or d, of which all can come at once. What is left out has no limit, nothing has one with off. An API key has the limits of its record.",
 			set:  into(func(c *Config) *access.Limits { return &c.Access.UserLimits }, access.ParseLimits),
 		},

@@ -71,8 +71,9 @@ func receiptOptions() []option {
 func logOptions() []option {
 	return []option{
 		{
-			name: "log-level", kind: "level", def: "info", help: "Lowest level that is logged: debug, info, warn or error.",
-			set: into(func(c *Config) *slog.Level { return &c.Log.Level }, logLevel),
+			name: "log-level", kind: "level", def: "info",
+			help: "Lowest level that is logged: debug, info, warn or error.",
+			set:  into(func(c *Config) *slog.Level { return &c.Log.Level }, logLevel),
 		},
 		{
 			name: "log-format", kind: "format", def: "text", help: "Format of the log on standard error: text or json.",

@@ -51,7 +51,8 @@ func matchmakingOptions() []option {
 		{
 			name: "lease-ttl", kind: "duration", def: "3s",
 			help: "How long a queue stays with a server that has stopped responding, before another server directs it.",
-			set:  into(func(c *Config) *time.Duration { return &c.Matchmaking.LeaseTTL }, durationBetween(matchmaking.MinLifetime, forever)),
+			set: into(func(c *Config) *time.Duration { return &c.Matchmaking.LeaseTTL },
+				durationBetween(matchmaking.MinLifetime, forever)),
 		},
 	}
 }

@@ -31,7 +31,8 @@ func recordOptions() []option {
 		{
 			name: "session-ttl", kind: "duration", def: "720h",
 			help: "How long a session lives without activity. At most 720h, which is 30 days.",
-			set:  into(func(c *Config) *time.Duration { return &c.Records.Sessions.TTL }, durationBetween(MinSessionTTL, MaxSessionTTL)),
+			set: into(func(c *Config) *time.Duration { return &c.Records.Sessions.TTL },
+				durationBetween(MinSessionTTL, MaxSessionTTL)),
 		},
 		{
 			name: "session-grants", kind: kindGrants, def: defaultSessionGrants,
@@ -71,7 +72,8 @@ func keyMetricsOptions() []option {
 		{
 			name: "key-metrics-pause", kind: "duration", def: "10m",
 			help: "How long the server pauses after it has counted the keys, before it counts them again.",
-			set:  into(func(c *Config) *time.Duration { return &c.Records.Metrics.Every }, durationBetween(10*time.Second, forever)),
+			set: into(func(c *Config) *time.Duration { return &c.Records.Metrics.Every },
+				durationBetween(10*time.Second, forever)),
 		},
 		{
 			name: "key-metrics-rate", kind: "int", def: "5000",

@@ -25,9 +25,11 @@ func shardOptions() []option {
 		{
 			name: "shard-timeout", kind: "duration", def: tier.DefaultTimeout.String(),
 			help: "How long nodes may take to answer until a value is read from Redis.",
-			set:  into(func(c *Config) *time.Duration { return &c.Shards.Reads.Timeout }, durationBetween(time.Millisecond, time.Second)),
+			set: into(func(c *Config) *time.Duration { return &c.Shards.Reads.Timeout },
+				durationBetween(time.Millisecond, time.Second)),
 		},
-		dcOption("Data centre that the service is in: its nodes are asked first, and those of others if they are slow. Not set: all nodes of a shard are asked at once.", ""),
+		dcOption(
+			"Data centre that the service is in: its nodes are asked first, and those of others if they are slow. Not set: all nodes of a shard are asked at once.", ""),
 		pingOption(""),
 		tokenOption("File with the token to show to nodes. A line end is not part of it."),
 		{
@@ -36,12 +38,14 @@ func shardOptions() []option {
 			set:  reads(func(r *ShardReads) *string { return &r.CAFile }),
 		},
 		{
-			name: "shard-server-name", kind: "text", help: "Name that the certificates of all nodes have. Not set: the host of each node's address.",
-			set: reads(func(r *ShardReads) *string { return &r.Name }),
+			name: "shard-server-name", kind: "text",
+			help: "Name that the certificates of all nodes have. Not set: the host of each node's address.",
+			set:  reads(func(r *ShardReads) *string { return &r.Name }),
 		},
 		{
-			name: "shard-cert-file", kind: "file", help: "PEM file with the certificate to show to nodes that ask for one. Turns TLS to nodes on.",
-			set: reads(func(r *ShardReads) *string { return &r.CertFile }),
+			name: "shard-cert-file", kind: "file",
+			help: "PEM file with the certificate to show to nodes that ask for one. Turns TLS to nodes on.",
+			set:  reads(func(r *ShardReads) *string { return &r.CertFile }),
 		},
 		{
 			name: "shard-key-file", kind: "file", help: "PEM file with the private key of shard-cert-file.",
@@ -102,7 +106,8 @@ func servingOptions() []option {
 		{
 			name: "shard-reload", flagOfNode: "reload", kind: "duration", def: "10m",
 			help: "How often to load everything again. It bounds how old a value is that a program has written to Redis without the service.",
-			set:  into(func(c *Config) *time.Duration { return &c.Shards.Node.Reload }, durationBetween(MinReload, forever)),
+			set: into(func(c *Config) *time.Duration { return &c.Shards.Node.Reload },
+				durationBetween(MinReload, forever)),
 		},
 		{
 			name: "shard-load-rate", flagOfNode: "load-rate", kind: "int", def: "50000",
@@ -119,7 +124,8 @@ func servingOptions() []option {
 			help: "Maximum number of connections of clients. A service has one to each node.",
 			set:  into(func(c *Config) *int { return &c.Shards.Node.MaxConnections }, intBetween(1, 1_000_000)),
 		},
-		tokenOption("File with the token that clients must show, also for metrics and profiles. A line end is not part of it."),
+		tokenOption(
+			"File with the token that clients must show, also for metrics and profiles. A line end is not part of it."),
 		{
 			name: "shard-insecure", flagOfNode: "insecure", kind: kindSwitch,
 			help: "Whether to let everybody read on addresses that other machines can reach. Otherwise the node listens there only with shard-token-file or tls-client-ca.",
@@ -141,7 +147,8 @@ func pingOption(flagOfNode string) option {
 	return option{
 		name: "shard-ping-period", flagOfNode: flagOfNode, kind: "duration", def: "1s",
 		help: "How often a node renews its lease, and how often a client asks each node for its shard.",
-		set:  into(func(c *Config) *time.Duration { return &c.Shards.PingPeriod }, durationBetween(MinPingPeriod, MaxPingPeriod)),
+		set: into(func(c *Config) *time.Duration { return &c.Shards.PingPeriod },
+			durationBetween(MinPingPeriod, MaxPingPeriod)),
 	}
 }
 

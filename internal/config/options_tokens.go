@@ -19,8 +19,9 @@ func tokenOptions() []option {
 		},
 		{
 			name: "jwt-algorithms", kind: kindList, def: "RS256,ES256,EdDSA",
-			help: "Algorithms that tokens may be signed with: " + strings.Join(jwt.Algorithms, ", ") + ". A key is used only for algorithms of its own sort.",
-			set:  into(func(c *Config) *[]string { return &c.Access.Tokens.Algorithms }, listOf(anyText)),
+			help: "Algorithms that tokens may be signed with: " + strings.Join(jwt.Algorithms, ", ") +
+				". A key is used only for algorithms of its own sort.",
+			set: into(func(c *Config) *[]string { return &c.Access.Tokens.Algorithms }, listOf(anyText)),
 		},
 		{
 			name: "jwt-issuer", kind: "text", help: "Issuer (iss) that tokens must have. Not set: any.",
@@ -34,7 +35,8 @@ func tokenOptions() []option {
 		{
 			name: "jwt-leeway", kind: "duration", def: "0s",
 			help: "By how much the issuer's clock may differ: a token is valid for that long before its nbf and after its exp. At most 5m.",
-			set:  into(func(c *Config) *time.Duration { return &c.Access.Tokens.Leeway }, durationBetween(0, maxLeeway)),
+			set: into(func(c *Config) *time.Duration { return &c.Access.Tokens.Leeway },
+				durationBetween(0, maxLeeway)),
 		},
 		{
 			name: "jwt-claim", kind: "text", def: jwt.DefaultClaim, help: "Claim of a token that has its grants.",

@@ -39,7 +39,8 @@ func queuesOf(tree map[string]any) ([]matchmaking.Definition, error) {
 	return each(tree, matchmaking.ParseDefinitionText)
 }
 
-func each[T any](byName map[string]T, parse func(name string, from T) (matchmaking.Definition, error)) ([]matchmaking.Definition, error) {
+func each[T any](byName map[string]T, parse func(name string, from T) (matchmaking.Definition, error)) (
+	[]matchmaking.Definition, error) {
 	definitions := make([]matchmaking.Definition, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		d, err := parse(name, byName[name])

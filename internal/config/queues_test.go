@@ -39,7 +39,9 @@ queues:
 	require.Equal(t, "127.0.0.1:7777", duel.Assigner.Connection)
 	require.Equal(t, matchmaking.MatchFirstCome, plain.Match.Function)
 	require.Equal(t, map[string]float64{"skill": .75, "ping": .25}, ranked.Match.Weights)
-	require.Equal(t, []matchmaking.Widening{{After: matchmaking.Duration(5 * time.Second), By: map[string]float64{"skill": 100}}}, ranked.Match.Widen)
+	require.Equal(t,
+		[]matchmaking.Widening{{After: matchmaking.Duration(5 * time.Second), By: map[string]float64{"skill": 100}}},
+		ranked.Match.Widen)
 	require.Equal(t, float64(5), ranked.Profile.Pools[0].DoubleRanges[0].Max)
 
 	require.Equal(t, 22*time.Minute, c.TicketLife())
@@ -52,7 +54,8 @@ func TestChannelsOfTickets(t *testing.T) {
 	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
 	require.NoError(t, err)
 	for name, want := range map[string]channel.Policy{
-		"ticket.a": {TTL: 11 * time.Minute, MaxMessageBytes: 256 << 10}, "ticket": {TTL: 2 * time.Second, MaxMessageBytes: 1},
+		"ticket.a":  {TTL: 11 * time.Minute, MaxMessageBytes: 256 << 10},
+		"ticket":    {TTL: 2 * time.Second, MaxMessageBytes: 1},
 		"tickets.a": {TTL: 2 * time.Second, MaxMessageBytes: 1},
 	} {
 		got, err := policies.For(name)
@@ -100,15 +103,21 @@ func TestBadQueues(t *testing.T) {
 	tests := []struct{ name, yaml, want string }{
 		{"not a mapping", "queues: [duel]", `tidemark.yaml: isn't a value of the kind "queues"`},
 		{"text", "queues: duel", "tidemark.yaml: queues: invalid JSON"},
-		{"queue that is text", "queues: {duel: fast}", "tidemark.yaml: queues.duel: the definition is malformed: must be an object, not a string"},
+		{"queue that is text", "queues: {duel: fast}",
+			"tidemark.yaml: queues.duel: the definition is malformed: must be an object, not a string"},
 		{"name", "queues: {'a b': {}}", `tidemark.yaml: queues.a b: the queue's name "a b" must match`},
 		{"unknown key", "queues: {duel: {match: {team: 1}}}", "tidemark.yaml: queues.duel.match.team: unknown member"},
-		{"widening", "queues: {ranked: {match: {widen: [{after: 5, by: {skill: 1}}]}}}", `tidemark.yaml: queues.ranked.match.widen[0].after: must be a duration, such as "500ms" or "10m", not "5"`},
-		{"number", "queues: {duel: {match: {teams: two}}}", `tidemark.yaml: queues.duel.match.teams: must be an integer, not "two"`},
-		{"truth", "queues: {duel: {teammates: yes}}", `tidemark.yaml: queues.duel.teammates: must be true or false, not "yes"`},
+		{"widening", "queues: {ranked: {match: {widen: [{after: 5, by: {skill: 1}}]}}}",
+			`tidemark.yaml: queues.ranked.match.widen[0].after: must be a duration, such as "500ms" or "10m", not "5"`},
+		{"number", "queues: {duel: {match: {teams: two}}}",
+			`tidemark.yaml: queues.duel.match.teams: must be an integer, not "two"`},
+		{"truth", "queues: {duel: {teammates: yes}}",
+			`tidemark.yaml: queues.duel.teammates: must be true or false, not "yes"`},
 		{"there twice", "queues: {duel: {}, duel: {}}", "line 1: duplicate key duel"},
-		{"url", "queues: {duel: {assigner: {kind: webhook}}}", "tidemark.yaml: queues.duel.assigner.url: must not be empty"},
-		{"file", "queues: {duel: {assigner: {kind: webhook, url: 'http://a', secretFile: " + missing + "}}}", "queues.duel.assigner.secretFile: open " + missing},
+		{"url", "queues: {duel: {assigner: {kind: webhook}}}",
+			"tidemark.yaml: queues.duel.assigner.url: must not be empty"},
+		{"file", "queues: {duel: {assigner: {kind: webhook, url: 'http://a', secretFile: " + missing + "}}}",
+			"queues.duel.assigner.secretFile: open " + missing},
 		{"matchmaking", "matchmaking: maybe", `tidemark.yaml: matchmaking: "maybe" isn't on or off`},
 		{"replicas", "ticketsReadReplicas: yes", `tidemark.yaml: ticketsReadReplicas: "yes" isn't on, off or a URL`},
 		{"lease", "leaseTtl: 1ms", "tidemark.yaml: leaseTtl: 1ms is too short, at least 200ms is needed"},

@@ -59,7 +59,8 @@ func ParseProvider(text string) (string, error) { return text, tokens.CheckProvi
 
 // ParseKind parses the name of a kind of keys, or "unknown".
 func ParseKind(text string) (string, error) {
-	if text == "unknown" || slices.ContainsFunc(slices.Concat(records.Kinds, records.Others), func(k *records.Kind) bool { return k.Name == text }) {
+	if text == "unknown" || slices.ContainsFunc(slices.Concat(records.Kinds, records.Others),
+		func(k *records.Kind) bool { return k.Name == text }) {
 		return text, nil
 	}
 	return "", fmt.Errorf("%.64q is no kind of keys: tidemark kinds lists them", text)

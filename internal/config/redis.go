@@ -43,7 +43,8 @@ type sentinel struct {
 func (r *RedisOptions) Complete() error {
 	if r.Address == "" {
 		for key, value := range map[string]string{
-			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile, "redisCaFile": r.TLS.CAFile,
+			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile,
+			"redisCaFile":   r.TLS.CAFile,
 			"redisCertFile": r.TLS.CertFile, "redisSentinelMaster": r.Sentinel.Master,
 		} {
 			if value != "" {

@@ -82,7 +82,9 @@ func parseRules(text string, parseBytes func(string) (int, error)) (ChannelRules
 	case errors.As(err, &wrong) && wrong.Path != "":
 		return ChannelRules{}, fmt.Errorf("channels%w", err)
 	case err != nil:
-		return ChannelRules{}, fmt.Errorf("channels: not a list of rules, such as [{\"pattern\": \"tmp[.].*\", \"ttl\": \"10m\"}]: %w", err)
+		return ChannelRules{},
+			fmt.Errorf("channels: not a list of rules, such as [{\"pattern\": \"tmp[.].*\", \"ttl\": \"10m\"}]: %w",
+				err)
 	}
 	parsed := ChannelRules{Policies: make([]channel.Rule, len(list)), Access: make([]access.ChannelRule, len(list))}
 	for i, r := range list {
@@ -90,9 +92,11 @@ func parseRules(text string, parseBytes func(string) (int, error)) (ChannelRules
 		if err != nil {
 			return ChannelRules{}, fmt.Errorf("channels[%d].maxMessageBytes: %w", i, err)
 		}
-		parsed.Access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers, QueryToken: r.QueryToken}
+		parsed.Access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers,
+			QueryToken: r.QueryToken}
 		parsed.Policies[i] = channel.Rule{
-			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes, Replicas: string(r.Replicas),
+			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes,
+			Replicas:       string(r.Replicas),
 			MaxSubscribers: string(r.MaxSubscribers), Plain: r.Publish == plain, Copies: r.Deliver == copies,
 		}
 		if err := cmp.Or(oneOf(r.Publish, "publish", plain), oneOf(r.Deliver, "deliver", copies)); err != nil {

@@ -190,7 +190,8 @@ var english = message.NewPrinter(language.English)
 func deepest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	found := e
 	for _, cause := range e.Causes {
-		if d := deepest(cause); len(found.Causes) > 0 && found == e || len(d.InstanceLocation) > len(found.InstanceLocation) {
+		if d := deepest(cause); len(found.Causes) > 0 && found == e ||
+			len(d.InstanceLocation) > len(found.InstanceLocation) {
 			found = d
 		}
 	}

@@ -84,9 +84,10 @@ func TestHostileContent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "schema.json")
 	for schema, content := range map[string]string{
 		`{"$ref":"#"}`: `1`,
-		`{"properties":{"a":{"$ref":"#"}},"additionalProperties":false}`: strings.Repeat(`{"a":`, 2000) + `{"é":1}` + strings.Repeat("}", 2000),
-		`{"additionalProperties":false}`:                                 `{"` + strings.Repeat("é", 10_000) + `":1}`,
-		`{"pattern":"^(a+)+$"}`:                                          `"` + strings.Repeat("a", 50_000) + `b"`,
+		`{"properties":{"a":{"$ref":"#"}},"additionalProperties":false}`: strings.Repeat(`{"a":`, 2000) + `{"é":1}` +
+			strings.Repeat("}", 2000),
+		`{"additionalProperties":false}`: `{"` + strings.Repeat("é", 10_000) + `":1}`,
+		`{"pattern":"^(a+)+$"}`:          `"` + strings.Repeat("a", 50_000) + `b"`,
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(schema), 0o600))
 		s, err := open(file)

@@ -108,9 +108,12 @@ func (o *ShardOptions) CompleteNode() error {
 	case o.DC == "":
 		return errors.New("shardDc: isn't set: name the data centre that the node is in")
 	case o.PingPeriod > (n.LeaseTTL-n.Margin())/2:
-		return fmt.Errorf("shardLeaseTtl: %s is too short for a shardPingPeriod of %s: two of these must fit into nine tenths of it", n.LeaseTTL, o.PingPeriod)
+		return fmt.Errorf(
+			"shardLeaseTtl: %s is too short for a shardPingPeriod of %s: two of these must fit into nine tenths of it",
+			n.LeaseTTL, o.PingPeriod)
 	case n.Advertise == "" && unspecified(n.Listen):
-		return fmt.Errorf("shardAdvertise: isn't set, but shardListen is %q, which is every address of the machine: set the one at which clients reach the node",
+		return fmt.Errorf(
+			"shardAdvertise: isn't set, but shardListen is %q, which is every address of the machine: set the one at which clients reach the node",
 			n.Listen)
 	}
 	if err := o.readToken(); err != nil {
@@ -160,7 +163,9 @@ func (o *ShardOptions) readToken() error {
 	token := strings.TrimRight(string(content), "\r\n")
 	switch {
 	case len(token) < minToken || len(token) > maxToken:
-		return fmt.Errorf("shardTokenFile: %s must contain a token of %d to %d bytes: make one with `openssl rand -base64 32`", o.TokenFile, minToken, maxToken)
+		return fmt.Errorf(
+			"shardTokenFile: %s must contain a token of %d to %d bytes: make one with `openssl rand -base64 32`",
+			o.TokenFile, minToken, maxToken)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return fmt.Errorf("shardTokenFile: %s must contain one line of visible ASCII characters", o.TokenFile)
 	}

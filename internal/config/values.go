@@ -85,7 +85,8 @@ func origin(text string) (string, error) {
 func host(text string) (string, error) {
 	name := strings.ToLower(strings.TrimPrefix(text, "*."))
 	if name == "" || strings.ContainsAny(name, "*?[]\\/:@ ") {
-		return "", fmt.Errorf("%q isn't a host name without a port, such as tidemark.example.com or *.example.com", text)
+		return "", fmt.Errorf("%q isn't a host name without a port, such as tidemark.example.com or *.example.com",
+			text)
 	}
 	return strings.ToLower(text), nil
 }

@@ -36,7 +36,8 @@ func TestParseOrigin(t *testing.T) {
 		_, err := origin(text)
 		require.NoError(t, err, text)
 	}
-	for _, text := range []string{"a.example", "https://", "https://a/", "https://a?b", "https://u@a", "//a", "https://a b"} {
+	for _, text := range []string{"a.example", "https://", "https://a/", "https://a?b", "https://u@a", "//a",
+		"https://a b"} {
 		_, err := origin(text)
 		require.Error(t, err, text)
 	}
@@ -44,7 +45,8 @@ func TestParseOrigin(t *testing.T) {
 
 func TestParseHost(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"a.example": "a.example", "*.A.Example": "*.a.example", "tidemark": "tidemark"} {
+	for text, want := range map[string]string{"a.example": "a.example", "*.A.Example": "*.a.example",
+		"tidemark": "tidemark"} {
 		host, err := host(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, host)

@@ -26,6 +26,7 @@ func TestRegisterAccess(t *testing.T) {
 		found[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
 	}
 	require.Equal(t, map[string]float64{
-		"tidemark_access_keys": 3, "tidemark_access_revocations": 5, "tidemark_access_loads_total": 7, "tidemark_access_current_timestamp_seconds": 1.5,
+		"tidemark_access_keys": 3, "tidemark_access_revocations": 5, "tidemark_access_loads_total": 7,
+		"tidemark_access_current_timestamp_seconds": 1.5,
 	}, found)
 }

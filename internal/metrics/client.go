@@ -31,25 +31,32 @@ var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05,
 // NewShardClients returns metrics that are registered.
 func NewShardClients(r prometheus.Registerer) (*ShardClients, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"cache"}, labels...))
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
+			append([]string{"cache"}, labels...))
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"cache"})
 	}
 	m := &ShardClients{
 		answers: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tidemark_shard_client_answer_seconds", Help: "Time from a Get to the first answer for some of its keys, by the data centre that gave it.",
+			Name:    "tidemark_shard_client_answer_seconds",
+			Help:    "Time from a Get to the first answer for some of its keys, by the data centre that gave it.",
 			Buckets: seconds,
 		}, []string{"cache", "dc"}),
-		failures: counter("tidemark_shard_client_failures_total", "Calls of nodes without a usable answer, by the reason.", "dc", "reason"),
-		late:     counter("tidemark_shard_client_late_answers_total", "Answers that nobody needed any more.", "dc"),
-		noShard:  counter("tidemark_shard_client_keys_without_shard_total", "Keys that no node had when they were asked for."),
-		changes:  counter("tidemark_shard_client_map_changes_total", "Changes of what the client knows of who has which shard."),
-		reads:    counter("tidemark_shard_reads_total", "Values of the cache that were to be read through nodes, by their outcome.", "outcome"),
+		failures: counter("tidemark_shard_client_failures_total",
+			"Calls of nodes without a usable answer, by the reason.", "dc", "reason"),
+		late: counter("tidemark_shard_client_late_answers_total", "Answers that nobody needed any more.", "dc"),
+		noShard: counter("tidemark_shard_client_keys_without_shard_total",
+			"Keys that no node had when they were asked for."),
+		changes: counter("tidemark_shard_client_map_changes_total",
+			"Changes of what the client knows of who has which shard."),
+		reads: counter("tidemark_shard_reads_total",
+			"Values of the cache that were to be read through nodes, by their outcome.", "outcome"),
 		hosts:    gauge("tidemark_shard_client_hosts", "Nodes that the client knows."),
 		assigned: gauge("tidemark_shard_client_hosts_with_shard", "Nodes that the client knows to have a shard."),
 	}
-	return m, errors.Join(r.Register(m.answers), r.Register(m.failures), r.Register(m.late), r.Register(m.noShard), r.Register(m.changes),
+	return m, errors.Join(r.Register(m.answers), r.Register(m.failures), r.Register(m.late), r.Register(m.noShard),
+		r.Register(m.changes),
 		r.Register(m.reads), r.Register(m.hosts), r.Register(m.assigned))
 }
 

@@ -18,7 +18,8 @@ type Keys struct {
 // NewKeys returns metrics that are registered. labelRedis is the name of the label that says which Redis it is.
 func NewKeys(r prometheus.Registerer, labelRedis string) (*Keys, error) {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{labelRedis}, labels...))
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
+			append([]string{labelRedis}, labels...))
 	}
 	m := &Keys{
 		keys:    gauge("tidemark_keys", "Keys in Redis, by kind.", "kind"),

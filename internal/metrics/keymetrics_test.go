@@ -19,7 +19,9 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, err)
 	_, err = metrics.NewKeys(r, "redis")
 	require.Error(t, err, "they are registered once")
-	m.Show("sessions", keyspace.Report{Kinds: []keyspace.Kind{{Name: "session", Keys: 5, Bytes: 700, Problems: keyspace.Counts{NoTTL: 1}}}}, time.UnixMilli(1500))
+	m.Show("sessions",
+		keyspace.Report{Kinds: []keyspace.Kind{{Name: "session", Keys: 5, Bytes: 700,
+			Problems: keyspace.Counts{NoTTL: 1}}}}, time.UnixMilli(1500))
 	require.Equal(t, []string{
 		`tidemark_key_bytes label:{name:"kind" value:"session"} label:{name:"redis" value:"sessions"} gauge:{value:700}`,
 		`tidemark_keys label:{name:"kind" value:"session"} label:{name:"redis" value:"sessions"} gauge:{value:5}`,

@@ -41,18 +41,24 @@ func NewShardNode(of shard.Member) *ShardNode {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels})
 	}
 	n := &ShardNode{
-		labels:   labels,
-		requests: prometheus.NewCounterVec(counter("tidemark_shard_node_requests_total", "Requests of clients, by their outcome."), []string{"outcome"}),
-		keys:     prometheus.NewCounter(counter("tidemark_shard_node_keys_total", "Keys that were asked for.")),
+		labels: labels,
+		requests: prometheus.NewCounterVec(counter("tidemark_shard_node_requests_total",
+			"Requests of clients, by their outcome."), []string{"outcome"}),
+		keys: prometheus.NewCounter(counter("tidemark_shard_node_keys_total", "Keys that were asked for.")),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tidemark_shard_node_request_seconds", Help: "Time to answer a request with keys.", ConstLabels: labels,
-			Buckets: append([]float64{.00001, .000025, .00005}, seconds...),
+			Name: "tidemark_shard_node_request_seconds", Help: "Time to answer a request with keys.",
+			ConstLabels: labels,
+			Buckets:     append([]float64{.00001, .000025, .00005}, seconds...),
 		}),
-		claims:      prometheus.NewCounter(counter("tidemark_shard_node_claims_total", "Shards that the node has claimed, the same one again included.")),
-		loads:       prometheus.NewCounterVec(counter("tidemark_shard_node_loads_total", "Times that the node has loaded its shard, or failed to."), []string{"outcome"}),
-		loading:     gauge("tidemark_shard_node_load_seconds", "How long the last load took."),
-		shard:       gauge("tidemark_shard_node_shard", "Number of the shard that the node claimed last; -1: none yet."),
-		incarnation: gauge("tidemark_shard_node_incarnation", "Incarnation of that claim: it rises with each holder of the shard in the data centre."),
+		claims: prometheus.NewCounter(counter("tidemark_shard_node_claims_total",
+			"Shards that the node has claimed, the same one again included.")),
+		loads: prometheus.NewCounterVec(counter("tidemark_shard_node_loads_total",
+			"Times that the node has loaded its shard, or failed to."), []string{"outcome"}),
+		loading: gauge("tidemark_shard_node_load_seconds", "How long the last load took."),
+		shard: gauge("tidemark_shard_node_shard",
+			"Number of the shard that the node claimed last; -1: none yet."),
+		incarnation: gauge("tidemark_shard_node_incarnation",
+			"Incarnation of that claim: it rises with each holder of the shard in the data centre."),
 	}
 	n.shard.Set(-1)
 	for _, outcome := range []string{ping, matched, notMatched, otherCache, undecoded, failed} {
@@ -79,8 +85,10 @@ func (n *ShardNode) Register(r prometheus.Registerer, ready func() error, stats 
 		}},
 		{"entries", "Values in memory.", func() float64 { return float64(stats().Entries) }},
 		{"entry_bytes", "Bytes of them and their IDs.", func() float64 { return float64(stats().Bytes) }},
-		{"entries_left_out", "Values that didn't fit into the memory since the last load, and are read from Redis.", func() float64 { return float64(stats().LeftOut) }},
-		{"behind_seconds", "For how long the oldest announced change waits to be applied.", func() float64 { return stats().Behind.Seconds() }},
+		{"entries_left_out", "Values that didn't fit into the memory since the last load, and are read from Redis.",
+			func() float64 { return float64(stats().LeftOut) }},
+		{"behind_seconds", "For how long the oldest announced change waits to be applied.",
+			func() float64 { return stats().Behind.Seconds() }},
 	} {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_shard_node_" + one.name, Help: one.help, ConstLabels: n.labels,

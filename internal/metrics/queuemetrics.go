@@ -54,12 +54,15 @@ const labelQueue = "queue"
 func NewQueues(r prometheus.Registerer) (*Queues, error) {
 	m := &Queues{queues: map[string]*queueMetrics{}}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{labelQueue}, labels...))
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
+			append([]string{labelQueue}, labels...))
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{labelQueue}, labels...))
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
+			append([]string{labelQueue}, labels...))
 	}
-	m.tickets = gauge("tidemark_tickets", "Tickets that wait. Only the server that directs the queue reports them.", "status")
+	m.tickets = gauge("tidemark_tickets", "Tickets that wait. Only the server that directs the queue reports them.",
+		"status")
 	m.wait = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "tidemark_ticket_wait_seconds",
 		Help:    "Time from a ticket's creation to its assignment.",
@@ -73,14 +76,17 @@ func NewQueues(r prometheus.Registerer) (*Queues, error) {
 		Help:    "Time from an assignment to its publication on the ticket's channel.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{labelQueue})
-	m.matchErrors = counter("tidemark_match_function_errors_total", "Rounds of a match function or evaluator that failed or timed out.")
+	m.matchErrors = counter("tidemark_match_function_errors_total",
+		"Rounds of a match function or evaluator that failed or timed out.")
 	m.allocationErrors = counter("tidemark_allocation_errors_total", "Matches for which no server was allocated.")
-	m.refusedProposals = counter("tidemark_proposals_refused_total", "Proposals of a match function or evaluator that cannot be matches, such as those with too many tickets.")
+	m.refusedProposals = counter("tidemark_proposals_refused_total",
+		"Proposals of a match function or evaluator that cannot be matches, such as those with too many tickets.")
 	m.director = gauge("tidemark_director", "1 if this server directs the queue.")
 	m.created = counter("tidemark_tickets_created_total", "Tickets created on this server.")
 	m.createPauses = counter("tidemark_ticket_create_pause_seconds_total",
 		"Time for which this server created no tickets, because many assignments were on their way to their players.")
-	m.cancelled = counter("tidemark_tickets_cancelled_total", "Tickets whose cancellation succeeded on this server, repetitions included.")
+	m.cancelled = counter("tidemark_tickets_cancelled_total",
+		"Tickets whose cancellation succeeded on this server, repetitions included.")
 	m.expired = counter("tidemark_tickets_expired_total", "Tickets that this server found to have expired.")
 	for _, v := range m.all() {
 		if err := r.Register(v); err != nil {
@@ -93,10 +99,13 @@ func NewQueues(r prometheus.Registerer) (*Queues, error) {
 // RegisterWaits registers gauges of the waits for assignments that a server serves, which count returns.
 func RegisterWaits(r prometheus.Registerer, count func() (waits, feeds int)) error {
 	gauge := func(name, help string, value func(waits, feeds int) int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(count())) })
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value(count())) })
 	}
-	waits := gauge("tidemark_assignment_waits", "Calls that wait for an assignment, such as WatchAssignments.", func(waits, _ int) int { return waits })
-	feeds := gauge("tidemark_assignment_feeds", "Queues whose notifications of assignments are listened to.", func(_, feeds int) int { return feeds })
+	waits := gauge("tidemark_assignment_waits", "Calls that wait for an assignment, such as WatchAssignments.",
+		func(waits, _ int) int { return waits })
+	feeds := gauge("tidemark_assignment_feeds", "Queues whose notifications of assignments are listened to.",
+		func(_, feeds int) int { return feeds })
 	return errors.Join(r.Register(waits), r.Register(feeds))
 }
 
@@ -109,7 +118,8 @@ type vector interface {
 // all returns all metrics.
 func (m *vectors) all() []vector {
 	return []vector{
-		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals, m.director,
+		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals,
+		m.director,
 		m.created, m.createPauses, m.cancelled, m.expired,
 	}
 }

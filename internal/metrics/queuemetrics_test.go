@@ -28,7 +28,8 @@ func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float
 				}
 			}
 			if ours {
-				found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() +
+					float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -45,7 +46,8 @@ func TestQueues(t *testing.T) {
 
 	q := m.Queue("duel")
 	require.Equal(t, map[string]float64{
-		"tidemark_matches_total": 0, "tidemark_tickets_expired_total": 0, "tidemark_ticket_wait_seconds": 0, "tidemark_relay_lag_seconds": 0,
+		"tidemark_matches_total": 0, "tidemark_tickets_expired_total": 0, "tidemark_ticket_wait_seconds": 0,
+		"tidemark_relay_lag_seconds": 0,
 	}, values(t, r, "duel"), "a queue in use has its rates from the start")
 	m.Created("duel")
 	m.CreatePaused("duel", 2*time.Second)
@@ -61,7 +63,8 @@ func TestQueues(t *testing.T) {
 	q.AllocationFailed()
 	m.Queue("other").Expired(7)
 	want := map[string]float64{
-		"tidemark_tickets_created_total": 1, "tidemark_ticket_create_pause_seconds_total": 2, "tidemark_tickets_cancelled_total": 1, "tidemark_director": 1,
+		"tidemark_tickets_created_total": 1, "tidemark_ticket_create_pause_seconds_total": 2,
+		"tidemark_tickets_cancelled_total": 1, "tidemark_director": 1,
 		"tidemark_tickets SEARCHING": 3, "tidemark_tickets PENDING": 2, "tidemark_tickets_expired_total": 3,
 		"tidemark_matches_total": 1, "tidemark_ticket_wait_seconds": 2, "tidemark_relay_lag_seconds": 1,
 		"tidemark_assign_conflicts_total gone": 1, "tidemark_match_function_errors_total": 1,

@@ -29,9 +29,11 @@ func NewRecords(r prometheus.Registerer) (*Records, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Records{
-		cache:  counter("tidemark_cache_events_total", "What happened to values of the cache, by their kind.", "kind", "event"),
-		checks: counter("tidemark_session_checks_total", "Checks of sessions that asked Redis, by their outcome.", "outcome"),
-		locks:  counter("tidemark_locks_total", "Calls for locks, by their outcome.", "outcome"),
+		cache: counter("tidemark_cache_events_total", "What happened to values of the cache, by their kind.", "kind",
+			"event"),
+		checks: counter("tidemark_session_checks_total", "Checks of sessions that asked Redis, by their outcome.",
+			"outcome"),
+		locks: counter("tidemark_locks_total", "Calls for locks, by their outcome.", "outcome"),
 	}
 	for _, o := range []sessions.Outcome{sessions.Valid, sessions.Unknown, sessions.Failed} {
 		m.checks.WithLabelValues(string(o))

@@ -34,7 +34,8 @@ func TestClients(t *testing.T) {
 	a, lost := shard.Host{Address: "10.0.0.7:7100", DC: "a"}, shard.Host{Address: "10.0.0.8:7100"}
 	c.First(a, 300*time.Microsecond)
 	for _, err := range []error{
-		shard.ErrNotMatched, shard.ErrTimeout, shard.ErrUnavailable, shard.ErrBadAnswer, shard.ErrOtherCache, shard.ErrUndecodable, errBroken,
+		shard.ErrNotMatched, shard.ErrTimeout, shard.ErrUnavailable, shard.ErrBadAnswer, shard.ErrOtherCache,
+		shard.ErrUndecodable, errBroken,
 	} {
 		c.Failed(a, fmt.Errorf("call: %w", err))
 	}
@@ -94,7 +95,8 @@ func TestNodes(t *testing.T) {
 	require.NoError(t, n.Register(r, func() error { return unready }, func() tier.Stats {
 		return tier.Stats{Entries: 7, Bytes: 70, LeftOut: 1, Behind: 2 * time.Second}
 	}))
-	require.Subset(t, shown(t, r), []string{`tidemark_shard_node_serving{cache="author",dc="a"} 0`, `tidemark_shard_node_shard{cache="author",dc="a"} -1`})
+	require.Subset(t, shown(t, r), []string{`tidemark_shard_node_serving{cache="author",dc="a"} 0`,
+		`tidemark_shard_node_shard{cache="author",dc="a"} -1`})
 	unready = nil
 	n.Claimed(shard.Claimed{Shard: 3, Incarnation: 1 << 50})
 	n.Loaded(time.Second, errBroken)
@@ -134,7 +136,8 @@ tidemark_shard_node_shard{cache="author",dc="a"} 3
 func shown(t *testing.T, r *prometheus.Registry) []string {
 	t.Helper()
 	page := httptest.NewRecorder()
-	promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequestWithContext(t.Context(),
+		http.MethodGet, "/", nil))
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(page.Body.String()), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "#") || strings.Contains(line, "_bucket{")
 	})

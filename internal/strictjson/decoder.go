@@ -234,7 +234,8 @@ func (d *Decoder) check(want jsontext.Kind, name string) error {
 // wrong returns an error for the value or name that was read last.
 func (d *Decoder) wrong(reason string, cause error) error {
 	return &Error{
-		Reason: reason, Pointer: string(d.json.StackPointer()), Offset: d.json.InputOffset() - int64(d.last), Cause: cause,
+		Reason: reason, Pointer: string(d.json.StackPointer()), Offset: d.json.InputOffset() - int64(d.last),
+		Cause: cause,
 	}
 }
 

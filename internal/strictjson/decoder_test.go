@@ -16,7 +16,8 @@ import (
 
 // decodeDocument does by hand what Unmarshal does with a document. Members in except are refused.
 func decodeDocument(text []byte, into *document, except ...string) error {
-	known := []string{"name", "count", "factor", "on", "at", "life", "tags", "weights", "parts", "own", "kept", "common"}
+	known := []string{"name", "count", "factor", "on", "at", "life", "tags", "weights", "parts", "own", "kept",
+		"common"}
 	known = slices.DeleteFunc(known, func(name string) bool { return slices.Contains(except, name) })
 	return strictjson.Decode(text, func(d *strictjson.Decoder) error {
 		return d.Object(known, func(name string) (err error) {
@@ -28,9 +29,11 @@ func decodeDocument(text []byte, into *document, except ...string) error {
 			case "factor":
 				into.Factor, err = d.Float()
 			case "on":
-				into.On, err = read(d, `must be true or false, not a string`, func(text []byte) (bool, error) { return strconv.ParseBool(string(text)) })
+				into.On, err = read(d, `must be true or false, not a string`,
+					func(text []byte) (bool, error) { return strconv.ParseBool(string(text)) })
 			case "at":
-				into.At, err = read(d, `must be a time, such as "2006-01-02T15:04:05Z"`, func(text []byte) (time.Time, error) { return time.Parse(`"`+time.RFC3339+`"`, string(text)) })
+				into.At, err = read(d, `must be a time, such as "2006-01-02T15:04:05Z"`,
+					func(text []byte) (time.Time, error) { return time.Parse(`"`+time.RFC3339+`"`, string(text)) })
 			case "life":
 				into.Life, err = lifeOf(d)
 			case "tags":

@@ -45,11 +45,14 @@ func explain(text []byte, err error) *Error {
 	case errors.As(err, &ours):
 		return ours.placed(text)
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return (&Error{Reason: "duplicate member", Pointer: string(syntax.JSONPointer), Offset: syntax.ByteOffset}).placed(text)
+		return (&Error{Reason: "duplicate member", Pointer: string(syntax.JSONPointer),
+			Offset: syntax.ByteOffset}).placed(text)
 	case errors.As(err, &syntax) && !errors.Is(err, io.ErrUnexpectedEOF):
-		return &Error{Reason: fmt.Sprintf("invalid JSON: %v", syntax.Err), Pointer: cut(syntax.JSONPointer), Offset: syntax.ByteOffset}
+		return &Error{Reason: fmt.Sprintf("invalid JSON: %v", syntax.Err), Pointer: cut(syntax.JSONPointer),
+			Offset: syntax.ByteOffset}
 	case errors.As(err, &semantic):
-		e := &Error{Reason: reason(semantic), Pointer: string(semantic.JSONPointer), Offset: semantic.ByteOffset, Cause: semantic.Err}
+		e := &Error{Reason: reason(semantic), Pointer: string(semantic.JSONPointer), Offset: semantic.ByteOffset,
+			Cause: semantic.Err}
 		return e.placed(text)
 	}
 	e := &Error{Reason: "unexpected end of JSON", Offset: int64(len(text))}
@@ -68,7 +71,8 @@ func reason(e *json.SemanticError) string {
 		return fmt.Sprintf("%.64s is too large for a double", e.JSONValue)
 	case e.GoType == reflect.TypeFor[time.Time]():
 		return `must be a time, such as "2006-01-02T15:04:05Z"`
-	case e.Err != nil && !errors.Is(e.Err, strconv.ErrSyntax) && !errors.Is(e.Err, strconv.ErrRange) && !takesText(e.GoType, e.JSONKind):
+	case e.Err != nil && !errors.Is(e.Err, strconv.ErrSyntax) && !errors.Is(e.Err, strconv.ErrRange) &&
+		!takesText(e.GoType, e.JSONKind):
 		return e.Err.Error()
 	case len(e.JSONValue) > 0:
 		return fmt.Sprintf("must be %s, not %.64s", nameOf(e.GoType), e.JSONValue)
@@ -138,7 +142,8 @@ func kindName(k jsontext.Kind) string {
 // placed adds the path, which follows from the pointer and from the objects and arrays that are open at the offset.
 func (e *Error) placed(text []byte) *Error {
 	pointer := jsontext.Pointer(cut(jsontext.Pointer(e.Pointer)))
-	d := jsontext.NewDecoder(bytes.NewReader(text[:e.Offset]), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	d := jsontext.NewDecoder(bytes.NewReader(text[:e.Offset]), jsontext.AllowInvalidUTF8(true),
+		jsontext.AllowDuplicateNames(true))
 	for {
 		if _, err := d.ReadToken(); err != nil {
 			break

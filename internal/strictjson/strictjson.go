@@ -161,7 +161,8 @@ func unmarshalPlain(d *jsontext.Decoder, v any) error {
 		target.SetInt(n)
 	}
 	if err != nil {
-		return &json.SemanticError{GoType: target.Type(), JSONKind: jsontext.KindString, JSONValue: fmt.Appendf(nil, "%q", text)}
+		return &json.SemanticError{GoType: target.Type(), JSONKind: jsontext.KindString,
+			JSONValue: fmt.Appendf(nil, "%q", text)}
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ func TestUnmarshal(t *testing.T) {
 	var got document
 	require.NoError(t, strictjson.Unmarshal(complete, &got))
 	require.Equal(t, document{
-		Name: `a"`, Count: -3, Factor: 15, On: true, At: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Life: life(5 * time.Second),
+		Name: `a"`, Count: -3, Factor: 15, On: true, At: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
+		Life: life(5 * time.Second),
 		Tags: []string{"a"}, Weights: map[string]float64{"b": 1}, Parts: []part{{"p"}},
 		Own:  map[string]json.RawMessage{"k": json.RawMessage(`{ "a": "\ud83d" }`)},
 		Kept: json.RawMessage(`[ null, "\ud83d" ]`), shared: shared{"c"},
@@ -68,41 +69,61 @@ func TestUnmarshal(t *testing.T) {
 
 // refusals are texts for document that Unmarshal and Decode refuse, with the same error.
 var refusals = map[string]strictjson.Error{
-	"":                    {Reason: "unexpected end of JSON"},
-	" \n":                 {Reason: "unexpected end of JSON", Offset: 2},
-	`{"tags":["a"`:        {Reason: "unexpected end of JSON", Pointer: "/tags", Offset: 12},
-	`{"name":"ab`:         {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
-	`hello`:               {Reason: "invalid JSON: invalid character 'h' at start of value"},
-	`{"tags":["a",]}`:     {Reason: "invalid JSON: invalid character ',' at start of value", Pointer: "/tags", Offset: 12},
-	`{"name":"\uZ"}`:      {Reason: "invalid JSON: invalid escape sequence `\\uZ\"}` in string", Pointer: "/name", Offset: 9},
+	"":             {Reason: "unexpected end of JSON"},
+	" \n":          {Reason: "unexpected end of JSON", Offset: 2},
+	`{"tags":["a"`: {Reason: "unexpected end of JSON", Pointer: "/tags", Offset: 12},
+	`{"name":"ab`:  {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
+	`hello`:        {Reason: "invalid JSON: invalid character 'h' at start of value"},
+	`{"tags":["a",]}`: {Reason: "invalid JSON: invalid character ',' at start of value", Pointer: "/tags",
+		Offset: 12},
+	`{"name":"\uZ"}`: {Reason: "invalid JSON: invalid escape sequence `\\uZ\"}` in string", Pointer: "/name",
+		Offset: 9},
 	`{} x`:                {Reason: "invalid JSON: invalid character 'x' after top-level value", Offset: 3},
 	"{\"name\":\"a\xff\"": {Reason: "invalid JSON: invalid UTF-8", Pointer: "/name", Offset: 10},
 	"{\"name\":\"a\xff":   {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
 	"{\"kept\":{\"é\":\"\\ud83d\xf0\x9f\"}}": {Reason: "invalid JSON: invalid UTF-8", Pointer: "/kept/é", Offset: 21},
-	"x\xff":                             {Reason: "invalid JSON: invalid character 'x' at start of value"},
-	`{"name":"a","name":"b"}`:           {Reason: "duplicate member", Path: "name", Pointer: "/name", Offset: 12},
-	`{"kept":[{"a":1,"\u0061":2}]}`:     {Reason: "duplicate member", Path: "kept[0].a", Pointer: "/kept/0/a", Offset: 16},
-	`{"weights":{"1":1,"1":2}}`:         {Reason: "duplicate member", Path: "weights.1", Pointer: "/weights/1", Offset: 18},
-	`{"own":{"\ud83d":1,"\ude00":2}}`:   {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "own.\ufffd", Pointer: "/own/\ufffd", Offset: 8},
-	`{"parts":[{"id":"a"},{"ID":"b"}]}`: {Reason: "unknown member (known: id)", Path: "parts[1].ID", Pointer: "/parts/1/ID", Offset: 22},
-	`{"Hidden":1}`:                      {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "Hidden", Pointer: "/Hidden", Offset: 1},
-	`[]`:                                {Reason: "must be an object, not an array"},
-	` null`:                             {Reason: "must be an object, not null", Offset: 1},
-	`{"name":5}`:                        {Reason: "must be a string, not a number", Path: "name", Pointer: "/name", Offset: 8},
-	`{"name":null}`:                     {Reason: "must be a string, not null", Path: "name", Pointer: "/name", Offset: 8},
-	`{"name":"\ud83d"}`:                 {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "name", Pointer: "/name", Offset: 8},
-	`{"tags":{}}`:                       {Reason: "must be an array, not an object", Path: "tags", Pointer: "/tags", Offset: 8},
-	`{"tags":["a",null]}`:               {Reason: "must be a string, not null", Path: "tags[1]", Pointer: "/tags/1", Offset: 13},
-	`{"count":1.5}`:                     {Reason: "must be an integer, not 1.5", Path: "count", Pointer: "/count", Offset: 9},
-	`{"count":"1"}`:                     {Reason: "must be an integer, not a string", Path: "count", Pointer: "/count", Offset: 9},
-	`{"count":9223372036854775808}`:     {Reason: "must be an integer, not 9223372036854775808", Path: "count", Pointer: "/count", Offset: 9},
-	`{"weights":{"a":1e999}}`:           {Reason: "1e999 is too large for a double", Path: "weights.a", Pointer: "/weights/a", Offset: 16},
-	`{"on":"true"}`:                     {Reason: "must be true or false, not a string", Path: "on", Pointer: "/on", Offset: 6},
-	`{"at":"yesterday"}`:                {Reason: `must be a time, such as "2006-01-02T15:04:05Z"`, Path: "at", Pointer: "/at", Offset: 6},
-	`{"life":5}`:                        {Reason: "must be a string, not a number", Path: "life", Pointer: "/life", Offset: 8},
-	`{"life":"soon"}`:                   {Reason: `"soon" is not a duration`, Path: "life", Pointer: "/life", Offset: 8},
-	`{"parts":[{"id":{}}]}`:             {Reason: "must be a string, not an object", Path: "parts[0].id", Pointer: "/parts/0/id", Offset: 16},
-	`{"a/b~":1}`:                        {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "a/b~", Pointer: "/a~1b~0", Offset: 1},
+	"x\xff":                   {Reason: "invalid JSON: invalid character 'x' at start of value"},
+	`{"name":"a","name":"b"}`: {Reason: "duplicate member", Path: "name", Pointer: "/name", Offset: 12},
+	`{"kept":[{"a":1,"\u0061":2}]}`: {Reason: "duplicate member", Path: "kept[0].a", Pointer: "/kept/0/a",
+		Offset: 16},
+	`{"weights":{"1":1,"1":2}}`: {Reason: "duplicate member", Path: "weights.1", Pointer: "/weights/1",
+		Offset: 18},
+	`{"own":{"\ud83d":1,"\ude00":2}}`: {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`,
+		Path: "own.\ufffd", Pointer: "/own/\ufffd", Offset: 8},
+	`{"parts":[{"id":"a"},{"ID":"b"}]}`: {Reason: "unknown member (known: id)", Path: "parts[1].ID",
+		Pointer: "/parts/1/ID", Offset: 22},
+	`{"Hidden":1}`: {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "Hidden", Pointer: "/Hidden", Offset: 1},
+	`[]`:           {Reason: "must be an object, not an array"},
+	` null`:        {Reason: "must be an object, not null", Offset: 1},
+	`{"name":5}`: {Reason: "must be a string, not a number", Path: "name", Pointer: "/name",
+		Offset: 8},
+	`{"name":null}`: {Reason: "must be a string, not null", Path: "name", Pointer: "/name",
+		Offset: 8},
+	`{"name":"\ud83d"}`: {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "name",
+		Pointer: "/name", Offset: 8},
+	`{"tags":{}}`: {Reason: "must be an array, not an object", Path: "tags", Pointer: "/tags",
+		Offset: 8},
+	`{"tags":["a",null]}`: {Reason: "must be a string, not null", Path: "tags[1]", Pointer: "/tags/1",
+		Offset: 13},
+	`{"count":1.5}`: {Reason: "must be an integer, not 1.5", Path: "count", Pointer: "/count",
+		Offset: 9},
+	`{"count":"1"}`: {Reason: "must be an integer, not a string", Path: "count", Pointer: "/count",
+		Offset: 9},
+	`{"count":9223372036854775808}`: {Reason: "must be an integer, not 9223372036854775808", Path: "count",
+		Pointer: "/count", Offset: 9},
+	`{"weights":{"a":1e999}}`: {Reason: "1e999 is too large for a double", Path: "weights.a",
+		Pointer: "/weights/a", Offset: 16},
+	`{"on":"true"}`: {Reason: "must be true or false, not a string", Path: "on", Pointer: "/on",
+		Offset: 6},
+	`{"at":"yesterday"}`: {Reason: `must be a time, such as "2006-01-02T15:04:05Z"`, Path: "at",
+		Pointer: "/at", Offset: 6},
+	`{"life":5}`: {Reason: "must be a string, not a number", Path: "life", Pointer: "/life",
+		Offset: 8},
+	`{"life":"soon"}`: {Reason: `"soon" is not a duration`, Path: "life", Pointer: "/life",
+		Offset: 8},
+	`{"parts":[{"id":{}}]}`: {Reason: "must be a string, not an object", Path: "parts[0].id",
+		Pointer: "/parts/0/id", Offset: 16},
+	`{"a/b~":1}`: {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "a/b~", Pointer: "/a~1b~0", Offset: 1},
 }
 
 func TestRefusals(t *testing.T) {
@@ -129,14 +150,20 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	got := document{Name: "before", Count: 7, Tags: []string{"x"}, Weights: map[string]float64{"y": 1}, Life: 9}
 	want := got
-	require.NoError(t, strictjson.Unmarshal([]byte(`{"name":null,"count":null,"tags":null,"weights":null,"life":null,"parts":null,"at":null}`), &got, strictjson.NullIsUnset))
+	require.NoError(t,
+		strictjson.Unmarshal(
+			[]byte(`{"name":null,"count":null,"tags":null,"weights":null,"life":null,"parts":null,"at":null}`), &got,
+			strictjson.NullIsUnset))
 	require.Equal(t, want, got)
-	require.EqualError(t, strictjson.Unmarshal([]byte(`null`), &got, strictjson.NullIsUnset), "must be an object, not null")
+	require.EqualError(t, strictjson.Unmarshal([]byte(`null`), &got, strictjson.NullIsUnset),
+		"must be an object, not null")
 
-	text := []byte(`{"name":"012","count":"-12","factor":"1e3","on":"true","at":"2020-01-01T00:00:00Z","life":"1s","tags":["1"],"weights":{"a":".5"}}`)
+	text := []byte(
+		`{"name":"012","count":"-12","factor":"1e3","on":"true","at":"2020-01-01T00:00:00Z","life":"1s","tags":["1"],"weights":{"a":".5"}}`)
 	require.NoError(t, strictjson.Unmarshal(text, &got, strictjson.NullIsUnset, strictjson.TextIsPlain))
 	require.Equal(t, document{
-		Name: "012", Count: -12, Factor: 1000, On: true, At: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Life: life(time.Second),
+		Name: "012", Count: -12, Factor: 1000, On: true, At: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC),
+		Life: life(time.Second),
 		Tags: []string{"1"}, Weights: map[string]float64{"y": 1, "a": .5},
 	}, got)
 	for text, want := range map[string]string{
@@ -169,7 +196,8 @@ func TestDeepNesting(t *testing.T) {
 // FuzzUnmarshal checks that encoding/json decodes the same from what is accepted, and that the rest is explained.
 func FuzzUnmarshal(f *testing.F) {
 	for _, s := range []string{
-		``, `{}`, `{"name":"a","count":1}`, `{"tags":["\ud83d"]}`, `{"own":{"a":null}}`, "{\"name\":\"\xff\"}", `{"name":"a","name":"b"}`,
+		``, `{}`, `{"name":"a","count":1}`, `{"tags":["\ud83d"]}`, `{"own":{"a":null}}`, "{\"name\":\"\xff\"}",
+		`{"name":"a","name":"b"}`,
 		`{"weights":{"a":1e999}}`, `{"common":"c"} {}`, `{"factor":-0}`,
 	} {
 		f.Add([]byte(s))

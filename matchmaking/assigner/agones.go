@@ -186,7 +186,8 @@ func (a *agones) authorization() (http.Header, error) {
 // none reports whether the allocator has no such game server. The status is configurable in Agones.
 func none(err error) bool {
 	var status *jsonhttp.StatusError
-	return errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusNotFound)
+	return errors.As(err, &status) && (status.Status == http.StatusTooManyRequests ||
+		status.Status == http.StatusNotFound)
 }
 
 // scarce reports whether an allocation may succeed later. Agones responds with 409 to too many calls at a time.
@@ -219,7 +220,8 @@ func readAgones(body []byte) (matchmaking.Allocation, error) {
 	case answer.GameServerName == "":
 		return matchmaking.Allocation{}, errors.New("the response has no gameServerName")
 	case answer.Address == "":
-		return matchmaking.Allocation{}, fmt.Errorf("the response has no address for game server %s", answer.GameServerName)
+		return matchmaking.Allocation{}, fmt.Errorf("the response has no address for game server %s",
+			answer.GameServerName)
 	}
 	found := matchmaking.Allocation{
 		Connection: answer.Address, Token: answer.GameServerName, Extensions: map[string]json.RawMessage{},

@@ -20,8 +20,10 @@ func agonesAt(url string) matchmaking.AssignBy {
 }
 
 var (
-	server      = reply{status: 200, body: `{"gameServerName":"duel-x7","ports":[{"name":"default","port":7654}],"address":"203.0.113.7","nodeName":"node-1"}`}
-	unallocated = reply{status: 429, body: `{"code":8,"message":"there is no available GameServer to allocate","details":[]}`}
+	server = reply{status: 200,
+		body: `{"gameServerName":"duel-x7","ports":[{"name":"default","port":7654}],"address":"203.0.113.7","nodeName":"node-1"}`}
+	unallocated = reply{status: 429,
+		body: `{"code":8,"message":"there is no available GameServer to allocate","details":[]}`}
 )
 
 func TestAgonesAllocates(t *testing.T) {
@@ -59,13 +61,16 @@ func TestAgonesReadsAnswers(t *testing.T) {
 		},
 		"several ports": {
 			body:       `{"gameServerName":"a","address":"h","ports":[{"name":"game","port":7000},{"name":"voice","port":7001}],"source":"local","counters":{}}`,
-			connection: "h:7000", extensions: `{"gameServerName":"a","ports":[{"name":"game","port":7000},{"name":"voice","port":7001}]}`,
+			connection: "h:7000",
+			extensions: `{"gameServerName":"a","ports":[{"name":"game","port":7000},{"name":"voice","port":7001}]}`,
 		},
-		"no ports":      {body: `{"gameServerName":"a","address":"h","ports":[]}`, connection: "h", extensions: `{"gameServerName":"a"}`},
-		"no address":    {body: `{"gameServerName":"a"}`, want: "the response has no address for game server a"},
-		"no name":       {body: `{"address":"h"}`, want: "the response has no gameServerName"},
-		"no JSON":       {body: `hello`, want: "read the response: "},
-		"no such port":  {body: `{"gameServerName":"a","address":"h","ports":[{"port":70000}]}`, want: "read the response: "},
+		"no ports": {body: `{"gameServerName":"a","address":"h","ports":[]}`, connection: "h",
+			extensions: `{"gameServerName":"a"}`},
+		"no address": {body: `{"gameServerName":"a"}`, want: "the response has no address for game server a"},
+		"no name":    {body: `{"address":"h"}`, want: "the response has no gameServerName"},
+		"no JSON":    {body: `hello`, want: "read the response: "},
+		"no such port": {body: `{"gameServerName":"a","address":"h","ports":[{"port":70000}]}`,
+			want: "read the response: "},
 		"empty":         {body: ``, want: "read the response: "},
 		"far too large": {body: strings.Repeat(" ", responseBytes+1), want: "the response is too large"},
 	} {
@@ -140,7 +145,8 @@ func TestAgonesReadsItsTokenForEachCall(t *testing.T) {
 func TestAgonesMarksWhatIsReleased(t *testing.T) {
 	t.Parallel()
 	s := serve(t, reply{status: 503}, server)
-	require.NoError(t, build(t, agonesAt(s.URL)).Release(t.Context(), "match-1", matchmaking.Allocation{Token: "duel-x7"}))
+	require.NoError(t, build(t, agonesAt(s.URL)).Release(t.Context(), "match-1",
+		matchmaking.Allocation{Token: "duel-x7"}))
 	calls := s.calls()
 	require.Len(t, calls, 2)
 	require.JSONEq(t, `{

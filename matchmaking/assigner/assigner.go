@@ -21,7 +21,8 @@ func New(d matchmaking.Definition, targets *jsonhttp.Targets) (matchmaking.Assig
 	case matchmaking.AssignAgones:
 		return newAgones(d, targets)
 	}
-	return nil, matchmaking.InvalidKey("assigner.kind", fmt.Errorf("%q is not static, webhook or agones", d.Assigner.Kind))
+	return nil, matchmaking.InvalidKey("assigner.kind", fmt.Errorf("%q is not static, webhook or agones",
+		d.Assigner.Kind))
 }
 
 // newClient returns the client of an assigner that calls a service.

@@ -96,7 +96,8 @@ func build(t *testing.T, by matchmaking.AssignBy) matchmaking.Assigner {
 // proposal is a match of two tickets.
 func proposal() matchmaking.Proposal {
 	spec, err := convert.FromJSON(convert.JSON{
-		SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}}, Extensions: map[string]json.RawMessage{"name": json.RawMessage(`"Ann <3"`)},
+		SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}},
+		Extensions:   map[string]json.RawMessage{"name": json.RawMessage(`"Ann <3"`)},
 	})
 	if err != nil {
 		panic(err) // for text that isn't UTF-8 only

@@ -19,7 +19,8 @@ func TestSignatureIsTheDocumentedOne(t *testing.T) {
 	Sign(header, "secret", time.Unix(1700000000, 999), []byte(`{"a":1}`))
 	require.Equal(t, "1700000000", header.Get("Tidemark-Timestamp"))
 	// printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac secret
-	require.Equal(t, "v1=49f24e537407743fa4a0242bb63b94b9a47ee99cbbe071ccd8a22550ae411686", header.Get("Tidemark-Signature"))
+	require.Equal(t, "v1=49f24e537407743fa4a0242bb63b94b9a47ee99cbbe071ccd8a22550ae411686",
+		header.Get("Tidemark-Signature"))
 }
 
 func TestVerify(t *testing.T) {
@@ -33,9 +34,12 @@ func TestVerify(t *testing.T) {
 		tolerate time.Duration
 		want     error
 	}{
-		"right":                   {},
-		"second secret":           {secrets: []string{"new", "secret"}},
-		"several signatures":      {change: func(h http.Header) { h.Set(HeaderSignature, "v0=aa, "+h.Get(HeaderSignature)) }},
+		"right":         {},
+		"second secret": {secrets: []string{"new", "secret"}},
+		"several signatures": {change: func(h http.Header) {
+			h.Set(HeaderSignature,
+				"v0=aa, "+h.Get(HeaderSignature))
+		}},
 		"at the tolerance's end":  {off: DefaultTolerance},
 		"sender's clock is ahead": {off: -DefaultTolerance},
 		"wrong secret":            {secrets: []string{"other"}, want: ErrSignature},
@@ -43,15 +47,21 @@ func TestVerify(t *testing.T) {
 		"other body":              {body: `{"action":"release"}`, want: ErrSignature},
 		"no signature":            {change: func(h http.Header) { h.Del(HeaderSignature) }, want: ErrSignature},
 		"empty signature":         {change: func(h http.Header) { h.Set(HeaderSignature, "v1=") }, want: ErrSignature},
-		"no version":              {change: func(h http.Header) { h.Set(HeaderSignature, h.Get(HeaderSignature)[3:]) }, want: ErrSignature},
-		"upper case":              {change: func(h http.Header) { h.Set(HeaderSignature, strings.ToUpper(h.Get(HeaderSignature))) }, want: ErrSignature},
-		"other time":              {change: func(h http.Header) { h.Set(HeaderTimestamp, "1700000001") }, want: ErrSignature},
-		"no time":                 {change: func(h http.Header) { h.Del(HeaderTimestamp) }, want: ErrTimestamp},
-		"no number":               {change: func(h http.Header) { h.Set(HeaderTimestamp, "now") }, want: ErrTimestamp},
-		"the end of time":         {change: func(h http.Header) { h.Set(HeaderTimestamp, "-9223372036854775808") }, want: ErrTimestamp},
-		"too old":                 {off: DefaultTolerance + time.Second, want: ErrTimestamp},
-		"too far ahead":           {off: -DefaultTolerance - time.Second, want: ErrTimestamp},
-		"too old for this one":    {off: 3 * time.Second, tolerate: 2 * time.Second, want: ErrTimestamp},
+		"no version": {change: func(h http.Header) { h.Set(HeaderSignature, h.Get(HeaderSignature)[3:]) },
+			want: ErrSignature},
+		"upper case": {change: func(h http.Header) {
+			h.Set(HeaderSignature,
+				strings.ToUpper(h.Get(HeaderSignature)))
+		}, want: ErrSignature},
+		"other time": {change: func(h http.Header) { h.Set(HeaderTimestamp, "1700000001") },
+			want: ErrSignature},
+		"no time":   {change: func(h http.Header) { h.Del(HeaderTimestamp) }, want: ErrTimestamp},
+		"no number": {change: func(h http.Header) { h.Set(HeaderTimestamp, "now") }, want: ErrTimestamp},
+		"the end of time": {change: func(h http.Header) { h.Set(HeaderTimestamp, "-9223372036854775808") },
+			want: ErrTimestamp},
+		"too old":              {off: DefaultTolerance + time.Second, want: ErrTimestamp},
+		"too far ahead":        {off: -DefaultTolerance - time.Second, want: ErrTimestamp},
+		"too old for this one": {off: 3 * time.Second, tolerate: 2 * time.Second, want: ErrTimestamp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

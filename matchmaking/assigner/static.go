@@ -32,7 +32,8 @@ func newStatic(d matchmaking.Definition) (*static, error) {
 		}
 		name, after, closed := strings.Cut(rest[1:], "}")
 		if rest[0] == '}' || !closed || strings.Contains(name, "{") {
-			return nil, matchmaking.InvalidKey("assigner.connection", fmt.Errorf("single brace at %q: write {{ or }} for a brace", rest))
+			return nil, matchmaking.InvalidKey("assigner.connection",
+				fmt.Errorf("single brace at %q: write {{ or }} for a brace", rest))
 		}
 		switch name {
 		case "match":
@@ -40,7 +41,8 @@ func newStatic(d matchmaking.Definition) (*static, error) {
 		case "queue":
 			piece += d.Name
 		default:
-			return nil, matchmaking.InvalidKey("assigner.connection", fmt.Errorf("unknown placeholder {%s}: only {match} and {queue} exist", name))
+			return nil, matchmaking.InvalidKey("assigner.connection",
+				fmt.Errorf("unknown placeholder {%s}: only {match} and {queue} exist", name))
 		}
 		rest = after
 	}

@@ -38,7 +38,8 @@ func TestStaticRefusesTemplatesItCannotFill(t *testing.T) {
 		"a}b":              `assigner.connection: single brace at "}b": write {{ or }} for a brace`,
 		"{a{match}":        `assigner.connection: single brace at "{a{match}": write {{ or }} for a brace`,
 	} {
-		_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: matchmaking.AssignStatic, Connection: template}}, nil)
+		_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: matchmaking.AssignStatic,
+			Connection: template}}, nil)
 		require.EqualError(t, err, want)
 	}
 }

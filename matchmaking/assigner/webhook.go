@@ -82,7 +82,8 @@ func (w *webhook) Allocate(ctx context.Context, p matchmaking.Proposal) (matchma
 		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: read the response: %w", p.ID, err)
 	}
 	if found.Connection == "" {
-		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: the response has no connection", p.ID)
+		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: the response has no connection",
+			p.ID)
 	}
 	return matchmaking.Allocation(found), nil
 }
@@ -90,7 +91,8 @@ func (w *webhook) Allocate(ctx context.Context, p matchmaking.Proposal) (matchma
 // Release notifies the webhook that a connection is not needed.
 func (w *webhook) Release(ctx context.Context, matchID string, a matchmaking.Allocation) error {
 	body, err := jsonhttp.Encode(releaseCall{
-		Action: "release", MatchID: matchID, Queue: w.queue, Connection: a.Connection, Token: a.Token, Extensions: a.Extensions,
+		Action: "release", MatchID: matchID, Queue: w.queue, Connection: a.Connection, Token: a.Token,
+		Extensions: a.Extensions,
 	})
 	if err != nil {
 		return fmt.Errorf("encode match %s: %w", matchID, err)

@@ -63,7 +63,8 @@ func TestWebhookEndsOnWhatWillNotPass(t *testing.T) {
 		"no connection":     {reply{status: 200, body: `{"address":"203.0.113.7"}`}, "the response has no connection"},
 		"connection's type": {reply{status: 200, body: `{"connection":7777}`}, "read the response: "},
 		"two values":        {reply{status: 200, body: ok.body + ok.body}, "read the response: "},
-		"too large":         {reply{status: 200, body: strings.Repeat(" ", responseBytes+1)}, "the response is too large"},
+		"too large": {reply{status: 200, body: strings.Repeat(" ", responseBytes+1)},
+			"the response is too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,7 +115,8 @@ func TestWebhookEndsWithItsContext(t *testing.T) {
 func TestWebhookWithoutASecretIsNotSigned(t *testing.T) {
 	t.Parallel()
 	s := serve(t, ok)
-	_, err := build(t, matchmaking.AssignBy{Kind: matchmaking.AssignWebhook, URL: s.URL}).Allocate(t.Context(), proposal())
+	_, err := build(t, matchmaking.AssignBy{Kind: matchmaking.AssignWebhook, URL: s.URL}).Allocate(t.Context(),
+		proposal())
 	require.NoError(t, err)
 	require.NotContains(t, s.calls()[0].header, HeaderSignature)
 	require.NotContains(t, s.calls()[0].header, HeaderTimestamp)
@@ -123,7 +125,8 @@ func TestWebhookWithoutASecretIsNotSigned(t *testing.T) {
 func TestWebhookReleases(t *testing.T) {
 	t.Parallel()
 	given := matchmaking.Allocation{
-		Connection: "203.0.113.7:7777", Token: "server-9", Extensions: map[string]json.RawMessage{"map": json.RawMessage(`"dust"`)},
+		Connection: "203.0.113.7:7777", Token: "server-9",
+		Extensions: map[string]json.RawMessage{"map": json.RawMessage(`"dust"`)},
 	}
 	s := serve(t, reply{status: 503}, reply{status: 204})
 	require.NoError(t, build(t, webhookAt(s.URL)).Release(t.Context(), "match-1", given))

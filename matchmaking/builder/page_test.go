@@ -128,11 +128,13 @@ func TestPageOfCallouts(t *testing.T) {
 	for name, given := range asked.Pools {
 		pools[name] = ticketsOf(t, given)
 	}
-	f, err := callout.Function(matchmaking.Definition{Name: "ranked", Match: matchmaking.Match{Function: matchmaking.MatchHTTP, URL: s.url}}, log, nil)
+	f, err := callout.Function(matchmaking.Definition{Name: "ranked",
+		Match: matchmaking.Match{Function: matchmaking.MatchHTTP, URL: s.url}}, log, nil)
 	require.NoError(t, err)
 	want := decode[struct{ Matches []match }](t, examples["The function answers"]).Matches
 	for kind, heading := range map[string]string{
-		"application/json": "The function answers", "application/x-ndjson; charset=utf-8": "The function answers in lines",
+		"application/json":                    "The function answers",
+		"application/x-ndjson; charset=utf-8": "The function answers in lines",
 	} {
 		s.kind, s.answer = kind, examples[heading]
 		proposals, err := f.Match(ctx, asked.Profile, pools)
@@ -149,7 +151,8 @@ func TestPageOfCallouts(t *testing.T) {
 	s.answer = examples["The function answers"]
 	proposals, err = f.Match(ctx, asked.Profile, pools)
 	require.NoError(t, err)
-	e, err := callout.Evaluator(matchmaking.Definition{Name: "ranked", Evaluator: matchmaking.Caller{Kind: callout.EvaluatorHTTP, URL: s.url}}, nil)
+	e, err := callout.Evaluator(matchmaking.Definition{Name: "ranked",
+		Evaluator: matchmaking.Caller{Kind: callout.EvaluatorHTTP, URL: s.url}}, nil)
 	require.NoError(t, err)
 	s.answer = examples["The evaluator answers"]
 	accepted, err := e.Evaluate(ctx, proposals)
@@ -196,7 +199,8 @@ func TestPageOfWebhooks(t *testing.T) {
 
 	text, err := os.ReadFile("../../docs/callouts.md")
 	require.NoError(t, err)
-	headers := regexp.MustCompile("```\nTidemark-Timestamp: ([0-9]+)\nTidemark-Signature: (v1=[0-9a-f]+)\n```").FindSubmatch(text)
+	headers := regexp.MustCompile(
+		"```\nTidemark-Timestamp: ([0-9]+)\nTidemark-Signature: (v1=[0-9a-f]+)\n```").FindSubmatch(text)
 	require.NotNil(t, headers)
 	seconds, err := strconv.ParseInt(string(headers[1]), 10, 64)
 	require.NoError(t, err)

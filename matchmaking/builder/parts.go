@@ -56,9 +56,11 @@ func matcherOf(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Tar
 	m := d.Match
 	switch m.Function {
 	case matchmaking.MatchFirstCome:
-		return function.Filtered(d.Profile, func() matchmaking.Matcher { return function.FirstCome(m.Teams, m.TeamSize) }), nil
+		return function.Filtered(d.Profile,
+			func() matchmaking.Matcher { return function.FirstCome(m.Teams, m.TeamSize) }), nil
 	case matchmaking.MatchCriteria:
-		return function.Filtered(d.Profile, func() matchmaking.Matcher { return function.Criteria(function.OptionsOf(m)) }), nil
+		return function.Filtered(d.Profile,
+			func() matchmaking.Matcher { return function.Criteria(function.OptionsOf(m)) }), nil
 	case matchmaking.MatchHTTP, matchmaking.MatchGRPC:
 		called, err := callout.Function(d, log, targets)
 		if err != nil {

@@ -20,7 +20,8 @@ func TestEveryPartIsBuilt(t *testing.T) {
 	t.Parallel()
 	build := builder.Builder(slog.New(slog.DiscardHandler), nil)
 	fields := map[string]matchmaking.Fields{ // the others call somebody with whole tickets
-		"least": matchmaking.FieldsMatching, "evaluator": matchmaking.FieldsMatching, "criteria": matchmaking.FieldsSearch,
+		"least": matchmaking.FieldsMatching, "evaluator": matchmaking.FieldsMatching,
+		"criteria": matchmaking.FieldsSearch,
 	}
 	for name, definition := range map[string]string{
 		"least":     `{}`,
@@ -40,7 +41,8 @@ func TestEveryPartIsBuilt(t *testing.T) {
 		require.NotNil(t, built.Assigner, name)
 		require.Equal(t, cmp.Or(fields[name], matchmaking.FieldsAll), built.Fields, name)
 	}
-	d, err := matchmaking.ParseDefinition("q", []byte(`{"assigner":{"kind":"webhook","url":"http://127.0.0.1:1","secretFile":"missing"}}`))
+	d, err := matchmaking.ParseDefinition("q",
+		[]byte(`{"assigner":{"kind":"webhook","url":"http://127.0.0.1:1","secretFile":"missing"}}`))
 	require.NoError(t, err)
 	_, err = build(d)
 	var told *fault.Error
@@ -62,7 +64,8 @@ func TestTargetsOfQueuesAtRunTime(t *testing.T) {
 	} {
 		for _, kinds := range [][2]string{{"http", "grpc"}, {"grpc", "http"}, {"webhook", "agones"}} {
 			text := strings.Replace(definition, `"`+kinds[0]+`"`, `"`+kinds[1]+`"`, 1)
-			for url, allowed := range map[string]bool{"http://fn.example:9000/f": true, "http://127.0.0.1:1": false, "http://u:p@fn.example:9000": false} {
+			for url, allowed := range map[string]bool{"http://fn.example:9000/f": true, "http://127.0.0.1:1": false,
+				"http://u:p@fn.example:9000": false} {
 				d, err := matchmaking.ParseDefinition("q", []byte(strings.Replace(text, "URL", url, 1)))
 				require.NoError(t, err)
 				_, err = build(d)

@@ -19,7 +19,8 @@ const responseBytes = 32 << 20
 
 // Function returns the match function of a queue's definition, whose kind is http or grpc. It calls targets only, or
 // any service if targets is nil. Errors: fault.SlugInvalidQueue, with the key that is invalid, such as "match.url".
-func Function(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (matchmaking.MatchFunction, error) {
+func Function(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (matchmaking.MatchFunction,
+	error) {
 	if err := targets.Check(d.Match.URL); err != nil {
 		return nil, matchmaking.InvalidKey("match.url", err)
 	}

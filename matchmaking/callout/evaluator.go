@@ -69,7 +69,8 @@ type httpEvaluator struct {
 }
 
 func newHTTPEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) *httpEvaluator {
-	return &httpEvaluator{client: jsonhttp.New(targets, d.Evaluator.Timeout.Std(), responseBytes), url: d.Evaluator.URL, queue: d.Name}
+	return &httpEvaluator{client: jsonhttp.New(targets, d.Evaluator.Timeout.Std(), responseBytes), url: d.Evaluator.URL,
+		queue: d.Name}
 }
 
 type evaluatorCall struct {

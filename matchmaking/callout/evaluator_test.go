@@ -16,7 +16,8 @@ func httpEvaluatorAt(t *testing.T, url string) matchmaking.Evaluator {
 func TestHTTPEvaluatorChooses(t *testing.T) {
 	t.Parallel()
 	proposals := proposed3()
-	accepted, err := httpEvaluatorAt(t, serve(t, answer(200, "", `{"accepted":["m3","m1"]}`))).Evaluate(t.Context(), proposals)
+	accepted, err := httpEvaluatorAt(t, serve(t, answer(200, "", `{"accepted":["m3","m1"]}`))).Evaluate(t.Context(),
+		proposals)
 	require.NoError(t, err)
 	require.Equal(t, []matchmaking.Proposal{proposals[2], proposals[0]}, accepted)
 }
@@ -24,7 +25,8 @@ func TestHTTPEvaluatorChooses(t *testing.T) {
 func TestEvaluatorIsNotCalledWithoutProposals(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{EvaluatorHTTP, EvaluatorGRPC} {
-		accepted, err := evaluatorOf(t, matchmaking.Caller{Kind: kind, URL: "http://127.0.0.1:1"}).Evaluate(t.Context(), nil)
+		accepted, err := evaluatorOf(t, matchmaking.Caller{Kind: kind, URL: "http://127.0.0.1:1"}).Evaluate(t.Context(),
+			nil)
 		require.NoError(t, err)
 		require.Empty(t, accepted)
 	}
@@ -43,7 +45,8 @@ func TestHTTPEvaluatorInvalidResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			accepted, err := httpEvaluatorAt(t, serve(t, answer(c.status, "application/json", c.body))).Evaluate(t.Context(), proposed3())
+			accepted, err := httpEvaluatorAt(t, serve(t, answer(c.status, "application/json", c.body))).Evaluate(
+				t.Context(), proposed3())
 			require.ErrorContains(t, err, c.want)
 			require.Empty(t, accepted)
 		})

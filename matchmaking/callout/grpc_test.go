@@ -67,7 +67,8 @@ func serveGRPC(t *testing.T, register func(*grpc.Server), options ...grpc.Server
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := grpc.NewServer(append(options, grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(64<<20), grpc.MaxSendMsgSize(64<<20))...)
+	server := grpc.NewServer(append(options, grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(64<<20),
+		grpc.MaxSendMsgSize(64<<20))...)
 	register(server)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -80,12 +81,15 @@ func serveGRPC(t *testing.T, register func(*grpc.Server), options ...grpc.Server
 
 func serveFunction(t *testing.T, f run, options ...grpc.ServerOption) string {
 	t.Helper()
-	return "http://" + serveGRPC(t, func(s *grpc.Server) { openmatch.RegisterMatchFunctionServer(s, functionServer{run: f}) }, options...)
+	return "http://" +
+		serveGRPC(t, func(s *grpc.Server) { openmatch.RegisterMatchFunctionServer(s, functionServer{run: f}) },
+			options...)
 }
 
 func serveEvaluator(t *testing.T, f evaluate) string {
 	t.Helper()
-	return "http://" + serveGRPC(t, func(s *grpc.Server) { openmatch.RegisterEvaluatorServer(s, evaluatorServer{evaluate: f}) })
+	return "http://" +
+		serveGRPC(t, func(s *grpc.Server) { openmatch.RegisterEvaluatorServer(s, evaluatorServer{evaluate: f}) })
 }
 
 func grpcMatch(url string) matchmaking.Match {
@@ -142,7 +146,8 @@ func TestGRPCFunctionProposes(t *testing.T) {
 	})
 	waiting := pools()
 	profile := matchmaking.Profile{Name: "ranked", Pools: []matchmaking.Pool{{
-		Name: "eu", DoubleRanges: []matchmaking.DoubleRange{{DoubleArg: "skill", Min: 1, Max: math.Inf(1), Exclude: matchmaking.ExcludeMin}},
+		Name: "eu", DoubleRanges: []matchmaking.DoubleRange{{DoubleArg: "skill", Min: 1, Max: math.Inf(1),
+			Exclude: matchmaking.ExcludeMin}},
 	}}}
 	made, err := function(t, grpcMatch(url)).Match(t.Context(), profile, waiting)
 	require.NoError(t, err)
@@ -151,7 +156,8 @@ func TestGRPCFunctionProposes(t *testing.T) {
 	require.Equal(t, [][]string{{"a", "c"}, {"b", "d"}}, teamsOf(made[0]))
 	require.Same(t, waiting["first"][0], made[0].Teams[0][0])
 	require.InDelta(t, 7.5, made[0].Score, 0)
-	require.JSONEq(t, `{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"dust"}`, string(made[0].Extensions["map"]))
+	require.JSONEq(t, `{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"dust"}`,
+		string(made[0].Extensions["map"]))
 	require.Equal(t, [][]string{{"a"}}, teamsOf(made[1]))
 	require.Zero(t, made[1].Score)
 	require.Empty(t, made[2].ID, "the director makes one")
@@ -177,7 +183,8 @@ func TestGRPCFunctionWithoutPoolsGetsTheQueues(t *testing.T) {
 		got <- r.GetProfile()
 		return nil
 	})
-	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, map[string][]*matchmaking.Ticket{"all": ticketsNamed("a")})
+	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{},
+		map[string][]*matchmaking.Ticket{"all": ticketsNamed("a")})
 	require.NoError(t, err)
 	require.Empty(t, made)
 	sent := <-got
@@ -241,7 +248,8 @@ func TestGRPCFunctionInvalidResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			made, err := function(t, grpcMatch(serveFunction(t, proposing(c.matches...)))).Match(t.Context(), matchmaking.Profile{}, pools())
+			made, err := function(t, grpcMatch(serveFunction(t, proposing(c.matches...)))).Match(t.Context(),
+				matchmaking.Profile{}, pools())
 			require.ErrorContains(t, err, "call the match function of queue duel: ")
 			require.ErrorContains(t, err, c.want)
 			require.Empty(t, made)
@@ -275,13 +283,15 @@ func TestGRPCFunctionFails(t *testing.T) {
 		return status.Error(codes.Unavailable, "no memory left")
 	})
 	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, pools())
-	require.ErrorContains(t, err, "call the match function of queue duel: rpc error: code = Unavailable desc = no memory left")
+	require.ErrorContains(t, err,
+		"call the match function of queue duel: rpc error: code = Unavailable desc = no memory left")
 	require.Empty(t, made)
 }
 
 func TestGRPCFunctionUnreachable(t *testing.T) {
 	t.Parallel()
-	_, err := function(t, grpcMatch("http://user:hush@127.0.0.1:1/?token=hush")).Match(t.Context(), matchmaking.Profile{}, pools())
+	_, err := function(t, grpcMatch("http://user:hush@127.0.0.1:1/?token=hush")).Match(t.Context(),
+		matchmaking.Profile{}, pools())
 	require.ErrorContains(t, err, "connection refused")
 	require.NotContains(t, err.Error(), "hush", "it is logged")
 	_, err = function(t, grpcMatch(serve(t, http.NotFound))).Match(t.Context(), matchmaking.Profile{}, pools())
@@ -296,7 +306,8 @@ func TestGRPCUsesTLSForHTTPS(t *testing.T) {
 	url := strings.Replace(serveFunction(t, proposing(), grpc.Creds(security)), "http:", "https:", 1)
 	_, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
-	_, err = function(t, grpcMatch(strings.Replace(url, "https:", "http:", 1))).Match(t.Context(), matchmaking.Profile{}, pools())
+	_, err = function(t, grpcMatch(strings.Replace(url, "https:", "http:", 1))).Match(t.Context(),
+		matchmaking.Profile{}, pools())
 	require.Error(t, err)
 }
 
@@ -309,7 +320,8 @@ func TestGRPCFunctionOfAURL(t *testing.T) {
 		calls <- append([]string{method}, metadata.ValueFromIncomingContext(stream.Context(), "authorization")...)
 		return stream.RecvMsg(new(openmatch.RunRequest))
 	}))
-	_, err := function(t, grpcMatch(strings.Replace(url, "//", "//ann:secret@", 1)+"/base/")).Match(t.Context(), matchmaking.Profile{}, pools())
+	_, err := function(t, grpcMatch(strings.Replace(url, "//", "//ann:secret@", 1)+"/base/")).Match(t.Context(),
+		matchmaking.Profile{}, pools())
 	require.NoError(t, err)
 	require.Equal(t, []string{"/base/openmatch.MatchFunction/Run", "Basic YW5uOnNlY3JldA=="}, <-calls)
 }
@@ -371,7 +383,8 @@ func TestGRPCEvaluatorChooses(t *testing.T) {
 	proposals := proposed3()
 	proposals[1].Score = 0
 	proposals[2].Extensions = map[string]json.RawMessage{
-		convert.EvaluationInput: json.RawMessage(`{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"mine"}`),
+		convert.EvaluationInput: json.RawMessage(
+			`{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"mine"}`),
 	}
 	accepted, err := grpcEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
 	require.NoError(t, err)
@@ -387,7 +400,8 @@ func TestGRPCEvaluatorChooses(t *testing.T) {
 		inputs = append(inputs, input)
 	}
 	for i, want := range []proto.Message{
-		&openmatch.DefaultEvaluationCriteria{Score: 1}, &openmatch.DefaultEvaluationCriteria{}, wrapperspb.String("mine"),
+		&openmatch.DefaultEvaluationCriteria{Score: 1}, &openmatch.DefaultEvaluationCriteria{},
+		wrapperspb.String("mine"),
 	} {
 		require.True(t, proto.Equal(want, inputs[i]), i)
 	}
@@ -424,7 +438,8 @@ func TestGRPCEvaluatorEndsEarly(t *testing.T) {
 		return stream.Send(&openmatch.EvaluateResponse{MatchId: "m1"})
 	})
 	proposals := proposed3()
-	proposals[2].Extensions = map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 8<<20) + `"`)}
+	proposals[2].Extensions = map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 8<<20) +
+		`"`)}
 	accepted, err := grpcEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
 	require.NoError(t, err)
 	require.Equal(t, proposals[:1], accepted)
@@ -456,7 +471,8 @@ func TestGRPCEvaluatorTimeout(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	hasty := evaluatorOf(t, matchmaking.Caller{Kind: EvaluatorGRPC, URL: url, Timeout: matchmaking.Duration(50 * time.Millisecond)})
+	hasty := evaluatorOf(t, matchmaking.Caller{Kind: EvaluatorGRPC, URL: url,
+		Timeout: matchmaking.Duration(50 * time.Millisecond)})
 	_, err := hasty.Evaluate(t.Context(), proposed3())
 	require.ErrorIs(t, err, jsonhttp.ErrTimeout)
 

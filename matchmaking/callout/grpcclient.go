@@ -38,7 +38,8 @@ const (
 )
 
 // grpcBackoff is how long a service that can't be reached is left alone. Calls fail at once meanwhile.
-var grpcBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
+var grpcBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+	MaxDelay: 2 * time.Second}
 
 // dialGRPC returns a client of a gRPC service, which connects with its first call. For an http:// URL it uses HTTP/2
 // with prior knowledge, as gRPC servers without TLS expect. The address is checked at each connection, as targets say.
@@ -56,16 +57,18 @@ func dialGRPC(address string, targets *jsonhttp.Targets) (*grpc.ClientConn, erro
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(security), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(grpcMessageBytes)), grpc.WithMaxHeaderListSize(grpcHeaderBytes),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(grpcMessageBytes)),
+		grpc.WithMaxHeaderListSize(grpcHeaderBytes),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: grpcPingAfter, Timeout: grpcPingTimeout}),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcBackoff, MinConnectTimeout: jsonhttp.DialTimeout}),
 		grpc.WithIdleTimeout(grpcIdle), grpc.WithStreamInterceptor(withURL(u)),
 	}
 	if targets != nil {
 		dialer := targets.Dialer()
-		options = append(options, grpc.WithNoProxy(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", addr)
-		}))
+		options = append(options, grpc.WithNoProxy(),
+			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+				return dialer.DialContext(ctx, "tcp", addr)
+			}))
 	}
 	return grpc.NewClient("passthrough:///"+net.JoinHostPort(u.Hostname(), port), options...)
 }
@@ -81,7 +84,8 @@ func withURL(u *url.URL) grpc.StreamClientInterceptor {
 		authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
 	}
 	return func(
-		ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption,
+		ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
+		options ...grpc.CallOption,
 	) (grpc.ClientStream, error) {
 		if authorization != "" {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", authorization)

@@ -66,7 +66,8 @@ func (f *grpcFunction) Match(
 func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	stream, err := openmatch.NewMatchFunctionClient(f.conn).Run(inQueue(ctx, f.queue), &openmatch.RunRequest{Profile: profile})
+	stream, err := openmatch.NewMatchFunctionClient(f.conn).Run(inQueue(ctx, f.queue),
+		&openmatch.RunRequest{Profile: profile})
 	if err != nil {
 		return err
 	}

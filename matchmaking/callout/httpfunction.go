@@ -27,7 +27,8 @@ type httpFunction struct {
 }
 
 func newHTTPFunction(d matchmaking.Definition, targets *jsonhttp.Targets) *httpFunction {
-	return &httpFunction{client: jsonhttp.New(targets, d.Match.Timeout.Std(), responseBytes), url: d.Match.URL, queue: d.Name}
+	return &httpFunction{client: jsonhttp.New(targets, d.Match.Timeout.Std(), responseBytes), url: d.Match.URL,
+		queue: d.Name}
 }
 
 type functionCall struct {

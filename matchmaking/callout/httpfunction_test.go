@@ -39,7 +39,8 @@ func TestHTTPFunctionAnswersInOnePiece(t *testing.T) {
 func TestHTTPFunctionFindsNothing(t *testing.T) {
 	t.Parallel()
 	for _, handle := range []http.HandlerFunc{
-		answer(http.StatusNoContent, "", ""), answer(http.StatusOK, linesType, ""), answer(http.StatusOK, "", `{"matches":[]}`),
+		answer(http.StatusNoContent, "", ""), answer(http.StatusOK, linesType, ""),
+		answer(http.StatusOK, "", `{"matches":[]}`),
 	} {
 		made, err := httpFunctionAt(t, serve(t, handle)).Match(t.Context(), matchmaking.Profile{}, pools())
 		require.NoError(t, err)
@@ -53,25 +54,29 @@ func TestHTTPFunctionInvalidResponse(t *testing.T) {
 		body, kind, want string
 		status           int
 	}{
-		"invalid match":      {body: `{"matches":[{"id":"m1"}]}`, want: `match "m1" has no teams`},
-		"no matches":         {body: `{"proposals":[]}`, want: `"matches" is missing`},
-		"null":               {body: `null`, want: `"matches" is missing`},
-		"an array":           {body: `[]`, want: `json: cannot unmarshal array`},
-		"no JSON":            {body: `hello`, want: `invalid character 'h'`},
-		"nothing":            {body: ``, want: `unexpected end of JSON input`},
-		"more after it":      {body: `{"matches":[]}{}`, want: `invalid character '{' after top-level value`},
-		"bad line":           {kind: linesType, body: `{"teams":[["a"]]}` + "\nhello\n", want: `match 2: invalid character 'h'`},
-		"half a line":        {kind: linesType, body: `{"teams":[["a"]`, want: `match 1: unexpected EOF`},
-		"line without teams": {kind: linesType, body: `{"error":"out of memory"}`, want: `match 1: match "" has no teams`},
-		"500":                {status: 500, body: "out of memory", want: `status 500 Internal Server Error: "out of memory"`},
-		"404":                {status: 404, want: `status 404 Not Found`},
+		"invalid match": {body: `{"matches":[{"id":"m1"}]}`, want: `match "m1" has no teams`},
+		"no matches":    {body: `{"proposals":[]}`, want: `"matches" is missing`},
+		"null":          {body: `null`, want: `"matches" is missing`},
+		"an array":      {body: `[]`, want: `json: cannot unmarshal array`},
+		"no JSON":       {body: `hello`, want: `invalid character 'h'`},
+		"nothing":       {body: ``, want: `unexpected end of JSON input`},
+		"more after it": {body: `{"matches":[]}{}`, want: `invalid character '{' after top-level value`},
+		"bad line": {kind: linesType, body: `{"teams":[["a"]]}` + "\nhello\n",
+			want: `match 2: invalid character 'h'`},
+		"half a line": {kind: linesType, body: `{"teams":[["a"]`, want: `match 1: unexpected EOF`},
+		"line without teams": {kind: linesType, body: `{"error":"out of memory"}`,
+			want: `match 1: match "" has no teams`},
+		"500": {status: 500, body: "out of memory",
+			want: `status 500 Internal Server Error: "out of memory"`},
+		"404": {status: 404, want: `status 404 Not Found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.status == 0 {
 				c.status = http.StatusOK
 			}
-			made, err := httpFunctionAt(t, serve(t, answer(c.status, c.kind, c.body))).Match(t.Context(), matchmaking.Profile{}, pools())
+			made, err := httpFunctionAt(t, serve(t, answer(c.status, c.kind, c.body))).Match(t.Context(),
+				matchmaking.Profile{}, pools())
 			require.ErrorContains(t, err, "match function of queue duel")
 			require.ErrorContains(t, err, c.want)
 			require.Empty(t, made)
@@ -99,7 +104,8 @@ func TestHTTPFunctionTimeout(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	f := function(t, matchmaking.Match{Function: matchmaking.MatchHTTP, URL: hang, Timeout: matchmaking.Duration(50 * time.Millisecond)})
+	f := function(t, matchmaking.Match{Function: matchmaking.MatchHTTP, URL: hang,
+		Timeout: matchmaking.Duration(50 * time.Millisecond)})
 	_, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorIs(t, err, jsonhttp.ErrTimeout)
 

@@ -112,8 +112,10 @@ func TestDefinitionsThatCannotBeCalled(t *testing.T) {
 		want  string
 	}{
 		{matchmaking.Match{Function: matchmaking.MatchHTTP}, "match.url: missing URL"},
-		{matchmaking.Match{Function: matchmaking.MatchGRPC, URL: "games:9000"}, `match.url: "games:9000" is not an http:// or https:// URL`},
-		{matchmaking.Match{Function: matchmaking.MatchCriteria, URL: "http://h"}, `match.function: "criteria" is not http or grpc`},
+		{matchmaking.Match{Function: matchmaking.MatchGRPC, URL: "games:9000"},
+			`match.url: "games:9000" is not an http:// or https:// URL`},
+		{matchmaking.Match{Function: matchmaking.MatchCriteria, URL: "http://h"},
+			`match.function: "criteria" is not http or grpc`},
 	} {
 		_, err := Function(matchmaking.Definition{Match: c.match}, log, nil)
 		require.EqualError(t, err, c.want)
@@ -123,7 +125,8 @@ func TestDefinitionsThatCannotBeCalled(t *testing.T) {
 		want      string
 	}{
 		{matchmaking.Caller{Kind: EvaluatorHTTP}, "evaluator.url: missing URL"},
-		{matchmaking.Caller{Kind: EvaluatorGRPC, URL: "grpc://h"}, `evaluator.url: "grpc://h" is not an http:// or https:// URL`},
+		{matchmaking.Caller{Kind: EvaluatorGRPC, URL: "grpc://h"},
+			`evaluator.url: "grpc://h" is not an http:// or https:// URL`},
 		{matchmaking.Caller{Kind: "decollide", URL: "http://h"}, `evaluator.kind: "decollide" is not http or grpc`},
 	} {
 		_, err := Evaluator(matchmaking.Definition{Evaluator: c.evaluator}, nil)

@@ -13,13 +13,17 @@ func TestProposalsAreValidated(t *testing.T) {
 		matches []found
 		want    string
 	}{
-		"unknown ticket": {[]found{{ID: "m1", Teams: [][]string{{"a"}, {"x"}}}}, `match "m1" has the ticket "x", which is in no pool`},
-		"ticket twice":   {[]found{{ID: "m1", Teams: [][]string{{"a"}, {"a"}}}}, `match "m1" has a duplicate ticket "a"`},
-		"no teams":       {[]found{{ID: "m1"}}, `match "m1" has no teams`},
-		"empty team":     {[]found{{Teams: [][]string{{"a"}, {}}}}, `match "" has no tickets in team 1`},
-		"ID twice":       {[]found{{ID: "m", Teams: [][]string{{"a"}}}, {ID: "m", Teams: [][]string{{"b"}}}}, `two matches have the ID "m"`},
-		"invalid ID":     {[]found{{ID: "m}", Teams: [][]string{{"a"}}}}, `"m}" must match`},
-		"NaN":            {[]found{{ID: "m1", Teams: [][]string{{"a"}}, Score: math.NaN()}}, `match "m1" has the score NaN`},
+		"unknown ticket": {[]found{{ID: "m1", Teams: [][]string{{"a"}, {"x"}}}},
+			`match "m1" has the ticket "x", which is in no pool`},
+		"ticket twice": {[]found{{ID: "m1", Teams: [][]string{{"a"}, {"a"}}}},
+			`match "m1" has a duplicate ticket "a"`},
+		"no teams":   {[]found{{ID: "m1"}}, `match "m1" has no teams`},
+		"empty team": {[]found{{Teams: [][]string{{"a"}, {}}}}, `match "" has no tickets in team 1`},
+		"ID twice": {[]found{{ID: "m", Teams: [][]string{{"a"}}}, {ID: "m", Teams: [][]string{{"b"}}}},
+			`two matches have the ID "m"`},
+		"invalid ID": {[]found{{ID: "m}", Teams: [][]string{{"a"}}}}, `"m}" must match`},
+		"NaN": {[]found{{ID: "m1", Teams: [][]string{{"a"}}, Score: math.NaN()}},
+			`match "m1" has the score NaN`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -39,7 +39,8 @@ func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntr
 		e := &entries[i]
 		drafts[i] = channel.Draft{ID: matchmaking.MessagePrefix + e.MatchID, Content: e.Content}
 		requests[i] = channel.PublishRequest{
-			Channel: matchmaking.ChannelOf(e.TicketID), Drafts: drafts[i : i+1 : i+1], Epoch: e.Epoch, Subscriber: matchmaking.Subscriber,
+			Channel: matchmaking.ChannelOf(e.TicketID), Drafts: drafts[i : i+1 : i+1], Epoch: e.Epoch,
+			Subscriber: matchmaking.Subscriber,
 		}
 	}
 	errs := make([]error, len(entries))
@@ -54,7 +55,8 @@ func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntr
 // Open makes a ticket's channel and its subscriber if they don't exist. An assignment that is there already is new to
 // the subscriber. Errors: those of channel.Service's Subscribe.
 func (c *Channels) Open(ctx context.Context, ticketID string) error {
-	_, err := c.service.Subscribe(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber, channel.From{Start: channel.StartEarliest})
+	_, err := c.service.Subscribe(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber,
+		channel.From{Start: channel.StartEarliest})
 	return err
 }
 

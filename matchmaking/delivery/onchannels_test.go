@@ -29,7 +29,8 @@ func (s *service) PublishEach(_ context.Context, requests []channel.PublishReque
 	return []channel.PublishResult{{}, {Err: s.err}}[:len(requests)]
 }
 
-func (s *service) Subscribe(_ context.Context, name, subscriber string, from channel.From) (channel.Subscription, error) {
+func (s *service) Subscribe(_ context.Context, name, subscriber string, from channel.From) (channel.Subscription,
+	error) {
 	s.call = fmt.Sprint("subscribe ", name, " ", subscriber, " ", from.Start == channel.StartEarliest)
 	return channel.Subscription{}, s.err
 }
@@ -44,10 +45,12 @@ func TestChannels(t *testing.T) {
 	s := &service{}
 	c := delivery.New(s)
 	assignments := []matchmaking.OutboxEntry{
-		{TicketID: "ann", MatchID: "m", Content: []byte(`1`)}, {TicketID: "ben", MatchID: "m", Epoch: ulid.ULID{1}, Content: []byte(`2`)},
+		{TicketID: "ann", MatchID: "m", Content: []byte(`1`)}, {TicketID: "ben", MatchID: "m", Epoch: ulid.ULID{1},
+			Content: []byte(`2`)},
 	}
 	require.Equal(t, []error{nil, nil}, c.Publish(t.Context(), assignments))
-	require.Equal(t, "publish ticket.ann/player 00000000000000000000000000 assignment-m 1 ticket.ben/player 01000000000000000000000000 assignment-m 2", s.call)
+	require.Equal(t,
+		"publish ticket.ann/player 00000000000000000000000000 assignment-m 1 ticket.ben/player 01000000000000000000000000 assignment-m 2", s.call)
 	require.NoError(t, c.Unsubscribe(t.Context(), "ann", ulid.ULID{1}))
 	require.Equal(t, "unsubscribe ticket.ann player 01000000000000000000000000", s.call)
 	require.NoError(t, c.Open(t.Context(), "ann"))
@@ -65,11 +68,15 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, channel.NamePattern, matchmaking.NamePattern)
 	longest := func(bytes int) string { return strings.Repeat("x", bytes) }
-	for _, id := range []string{"a", "A.b:c-d_9", longest(matchmaking.MaxTicketIDBytes), longest(matchmaking.MaxTicketIDBytes + 1), "", "-a", "a b", "a\n", "ü"} {
-		require.Equal(t, id != "" && id[0] != '-' && channel.CheckChannel(matchmaking.ChannelOf(id)) == nil, matchmaking.CheckTicketID(id) == nil, "%q", id)
-		require.Equal(t, channel.CheckChannel(id) == nil && len(id) <= matchmaking.MaxQueueNameBytes, matchmaking.CheckQueueName(id) == nil, "%q", id)
+	for _, id := range []string{"a", "A.b:c-d_9", longest(matchmaking.MaxTicketIDBytes),
+		longest(matchmaking.MaxTicketIDBytes + 1), "", "-a", "a b", "a\n", "ü"} {
+		require.Equal(t, id != "" && id[0] != '-' && channel.CheckChannel(matchmaking.ChannelOf(id)) == nil,
+			matchmaking.CheckTicketID(id) == nil, "%q", id)
+		require.Equal(t, channel.CheckChannel(id) == nil && len(id) <= matchmaking.MaxQueueNameBytes,
+			matchmaking.CheckQueueName(id) == nil, "%q", id)
 	}
 	for _, id := range []string{longest(matchmaking.MaxMatchIDBytes), longest(matchmaking.MaxMatchIDBytes + 1)} {
-		require.Equal(t, channel.CheckMessageID(matchmaking.MessagePrefix+id) == nil, matchmaking.CheckMatchID(id) == nil)
+		require.Equal(t, channel.CheckMessageID(matchmaking.MessagePrefix+id) == nil,
+			matchmaking.CheckMatchID(id) == nil)
 	}
 }

@@ -86,7 +86,8 @@ func (m *maker) giveBack(p *placed) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 		defer cancel()
 		if err := m.Assigner.Release(ctx, p.ID, p.place); err != nil {
-			m.Log.ErrorContext(ctx, "cannot release the place of a match", "match", p.ID, "connection", p.place.Connection, "error", err)
+			m.Log.ErrorContext(ctx, "cannot release the place of a match", "match", p.ID, "connection",
+				p.place.Connection, "error", err)
 		}
 	})
 }

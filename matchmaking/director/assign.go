@@ -34,7 +34,8 @@ type conflicted struct {
 func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
 	var r results
 	todo := make([]placed, 0, len(batch))
-	request := matchmaking.AssignRequest{Queue: m.Definition.Name, Token: c.token, Fence: c.fence, Keep: m.Definition.AssignmentTTL.Std()}
+	request := matchmaking.AssignRequest{Queue: m.Definition.Name, Token: c.token, Fence: c.fence,
+		Keep: m.Definition.AssignmentTTL.Std()}
 	for _, p := range batch {
 		var assignments matchmaking.AssignMatch
 		if p.err == nil {
@@ -108,13 +109,15 @@ func (m *maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 
 // appendOutgoing appends the outbox entries of a match that was assigned just now: those of tickets whose channels are
 // wanted.
-func appendOutgoing(to []matchmaking.OutboxEntry, matchID string, m matchmaking.AssignMatch, entries []string) []matchmaking.OutboxEntry {
+func appendOutgoing(to []matchmaking.OutboxEntry, matchID string, m matchmaking.AssignMatch,
+	entries []string) []matchmaking.OutboxEntry {
 	for i, entry := range entries {
 		if entry == "" {
 			continue
 		}
 		t := &m.Assignments[i]
-		to = append(to, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: matchID, Epoch: t.Epoch, Content: t.Content})
+		to = append(to, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: matchID, Epoch: t.Epoch,
+			Content: t.Content})
 	}
 	return to
 }
@@ -122,7 +125,8 @@ func appendOutgoing(to []matchmaking.OutboxEntry, matchID string, m matchmaking.
 // conclude ends a batch: it gives back what was not assigned, and reports the tickets to the term.
 func (m *maker) conclude(ctx context.Context, c claim, r results) {
 	outcomes := []outcome{
-		m.dropConflicts(ctx, r.assigned, r.conflicts), m.dropUnplaced(r.unplaced), m.dropRefused(ctx, r.refused), m.dropLost(r.lost),
+		m.dropConflicts(ctx, r.assigned, r.conflicts), m.dropUnplaced(r.unplaced), m.dropRefused(ctx, r.refused),
+		m.dropLost(r.lost),
 		m.dropUnknown(ctx, c, r.unknown),
 	}
 	if c.fence == 0 {
@@ -150,7 +154,8 @@ func (m *maker) dropConflicts(ctx context.Context, assigned []*matchmaking.Ticke
 	for i := range matches {
 		p := &matches[i]
 		m.Metrics.Conflict(p.conflicts[0].Reason)
-		m.Log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason", p.conflicts[0].Reason)
+		m.Log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason",
+			p.conflicts[0].Reason)
 		m.giveBack(&p.placed)
 		m.split(p, &o)
 	}
@@ -192,7 +197,8 @@ func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o o
 	for i := range matches {
 		p := &matches[i]
 		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.Members...), c.deadline, true
-		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets", idsOf(p.Members), "connection", p.place.Connection)
+		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets",
+			idsOf(p.Members), "connection", p.place.Connection)
 	}
 	return o
 }

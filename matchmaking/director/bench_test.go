@@ -22,7 +22,8 @@ func BenchmarkWaiting(b *testing.B) {
 	for _, waiting := range []int{50_000, 200_000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
 			before := liveHeap()
-			matcher := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}})
+			matcher := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1,
+				Weights: map[string]float64{"skill": 1}})
 			p := round.New(matcher)
 			began := time.Now()
 			for n := range waiting {
@@ -59,10 +60,13 @@ func BenchmarkWaiting(b *testing.B) {
 // decoded returns a ticket that was read from the storage.
 func decoded(b *testing.B, n int, sought, skill float64) *matchmaking.Ticket {
 	b.Helper()
-	text := fmt.Sprintf(`{"criteria":[{"name":"skill","minValue":%g,"maxValue":%g}],"statistics":[{"name":"skill","value":%g}]}`, sought, sought, skill)
+	text := fmt.Sprintf(
+		`{"criteria":[{"name":"skill","minValue":%g,"maxValue":%g}],"statistics":[{"name":"skill","value":%g}]}`,
+		sought, sought, skill)
 	ticket := &matchmaking.Ticket{
 		ID: fmt.Sprintf("01M8%022d.crowd", n), Queue: "crowd", Status: matchmaking.Searching,
-		CreateTime: time.Unix(1_000_000, int64(n)*1000), Expires: time.Unix(1_000_600, 0), TTL: 10 * time.Minute, Life: 10 * time.Minute,
+		CreateTime: time.Unix(1_000_000, int64(n)*1000), Expires: time.Unix(1_000_600, 0), TTL: 10 * time.Minute,
+		Life: 10 * time.Minute,
 	}
 	require.NoError(b, json.Unmarshal([]byte(text), &ticket.Spec))
 	return ticket

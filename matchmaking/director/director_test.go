@@ -109,8 +109,9 @@ func newTrial(t *testing.T, leases *fakeLeases) *trial {
 	def, err := matchmaking.ParseDefinition("duel", []byte(`{}`))
 	require.NoError(t, err)
 	r.director = newDirector(t.Context(), &Options{
-		Definition: def, Store: quiet{fakeStore: r.store}, Leases: manager, LeaseTTL: leaseTTL, Subscriptions: r.players,
-		Idle: outage.New(log, "idle"), Logger: log, IdleAfter: 10 * time.Second, Drain: time.Second,
+		Definition: def, Store: quiet{fakeStore: r.store}, Leases: manager, LeaseTTL: leaseTTL,
+		Subscriptions: r.players,
+		Idle:          outage.New(log, "idle"), Logger: log, IdleAfter: 10 * time.Second, Drain: time.Second,
 		Build: func(matchmaking.Definition) (parts matchmaking.Parts, err error) {
 			if len(r.builds) > 0 {
 				err, r.builds = r.builds[0], r.builds[1:]

@@ -22,7 +22,8 @@ type events struct {
 }
 
 func newEvents() *events {
-	e := &events{changed: make(chan struct{}, 1), free: make(chan struct{}, 1), visited: time.Now().Add(pace.Jitter(visitEach) - 2*visitEach)}
+	e := &events{changed: make(chan struct{}, 1), free: make(chan struct{}, 1),
+		visited: time.Now().Add(pace.Jitter(visitEach) - 2*visitEach)}
 	e.idle.Store(true)
 	return e
 }

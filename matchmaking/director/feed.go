@@ -81,7 +81,8 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 
 // readChanges reads what changes after a point.
 func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) error {
-	follower := f.store.Follow(matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit, Fields: f.fields})
+	follower := f.store.Follow(matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit,
+		Fields: f.fields})
 	defer follower.Stop()
 	audited, doubt := time.Now(), false
 	for ctx.Err() == nil {

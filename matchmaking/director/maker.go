@@ -224,7 +224,8 @@ func split(matches []round.Match, got []string) (complete []round.Match, rest []
 
 // claim claims tickets. While the storage fails it tries again with the same token, since the tickets may be held by
 // it. After an error the tickets are released in the background if they may be held.
-func (m *maker) claim(ctx context.Context, token string, ids []string) (got matchmaking.Claimed, sent time.Time, err error) {
+func (m *maker) claim(ctx context.Context, token string, ids []string) (got matchmaking.Claimed, sent time.Time,
+	err error) {
 	wait := pace.NewBackoff()
 	hold := m.Definition.PendingTimeout.Std()
 	request := matchmaking.ClaimRequest{Queue: m.Definition.Name, Token: token, Fence: m.Fence, Hold: hold, IDs: ids}

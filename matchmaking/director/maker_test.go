@@ -73,7 +73,8 @@ func (w *world) Assign(_ context.Context, r matchmaking.AssignRequest) []matchma
 	for _, m := range r.Matches {
 		ids = append(ids, m.ID)
 	}
-	w.note("assign", r.Token, strings.Join(ids, ","), map[bool]string{true: "claimed", false: "unclaimed"}[r.Fence == 0])
+	w.note("assign", r.Token, strings.Join(ids, ","),
+		map[bool]string{true: "claimed", false: "unclaimed"}[r.Fence == 0])
 	for _, m := range r.Matches {
 		o := matchmaking.AssignOutcome{Waits: make([]time.Duration, len(m.Assignments))}
 		for _, t := range m.Assignments {
@@ -132,7 +133,8 @@ func (w *world) run(ctx context.Context, matches ...round.Match) (missed, error)
 	log := slog.New(slog.DiscardHandler)
 	tasks := newTasks(ctx)
 	m := maker{
-		Store: w, Assigner: assigner{w}, Outbox: w, Definition: &matchmaking.Definition{Name: "q", PendingTimeout: matchmaking.Duration(makerHold)},
+		Store: w, Assigner: assigner{w}, Outbox: w, Definition: &matchmaking.Definition{Name: "q",
+			PendingTimeout: matchmaking.Duration(makerHold)},
 		Clock: &clock{}, Tasks: tasks, Health: newHealth(log), Metrics: w, Log: log, Fence: 7,
 		Report: func(o outcome) {
 			w.mu.Lock()
@@ -148,7 +150,8 @@ func (w *world) run(ctx context.Context, matches ...round.Match) (missed, error)
 
 // match returns a match of one team.
 func match(id string, tickets ...string) round.Match {
-	m := round.Match{Proposal: matchmaking.Proposal{ID: id, Teams: [][]*matchmaking.Ticket{{}}}, Members: named(tickets...)}
+	m := round.Match{Proposal: matchmaking.Proposal{ID: id, Teams: [][]*matchmaking.Ticket{{}}},
+		Members: named(tickets...)}
 	m.Teams[0] = m.Members
 	return m
 }
@@ -167,8 +170,10 @@ func TestMatchesAreAssigned(t *testing.T) {
 		waits bool
 		log   []string
 	}{
-		"after a claim":   {true, []string{"claim 7.1 a,b", "allocate m1", "assign 7.1 m1 claimed", "matched", "report"}},
-		"without a claim": {false, []string{"allocate m1", "allocate m2", "assign 7.1 m1,m2 unclaimed", "matched", "matched", "report"}},
+		"after a claim": {true, []string{"claim 7.1 a,b", "allocate m1", "assign 7.1 m1 claimed", "matched",
+			"report"}},
+		"without a claim": {false, []string{"allocate m1", "allocate m2", "assign 7.1 m1,m2 unclaimed", "matched",
+			"matched", "report"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +191,8 @@ func TestMatchesAreAssigned(t *testing.T) {
 			require.Len(t, w.entries, len(tickets)-1, "all but that of a")
 			require.Equal(t, "entry-b", w.entries[0].Entry)
 			require.Equal(t, "m1", w.entries[0].MatchID)
-			require.JSONEq(t, `{"ticketId":"b","matchId":"m1","queue":"q","connection":"at-m1","team":0}`, string(w.entries[0].Content))
+			require.JSONEq(t, `{"ticketId":"b","matchId":"m1","queue":"q","connection":"at-m1","team":0}`,
+				string(w.entries[0].Content))
 		})
 	}
 }
@@ -216,9 +222,12 @@ func TestClaimThatFails(t *testing.T) {
 		err    error
 		log    []string
 	}{
-		"is tried again with its token": {[]error{makerErrDown, makerErrDown, nil}, nil, []string{"claim 7.1 a", "claim 7.1 a", "claim 7.1 a", "allocate m", "assign 7.1 m claimed", "matched", "report"}},
-		"for good":                      {[]error{lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a"}},
-		"after one that may have held":  {[]error{makerErrDown, lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a", "claim 7.1 a", "release 7.1 a"}},
+		"is tried again with its token": {[]error{makerErrDown, makerErrDown, nil}, nil,
+			[]string{"claim 7.1 a", "claim 7.1 a", "claim 7.1 a", "allocate m", "assign 7.1 m claimed", "matched",
+				"report"}},
+		"for good": {[]error{lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a"}},
+		"after one that may have held": {[]error{makerErrDown, lease.ErrLost}, lease.ErrLost,
+			[]string{"claim 7.1 a", "claim 7.1 a", "release 7.1 a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +273,8 @@ func TestMatchesThatFail(t *testing.T) {
 		later    bool   // the tickets are available later
 	}{
 		"no place": {
-			allocate: makerErrDown, later: true, log: []string{"allocation failed", "give back m "}, outcome: both, released: "a,b",
+			allocate: makerErrDown, later: true, log: []string{"allocation failed", "give back m "}, outcome: both,
+			released: "a,b",
 		},
 		"a ticket is gone": {
 			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictGone, 0) },
@@ -350,7 +360,11 @@ func TestOutcomeThatIsNeverKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{waits: waits, assign: func(string) matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: makerErrDown} }}
+				w := &world{waits: waits,
+					assign: func(
+						string) matchmaking.AssignOutcome {
+						return matchmaking.AssignOutcome{Err: makerErrDown}
+					}}
 				want := outcome{PutBack: named("a"), Uncertain: true}
 				if waits {
 					want.From = time.Now().Add(makerHold)

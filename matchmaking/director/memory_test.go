@@ -40,7 +40,8 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		waiting: map[string]*matchmaking.Ticket{}, held: map[string]time.Time{}, ended: map[string]bool{},
-		matches: map[string][]string{}, fails: func(int) error { return nil }, notify: func(bool) {}, changed: make(chan struct{}, 1),
+		matches: map[string][]string{}, fails: func(int) error { return nil }, notify: func(bool) {},
+		changed: make(chan struct{}, 1),
 	}
 }
 
@@ -108,7 +109,8 @@ func (m *memory) assign(match matchmaking.AssignMatch) (o matchmaking.AssignOutc
 		if m.waiting[t.ID] == nil {
 			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: t.ID, Reason: matchmaking.ConflictGone})
 		} else if until := m.held[t.ID]; time.Now().Before(until) {
-			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: t.ID, Reason: matchmaking.ConflictClaim, Until: until})
+			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: t.ID, Reason: matchmaking.ConflictClaim,
+				Until: until})
 		}
 	}
 	if len(o.Conflicts) > 0 {
@@ -181,7 +183,8 @@ func (m *memory) direct(ctx context.Context, tb testing.TB, players *fakePlayers
 		Definition: def, Store: m, Leases: manager, LeaseTTL: leaseTTL, Subscriptions: players,
 		Idle: outage.New(log, "idle"), Logger: log, IdleAfter: 10 * time.Second, Drain: time.Second,
 		Build: func(matchmaking.Definition) (matchmaking.Parts, error) {
-			return matchmaking.Parts{Matcher: function.FirstCome(2, 1), Evaluator: function.Decollide{}, Assigner: all}, nil
+			return matchmaking.Parts{Matcher: function.FirstCome(2, 1), Evaluator: function.Decollide{}, Assigner: all},
+				nil
 		},
 	}, newEvents())
 	d.metrics, d.outbox, m.notify = all, all, d.events.notify
@@ -199,10 +202,13 @@ func TestAssigningWithoutClaims(t *testing.T) {
 		held     []string // the matches before the end of the claim
 		released []string
 	}{
-		"nothing happens":       {func(*memory) {}, []string{"a b", "c d"}, []string{"a b", "c d"}, nil},
-		"a ticket is cancelled": {func(m *memory) { delete(m.waiting, "b"); m.ended["b"] = true }, []string{"a c"}, []string{"a c"}, nil},
-		"a ticket is lost":      {func(m *memory) { delete(m.waiting, "b") }, []string{"a c"}, []string{"a c"}, []string{"b"}},
-		"a ticket is held":      {func(m *memory) { m.held["a"] = time.Now().Add(held) }, []string{"a d", "b c"}, []string{"b c"}, nil},
+		"nothing happens": {func(*memory) {}, []string{"a b", "c d"}, []string{"a b", "c d"}, nil},
+		"a ticket is cancelled": {func(m *memory) { delete(m.waiting, "b"); m.ended["b"] = true }, []string{"a c"},
+			[]string{"a c"}, nil},
+		"a ticket is lost": {func(m *memory) { delete(m.waiting, "b") }, []string{"a c"}, []string{"a c"},
+			[]string{"b"}},
+		"a ticket is held": {func(m *memory) { m.held["a"] = time.Now().Add(held) }, []string{"a d", "b c"},
+			[]string{"b c"}, nil},
 		"a reply is lost": {func(m *memory) {
 			m.fails = func(call int) error { return map[int]error{1: errDown, 2: errDown}[call] }
 		}, []string{"a b", "c d"}, []string{"a b", "c d"}, nil},

@@ -141,8 +141,9 @@ func (s *fakeStore) Sweep(_ context.Context, _ string, released []string, _ int)
 func runFeed(t *testing.T, s *fakeStore, takesOver bool) *feed {
 	t.Helper()
 	f := &feed{
-		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute, clock: &clock{},
-		log: slog.New(slog.DiscardHandler), out: make(chan fed),
+		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute,
+		clock: &clock{},
+		log:   slog.New(slog.DiscardHandler), out: make(chan fed),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -232,7 +233,9 @@ func TestFeedTakesClaimsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := runFeed(t, &fakeStore{waiting: []string{"a"}, held: map[string]time.Time{"a": time.Now().Add(time.Hour)}}, takesOver)
+				f := runFeed(t,
+					&fakeStore{waiting: []string{"a"}, held: map[string]time.Time{"a": time.Now().Add(time.Hour)}},
+					takesOver)
 				got := (<-f.out).snapshot
 				require.Equal(t, takesOver, len(got.Held) == 0)
 				require.Equal(t, takesOver, got.Tickets[0].Status == matchmaking.Searching)
@@ -285,12 +288,13 @@ func TestLosses(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
 				tasks := newTasks(t.Context())
 				end := time.Now().Add(-test.leaseEnded)
-				store := &fakeStore{fails: test.fails, states: map[string]time.Time{"there": end}, tickets: map[string]matchmaking.Ticket{
-					"lagging":   {CreateTime: end, Status: matchmaking.Searching},
-					"cancelled": {CreateTime: end, Status: matchmaking.Cancelled},
-					"expired":   {CreateTime: end, Status: matchmaking.Expired},
-					"later":     {CreateTime: end.Add(1), Status: matchmaking.Searching},
-				}}
+				store := &fakeStore{fails: test.fails, states: map[string]time.Time{"there": end},
+					tickets: map[string]matchmaking.Ticket{
+						"lagging":   {CreateTime: end, Status: matchmaking.Searching},
+						"cancelled": {CreateTime: end, Status: matchmaking.Cancelled},
+						"expired":   {CreateTime: end, Status: matchmaking.Expired},
+						"later":     {CreateTime: end.Add(1), Status: matchmaking.Searching},
+					}}
 				l := &losses{
 					store: store, players: &players{subscriptions: p, log: log},
 					queue: "q", keep: time.Minute, leaseEnd: func() time.Time { return end }, tasks: tasks, log: log,

@@ -62,7 +62,8 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		loop:     loopState{outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxClaimedSlow},
+		loop: loopState{outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter,
+			full: maxClaimedSlow},
 	}
 	immediate := isImmediate(parts.Assigner)
 	t.round = &round.Round{
@@ -79,10 +80,12 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		Tasks: d.tasks, Health: d.health, Metrics: d.metrics, Log: d.log, Fence: l.fence, Report: t.report,
 	}
 	players := &players{subscriptions: d.Subscriptions, log: d.log}
-	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(), leaseEnd: l.until, tasks: d.tasks, log: d.log}
+	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(),
+		leaseEnd: l.until, tasks: d.tasks, log: d.log}
 	t.sweeper = newSweeper(d, players)
 	t.feed = &feed{
-		store: d.Store, queue: def.Name, fields: cmp.Or(parts.Fields, matchmaking.FieldsAll), fence: l.fence, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
+		store: d.Store, queue: def.Name, fields: cmp.Or(parts.Fields, matchmaking.FieldsAll), fence: l.fence,
+		takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
 		clock: &d.clock, log: d.log, out: make(chan fed, 4),
 	}
 	return t

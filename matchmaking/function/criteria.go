@@ -6,7 +6,8 @@ import (
 
 // OptionsOf returns the parameters that a definition has.
 func OptionsOf(m matchmaking.Match) CriteriaOptions {
-	return CriteriaOptions{Teams: m.Teams, TeamSize: m.TeamSize, Acceptance: m.Acceptance, Weights: m.Weights, Widen: m.Widen}
+	return CriteriaOptions{Teams: m.Teams, TeamSize: m.TeamSize, Acceptance: m.Acceptance, Weights: m.Weights,
+		Widen: m.Widen}
 }
 
 // Criteria returns a Matcher that matches tickets that accept each other.

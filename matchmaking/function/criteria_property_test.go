@@ -33,7 +33,8 @@ func (b *brute) add(t *matchmaking.Ticket) {
 func (b *brute) round() [][][]string {
 	var matches [][][]string
 	all := slices.SortedFunc(maps.Values(b.waiting), func(x, y *matchmaking.Ticket) int {
-		return cmp.Or(cmp.Compare(b.teams(x), b.teams(y)), cmp.Compare(b.size(x), b.size(y)), matchmaking.CompareAge(x, y))
+		return cmp.Or(cmp.Compare(b.teams(x), b.teams(y)), cmp.Compare(b.size(x), b.size(y)),
+			matchmaking.CompareAge(x, y))
 	})
 	for _, seed := range all {
 		if b.waiting[seed.ID] == nil {
@@ -172,7 +173,8 @@ func testCriteriaProposesWhatTheModelDoes(t *testing.T) {
 		for i := range rapid.IntRange(1, 30).Draw(t, "steps") {
 			for j := range rapid.IntRange(0, 6).Draw(t, "added") {
 				one := drawTicket(t, b.now, i*10+j, i >= from)
-				if all := slices.Sorted(maps.Keys(b.waiting)); len(all) > 0 && rapid.IntRange(0, 9).Draw(t, "replace") == 0 {
+				if all := slices.Sorted(maps.Keys(b.waiting)); len(all) > 0 &&
+					rapid.IntRange(0, 9).Draw(t, "replace") == 0 {
 					one.ID = rapid.SampledFrom(all).Draw(t, "replaced")
 				}
 				m.Add(one)
@@ -276,9 +278,10 @@ func teamIDs(p matchmaking.Proposal) [][]string {
 
 func drawOptions(t *rapid.T) CriteriaOptions {
 	o := CriteriaOptions{
-		Teams:      rapid.IntRange(1, 3).Draw(t, "teams"),
-		TeamSize:   rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "size"),
-		Acceptance: rapid.SampledFrom([]matchmaking.Acceptance{matchmaking.AcceptMutual, matchmaking.AcceptOneSided}).Draw(t, "acceptance"),
+		Teams:    rapid.IntRange(1, 3).Draw(t, "teams"),
+		TeamSize: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "size"),
+		Acceptance: rapid.SampledFrom([]matchmaking.Acceptance{matchmaking.AcceptMutual,
+			matchmaking.AcceptOneSided}).Draw(t, "acceptance"),
 		Weights: rapid.SampledFrom([]map[string]float64{
 			nil, {"skill": 1}, {"skill": 0.75, "ping": 0.25}, {"region": 2, "ping": 1},
 		}).Draw(t, "weights"),

@@ -65,7 +65,8 @@ func TestCriteriaNeverAcceptsNaN(t *testing.T) {
 		one.Criteria = []matchmaking.Criterion{between("skill", low, high)}
 		return one
 	}
-	addAll(m, odd("a", nan, -inf, inf), odd("b", 1, nan, 5), odd("c", 1, 0, nan), odd("d", 1, 5, 0), odd("e", nan, nan, nan))
+	addAll(m, odd("a", nan, -inf, inf), odd("b", 1, nan, 5), odd("c", 1, 0, nan), odd("d", 1, 5, 0),
+		odd("e", nan, nan, nan))
 	require.Empty(t, match(t, m, 9))
 	addAll(m, odd("f", inf, 0, inf), odd("g", inf, 1, inf))
 	require.Equal(t, []string{"f | g"}, ids(match(t, m, 9)))

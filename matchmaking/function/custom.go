@@ -61,7 +61,8 @@ type customPool struct {
 }
 
 func newCustomPool(pool matchmaking.Pool) customPool {
-	return customPool{Pool: pool, tickets: newSampleLine(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })}
+	return customPool{Pool: pool,
+		tickets: newSampleLine(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })}
 }
 
 // Add implements Matcher.
@@ -137,7 +138,8 @@ func byID(pools map[string][]*matchmaking.Ticket) map[string]*matchmaking.Ticket
 }
 
 // call calls the match function, and returns a panic as an error, so that it doesn't end the service.
-func (c *custom) call(ctx context.Context, pools map[string][]*matchmaking.Ticket) (proposals []matchmaking.Proposal, err error) {
+func (c *custom) call(ctx context.Context, pools map[string][]*matchmaking.Ticket) (proposals []matchmaking.Proposal,
+	err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())

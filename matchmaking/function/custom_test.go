@@ -21,7 +21,8 @@ type ownFunction struct {
 	given  map[string][]*matchmaking.Ticket
 }
 
-func (f *ownFunction) Match(_ context.Context, _ matchmaking.Profile, pools map[string][]*matchmaking.Ticket) ([]matchmaking.Proposal, error) {
+func (f *ownFunction) Match(_ context.Context, _ matchmaking.Profile, pools map[string][]*matchmaking.Ticket) (
+	[]matchmaking.Proposal, error) {
 	f.calls++
 	f.given = pools
 	if f.panics {
@@ -51,7 +52,8 @@ func pool(name, tag string) matchmaking.Pool {
 func TestCustomGivesThePoolsWhenTheyHaveChanged(t *testing.T) {
 	t.Parallel()
 	f := &ownFunction{}
-	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f, 0)
+	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f,
+		0)
 	require.Empty(t, match(t, m, 1))
 	require.Zero(t, f.calls, "there is no ticket")
 
@@ -89,7 +91,8 @@ func TestCustomWithoutPoolsGivesEveryone(t *testing.T) {
 func TestCustomLimitsWhatItGives(t *testing.T) {
 	t.Parallel()
 	f := &ownFunction{}
-	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f, 2)
+	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f,
+		2)
 	addAll(m, tagged("a", 1, "eu"), tagged("b", 2, "eu"), tagged("c", 3, "eu"), tagged("d", 4, "eu", "beta"))
 	f.err = errors.New("down")
 	_, err := m.Match(t.Context(), start)
@@ -99,7 +102,8 @@ func TestCustomLimitsWhatItGives(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, names(f.given["europe"]), "those of the call that failed")
 	require.Equal(t, []string{"d"}, names(f.given["tests"]))
 	require.Equal(t, start.Add(6*time.Second), m.Next(), "there are others")
-	f.answer = []matchmaking.Proposal{{Teams: [][]*matchmaking.Ticket{{tagged("a", 1, "eu")}, {tagged("d", 4, "eu", "beta")}}}}
+	f.answer = []matchmaking.Proposal{{Teams: [][]*matchmaking.Ticket{{tagged("a", 1, "eu")},
+		{tagged("d", 4, "eu", "beta")}}}}
 	_, err = m.Match(t.Context(), start.Add(6*time.Second))
 	require.ErrorIs(t, err, function.ErrProposal)
 	require.ErrorContains(t, err, "ticket a was not among", "it got that one in another call")
@@ -146,7 +150,8 @@ func TestCustomRefusesWhatCannotBeAMatch(t *testing.T) {
 		answer []matchmaking.Proposal
 	}{
 		{"duplicate ticket b", []matchmaking.Proposal{{Teams: teams(a)}, {Teams: [][]*matchmaking.Ticket{{b}, {b}}}}},
-		{"ticket z was not among those passed to the function", []matchmaking.Proposal{{ID: "m", Teams: teams(a, ticket("z", 1))}}},
+		{"ticket z was not among those passed to the function",
+			[]matchmaking.Proposal{{ID: "m", Teams: teams(a, ticket("z", 1))}}},
 		{"match m: no tickets", []matchmaking.Proposal{{ID: "m", Teams: [][]*matchmaking.Ticket{{}, {}}}}},
 		{"nil ticket", []matchmaking.Proposal{{Teams: teams(nil)}}},
 		{"duplicate match ID m", []matchmaking.Proposal{{ID: "m", Teams: teams(a)}, {ID: "m", Teams: teams(b)}}},

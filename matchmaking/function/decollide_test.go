@@ -31,12 +31,16 @@ func TestDecollide(t *testing.T) {
 		{"none", nil, []string{}},
 		{"nothing shared", proposals{proposal("1", "cd", 0), proposal("2", "ab", 9)}, []string{"1", "2"}},
 		{"the higher score", proposals{proposal("1", "ab", 1), proposal("2", "bc", 2)}, []string{"2"}},
-		{"a loser makes room", proposals{proposal("1", "ab", 1), proposal("2", "bc", 2), proposal("3", "cd", 3)}, []string{"1", "3"}},
+		{"a loser makes room", proposals{proposal("1", "ab", 1), proposal("2", "bc", 2), proposal("3", "cd", 3)},
+			[]string{"1", "3"}},
 		{"the older oldest", proposals{proposal("1", "cd", 1), proposal("2", "ad", 1)}, []string{"2"}},
 		{"the lower ID", proposals{proposal("2", "ab", 1), proposal("1", "ac", 1)}, []string{"1"}},
-		{"NaN is the worst", proposals{proposal("1", "ab", math.NaN()), proposal("2", "bc", math.Inf(-1))}, []string{"2"}},
-		{"in the order given", proposals{proposal("1", "ab", 1), proposal("2", "cd", 5), proposal("3", "bd", 0)}, []string{"1", "2"}},
-		{"others aren't touched", proposals{proposal("1", "ab", 1), proposal("2", "bc", 2), proposal("3", "xy", -5)}, []string{"2", "3"}},
+		{"NaN is the worst", proposals{proposal("1", "ab", math.NaN()), proposal("2", "bc", math.Inf(-1))},
+			[]string{"2"}},
+		{"in the order given", proposals{proposal("1", "ab", 1), proposal("2", "cd", 5), proposal("3", "bd", 0)},
+			[]string{"1", "2"}},
+		{"others aren't touched", proposals{proposal("1", "ab", 1), proposal("2", "bc", 2), proposal("3", "xy", -5)},
+			[]string{"2", "3"}},
 	}
 	for _, c := range cases {
 		got, err := function.Decollide{}.Evaluate(t.Context(), c.given)
@@ -56,7 +60,8 @@ func TestDecollideKeepsAllItCan(t *testing.T) {
 		var given []matchmaking.Proposal
 		for i := range rapid.IntRange(0, 12).Draw(t, "proposals") {
 			letters := rapid.StringOfN(rapid.RuneFrom([]rune("abcdefghijkl")), 1, 4, -1).Draw(t, "letters")
-			given = append(given, proposal(numbered("m", i), distinct(letters), float64(rapid.IntRange(0, 3).Draw(t, "score"))))
+			given = append(given, proposal(numbered("m", i), distinct(letters),
+				float64(rapid.IntRange(0, 3).Draw(t, "score"))))
 		}
 		kept, err := function.Decollide{}.Evaluate(t.Context(), given)
 		require.NoError(t, err)

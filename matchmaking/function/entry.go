@@ -91,7 +91,8 @@ func spansOf(criteria []matchmaking.Criterion, widths map[string]float64) []matc
 		}
 	}
 	slices.SortFunc(all, func(a, b matchmaking.Criterion) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.MinValue, b.MinValue), cmp.Compare(b.MaxValue, a.MaxValue))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.MinValue, b.MinValue),
+			cmp.Compare(b.MaxValue, a.MaxValue))
 	})
 	merged := all[:0]
 	for _, s := range all {
@@ -152,7 +153,10 @@ func (e *entry) accepts(other *entry) bool {
 }
 
 func (w wish) contains(value float64) bool {
-	return slices.ContainsFunc(w, func(c matchmaking.Criterion) bool { return c.MinValue <= value && value <= c.MaxValue })
+	return slices.ContainsFunc(w, func(c matchmaking.Criterion) bool {
+		return c.MinValue <= value &&
+			value <= c.MaxValue
+	})
 }
 
 // compareAge orders the older entry first.

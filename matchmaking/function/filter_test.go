@@ -91,9 +91,11 @@ func TestPass(t *testing.T) {
 		{"created after", matchmaking.Pool{CreatedAfter: at(9)}, true},
 		{"created then, not after", matchmaking.Pool{CreatedAfter: at(10)}, false},
 		{"created between", matchmaking.Pool{CreatedAfter: at(9), CreatedBefore: at(11)}, true},
-		{"all kinds", matchmaking.Pool{DoubleRanges: skill, TagsPresent: tags("eu").TagsPresent, CreatedAfter: at(9)}, true},
+		{"all kinds", matchmaking.Pool{DoubleRanges: skill, TagsPresent: tags("eu").TagsPresent, CreatedAfter: at(9)},
+			true},
 		{"all kinds but one", matchmaking.Pool{DoubleRanges: skill, TagsPresent: tags("us").TagsPresent}, false},
-		{"two ranges", matchmaking.Pool{DoubleRanges: append(skill, matchmaking.DoubleRange{DoubleArg: "skill", Max: 4})}, false},
+		{"two ranges",
+			matchmaking.Pool{DoubleRanges: append(skill, matchmaking.DoubleRange{DoubleArg: "skill", Max: 4})}, false},
 	}
 	for _, c := range cases {
 		require.Equal(t, c.want, function.Pass(c.pool, player), c.name)

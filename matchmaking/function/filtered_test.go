@@ -16,7 +16,8 @@ func duels() matchmaking.Matcher { return function.FirstCome(2, 1) }
 
 func TestFilteredMatchesEachPoolByItself(t *testing.T) {
 	t.Parallel()
-	m := function.Filtered(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("asia", "as")}}, duels)
+	m := function.Filtered(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("asia", "as")}},
+		duels)
 	addAll(m, tagged("a", 1, "eu"), tagged("b", 2, "as"), tagged("c", 3), tagged("d", 4, "as"), tagged("e", 5))
 	require.Equal(t, []string{"b | d"}, ids(match(t, m, 9)))
 	m.Add(tagged("f", 6, "eu"))
@@ -29,7 +30,8 @@ func TestFilteredMatchesEachPoolByItself(t *testing.T) {
 
 func TestFilteredProposesATicketOnce(t *testing.T) {
 	t.Parallel()
-	m := function.Filtered(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("asia", "as")}}, duels)
+	m := function.Filtered(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("asia", "as")}},
+		duels)
 	both := func(id string, seconds float64) *matchmaking.Ticket { return tagged(id, seconds, "eu", "as") }
 	addAll(m, both("a", 1), both("b", 2), both("c", 3), tagged("d", 4, "as"))
 	require.Equal(t, []string{"a | b", "c | d"}, ids(match(t, m, 9)))
@@ -62,10 +64,11 @@ func (f *failing) Next() time.Time { return f.next }
 func TestFilteredPutsBackWhatAPoolProposedBeforeAnotherFailed(t *testing.T) {
 	t.Parallel()
 	made := []*failing{}
-	m := function.Filtered(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("asia", "as")}}, func() matchmaking.Matcher {
-		made = append(made, &failing{Matcher: duels()})
-		return made[len(made)-1]
-	})
+	m := function.Filtered(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("asia", "as")}},
+		func() matchmaking.Matcher {
+			made = append(made, &failing{Matcher: duels()})
+			return made[len(made)-1]
+		})
 	made[1].err = errors.New("broken")
 	made[1].next = start.Add(7)
 	addAll(m, tagged("a", 1, "eu", "as"), tagged("b", 2, "eu"), tagged("c", 3, "as"))

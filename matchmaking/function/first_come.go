@@ -94,7 +94,10 @@ func (f *firstCome) Match(context.Context, time.Time) ([]matchmaking.Proposal, e
 		f.dropEmpty(l)
 	}
 	clear(f.ripe)
-	slices.SortFunc(proposals, func(a, b matchmaking.Proposal) int { return matchmaking.CompareAge(a.Teams[0][0], b.Teams[0][0]) })
+	slices.SortFunc(proposals, func(a, b matchmaking.Proposal) int {
+		return matchmaking.CompareAge(a.Teams[0][0],
+			b.Teams[0][0])
+	})
 	return proposals, nil
 }
 

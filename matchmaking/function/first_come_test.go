@@ -51,7 +51,8 @@ func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0, 1, 2:
-				one := ticket(numbered("t", rapid.IntRange(max(0, i-9), i).Draw(t, "added")), float64(rapid.IntRange(0, 5).Draw(t, "created")))
+				one := ticket(numbered("t", rapid.IntRange(max(0, i-9), i).Draw(t, "added")),
+					float64(rapid.IntRange(0, 5).Draw(t, "created")))
 				one.NumTeams = rapid.IntRange(0, 3).Draw(t, "teams")
 				m.Add(one)
 				waiting[one.ID] = one
@@ -70,7 +71,8 @@ func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 }
 
 // takeOldest checks a round against the waiting tickets, and returns some tickets to add again.
-func takeOldest(t *rapid.T, round []matchmaking.Proposal, waiting map[string]*matchmaking.Ticket) (back []*matchmaking.Ticket) {
+func takeOldest(t *rapid.T, round []matchmaking.Proposal, waiting map[string]*matchmaking.Ticket) (
+	back []*matchmaking.Ticket) {
 	for _, p := range round {
 		for _, one := range p.Tickets() {
 			require.Contains(t, waiting, one.ID)

@@ -140,7 +140,8 @@ func TestFirstComeFillsTeamsOfParties(t *testing.T) {
 				}
 				require.False(t, fillsTwoOfThree(waiting), "%v is left", waiting)
 			default:
-				one := party(numbered("t", rapid.IntRange(0, i).Draw(t, "added")), float64(i), rapid.IntRange(0, 4).Draw(t, "players"))
+				one := party(numbered("t", rapid.IntRange(0, i).Draw(t, "added")), float64(i),
+					rapid.IntRange(0, 4).Draw(t, "players"))
 				m.Add(one)
 				waiting[one.ID] = one
 			}

@@ -66,7 +66,8 @@ func TestPlan(t *testing.T) {
 func TestPlanFindsAMatchIfThereIsOne(t *testing.T) {
 	t.Parallel()
 	for _, m := range []match{
-		{Teams: 1, Size: 7}, {Teams: 2, Size: 3}, {Teams: 2, Size: 5}, {Teams: 2, Size: 6}, {Teams: 3, Size: 4}, {Teams: 4, Size: 4},
+		{Teams: 1, Size: 7}, {Teams: 2, Size: 3}, {Teams: 2, Size: 5}, {Teams: 2, Size: 6}, {Teams: 3, Size: 4},
+		{Teams: 4, Size: 4},
 	} {
 		enumerate(m, func(counts []int) {
 			found := false

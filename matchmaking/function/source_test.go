@@ -38,8 +38,10 @@ func testSourceSearchCriteria(t *testing.T) {
 func testSourceFitnessIs195(t *testing.T) {
 	t.Parallel()
 	r := newRules(CriteriaOptions{Weights: map[string]float64{"skill": 0.75, "ping": 0.25}})
-	one := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500}, {Name: "ping", Value: 65}}})
-	two := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1750}, {Name: "ping", Value: 35}}})
+	one := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500},
+		{Name: "ping", Value: 65}}})
+	two := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1750},
+		{Name: "ping", Value: 35}}})
 	require.Equal(t, fitness{value: 195}, r.fitness(one, two))
 	require.Equal(t, fitness{value: 195}, r.fitness(two, one))
 }

@@ -64,7 +64,8 @@ func scenes() []scene {
 	}
 	return []scene{
 		{"a pair with narrow ranges", duel, picky, []*matchmaking.Ticket{
-			player("x", skill(25_005.5), skillBetween(24_990, 25_020)), player("y", skill(25_006.5), skillBetween(24_990, 25_020)),
+			player("x", skill(25_005.5), skillBetween(24_990, 25_020)),
+			player("y", skill(25_006.5), skillBetween(24_990, 25_020)),
 		}, 1},
 		{"a pair with ranges that all are in", duel, picky, []*matchmaking.Ticket{
 			player("x", skill(25_000), skillBetween(-1e9, 1e9)), player("y", skill(25_000), skillBetween(-1e9, 1e9)),
@@ -82,15 +83,20 @@ func scenes() []scene {
 		}, []*matchmaking.Ticket{player("x", skill(1), skillBetween(0, 0))}, 1},
 		{"a pair by its rarer criterion", duel, func(i int) *matchmaking.Ticket {
 			return player(fmt.Sprint(i), modes(float64(i%2), float64(i)),
-				matchmaking.Criterion{Name: "level", MinValue: 1e6, MaxValue: 2e6}, matchmaking.Criterion{Name: "mode", MinValue: 0, MaxValue: 1})
+				matchmaking.Criterion{Name: "level", MinValue: 1e6, MaxValue: 2e6},
+				matchmaking.Criterion{Name: "mode", MinValue: 0, MaxValue: 1})
 		}, []*matchmaking.Ticket{
-			player("x", modes(1, 300), matchmaking.Criterion{Name: "mode", MinValue: 1, MaxValue: 1}, matchmaking.Criterion{Name: "level", MinValue: 290, MaxValue: 310}),
-			player("y", modes(1, 305), matchmaking.Criterion{Name: "mode", MinValue: 1, MaxValue: 1}, matchmaking.Criterion{Name: "level", MinValue: 290, MaxValue: 310}),
+			player("x", modes(1, 300), matchmaking.Criterion{Name: "mode", MinValue: 1, MaxValue: 1},
+				matchmaking.Criterion{Name: "level", MinValue: 290, MaxValue: 310}),
+			player("y", modes(1, 305), matchmaking.Criterion{Name: "mode", MinValue: 1, MaxValue: 1},
+				matchmaking.Criterion{Name: "level", MinValue: 290, MaxValue: 310}),
 		}, 1},
 		{"two fives", fives, picky, team, 1},
-		{"a party of two for a crowd of them in teams of three", CriteriaOptions{Teams: 2, TeamSize: 3}, pair, []*matchmaking.Ticket{pair(crowd)}, 0},
+		{"a party of two for a crowd of them in teams of three", CriteriaOptions{Teams: 2, TeamSize: 3}, pair,
+			[]*matchmaking.Ticket{pair(crowd)}, 0},
 		{"one with three quarters of the crowd in its range, who don't want it", duel, func(i int) *matchmaking.Ticket {
-			return player(fmt.Sprint(i), skill(float64(i)), skillBetween(float64(i+30_000), float64(i+40_000)), skillBetween(-9, -9))
+			return player(fmt.Sprint(i), skill(float64(i)), skillBetween(float64(i+30_000), float64(i+40_000)),
+				skillBetween(-9, -9))
 		}, []*matchmaking.Ticket{player("x", skill(12_000), skillBetween(10_000, 50_000))}, 0},
 		{"one for whom nobody is right", duel, picky, []*matchmaking.Ticket{
 			player("x", skill(25_005), skillBetween(25_001, 25_009)),

@@ -26,7 +26,8 @@ func ticket(id string, seconds int, s matchmaking.Spec) *matchmaking.Ticket {
 func skill(value float64, ranges ...float64) matchmaking.Spec {
 	s := matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: value}}}
 	for i := 0; i < len(ranges); i += 2 {
-		s.Criteria = append(s.Criteria, matchmaking.Criterion{Name: "skill", MinValue: ranges[i], MaxValue: ranges[i+1]})
+		s.Criteria = append(s.Criteria, matchmaking.Criterion{Name: "skill", MinValue: ranges[i],
+			MaxValue: ranges[i+1]})
 	}
 	return s
 }
@@ -52,7 +53,8 @@ func TestAcceptance(t *testing.T) {
 		e := skill(1500)
 		e.TeamSize = 2
 		all := []*matchmaking.Ticket{
-			ticket("d", 70, skill(2000)), ticket("a", 60, skill(1500, 1500, 1600)), ticket("b", 40, skill(1650, 1600, 1700)),
+			ticket("d", 70, skill(2000)), ticket("a", 60, skill(1500, 1500, 1600)),
+			ticket("b", 40, skill(1650, 1600, 1700)),
 			ticket("c", 20, skill(1400, 1300, 1500)), ticket("e", 5, e),
 		}
 		all[1].SearchFields.Tags = []string{"x", "y"}
@@ -65,13 +67,17 @@ func TestAcceptance(t *testing.T) {
 		definition string
 		want       string // others, accepts, accepted by, candidates
 	}{
-		"mutual":      {`{"match":{"function":"criteria",` + widen + `}}`, "d 3 3 0 0, a 3 2 3 2, b 3 1 2 1, c 3 1 2 1, e 0 0 0 0"},
-		"one-sided":   {`{"match":{"function":"criteria","acceptance":"one-sided",` + widen + `}}`, "d 3 3 0 3, a 3 2 3 3, b 3 1 2 2, c 3 1 2 2, e 0 0 0 0"},
-		"narrow":      {`{"match":{"function":"criteria"}}`, "d 3 3 0 0, a 3 0 2 0, b 3 0 1 0, c 3 1 1 0, e 0 0 0 0"},
-		"narrow, one": {`{"match":{"function":"criteria","acceptance":"one-sided"}}`, "d 3 3 0 3, a 3 0 2 1, b 3 0 1 1, c 3 1 1 1, e 0 0 0 0"},
-		"first-come":  {`{}`, "d 3 3 3 3, a 3 3 3 3, b 3 3 3 3, c 3 3 3 3, e 0 0 0 0"},
+		"mutual": {`{"match":{"function":"criteria",` + widen + `}}`,
+			"d 3 3 0 0, a 3 2 3 2, b 3 1 2 1, c 3 1 2 1, e 0 0 0 0"},
+		"one-sided": {`{"match":{"function":"criteria","acceptance":"one-sided",` + widen + `}}`,
+			"d 3 3 0 3, a 3 2 3 3, b 3 1 2 2, c 3 1 2 2, e 0 0 0 0"},
+		"narrow": {`{"match":{"function":"criteria"}}`, "d 3 3 0 0, a 3 0 2 0, b 3 0 1 0, c 3 1 1 0, e 0 0 0 0"},
+		"narrow, one": {`{"match":{"function":"criteria","acceptance":"one-sided"}}`,
+			"d 3 3 0 3, a 3 0 2 1, b 3 0 1 1, c 3 1 1 1, e 0 0 0 0"},
+		"first-come": {`{}`, "d 3 3 3 3, a 3 3 3 3, b 3 3 3 3, c 3 3 3 3, e 0 0 0 0"},
 		"pools": {
-			`{"match":{"function":"criteria",` + widen + `},"profile":{"pools":[{"name":"x","tagPresentFilters":[{"tag":"x"}]},{"name":"y","tagPresentFilters":[{"tag":"y"}]}]}}`,
+			`{"match":{"function":"criteria",` + widen +
+				`},"profile":{"pools":[{"name":"x","tagPresentFilters":[{"tag":"x"}]},{"name":"y","tagPresentFilters":[{"tag":"y"}]}]}}`,
 			"d 0 0 0 0, a 2 2 2 2, b 1 1 1 1, c 1 1 1 1, e 0 0 0 0",
 		},
 		"a function of the operator's": {`{"match":{"function":"http","url":"http://h"}}`, "d, a, b, c, e"},
@@ -129,7 +135,8 @@ func TestReport(t *testing.T) {
 		tickets = append(tickets, ticket(fmt.Sprint(i), 200-i, s))
 	}
 	r := examine(t, `{"match":{"teamSize":3}}`, append(tickets, ticket("later", -1, matchmaking.Spec{}))...)
-	require.Equal(t, insight.Waits{P50: 100 * time.Second, P90: 180 * time.Second, P99: 198 * time.Second, Max: 200 * time.Second}, r.Waits)
+	require.Equal(t, insight.Waits{P50: 100 * time.Second, P90: 180 * time.Second, P99: 198 * time.Second,
+		Max: 200 * time.Second}, r.Waits)
 	var names []string
 	for _, s := range r.Statistics {
 		names = append(names, s.Name)
@@ -149,7 +156,8 @@ type source struct {
 	fields matchmaking.Fields              // that were asked for
 }
 
-func (s *source) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
+func (s *source) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
+	each func([]*matchmaking.Ticket) error) error {
 	s.fields = r.Fields
 	for {
 		if s.during != nil {
@@ -167,7 +175,8 @@ func TestReaderReadsOnlySoMuch(t *testing.T) {
 	t.Parallel()
 	large := matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: strings.Repeat("n", 1<<20)}}}
 	for examined, s := range map[int]*source{insight.MaxExamined: {}, 31: {spec: large}} {
-		r, err := insight.NewReader(s).Report(t.Context(), matchmaking.Definition{}, matchmaking.QueueState{Searching: 20_000, Pending: 3, Now: now})
+		r, err := insight.NewReader(s).Report(t.Context(), matchmaking.Definition{},
+			matchmaking.QueueState{Searching: 20_000, Pending: 3, Now: now})
 		require.NoError(t, err)
 		require.Equal(t, examined, r.Examined)
 		require.Equal(t, 20_003, r.Waiting)

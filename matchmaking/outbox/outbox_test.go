@@ -141,7 +141,8 @@ func test(t *testing.T, run func(t *testing.T, w *world, q *Queue)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{in: map[string]time.Time{}}
 		r := New(Options{
-			Store: w, Publisher: w, Lookup: w, Logger: slog.New(slog.NewTextHandler(w, nil)), Age: testAge, Keep: testKeep,
+			Store: w, Publisher: w, Lookup: w, Logger: slog.New(slog.NewTextHandler(w, nil)), Age: testAge,
+			Keep: testKeep,
 		})
 		q := r.Queue("duel", w)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -337,15 +338,18 @@ func TestLaterLives(t *testing.T) {
 		ticket *matchmaking.Ticket
 		want   []string
 	}{
-		"a ticket of another queue": {owner: matchmaking.Owner{Queue: "other", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1)}},
-		"a later ticket":            {owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(2)}},
-		"no ticket anymore":         {owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}},
+		"a ticket of another queue": {owner: matchmaking.Owner{Queue: "other", Epoch: epoch(2)},
+			ticket: &matchmaking.Ticket{Epoch: epoch(1)}},
+		"a later ticket": {owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)},
+			ticket: &matchmaking.Ticket{Epoch: epoch(2)}},
+		"no ticket anymore": {owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}},
 		"the same ticket": {
 			owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1)},
 			want: []string{"ann " + epoch(2).String()},
 		},
 		"a later ticket that a replica lacks": {
-			owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1), CreateTime: time.Unix(1, 0)},
+			owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1),
+				CreateTime: time.Unix(1, 0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

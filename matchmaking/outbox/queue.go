@@ -44,7 +44,8 @@ type retry struct {
 
 // Queue returns the relay's part for a queue.
 func (r *Relay) Queue(name string, m Metrics) *Queue {
-	return &Queue{relay: r, name: name, metrics: m, more: make(chan struct{}, 1), active: make(chan struct{}, 1), failing: map[string]retry{}}
+	return &Queue{relay: r, name: name, metrics: m, more: make(chan struct{}, 1), active: make(chan struct{}, 1),
+		failing: map[string]retry{}}
 }
 
 // Offer hands over assignments that were just made. It doesn't wait: what there is no room for is left to Run. It is to
@@ -140,7 +141,8 @@ func (q *Queue) due(entries []matchmaking.OutboxEntry, pending map[string]bool) 
 		}
 	}
 	// What wasn't tried again for so long isn't in the outbox anymore.
-	maps.DeleteFunc(q.failing, func(_ string, f retry) bool { return now.Sub(f.at) > backstopOthers*backstopOthers*q.relay.o.Age })
+	maps.DeleteFunc(q.failing,
+		func(_ string, f retry) bool { return now.Sub(f.at) > backstopOthers*backstopOthers*q.relay.o.Age })
 	return due
 }
 
@@ -165,7 +167,8 @@ func (q *Queue) failed(ctx context.Context, d *delivery, err error) {
 	if !again {
 		f.wait = pace.NewBackoff()
 		if !isStorageFailure(err) {
-			q.relay.log.ErrorContext(ctx, "cannot publish an assignment", "queue", q.name, "ticket", d.TicketID, "match", d.MatchID, "error", err)
+			q.relay.log.ErrorContext(ctx, "cannot publish an assignment", "queue", q.name, "ticket", d.TicketID,
+				"match", d.MatchID, "error", err)
 		}
 	}
 	f.at = time.Now().Add(f.wait.NextBackOff())
@@ -175,10 +178,12 @@ func (q *Queue) failed(ctx context.Context, d *delivery, err error) {
 // drops reports whether an entry is dropped: it can never be published, and its channel is gone by now.
 func (q *Queue) drops(ctx context.Context, d *delivery, err error) bool {
 	var told *fault.Error
-	if !errors.As(err, &told) || (told.Kind != fault.Invalid && told.Kind != fault.TooLarge) || d.age(time.Now()) < q.relay.o.Keep {
+	if !errors.As(err, &told) || (told.Kind != fault.Invalid && told.Kind != fault.TooLarge) ||
+		d.age(time.Now()) < q.relay.o.Keep {
 		return false
 	}
-	q.relay.log.ErrorContext(ctx, "dropped an assignment that cannot be published", "queue", q.name, "ticket", d.TicketID, "match", d.MatchID, "error", err)
+	q.relay.log.ErrorContext(ctx, "dropped an assignment that cannot be published", "queue", q.name, "ticket",
+		d.TicketID, "match", d.MatchID, "error", err)
 	return true
 }
 

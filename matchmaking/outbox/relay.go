@@ -278,7 +278,8 @@ func (r *Relay) publishLater(ctx context.Context, d *delivery) error {
 	case err != nil:
 		return err
 	case over:
-		r.log.WarnContext(ctx, "dropped the assignment of an earlier ticket with this ID", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
+		r.log.WarnContext(ctx, "dropped the assignment of an earlier ticket with this ID", "queue", d.queue.name,
+			"ticket", d.TicketID, "match", d.MatchID)
 		return errOver
 	}
 	later := d.OutboxEntry // the channel was lost, and began a new life for the same ticket
@@ -350,7 +351,8 @@ func (r *Relay) removePublished(ctx context.Context) {
 func (r *Relay) remove(ctx context.Context, queue string, entries []string) {
 	err := r.o.Store.Delivered(ctx, queue, entries)
 	if err != nil && ctx.Err() == nil {
-		r.log.DebugContext(ctx, "cannot remove published assignments from the outbox", "queue", queue, "entries", len(entries), "error", err)
+		r.log.DebugContext(ctx, "cannot remove published assignments from the outbox", "queue", queue, "entries",
+			len(entries), "error", err)
 	}
 	keys := make([]key, len(entries))
 	for i, e := range entries {

@@ -196,7 +196,8 @@ func (a *arena) settle(t *testing.T) {
 	for _, d := range a.definitions {
 		a.eventually(t, "the queue "+d.Name+" to settle", func() bool {
 			state, err := a.observer.queues.Describe(t.Context(), d.Name, 0)
-			return err == nil && state.Pending == 0 && state.Outgoing == 0 && state.Searching < d.Match.Teams*d.Match.TeamSize
+			return err == nil && state.Pending == 0 && state.Outgoing == 0 &&
+				state.Searching < d.Match.Teams*d.Match.TeamSize
 		})
 	}
 }
@@ -233,7 +234,8 @@ func (a *arena) awaitWatches(t *testing.T) {
 			default:
 			}
 			ticket, err := a.observer.tickets.Ticket(t.Context(), p.id)
-			return err == nil && ticket.Status == matchmaking.Searching || errors.Is(err, matchmaking.ErrNoTicket) && p.unsure
+			return err == nil && ticket.Status == matchmaking.Searching || errors.Is(err, matchmaking.ErrNoTicket) &&
+				p.unsure
 		})
 	}
 }

@@ -47,7 +47,8 @@ type hold struct {
 func newLedger() *ledger {
 	return &ledger{
 		matches: map[string]*entry{}, holds: map[string][]hold{}, gaveUp: map[hold]bool{}, leases: map[string]string{},
-		leaders: map[string]*server{}, waits: map[string]time.Duration{}, conflicts: map[matchmaking.ConflictReason]int{},
+		leaders: map[string]*server{}, waits: map[string]time.Duration{},
+		conflicts: map[matchmaking.ConflictReason]int{},
 	}
 }
 
@@ -243,8 +244,10 @@ func (l *ledger) checkHolds(t *testing.T, ends map[string]end) {
 		for i, h := range holds[:len(holds)-1] {
 			next := holds[i+1]
 			another := h.from.Before(ends[id].ticket.CreateTime)
-			fair := another || next.token == h.token || l.gaveUp[hold{ticket: id, token: h.token}] || !next.from.Before(h.until)
-			assert.True(t, fair, "%s claimed the ticket %s of %s at %s, before the deadline at %s", next.token, id, h.token, next.from, h.until)
+			fair := another || next.token == h.token || l.gaveUp[hold{ticket: id, token: h.token}] ||
+				!next.from.Before(h.until)
+			assert.True(t, fair, "%s claimed the ticket %s of %s at %s, before the deadline at %s", next.token, id,
+				h.token, next.from, h.until)
 		}
 	}
 }

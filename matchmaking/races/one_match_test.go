@@ -36,7 +36,8 @@ func TestEveryTicketEndsOnce(t *testing.T) {
 			stop()
 		}
 		counts := a.judge(t)
-		for _, status := range []matchmaking.Status{matchmaking.MatchFound, matchmaking.Cancelled, matchmaking.Expired} {
+		for _, status := range []matchmaking.Status{matchmaking.MatchFound, matchmaking.Cancelled,
+			matchmaking.Expired} {
 			require.NotZero(t, counts[status], "no ticket is %s", status)
 		}
 		require.NotZero(t, a.ledger.conflicts[matchmaking.ConflictGone]+a.ledger.conflicts[matchmaking.ConflictClaim])

@@ -52,7 +52,8 @@ func (a *arena) player(p plan) *player {
 	a.mu.Lock()
 	number := len(a.players)
 	made := &player{
-		plan: p, arena: a, number: number, id: fmt.Sprintf("p%d", number), random: a.random(number), watched: make(chan struct{}),
+		plan: p, arena: a, number: number, id: fmt.Sprintf("p%d", number), random: a.random(number),
+		watched: make(chan struct{}),
 	}
 	a.players = append(a.players, made)
 	a.mu.Unlock()
@@ -257,7 +258,8 @@ func (p *player) read(ctx context.Context, to *player) error {
 	wait(ctx, p.asks)
 	handle, last := "", false
 	for {
-		q := channel.Query{Channel: matchmaking.ChannelOf(p.id), Subscriber: matchmaking.Subscriber, Wait: 10 * time.Second}
+		q := channel.Query{Channel: matchmaking.ChannelOf(p.id), Subscriber: matchmaking.Subscriber,
+			Wait: 10 * time.Second}
 		s, within := p.server(), ctx
 		if last = ctx.Err() != nil; last {
 			s, within, q.Wait = p.arena.observer, context.WithoutCancel(ctx), 0

@@ -76,7 +76,8 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 	metrics, err := metrics.NewQueues(s.metrics)
 	require.NoError(t, err)
 	s.tickets, err = service.New(service.Options{
-		Store: s.queues, Lookup: queues.NewLookup(s.conn), Channels: delivery.New(tapped{Service: s.channels, server: s}), Build: s.build, Definitions: a.definitions,
+		Store: s.queues, Lookup: queues.NewLookup(s.conn),
+		Channels: delivery.New(tapped{Service: s.channels, server: s}), Build: s.build, Definitions: a.definitions,
 		ChannelTTL: 30 * time.Minute, Logger: a.log.With("server", name), Metrics: metrics,
 		Timing: service.Timing{LeaseTTL: a.leaseTTL, RelayAge: relayAge, Refresh: time.Second, Drain: 2 * time.Second},
 	})

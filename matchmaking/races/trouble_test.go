@@ -40,7 +40,8 @@ func (a *arena) rival(d matchmaking.Definition, number int) (stop func()) {
 			wait(ctx, between(r, 0, hold*5/4))
 			request := matchmaking.AssignRequest{Queue: d.Name, Token: token, Keep: time.Minute}
 			for ids := claimed.IDs; len(ids) >= size; ids = ids[size:] {
-				request.Matches = append(request.Matches, rivalMatch(d.Name, fmt.Sprintf("%s-%d", token, len(ids)), ids[:size]))
+				request.Matches = append(request.Matches, rivalMatch(d.Name, fmt.Sprintf("%s-%d", token, len(ids)),
+					ids[:size]))
 			}
 			for _, o := range a.observer.queues.Assign(context.WithoutCancel(ctx), request) {
 				a.reportStorage(ctx, o.Err)

@@ -44,7 +44,8 @@ func (a *arena) judge(t *testing.T) tally {
 		a.judgePlayer(t, p, e)
 	}
 	for _, d := range a.definitions {
-		assert.Less(t, left[d.Name], d.Match.Teams*d.Match.TeamSize, "tickets left in %s are enough for a match", d.Name)
+		assert.Less(t, left[d.Name], d.Match.Teams*d.Match.TeamSize, "tickets left in %s are enough for a match",
+			d.Name)
 	}
 	t.Logf("%v; %s", counts, a.ledger)
 	if a.lossless() {
@@ -100,7 +101,8 @@ func (a *arena) endOf(ctx context.Context, p *player) (e end, err error) {
 			return e, fmt.Errorf("audit %s: %w", p.id, err)
 		}
 	}
-	if _, err = a.observer.channels.Subscribe(ctx, name, auditor, channel.From{Start: channel.StartEarliest}); err != nil {
+	if _, err = a.observer.channels.Subscribe(ctx, name, auditor,
+		channel.From{Start: channel.StartEarliest}); err != nil {
 		return e, fmt.Errorf("audit %s: %w", p.id, err)
 	}
 	d, err := a.observer.channels.Fetch(ctx, channel.Query{Channel: name, Subscriber: auditor})
@@ -162,7 +164,8 @@ func (a *arena) judgeAssigned(t *testing.T, p *player, e end) {
 	}
 	if waited, known := a.ledger.waits[p.id]; known {
 		assigned := p.ticket.CreateTime.Add(waited)
-		assert.True(t, assigned.Before(p.ticket.Expires), "%s was assigned at %s, after it expired at %s", p.id, assigned, p.ticket.Expires)
+		assert.True(t, assigned.Before(p.ticket.Expires), "%s was assigned at %s, after it expired at %s", p.id,
+			assigned, p.ticket.Expires)
 	}
 }
 

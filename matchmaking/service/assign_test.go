@@ -24,17 +24,18 @@ func TestAnAssignmentWhoseOutcomeIsNotKnown(t *testing.T) {
 			var calls atomic.Int32
 			o := w.options(t, define(t, "duel", `{}`))
 			o.Build = buildWith(a)
-			o.Store = &tampered{Store: w.queues, assign: func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
-				failing := calls.Add(1) <= 3
-				if failing && !applied {
-					return slices.Repeat([]matchmaking.AssignOutcome{{Err: fault.ErrUnavailable}}, len(r.Matches))
-				}
-				outcomes := w.queues.Assign(ctx, r)
-				if failing {
-					return nil // as if the answer was lost
-				}
-				return outcomes
-			}}
+			o.Store = &tampered{Store: w.queues,
+				assign: func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
+					failing := calls.Add(1) <= 3
+					if failing && !applied {
+						return slices.Repeat([]matchmaking.AssignOutcome{{Err: fault.ErrUnavailable}}, len(r.Matches))
+					}
+					outcomes := w.queues.Assign(ctx, r)
+					if failing {
+						return nil // as if the answer was lost
+					}
+					return outcomes
+				}}
 			s := newService(t, o)
 			background(t, s.Run)
 			first := create(t, s, service.NewTicket{Queue: "duel"})

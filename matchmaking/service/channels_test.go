@@ -53,13 +53,16 @@ func TestOpenChannel(t *testing.T) {
 		want  error
 		calls []string
 	}{
-		"a chosen ID":         {id: "ann", want: matchmaking.ErrNoTicket},
-		"no ticket, or over":  {id: id, reads: []matchmaking.TicketState{over}, want: matchmaking.ErrNoTicket},
-		"waits":               {id: id, reads: []matchmaking.TicketState{waits, waits}, calls: []string{"open " + id}},
-		"assigned meanwhile":  {id: id, reads: []matchmaking.TicketState{waits, assigned}, calls: []string{"open " + id}},
-		"cancelled meanwhile": {id: id, reads: []matchmaking.TicketState{waits, over}, want: matchmaking.ErrNoTicket, calls: []string{"open " + id, "unsubscribe " + id}},
-		"assigned":            {id: id, reads: []matchmaking.TicketState{assigned, assigned}, calls: []string{"publish " + id + " m " + assigned.Content, "open " + id}},
-		"the storage fails":   {id: id, fails: fault.ErrUnavailable, want: fault.ErrUnavailable},
+		"a chosen ID":        {id: "ann", want: matchmaking.ErrNoTicket},
+		"no ticket, or over": {id: id, reads: []matchmaking.TicketState{over}, want: matchmaking.ErrNoTicket},
+		"waits":              {id: id, reads: []matchmaking.TicketState{waits, waits}, calls: []string{"open " + id}},
+		"assigned meanwhile": {id: id, reads: []matchmaking.TicketState{waits, assigned},
+			calls: []string{"open " + id}},
+		"cancelled meanwhile": {id: id, reads: []matchmaking.TicketState{waits, over}, want: matchmaking.ErrNoTicket,
+			calls: []string{"open " + id, "unsubscribe " + id}},
+		"assigned": {id: id, reads: []matchmaking.TicketState{assigned, assigned},
+			calls: []string{"publish " + id + " m " + assigned.Content, "open " + id}},
+		"the storage fails": {id: id, fails: fault.ErrUnavailable, want: fault.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,12 +33,14 @@ func (n *NewTicket) check(d *matchmaking.Definition) error {
 func (n *NewTicket) checkTTL(d *matchmaking.Definition) error {
 	switch {
 	case n.TTL == 0 && n.PersistentTTL != 0 && n.PersistentTTL < matchmaking.MinLifetime:
-		return matchmaking.InvalidTicket("/persistentField/ttl", "the ttl in persistentField must be at least %s, not %s",
+		return matchmaking.InvalidTicket("/persistentField/ttl",
+			"the ttl in persistentField must be at least %s, not %s",
 			time.Duration(matchmaking.MinLifetime), n.PersistentTTL)
 	case n.TTL == 0:
 		return nil
 	case n.TTL < matchmaking.MinLifetime:
-		return matchmaking.InvalidTicket("/ttl", "ttl must be at least %s, not %s", time.Duration(matchmaking.MinLifetime), n.TTL)
+		return matchmaking.InvalidTicket("/ttl", "ttl must be at least %s, not %s",
+			time.Duration(matchmaking.MinLifetime), n.TTL)
 	case n.TTL > d.TicketTTL.Std():
 		return matchmaking.InvalidTicket("/ttl", "ttl must be at most %s in this queue, not %s", d.TicketTTL, n.TTL)
 	}
@@ -54,7 +56,8 @@ func checkSpec(s *matchmaking.Spec, m *matchmaking.Match) error {
 		case !finite(c.MinValue) || !finite(c.MaxValue):
 			return matchmaking.InvalidTicket(at, "the range of the criterion %q must be finite", c.Name)
 		case c.MinValue > c.MaxValue:
-			return matchmaking.InvalidTicket(at, "minValue of the criterion %q must be at most maxValue, %v, not %v", c.Name, c.MaxValue, c.MinValue)
+			return matchmaking.InvalidTicket(at, "minValue of the criterion %q must be at most maxValue, %v, not %v",
+				c.Name, c.MaxValue, c.MinValue)
 		}
 	}
 	for i, st := range s.Statistics {
@@ -72,9 +75,11 @@ func checkSpec(s *matchmaking.Spec, m *matchmaking.Match) error {
 func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 	switch {
 	case s.NumTeams < 0 || s.NumTeams > matchmaking.MaxMatchTickets:
-		return matchmaking.InvalidTicket("/numTeams", "numTeams must be 1 to %d, or 0 for the queue's, not %d", matchmaking.MaxMatchTickets, s.NumTeams)
+		return matchmaking.InvalidTicket("/numTeams", "numTeams must be 1 to %d, or 0 for the queue's, not %d",
+			matchmaking.MaxMatchTickets, s.NumTeams)
 	case s.TeamSize < 0 || s.TeamSize > matchmaking.MaxMatchTickets:
-		return matchmaking.InvalidTicket("/teamSize", "teamSize must be 1 to %d, or 0 for the queue's, not %d", matchmaking.MaxMatchTickets, s.TeamSize)
+		return matchmaking.InvalidTicket("/teamSize", "teamSize must be 1 to %d, or 0 for the queue's, not %d",
+			matchmaking.MaxMatchTickets, s.TeamSize)
 	}
 	teams, size := m.Teams, m.TeamSize
 	if s.NumTeams > 0 {
@@ -84,10 +89,12 @@ func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 		size = s.TeamSize
 	}
 	if teams*size > matchmaking.MaxMatchTickets {
-		return matchmaking.InvalidTicket("/teamSize", "%d teams of %d are more than %d players", teams, size, matchmaking.MaxMatchTickets)
+		return matchmaking.InvalidTicket("/teamSize", "%d teams of %d are more than %d players", teams, size,
+			matchmaking.MaxMatchTickets)
 	}
 	if most := largestParty(s, m); s.Players < 0 || s.Players > most {
-		return matchmaking.InvalidTicket("/players", "players must be 1 to %d in a team of this match, or 0 for one, not %d", most, s.Players)
+		return matchmaking.InvalidTicket("/players",
+			"players must be 1 to %d in a team of this match, or 0 for one, not %d", most, s.Players)
 	}
 	return nil
 }
@@ -113,6 +120,7 @@ func checkSize(s *matchmaking.Spec, limit int) error {
 	}
 	return &fault.Error{
 		Kind: fault.TooLarge, Slug: fault.SlugTicketTooLarge,
-		Detail: fmt.Sprintf("the ticket has %d bytes as protobuf, the limit of this queue is %d", len(s.Message), limit),
+		Detail: fmt.Sprintf("the ticket has %d bytes as protobuf, the limit of this queue is %d", len(s.Message),
+			limit),
 	}
 }

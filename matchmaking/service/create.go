@@ -72,7 +72,8 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 }
 
 // createUnique creates a ticket whose ID is never used again.
-func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool, err error) {
+func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool,
+	err error) {
 	n.ID = matchmaking.NewID(n.Queue)
 	if !n.ChannelLater {
 		if err := s.o.Channels.Open(ctx, n.ID); err != nil {
@@ -85,11 +86,13 @@ func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *
 // maxContention limits how often the creation of one ticket starts over because others create tickets with the same ID.
 const maxContention = 16
 
-var errContention = fault.ErrUnavailable.WithCause(errors.New("many requests create tickets with one ID at the same time"))
+var errContention = fault.ErrUnavailable.WithCause(
+	errors.New("many requests create tickets with one ID at the same time"))
 
 // createNamed creates a ticket with an ID that the caller has chosen. The ID belongs to a queue for one life of the
 // ticket's channel, which ends only after that queue has promised that no ticket is created in it anymore.
-func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool, err error) {
+func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool,
+	err error) {
 	reservation := s.reservation(n, ulid.ULID{})
 	wait := pace.NewBackoff()
 	for range maxContention {
@@ -123,7 +126,8 @@ func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *m
 // reservation returns the request for a ticket's ID.
 func (s *Service) reservation(n *NewTicket, replaces ulid.ULID) matchmaking.Reservation {
 	return matchmaking.Reservation{
-		TicketID: n.ID, Owner: matchmaking.Owner{Queue: n.Queue, Epoch: epochAfter(replaces)}, Replaces: replaces, TTL: s.o.ChannelTTL,
+		TicketID: n.ID, Owner: matchmaking.Owner{Queue: n.Queue, Epoch: epochAfter(replaces)}, Replaces: replaces,
+		TTL: s.o.ChannelTTL,
 	}
 }
 
@@ -146,7 +150,8 @@ func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner
 }
 
 // create creates a ticket whose channel is open, in the life with the epoch; zero: its ID is never used again.
-func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid.ULID) (t *matchmaking.Ticket, created bool, err error) {
+func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid.ULID) (t *matchmaking.Ticket,
+	created bool, err error) {
 	life := n.life(&q.Definition)
 	ttl := life
 	if q.Heartbeat > 0 {
@@ -159,7 +164,8 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	}
 	made, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
 		Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch,
-		Listening: !n.ChannelLater, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
+		Listening: !n.ChannelLater, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(),
+		MaxTickets: q.MaxTickets,
 	})
 	if err != nil {
 		if errors.Is(err, matchmaking.ErrQueueFull) {

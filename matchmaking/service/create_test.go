@@ -41,10 +41,13 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		{NewTicket{Spec: matchmaking.Spec{Players: 2}}, "/players"}, // in teams of one
 		{NewTicket{Spec: matchmaking.Spec{TeamSize: 3, Players: 4}}, "/players"},
 		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{}}}}, "/criteria/0/name"},
-		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MaxValue: inf}}}}, "/criteria/0"},
-		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}}, "/criteria/0"},
+		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MaxValue: inf}}}},
+			"/criteria/0"},
+		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}},
+			"/criteria/0"},
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{}}}}, "/statistics/0/name"},
-		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}}, "/statistics/0/value"},
+		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}},
+			"/statistics/0/value"},
 	} {
 		var told *fault.Error
 		require.ErrorAs(t, c.n.check(&d), &told, "%+v", c.n)
@@ -56,7 +59,8 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{Players: 100}}).check(&own), "the team's size isn't known")
 	require.Error(t, (&NewTicket{Spec: matchmaking.Spec{Players: 101}}).check(&own))
 	for _, c := range []struct{ ttl, persistent, life time.Duration }{
-		{0, 0, time.Minute}, {0, time.Second, time.Second}, {2 * time.Second, time.Second, 2 * time.Second}, {0, time.Hour, time.Minute},
+		{0, 0, time.Minute}, {0, time.Second, time.Second}, {2 * time.Second, time.Second, 2 * time.Second},
+		{0, time.Hour, time.Minute},
 		{time.Second, -1, time.Second},
 	} {
 		n := NewTicket{TTL: c.ttl, PersistentTTL: c.persistent}
@@ -161,7 +165,8 @@ func TestUndo(t *testing.T) {
 // TestNamedTickets follows the steps to an ID that another queue, another life, or another request has.
 func TestNamedTickets(t *testing.T) {
 	t.Parallel()
-	mine, theirs := matchmaking.Owner{Queue: "duel", Epoch: ulid.Make()}, matchmaking.Owner{Queue: "other", Epoch: ulid.Make()}
+	mine, theirs := matchmaking.Owner{Queue: "duel", Epoch: ulid.Make()},
+		matchmaking.Owner{Queue: "other", Epoch: ulid.Make()}
 	for name, c := range map[string]struct {
 		owner  matchmaking.Owner
 		find   error // of the ticket in the same queue
@@ -205,7 +210,8 @@ func TestNamedTickets(t *testing.T) {
 				_, created, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: "ann"})
 				require.ErrorIs(t, err, c.want)
 				require.Equal(t, c.made, created)
-				require.Equal(t, c.whose != "" || errors.Is(c.find, fault.ErrUnavailable), s.undo.Left() == 1, "the attempt is given up")
+				require.Equal(t, c.whose != "" || errors.Is(c.find, fault.ErrUnavailable), s.undo.Left() == 1,
+					"the attempt is given up")
 			})
 		})
 	}

@@ -23,7 +23,8 @@ type lookedAt struct {
 	times atomic.Int64
 }
 
-func (l *lookedAt) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
+func (l *lookedAt) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry,
+	error) {
 	found, err := l.Store.Outgoing(ctx, queue, age, limit)
 	if queue == "duel" {
 		l.times.Add(1)

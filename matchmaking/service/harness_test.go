@@ -160,7 +160,8 @@ func (p *place) Allocate(ctx context.Context, m matchmaking.Proposal) (matchmaki
 		return p.allocate(ctx, m)
 	}
 	return matchmaking.Allocation{
-		Connection: "at " + m.ID, Token: "token " + m.ID, Extensions: map[string]json.RawMessage{"a": []byte(`{"b": 1}`)},
+		Connection: "at " + m.ID, Token: "token " + m.ID,
+		Extensions: map[string]json.RawMessage{"a": []byte(`{"b": 1}`)},
 	}, nil
 }
 

@@ -20,7 +20,8 @@ func TestHeartbeats(t *testing.T) {
 		m, began := newMemory(), time.Now()
 		s := m.service(t, map[string]string{"duel": `{"heartbeat":"3s"}`})
 		ticket := matchmaking.Ticket{
-			ID: "ann", Queue: "duel", Status: matchmaking.Searching, CreateTime: began, TTL: 3 * time.Second, Life: 10 * time.Second,
+			ID: "ann", Queue: "duel", Status: matchmaking.Searching, CreateTime: began, TTL: 3 * time.Second,
+			Life: 10 * time.Second,
 		}
 		m.ticket = func(string) (matchmaking.Ticket, error) { return ticket, nil }
 		var mu sync.Mutex
@@ -69,10 +70,13 @@ func TestAttendOthers(t *testing.T) {
 		ticket     matchmaking.Ticket
 		err        error
 	}{
-		"no heartbeat":   {definition: `{}`, ticket: matchmaking.Ticket{Status: matchmaking.Searching, Life: time.Hour}},
-		"assigned":       {definition: `{"heartbeat":"1s"}`, ticket: matchmaking.Ticket{Status: matchmaking.MatchFound, Life: time.Hour}},
-		"as short lived": {definition: `{"heartbeat":"1s"}`, ticket: matchmaking.Ticket{Status: matchmaking.Searching, TTL: time.Second, Life: time.Second}},
-		"unknown":        {definition: `{"heartbeat":"1s"}`, err: matchmaking.ErrNoTicket},
+		"no heartbeat": {definition: `{}`, ticket: matchmaking.Ticket{Status: matchmaking.Searching,
+			Life: time.Hour}},
+		"assigned": {definition: `{"heartbeat":"1s"}`, ticket: matchmaking.Ticket{Status: matchmaking.MatchFound,
+			Life: time.Hour}},
+		"as short lived": {definition: `{"heartbeat":"1s"}`, ticket: matchmaking.Ticket{Status: matchmaking.Searching,
+			TTL: time.Second, Life: time.Second}},
+		"unknown": {definition: `{"heartbeat":"1s"}`, err: matchmaking.ErrNoTicket},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

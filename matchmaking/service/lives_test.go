@@ -130,7 +130,8 @@ func (w *world) emptyOutbox(t *testing.T, queue string) {
 func TestIDIsFreeOnceItsTicketIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := newService(t, w.options(t, define(t, "one", brief), define(t, "two", brief), define(t, "three", `{"match":{"teams":9}}`)))
+	s := newService(t, w.options(t, define(t, "one", brief), define(t, "two", brief),
+		define(t, "three", `{"match":{"teams":9}}`)))
 	background(t, s.Run)
 	for id, end := range map[string]func(){
 		"cancelled": func() { require.NoError(t, s.Cancel(t.Context(), "cancelled")) },
@@ -168,7 +169,8 @@ func TestRefusedAttemptRenewsNothing(t *testing.T) {
 	for _, queue := range []string{"two", "one"} {
 		_, created, _ := s.Create(t.Context(), service.NewTicket{Queue: queue, ID: "ann"})
 		require.False(t, created)
-		_, err := w.channels.Fetch(t.Context(), channel.Query{Channel: matchmaking.ChannelOf("ann"), Subscriber: matchmaking.Subscriber})
+		_, err := w.channels.Fetch(t.Context(), channel.Query{Channel: matchmaking.ChannelOf("ann"),
+			Subscriber: matchmaking.Subscriber})
 		require.ErrorIs(t, err, channel.ErrNoSubscriber, "it was cancelled")
 	}
 }

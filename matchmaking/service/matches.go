@@ -17,7 +17,9 @@ func (s *Service) Match(ctx context.Context, queue, id string) (matchmaking.Assi
 	if queue == "" {
 		named, ok := matchmaking.QueueOf(id)
 		if !ok {
-			return matchmaking.AssignedMatch{}, matchmaking.InvalidQueue("queue", "the ID doesn't name the match's queue, as a match function chose it: give the queue, too")
+			return matchmaking.AssignedMatch{},
+				matchmaking.InvalidQueue("queue",
+					"the ID doesn't name the match's queue, as a match function chose it: give the queue, too")
 		}
 		queue = named
 	}

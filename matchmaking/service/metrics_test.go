@@ -36,7 +36,8 @@ func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float
 				}
 			}
 			if ours {
-				found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() +
+					float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -61,7 +62,8 @@ func TestMetrics(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		v := values(t, registry, "duel")
-		return v["tidemark_matches_total"] == 1 && v["tidemark_ticket_wait_seconds"] == 2 && v["tidemark_relay_lag_seconds"] == 2 &&
+		return v["tidemark_matches_total"] == 1 && v["tidemark_ticket_wait_seconds"] == 2 &&
+			v["tidemark_relay_lag_seconds"] == 2 &&
 			v["tidemark_director"] == 1 && v["tidemark_tickets_created_total"] == 3 &&
 			v["tidemark_tickets SEARCHING"] == 1 && v["tidemark_tickets PENDING"] == 0
 	}, soon, 5*time.Millisecond)

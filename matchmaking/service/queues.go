@@ -25,7 +25,8 @@ const rateWindow = time.Minute
 
 // Waiting calls each with the tickets that wait in a queue, the oldest first, several at a time, until each returns an
 // error. Errors: ErrNoQueue, the store's, and that of each.
-func (s *Service) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
+func (s *Service) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
+	each func([]*matchmaking.Ticket) error) error {
 	if _, err := s.registry.lookup(ctx, r.Queue); err != nil {
 		return err
 	}
@@ -94,16 +95,19 @@ func (s *Service) Definitions() []matchmaking.Definition {
 // PutQueue defines or replaces a queue, on all servers, by a definition in JSON. It can't name files of the servers.
 // [matchmaking.Hidden] stands for a stored secret. PutQueue returns the definition without its secrets. Errors:
 // fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a repetition completes it.
-func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool, err error) {
+func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool,
+	err error) {
 	d, err = matchmaking.ParseDefinition(name, definition)
 	if err != nil {
 		return matchmaking.Definition{}, false, err
 	}
 	switch {
 	case d.Assigner.SecretFile != "":
-		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.secretFile", "assigner.secretFile: only the configuration can name files")
+		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.secretFile",
+			"assigner.secretFile: only the configuration can name files")
 	case d.Assigner.TokenFile != "":
-		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.tokenFile", "assigner.tokenFile: only the configuration can name files")
+		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.tokenFile",
+			"assigner.tokenFile: only the configuration can name files")
 	}
 	if d.Hides() {
 		stored, err := s.registry.stored(ctx, name)

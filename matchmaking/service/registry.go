@@ -84,7 +84,9 @@ func (r *registry) check(d matchmaking.Definition) error {
 		return err
 	}
 	if life := d.TicketTTL.Std() + d.AssignmentTTL.Std(); life > r.o.ChannelTTL {
-		return matchmaking.InvalidQueue("ticketTTL", "ticketTTL: together with assignmentTTL it must be at most %s, the life of channels, not %s", r.o.ChannelTTL, life)
+		return matchmaking.InvalidQueue("ticketTTL",
+			"ticketTTL: together with assignmentTTL it must be at most %s, the life of channels, not %s",
+			r.o.ChannelTTL, life)
 	}
 	_, err := r.o.Build(d)
 	var told *fault.Error
@@ -194,7 +196,8 @@ func (r *registry) remove(ctx context.Context, name string) error {
 func queueInUse(name string, state matchmaking.QueueState) error {
 	return &fault.Error{
 		Kind: fault.Conflict, Slug: fault.SlugQueueInUse,
-		Detail: fmt.Sprintf("the queue %s has %d waiting tickets and %d assignments on their way: let them be matched, cancelled, or expire first",
+		Detail: fmt.Sprintf(
+			"the queue %s has %d waiting tickets and %d assignments on their way: let them be matched, cancelled, or expire first",
 			name, state.Searching+state.Pending, state.Outgoing),
 	}
 }

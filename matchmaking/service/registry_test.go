@@ -90,7 +90,8 @@ func TestRefresh(t *testing.T) {
 	<-r.changed
 	after := r.known()
 	require.Len(t, after, 4)
-	for name, isOver := range map[string]bool{"same": false, "fixed": false, "default": false, "changes": true, "goes": true} {
+	for name, isOver := range map[string]bool{"same": false, "fixed": false, "default": false, "changes": true,
+		"goes": true} {
 		require.Equal(t, isOver, before[name] != after[name], name)
 		select {
 		case <-before[name].over:
@@ -194,8 +195,10 @@ func TestQueuesThatCannotBePut(t *testing.T) {
 		{"q", `{"match":{"teams":0}}`, "match.teams", "must be positive"},
 		{"q", `{"ticketTTL":"30m"}`, "ticketTTL", "must be at most 30m0s, the life of channels, not 31m0s"},
 		{"q", `{"assigner":{"connection":"{"}}`, "", "can't be built: unclosed brace"},
-		{"q", `{"assigner":{"kind":"webhook","url":"http://127.0.0.1/","secretFile":"/etc/passwd"}}`, "assigner.secretFile", "only the configuration"},
-		{"q", `{"assigner":{"kind":"agones","url":"http://127.0.0.1/","tokenFile":"/etc/passwd"}}`, "assigner.tokenFile", "only the configuration"},
+		{"q", `{"assigner":{"kind":"webhook","url":"http://127.0.0.1/","secretFile":"/etc/passwd"}}`,
+			"assigner.secretFile", "only the configuration"},
+		{"q", `{"assigner":{"kind":"agones","url":"http://127.0.0.1/","tokenFile":"/etc/passwd"}}`,
+			"assigner.tokenFile", "only the configuration"},
 		{"a{b", `{}`, "queue", "must match"},
 	} {
 		_, _, err := s.PutQueue(t.Context(), c.name, []byte(c.text))
@@ -264,7 +267,8 @@ func TestMatchRateAndWaits(t *testing.T) {
 	matches := func(n int, every time.Duration) []matchmaking.RecentMatch {
 		list := make([]matchmaking.RecentMatch, n)
 		for i := range list {
-			list[i] = matchmaking.RecentMatch{At: now.Add(-every * time.Duration(n-i)), Waits: []time.Duration{time.Duration(i+1) * time.Second}}
+			list[i] = matchmaking.RecentMatch{At: now.Add(-every * time.Duration(n-i)),
+				Waits: []time.Duration{time.Duration(i+1) * time.Second}}
 		}
 		return list
 	}
@@ -281,7 +285,8 @@ func TestMatchRateAndWaits(t *testing.T) {
 		require.InDelta(t, c.want, matchRate(c.recent, now), 1e-9)
 	}
 	p50, p90, p99 := waitPercentiles(matches(100, 1))
-	require.Equal(t, []time.Duration{50 * time.Second, 90 * time.Second, 99 * time.Second}, []time.Duration{p50, p90, p99})
+	require.Equal(t, []time.Duration{50 * time.Second, 90 * time.Second, 99 * time.Second},
+		[]time.Duration{p50, p90, p99})
 	p50, p90, p99 = waitPercentiles(nil)
 	require.Zero(t, p50+p90+p99)
 }

@@ -119,7 +119,8 @@ func New(o Options) (*Service, error) {
 	s := &Service{
 		o: o, leases: leases, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
 		relay: outbox.New(outbox.Options{
-			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge, Keep: o.ChannelTTL,
+			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge,
+			Keep: o.ChannelTTL,
 		}),
 		watches: watch.New(o.Store, o.Logger),
 		idle:    outage.New(o.Logger, "cannot look at idle queues"),

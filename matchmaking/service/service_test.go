@@ -69,7 +69,8 @@ func TestCancel(t *testing.T) {
 			})
 			watched <- err
 		}()
-		require.Eventually(t, func() bool { waiting, _ := w.channels.Waiting(); return waiting == 1 }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { waiting, _ := w.channels.Waiting(); return waiting == 1 }, soon,
+			time.Millisecond)
 		require.NoError(t, s.Cancel(t.Context(), gone.ID))
 		require.ErrorIs(t, <-watched, channel.ErrNoSubscriber)
 		require.NoError(t, s.Cancel(t.Context(), gone.ID))
@@ -142,7 +143,8 @@ func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
 	stays := create(t, s, service.NewTicket{Queue: "duel"})
 	stop := s.Attend(t.Context(), stays.ID)
 	for range 2 { // as long as it takes, and then as long again
-		goes, _, err := s.Create(t.Context(), service.NewTicket{Queue: "duel", Spec: matchmaking.Spec{NumTeams: 1, TeamSize: 9}})
+		goes, _, err := s.Create(t.Context(),
+			service.NewTicket{Queue: "duel", Spec: matchmaking.Spec{NumTeams: 1, TeamSize: 9}})
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			read, err := s.Ticket(t.Context(), goes.ID)
@@ -150,7 +152,8 @@ func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
 		}, soon, 5*time.Millisecond)
 		read, err := s.Ticket(t.Context(), stays.ID)
 		require.NoError(t, err)
-		require.Contains(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending, matchmaking.MatchFound}, read.Status)
+		require.Contains(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending, matchmaking.MatchFound},
+			read.Status)
 	}
 	stop()
 	stop()
@@ -187,7 +190,8 @@ func TestACreationThatFailsLeavesNothing(t *testing.T) {
 	require.ErrorIs(t, err, fault.ErrUnavailable)
 	fail.Store(false)
 	// The caller tries again, and gets to another server: the ticket is that attempt's now.
-	_, created, err := newService(t, w.options(t, define(t, "other", `{}`))).Create(t.Context(), service.NewTicket{Queue: "other", ID: "again"})
+	_, created, err := newService(t, w.options(t, define(t, "other", `{}`))).Create(t.Context(),
+		service.NewTicket{Queue: "other", ID: "again"})
 	require.NoError(t, err)
 	require.False(t, created)
 

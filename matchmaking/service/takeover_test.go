@@ -30,7 +30,8 @@ func TestAPausedDirectorAssignsNothing(t *testing.T) {
 		o := w.options(t, define(t, "duel", `{}`))
 		_, queues := w.connect(t)
 		paused := &tampered{Store: queues}
-		matched, awake, outcomes := make(chan struct{}, 16), make(chan struct{}), make(chan []matchmaking.AssignOutcome, 16)
+		matched, awake, outcomes := make(chan struct{}, 16), make(chan struct{}),
+			make(chan []matchmaking.AssignOutcome, 16)
 		paused.assign = func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
 			paused.dead.Store(true) // its lease isn't renewed
 			matched <- struct{}{}

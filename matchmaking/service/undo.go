@@ -96,7 +96,8 @@ func (u *undo) pass(ctx context.Context) (finished bool) {
 	defer u.mu.Unlock()
 	u.waiting = append(left, u.waiting...)
 	if u.dropped > 0 {
-		u.log.ErrorContext(ctx, "too many failed creations to undo, tickets may remain until they expire", "tickets", u.dropped)
+		u.log.ErrorContext(ctx, "too many failed creations to undo, tickets may remain until they expire", "tickets",
+			u.dropped)
 		u.dropped = 0
 	}
 	return len(u.waiting) == 0

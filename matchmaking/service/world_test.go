@@ -78,7 +78,8 @@ func openWorld(t *testing.T, url string) *world {
 // connect opens connections as another server does.
 func (w *world) connect(t *testing.T) (*redis.Conn, *queues.Store) {
 	t.Helper()
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix, Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix,
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	tickets := queues.New(conn, queues.Options{})
@@ -122,8 +123,9 @@ func build(d matchmaking.Definition) (matchmaking.Parts, error) {
 func (w *world) options(t *testing.T, definitions ...matchmaking.Definition) service.Options {
 	t.Helper()
 	return service.Options{
-		Store: w.queues, Lookup: queues.NewLookup(w.conn), Channels: delivery.New(w.channels), Build: build, Definitions: definitions,
-		ChannelTTL: 30 * time.Minute, Logger: testLog(t),
+		Store: w.queues, Lookup: queues.NewLookup(w.conn), Channels: delivery.New(w.channels), Build: build,
+		Definitions: definitions,
+		ChannelTTL:  30 * time.Minute, Logger: testLog(t),
 		Timing: service.Timing{
 			LeaseTTL: 600 * time.Millisecond, RelayAge: 200 * time.Millisecond, Refresh: 100 * time.Millisecond,
 			Drain: 2 * time.Second,

@@ -39,7 +39,8 @@ type reading struct {
 }
 
 func newFeed(w *Watches, queue string) *feed {
-	return &feed{all: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{}, holds: map[string][]chan struct{}{}, notes: newNotes(w)}
+	return &feed{all: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{},
+		holds: map[string][]chan struct{}{}, notes: newNotes(w)}
 }
 
 // run listens and reads until ctx ends or the feed was without waits for long.

@@ -116,7 +116,8 @@ func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Ass
 			return a, nil
 		}
 		if e.end.read {
-			return nil, fmt.Errorf("the stored assignment of ticket %s can't be read: %w", id, errors.Join(err, errForeign))
+			return nil, fmt.Errorf("the stored assignment of ticket %s can't be read: %w", id,
+				errors.Join(err, errForeign))
 		}
 		e = w.again(f, id) // a notification that someone else has sent, perhaps
 	}

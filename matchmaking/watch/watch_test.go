@@ -124,7 +124,8 @@ type scene struct {
 func play(t *testing.T, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		st := &store{tickets: map[string]matchmaking.TicketState{}, listeners: map[string]matchmaking.AssignedListener{}}
+		st := &store{tickets: map[string]matchmaking.TicketState{},
+			listeners: map[string]matchmaking.AssignedListener{}}
 		s := &scene{Watches: New(st, slog.New(slog.DiscardHandler)), t: t, store: st, made: time.Now()}
 		st.create(s.made, time.Hour, "a", "b")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -251,15 +252,16 @@ func TestLives(t *testing.T) {
 		want   error
 		match  string
 	}{
-		"an earlier life's assignment":             {at: earlier},
-		"an earlier life's end":                    {at: earlier, gone: true},
-		"an earlier life's, during the read":       {during: true, at: earlier},
-		"an earlier life's end, during the read":   {during: true, at: earlier, gone: true},
-		"its own, during the read":                 {during: true, match: "m"},
-		"its end, during the read":                 {during: true, gone: true, want: matchmaking.ErrNoTicket},
-		"a later life's, and the ticket waits":     {at: later},
-		"a later life's, and the ticket has ended": {at: later, then: func(s *scene) { s.store.create(s.made.Add(later), 0, "a") }, want: matchmaking.ErrNoTicket},
-		"a later life's, during the read":          {during: true, at: later},
+		"an earlier life's assignment":           {at: earlier},
+		"an earlier life's end":                  {at: earlier, gone: true},
+		"an earlier life's, during the read":     {during: true, at: earlier},
+		"an earlier life's end, during the read": {during: true, at: earlier, gone: true},
+		"its own, during the read":               {during: true, match: "m"},
+		"its end, during the read":               {during: true, gone: true, want: matchmaking.ErrNoTicket},
+		"a later life's, and the ticket waits":   {at: later},
+		"a later life's, and the ticket has ended": {at: later,
+			then: func(s *scene) { s.store.create(s.made.Add(later), 0, "a") }, want: matchmaking.ErrNoTicket},
+		"a later life's, during the read": {during: true, at: later},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

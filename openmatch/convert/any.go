@@ -141,7 +141,8 @@ func pack(m proto.Message) *anypb.Any {
 // invalid returns the error of a message that a client sent.
 func invalid(field, format string, args ...any) error {
 	return &fault.Error{
-		Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field, Detail: field + ": " + fmt.Sprintf(format, args...),
+		Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field, Detail: field + ": " + fmt.Sprintf(format,
+			args...),
 	}
 }
 

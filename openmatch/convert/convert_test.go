@@ -53,18 +53,26 @@ func TestExtensions(t *testing.T) {
 		any  *anypb.Any
 		json string
 	}{
-		"text":      {anyOf(t, wrapperspb.String("eu")), `{` + types + `google.protobuf.StringValue","value":"eu"}`},
-		"large":     {anyOf(t, wrapperspb.Int64(math.MaxInt64)), `{` + types + `google.protobuf.Int64Value","value":"9223372036854775807"}`},
-		"no number": {anyOf(t, wrapperspb.Double(math.NaN())), `{` + types + `google.protobuf.DoubleValue","value":"NaN"}`},
-		"duration":  {anyOf(t, durationpb.New(1500*time.Millisecond)), `{` + types + `google.protobuf.Duration","value":"1.500s"}`},
-		"time":      {anyOf(t, timestamppb.New(time.Unix(1, 0))), `{` + types + `google.protobuf.Timestamp","value":"1970-01-01T00:00:01Z"}`},
-		"nothing":   {anyOf(t, &emptypb.Empty{}), `{` + types + `google.protobuf.Empty"}`},
-		"value":     {valueOf(t, []any{1.0, "a", nil}), `{` + types + `google.protobuf.Value","value":[1,"a",null]}`},
-		"score":     {anyOf(t, &openmatch.DefaultEvaluationCriteria{Score: 2}), `{` + types + `openmatch.DefaultEvaluationCriteria","score":2}`},
-		"unknown":   {&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, `{"@type":"mygame.example/mygame.Hero","value":"AP8="}`},
-		"in an any": {anyOf(t, anyOf(t, wrapperspb.Bool(true))), `{` + types + `google.protobuf.Any","value":"Ci10eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUSAggB"}`},
-		"no type":   {&anypb.Any{Value: []byte{1}}, `{"@type":"","value":"AQ=="}`},
-		"empty":     {&anypb.Any{}, `{"@type":"","value":""}`},
+		"text": {anyOf(t, wrapperspb.String("eu")), `{` + types + `google.protobuf.StringValue","value":"eu"}`},
+		"large": {anyOf(t, wrapperspb.Int64(math.MaxInt64)),
+			`{` + types + `google.protobuf.Int64Value","value":"9223372036854775807"}`},
+		"no number": {anyOf(t, wrapperspb.Double(math.NaN())),
+			`{` + types + `google.protobuf.DoubleValue","value":"NaN"}`},
+		"duration": {anyOf(t, durationpb.New(1500*time.Millisecond)),
+			`{` + types + `google.protobuf.Duration","value":"1.500s"}`},
+		"time": {anyOf(t, timestamppb.New(time.Unix(1, 0))),
+			`{` + types + `google.protobuf.Timestamp","value":"1970-01-01T00:00:01Z"}`},
+		"nothing": {anyOf(t, &emptypb.Empty{}), `{` + types + `google.protobuf.Empty"}`},
+		"value":   {valueOf(t, []any{1.0, "a", nil}), `{` + types + `google.protobuf.Value","value":[1,"a",null]}`},
+		"score": {anyOf(t, &openmatch.DefaultEvaluationCriteria{Score: 2}),
+			`{` + types + `openmatch.DefaultEvaluationCriteria","score":2}`},
+		"unknown": {&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}},
+			`{"@type":"mygame.example/mygame.Hero","value":"AP8="}`},
+		"in an any": {anyOf(t, anyOf(t, wrapperspb.Bool(true))),
+			`{` + types +
+				`google.protobuf.Any","value":"Ci10eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUSAggB"}`},
+		"no type": {&anypb.Any{Value: []byte{1}}, `{"@type":"","value":"AQ=="}`},
+		"empty":   {&anypb.Any{}, `{"@type":"","value":""}`},
 	} {
 		_, seen := jsonOf(t, &openmatch.Ticket{PersistentField: map[string]*anypb.Any{"x": c.any}})
 		require.JSONEq(t, c.json, string(seen.PersistentField["x"]), name)
@@ -109,19 +117,24 @@ func TestPlainJSON(t *testing.T) {
 // TestFieldsOfAMessage reads what matching needs, when a ticket is created and when it was stored.
 func TestFieldsOfAMessage(t *testing.T) {
 	t.Parallel()
-	numbers := &openmatch.SearchFields{DoubleArgs: map[string]float64{"b": 2, "a": 1, "nan": math.NaN(), "inf": math.Inf(1), "": 3}}
+	numbers := &openmatch.SearchFields{DoubleArgs: map[string]float64{"b": 2, "a": 1, "nan": math.NaN(),
+		"inf": math.Inf(1), "": 3}}
 	criteria := valueOf(t, []any{map[string]any{"name": "a", "minValue": -1.0, "maxValue": 5.5}})
-	match := anyOf(t, &structpb.Struct{Fields: map[string]*structpb.Value{"numTeams": structpb.NewNumberValue(2), "teamSize": structpb.NewNumberValue(3)}})
+	match := anyOf(t, &structpb.Struct{Fields: map[string]*structpb.Value{"numTeams": structpb.NewNumberValue(2),
+		"teamSize": structpb.NewNumberValue(3)}})
 	for name, c := range map[string]struct {
 		extensions map[string]*anypb.Any
 		want       matchmaking.Spec
 	}{
-		"no extension": {nil, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}}},
+		"no extension": {nil,
+			matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}}},
 		"criteria and sizes": {
-			map[string]*anypb.Any{"tidemark.criteria": criteria, "tidemark.match": match, "criteria": anyOf(t, wrapperspb.Bool(true))},
+			map[string]*anypb.Any{"tidemark.criteria": criteria, "tidemark.match": match,
+				"criteria": anyOf(t, wrapperspb.Bool(true))},
 			matchmaking.Spec{
 				Criteria:   []matchmaking.Criterion{{Name: "a", MinValue: -1, MaxValue: 5.5}},
-				Statistics: []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}, NumTeams: 2, TeamSize: 3,
+				Statistics: []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}, NumTeams: 2,
+				TeamSize: 3,
 			},
 		},
 		"own statistics": {
@@ -168,13 +181,16 @@ func TestTTL(t *testing.T) {
 func TestMessageOfJSON(t *testing.T) {
 	t.Parallel()
 	fields := convert.JSON{
-		Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 1, MaxValue: 2}}, Statistics: []matchmaking.Statistic{{Name: "a", Value: 3}},
-		NumTeams: 2, Extensions: map[string]json.RawMessage{"x": json.RawMessage(`{ "b": [1.0] }`), "tidemark.match": json.RawMessage(`"mine"`)},
+		Criteria:   []matchmaking.Criterion{{Name: "a", MinValue: 1, MaxValue: 2}},
+		Statistics: []matchmaking.Statistic{{Name: "a", Value: 3}},
+		NumTeams:   2, Extensions: map[string]json.RawMessage{"x": json.RawMessage(`{ "b": [1.0] }`),
+			"tidemark.match": json.RawMessage(`"mine"`)},
 	}
 	spec, err := convert.FromJSON(fields)
 	require.NoError(t, err)
 	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: spec, Assignment: &matchmaking.Assignment{
-		MatchID: "m", Queue: "duel", Team: 1, Connection: "h:1", Teammates: []string{"a", "b"}, Opponents: []string{"c"},
+		MatchID: "m", Queue: "duel", Team: 1, Connection: "h:1", Teammates: []string{"a", "b"},
+		Opponents:  []string{"c"},
 		Extensions: map[string]json.RawMessage{"e": json.RawMessage("1")},
 	}})
 	match, err := structpb.NewStruct(map[string]any{
@@ -183,7 +199,8 @@ func TestMessageOfJSON(t *testing.T) {
 	require.NoError(t, err)
 	want := &openmatch.Ticket{
 		Id: "t", SearchFields: &openmatch.SearchFields{},
-		Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: map[string]*anypb.Any{"e": valueOf(t, 1), "tidemark.match": anyOf(t, match)}},
+		Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: map[string]*anypb.Any{"e": valueOf(t, 1),
+			"tidemark.match": anyOf(t, match)}},
 		Extensions: map[string]*anypb.Any{
 			"tidemark.criteria":   valueOf(t, []any{map[string]any{"name": "a", "minValue": 1, "maxValue": 2}}),
 			"tidemark.statistics": valueOf(t, []any{map[string]any{"name": "a", "value": 3}}),
@@ -197,9 +214,11 @@ func TestMessageOfJSON(t *testing.T) {
 		want *anypb.Any
 	}{
 		{matchmaking.Assignment{MatchID: "m", Queue: "q"}, anyOf(t, &structpb.Struct{Fields: map[string]*structpb.Value{
-			"matchId": structpb.NewStringValue("m"), "queue": structpb.NewStringValue("q"), "team": structpb.NewNumberValue(0),
+			"matchId": structpb.NewStringValue("m"), "queue": structpb.NewStringValue("q"),
+			"team": structpb.NewNumberValue(0),
 		}})},
-		{matchmaking.Assignment{Extensions: map[string]json.RawMessage{"tidemark.match": json.RawMessage(`"mine"`)}}, valueOf(t, "mine")},
+		{matchmaking.Assignment{Extensions: map[string]json.RawMessage{"tidemark.match": json.RawMessage(`"mine"`)}},
+			valueOf(t, "mine")},
 	} {
 		require.True(t, proto.Equal(c.want, convert.FromAssignment(&c.a).GetExtensions()["tidemark.match"]))
 	}
@@ -208,7 +227,8 @@ func TestMessageOfJSON(t *testing.T) {
 // TestSizesOfThePage are those of docs/redis-internals.md.
 func TestSizesOfThePage(t *testing.T) {
 	t.Parallel()
-	search := &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": 1500}, Tags: []string{"mode:casual", "region:asia"}}
+	search := &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": 1500},
+		Tags: []string{"mode:casual", "region:asia"}}
 	small, err := convert.ToSpec(&openmatch.Ticket{SearchFields: search})
 	require.NoError(t, err)
 	extended, err := convert.ToSpec(&openmatch.Ticket{SearchFields: search, Extensions: map[string]*anypb.Any{
@@ -216,9 +236,10 @@ func TestSizesOfThePage(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	rated, err := convert.FromJSON(convert.JSON{
-		SearchFields: matchmaking.SearchFields{DoubleArgs: matchmaking.Doubles{"skill": 1500, "ping": 40}, StringArgs: map[string]string{"region": "asia"}},
-		Criteria:     []matchmaking.Criterion{{Name: "skill", MinValue: 1000, MaxValue: 2000}},
-		Statistics:   []matchmaking.Statistic{{Name: "skill", Value: 1500}, {Name: "ping", Value: 40}},
+		SearchFields: matchmaking.SearchFields{DoubleArgs: matchmaking.Doubles{"skill": 1500, "ping": 40},
+			StringArgs: map[string]string{"region": "asia"}},
+		Criteria:   []matchmaking.Criterion{{Name: "skill", MinValue: 1000, MaxValue: 2000}},
+		Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500}, {Name: "ping", Value: 40}},
 	})
 	require.NoError(t, err)
 	page, err := os.ReadFile("../../docs/redis-internals.md")
@@ -244,7 +265,8 @@ func TestEarlierVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, old, string(text))
 	hero := convert.FromTicket(&matchmaking.Ticket{Spec: spec}).GetPersistentField()["hero"]
-	require.True(t, proto.Equal(&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, hero), "%v", hero)
+	require.True(t, proto.Equal(&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, hero), "%v",
+		hero)
 	for _, broken := range []string{`{`, "\x00", "\x0a\x01\x00"} {
 		_, err := convert.Decode([]byte(broken))
 		require.Error(t, err, "%q", broken)
@@ -281,11 +303,13 @@ func TestProposals(t *testing.T) {
 	t.Parallel()
 	p := matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{{ID: "a"}}, {{ID: "b"}}}, Score: 1.5}
 	m := convert.FromProposal(p, "profile")
-	require.Equal(t, []string{"m", "profile", "a", "b"}, []string{m.GetMatchId(), m.GetMatchProfile(), m.GetTickets()[0].GetId(), m.GetTickets()[1].GetId()})
+	require.Equal(t, []string{"m", "profile", "a", "b"}, []string{m.GetMatchId(), m.GetMatchProfile(),
+		m.GetTickets()[0].GetId(), m.GetTickets()[1].GetId()})
 	score, err := convert.ScoreOf(m)
 	require.NoError(t, err)
 	require.InDelta(t, 1.5, score, 0)
-	_, err = convert.ScoreOf(&openmatch.Match{Extensions: map[string]*anypb.Any{"evaluation_input": anyOf(t, wrapperspb.Bool(true))}})
+	_, err = convert.ScoreOf(
+		&openmatch.Match{Extensions: map[string]*anypb.Any{"evaluation_input": anyOf(t, wrapperspb.Bool(true))}})
 	require.ErrorContains(t, err, "extensions.evaluation_input")
 }
 
@@ -295,10 +319,12 @@ func TestPools(t *testing.T) {
 	profile := matchmaking.Profile{Name: "p", Pools: []matchmaking.Pool{{
 		Name: "all",
 		DoubleRanges: []matchmaking.DoubleRange{
-			{DoubleArg: "a", Min: math.Inf(-1), Max: 3, Exclude: matchmaking.ExcludeNone}, {DoubleArg: "a", Exclude: matchmaking.ExcludeMin},
+			{DoubleArg: "a", Min: math.Inf(-1), Max: 3, Exclude: matchmaking.ExcludeNone},
+			{DoubleArg: "a", Exclude: matchmaking.ExcludeMin},
 			{DoubleArg: "a", Exclude: matchmaking.ExcludeMax}, {DoubleArg: "a", Exclude: matchmaking.ExcludeBoth},
 		},
-		StringEquals: []matchmaking.StringEquals{{StringArg: "s", Value: "v"}}, TagsPresent: []matchmaking.TagPresent{{Tag: "t"}},
+		StringEquals:  []matchmaking.StringEquals{{StringArg: "s", Value: "v"}},
+		TagsPresent:   []matchmaking.TagPresent{{Tag: "t"}},
 		CreatedBefore: now, CreatedAfter: now.Add(-time.Hour),
 	}, {Name: "empty"}}}
 	for i, m := range convert.FromProfile(profile).GetPools() {

@@ -25,8 +25,9 @@ type JSON struct {
 // text that isn't UTF-8.
 func FromJSON(j JSON) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{
-		SearchFields: j.SearchFields, Criteria: j.Criteria, Statistics: j.Statistics, NumTeams: j.NumTeams, TeamSize: j.TeamSize,
-		Players: j.Players,
+		SearchFields: j.SearchFields, Criteria: j.Criteria, Statistics: j.Statistics, NumTeams: j.NumTeams,
+		TeamSize: j.TeamSize,
+		Players:  j.Players,
 	}
 	m := storedOf(spec)
 	m.Extensions, m.PersistentField = changed(j.Extensions, asBytes), changed(j.PersistentField, asBytes)
@@ -41,11 +42,13 @@ func FromJSON(j JSON) (matchmaking.Spec, error) {
 // like one of an unknown type.
 func ToJSON(s matchmaking.Spec) JSON {
 	j := JSON{
-		SearchFields: s.SearchFields, Criteria: s.Criteria, Statistics: s.Statistics, NumTeams: s.NumTeams, TeamSize: s.TeamSize, Players: s.Players,
+		SearchFields: s.SearchFields, Criteria: s.Criteria, Statistics: s.Statistics, NumTeams: s.NumTeams,
+		TeamSize: s.TeamSize, Players: s.Players,
 	}
 	sent, m := messageOf(s)
 	if sent != nil {
-		j.Extensions, j.PersistentField = changed(sent.GetExtensions(), anyJSON), changed(sent.GetPersistentField(), anyJSON)
+		j.Extensions, j.PersistentField = changed(sent.GetExtensions(), anyJSON),
+			changed(sent.GetPersistentField(), anyJSON)
 	} else {
 		j.Extensions, j.PersistentField = changed(m.GetExtensions(), asJSON), changed(m.GetPersistentField(), asJSON)
 	}

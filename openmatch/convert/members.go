@@ -44,7 +44,8 @@ func (m *members) add(name string, value []byte) {
 func textValue(text string) []byte { return appendBytes(make([]byte, 0, len(text)+4), valueText, text) }
 
 func numberValue(n float64) []byte {
-	return protowire.AppendFixed64(protowire.AppendTag(make([]byte, 0, 9), valueNumber, protowire.Fixed64Type), math.Float64bits(n))
+	return protowire.AppendFixed64(protowire.AppendTag(make([]byte, 0, 9), valueNumber, protowire.Fixed64Type),
+		math.Float64bits(n))
 }
 
 func listValue(texts []string) []byte {

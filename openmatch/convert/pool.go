@@ -13,14 +13,16 @@ func ToPool(p *openmatch.Pool) (matchmaking.Pool, error) {
 	for i, f := range p.GetDoubleRangeFilters() {
 		exclude, ok := toExclude[f.GetExclude()]
 		if !ok {
-			return matchmaking.Pool{}, invalid(fmt.Sprintf("double_range_filters[%d].exclude", i), "unknown value %d", f.GetExclude())
+			return matchmaking.Pool{}, invalid(fmt.Sprintf("double_range_filters[%d].exclude", i), "unknown value %d",
+				f.GetExclude())
 		}
 		pool.DoubleRanges = append(pool.DoubleRanges, matchmaking.DoubleRange{
 			DoubleArg: f.GetDoubleArg(), Min: f.GetMin(), Max: f.GetMax(), Exclude: exclude,
 		})
 	}
 	for _, f := range p.GetStringEqualsFilters() {
-		pool.StringEquals = append(pool.StringEquals, matchmaking.StringEquals{StringArg: f.GetStringArg(), Value: f.GetValue()})
+		pool.StringEquals = append(pool.StringEquals, matchmaking.StringEquals{StringArg: f.GetStringArg(),
+			Value: f.GetValue()})
 	}
 	for _, f := range p.GetTagPresentFilters() {
 		pool.TagsPresent = append(pool.TagsPresent, matchmaking.TagPresent{Tag: f.GetTag()})
@@ -42,7 +44,8 @@ func FromPool(p matchmaking.Pool) *openmatch.Pool {
 		})
 	}
 	for _, f := range p.StringEquals {
-		m.StringEqualsFilters = append(m.StringEqualsFilters, &openmatch.StringEqualsFilter{StringArg: f.StringArg, Value: f.Value})
+		m.StringEqualsFilters = append(m.StringEqualsFilters, &openmatch.StringEqualsFilter{StringArg: f.StringArg,
+			Value: f.Value})
 	}
 	for _, f := range p.TagsPresent {
 		m.TagPresentFilters = append(m.TagPresentFilters, &openmatch.TagPresentFilter{Tag: f.Tag})

@@ -20,13 +20,15 @@ import (
 )
 
 func doubles() *rapid.Generator[float64] {
-	return rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1)}))
+	return rapid.OneOf(rapid.Float64(),
+		rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1)}))
 }
 
 // plain generates values that JSON can represent.
 func plain(depth int) *rapid.Generator[any] {
 	leaf := rapid.OneOf(
-		rapid.Just[any](nil), rapid.Map(rapid.Bool(), toAny), rapid.Map(rapid.Float64(), toAny), rapid.Map(rapid.String(), toAny),
+		rapid.Just[any](nil), rapid.Map(rapid.Bool(), toAny), rapid.Map(rapid.Float64(), toAny),
+		rapid.Map(rapid.String(), toAny),
 	)
 	if depth == 0 {
 		return leaf
@@ -55,7 +57,8 @@ func anys() *rapid.Generator[*anypb.Any] {
 		case 1:
 			return any(wrapperspb.String(rapid.String().Draw(t, "text")))
 		}
-		url := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "/", "a/google.protobuf.Any", "a/google.protobuf.Value"}))
+		url := rapid.OneOf(rapid.String(),
+			rapid.SampledFrom([]string{"", "/", "a/google.protobuf.Any", "a/google.protobuf.Value"}))
 		return &anypb.Any{TypeUrl: url.Draw(t, "url"), Value: rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")}
 	})
 }
@@ -64,7 +67,8 @@ func anys() *rapid.Generator[*anypb.Any] {
 func unknown(t *rapid.T, m proto.Message) {
 	var fields []byte
 	for range rapid.IntRange(0, 2).Draw(t, "unknown fields") {
-		fields = protowire.AppendTag(fields, protowire.Number(rapid.IntRange(8, 2000).Draw(t, "number")), protowire.BytesType)
+		fields = protowire.AppendTag(fields, protowire.Number(rapid.IntRange(8, 2000).Draw(t, "number")),
+			protowire.BytesType)
 		fields = protowire.AppendBytes(fields, rapid.SliceOf(rapid.Byte()).Draw(t, "field"))
 	}
 	m.ProtoReflect().SetUnknown(fields)
@@ -74,7 +78,8 @@ func unknown(t *rapid.T, m proto.Message) {
 func tickets() *rapid.Generator[*openmatch.Ticket] {
 	return rapid.Custom(func(t *rapid.T) *openmatch.Ticket {
 		extensions := rapid.MapOfN(names(), anys(), 0, 3)
-		m := &openmatch.Ticket{Extensions: extensions.Draw(t, "extensions"), PersistentField: extensions.Draw(t, "persistent")}
+		m := &openmatch.Ticket{Extensions: extensions.Draw(t, "extensions"),
+			PersistentField: extensions.Draw(t, "persistent")}
 		unknown(t, m)
 		if rapid.Bool().Draw(t, "searchable") {
 			m.SearchFields = &openmatch.SearchFields{
@@ -132,9 +137,10 @@ func TestJSONComesBack(t *testing.T) {
 		number := rapid.Float64Range(-1e9, 1e9)
 		sent := convert.JSON{
 			NumTeams: rapid.IntRange(0, 100).Draw(t, "teams"), TeamSize: rapid.IntRange(0, 100).Draw(t, "size"),
-			Players:      rapid.IntRange(0, 100).Draw(t, "players"),
-			SearchFields: matchmaking.SearchFields{DoubleArgs: rapid.MapOfN(names(), doubles(), 0, 3).Draw(t, "doubles")},
-			Extensions:   map[string]json.RawMessage{"x": json.RawMessage(text(t, plain(2).Draw(t, "extension")))},
+			Players: rapid.IntRange(0, 100).Draw(t, "players"),
+			SearchFields: matchmaking.SearchFields{DoubleArgs: rapid.MapOfN(names(), doubles(), 0, 3).Draw(t,
+				"doubles")},
+			Extensions: map[string]json.RawMessage{"x": json.RawMessage(text(t, plain(2).Draw(t, "extension")))},
 		}
 		if len(sent.SearchFields.DoubleArgs) == 0 {
 			sent.SearchFields.DoubleArgs = nil
@@ -145,7 +151,8 @@ func TestJSONComesBack(t *testing.T) {
 			})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "statistics") {
-			sent.Statistics = append(sent.Statistics, matchmaking.Statistic{Name: rapid.String().Draw(t, "name"), Value: number.Draw(t, "value")})
+			sent.Statistics = append(sent.Statistics, matchmaking.Statistic{Name: rapid.String().Draw(t, "name"),
+				Value: number.Draw(t, "value")})
 		}
 		spec, err := convert.FromJSON(sent)
 		require.NoError(t, err)

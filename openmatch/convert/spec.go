@@ -49,7 +49,8 @@ func readExtensions(spec *matchmaking.Spec, extensions map[string]*anypb.Any) (g
 		if c.Name == nil || c.MinValue == nil || c.MaxValue == nil {
 			return false, invalid(criteriaExtension, "criterion %d must have a name, a minValue and a maxValue", i)
 		}
-		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: *c.Name, MinValue: *c.MinValue, MaxValue: *c.MaxValue})
+		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: *c.Name, MinValue: *c.MinValue,
+			MaxValue: *c.MaxValue})
 	}
 	var statistics []statistic
 	measured, err := read(extensions, statisticsExtension, &statistics)

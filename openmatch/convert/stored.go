@@ -53,7 +53,8 @@ func Decode(message []byte) (matchmaking.Spec, error) {
 		Message: message, Owner: m.GetOwner(),
 	}
 	for _, c := range m.GetMatching().GetCriteria() {
-		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: c.GetName(), MinValue: c.GetMinValue(), MaxValue: c.GetMaxValue()})
+		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: c.GetName(), MinValue: c.GetMinValue(),
+			MaxValue: c.GetMaxValue()})
 	}
 	for _, s := range m.GetMatching().GetStatistics() {
 		spec.Statistics = append(spec.Statistics, matchmaking.Statistic{Name: s.GetName(), Value: s.GetValue()})

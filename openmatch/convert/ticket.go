@@ -51,7 +51,8 @@ func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 	if m == nil {
 		m = &openmatch.Ticket{
 			SearchFields: fromSearchFields(t.SearchFields),
-			Extensions:   changed(fields.GetExtensions(), anyOf), PersistentField: changed(fields.GetPersistentField(), anyOf),
+			Extensions:   changed(fields.GetExtensions(), anyOf), PersistentField: changed(fields.GetPersistentField(),
+				anyOf),
 		}
 		writeExtensions(m, t.Spec)
 	}

@@ -129,9 +129,10 @@ func (w *WriteBehind[T]) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		first, err := w.queue.Read(ctx, w.cache.o.Kind, "", 1)
 		if err == nil && len(first) > 0 {
-			err = w.leases.Hold(ctx, "cache-writer."+w.cache.o.Kind.Name, func(ctx context.Context, fence uint64) error {
-				return w.drain(ctx, fence, changed)
-			})
+			err = w.leases.Hold(ctx, "cache-writer."+w.cache.o.Kind.Name,
+				func(ctx context.Context, fence uint64) error {
+					return w.drain(ctx, fence, changed)
+				})
 		}
 		if err == nil {
 			pause.Reset()
@@ -192,7 +193,8 @@ func (w *WriteBehind[T]) drain(ctx context.Context, fence uint64, changed <-chan
 
 // pass writes the values after a position, and returns the last one's. It adds the IDs whose values fail to failed.
 // Later values of these IDs are left out, so that those of an ID are written in their order.
-func (w *WriteBehind[T]) pass(ctx context.Context, fence uint64, after string, failed map[string]bool) (last string, err error) {
+func (w *WriteBehind[T]) pass(ctx context.Context, fence uint64, after string, failed map[string]bool) (last string,
+	err error) {
 	for ctx.Err() == nil {
 		page, err := w.queue.Read(ctx, w.cache.o.Kind, after, writePage)
 		if err != nil || len(page) == 0 {

@@ -184,7 +184,8 @@ func (c *Cache[T]) take(id string, e Entry) (T, error) {
 		return value, err
 	}
 	c.count(HitRedis)
-	c.local.keep(id, &kept[T]{value: value, bytes: int64(len(e.Bytes)), until: e.Until, early: c.early(e.Until)}, e.Fresh)
+	c.local.keep(id, &kept[T]{value: value, bytes: int64(len(e.Bytes)), until: e.Until, early: c.early(e.Until)},
+		e.Fresh)
 	return value, nil
 }
 

@@ -101,7 +101,8 @@ func (c *Cache[T]) InvalidateTag(ctx context.Context, tag string) (int, error) {
 
 // errNoPrefixes is the error of InvalidatePrefix for a cache that isn't made for it.
 var errNoPrefixes = &fault.Error{
-	Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "prefix", Detail: "values of this kind can't be found by the beginning of their IDs",
+	Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "prefix",
+	Detail: "values of this kind can't be found by the beginning of their IDs",
 }
 
 // InvalidatePrefix removes the values of this cache whose IDs begin with a prefix; the empty one removes all.

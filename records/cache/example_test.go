@@ -67,10 +67,12 @@ func Example() {
 	if err != nil {
 		return
 	}
-	behind := cache.NewWriteBehind(topics, rediscache.NewQueue(conn), manager, func(ctx context.Context, w cache.Write[Topic]) error {
-		_, err := db.ExecContext(ctx, "UPDATE topics SET title = ?, fence = ? WHERE id = ? AND fence <= ?", w.Value.Title, w.Fence, w.ID, w.Fence)
-		return err
-	})
+	behind := cache.NewWriteBehind(topics, rediscache.NewQueue(conn), manager,
+		func(ctx context.Context, w cache.Write[Topic]) error {
+			_, err := db.ExecContext(ctx, "UPDATE topics SET title = ?, fence = ? WHERE id = ? AND fence <= ?",
+				w.Value.Title, w.Fence, w.ID, w.Fence)
+			return err
+		})
 	go behind.Run(ctx)
 	_ = behind.Write(ctx, topic.ID, topic)
 	_ = behind.Flush(ctx) // at shutdown, before Run ends

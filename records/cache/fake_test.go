@@ -152,7 +152,8 @@ func (f *fake) Watch(_ context.Context, key cache.Key) (cache.Watched, error) {
 	f.calls++
 	e := f.at(key.ID)
 	e.watched = true
-	return cache.Watched{Absent: e.absent, Entry: cache.Entry{Found: e.token != "" || e.absent, Until: e.claimed, Fresh: f.fresh(&e.claims)}}, nil
+	return cache.Watched{Absent: e.absent, Entry: cache.Entry{Found: e.token != "" || e.absent, Until: e.claimed,
+		Fresh: f.fresh(&e.claims)}}, nil
 }
 
 func (f *fake) Listen(_ *records.Kind, l cache.Listener) (stop func()) {

@@ -21,7 +21,8 @@ var ErrPanic = errors.New("the loader panicked")
 // ErrLoadTimeout is the error of a loader that took longer than Options.LoadTimeout, or of a load for which there was
 // no room for as long.
 var ErrLoadTimeout = &fault.Error{
-	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "loading the value took too long", RetryAfter: time.Second,
+	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "loading the value took too long",
+	RetryAfter: time.Second,
 }
 
 // Load returns a value that is cached, or loads it. Of many callers in all processes, one runs its loader; all get what
@@ -30,7 +31,8 @@ var ErrLoadTimeout = &fault.Error{
 func (c *Cache[T]) Load(ctx context.Context, name string, load Loader[T]) (T, error) {
 	if k, early := c.local.get(name); k != nil {
 		if early {
-			c.flights.background(ctx, name, c.o.LoadTimeout+claimSlack, func(ctx context.Context, _ *flight[T]) (T, error) {
+			c.flights.background(ctx, name, c.o.LoadTimeout+claimSlack, func(ctx context.Context, _ *flight[T]) (T,
+				error) {
 				return c.again(ctx, name, load)
 			})
 		}

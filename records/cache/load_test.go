@@ -30,11 +30,14 @@ func TestBadLoaders(t *testing.T) {
 			want error
 			took time.Duration
 		}{
-			"fails":              {func(context.Context) (string, error) { return "x", refused }, refused, time.Second},
-			"panics":             {func(context.Context) (string, error) { panic("a defect") }, cache.ErrPanic, time.Second},
-			"ends its goroutine": {func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, cache.ErrPanic, time.Second},
-			"hangs":              {func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }, cache.ErrLoadTimeout, long},
-			"hangs for good":     {late, cache.ErrLoadTimeout, long},
+			"fails": {func(context.Context) (string, error) { return "x", refused }, refused, time.Second},
+			"panics": {func(context.Context) (string, error) { panic("a defect") }, cache.ErrPanic,
+				time.Second},
+			"ends its goroutine": {func(context.Context) (string, error) { runtime.Goexit(); return "", nil },
+				cache.ErrPanic, time.Second},
+			"hangs": {func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
+				cache.ErrLoadTimeout, long},
+			"hangs for good": {late, cache.ErrLoadTimeout, long},
 		} {
 			began, failed := time.Now(), f.of(cache.LoadFailed)
 			var callers sync.WaitGroup
@@ -156,7 +159,11 @@ func TestAnotherProcessLoads(t *testing.T) {
 	run(t, cache.Options[string]{}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
 		release, done := make(chan struct{}), make(chan error, 1)
 		go func() {
-			_, err := one.Load(t.Context(), "a", func(context.Context) (string, error) { <-release; return "value", nil })
+			_, err := one.Load(t.Context(), "a", func(context.Context) (string, error) {
+				<-release
+				return "value",
+					nil
+			})
 			done <- err
 		}()
 		synctest.Wait()
@@ -167,7 +174,8 @@ func TestAnotherProcessLoads(t *testing.T) {
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.LessOrEqual(t, f.calls-calls, 5, "read, claim, watch; the other's store; read")
 
-		_, err := f.Claim(t.Context(), cache.Key{Kind: records.Author, ID: "b"}, cache.Claim{Token: "of a process that has ended", TTL: 4 * time.Second, Mode: cache.Fill})
+		_, err := f.Claim(t.Context(), cache.Key{Kind: records.Author, ID: "b"},
+			cache.Claim{Token: "of a process that has ended", TTL: 4 * time.Second, Mode: cache.Fill})
 		require.NoError(t, err)
 		began = time.Now()
 		requireLoad(t, other, "b", always("mine"), "mine")
@@ -178,62 +186,64 @@ func TestAnotherProcessLoads(t *testing.T) {
 // TestNegative: that there is nothing is kept in the process and for others, until it is put or some time has passed.
 func TestNegative(t *testing.T) {
 	t.Parallel()
-	run(t, cache.Options[string]{NegativeTTL: time.Minute}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
-		loads := 0
-		none := func(context.Context) (string, error) {
-			loads++
-			return "", fmt.Errorf("row 7: %w", cache.ErrNotFound)
-		}
-		for _, c := range []*cache.Cache[string]{one, other, one, other} {
-			_, err := c.Load(t.Context(), "7", none)
+	run(t, cache.Options[string]{NegativeTTL: time.Minute},
+		func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
+			loads := 0
+			none := func(context.Context) (string, error) {
+				loads++
+				return "", fmt.Errorf("row 7: %w", cache.ErrNotFound)
+			}
+			for _, c := range []*cache.Cache[string]{one, other, one, other} {
+				_, err := c.Load(t.Context(), "7", none)
+				require.ErrorIs(t, err, cache.ErrNotFound)
+			}
+			require.Equal(t, 1, loads)
+			calls := f.calls
+			_, err := other.Load(t.Context(), "7", none)
 			require.ErrorIs(t, err, cache.ErrNotFound)
-		}
-		require.Equal(t, 1, loads)
-		calls := f.calls
-		_, err := other.Load(t.Context(), "7", none)
-		require.ErrorIs(t, err, cache.ErrNotFound)
-		require.Equal(t, calls, f.calls, "it costs the store nothing")
-		<-time.After(time.Minute)
-		_, err = other.Load(t.Context(), "7", none)
-		require.ErrorIs(t, err, cache.ErrNotFound)
-		require.Equal(t, 2, loads)
-		require.NoError(t, one.Put(t.Context(), "7", "there"))
-		requireLoad(t, other, "7", none, "there")
-	})
+			require.Equal(t, calls, f.calls, "it costs the store nothing")
+			<-time.After(time.Minute)
+			_, err = other.Load(t.Context(), "7", none)
+			require.ErrorIs(t, err, cache.ErrNotFound)
+			require.Equal(t, 2, loads)
+			require.NoError(t, one.Put(t.Context(), "7", "there"))
+			requireLoad(t, other, "7", none, "there")
+		})
 }
 
 // TestEarlyRefresh: near the end of its TTL a value is loaded again in the background, once; readers get the older one
 // meanwhile.
 func TestEarlyRefresh(t *testing.T) {
 	t.Parallel()
-	run(t, cache.Options[string]{Kind: records.Shouts, TTL: time.Minute}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
-		require.NoError(t, one.Put(t.Context(), "a", "old"))
-		var loads atomic.Int32
-		release := make(chan struct{})
-		fails := func(context.Context) (string, error) { loads.Add(1); return "", errors.New("refused") }
-		load := func(context.Context) (string, error) { loads.Add(1); <-release; return "new", nil }
-		pass := func(times int, pause time.Duration, load cache.Loader[string]) {
-			for range times {
-				requireLoad(t, one, "a", load, "old")
-				requireLoad(t, other, "a", load, "old")
-				synctest.Wait()
-				<-time.After(pause)
+	run(t, cache.Options[string]{Kind: records.Shouts, TTL: time.Minute},
+		func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
+			require.NoError(t, one.Put(t.Context(), "a", "old"))
+			var loads atomic.Int32
+			release := make(chan struct{})
+			fails := func(context.Context) (string, error) { loads.Add(1); return "", errors.New("refused") }
+			load := func(context.Context) (string, error) { loads.Add(1); <-release; return "new", nil }
+			pass := func(times int, pause time.Duration, load cache.Loader[string]) {
+				for range times {
+					requireLoad(t, one, "a", load, "old")
+					requireLoad(t, other, "a", load, "old")
+					synctest.Wait()
+					<-time.After(pause)
+				}
 			}
-		}
-		pass(41, time.Second, fails) // the TTL is at least 54 s, and its last 12 s are early
-		require.Zero(t, loads.Load())
-		for loads.Load() == 0 {
-			pass(1, 10*time.Millisecond, fails)
-		}
-		// Just before its end, which the store knows, it is early for sure. The loader that failed is tried again.
-		<-time.After(time.Until(f.entries["a"].ends) - time.Millisecond)
-		begun := loads.Load()
-		pass(3, 0, load)
-		require.EqualValues(t, 1, loads.Load()-begun, "in both processes")
-		close(release)
-		synctest.Wait()
-		requireLoad(t, one, "a", load, "new")
-		requireLoad(t, other, "a", load, "new")
-		require.Equal(t, 1, f.of(cache.Refreshed))
-	})
+			pass(41, time.Second, fails) // the TTL is at least 54 s, and its last 12 s are early
+			require.Zero(t, loads.Load())
+			for loads.Load() == 0 {
+				pass(1, 10*time.Millisecond, fails)
+			}
+			// Just before its end, which the store knows, it is early for sure. The loader that failed is tried again.
+			<-time.After(time.Until(f.entries["a"].ends) - time.Millisecond)
+			begun := loads.Load()
+			pass(3, 0, load)
+			require.EqualValues(t, 1, loads.Load()-begun, "in both processes")
+			close(release)
+			synctest.Wait()
+			requireLoad(t, one, "a", load, "new")
+			requireLoad(t, other, "a", load, "new")
+			require.Equal(t, 1, f.of(cache.Refreshed))
+		})
 }

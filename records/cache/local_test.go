@@ -27,33 +27,34 @@ func (f *fake) requireGet(t *testing.T, c *cache.Cache[string], want string, fro
 // TestKept: what was read is kept in the process until it changes, ends, or changes may have been missed.
 func TestKept(t *testing.T) {
 	t.Parallel()
-	run(t, cache.Options[string]{Kind: records.Shouts, TTL: time.Minute}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
-		require.NoError(t, other.Put(t.Context(), "a", "1"))
-		f.requireGet(t, one, "1", cache.HitRedis)
-		f.requireGet(t, one, "1", cache.HitLocal)
-		require.NoError(t, other.Put(t.Context(), "a", "2"))
-		f.requireGet(t, one, "2", cache.HitRedis)
-		for _, l := range f.listeners {
-			l.Lost()
-		}
-		f.requireGet(t, one, "2", cache.HitRedis)
-		f.requireGet(t, one, "2", cache.HitLocal)
-		<-time.After(time.Minute)
-		_, err := one.Get(t.Context(), "a")
-		require.ErrorIs(t, err, cache.ErrNotFound)
+	run(t, cache.Options[string]{Kind: records.Shouts, TTL: time.Minute},
+		func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
+			require.NoError(t, other.Put(t.Context(), "a", "1"))
+			f.requireGet(t, one, "1", cache.HitRedis)
+			f.requireGet(t, one, "1", cache.HitLocal)
+			require.NoError(t, other.Put(t.Context(), "a", "2"))
+			f.requireGet(t, one, "2", cache.HitRedis)
+			for _, l := range f.listeners {
+				l.Lost()
+			}
+			f.requireGet(t, one, "2", cache.HitRedis)
+			f.requireGet(t, one, "2", cache.HitLocal)
+			<-time.After(time.Minute)
+			_, err := one.Get(t.Context(), "a")
+			require.ErrorIs(t, err, cache.ErrNotFound)
 
-		// A value that changes while it is on its way is answered, and not kept.
-		require.NoError(t, other.Put(t.Context(), "a", "old"))
-		f.reading = func() {
-			f.reading = nil
-			require.NoError(t, other.Put(t.Context(), "a", "new"))
-		}
-		f.requireGet(t, one, "old", cache.HitRedis)
-		f.requireGet(t, one, "new", cache.HitRedis)
-		require.NoError(t, other.Invalidate(t.Context(), "a"))
-		_, err = one.Get(t.Context(), "a")
-		require.ErrorIs(t, err, cache.ErrNotFound)
-	})
+			// A value that changes while it is on its way is answered, and not kept.
+			require.NoError(t, other.Put(t.Context(), "a", "old"))
+			f.reading = func() {
+				f.reading = nil
+				require.NoError(t, other.Put(t.Context(), "a", "new"))
+			}
+			f.requireGet(t, one, "old", cache.HitRedis)
+			f.requireGet(t, one, "new", cache.HitRedis)
+			require.NoError(t, other.Invalidate(t.Context(), "a"))
+			_, err = one.Get(t.Context(), "a")
+			require.ErrorIs(t, err, cache.ErrNotFound)
+		})
 }
 
 // TestLimits: what is too large isn't cached, and what is kept in the process is bounded: the least recently used

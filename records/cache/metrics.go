@@ -25,7 +25,8 @@ const (
 
 // Events are all events.
 var Events = []Event{
-	HitLocal, HitRedis, Miss, Loaded, LoadFailed, Refreshed, Invalidated, Superseded, NotStored, Unreachable, Undecodable, Written, WriteFailed,
+	HitLocal, HitRedis, Miss, Loaded, LoadFailed, Refreshed, Invalidated, Superseded, NotStored, Unreachable,
+	Undecodable, Written, WriteFailed,
 }
 
 // Metrics counts events. Count is called for each read, and must be quick.

@@ -15,7 +15,8 @@ const (
 
 // ErrBacklogFull is returned for a write while as much isn't written yet as may be.
 var ErrBacklogFull = &fault.Error{
-	Kind: fault.Unavailable, Slug: fault.SlugBacklogFull, Detail: "too much isn't written to the source of truth yet", RetryAfter: writeBackoff,
+	Kind: fault.Unavailable, Slug: fault.SlugBacklogFull, Detail: "too much isn't written to the source of truth yet",
+	RetryAfter: writeBackoff,
 }
 
 // Queue keeps what was written to write-behind caches, in order, until it is in the source of truth. All methods may be

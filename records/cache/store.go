@@ -21,12 +21,15 @@ var (
 	// have.
 	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNotCached, Detail: "the cache has no such value"}
 	// ErrTooLarge is returned for a value that is larger than its kind allows.
-	ErrTooLarge = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugValueTooLarge, Detail: "the value is too large for the cache"}
+	ErrTooLarge = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugValueTooLarge,
+		Detail: "the value is too large for the cache"}
 	// ErrIndexFull is returned for a value whose tag has too many values.
-	ErrIndexFull = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTagFull, Detail: "the tag has as many values as it can have"}
+	ErrIndexFull = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTagFull,
+		Detail: "the tag has as many values as it can have"}
 	// ErrSuperseded is returned if the claim on a value has ended: it was invalidated, or written by another.
 	ErrSuperseded = &fault.Error{
-		Kind: fault.Conflict, Slug: fault.SlugSuperseded, Detail: "the value was invalidated, or another was stored, meanwhile",
+		Kind: fault.Conflict, Slug: fault.SlugSuperseded,
+		Detail: "the value was invalidated, or another was stored, meanwhile",
 	}
 )
 

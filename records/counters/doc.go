@@ -22,11 +22,13 @@ const MaxValue = 1<<53 - 1
 // Errors that clients are told.
 var (
 	// ErrRange is the error of a counter whose value would be beyond MaxValue. Nothing was changed.
-	ErrRange = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugCounterRange, Detail: "the counter would be beyond 2^53-1"}
+	ErrRange = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugCounterRange,
+		Detail: "the counter would be beyond 2^53-1"}
 	// ErrNoState is the error of a state that doesn't exist.
 	ErrNoState = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoState, Detail: "the process has no such state"}
 	// ErrManyFields is the error of a record that would have too many fields, or too many bytes. Nothing was changed.
-	ErrManyFields = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugManyFields, Detail: "the record would have too many fields or bytes"}
+	ErrManyFields = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugManyFields,
+		Detail: "the record would have too many fields or bytes"}
 	// ErrImport is the error of a part of an import that doesn't fit what was imported under its timestamp before.
 	ErrImport = &fault.Error{
 		Kind: fault.Conflict, Slug: fault.SlugImportConflict,

@@ -48,20 +48,23 @@ func (v *Views) Import(ctx context.Context, p Part) (Imported, error) {
 func (p *Part) check() error {
 	switch {
 	case p.At < 1 || p.At > time.Now().Add(24*time.Hour).Unix():
-		return invalid(fault.SlugInvalidImport, "timestamp", "the timestamp is %d, which isn't a time until now in seconds since 1970", p.At)
+		return invalid(fault.SlugInvalidImport, "timestamp",
+			"the timestamp is %d, which isn't a time until now in seconds since 1970", p.At)
 	case p.Total < 1 || p.Total > MaxMigrate:
 		return invalid(fault.SlugInvalidImport, "total", "the total is %d, 1 to %d are allowed", p.Total, MaxMigrate)
 	case len(p.Views) == 0 || len(p.Views) > MaxPart:
 		return invalid(fault.SlugInvalidImport, "views", "%d records, 1 to %d are allowed", len(p.Views), MaxPart)
 	case len(p.Views) > p.Total:
-		return invalid(fault.SlugInvalidImport, "total", "the total is %d, but there are %d records", p.Total, len(p.Views))
+		return invalid(fault.SlugInvalidImport, "total", "the total is %d, but there are %d records", p.Total,
+			len(p.Views))
 	}
 	for id, views := range p.Views {
 		if err := CheckID("views", id); err != nil {
 			return err
 		}
 		if views < 0 || views > MaxValue {
-			return invalid(fault.SlugInvalidImport, "views", "%q has %d views, 0 to %d are allowed", id, views, int64(MaxValue))
+			return invalid(fault.SlugInvalidImport, "views", "%q has %d views, 0 to %d are allowed", id, views,
+				int64(MaxValue))
 		}
 	}
 	return nil

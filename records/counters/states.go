@@ -67,7 +67,8 @@ func (p *Patch) check() error {
 	}
 	switch {
 	case p.TTL < MinStateTTL || p.TTL > MaxStateTTL:
-		return invalid(fault.SlugInvalidState, "ttl", "ttl is %v, %v to %v are allowed", p.TTL, MinStateTTL, MaxStateTTL)
+		return invalid(fault.SlugInvalidState, "ttl", "ttl is %v, %v to %v are allowed", p.TTL, MinStateTTL,
+			MaxStateTTL)
 	case len(p.Set)+len(p.Delete) == 0 && !p.Replace:
 		return invalid(fault.SlugInvalidState, "fields", "there is nothing to change")
 	case len(p.Set)+len(p.Delete) > MaxStateFields:
@@ -83,7 +84,8 @@ func (p *Patch) check() error {
 			return err
 		}
 		if len(value) > MaxStateValue {
-			return invalid(fault.SlugInvalidState, "fields", "the value of %q has %d bytes, at most %d are allowed", field, len(value), MaxStateValue)
+			return invalid(fault.SlugInvalidState, "fields", "the value of %q has %d bytes, at most %d are allowed",
+				field, len(value), MaxStateValue)
 		}
 	}
 	return nil

@@ -16,7 +16,8 @@ func TestWindowsOfTimeframes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 15, 16, 17, 18, time.UTC) // a Wednesday
 	for name, f := range map[string]counters.Timeframe{
-		"2026-03-04T15:00:00Z": counters.Hourly, "2026-03-04T00:00:00Z": counters.Daily, "2026-03-02T00:00:00Z": counters.Weekly,
+		"2026-03-04T15:00:00Z": counters.Hourly, "2026-03-04T00:00:00Z": counters.Daily,
+		"2026-03-02T00:00:00Z": counters.Weekly,
 	} {
 		require.Equal(t, name, f.Start(at).Format(time.RFC3339))
 		require.Equal(t, name, f.Start(f.Start(at)).Format(time.RFC3339))
@@ -24,7 +25,8 @@ func TestWindowsOfTimeframes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom(counters.Timeframes).Draw(t, "timeframe")
 		second := rapid.Int64Range(-1e10, 1e10)
-		now, from, to := time.Unix(second.Draw(t, "now"), 0), time.Unix(second.Draw(t, "from"), 0), time.Unix(second.Draw(t, "to"), 0)
+		now, from, to := time.Unix(second.Draw(t, "now"), 0), time.Unix(second.Draw(t, "from"), 0),
+			time.Unix(second.Draw(t, "to"), 0)
 		start := f.Start(now)
 		require.False(t, start.After(now))
 		require.True(t, start.Add(f.Length).After(now))

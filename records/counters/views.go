@@ -204,7 +204,8 @@ func (v *Views) try(ctx context.Context, f Flush, counts []Count) (left []Count,
 	for i, err := range v.store.Add(ctx, f, counts) {
 		switch {
 		case errors.Is(err, ErrRange):
-			v.log.ErrorContext(ctx, "views can't be added to their counter", "id", counts[i].ID, "views", counts[i].Views, "error", err)
+			v.log.ErrorContext(ctx, "views can't be added to their counter", "id", counts[i].ID, "views",
+				counts[i].Views, "error", err)
 		case err != nil:
 			left, last = append(left, counts[i]), err
 		}

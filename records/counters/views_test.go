@@ -188,7 +188,8 @@ func TestViewsAreChecked(t *testing.T) {
 	v := counters.NewViews(nil, nil)
 	many := slices.Repeat([]counters.Count{one("a")}, counters.MaxIDs+1)
 	for want, counts := range map[string][][]counters.Count{
-		"invalid-id":     {{one("")}, {one("\n")}, {one("_timestamp")}, {one("_total")}, {one("a"), one(strings.Repeat("x", 129))}},
+		"invalid-id": {{one("")}, {one("\n")}, {one("_timestamp")}, {one("_total")},
+			{one("a"), one(strings.Repeat("x", 129))}},
 		"invalid-amount": {{}, many, {{ID: "a"}}, {{ID: "a", Views: -1}}, {{ID: "a", Views: counters.MaxViews + 1}}},
 	} {
 		for _, some := range counts {

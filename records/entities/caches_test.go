@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 func openStore(t *testing.T) cache.Store {
 	t.Helper()
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: redistest.Standalone(t).URL(),
+		KeyPrefix: redistest.Prefix(t)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
@@ -68,7 +69,8 @@ func TestTypedCaches(t *testing.T) {
 	const ids, shouts = `[1,"ann"]`, `[{"id":1}]`
 	some := []entities.ID{"1", "ann"}
 	one := entities.Shouts{entities.Shout(`{"id":1}`)}
-	same(t, values, caches.Authors, "author", "123", again[entities.Author](t, author), parsed[entities.Author](t, author))
+	same(t, values, caches.Authors, "author", "123", again[entities.Author](t, author),
+		parsed[entities.Author](t, author))
 	same(t, values, caches.AuthorSlugs, "author-slug", "username", "123", entities.ID("123"))
 	same(t, values, caches.AuthorFollowers, "author-followers", "123", ids, some)
 	same(t, values, caches.AuthorFollowsTopics, "author-follows-topics", "123", ids, some)
@@ -127,9 +129,14 @@ func TestPutsAtTheSameTime(t *testing.T) {
 		meanwhile func(id string) error
 		want      string // "": nothing is cached
 	}{
-		"put":             {func(id string) error { return others.Put(t.Context(), titled(k, id, "later")) }, `{"title":"later"}`},
-		"delete":          {func(id string) error { return others.Delete(t.Context(), k, id) }, ""},
-		"tag invalidated": {func(id string) error { _, err := others.InvalidateTags(t.Context(), []string{id}); return err }, ""},
+		"put": {func(id string) error { return others.Put(t.Context(), titled(k, id, "later")) },
+			`{"title":"later"}`},
+		"delete": {func(id string) error { return others.Delete(t.Context(), k, id) }, ""},
+		"tag invalidated": {func(id string) error {
+			_, err := others.InvalidateTags(t.Context(),
+				[]string{id})
+			return err
+		}, ""},
 	} {
 		values := entities.NewValues(meddled{store, func() { require.NoError(t, c.meanwhile(name), name) }}, nil)
 		require.NoError(t, values.Put(t.Context(), titled(k, name, "earlier")), name)
@@ -139,7 +146,8 @@ func TestPutsAtTheSameTime(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, cache.ErrNotFound, name)
-		claimed, err := store.Claim(t.Context(), cache.Key{Kind: k.Kind, ID: name}, cache.Claim{Token: "1", TTL: time.Second, Mode: cache.Fill})
+		claimed, err := store.Claim(t.Context(), cache.Key{Kind: k.Kind, ID: name},
+			cache.Claim{Token: "1", TTL: time.Second, Mode: cache.Fill})
 		require.NoError(t, err)
 		require.Equal(t, cache.Granted, claimed.Outcome, name)
 	}

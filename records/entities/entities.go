@@ -19,7 +19,8 @@ const maxNumber = 1<<53 - 1
 
 // MarshalJSON writes a number or a string.
 func (id ID) MarshalJSON() ([]byte, error) {
-	if n, err := strconv.ParseUint(string(id), 10, 64); err == nil && n <= maxNumber && strconv.FormatUint(n, 10) == string(id) {
+	if n, err := strconv.ParseUint(string(id), 10, 64); err == nil && n <= maxNumber &&
+		strconv.FormatUint(n, 10) == string(id) {
 		return []byte(id), nil
 	}
 	return json.Marshal(string(id))

@@ -14,7 +14,8 @@ import (
 )
 
 // ErrInvalidQuery means that a search or a list can't have this ID.
-var ErrInvalidQuery = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "id", Detail: "it is no search and no list"}
+var ErrInvalidQuery = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "id",
+	Detail: "it is no search and no list"}
 
 func invalid(format string, args ...any) error {
 	e := *ErrInvalidQuery
@@ -110,11 +111,13 @@ func (k *Kind) Check(value []byte) error {
 	if len(value) > k.MaxBytes {
 		return &fault.Error{
 			Kind: fault.TooLarge, Slug: fault.SlugValueTooLarge,
-			Detail: fmt.Sprintf("the value has %d bytes, one of the kind %s at most %d", len(value), k.Name, k.MaxBytes),
+			Detail: fmt.Sprintf("the value has %d bytes, one of the kind %s at most %d", len(value), k.Name,
+				k.MaxBytes),
 		}
 	}
 	if err := k.check(value); err != nil {
-		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidValue, Detail: "the value isn't one of the kind " + k.Name + ": " + explain(err)}
+		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidValue,
+			Detail: "the value isn't one of the kind " + k.Name + ": " + explain(err)}
 	}
 	return nil
 }

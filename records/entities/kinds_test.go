@@ -49,7 +49,8 @@ func TestForms(t *testing.T) {
 	const ids = `[123,"ann","007","9007199254740992",9007199254740991,"a\"b"]`
 	require.Equal(t, ids, again[[]entities.ID](t, ids))
 	require.Equal(t, `[7]`, again[[]entities.ID](t, `["7"]`))
-	for _, wrong := range []string{`[-1]`, `[1.5]`, `[1e3]`, `[null]`, `[true]`, `[{}]`, `[""]`, `["\u0000"]`, `["` + strings.Repeat("x", 129) + `"]`} {
+	for _, wrong := range []string{`[-1]`, `[1.5]`, `[1e3]`, `[null]`, `[true]`, `[{}]`, `[""]`, `["\u0000"]`,
+		`["` + strings.Repeat("x", 129) + `"]`} {
 		require.Error(t, json.Unmarshal([]byte(wrong), new([]entities.ID)), wrong)
 	}
 }
@@ -72,7 +73,8 @@ func TestKinds(t *testing.T) {
 		"shout-followers":        {"shout:followers:{7}", "7", ids, `[""]`},
 		"shouts":                 {"shouts:{author=123:limit=10}", "limit=10:author=123", shouts, ids},
 		"topic-shouts":           {"topic_shouts_{5}", "5", shouts, `[null]`},
-		"search":                 {"search_cache:{поисковый%20запрос}", " Поисковый запрос", results, "{\"query\":\"\xff\"}"},
+		"search": {"search_cache:{поисковый%20запрос}", " Поисковый запрос", results,
+			"{\"query\":\"\xff\"}"},
 	} {
 		k, err := entities.Find(name)
 		require.NoError(t, err)

@@ -135,7 +135,8 @@ func sorted(parameters url.Values) ([]parameter, error) {
 		}
 	}
 	if len(list) > maxParameters || size > MaxQueryBytes {
-		return nil, invalid("%d parameters of %d bytes; at most %d of %d bytes are allowed", len(list), size, maxParameters, MaxQueryBytes)
+		return nil, invalid("%d parameters of %d bytes; at most %d of %d bytes are allowed", len(list), size,
+			maxParameters, MaxQueryBytes)
 	}
 	slices.SortFunc(list, func(a, b parameter) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
@@ -178,7 +179,8 @@ func parse(id string, more bool) (url.Values, error) {
 		pair, id, more = cut(id)
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			return nil, invalid("%.64q isn't a parameter, such as limit=20; a colon of the text or of a value is written twice", pair)
+			return nil, invalid(
+				"%.64q isn't a parameter, such as limit=20; a colon of the text or of a value is written twice", pair)
 		}
 		parameters.Add(name, value)
 	}

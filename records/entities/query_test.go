@@ -60,8 +60,9 @@ func TestInvalidQueries(t *testing.T) {
 	long := strings.Repeat("x", entities.MaxQueryBytes+1)
 	for name, text := range map[string]string{
 		"empty": "", "blank": " \t\n", "long": long, "not UTF-8": "\xff", "control": "a\x00b", "escape": "\x1b[2J",
-		"no parameter": "12:30", "end": "a:", "no name": "a:=1", "name": "a:b c=1", "value": "a:b=\x00", "invalid value": "a:b=\xff",
-		"many": "a" + strings.Repeat(":b=1", 65),
+		"no parameter": "12:30", "end": "a:", "no name": "a:=1", "name": "a:b c=1", "value": "a:b=\x00",
+		"invalid value": "a:b=\xff",
+		"many":          "a" + strings.Repeat(":b=1", 65),
 	} {
 		_, err := entities.CanonicalSearchID(text)
 		require.ErrorIs(t, err, entities.ErrInvalidQuery, name)
@@ -95,7 +96,8 @@ func TestLongQueries(t *testing.T) {
 
 var (
 	texts  = rapid.StringMatching(`[ \t:=aAbжЖёЁе\x{0308}İK%{}]{0,12}`)
-	values = rapid.MapOfN(rapid.StringMatching(`[a-c_.]{1,2}`), rapid.SliceOfN(rapid.StringMatching(`[:=aAж {}%]{0,4}`), 1, 3), 0, 3)
+	values = rapid.MapOfN(rapid.StringMatching(`[a-c_.]{1,2}`), rapid.SliceOfN(rapid.StringMatching(`[:=aAж {}%]{0,4}`),
+		1, 3), 0, 3)
 )
 
 // search is a search, and what its ID may depend on.
@@ -133,14 +135,16 @@ func TestQueriesDontCollide(t *testing.T) {
 			}
 		}
 		other := drawSearch(t, text, parameters)
-		require.Equal(t, one.text == other.text && one.parameters == other.parameters, one.id == other.id, "%+v %+v", one, other)
+		require.Equal(t, one.text == other.text && one.parameters == other.parameters, one.id == other.id, "%+v %+v",
+			one, other)
 	})
 }
 
 // FuzzCanonicalID checks IDs that anybody may send: an ID is its own canonical form, is short, and has a key of its
 // own.
 func FuzzCanonicalID(f *testing.F) {
-	for _, id := range []string{"Поисковый  запрос", "go:limit=10:offset=0", "a::b:c=::", "::::x:=", "sha256:" + strings.Repeat("a", 64), "\u212a:İ=1"} {
+	for _, id := range []string{"Поисковый  запрос", "go:limit=10:offset=0", "a::b:c=::", "::::x:=",
+		"sha256:" + strings.Repeat("a", 64), "\u212a:İ=1"} {
 		f.Add(id)
 	}
 	canonical := map[*records.Kind]func(string) (string, error){

@@ -177,10 +177,12 @@ func (v *Values) InvalidateTags(ctx context.Context, tags []string) (int, error)
 // fault.SlugInvalidID for a kind without Prefixes.
 func (v *Values) InvalidatePrefix(ctx context.Context, k *Kind, prefix string) (int, error) {
 	if !k.Prefixes() {
-		return 0, refused("kind", "has no values that can be invalidated by a prefix: shouts, topic-shouts and search have")
+		return 0, refused("kind",
+			"has no values that can be invalidated by a prefix: shouts, topic-shouts and search have")
 	}
 	if len(prefix) > records.MaxQueryBytes {
-		return 0, refused("prefix", fmt.Sprintf("has %d bytes, at most %d are allowed", len(prefix), records.MaxQueryBytes))
+		return 0, refused("prefix", fmt.Sprintf("has %d bytes, at most %d are allowed", len(prefix),
+			records.MaxQueryBytes))
 	}
 	return v.store.InvalidatePrefix(ctx, k.Kind, prefix)
 }

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 func TestCached(t *testing.T) {
 	t.Parallel()
 	node := redistest.Standalone(t)
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t),
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})

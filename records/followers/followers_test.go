@@ -39,14 +39,16 @@ func TestFollowing(t *testing.T) {
 		many[i] = entities.ID(strconv.Itoa(i))
 	}
 	f := followers.New(lists{
-		"author:follows-topics:{ann}": {"5", "1", "5", "a b", "x{y}", ""}, "author:follows-authors:{ann}": {"bob"}, "author:follows-shouts:{ann}": {},
+		"author:follows-topics:{ann}": {"5", "1", "5", "a b", "x{y}", ""}, "author:follows-authors:{ann}": {"bob"},
+		"author:follows-shouts:{ann}":  {},
 		"author:follows-topics:{many}": many,
 		"author:follows-topics:{full}": many[:254],
 	})
 	got, err := f.Following(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, followers.Following{Channels: []string{
-		"notifications:ann", "notifications:author:bob", "notifications:global", "notifications:topic:1", "notifications:topic:5",
+		"notifications:ann", "notifications:author:bob", "notifications:global", "notifications:topic:1",
+		"notifications:topic:5",
 	}}, got)
 
 	got, err = f.Following(t.Context(), "nobody")
@@ -72,7 +74,8 @@ func TestFollowing(t *testing.T) {
 // Nobody gets the channel of a topic, or of all, by their name.
 func TestUsersWithoutAChannel(t *testing.T) {
 	t.Parallel()
-	for _, user := range []string{"", "global", "topic:5", "shout:1", "author:2", "a:b", "a b", "{x}", "анна", "a\n", "%41"} {
+	for _, user := range []string{"", "global", "topic:5", "shout:1", "author:2", "a:b", "a b", "{x}", "анна", "a\n",
+		"%41"} {
 		_, err := followers.Channel(user)
 		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, "%q", user)
 	}
@@ -84,17 +87,20 @@ func TestUsersWithoutAChannel(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	f := followers.New(lists{
-		"topic:followers:{5}": {"ann"}, "author:followers:{5}": {"bob"}, "shout:followers:{5}": {"eve"}, "topic:followers:{a:b}": {"dan"},
+		"topic:followers:{5}": {"ann"}, "author:followers:{5}": {"bob"}, "shout:followers:{5}": {"eve"},
+		"topic:followers:{a:b}": {"dan"},
 	})
 	for name, want := range map[string]string{
-		"notifications:topic:5": "[ann]", "notifications:author:5": "[bob]", "notifications:shout:5": "[eve]", "notifications:topic:a:b": "[dan]",
+		"notifications:topic:5": "[ann]", "notifications:author:5": "[bob]", "notifications:shout:5": "[eve]",
+		"notifications:topic:a:b": "[dan]",
 	} {
 		got, err := f.Of(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, want, fmt.Sprint(got))
 		require.True(t, followers.Followed(name))
 	}
-	for _, name := range []string{"notifications:topic:6", "notifications:ann", "notifications:global", "notifications:topic:", "topic:5"} {
+	for _, name := range []string{"notifications:topic:6", "notifications:ann", "notifications:global",
+		"notifications:topic:", "topic:5"} {
 		_, err := f.Of(t.Context(), name)
 		require.ErrorIs(t, err, cache.ErrNotFound, name)
 	}

@@ -153,7 +153,8 @@ func (j *Job) read(ctx context.Context, r *reader) {
 	switch {
 	case ctx.Err() != nil: // the next holder reads all channels of the set
 	case err != nil:
-		j.o.Logger.WarnContext(ctx, "cannot copy messages to followers, trying again", "channel", r.channel, "error", err)
+		j.o.Logger.WarnContext(ctx, "cannot copy messages to followers, trying again", "channel", r.channel, "error",
+			err)
 		time.AfterFunc(retryPause, func() { j.add(r.channel) })
 	case again:
 		j.known[r.channel] = struct{}{}

@@ -39,7 +39,8 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		pending: map[string]time.Time{}, log: map[string][]channel.Message{}, acked: map[string]int{}, changed: make(chan struct{}),
+		pending: map[string]time.Time{}, log: map[string][]channel.Message{}, acked: map[string]int{},
+		changed:   make(chan struct{}),
 		followers: map[string][]entities.ID{}, counted: map[followers.Outcome]int{},
 	}
 }
@@ -112,7 +113,8 @@ func (w *world) write(name string, ids ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
-		w.log[name] = append(w.log[name], channel.Message{ID: id, Content: []byte(strconv.Quote(id)), PublishedAt: time.Now()})
+		w.log[name] = append(w.log[name], channel.Message{ID: id, Content: []byte(strconv.Quote(id)),
+			PublishedAt: time.Now()})
 	}
 	w.change()
 }
@@ -208,7 +210,8 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world, run func() (j *fol
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		test(t, w, func() (*followers.Job, func()) {
-			j := followers.NewJob(followers.Options{Store: w, Channels: w, Followers: w, Leases: w, Metrics: w, Logger: slog.New(slog.DiscardHandler)})
+			j := followers.NewJob(followers.Options{Store: w, Channels: w, Followers: w, Leases: w, Metrics: w,
+				Logger: slog.New(slog.DiscardHandler)})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- j.Run(ctx) }()
@@ -377,7 +380,8 @@ func TestAnnouncer(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	a := followers.NewAnnouncer(w)
-	for name, want := range map[string]bool{topic: true, "notifications:ann": false, "notifications:global": false, "notifications:author:7": true} {
+	for name, want := range map[string]bool{topic: true, "notifications:ann": false, "notifications:global": false,
+		"notifications:author:7": true} {
 		copied, err := a.Announce(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, want, copied, name)

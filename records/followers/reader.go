@@ -130,7 +130,8 @@ func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []chan
 	for delay := 100 * time.Millisecond; len(left) > 0; delay = min(2*delay, retryPause) {
 		var err error
 		if left, err = r.publish(ctx, left, drafts); err != nil {
-			r.job.o.Logger.DebugContext(ctx, "some followers can't be reached", "channel", r.channel, "followers", len(left), "error", err)
+			r.job.o.Logger.DebugContext(ctx, "some followers can't be reached", "channel", r.channel, "followers",
+				len(left), "error", err)
 			pace.Sleep(ctx, delay)
 		}
 		if ctx.Err() != nil {

@@ -83,7 +83,8 @@ func open(path string) (*Keyset, error) {
 	}
 	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(text)))
 	if err != nil {
-		return nil, errors.New(`isn't a keyset: make one with "tidemark keyset create"`) // Tink's error could have parts of it
+		return nil, errors.New(
+			`isn't a keyset: make one with "tidemark keyset create"`) // Tink's error could have parts of it
 	}
 	return of(handle)
 }

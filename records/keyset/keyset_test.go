@@ -106,7 +106,8 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 
-	for mode, problem := range map[os.FileMode]string{0o644: "chmod 0600", 0o660: "chmod 0600", 0o604: "chmod 0600", 0o640: "", 0o400: ""} {
+	for mode, problem := range map[os.FileMode]string{0o644: "chmod 0600", 0o660: "chmod 0600", 0o604: "chmod 0600",
+		0o640: "", 0o400: ""} {
 		require.NoError(t, os.Chmod(path, mode))
 		if _, err := keyset.Open(path); problem == "" {
 			require.NoError(t, err, mode)

@@ -71,7 +71,8 @@ func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	v := &visitor{options: o, total: total, kinds: make(map[string]*Kind), pace: rate.NewLimiter(rate.Limit(o.Rate), max(o.Rate, burst))}
+	v := &visitor{options: o, total: total, kinds: make(map[string]*Kind), pace: rate.NewLimiter(rate.Limit(o.Rate),
+		max(o.Rate, burst))}
 	v.progress(0)
 	if err := s.Walk(ctx, v); err != nil {
 		return Report{}, err

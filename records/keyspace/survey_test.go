@@ -50,16 +50,20 @@ func TestReport(t *testing.T) {
 		return keyspace.Key{Name: name, Type: of, TTL: left, Bytes: bytes}
 	}
 	s := source{page: 3, keys: []keyspace.Key{
-		found("zzz", "list", -1, 70), found("\xff\x00\n"+strings.Repeat("é", 200), "module", time.Hour, 80), found("x:eyJhbGci.eyJi.c-d:y", records.String, -1, 90),
-		found("session:{ann}:00", records.Hash, 30*day, 200), found("session:{ann}:01", records.Hash, -1, 100), found("session:{bob}:02", records.String, 31*day, 300),
-		found("session:{bob}:03", records.Hash, time.Minute, 0), found("session:7:eyJhbGci.eyJi.c", records.Hash, time.Hour, 500),
+		found("zzz", "list", -1, 70), found("\xff\x00\n"+strings.Repeat("é", 200), "module", time.Hour, 80),
+		found("x:eyJhbGci.eyJi.c-d:y", records.String, -1, 90),
+		found("session:{ann}:00", records.Hash, 30*day, 200), found("session:{ann}:01", records.Hash, -1, 100),
+		found("session:{bob}:02", records.String, 31*day, 300),
+		found("session:{bob}:03", records.Hash, time.Minute, 0), found("session:7:eyJhbGci.eyJi.c", records.Hash,
+			time.Hour, 500),
 		found("viewed:{7}", records.String, -1, 60), found("c.{lobby}.clock", records.String, day, 60),
 	}}
 	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Largest: 2})
 	require.NoError(t, err)
 	var lines []string
 	for _, k := range report.Kinds {
-		lines = append(lines, fmt.Sprint(k.Name, " ", k.Keys, " ", k.Bytes, " ", k.Measured, " ", k.TTL, " ", k.Largest, " ", k.Texts()))
+		lines = append(lines, fmt.Sprint(k.Name, " ", k.Keys, " ", k.Bytes, " ", k.Measured, " ", k.TTL, " ", k.Largest,
+			" ", k.Texts()))
 	}
 	require.Equal(t, []string{
 		"session 4 800 3 {1 0 0 1 1 1} [{session:{bob}:02 300} {session:{ann}:00 200}] " +
@@ -83,7 +87,8 @@ func TestSample(t *testing.T) {
 	t.Parallel()
 	s := source{page: 250}
 	for i := range 11_000 {
-		s.keys = append(s.keys, keyspace.Key{Name: fmt.Sprintf("viewed:{%d}", i), Type: records.String, TTL: -1, Bytes: 100})
+		s.keys = append(s.keys, keyspace.Key{Name: fmt.Sprintf("viewed:{%d}", i), Type: records.String, TTL: -1,
+			Bytes: 100})
 	}
 	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Rate: 1 << 30, Sample: 10, Largest: 1 << 20})
 	require.NoError(t, err)
@@ -102,7 +107,9 @@ func TestRate(t *testing.T) {
 		}
 		var progress []int64
 		began := time.Now()
-		_, err := keyspace.Run(t.Context(), s, keyspace.Options{Rate: 1000, Progress: func(seen, total int64) { progress = append(progress, seen, total) }})
+		_, err := keyspace.Run(t.Context(), s,
+			keyspace.Options{Rate: 1000,
+				Progress: func(seen, total int64) { progress = append(progress, seen, total) }})
 		require.NoError(t, err)
 		require.Equal(t, 20*time.Second, time.Since(began), "10,000 at once")
 		require.Equal(t, []int64{0, 30_000, 250, 30_000}, progress[:4])

@@ -57,14 +57,18 @@ func TestWatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held, metrics := leases{make(chan error)}, &shown{}
 		w := &keyspace.Watch{
-			Leases: held, Sources: map[string]keyspace.Source{"channels": &failing{source{[]keyspace.Key{{Name: "viewed:{7}"}, {Name: "x"}}, 9}, 1}},
-			Kinds: []string{"viewed", "lock"}, Rate: 1000, Every: time.Minute, Metrics: metrics, Log: slog.New(slog.DiscardHandler),
+			Leases: held,
+			Sources: map[string]keyspace.Source{"channels": &failing{source{[]keyspace.Key{{Name: "viewed:{7}"},
+				{Name: "x"}}, 9}, 1}},
+			Kinds: []string{"viewed", "lock"}, Rate: 1000, Every: time.Minute, Metrics: metrics,
+			Log: slog.New(slog.DiscardHandler),
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
 		time.Sleep(2*time.Minute + time.Second) //nolint:forbidigo // a bubble's time
 		synctest.Wait()
-		require.Equal(t, shown{"channels viewed 1", "channels lock 0", "channels viewed 1", "channels lock 0"}, *metrics, "not while it fails")
+		require.Equal(t, shown{"channels viewed 1", "channels lock 0", "channels viewed 1", "channels lock 0"},
+			*metrics, "not while it fails")
 
 		*metrics = nil
 		held.ends <- lease.ErrLost

@@ -31,7 +31,8 @@ var tokenPattern = regexp.MustCompile(TokenPattern)
 
 // ErrLost is the error of a renewal or a release by a token that doesn't hold the lock, or holds it no longer.
 var ErrLost = &fault.Error{
-	Kind: fault.Conflict, Slug: fault.SlugLockLost, Detail: "the token doesn't hold the lock: it has ended, or it never did",
+	Kind: fault.Conflict, Slug: fault.SlugLockLost,
+	Detail: "the token doesn't hold the lock: it has ended, or it never did",
 }
 
 // Store keeps locks, as leases. Their names are the keys of kind records.Lock.

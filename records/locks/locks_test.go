@@ -137,7 +137,9 @@ func TestALifeOfALock(t *testing.T) {
 		<-time.After(20 * time.Second)
 		renewed, err := s.Renew(ctx, locks.Request{Name: resize, Token: l.Token, TTL: time.Minute})
 		require.NoError(t, err)
-		require.Equal(t, locks.Lock{Token: l.Token, Holding: lease.Holding{Fence: l.Fence, Until: time.Now().Add(time.Minute)}}, renewed)
+		require.Equal(t,
+			locks.Lock{Token: l.Token, Holding: lease.Holding{Fence: l.Fence, Until: time.Now().Add(time.Minute)}},
+			renewed)
 		shown, err := s.Show(ctx, resize)
 		require.NoError(t, err)
 		require.Equal(t, renewed.Holding, shown)

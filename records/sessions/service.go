@@ -202,7 +202,8 @@ var ErrEnded = errors.New("all sessions of the user were ended after this one wa
 // Errors: ErrNotFound, of kind Invalid, and those of the store.
 func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error) {
 	if key != "" && (len(key) < MinKeyBytes || len(key) > MaxKeyBytes) {
-		return Issued{}, invalid("idempotencyKey", fmt.Sprintf("has %d bytes, it must have from %d to %d", len(key), MinKeyBytes, MaxKeyBytes))
+		return Issued{}, invalid("idempotencyKey", fmt.Sprintf("has %d bytes, it must have from %d to %d", len(key),
+			MinKeyBytes, MaxKeyBytes))
 	}
 	of, ok := Parse(token)
 	if !ok {
@@ -228,7 +229,8 @@ func (s *Service) Revoke(ctx context.Context, user, id string) error {
 		return err
 	}
 	if !IsID(id) {
-		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "id", Detail: "id isn't that of a session: 64 hexadecimal digits"}
+		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "id",
+			Detail: "id isn't that of a session: 64 hexadecimal digits"}
 	}
 	return s.store.Revoke(ctx, Ref{User: user, ID: id})
 }

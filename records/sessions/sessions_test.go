@@ -40,7 +40,8 @@ func (m *memory) Create(_ context.Context, d sessions.Draft, _ sessions.Rules) (
 	if m.ended && !d.Since.IsZero() {
 		return sessions.Session{}, sessions.ErrEnded
 	}
-	m.alive[d.Ref] = sessions.Session{ID: d.ID, User: d.User, Username: d.Username, Created: d.Since, Device: d.Device, AuthData: d.AuthData}
+	m.alive[d.Ref] = sessions.Session{ID: d.ID, User: d.User, Username: d.Username, Created: d.Since, Device: d.Device,
+		AuthData: d.AuthData}
 	return m.alive[d.Ref], nil
 }
 
@@ -83,7 +84,8 @@ func (m *memory) RevokeAll(context.Context, string, sessions.Rules) (int, error)
 
 func (m *memory) List(context.Context, string) ([]sessions.Session, error) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	return []sessions.Session{{ID: "b", LastActivity: at(1)}, {ID: "a", LastActivity: at(1)}, {ID: "c", LastActivity: at(2)}}, m.begin("list")
+	return []sessions.Session{{ID: "b", LastActivity: at(1)}, {ID: "a", LastActivity: at(1)},
+		{ID: "c", LastActivity: at(2)}}, m.begin("list")
 }
 
 func (m *memory) Find(_ context.Context, l sessions.Legacy) (sessions.Found, error) {
@@ -148,9 +150,12 @@ func TestTokens(t *testing.T) {
 	}
 	m.log = nil
 	for _, token := range []string{
-		"", "tms_", ann[:47], "tmk_" + ann[4:], ann[:46] + "=" + ann[47:], ann[:46] + "B" + ann[47:], ann[:20] + " " + ann[21:], ann + "\n", ann + "=",
-		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte("a\x00b")), ann[:47] + base64.RawURLEncoding.EncodeToString([]byte("\xff")),
-		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte(long+"x")), strings.Repeat(ann, 1000), jwt(`{"user_id":7,"username":"Ann"}`), "7-Ann-" + jwt(`{"user_id":7,"username":"Ann"}`),
+		"", "tms_", ann[:47], "tmk_" + ann[4:], ann[:46] + "=" + ann[47:], ann[:46] + "B" + ann[47:],
+		ann[:20] + " " + ann[21:], ann + "\n", ann + "=",
+		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte("a\x00b")),
+		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte("\xff")),
+		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte(long+"x")), strings.Repeat(ann, 1000),
+		jwt(`{"user_id":7,"username":"Ann"}`), "7-Ann-" + jwt(`{"user_id":7,"username":"Ann"}`),
 	} {
 		_, err := s.Check(t.Context(), token)
 		require.ErrorIs(t, err, sessions.ErrNotFound, token)
@@ -182,14 +187,18 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	s, m := open(t, sessions.Options{})
 	json := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n-2) + `"`) }
-	right := sessions.New{Username: strings.Repeat("x", sessions.MaxUsernameBytes), Device: json(sessions.MaxDeviceBytes), AuthData: json(sessions.MaxAuthBytes)}
+	right := sessions.New{Username: strings.Repeat("x", sessions.MaxUsernameBytes),
+		Device: json(sessions.MaxDeviceBytes), AuthData: json(sessions.MaxAuthBytes)}
 	_, err := s.Create(t.Context(), "ann", right)
 	require.NoError(t, err)
 	m.log = nil
 	for field, change := range map[string][]func(n *sessions.New){
-		"username":   {func(n *sessions.New) { n.Username = "" }, func(n *sessions.New) { n.Username += "x" }, func(n *sessions.New) { n.Username = "a\nb" }, func(n *sessions.New) { n.Username = "\xff" }},
-		"deviceInfo": {func(n *sessions.New) { n.Device = json(sessions.MaxDeviceBytes + 1) }, func(n *sessions.New) { n.Device = []byte("{") }, func(n *sessions.New) { n.Device = []byte{} }},
-		"authData":   {func(n *sessions.New) { n.AuthData = json(sessions.MaxAuthBytes + 1) }, func(n *sessions.New) { n.AuthData = []byte(`{"a":}`) }},
+		"username": {func(n *sessions.New) { n.Username = "" }, func(n *sessions.New) { n.Username += "x" },
+			func(n *sessions.New) { n.Username = "a\nb" }, func(n *sessions.New) { n.Username = "\xff" }},
+		"deviceInfo": {func(n *sessions.New) { n.Device = json(sessions.MaxDeviceBytes + 1) },
+			func(n *sessions.New) { n.Device = []byte("{") }, func(n *sessions.New) { n.Device = []byte{} }},
+		"authData": {func(n *sessions.New) { n.AuthData = json(sessions.MaxAuthBytes + 1) },
+			func(n *sessions.New) { n.AuthData = []byte(`{"a":}`) }},
 	} {
 		for _, wrong := range change {
 			n := right
@@ -207,11 +216,13 @@ func TestBounds(t *testing.T) {
 		_, err = s.List(t.Context(), user)
 		requireFault(t, err, fault.SlugInvalidID, "user")
 	}
-	for _, id := range []string{"", "x", strings.Repeat("0", 63), strings.Repeat("0", 65), strings.Repeat("0", 62) + "G0", strings.Repeat("A", 64)} {
+	for _, id := range []string{"", "x", strings.Repeat("0", 63), strings.Repeat("0", 65), strings.Repeat("0", 62) +
+		"G0", strings.Repeat("A", 64)} {
 		requireFault(t, s.Revoke(t.Context(), "ann", id), fault.SlugInvalidID, "id")
 	}
 	require.Empty(t, m.log, "the store is asked nothing")
-	for _, o := range []sessions.Options{{TTL: time.Millisecond}, {TTL: sessions.DefaultTTL + 1}, {TTL: -1}, {PerUser: -1}, {PerUser: sessions.MaxPerUser + 1}} {
+	for _, o := range []sessions.Options{{TTL: time.Millisecond}, {TTL: sessions.DefaultTTL + 1}, {TTL: -1},
+		{PerUser: -1}, {PerUser: sessions.MaxPerUser + 1}} {
 		_, err := sessions.NewService(o)
 		require.Error(t, err)
 	}
@@ -261,7 +272,8 @@ func TestList(t *testing.T) {
 	s, _ := open(t, sessions.Options{})
 	found, err := s.List(t.Context(), "ann")
 	require.NoError(t, err)
-	require.Equal(t, []string{"c", "a", "b"}, []string{found[0].ID, found[1].ID, found[2].ID}, "the one that was active last comes first")
+	require.Equal(t, []string{"c", "a", "b"}, []string{found[0].ID, found[1].ID, found[2].ID},
+		"the one that was active last comes first")
 	count, err := s.RevokeAll(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, 7, count)
@@ -306,7 +318,8 @@ func TestParseLegacy(t *testing.T) {
 			require.False(t, ok, other)
 		}
 	}
-	for _, token := range []string{"metrics:a-b-c", "7-Ann-token", "7-Ann-eyJh", "eyJh.eyJi", "eyJh.eyJi.x.y", "eyJh..x", strings.Repeat("x", 9000)} {
+	for _, token := range []string{"metrics:a-b-c", "7-Ann-token", "7-Ann-eyJh", "eyJh.eyJi", "eyJh.eyJi.x.y",
+		"eyJh..x", strings.Repeat("x", 9000)} {
 		_, ok := sessions.ParseLegacy(token)
 		require.False(t, ok, token)
 	}
@@ -328,7 +341,8 @@ func TestMove(t *testing.T) {
 		found, err := s.Check(t.Context(), form)
 		require.NoError(t, err)
 		of, _ := s.Ref(form)
-		require.Equal(t, sessions.Session{ID: of.ID, User: "7", Username: "Ann", Created: time.Unix(1_600_000_000, 0), AuthData: []byte(`{"a":1}`)}, found)
+		require.Equal(t, sessions.Session{ID: of.ID, User: "7", Username: "Ann", Created: time.Unix(1_600_000_000, 0),
+			AuthData: []byte(`{"a":1}`)}, found)
 	}
 	require.Equal(t, []string{"check", "find", "create", "forget", "check", "forget"}, m.log)
 	require.Empty(t, m.source)

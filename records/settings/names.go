@@ -63,7 +63,8 @@ func CategoryOf(name string) Category {
 }
 
 // secretWords end a part of the name of a setting that is secret unless its writer says otherwise.
-var secretWords = regexp.MustCompile(`(?:SECRETS?|PASSWORD|PASSWD|PASS|PWD|TOKENS?|KEYS?|CREDENTIALS?|PRIVATE|SALT|DSN)(?:[_.-]|$)`)
+var secretWords = regexp.MustCompile(
+	`(?:SECRETS?|PASSWORD|PASSWD|PASS|PWD|TOKENS?|KEYS?|CREDENTIALS?|PRIVATE|SALT|DSN)(?:[_.-]|$)`)
 
 // addresses are parts of names of URLs, which have a password if they are those of a store.
 var addresses = regexp.MustCompile(`[_.-](?:URL|URI)S?$`)

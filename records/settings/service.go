@@ -27,7 +27,8 @@ const (
 var (
 	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoSetting, Detail: "there is no such setting"}
 	ErrTooMany  = &fault.Error{
-		Kind: fault.Conflict, Slug: fault.SlugManySettings, Detail: fmt.Sprintf("there are %d settings, as many as there may be", MaxSettings),
+		Kind: fault.Conflict, Slug: fault.SlugManySettings,
+		Detail: fmt.Sprintf("there are %d settings, as many as there may be", MaxSettings),
 	}
 )
 
@@ -191,7 +192,8 @@ type List struct {
 func (s *Service) List(ctx context.Context, l List) (page []Setting, next string, err error) {
 	if l.Category != "" && !slices.Contains(Categories(), l.Category) {
 		return nil, "", &fault.Error{
-			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: "category", Detail: fmt.Sprintf("%.32q is none of the categories %v", l.Category, Categories()),
+			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: "category",
+			Detail: fmt.Sprintf("%.32q is none of the categories %v", l.Category, Categories()),
 		}
 	}
 	names, err := s.store.Names(ctx)
@@ -226,7 +228,8 @@ func (s *Service) List(ctx context.Context, l List) (page []Setting, next string
 func (s *Service) Import(ctx context.Context, all []New) error {
 	if len(all) > MaxPage {
 		return &fault.Error{
-			Kind: fault.Invalid, Slug: fault.SlugInvalidSetting, Field: "settings", Detail: fmt.Sprintf("%d settings, at most %d are allowed", len(all), MaxPage),
+			Kind: fault.Invalid, Slug: fault.SlugInvalidSetting, Field: "settings",
+			Detail: fmt.Sprintf("%d settings, at most %d are allowed", len(all), MaxPage),
 		}
 	}
 	for i, n := range all {

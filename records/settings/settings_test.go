@@ -88,7 +88,8 @@ func TestChangesArePublished(t *testing.T) {
 	require.Equal(t, []string{
 		"put JWT_SECRET", `settings {"name":"JWT_SECRET","category":"auth","event":"put"}`,
 		"delete JWT_SECRET", `settings {"name":"JWT_SECRET","category":"auth","event":"deleted"}`,
-		"put A", "put B", `settings {"name":"A","category":"other","event":"put"}`, `settings {"name":"B","category":"other","event":"put"}`,
+		"put A", "put B", `settings {"name":"A","category":"other","event":"put"}`,
+		`settings {"name":"B","category":"other","event":"put"}`,
 	}, f.calls)
 	f.fails = errors.New("away")
 	_, err := s.Put(t.Context(), settings.New{Name: "A"})
@@ -101,16 +102,19 @@ func TestChangesArePublished(t *testing.T) {
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	s, f := newService()
-	require.Equal(t, settings.Setting{Name: "SMTP_PASSWORD", Category: settings.Integrations, Secret: true, Masked: true}, put(t, s, "SMTP_PASSWORD", "hidden"))
+	require.Equal(t, settings.Setting{Name: "SMTP_PASSWORD", Category: settings.Integrations, Secret: true,
+		Masked: true}, put(t, s, "SMTP_PASSWORD", "hidden"))
 	put(t, s, "LOG_LEVEL", "debug")
 	f.kept["FOREIGN"] = settings.Stored{Exists: true, Value: "hidden"}
 	for _, name := range []string{"SMTP_PASSWORD", "FOREIGN"} {
 		masked, err := s.Get(t.Context(), name, false)
 		require.NoError(t, err)
-		require.Equal(t, settings.Setting{Name: name, Category: settings.CategoryOf(name), Secret: true, Masked: true}, masked)
+		require.Equal(t, settings.Setting{Name: name, Category: settings.CategoryOf(name), Secret: true, Masked: true},
+			masked)
 		clear, err := s.Get(t.Context(), name, true)
 		require.NoError(t, err)
-		require.Equal(t, settings.Setting{Name: name, Category: settings.CategoryOf(name), Secret: true, Value: "hidden"}, clear)
+		require.Equal(t, settings.Setting{Name: name, Category: settings.CategoryOf(name), Secret: true,
+			Value: "hidden"}, clear)
 	}
 	page, _, err := s.List(t.Context(), settings.List{})
 	require.NoError(t, err)
@@ -156,7 +160,8 @@ func TestPages(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	s, f := newService()
-	for _, name := range []string{"", "A B", "A{B}", "A:B", "1A", "-A", ".", "..", "ä", "A\n", "A%", "export", "import", strings.Repeat("A", 129)} {
+	for _, name := range []string{"", "A B", "A{B}", "A:B", "1A", "-A", ".", "..", "ä", "A\n", "A%", "export", "import",
+		strings.Repeat("A", 129)} {
 		_, err := s.Put(t.Context(), settings.New{Name: name})
 		requireInvalid(t, err, fault.SlugInvalidID, "name")
 		requireInvalid(t, s.Delete(t.Context(), name), fault.SlugInvalidID, "name")
@@ -166,10 +171,13 @@ func TestBounds(t *testing.T) {
 	for _, value := range []string{strings.Repeat("x", 16<<10+1), "\xff"} {
 		_, err := s.Put(t.Context(), settings.New{Name: "A", Value: value})
 		requireInvalid(t, err, fault.SlugInvalidSetting, "value")
-		requireInvalid(t, s.Import(t.Context(), []settings.New{{Name: "A"}, {Name: "B", Value: value}}), fault.SlugInvalidSetting, "settings[1].value")
+		requireInvalid(t, s.Import(t.Context(), []settings.New{{Name: "A"}, {Name: "B", Value: value}}),
+			fault.SlugInvalidSetting, "settings[1].value")
 	}
-	requireInvalid(t, s.Import(t.Context(), []settings.New{{Name: "A"}, {Name: "B "}}), fault.SlugInvalidID, "settings[1].name")
-	requireInvalid(t, s.Import(t.Context(), make([]settings.New, settings.MaxPage+1)), fault.SlugInvalidSetting, "settings")
+	requireInvalid(t, s.Import(t.Context(), []settings.New{{Name: "A"}, {Name: "B "}}), fault.SlugInvalidID,
+		"settings[1].name")
+	requireInvalid(t, s.Import(t.Context(), make([]settings.New, settings.MaxPage+1)), fault.SlugInvalidSetting,
+		"settings")
 	require.Empty(t, f.calls, "nothing is written of an import of which something is wrong")
 }
 
@@ -177,10 +185,12 @@ func TestBounds(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for category, names := range map[settings.Category]string{
-		settings.Database: "DB_URL* POSTGRES_HOST POSTGRES_PASSWORD* DATABASE_URL*", settings.Auth: "JWT_SECRET* OAUTH_GOOGLE_CLIENT_ID OAUTH_GOOGLE_CLIENT_SECRET*",
-		settings.Redis: "REDIS_URL* REDIS_HOST REDIS_PORT", settings.Search: "SEARCH_API_KEY* ELASTICSEARCH_URL*",
-		settings.Integrations: "GOOGLE_ANALYTICS_ID SENTRY_DSN* SMTP_HOST SMTP_PASSWORD*", settings.Security: "CORS_ORIGINS ALLOWED_HOSTS",
-		settings.Logging: "LOG_LEVEL DEBUG", settings.Features: "FEATURE_REGISTRATION",
+		settings.Database: "DB_URL* POSTGRES_HOST POSTGRES_PASSWORD* DATABASE_URL*",
+		settings.Auth:     "JWT_SECRET* OAUTH_GOOGLE_CLIENT_ID OAUTH_GOOGLE_CLIENT_SECRET*",
+		settings.Redis:    "REDIS_URL* REDIS_HOST REDIS_PORT", settings.Search: "SEARCH_API_KEY* ELASTICSEARCH_URL*",
+		settings.Integrations: "GOOGLE_ANALYTICS_ID SENTRY_DSN* SMTP_HOST SMTP_PASSWORD*",
+		settings.Security:     "CORS_ORIGINS ALLOWED_HOSTS",
+		settings.Logging:      "LOG_LEVEL DEBUG", settings.Features: "FEATURE_REGISTRATION",
 		settings.Other: "DEBUGGER FEATURED LOGO PORT SITE_URL apiKey* api_token* TLS.key* STRIPE_KEYS* KEYBOARD PASSENGERS",
 	} {
 		for name := range strings.FieldsSeq(names) {

@@ -70,7 +70,8 @@ func (c valuesCodec) Append(dst []byte, entries []shard.Entry[string, []byte]) (
 			return nil, err
 		}
 		if len(e.Value) > c.most {
-			return nil, fmt.Errorf("%w: a value has %d bytes, at most %d are allowed", shard.ErrUndecodable, len(e.Value), c.most)
+			return nil, fmt.Errorf("%w: a value has %d bytes, at most %d are allowed", shard.ErrUndecodable,
+				len(e.Value), c.most)
 		}
 		dst = append(binary.AppendUvarint(dst, uint64(len(e.ID))), e.ID...)
 		dst = append(binary.AppendUvarint(dst, uint64(len(e.Value))), e.Value...)
@@ -91,7 +92,8 @@ func (c valuesCodec) Decode(data []byte) (entries []shard.Entry[string, []byte],
 
 func checkID(id string) error {
 	if len(id) == 0 || len(id) > records.MaxQueryBytes {
-		return fmt.Errorf("%w: an ID has %d bytes, it must have 1 to %d", shard.ErrUndecodable, len(id), records.MaxQueryBytes)
+		return fmt.Errorf("%w: an ID has %d bytes, it must have 1 to %d", shard.ErrUndecodable, len(id),
+			records.MaxQueryBytes)
 	}
 	return nil
 }

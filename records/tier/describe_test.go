@@ -31,13 +31,15 @@ func TestKinds(t *testing.T) {
 		require.NoError(t, err)
 		require.Same(t, k.Kind, found)
 	}
-	for _, kind := range []*records.Kind{records.Session, records.Setting, records.CacheLoad, records.CacheTag, records.Viewed, records.LegacySession} {
+	for _, kind := range []*records.Kind{records.Session, records.Setting, records.CacheLoad, records.CacheTag,
+		records.Viewed, records.LegacySession} {
 		_, err := tier.Describe(kind)
 		require.ErrorIs(t, err, tier.ErrKind)
 		_, err = tier.Find(kind.Name)
 		require.ErrorIs(t, err, tier.ErrKind)
 	}
-	require.Equal(t, uint64(0xef46db3751d8e999), shard.HashString(""), "xxhash with seed 0: clients in other languages make the same")
+	require.Equal(t, uint64(0xef46db3751d8e999), shard.HashString(""),
+		"xxhash with seed 0: clients in other languages make the same")
 }
 
 // What is too long isn't encoded, and all else that isn't encoded like this isn't decoded.
@@ -53,7 +55,8 @@ func TestCodecs(t *testing.T) {
 		_, err := d.Values.Append(nil, []entry{e})
 		require.ErrorIs(t, err, shard.ErrUndecodable)
 	}
-	for _, wrong := range []string{"\x00", "\x02a", "\x80", "\x81\x00a", "\x81\x04" + long, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", strings.Repeat("\x01a", shard.MaxKeys+1)} {
+	for _, wrong := range []string{"\x00", "\x02a", "\x80", "\x81\x00a", "\x81\x04" + long,
+		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", strings.Repeat("\x01a", shard.MaxKeys+1)} {
 		_, err := d.Keys.Decode([]byte(wrong))
 		require.ErrorIs(t, err, shard.ErrUndecodable, "%.20q", wrong)
 		_, err = d.Values.Decode([]byte(wrong))

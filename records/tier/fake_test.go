@@ -171,7 +171,8 @@ func (r *redis) Next(ctx context.Context, q channel.Query, handle string) (chann
 		if handle != "" {
 			r.acked = r.read
 		}
-		d := channel.Delivery{Messages: r.log[r.acked:min(len(r.log), r.acked+q.Max)], Expired: r.gap, More: r.acked+q.Max < len(r.log)}
+		d := channel.Delivery{Messages: r.log[r.acked:min(len(r.log), r.acked+q.Max)], Expired: r.gap,
+			More: r.acked+q.Max < len(r.log)}
 		if r.read = r.acked + len(d.Messages); len(d.Messages) > 0 {
 			d.Receipt = fmt.Sprint(r.read)
 		}

@@ -74,7 +74,8 @@ func (f *follower) run(ctx context.Context) error {
 		case !mayPass(err):
 			return err
 		default:
-			f.o.Logger.WarnContext(ctx, "cannot follow the values of a shard, trying again", "cache", f.o.Kind.Name, "error", err)
+			f.o.Logger.WarnContext(ctx, "cannot follow the values of a shard, trying again", "cache", f.o.Kind.Name,
+				"error", err)
 			pace.Sleep(ctx, wait)
 			wait = min(2*wait, lastPause)
 		}
@@ -169,7 +170,8 @@ func (f *follower) note(ctx context.Context, m *channel.Message) error {
 	f.oldest.CompareAndSwap(nil, &m.PublishedAt)
 	changes, err := DecodeChanges(m.Content)
 	if err != nil { // whatever it announced is found by reading everything again
-		f.o.Logger.ErrorContext(ctx, "cannot read an announcement, loading all values again", "cache", f.o.Kind.Name, "error", err)
+		f.o.Logger.ErrorContext(ctx, "cannot read an announcement, loading all values again", "cache", f.o.Kind.Name,
+			"error", err)
 		f.walk, f.left, f.reload = nil, nil, now
 		return nil
 	}

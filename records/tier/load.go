@@ -63,7 +63,8 @@ func (f *follower) loaded(ctx context.Context) error {
 		return nil
 	}
 	f.served = true
-	f.o.Logger.InfoContext(ctx, "the values of a shard are loaded", "cache", f.o.Kind.Name, "shard", f.in, "entries", f.table.Len(), "bytes", f.table.Bytes())
+	f.o.Logger.InfoContext(ctx, "the values of a shard are loaded", "cache", f.o.Kind.Name, "shard", f.in, "entries",
+		f.table.Len(), "bytes", f.table.Bytes())
 	f.serve(f.get)
 	return nil
 }

@@ -151,7 +151,8 @@ func (s *Source) begin(ctx context.Context, f *follower) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.o.Channels.Subscribe(ctx, Channel(s.o.Kind), f.subscriber, channel.From{Start: channel.StartEarliest}); err != nil {
+	if _, err := s.o.Channels.Subscribe(ctx, Channel(s.o.Kind), f.subscriber,
+		channel.From{Start: channel.StartEarliest}); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -28,11 +28,13 @@ func TestTable(t *testing.T) {
 		var now time.Duration
 		tab, model := newAt(func() time.Duration { return now }), map[string]value{}
 		// Of the first four, two and two have the same low 38 bits of the hash.
-		ids := []string{"103474", "581343", "233710", "862481", "", "1", fmt.Sprintf("%0100d: its length takes more than a byte", 1)}
+		ids := []string{"103474", "581343", "233710", "862481", "", "1",
+			fmt.Sprintf("%0100d: its length takes more than a byte", 1)}
 		id := rapid.SampledFrom(ids)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
-				v := value{bytes: rapid.SampledFrom([]string{"", "x", "yy"}).Draw(t, "value"), round: rapid.Uint8Range(1, 2).Draw(t, "round")}
+				v := value{bytes: rapid.SampledFrom([]string{"", "x", "yy"}).Draw(t, "value"),
+					round: rapid.Uint8Range(1, 2).Draw(t, "round")}
 				name, left := id.Draw(t, "id"), time.Duration(rapid.IntRange(0, 3).Draw(t, "left"))
 				if left > 0 {
 					v.ends = now + left

@@ -28,7 +28,8 @@ type behind struct {
 func (b *behind) Read(_ context.Context, _ *records.Kind, ids []string) (entries []cache.Entry, err error) {
 	b.reads = append(b.reads, ids)
 	for _, id := range ids {
-		entries = append(entries, cache.Entry{Found: true, Bytes: []byte("redis " + id), Fresh: func() bool { return true }})
+		entries = append(entries, cache.Entry{Found: true, Bytes: []byte("redis " + id),
+			Fresh: func() bool { return true }})
 	}
 	return entries, b.fail
 }
@@ -74,11 +75,13 @@ type counts map[tier.Outcome]int
 func (c counts) Count(_ *records.Kind, o tier.Outcome, n int) { c[o] += n }
 
 // through runs a test in a bubble. read reads IDs and returns the values.
-func through(t *testing.T, n *nodes, test func(b *behind, c counts, read func(kind *records.Kind, ids ...string) []string)) {
+func through(t *testing.T, n *nodes,
+	test func(b *behind, c counts, read func(kind *records.Kind, ids ...string) []string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b, c := &behind{}, counts{}
-		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{records.Author: n}, Metrics: c})
+		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{records.Author: n},
+			Metrics: c})
 		defer s.Close()
 		test(b, c, func(kind *records.Kind, ids ...string) (values []string) {
 			entries, err := s.Read(t.Context(), kind, ids)
@@ -103,10 +106,14 @@ func TestThrough(t *testing.T) {
 		reads [][]string
 		count counts
 	}{
-		"all":            {nodes{has: map[string]bool{"1": true, "2": true}}, records.Author, []string{"tier 1", "tier 2"}, nil, counts{tier.Hit: 2}},
-		"some":           {nodes{has: map[string]bool{"2": true}}, records.Author, []string{"redis 1", "tier 2"}, [][]string{{"1"}}, counts{tier.Hit: 1, tier.Missing: 1}},
-		"some fail":      {nodes{has: map[string]bool{"1": true}, fail: down}, records.Author, []string{"tier 1", "redis 2"}, [][]string{{"2"}}, counts{tier.Hit: 1, tier.Failed: 1}},
-		"late":           {nodes{has: map[string]bool{"1": true}, takes: time.Second}, records.Author, []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{tier.Failed: 2}},
+		"all": {nodes{has: map[string]bool{"1": true, "2": true}}, records.Author,
+			[]string{"tier 1", "tier 2"}, nil, counts{tier.Hit: 2}},
+		"some": {nodes{has: map[string]bool{"2": true}}, records.Author, []string{"redis 1", "tier 2"},
+			[][]string{{"1"}}, counts{tier.Hit: 1, tier.Missing: 1}},
+		"some fail": {nodes{has: map[string]bool{"1": true}, fail: down}, records.Author,
+			[]string{"tier 1", "redis 2"}, [][]string{{"2"}}, counts{tier.Hit: 1, tier.Failed: 1}},
+		"late": {nodes{has: map[string]bool{"1": true}, takes: time.Second}, records.Author,
+			[]string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{tier.Failed: 2}},
 		"no tier for it": {nodes{}, records.Topic, []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,11 +134,12 @@ func TestThrough(t *testing.T) {
 // Without Redis nodes answer what they have.
 func TestThroughWithoutRedis(t *testing.T) {
 	t.Parallel()
-	through(t, &nodes{has: map[string]bool{"1": true}}, func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
-		b.fail = errors.New("down")
-		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
-		require.Empty(t, read(records.Author, "1", "2"))
-	})
+	through(t, &nodes{has: map[string]bool{"1": true}},
+		func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
+			b.fail = errors.New("down")
+			require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+			require.Empty(t, read(records.Author, "1", "2"))
+		})
 }
 
 // Nodes that don't answer don't delay each read.

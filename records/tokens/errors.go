@@ -9,13 +9,16 @@ var (
 		Detail: "there is no such verification token of this type: it was never issued, was taken, replaced, or has ended",
 	}
 	ErrNoState = &fault.Error{
-		Kind: fault.NotFound, Slug: fault.SlugNoOAuthState, Detail: "there is no such OAuth state: it was never made, was taken, or has ended",
+		Kind: fault.NotFound, Slug: fault.SlugNoOAuthState,
+		Detail: "there is no such OAuth state: it was never made, was taken, or has ended",
 	}
 	ErrNoTokens = &fault.Error{
-		Kind: fault.NotFound, Slug: fault.SlugNoOAuthTokens, Detail: "there are no tokens of this provider for the user",
+		Kind: fault.NotFound, Slug: fault.SlugNoOAuthTokens,
+		Detail: "there are no tokens of this provider for the user",
 	}
 	ErrNoKeyset = &fault.Error{
-		Kind: fault.Unsupported, Slug: fault.SlugNoKeyset, Detail: "the service has no keyset, which OAuth tokens are encrypted with",
+		Kind: fault.Unsupported, Slug: fault.SlugNoKeyset,
+		Detail: "the service has no keyset, which OAuth tokens are encrypted with",
 	}
 	ErrSealed = &fault.Error{
 		Kind: fault.Unsupported, Slug: fault.SlugSealed,

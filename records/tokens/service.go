@@ -84,7 +84,8 @@ func (s *Service) checkNames(of Owner) error {
 
 func (s *Service) checkProvider(name string) error {
 	if !slices.Contains(s.providers, name) {
-		return invalid("provider", fmt.Sprintf("%.64q is none of the service's OAuth providers (%s)", name, strings.Join(s.providers, ", ")))
+		return invalid("provider", fmt.Sprintf("%.64q is none of the service's OAuth providers (%s)", name,
+			strings.Join(s.providers, ", ")))
 	}
 	return nil
 }

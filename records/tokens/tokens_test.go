@@ -31,7 +31,8 @@ func (f *fake) Issue(_ context.Context, hash string, v tokens.Verification) (tim
 	return time.Time{}, nil
 }
 
-func (f *fake) TakeVerification(_ context.Context, hash string, of tokens.Verification, attempt string) (tokens.Verification, error) {
+func (f *fake) TakeVerification(_ context.Context, hash string, of tokens.Verification,
+	attempt string) (tokens.Verification, error) {
 	f.attempts = append(f.attempts, attempt)
 	v, ok := f.verifications[hash]
 	if !ok || v.User != of.User || v.Type != of.Type {
@@ -80,7 +81,8 @@ func (seal) Open(sealed, purpose []byte) ([]byte, error) {
 
 func newService(t *testing.T) (*tokens.Service, *fake) {
 	t.Helper()
-	f := &fake{verifications: map[string]tokens.Verification{}, states: map[string]tokens.State{}, sealed: map[tokens.Owner]tokens.Sealed{}}
+	f := &fake{verifications: map[string]tokens.Verification{}, states: map[string]tokens.State{},
+		sealed: map[tokens.Owner]tokens.Sealed{}}
 	s, err := tokens.New(tokens.Options{Store: f, Sealer: seal{}})
 	require.NoError(t, err)
 	return s, f
@@ -128,7 +130,8 @@ func TestGuesses(t *testing.T) {
 	require.NoError(t, err)
 	ann, bob := base64.RawURLEncoding.EncodeToString([]byte("ann")), base64.RawURLEncoding.EncodeToString([]byte("bob"))
 	for guess, asks := range map[string]bool{
-		"": false, "tmv_": false, strings.TrimSuffix(token, ann): false, "tms_" + strings.TrimPrefix(token, "tmv_"): false,
+		"": false, "tmv_": false, strings.TrimSuffix(token, ann): false,
+		"tms_" + strings.TrimPrefix(token, "tmv_"): false,
 		token + "%": false, token + "\n": false, token + strings.Repeat("YWFh", 100): false,
 		strings.TrimSuffix(token, ann) + bob: true, "tmv_" + strings.Repeat("A", 43) + ann: true,
 		strings.TrimSuffix(token, ann) + "AAAA": false, // a user of control characters
@@ -209,7 +212,8 @@ func TestBounds(t *testing.T) {
 	_, err = s.TakeState(t.Context(), "", "a\n")
 	requireInvalid(t, err, "attempt")
 	for field, n := range map[string]tokens.State{
-		"provider": {Provider: "Google"}, "redirectUri": {Provider: "google", RedirectURI: "https://example.com/" + long(tokens.MaxURLBytes)},
+		"provider": {Provider: "Google"}, "redirectUri": {Provider: "google", RedirectURI: "https://example.com/" +
+			long(tokens.MaxURLBytes)},
 		"csrfToken": {Provider: "google", CSRFToken: long(tokens.MaxCSRFBytes + 1)},
 	} {
 		_, _, err := s.NewState(t.Context(), n)
@@ -217,7 +221,8 @@ func TestBounds(t *testing.T) {
 	}
 	_, _, err = s.NewState(t.Context(), tokens.State{Provider: "google", RedirectURI: "https://example.com/\x7f"})
 	requireInvalid(t, err, "redirectUri")
-	for field, of := range map[string]tokens.Owner{"user": {User: "a\x00", Provider: "google"}, "provider": {User: "ann", Provider: "goo:gle"}} {
+	for field, of := range map[string]tokens.Owner{"user": {User: "a\x00", Provider: "google"},
+		"provider": {User: "ann", Provider: "goo:gle"}} {
 		_, err := s.PutTokens(t.Context(), of, tokens.Tokens{Access: "a"})
 		requireInvalid(t, err, field)
 		requireInvalid(t, s.DeleteTokens(t.Context(), of), field)
@@ -228,7 +233,8 @@ func TestBounds(t *testing.T) {
 		_, err := s.PutTokens(t.Context(), tokens.Owner{User: "ann", Provider: "vk"}, token)
 		requireInvalid(t, err, field)
 	}
-	for _, list := range [][]string{{"Google"}, {""}, {"a:b"}, {"a", long(65)}, {"a", "b", "a"}, make([]string, tokens.MaxProviders+1)} {
+	for _, list := range [][]string{{"Google"}, {""}, {"a:b"}, {"a", long(65)}, {"a", "b", "a"},
+		make([]string, tokens.MaxProviders+1)} {
 		_, err := tokens.New(tokens.Options{Providers: list})
 		require.Error(t, err)
 	}

@@ -36,7 +36,8 @@ func addAccess(r *web.Router, of Registry) {
 		a.Add(route)
 	}
 	a.AddGet(web.Route{Path: "/v1/keys", Query: web.QueryRead, Action: access.Admin, Admin: true, Handle: k.list})
-	a.AddGet(web.Route{Path: "/v1/revocations", Query: web.QueryRead, Action: access.Admin, Admin: true, Handle: v.list})
+	a.AddGet(web.Route{Path: "/v1/revocations", Query: web.QueryRead, Action: access.Admin, Admin: true,
+		Handle: v.list})
 	a.NothingBelow("/v1/keys/:id")
 }
 

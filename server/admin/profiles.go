@@ -21,7 +21,8 @@ type recording struct {
 }
 
 var (
-	cpuProfile     = recording{usual: 30 * time.Second, longest: time.Minute, start: pprof.StartCPUProfile, stop: pprof.StopCPUProfile}
+	cpuProfile = recording{usual: 30 * time.Second, longest: time.Minute, start: pprof.StartCPUProfile,
+		stop: pprof.StopCPUProfile}
 	executionTrace = recording{usual: time.Second, longest: 10 * time.Second, start: trace.Start, stop: trace.Stop}
 )
 
@@ -62,7 +63,8 @@ func (p *profiles) show(c *web.Call) error {
 const mediaBinary = "application/octet-stream"
 
 var errRecording = &fault.Error{
-	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "a profile or trace is being recorded for another client; trying again is safe",
+	Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+	Detail: "a profile or trace is being recorded for another client; trying again is safe",
 }
 
 // record returns a handler that records for as many seconds as the parameter says, for one client at a time. It ends

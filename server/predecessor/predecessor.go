@@ -34,11 +34,16 @@ func Register(r *web.Router, o Options) {
 	const at, subscriber = "/channel/:channel", "/channel/:channel/subscription/polling/:subscriber"
 	a, h := web.API{Router: r, Fail: fail}, &handlers{channels: o.Channels, limits: o.Limits}
 	for _, r := range []web.Route{
-		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write, Handle: h.publish},
-		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: h.subscribe},
-		{Method: http.MethodGet, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Waits: true, Refuse: o.Read, Handle: h.poll},
-		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: h.unsubscribe},
-		{Method: http.MethodDelete, Path: subscriber + "/message", Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Read, Handle: h.ack},
+		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write,
+			Handle: h.publish},
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+			Handle: h.subscribe},
+		{Method: http.MethodGet, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Waits: true,
+			Refuse: o.Read, Handle: h.poll},
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+			Handle: h.unsubscribe},
+		{Method: http.MethodDelete, Path: subscriber + "/message", Action: access.Subscribe, Of: web.Subscriber,
+			Refuse: o.Read, Handle: h.ack},
 	} {
 		r.Query = web.QueryIgnored
 		a.Add(r)
@@ -112,7 +117,8 @@ func (h *handlers) poll(c *web.Call) error {
 		return err
 	}
 	answer := wire.OldDelivery{
-		ChannelID: q.Channel, Messages: make([]wire.OldMessage, len(d.Messages)), AckHandle: d.Receipt, MoreMessages: d.More,
+		ChannelID: q.Channel, Messages: make([]wire.OldMessage, len(d.Messages)), AckHandle: d.Receipt,
+		MoreMessages: d.More,
 	}
 	for i := range d.Messages {
 		answer.Messages[i] = wire.OldMessage{MessageID: d.Messages[i].ID, Content: d.Messages[i].Content}
@@ -143,7 +149,8 @@ func fail(c *web.Call, err error) {
 	switch p.Slug() {
 	case fault.SlugNoSubscriber:
 		answer.Code = wire.OldCodeNoSubscriber
-	case fault.SlugNoCredential, fault.SlugInvalidCredential, fault.SlugExpiredCredential, fault.SlugRevokedCredential, fault.SlugNotGranted:
+	case fault.SlugNoCredential, fault.SlugInvalidCredential, fault.SlugExpiredCredential, fault.SlugRevokedCredential,
+		fault.SlugNotGranted:
 		answer.Code = wire.OldCodeRejected
 	case fault.SlugReceiptMalformed, fault.SlugReceiptForged, fault.SlugReceiptChannel, fault.SlugReceiptSubscriber,
 		fault.SlugReceiptEpoch, fault.SlugReceiptAhead, fault.SlugReceiptSuperseded:

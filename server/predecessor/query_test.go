@@ -10,7 +10,8 @@ import (
 
 // FuzzPollQuery shows that a poll never exceeds the limits.
 func FuzzPollQuery(f *testing.F) {
-	for _, s := range []string{"", "max=1", "timeout=1h&max=5000", "timeout=-1s", "max=1&max=2", "max=%35", "&&", "=", "timeout=%zz", "max=99999999999999999999"} {
+	for _, s := range []string{"", "max=1", "timeout=1h&max=5000", "timeout=-1s", "max=1&max=2", "max=%35", "&&", "=",
+		"timeout=%zz", "max=99999999999999999999"} {
 		f.Add(s)
 	}
 	limits := channel.DefaultLimits()

@@ -42,10 +42,13 @@ type cacheCalls struct{ values Cache }
 func addCache(a web.API, values Cache) {
 	h := &cacheCalls{values}
 	const path = "/v1/cache/:kind/:id"
-	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing, Handle: h.invalidate})
-	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/:kind/get", Action: access.Read, Of: nothing, Handle: h.getMany})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing,
+		Handle: h.invalidate})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/:kind/get", Action: access.Read, Of: nothing,
+		Handle: h.getMany})
 	a.AddGet(web.Route{Path: path, Action: access.Read, Of: h.of, Handle: h.get})
-	a.Add(web.Route{Method: http.MethodPut, Path: path, Query: web.QueryRead, Action: access.Write, Of: h.of, Handle: h.put})
+	a.Add(web.Route{Method: http.MethodPut, Path: path, Query: web.QueryRead, Action: access.Write, Of: h.of,
+		Handle: h.put})
 	a.Add(web.Route{Method: http.MethodDelete, Path: path, Action: access.Write, Of: h.of, Handle: h.delete})
 	a.NothingBelow(path)
 }
@@ -187,7 +190,8 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 // manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only others can have
 // written, is like one that is missing.
 func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedValues {
-	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{}, Left: append([]string{}, ids[len(entries):]...)}
+	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{},
+		Left: append([]string{}, ids[len(entries):]...)}
 	for i, e := range entries {
 		value := json.RawMessage(e.Bytes)
 		if e.Found && !k.JSON {
@@ -202,7 +206,8 @@ func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedVa
 	return answer
 }
 
-var errInvalidation = &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "either tags or kind must be given, and prefix only with kind", Offset: -1}
+var errInvalidation = &wire.InputError{Slug: fault.SlugInvalidBody,
+	Detail: "either tags or kind must be given, and prefix only with kind", Offset: -1}
 
 // invalidate is POST /v1/cache/invalidate. It can concern more than the IDs that a grant names, and so needs one for
 // all.

@@ -17,7 +17,8 @@ type Followers interface {
 
 func addFollowers(a web.API, service Followers) {
 	const path = "/v1/users/:user/channels"
-	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of("channels-of", 1), Handle: (&followerCalls{service}).list})
+	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of("channels-of", 1),
+		Handle: (&followerCalls{service}).list})
 }
 
 type followerCalls struct{ service Followers }

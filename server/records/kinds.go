@@ -18,8 +18,9 @@ func showKinds(c *web.Call) error {
 	answer := wire.Kinds{Kinds: make([]wire.Kind, 0, len(records.Kinds))}
 	for _, k := range records.Kinds {
 		answer.Kinds = append(answer.Kinds, wire.Kind{
-			Name: k.Name, Pattern: k.Pattern, Type: string(k.Type), Form: k.Form, TTL: wire.Duration(k.TTL), Permanent: k.Why,
-			Secret: k.Secret, MaxBytes: k.MaxBytes, Redis: string(k.Instance),
+			Name: k.Name, Pattern: k.Pattern, Type: string(k.Type), Form: k.Form, TTL: wire.Duration(k.TTL),
+			Permanent: k.Why,
+			Secret:    k.Secret, MaxBytes: k.MaxBytes, Redis: string(k.Instance),
 		})
 	}
 	return c.Value(http.StatusOK, answer)

@@ -42,7 +42,8 @@ func (h *lockCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	r := locks.Request{Name: lockName(c), Token: asked.NewToken, TTL: time.Duration(asked.TTL), Wait: time.Duration(asked.Wait)}
+	r := locks.Request{Name: lockName(c), Token: asked.NewToken, TTL: time.Duration(asked.TTL),
+		Wait: time.Duration(asked.Wait)}
 	call := h.service.Acquire
 	if asked.Token != "" {
 		r.Token, call = asked.Token, h.service.Renew

@@ -54,7 +54,8 @@ func (h *sessionCalls) create(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	issued, err := h.service.Create(c.Context(), c.Param(0), sessions.New{Username: asked.Username, Device: asked.Device, AuthData: asked.AuthData})
+	issued, err := h.service.Create(c.Context(), c.Param(0),
+		sessions.New{Username: asked.Username, Device: asked.Device, AuthData: asked.AuthData})
 	if err != nil {
 		return inBody(err, "user")
 	}
@@ -76,8 +77,9 @@ func (h *sessionCalls) check(c *web.Call) error {
 		return err
 	}
 	return c.Value(http.StatusOK, wire.Session{
-		User: s.User, ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity, Expires: s.Expires,
-		Device: s.Device, AuthData: s.AuthData,
+		User: s.User, ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity,
+		Expires: s.Expires,
+		Device:  s.Device, AuthData: s.AuthData,
 	})
 }
 

@@ -29,7 +29,8 @@ func addSettings(a web.API, service Settings) {
 	a.Add(web.Route{Method: http.MethodDelete, Path: one, Action: access.Write, Of: each, Handle: h.delete})
 	a.AddGet(web.Route{Path: one, Action: access.Read, Of: each, Handle: h.get})
 	a.AddGet(web.Route{Path: all, Query: web.QueryRead, Action: access.Read, Of: every, Handle: h.list})
-	a.AddGet(web.Route{Path: all + "/export", Query: web.QueryRead, Action: access.Admin, Admin: true, Handle: h.export})
+	a.AddGet(web.Route{Path: all + "/export", Query: web.QueryRead, Action: access.Admin, Admin: true,
+		Handle: h.export})
 	a.Add(web.Route{Method: http.MethodPost, Path: all + "/import", Action: access.Admin, Admin: true, Handle: h.load})
 	a.NothingBelow(one)
 }
@@ -38,7 +39,8 @@ type settingCalls struct{ service Settings }
 
 // missing is the error for a body without a member that it must have.
 func missing(member string) error {
-	return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: "/" + member, Offset: -1}
+	return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: "/" + member,
+		Offset: -1}
 }
 
 // put is PUT /v1/settings/{name}.
@@ -91,19 +93,21 @@ func (h *settingCalls) delete(c *web.Call) error {
 // page reads the parameters of a list.
 func page(c *web.Call) (l settings.List, err error) {
 	l = settings.List{Limit: settings.MaxPage}
-	err = web.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"}, func(name, value string) (err error) {
-		switch name {
-		case "category":
-			l.Category = settings.Category(value)
-		case "cursor":
-			l.After = value
-		default:
-			if l.Limit, err = strconv.Atoi(value); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
-				return web.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, settings.MaxPage))
+	err = web.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"},
+		func(name, value string) (err error) {
+			switch name {
+			case "category":
+				l.Category = settings.Category(value)
+			case "cursor":
+				l.After = value
+			default:
+				if l.Limit, err = strconv.Atoi(value); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
+					return web.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value,
+						settings.MaxPage))
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	return l, err
 }
 

@@ -46,7 +46,8 @@ func (h *stateCalls) change(c *web.Call, replace bool) error {
 		return err
 	}
 	state, err := h.service.Patch(c.Context(), counters.Patch{
-		Process: c.Param(0), ID: c.Param(1), Set: asked.Fields, Delete: asked.Remove, Replace: replace, TTL: time.Duration(asked.TTL),
+		Process: c.Param(0), ID: c.Param(1), Set: asked.Fields, Delete: asked.Remove, Replace: replace,
+		TTL: time.Duration(asked.TTL),
 	})
 	if err != nil {
 		return inBody(err, "process", "id")

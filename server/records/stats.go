@@ -52,7 +52,8 @@ func (h *statsCalls) set(c *web.Call) error {
 	})
 }
 
-func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, wire.StatsChange) (counters.Window, error)) error {
+func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, wire.StatsChange) (counters.Window,
+	error)) error {
 	of, err := counters.StatsOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
@@ -131,7 +132,8 @@ func (h *statsCalls) showMetric(c *web.Call) error {
 }
 
 // windowsOf reads the windows that a query asks for.
-func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) ([]T, error) {
+func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) (
+	[]T, error) {
 	var from, to time.Time
 	err := web.Read(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
 		at := &from
@@ -139,7 +141,8 @@ func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(
 			at = &to
 		}
 		if *at, err = time.Parse(time.RFC3339, value); err != nil {
-			err = web.Refuse(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name, value))
+			err = web.Refuse(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name,
+				value))
 		}
 		return err
 	})

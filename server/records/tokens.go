@@ -29,9 +29,11 @@ type OAuth interface {
 func addVerifications(a web.API, service Verifications) {
 	h := &verificationCalls{service}
 	a.Add(web.Route{
-		Method: http.MethodPost, Path: "/v1/users/:user/verifications", Action: access.Write, Of: of("verifications", 1), Handle: h.issue,
+		Method: http.MethodPost, Path: "/v1/users/:user/verifications", Action: access.Write,
+		Of: of("verifications", 1), Handle: h.issue,
 	})
-	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/verifications/take", Action: access.Write, Of: of("verifications", 0), Handle: h.take})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/verifications/take", Action: access.Write,
+		Of: of("verifications", 0), Handle: h.take})
 }
 
 type verificationCalls struct{ service Verifications }
@@ -66,8 +68,10 @@ func (h *verificationCalls) take(c *web.Call) error {
 func addOAuth(a web.API, service OAuth) {
 	const path = "/v1/users/:user/oauth/:provider"
 	h, owner, states := &oauthCalls{service}, of("oauth", 1), of("oauth-states", 0)
-	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/oauth-states", Action: access.Write, Of: states, Handle: h.newState})
-	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/oauth-states/take", Action: access.Write, Of: states, Handle: h.takeState})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/oauth-states", Action: access.Write, Of: states,
+		Handle: h.newState})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/oauth-states/take", Action: access.Write, Of: states,
+		Handle: h.takeState})
 	a.Add(web.Route{Method: http.MethodPut, Path: path, Action: access.Write, Of: owner, Handle: h.put})
 	a.Add(web.Route{Method: http.MethodDelete, Path: path, Action: access.Write, Of: owner, Handle: h.delete})
 	a.AddGet(web.Route{Path: path, Action: access.Read, Of: owner, Handle: h.get})
@@ -101,7 +105,8 @@ func (h *oauthCalls) takeState(c *web.Call) error {
 		return inBody(err)
 	}
 	answer := wire.OAuthState{
-		NewOAuthState: wire.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken}, CreatedAt: n.Created,
+		NewOAuthState: wire.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken},
+		CreatedAt:     n.Created,
 	}
 	return c.Value(http.StatusOK, answer)
 }
@@ -116,7 +121,8 @@ func (h *oauthCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	ends, err := h.service.PutTokens(c.Context(), tokenOwner(c), tokens.Tokens{Access: asked.AccessToken, Refresh: asked.RefreshToken})
+	ends, err := h.service.PutTokens(c.Context(), tokenOwner(c), tokens.Tokens{Access: asked.AccessToken,
+		Refresh: asked.RefreshToken})
 	if err != nil {
 		return inBody(err, "user", "provider")
 	}
@@ -134,7 +140,8 @@ func (h *oauthCalls) get(c *web.Call) error {
 		return err
 	}
 	return c.Value(http.StatusOK, wire.StoredOAuthTokens{
-		OAuthTokens: wire.OAuthTokens{AccessToken: found.Access, RefreshToken: found.Refresh}, OAuthExpiry: expiry(found.Ends),
+		OAuthTokens: wire.OAuthTokens{AccessToken: found.Access, RefreshToken: found.Refresh},
+		OAuthExpiry: expiry(found.Ends),
 	})
 }
 

@@ -120,7 +120,8 @@ func (h *viewCalls) load(c *web.Call) error {
 	if err != nil {
 		return inBody(err)
 	}
-	return c.Value(http.StatusOK, wire.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current})
+	return c.Value(http.StatusOK, wire.ViewsImport{IDs: state.Records, Complete: state.Complete,
+		Current: state.Current})
 }
 
 // slugs is POST /v1/views/slugs.

@@ -58,7 +58,8 @@ func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	require.NoError(b, err)
 	token, err = jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{
-		"sub": "ann", "iss": "https://issuer.example", "exp": time.Now().Add(time.Hour).Unix(), "tidemark": json.RawMessage(grants),
+		"sub": "ann", "iss": "https://issuer.example", "exp": time.Now().Add(time.Hour).Unix(),
+		"tidemark": json.RawMessage(grants),
 	}).SignedString(private)
 	require.NoError(b, err)
 	file, keyFile := filepath.Join(b.TempDir(), "keys"), filepath.Join(b.TempDir(), "token.pem")
@@ -80,14 +81,16 @@ func BenchmarkHandlers(b *testing.B) {
 	s := &still{delivery: channel.Delivery{Receipt: strings.Repeat("h", 120)}}
 	for i := range 10 {
 		s.delivery.Messages = append(s.delivery.Messages, channel.Message{
-			ID: ulid.Make().String(), Clock: clock.Clock(i + 1), Content: []byte(content), PublishedAt: time.UnixMilli(1_800_000_000_123),
+			ID: ulid.Make().String(), Clock: clock.Clock(i + 1), Content: []byte(content),
+			PublishedAt: time.UnixMilli(1_800_000_000_123),
 		})
 	}
 	guard, apiKey, token := credentials(b)
 	routers := map[bool]*web.Router{}
 	for _, closed := range []bool{false, true} {
 		o := web.Options{
-			Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), MaxBodyBytes: 1 << 20, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
+			Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), MaxBodyBytes: 1 << 20,
+			BodyMemory: 1 << 20, ReadTimeout: time.Minute,
 		}
 		if closed {
 			o.Guard = guard

@@ -40,7 +40,8 @@ func (d *deliveries) fetchMany(c *web.Call) error {
 		}
 		for _, p := range all.Problems {
 			from := &q.From[p.Source]
-			answer.Problems = append(answer.Problems, wire.SourceProblem{Channel: from.Channel, Subscriber: from.Subscriber, Problem: *c.Problem(p.Err)})
+			answer.Problems = append(answer.Problems, wire.SourceProblem{Channel: from.Channel,
+				Subscriber: from.Subscriber, Problem: *c.Problem(p.Err)})
 		}
 	}
 	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
@@ -55,7 +56,8 @@ func granted(c *web.Call, r *wire.FetchRequest, answer *wire.Deliveries) (channe
 		from := &r.From[i]
 		err := c.Allow(access.Subscribe, access.Resource{Channel: from.Channel, Subscriber: from.Subscriber})
 		if err == nil {
-			q.From = append(q.From, channel.Source{Channel: from.Channel, Subscriber: from.Subscriber, Receipt: from.ReceiptHandle})
+			q.From = append(q.From, channel.Source{Channel: from.Channel, Subscriber: from.Subscriber,
+				Receipt: from.ReceiptHandle})
 			continue
 		}
 		if errors.Is(err, access.ErrNoCredential) {
@@ -64,7 +66,8 @@ func granted(c *web.Call, r *wire.FetchRequest, answer *wire.Deliveries) (channe
 			}
 		}
 		q.Wait = 0
-		answer.Problems = append(answer.Problems, wire.SourceProblem{Channel: from.Channel, Subscriber: from.Subscriber, Problem: *c.Problem(err)})
+		answer.Problems = append(answer.Problems, wire.SourceProblem{Channel: from.Channel, Subscriber: from.Subscriber,
+			Problem: *c.Problem(err)})
 	}
 	return q, nil
 }

@@ -64,13 +64,16 @@ func (h *queues) describe(c *web.Call) error {
 	answer := wire.QueueDescription{
 		Queue: queue,
 		Tickets: wire.TicketCounts{
-			Searching: d.Searching, Pending: d.Pending, MatchFound: d.Matched, Cancelled: d.Cancelled, Expired: d.Expired,
+			Searching: d.Searching, Pending: d.Pending, MatchFound: d.Matched, Cancelled: d.Cancelled,
+			Expired: d.Expired,
 		},
-		Outgoing: d.Outgoing, Conflicts: d.Conflicts, OldestWaitMillis: d.OldestWait.Milliseconds(), MatchRate: d.MatchesPerSecond,
+		Outgoing: d.Outgoing, Conflicts: d.Conflicts, OldestWaitMillis: d.OldestWait.Milliseconds(),
+		MatchRate:  d.MatchesPerSecond,
 		Configured: d.Fixed,
 	}
 	if d.WaitP99 > 0 {
-		answer.Waits = &wire.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(), P99: d.WaitP99.Milliseconds()}
+		answer.Waits = &wire.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(),
+			P99: d.WaitP99.Milliseconds()}
 	}
 	if waiting {
 		report, err := h.insight.Report(c.Context(), d.Definition, d.QueueState)

@@ -10,8 +10,9 @@ import (
 func TestFieldInBody(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"ticketTTL": "/ticketTTL", "match.widen[0].after": "/match/widen/0/after", "profile.pools[2].name": "/profile/pools/2/name",
-		"match.a/b": "/match/a~1b", "/already": "/already", "": "",
+		"ticketTTL": "/ticketTTL", "match.widen[0].after": "/match/widen/0/after",
+		"profile.pools[2].name": "/profile/pools/2/name",
+		"match.a/b":             "/match/a~1b", "/already": "/already", "": "",
 	} {
 		require.Equal(t, want, fieldInBody(path))
 	}

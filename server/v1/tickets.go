@@ -82,7 +82,8 @@ func (h *tickets) cancel(c *web.Call) error {
 func fieldsOf(s wire.TicketSpec) convert.JSON {
 	fields := convert.JSON{
 		SearchFields: matchmaking.SearchFields(s.SearchFields),
-		NumTeams:     s.NumTeams, TeamSize: s.TeamSize, Players: s.Players, Extensions: s.Extensions, PersistentField: s.PersistentField,
+		NumTeams:     s.NumTeams, TeamSize: s.TeamSize, Players: s.Players, Extensions: s.Extensions,
+		PersistentField: s.PersistentField,
 	}
 	for _, c := range s.Criteria {
 		fields.Criteria = append(fields.Criteria, matchmaking.Criterion(c))
@@ -106,10 +107,12 @@ func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
 func ticketOf(t matchmaking.Ticket) wire.Ticket {
 	fields := convert.ToJSON(t.Spec)
 	answer := wire.Ticket{
-		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(), LifeMillis: t.Life.Milliseconds(),
+		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(),
+		LifeMillis: t.Life.Milliseconds(),
 		TicketSpec: wire.TicketSpec{
 			SearchFields: wire.SearchFields(fields.SearchFields),
-			NumTeams:     fields.NumTeams, TeamSize: fields.TeamSize, Players: fields.Players, Extensions: fields.Extensions, PersistentField: fields.PersistentField,
+			NumTeams:     fields.NumTeams, TeamSize: fields.TeamSize, Players: fields.Players,
+			Extensions: fields.Extensions, PersistentField: fields.PersistentField,
 		},
 		MatchID: t.MatchID,
 	}

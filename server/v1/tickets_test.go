@@ -30,7 +30,8 @@ func (o *oneTicket) Attend(context.Context, string) (stop func()) { return func(
 func TestReadingATicketIsAHeartbeat(t *testing.T) {
 	t.Parallel()
 	for status, beats := range map[matchmaking.Status]int{
-		matchmaking.Searching: 1, matchmaking.Pending: 1, matchmaking.MatchFound: 0, matchmaking.Cancelled: 0, matchmaking.Expired: 0,
+		matchmaking.Searching: 1, matchmaking.Pending: 1, matchmaking.MatchFound: 0, matchmaking.Cancelled: 0,
+		matchmaking.Expired: 0,
 	} {
 		o := &oneTicket{status: status}
 		r := web.New(web.Options{Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})

@@ -42,7 +42,8 @@ func Register(r *web.Router, o Options) {
 		registerMatchmaking(a, o.Matchmaking)
 	}
 	a.AddGet(web.Route{
-		Path: "/v1/info", Action: access.Any, Handle: (&info{about: o.Info, queues: queues, maxBody: r.MaxBodyBytes()}).show,
+		Path: "/v1/info", Action: access.Any,
+		Handle: (&info{about: o.Info, queues: queues, maxBody: r.MaxBodyBytes()}).show,
 	})
 }
 
@@ -51,17 +52,24 @@ func registerChannels(a web.API, o Options) {
 	m, s := &messages{o.Channels}, &subscribers{o.Channels}
 	d, c := &deliveries{o.Channels}, &channels{o.Channels}
 	for _, r := range []web.Route{
-		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel, Refuse: o.Write, Handle: m.publish},
-		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write, Handle: m.put},
-		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: s.subscribe},
-		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: s.unsubscribe},
+		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel, Refuse: o.Write,
+			Handle: m.publish},
+		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write,
+			Handle: m.put},
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+			Handle: s.subscribe},
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+			Handle: s.unsubscribe},
 		{
 			Method: http.MethodGet, Path: subscriber + "/messages", Query: web.QueryRead,
 			Action: access.Subscribe, Of: web.Subscriber, Waits: true, Refuse: o.Read, Handle: d.fetch,
 		},
-		{Method: http.MethodPost, Path: subscriber + "/ack", Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Read, Handle: d.ack},
-		{Method: http.MethodPost, Path: "/v1/fetch", Action: access.Subscribe, InBody: true, Waits: true, Handle: d.fetchMany},
-		{Method: http.MethodPost, Path: subscriber + "/next", Action: access.Subscribe, Of: web.Subscriber, Waits: true, Refuse: o.Read, Handle: d.next},
+		{Method: http.MethodPost, Path: subscriber + "/ack", Action: access.Subscribe, Of: web.Subscriber,
+			Refuse: o.Read, Handle: d.ack},
+		{Method: http.MethodPost, Path: "/v1/fetch", Action: access.Subscribe, InBody: true, Waits: true,
+			Handle: d.fetchMany},
+		{Method: http.MethodPost, Path: subscriber + "/next", Action: access.Subscribe, Of: web.Subscriber, Waits: true,
+			Refuse: o.Read, Handle: d.next},
 	} {
 		a.Add(r)
 	}
@@ -75,12 +83,17 @@ func registerMatchmaking(a web.API, m Matchmaking) {
 	ofQueue := func(c *web.Call) access.Resource { return access.Resource{Queue: c.Param(0)} }
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/tickets", Action: access.Ticket, Handle: t.create})
 	a.AddGet(web.Route{Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket, Handle: t.show})
-	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket, Handle: t.cancel})
-	a.AddGet(web.Route{Path: "/v1/matches/:id", Query: web.QueryRead, Action: access.Queue, Of: one.of, Handle: one.show})
+	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket,
+		Handle: t.cancel})
+	a.AddGet(web.Route{Path: "/v1/matches/:id", Query: web.QueryRead, Action: access.Queue, Of: one.of,
+		Handle: one.show})
 	a.AddGet(web.Route{Path: "/v1/queues", Action: access.Queue, Handle: q.list})
-	a.AddGet(web.Route{Path: "/v1/queues/:queue", Query: web.QueryRead, Action: access.Queue, Of: ofQueue, Handle: q.describe})
-	a.Add(web.Route{Method: http.MethodPut, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true, Handle: q.put})
-	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true, Handle: q.delete})
+	a.AddGet(web.Route{Path: "/v1/queues/:queue", Query: web.QueryRead, Action: access.Queue, Of: ofQueue,
+		Handle: q.describe})
+	a.Add(web.Route{Method: http.MethodPut, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true,
+		Handle: q.put})
+	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true,
+		Handle: q.delete})
 	a.NothingBelow("/v1/tickets/:id")
 	a.NothingBelow("/v1/matches/:id")
 	a.NothingBelow("/v1/queues/:queue")

@@ -24,12 +24,14 @@ func waitingQuery(raw string) (waiting bool, err error) {
 func waitingOf(r insight.Report) *wire.Waiting {
 	answer := &wire.Waiting{
 		Tickets: r.Waiting, Examined: r.Examined, Waits: longestWaits(r.Waits),
-		Statistics: make([]wire.WaitingByRange, len(r.Statistics)), Longest: make([]wire.LongWaitingTicket, len(r.Longest)),
+		Statistics: make([]wire.WaitingByRange, len(r.Statistics)),
+		Longest:    make([]wire.LongWaitingTicket, len(r.Longest)),
 	}
 	for i, s := range r.Statistics {
 		ranges := make([]wire.WaitingRange, len(s.Ranges))
 		for j, one := range s.Ranges {
-			ranges[j] = wire.WaitingRange{MinValue: one.Min, MaxValue: one.Max, Tickets: one.Tickets, Waits: longestWaits(one.Waits)}
+			ranges[j] = wire.WaitingRange{MinValue: one.Min, MaxValue: one.Max, Tickets: one.Tickets,
+				Waits: longestWaits(one.Waits)}
 		}
 		answer.Statistics[i] = wire.WaitingByRange{Name: s.Name, Ranges: ranges}
 	}

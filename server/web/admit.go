@@ -34,7 +34,8 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 	}
 	p, err := g.guard.Authenticate(ctx, credential)
 	// An expired token is verified each time that it comes, unless it was seen before.
-	if errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrExpired) && !g.guard.IsCheap(credential) {
+	if errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrExpired) &&
+		!g.guard.IsCheap(credential) {
 		g.guesses.Add(address)
 		err = cmp.Or(tooMany, err)
 	}

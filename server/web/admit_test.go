@@ -19,10 +19,12 @@ func TestAdminRoutes(t *testing.T) {
 	require.NoError(t, err)
 	r := New(Options{Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Guard: guard})
 	API{Router: r, Fail: Fail}.Add(Route{
-		Method: http.MethodPut, Path: "/thing", Admin: true, Action: access.Admin, Handle: func(c *Call) error { return c.NoContent() },
+		Method: http.MethodPut, Path: "/thing", Admin: true, Action: access.Admin,
+		Handle: func(c *Call) error { return c.NoContent() },
 	})
 	status := func(h http.Handler, p *access.Principal) int {
-		answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPut, "http://localhost/thing", nil)
+		answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPut,
+			"http://localhost/thing", nil)
 		h.ServeHTTP(answer, request.WithContext(access.With(request.Context(), p)))
 		return answer.Code
 	}

@@ -19,7 +19,8 @@ import (
 // newRouter returns a router whose only route is POST /.
 func newRouter(handle Handler) *Router {
 	r := New(Options{
-		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Ready: func(context.Context) error { return nil },
+		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Ready:        func(context.Context) error { return nil },
 		MaxBodyBytes: 1 << 20, BodyMemory: 1 << 20, ReadTimeout: time.Hour,
 	})
 	API{Router: r, Fail: Fail}.Add(Route{Method: http.MethodPost, Path: "/", Open: true, Handle: handle})

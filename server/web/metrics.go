@@ -49,8 +49,10 @@ func (r *Router) CountRefused() { r.metrics.refused.Inc() }
 
 // countedStatuses are the statuses whose counters each route keeps.
 var countedStatuses = [...]int{
-	http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden,
-	http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusRequestEntityTooLarge, StatusClientGone, http.StatusServiceUnavailable,
+	http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusBadRequest, http.StatusUnauthorized,
+	http.StatusForbidden,
+	http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusRequestEntityTooLarge,
+	StatusClientGone, http.StatusServiceUnavailable,
 }
 
 // routeMetrics are one route's part of the metrics. They are looked up once and not at each request.

@@ -65,7 +65,8 @@ func (o *origins) servesHost(host string) bool {
 		host = name
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if _, err := netip.ParseAddr(host); err == nil || host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if _, err := netip.ParseAddr(host); err == nil || host == "" || host == "localhost" ||
+		strings.HasSuffix(host, ".localhost") {
 		return true
 	}
 	for _, pattern := range o.hosts {
@@ -106,10 +107,11 @@ func (c CORS) middleware() (m echo.MiddlewareFunc, ok bool) {
 		c.MaxAge = DefaultCORSMaxAge
 	}
 	return middleware.CORSWithConfig(middleware.CORSConfig{
-		AllowOrigins:  c.AllowOrigins,
-		AllowHeaders:  append([]string{authorizationHeader, headerContentType, headerRequestID}, c.RequestHeaders...),
-		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge, headerRateLimit, headerRateLimitPolicy}, c.ResponseHeaders...),
-		MaxAge:        int(c.MaxAge / time.Second),
+		AllowOrigins: c.AllowOrigins,
+		AllowHeaders: append([]string{authorizationHeader, headerContentType, headerRequestID}, c.RequestHeaders...),
+		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge,
+			headerRateLimit, headerRateLimitPolicy}, c.ResponseHeaders...),
+		MaxAge: int(c.MaxAge / time.Second),
 		// AllowMethods is left out: the answer to a preflight request has the methods of the path.
 	}), true
 }

@@ -15,17 +15,20 @@ import (
 var (
 	ErrNoPath   = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "the path does not exist"}
 	ErrDraining = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining, Detail: "the server is shutting down"}
-	ErrBodySlow = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody, Detail: "the body took too long to arrive"}
-	ErrPanic    = errors.New("a handler panicked")
+	ErrBodySlow = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody,
+		Detail: "the body took too long to arrive"}
+	ErrPanic = errors.New("a handler panicked")
 )
 
 var (
 	errBodyCutShort = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBody, Detail: "the body is incomplete"}
 	errBodiesFull   = &fault.Error{
-		Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server is receiving too many large bodies; trying again is safe",
+		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+		Detail: "the server is receiving too many large bodies; trying again is safe",
 	}
 	errConnections = &fault.Error{
-		Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server has too many open connections; trying again is safe",
+		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+		Detail: "the server has too many open connections; trying again is safe",
 	}
 )
 
@@ -81,10 +84,12 @@ func ProblemOf(err error) *wire.Problem {
 		p.Field = e.Field
 		return withRetry(p, e.RetryAfter)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		p := wire.NewProblem(fault.SlugUnavailable, http.StatusServiceUnavailable, "the request ended before its answer; trying again is safe")
+		p := wire.NewProblem(fault.SlugUnavailable, http.StatusServiceUnavailable,
+			"the request ended before its answer; trying again is safe")
 		return withRetry(p, 0)
 	default:
-		return wire.NewProblem(fault.SlugInternal, http.StatusInternalServerError, "an error occurred in the service; its log has more under the request's ID")
+		return wire.NewProblem(fault.SlugInternal, http.StatusInternalServerError,
+			"an error occurred in the service; its log has more under the request's ID")
 	}
 }
 

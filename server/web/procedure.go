@@ -44,7 +44,8 @@ func (p *Procedure) Done(ctx context.Context, o Outcome) {
 	if !p.log.Enabled(ctx, level) {
 		return
 	}
-	l := logged{method: http.MethodPost, path: o.Path, principal: o.Principal, status: o.Status, elapsed: o.Elapsed, err: o.Err}
+	l := logged{method: http.MethodPost, path: o.Path, principal: o.Principal, status: o.Status, elapsed: o.Elapsed,
+		err: o.Err}
 	l.id, l.client = o.About()
 	l.write(ctx, p.log, level)
 }
@@ -77,7 +78,8 @@ func levelOf(status int, reserved bool) slog.Level {
 
 func (l logged) write(ctx context.Context, log *slog.Logger, level slog.Level) {
 	attrs := []slog.Attr{
-		slog.String("requestId", redact.Credentials(l.id)), slog.String("method", l.method), slog.String("path", redact.Credentials(l.path)),
+		slog.String("requestId", redact.Credentials(l.id)), slog.String("method", l.method),
+		slog.String("path", redact.Credentials(l.path)),
 		slog.Int("status", l.status), slog.Duration("elapsed", l.elapsed), slog.String("client", l.client),
 	}
 	if l.principal != nil {

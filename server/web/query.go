@@ -29,7 +29,8 @@ func Read(raw string, known []string, read func(name, value string) error) error
 		i := slices.Index(known, name)
 		switch {
 		case i < 0:
-			return Refuse(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name, strings.Join(known, " and ")))
+			return Refuse(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name,
+				strings.Join(known, " and ")))
 		case seen&(1<<i) != 0:
 			return Refuse(name, "the query parameter "+name+" is given twice")
 		}

@@ -81,14 +81,16 @@ func New(o Options) *Router {
 			public: view{echo.New(), &origins{cors: o.CORS, hosts: o.AllowHosts}},
 			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts}},
 		},
-		gate: gate{guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: o.Proxies}, log: o.Logger, ready: o.Ready,
+		gate: gate{guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: o.Proxies},
+		log:  o.Logger, ready: o.Ready,
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
 		draining: make(chan struct{}),
 	}
 	r.metrics = newMetrics(o.Metrics, &r.bodies)
-	r.stray = &route{Route: Route{Query: QueryIgnored, Open: true}, router: r, fail: Fail, metrics: r.metrics.route("none", "any")}
+	r.stray = &route{Route: Route{Query: QueryIgnored, Open: true}, router: r, fail: Fail,
+		metrics: r.metrics.route("none", "any")}
 	for _, v := range []view{r.public, r.admin} {
 		v.echo.HTTPErrorHandler = r.failUnrouted
 		v.echo.Use(safeOptions)
@@ -183,7 +185,8 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 	var he *echo.HTTPError
 	switch {
 	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
-		err = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod, Detail: "the path does not have the method " + c.request.Method}
+		err = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
+			Detail: "the path does not have the method " + c.request.Method}
 	case errors.As(err, &he) && he.Code == http.StatusNotFound:
 		err = ErrNoPath
 	}

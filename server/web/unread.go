@@ -28,17 +28,19 @@ var (
 
 // unreadDetails says what is wrong if net/http doesn't.
 var unreadDetails = map[int]string{
-	http.StatusBadRequest:                  "the request line or a header is malformed",
-	http.StatusExpectationFailed:           "the only supported expectation is 100-continue",
-	http.StatusRequestHeaderFieldsTooLarge: "the request line and the headers are larger than " + strconv.Itoa(MaxHeaderBytes>>10) + " KiB",
-	http.StatusNotImplemented:              "the transfer encoding is not supported",
+	http.StatusBadRequest:        "the request line or a header is malformed",
+	http.StatusExpectationFailed: "the only supported expectation is 100-continue",
+	http.StatusRequestHeaderFieldsTooLarge: "the request line and the headers are larger than " +
+		strconv.Itoa(MaxHeaderBytes>>10) + " KiB",
+	http.StatusNotImplemented: "the transfer encoding is not supported",
 }
 
 // RefuseUnread returns the problem to write in place of net/http's answer to a request that it refuses itself, or nil
 // if answer is not such an answer.
 func (r *Router) RefuseUnread(answer []byte) []byte {
 	end := bytes.IndexByte(answer, '\r')
-	if end < 0 || !bytes.HasPrefix(answer, statusLine) || !bytes.HasPrefix(answer[end:], fixedHeaders) && !bytes.HasPrefix(answer, expectation) {
+	if end < 0 || !bytes.HasPrefix(answer, statusLine) || !bytes.HasPrefix(answer[end:], fixedHeaders) &&
+		!bytes.HasPrefix(answer, expectation) {
 		return nil
 	}
 	code, reason, _ := strings.Cut(string(answer[len(statusLine):end]), " ")
@@ -65,7 +67,8 @@ func unreadAnswer(problem *wire.Problem, now time.Time) []byte {
 	}
 	body = append(body, '\n')
 	header := http.Header{
-		headerContentType: contentProblem, headerRequestID: {problem.RequestID}, "Date": {now.UTC().Format(http.TimeFormat)},
+		headerContentType: contentProblem, headerRequestID: {problem.RequestID},
+		"Date": {now.UTC().Format(http.TimeFormat)},
 	}
 	setSafetyHeaders(header)
 	var out bytes.Buffer

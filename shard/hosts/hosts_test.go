@@ -27,7 +27,8 @@ func (n names) LookupHost(_ context.Context, name string) ([]string, error) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	dns := names{"b.example": {"fd00::1", "10.0.0.9"}, "c.example": {"10.0.0.8"}}
-	list, err := hosts.Parse([]string{"a=10.0.0.7:7100", " nodes:1", "[::1]:65535", "b=dns:b.example:7100", "dns:c.example:7200"}, dns)
+	list, err := hosts.Parse([]string{"a=10.0.0.7:7100", " nodes:1", "[::1]:65535", "b=dns:b.example:7100",
+		"dns:c.example:7200"}, dns)
 	require.NoError(t, err)
 	all := "[a=10.0.0.7:7100 nodes:1 [::1]:65535 b=10.0.0.9:7100 b=[fd00::1]:7100 10.0.0.8:7200]"
 	got, err := list.Hosts(t.Context())
@@ -67,7 +68,8 @@ func TestBadLists(t *testing.T) {
 		require.ErrorIs(t, err, hosts.ErrList, text)
 		require.ErrorContains(t, err, want)
 	}
-	for n, want := range map[int]string{0: "it has 0 entries", 65: "it has 65 DNS names, at most 64", shard.MaxHosts + 1: "it has 4097 entries, 1 to 4096"} {
+	for n, want := range map[int]string{0: "it has 0 entries", 65: "it has 65 DNS names, at most 64",
+		shard.MaxHosts + 1: "it has 4097 entries, 1 to 4096"} {
 		_, err := hosts.Parse(strings.Fields(strings.Repeat("dns:n:1 ", n)), nil)
 		require.ErrorIs(t, err, hosts.ErrList)
 		require.ErrorContains(t, err, want)
@@ -76,7 +78,8 @@ func TestBadLists(t *testing.T) {
 
 // A list is refused as a whole, or each of its entries is a host, which can be dialed.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"a=10.0.0.7:7100", "[::1]:65535,nodes:1", "b=dns:b.example:7100", "a=:1", "=h:1", "a=b=c:1", "dns:dns:1"} {
+	for _, text := range []string{"a=10.0.0.7:7100", "[::1]:65535,nodes:1", "b=dns:b.example:7100", "a=:1", "=h:1",
+		"a=b=c:1", "dns:dns:1"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -87,7 +90,12 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		found, err := list.Hosts(t.Context())
-		require.Equal(t, slices.ContainsFunc(entries, func(e string) bool { return strings.HasPrefix(strings.TrimSpace(e[strings.Index(e, "=")+1:]), "dns:") }), err != nil)
+		require.Equal(t,
+			slices.ContainsFunc(entries,
+				func(e string) bool {
+					return strings.HasPrefix(strings.TrimSpace(e[strings.Index(e, "=")+1:]),
+						"dns:")
+				}), err != nil)
 		require.LessOrEqual(t, len(found), len(entries))
 		for _, h := range found {
 			host, port, err := net.SplitHostPort(h.Address)

@@ -185,7 +185,8 @@ func (c *change) split(ctx context.Context, name string) error {
 }
 
 // until looks at the cache again and again, until look is done with a data centre.
-func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, others []shard.DC) (done bool, err error)) error {
+func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, others []shard.DC) (done bool,
+	err error)) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -212,7 +213,8 @@ func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, 
 	}
 }
 
-func (c *change) look(ctx context.Context, name string, look func(dc shard.DC, others []shard.DC) (done bool, err error)) (bool, error) {
+func (c *change) look(ctx context.Context, name string, look func(dc shard.DC, others []shard.DC) (done bool,
+	err error)) (bool, error) {
 	all, err := c.store.Status(ctx, c.Cache)
 	if err != nil {
 		return false, err

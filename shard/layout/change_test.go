@@ -112,7 +112,8 @@ func TestChange(t *testing.T) {
 			"c whole", "a changed",
 		}, steps[:5])
 		require.Equal(t, "b whole", steps[len(steps)-1])
-		require.GreaterOrEqual(t, time.Since(begun), 3*(f.load+layout.DefaultSettle), "clients learn each before the next")
+		require.GreaterOrEqual(t, time.Since(begun), 3*(f.load+layout.DefaultSettle),
+			"clients learn each before the next")
 
 		steps, err = f.run(t.Context(), layout.Plan{Starts: []uint64{0, 8}})
 		require.NoError(t, err)
@@ -156,7 +157,8 @@ func TestWaiting(t *testing.T) {
 			"a waiting " + fault.ErrUnavailable.Error(),
 			"a changed",
 		}, steps[:3])
-		require.GreaterOrEqual(t, f.begun["a"].Sub(begun), 20*time.Second+layout.DefaultSettle, "what was known before it was unavailable doesn't count")
+		require.GreaterOrEqual(t, f.begun["a"].Sub(begun), 20*time.Second+layout.DefaultSettle,
+			"what was known before it was unavailable doesn't count")
 
 		f.load, f.set = 0, nil // nobody is whole any more
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -227,10 +229,12 @@ func TestRefusals(t *testing.T) {
 
 func TestUnsettled(t *testing.T) {
 	t.Parallel()
-	a := shard.DC{Name: "a", Layout: shard.Layout{Generation: 2, Starts: shard.Even(2)}, Former: []shard.Holder{{Host: "h", Address: "h:1", Shard: 3}}}
+	a := shard.DC{Name: "a", Layout: shard.Layout{Generation: 2, Starts: shard.Even(2)},
+		Former: []shard.Holder{{Host: "h", Address: "h:1", Shard: 3}}}
 	b := shard.DC{Name: "b", Layout: shard.Layout{Generation: 7, Starts: shard.Even(1)}}
 	require.Equal(t, []string{
-		"a: h (h:1) still holds shard 3 of the layout before", "b: split otherwise than a, into 1 shards and not 2: a change isn't over",
+		"a: h (h:1) still holds shard 3 of the layout before",
+		"b: split otherwise than a, into 1 shards and not 2: a change isn't over",
 	}, layout.Unsettled([]shard.DC{a, b}))
 	require.Equal(t, []string{"x: it has no layout"}, layout.Missing([]shard.DC{{Name: "x"}}))
 	require.Equal(t, []string{"b: shard 0 (0000000000000000-ffffffffffffffff): no node has ever held it"},

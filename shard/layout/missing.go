@@ -22,7 +22,8 @@ func Missing(dcs []shard.DC) []string {
 			case h.Left == 0 && h.Host == "":
 				lines = append(lines, which+": no node has ever held it")
 			case h.Left == 0:
-				lines = append(lines, fmt.Sprintf("%s: no node holds it; %s (%s) was the last one", which, h.Host, h.Address))
+				lines = append(lines, fmt.Sprintf("%s: no node holds it; %s (%s) was the last one", which, h.Host,
+					h.Address))
 			case !h.Loaded:
 				lines = append(lines, fmt.Sprintf("%s: %s (%s) hasn't loaded it yet", which, h.Host, h.Address))
 			}
@@ -38,8 +39,9 @@ func Unsettled(dcs []shard.DC) []string {
 	for i, dc := range dcs {
 		lines = append(lines, former(dc)...)
 		if i > 0 && !slices.Equal(dc.Layout.Starts, dcs[0].Layout.Starts) {
-			lines = append(lines, fmt.Sprintf("%s: split otherwise than %s, into %d shards and not %d: a change isn't over",
-				dc.Name, dcs[0].Name, len(dc.Layout.Starts), len(dcs[0].Layout.Starts)))
+			lines = append(lines,
+				fmt.Sprintf("%s: split otherwise than %s, into %d shards and not %d: a change isn't over",
+					dc.Name, dcs[0].Name, len(dc.Layout.Starts), len(dcs[0].Layout.Starts)))
 		}
 	}
 	return lines
@@ -49,7 +51,8 @@ func Unsettled(dcs []shard.DC) []string {
 func former(dc shard.DC) []string {
 	var lines []string
 	for _, h := range dc.Former {
-		lines = append(lines, fmt.Sprintf("%s: %s (%s) still holds shard %d of the layout before", dc.Name, h.Host, h.Address, h.Shard))
+		lines = append(lines, fmt.Sprintf("%s: %s (%s) still holds shard %d of the layout before", dc.Name, h.Host,
+			h.Address, h.Shard))
 	}
 	return lines
 }
@@ -74,7 +77,8 @@ func (last lastPings) silent(dcs []shard.DC) []string {
 	for _, dc := range dcs {
 		for _, h := range dc.Shards {
 			if last[[2]string{dc.Name, h.Host}].Equal(h.Pinged) {
-				lines = append(lines, fmt.Sprintf("%s: %s (%s) holds shard %d, but hasn't pinged lately", dc.Name, h.Host, h.Address, h.Shard))
+				lines = append(lines, fmt.Sprintf("%s: %s (%s) holds shard %d, but hasn't pinged lately", dc.Name,
+					h.Host, h.Address, h.Shard))
 			}
 		}
 	}

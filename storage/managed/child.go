@@ -50,7 +50,8 @@ func (s *Server) runChild(ctx context.Context) error {
 	if ctx.Err() != nil && cmd.ProcessState.Success() {
 		return nil
 	}
-	return fmt.Errorf("%s ended with %s; it printed last:\n\t%s", s.binary, cmd.ProcessState, strings.Join(printed.tail, "\n\t"))
+	return fmt.Errorf("%s ended with %s; it printed last:\n\t%s", s.binary, cmd.ProcessState,
+		strings.Join(printed.tail, "\n\t"))
 }
 
 // command returns the command of the child. It is asked to end when ctx ends.

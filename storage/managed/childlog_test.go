@@ -15,12 +15,18 @@ func TestParseLine(t *testing.T) {
 		level slog.Level
 		text  string
 	}{
-		"7103:M 21 Nov 2026 00:40:15.975 # WARNING Memory overcommit must be enabled!":             {slog.LevelDebug, "WARNING Memory overcommit must be enabled!"},
-		"7103:M 21 Nov 2026 00:40:15.975 # Can't save in background: fork: Cannot allocate memory": {slog.LevelWarn, "Can't save in background: fork: Cannot allocate memory"},
-		"7103:M 21 Nov 2026 00:40:15.976 * Creating AOF incr file":                                 {slog.LevelDebug, "Creating AOF incr file"},
-		"7103:C 21 Nov 2026 00:40:15.974 # oO0OoO0OoO0Oo Redis is starting":                        {slog.LevelDebug, "oO0OoO0OoO0Oo Redis is starting"},
-		"7103:signal-handler (1795221616) Received SIGTERM scheduling shutdown...\r":               {slog.LevelDebug, "7103:signal-handler (1795221616) Received SIGTERM scheduling shutdown..."},
-		"*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***":                                           {slog.LevelDebug, "*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***"},
+		"7103:M 21 Nov 2026 00:40:15.975 # WARNING Memory overcommit must be enabled!": {slog.LevelDebug,
+			"WARNING Memory overcommit must be enabled!"},
+		"7103:M 21 Nov 2026 00:40:15.975 # Can't save in background: fork: Cannot allocate memory": {slog.LevelWarn,
+			"Can't save in background: fork: Cannot allocate memory"},
+		"7103:M 21 Nov 2026 00:40:15.976 * Creating AOF incr file": {slog.LevelDebug,
+			"Creating AOF incr file"},
+		"7103:C 21 Nov 2026 00:40:15.974 # oO0OoO0OoO0Oo Redis is starting": {slog.LevelDebug,
+			"oO0OoO0OoO0Oo Redis is starting"},
+		"7103:signal-handler (1795221616) Received SIGTERM scheduling shutdown...\r": {slog.LevelDebug,
+			"7103:signal-handler (1795221616) Received SIGTERM scheduling shutdown..."},
+		"*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***": {slog.LevelDebug,
+			"*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***"},
 		"  ": {slog.LevelDebug, ""},
 	} {
 		level, text := parseLine(line)

@@ -27,7 +27,8 @@ func awaitPing(ctx context.Context, socket string) error {
 		defer client.Close()
 		return struct{}{}, client.Do(ctx, client.B().Ping().Build()).Error()
 	}
-	pause := &backoff.ExponentialBackOff{InitialInterval: firstRecheck, MaxInterval: lastRecheck, Multiplier: backoff.DefaultMultiplier}
+	pause := &backoff.ExponentialBackOff{InitialInterval: firstRecheck, MaxInterval: lastRecheck,
+		Multiplier: backoff.DefaultMultiplier}
 	_, err := backoff.Retry(ctx, ping, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0))
 	return err
 }

@@ -56,8 +56,9 @@ func TestConnectRefused(t *testing.T) {
 		"an unknown user":  {redis.Options{URL: "redis://nobody:secret@" + locked.Addr()}, "WRONGPASS"},
 		"no right to INFO": {redis.Options{URL: locked.Addr(), Username: "blind", Password: "secret"}, "NOPERM"},
 		"an unknown CA":    {redis.Options{URL: encrypted.URL()}, "certificate"},
-		"another CA":       {redis.Options{URL: encrypted.URL(), TLS: &tls.Config{RootCAs: x509.NewCertPool()}}, "certificate"},
-		"two, no cluster":  {redis.Options{URL: plain.Addr() + "," + plain.Addr()}, "cluster support disabled"},
+		"another CA": {redis.Options{URL: encrypted.URL(), TLS: &tls.Config{RootCAs: x509.NewCertPool()}},
+			"certificate"},
+		"two, no cluster": {redis.Options{URL: plain.Addr() + "," + plain.Addr()}, "cluster support disabled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +91,8 @@ func TestConnectInVain(t *testing.T) {
 			var log logged
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			_, err := redis.Connect(ctx, redis.Options{URL: c.url, Timeout: 200 * time.Millisecond, Logger: log.logger()})
+			_, err := redis.Connect(ctx, redis.Options{URL: c.url, Timeout: 200 * time.Millisecond,
+				Logger: log.logger()})
 			require.ErrorContains(t, err, c.says)
 			require.ErrorContains(t, err, "connect to redis at")
 			require.True(t, log.has("redis isn't ready, trying again"))
@@ -134,27 +136,34 @@ func TestConnectByEveryWay(t *testing.T) {
 	old := redistest.Start(t, redistest.Options{Password: "secret"})
 	encrypted := redistest.Start(t, redistest.Options{TLS: true, Password: "secret"})
 	sentinels := redistest.StartSentinel(t, redistest.Options{Password: "secret", TLS: true})
-	cluster := redistest.StartCluster(t, redistest.Options{TLS: true, Username: "someone", Password: "secret", Primaries: 2, Replicas: -1})
+	cluster := redistest.StartCluster(t, redistest.Options{TLS: true, Username: "someone", Password: "secret",
+		Primaries: 2, Replicas: -1})
 	_, err := redis.Connect(t.Context(), redis.Options{
-		URL: strings.Join(sentinels.Addrs(), ","), TLS: sentinels.Nodes()[0].TLSConfig(), Sentinel: redis.Sentinel{Master: "nobody"}, Logger: slog.New(slog.DiscardHandler),
+		URL: strings.Join(sentinels.Addrs(), ","), TLS: sentinels.Nodes()[0].TLSConfig(),
+		Sentinel: redis.Sentinel{Master: "nobody"}, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.ErrorContains(t, err, "No such master")
 	for name, c := range map[string]struct {
 		options redis.Options
 		node    *redistest.Node
 	}{
-		"socket":           {redis.Options{URL: "unix://" + socket}, onSocket},
-		"a database":       {redis.Options{URL: onSocket.URL() + "/3"}, nil},
-		"a list":           {redis.Options{URL: strings.Join(redistest.Cluster(t).Addrs(), ",")}, nil},
-		"user in URL":      {redis.Options{URL: locked.URL()}, locked},
-		"user in options":  {redis.Options{URL: locked.Addr(), Username: "someone", Password: "se:cr@t/ 1"}, locked},
-		"only a password":  {redis.Options{URL: "redis://:secret@" + old.Addr()}, old},
-		"password apart":   {redis.Options{URL: old.Addr(), Password: "secret"}, old},
-		"TLS":              {redis.Options{URL: encrypted.URL(), TLS: encrypted.TLSConfig()}, encrypted},
-		"TLS by options":   {redis.Options{URL: encrypted.Addr(), Password: "secret", TLS: encrypted.TLSConfig()}, encrypted},
-		"sentinels, TLS":   {redis.Options{URL: strings.Join(sentinels.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Password: "secret", TLS: sentinels.Nodes()[0].TLSConfig()}, sentinels.Nodes()[0]},
-		"sentinels by URL": {redis.Options{URL: "rediss://:secret@" + strings.Join(sentinels.Addrs(), ",") + "?master_set=" + redistest.MasterName, TLS: sentinels.Nodes()[0].TLSConfig()}, sentinels.Nodes()[0]},
-		"cluster, TLS":     {redis.Options{URL: cluster.Addrs()[1], Username: "someone", Password: "secret", TLS: cluster.Nodes()[0].TLSConfig()}, nil},
+		"socket":          {redis.Options{URL: "unix://" + socket}, onSocket},
+		"a database":      {redis.Options{URL: onSocket.URL() + "/3"}, nil},
+		"a list":          {redis.Options{URL: strings.Join(redistest.Cluster(t).Addrs(), ",")}, nil},
+		"user in URL":     {redis.Options{URL: locked.URL()}, locked},
+		"user in options": {redis.Options{URL: locked.Addr(), Username: "someone", Password: "se:cr@t/ 1"}, locked},
+		"only a password": {redis.Options{URL: "redis://:secret@" + old.Addr()}, old},
+		"password apart":  {redis.Options{URL: old.Addr(), Password: "secret"}, old},
+		"TLS":             {redis.Options{URL: encrypted.URL(), TLS: encrypted.TLSConfig()}, encrypted},
+		"TLS by options": {redis.Options{URL: encrypted.Addr(), Password: "secret", TLS: encrypted.TLSConfig()},
+			encrypted},
+		"sentinels, TLS": {redis.Options{URL: strings.Join(sentinels.Addrs(), ","),
+			Sentinel: redis.Sentinel{Master: redistest.MasterName}, Password: "secret",
+			TLS: sentinels.Nodes()[0].TLSConfig()}, sentinels.Nodes()[0]},
+		"sentinels by URL": {redis.Options{URL: "rediss://:secret@" + strings.Join(sentinels.Addrs(), ",") +
+			"?master_set=" + redistest.MasterName, TLS: sentinels.Nodes()[0].TLSConfig()}, sentinels.Nodes()[0]},
+		"cluster, TLS": {redis.Options{URL: cluster.Addrs()[1], Username: "someone", Password: "secret",
+			TLS: cluster.Nodes()[0].TLSConfig()}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,7 +47,8 @@ func firstWord(text string) string {
 	switch {
 	case strings.HasPrefix(text, "max number of clients"):
 		return codeMaxClients
-	case strings.HasPrefix(text, "The user executing the script can't"), strings.HasPrefix(text, "ACL failure in script:"):
+	case strings.HasPrefix(text, "The user executing the script can't"),
+		strings.HasPrefix(text, "ACL failure in script:"):
 		return codeNoPermission
 	case strings.HasPrefix(text, "WAIT cannot be used with replica"):
 		return codeReadOnly
@@ -66,7 +67,8 @@ func ReplyLost(err error) bool { return err != nil && code(err) == codeNetwork }
 // transient reports whether the same call may succeed a little later.
 func transient(err error) bool {
 	switch code(err) {
-	case codeMoving, codeTryAgain, "CLUSTERDOWN", "LOADING", codeReadOnly, "MASTERDOWN", "NOREPLICAS", "BUSY", "MOVED", "ASK",
+	case codeMoving, codeTryAgain, "CLUSTERDOWN", "LOADING", codeReadOnly, "MASTERDOWN", "NOREPLICAS", "BUSY", "MOVED",
+		"ASK",
 		"UNBLOCKED", codeMaxClients:
 		return true
 	case codeNetwork:

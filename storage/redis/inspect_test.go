@@ -13,7 +13,8 @@ import (
 
 func TestParseInfo(t *testing.T) {
 	t.Parallel()
-	found := parseInfo("# Server\r\nredis_version:7.0.15\r\nexecutable:/a:b\r\n\r\n# Empty\r\nused:\r\nno colon\r\nmaxmemory:12\n")
+	found := parseInfo(
+		"# Server\r\nredis_version:7.0.15\r\nexecutable:/a:b\r\n\r\n# Empty\r\nused:\r\nno colon\r\nmaxmemory:12\n")
 	require.Equal(t, info{"redis_version": "7.0.15", "executable": "/a:b", "used": "", "maxmemory": "12"}, found)
 	require.EqualValues(t, 12, found.number("maxmemory"))
 	require.Zero(t, found.number("used"))
@@ -96,23 +97,28 @@ func TestInspectServers(t *testing.T) {
 		args []string
 		want storage.Durability
 	}{
-		"nothing on disk": {nil, storage.Durability{Level: storage.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction"}},
+		"nothing on disk": {nil, storage.Durability{Level: storage.DurableMemory, Fsync: "everysec",
+			EvictionPolicy: "noeviction"}},
 		"always": {
 			[]string{"--appendonly", "yes", "--appendfsync", "always"},
-			storage.Durability{Level: storage.DurableAlways, AppendOnly: true, Fsync: "always", EvictionPolicy: "noeviction"},
+			storage.Durability{Level: storage.DurableAlways, AppendOnly: true, Fsync: "always",
+				EvictionPolicy: "noeviction"},
 		},
 		"every second": {
 			[]string{"--appendonly", "yes", "--appendfsync", "everysec"},
-			storage.Durability{Level: storage.DurableEverysec, AppendOnly: true, Fsync: "everysec", EvictionPolicy: "noeviction"},
+			storage.Durability{Level: storage.DurableEverysec, AppendOnly: true, Fsync: "everysec",
+				EvictionPolicy: "noeviction"},
 		},
 		"when the system likes": {
 			[]string{"--appendonly", "yes", "--appendfsync", "no"},
-			storage.Durability{Level: storage.DurableSnapshot, AppendOnly: true, Fsync: "no", EvictionPolicy: "noeviction"},
+			storage.Durability{Level: storage.DurableSnapshot, AppendOnly: true, Fsync: "no",
+				EvictionPolicy: "noeviction"},
 		},
 		"snapshots, and eviction": {
 			[]string{"--save", "900", "1", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"},
 			storage.Durability{
-				Level: storage.DurableSnapshot, Fsync: "everysec", EvictionPolicy: "allkeys-lru", MaxMemoryBytes: 64 << 20,
+				Level: storage.DurableSnapshot, Fsync: "everysec", EvictionPolicy: "allkeys-lru",
+				MaxMemoryBytes: 64 << 20,
 			},
 		},
 	} {

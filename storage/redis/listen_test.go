@@ -88,7 +88,8 @@ func TestListenOnSilence(t *testing.T) {
 	c := storetest.Connect(t, redis.Options{URL: n.URL(), Timeout: 400 * time.Millisecond, Metrics: registry})
 	h := hear(t, c, "{x}")
 	n.Pause(t)
-	storetest.WaitFor(t, "the interruption", func() bool { return storetest.Counted(t, registry, "tidemark_redis_listen_interruptions_total") > 0 })
+	storetest.WaitFor(t, "the interruption",
+		func() bool { return storetest.Counted(t, registry, "tidemark_redis_listen_interruptions_total") > 0 })
 	n.Resume(t)
 	<-h.confirmed
 	h.requireHears(t, c, "{x}", "m1")

@@ -45,7 +45,8 @@ func newConnMetrics(r prometheus.Registerer) (connMetrics, error) {
 			Help: "Bytes that large fetches may have under way from Redis now.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.largeWaiting, m.largeBytes} {
+	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.largeWaiting,
+		m.largeBytes} {
 		if err := r.Register(c); err != nil {
 			return connMetrics{}, err
 		}

@@ -45,13 +45,14 @@ func TestURL(t *testing.T) {
 		"redis://u:p@a:1,b:2/5":     {addresses: []string{"a:1", "b:2"}, user: "u", password: "p", db: 5},
 		"redis://a:1?addr=b&addr=c": {addresses: []string{"a:1", "b:6379", "c:6379"}},
 
-		"redis://a:1,b:2?master_set=mymaster":  {addresses: []string{"a:1", "b:2"}, master: "mymaster"},
-		"rediss://h:1":                         {addresses: []string{"h:1"}, tls: true, serverName: "h"},
-		"rediss://a:1,b:2":                     {addresses: []string{"a:1", "b:2"}, tls: true},
-		"rediss://h:1?master_set=mymaster":     {addresses: []string{"h:1"}, tls: true, master: "mymaster"},
-		"unix:///run/redis.sock":               {addresses: []string{"/run/redis.sock"}},
-		"unix:///run/a%20b.sock?db=2":          {addresses: []string{"/run/a b.sock"}, db: 2},
-		"unix://alice:s3cret@/run/tidemark/me": {addresses: []string{"/run/tidemark/me"}, user: "alice", password: "s3cret"},
+		"redis://a:1,b:2?master_set=mymaster": {addresses: []string{"a:1", "b:2"}, master: "mymaster"},
+		"rediss://h:1":                        {addresses: []string{"h:1"}, tls: true, serverName: "h"},
+		"rediss://a:1,b:2":                    {addresses: []string{"a:1", "b:2"}, tls: true},
+		"rediss://h:1?master_set=mymaster":    {addresses: []string{"h:1"}, tls: true, master: "mymaster"},
+		"unix:///run/redis.sock":              {addresses: []string{"/run/redis.sock"}},
+		"unix:///run/a%20b.sock?db=2":         {addresses: []string{"/run/a b.sock"}, db: 2},
+		"unix://alice:s3cret@/run/tidemark/me": {addresses: []string{"/run/tidemark/me"}, user: "alice",
+			password: "s3cret"},
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()

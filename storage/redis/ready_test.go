@@ -33,7 +33,8 @@ func TestReadyIsShared(t *testing.T) {
 	var documented []string
 	for _, row := range storetest.KeyRows(t, "## Keys") {
 		if strings.HasPrefix(row.Key, "tidemark.ready.") {
-			documented = append(documented, "^"+strings.Replace(regexp.QuoteMeta(row.Key), "<server>", "[0-9A-Z]{26}", 1)+"$")
+			documented = append(documented, "^"+strings.Replace(regexp.QuoteMeta(row.Key), "<server>", "[0-9A-Z]{26}",
+				1)+"$")
 		}
 	}
 	require.Len(t, documented, 2)

@@ -76,7 +76,8 @@ func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 // RetryEach is Retry for n operations that go to Redis together. It calls try with the indices of the operations to
 // try: first all, then those whose errors may pass. try returns an error for each, in the same order. RetryEach returns
 // the errors of all operations.
-func (c *Conn) RetryEach(ctx context.Context, name string, n int, try func(ctx context.Context, left []int) []error) []error {
+func (c *Conn) RetryEach(ctx context.Context, name string, n int,
+	try func(ctx context.Context, left []int) []error) []error {
 	if n == 0 {
 		return nil
 	}

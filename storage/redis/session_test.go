@@ -27,7 +27,8 @@ func TestConfirmRefused(t *testing.T) {
 		t.Run(c.command+" "+c.text, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, n)
-			conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Minute})
+			conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t),
+				Timeout: time.Minute})
 			confirm := func(ctx context.Context) error {
 				return conn.Retry(ctx, "confirm", func(ctx context.Context) error {
 					return conn.Session(func(own *redis.Session) error {

@@ -82,7 +82,8 @@ func (w window) click(text string) {
 func (w window) enter(name, button string) {
 	w.t.Helper()
 	w.do(
-		chromedp.SendKeys(chromedp.CSS(`#login [name=name]`), name), chromedp.SendKeys(chromedp.CSS(`#login [name=password]`), "correct horse"),
+		chromedp.SendKeys(chromedp.CSS(`#login [name=name]`), name),
+		chromedp.SendKeys(chromedp.CSS(`#login [name=password]`), "correct horse"),
 		chromedp.SendKeys(chromedp.CSS(`#login [name=email]`), name+"@example.com"),
 	)
 	w.click(button)
@@ -92,7 +93,8 @@ func (w window) enter(name, button string) {
 // write publishes a post in the topic that is shown.
 func (w window) write(title, body string) {
 	w.t.Helper()
-	w.do(chromedp.SendKeys(chromedp.CSS(`#content [name=title]`), title), chromedp.SendKeys(chromedp.CSS(`#content [name=body]`), body))
+	w.do(chromedp.SendKeys(chromedp.CSS(`#content [name=title]`), title),
+		chromedp.SendKeys(chromedp.CSS(`#content [name=body]`), body))
 	w.click("Publish")
 	w.sees("article", title)
 }
@@ -170,8 +172,10 @@ func TestForum(t *testing.T) {
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
 	url := startForum(t)
-	for path, want := range map[string]int{"/api/topics/1/posts": http.StatusUnauthorized, "/api/register": http.StatusForbidden} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, strings.NewReader(`{"title":"a","body":"b"}`))
+	for path, want := range map[string]int{"/api/topics/1/posts": http.StatusUnauthorized,
+		"/api/register": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path,
+			strings.NewReader(`{"title":"a","body":"b"}`))
 		require.NoError(t, err)
 		if want == http.StatusForbidden {
 			r.Header.Set("Origin", "https://example.com")

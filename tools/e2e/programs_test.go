@@ -75,9 +75,13 @@ func startForum(t *testing.T) string {
 	t.Helper()
 	dir, forum := t.TempDir(), freeAddress(t)
 	socket := "unix:" + filepath.Join(dir, "admin.sock")
-	service := startProgram(t, regexp.MustCompile(`msg="tidemark is ready" url=(\S+)`), setting(t, "TIDEMARK_TEST_BINARY"), "serve",
-		"--config", "../../examples/community/tidemark.yaml", "--cors-origins", "http://"+forum, "--data-dir", filepath.Join(dir, "data"),
+	service := startProgram(t, regexp.MustCompile(`msg="tidemark is ready" url=(\S+)`),
+		setting(t, "TIDEMARK_TEST_BINARY"), "serve",
+		"--config", "../../examples/community/tidemark.yaml", "--cors-origins", "http://"+forum, "--data-dir",
+		filepath.Join(dir, "data"),
 		"--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--admin-listen", socket)
-	return startProgram(t, regexp.MustCompile(`msg="the forum is ready" url=(\S+)`), setting(t, "TIDEMARK_TEST_COMMUNITY"),
-		"-listen", forum, "-server", service, "-admin", socket, "-key", filepath.Join(dir, "community.key"), "-data", filepath.Join(dir, "community.json"))
+	return startProgram(t, regexp.MustCompile(`msg="the forum is ready" url=(\S+)`),
+		setting(t, "TIDEMARK_TEST_COMMUNITY"),
+		"-listen", forum, "-server", service, "-admin", socket, "-key", filepath.Join(dir, "community.key"), "-data",
+		filepath.Join(dir, "community.json"))
 }

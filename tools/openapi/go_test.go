@@ -34,7 +34,8 @@ func TestGoClient(t *testing.T) {
 	first, err := published.JSON201.AsPublished()
 	require.NoError(t, err)
 	require.Equal(t, api.Published{Channel: "lobby", Id: "m-1", Clock: 1}, first)
-	require.NoError(t, batch.FromDraftBatch(api.DraftBatch{{Content: json.RawMessage("null")}, {Content: json.RawMessage("[2]")}}))
+	require.NoError(t,
+		batch.FromDraftBatch(api.DraftBatch{{Content: json.RawMessage("null")}, {Content: json.RawMessage("[2]")}}))
 	published, err = c.PublishWithResponse(ctx, "lobby", batch)
 	require.NoError(t, err)
 	require.NotNil(t, published.JSON201, "%s", published.Body)

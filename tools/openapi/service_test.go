@@ -17,7 +17,8 @@ func startService(t *testing.T) string {
 	t.Helper()
 	binary := os.Getenv("TIDEMARK_TEST_BINARY")
 	require.NotEmpty(t, binary, "scripts/check-openapi.sh builds the service and sets TIDEMARK_TEST_BINARY")
-	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir())
+	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--admin-listen",
+		"127.0.0.1:0", "--data-dir", t.TempDir())
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

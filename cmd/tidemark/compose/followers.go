@@ -35,15 +35,18 @@ func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store)
 	counted := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tidemark_copies_total", Help: "Copies of messages to followers, by their outcome.",
 	}, []string{"outcome"})
-	for _, o := range []followers.Outcome{followers.Delivered, followers.Duplicate, followers.Refused, followers.Expired} {
+	for _, o := range []followers.Outcome{followers.Delivered, followers.Duplicate, followers.Refused,
+		followers.Expired} {
 		counted.WithLabelValues(string(o))
 	}
 	job := followers.NewJob(followers.Options{
-		Store: records.NewCopies(n.Redis.Records), Channels: n.Channels, Followers: known, Leases: manager, Metrics: counter{counted}, Logger: n.Log,
+		Store: records.NewCopies(n.Redis.Records), Channels: n.Channels, Followers: known, Leases: manager,
+		Metrics: counter{counted}, Logger: n.Log,
 	})
 	n.Metrics.MustRegister(counted,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tidemark_copies_lag_seconds", Help: "For how long the oldest message that is being copied to followers has waited.",
+			Name: "tidemark_copies_lag_seconds",
+			Help: "For how long the oldest message that is being copied to followers has waited.",
 		}, func() float64 { return job.Lag().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_copies_channels", Help: "Channels whose messages this server copies to followers.",

@@ -124,12 +124,14 @@ func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
 	token := fmt.Sprintf("eyJhbGciOiJIUzI1NiJ9.%s.c2ln%d", payload, d.IntN(1000))
 	client, prefix := n.Redis.Sessions.Client(), n.Redis.Sessions.Prefix()
 	for _, args := range [][]string{
-		{"HSET", prefix + records.SourceSession.Key("7", token), "user_id", "7", "username", "ann", "token_type", "session", "created_at", "1750000000"},
+		{"HSET", prefix + records.SourceSession.Key("7", token), "user_id", "7", "username", "ann", "token_type",
+			"session", "created_at", "1750000000"},
 		{"EXPIRE", prefix + records.SourceSession.Key("7", token), "1000"},
 		{"SADD", prefix + "user_sessions:7", token},
 		{"EXPIRE", prefix + "user_sessions:7", "1000"},
 	} {
-		require.NoError(t, client.Do(t.Context(), client.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()).Error())
+		require.NoError(t,
+			client.Do(t.Context(), client.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()).Error())
 	}
 	d.seen["jwt"] = append(d.seen["jwt"], token)
 }
@@ -163,7 +165,8 @@ func TestEveryKeyIsOfAKind(t *testing.T) {
 		require.NoError(t, s.needs.Parts.Stop()) // what is only in memory is written
 		s.look(t, r)
 		for _, k := range records.Kinds {
-			require.True(t, s.written[k] || slices.Contains(unwritten, k) || k.Legacy, "no operation has written a %s", k.Name)
+			require.True(t, s.written[k] || slices.Contains(unwritten, k) || k.Legacy, "no operation has written a %s",
+				k.Name)
 		}
 	})
 }
@@ -192,21 +195,24 @@ func open(t *testing.T, url string) *service {
 	require.NoError(t, err)
 	ring, err := receipt.NewKeyring(key)
 	require.NoError(t, err)
-	published, err := channel.NewService(channel.Options{Store: store, Receipts: ring, Policies: policies, Limits: c.Limits, Logger: log})
+	published, err := channel.NewService(channel.Options{Store: store, Receipts: ring, Policies: policies,
+		Limits: c.Limits, Logger: log})
 	require.NoError(t, err)
 	parts := lifecycle.New(t.Context())
 	parts.Run(t.Context(), "channels", published.Run)
 	s := &service{conn: conn, written: make(map[*records.Kind]bool), needs: compose.Needs{
-		Config: c.Records, Redis: stores.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: published, Parts: parts,
-		Log: log, Metrics: prometheus.NewRegistry(),
+		Config: c.Records, Redis: stores.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: published,
+		Parts: parts,
+		Log:   log, Metrics: prometheus.NewRegistry(),
 	}}
 	s.needs.Config.OAuth.Keyset = filepath.Join(t.TempDir(), "keyset.json")
 	require.NoError(t, keyset.Create(s.needs.Config.OAuth.Keyset))
 	kept, err := compose.Open(t.Context(), s.needs)
 	require.NoError(t, err)
 	s.handler = server.New(server.Options{
-		Service: published, Records: &kept.API, Logger: log, Ready: conn.Ready, Storage: func() storage.Description { return storage.Description{} },
-		Limits: server.Limits{MaxBodyBytes: 8 << 20},
+		Service: published, Records: &kept.API, Logger: log, Ready: conn.Ready,
+		Storage: func() storage.Description { return storage.Description{} },
+		Limits:  server.Limits{MaxBodyBytes: 8 << 20},
 	}).AdminHandler()
 	return s
 }
@@ -237,8 +243,10 @@ type draw struct {
 
 // hostile are texts that try to be another key, or to break what reads them.
 var hostile = []string{
-	"{", "}", "{}", "a}b{c", "ann}:x", "%7D", "%", "a:b", "a:b:c", ":", "a/b", "../a", "..", " ", "a b", "a\u00a0b", "\n", "\x00", "\x7f", "\u0085", "é", "\u202e",
-	"\"", "\\", "*", "?", "[a-z]", "notifications:ann", "env_vars", strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("{", 64), strings.Repeat("y", 600), "",
+	"{", "}", "{}", "a}b{c", "ann}:x", "%7D", "%", "a:b", "a:b:c", ":", "a/b", "../a", "..", " ", "a b", "a\u00a0b",
+	"\n", "\x00", "\x7f", "\u0085", "é", "\u202e",
+	"\"", "\\", "*", "?", "[a-z]", "notifications:ann", "env_vars", strings.Repeat("x", 128), strings.Repeat("x", 129),
+	strings.Repeat("{", 64), strings.Repeat("y", 600), "",
 }
 
 func (d *draw) one(list []string) string { return list[d.IntN(len(list))] }
@@ -257,7 +265,8 @@ func (d *draw) fill(text string, quote func(string) string) string {
 		case name == "time":
 			return quote(d.one([]string{"1s", "30s", "5m", "1h", "24h", "720h", "0s", "-1s", "99999h", "1ms", "never"}))
 		case name == "json":
-			return d.one([]string{`null`, `1`, `"x"`, `{}`, `[]`, `[1,2]`, `{"a":{"b":[1]}}`, `{"id":7,"name":"ann"}`, `"` + strings.Repeat("z", 2<<20) + `"`})
+			return d.one([]string{`null`, `1`, `"x"`, `{}`, `[]`, `[1,2]`, `{"a":{"b":[1]}}`, `{"id":7,"name":"ann"}`,
+				`"` + strings.Repeat("z", 2<<20) + `"`})
 		case name == "text":
 			return quote(d.one(append(hostile, "plain", strings.Repeat("t", 100<<10))))
 		}
@@ -288,7 +297,8 @@ func (d *draw) remember(answer []byte) {
 func (s *service) look(t *testing.T, r storagetest.Redis) {
 	t.Helper()
 	do := func(args ...string) any {
-		value, err := r.Client.Do(t.Context(), r.Client.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()).ToAny()
+		value, err := r.Client.Do(t.Context(),
+			r.Client.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()).ToAny()
 		var none interface{ IsNil() bool }
 		require.True(t, err == nil || errors.As(err, &none) && none.IsNil(), "%s: %v", args, err)
 		return value
@@ -300,18 +310,21 @@ func (s *service) look(t *testing.T, r storagetest.Redis) {
 		require.Contains(t, []any{string(k.Type), "none"}, do("TYPE", key), key) // none: it has ended since
 		left := time.Duration(do("PTTL", key).(int64)) * time.Millisecond
 		if k.TTL == 0 {
-			require.True(t, left < 0 || k.Instance == records.Cache, "%s: the keys of %s are permanent, but for values that are cached with a TTL", key, k.Name)
+			require.True(t, left < 0 || k.Instance == records.Cache,
+				"%s: the keys of %s are permanent, but for values that are cached with a TTL", key, k.Name)
 		} else {
 			require.NotEqual(t, -time.Millisecond, left, "%s has no TTL", key)
 			require.LessOrEqual(t, left, k.TTL, "%s outlives its kind", key)
 		}
-		require.LessOrEqual(t, bytesIn(do(slices.Insert(slices.Clone(reads[k.Type]), 1, key)...)), k.MaxBytes, "%s is larger than its kind", key)
+		require.LessOrEqual(t, bytesIn(do(slices.Insert(slices.Clone(reads[k.Type]), 1, key)...)), k.MaxBytes,
+			"%s is larger than its kind", key)
 	}
 }
 
 // reads are the commands that read the whole of a value.
 var reads = map[records.Type][]string{
-	records.String: {"GET"}, records.Hash: {"HGETALL"}, records.Set: {"SMEMBERS"}, records.SortedSet: {"ZRANGE", "0", "-1"}, records.Stream: {"XRANGE", "-", "+"},
+	records.String: {"GET"}, records.Hash: {"HGETALL"}, records.Set: {"SMEMBERS"},
+	records.SortedSet: {"ZRANGE", "0", "-1"}, records.Stream: {"XRANGE", "-", "+"},
 }
 
 // keys returns all keys of the service, on all nodes.
@@ -319,7 +332,8 @@ func (s *service) keys(t *testing.T, r storagetest.Redis) (keys []string) {
 	t.Helper()
 	for _, node := range r.Client.Nodes() {
 		for cursor := uint64(0); ; {
-			page, err := node.Do(t.Context(), node.B().Scan().Cursor(cursor).Match(s.conn.Prefix()+"*").Count(1000).Build()).AsScanEntry()
+			page, err := node.Do(t.Context(), node.B().Scan().Cursor(cursor).Match(s.conn.Prefix()+"*").Count(
+				1000).Build()).AsScanEntry()
 			require.NoError(t, err)
 			keys = append(keys, page.Elements...)
 			if cursor = page.Cursor; cursor == 0 {

@@ -17,14 +17,17 @@ func TestMetrics(t *testing.T) {
 	s := open(t, redistest.Standalone(t).URL())
 	t.Cleanup(func() { require.NoError(t, s.needs.Parts.Stop()) })
 	for _, request := range []string{
-		"PUT /v1/cache/author-follows-topics/ann [5]", "GET /v1/cache/author-follows-topics/ann", "GET /v1/cache/topic/none",
+		"PUT /v1/cache/author-follows-topics/ann [5]", "GET /v1/cache/author-follows-topics/ann",
+		"GET /v1/cache/topic/none",
 		"GET /v1/users/ann/channels", "GET /v1/users/ann/channels",
 		`POST /v1/sessions/check {"token":"guessed"}`,
-		"PUT /v1/locks/resize/7 {}", "PUT /v1/locks/resize/7 {}", `DELETE /v1/locks/resize/7 {"token":"tml_AAAAAAAAAAAAAAAA"}`,
+		"PUT /v1/locks/resize/7 {}", "PUT /v1/locks/resize/7 {}",
+		`DELETE /v1/locks/resize/7 {"token":"tml_AAAAAAAAAAAAAAAA"}`,
 	} {
 		method, rest, _ := strings.Cut(request, " ")
 		path, body, _ := strings.Cut(rest, " ")
-		s.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+		s.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path,
+			strings.NewReader(body)))
 	}
 	families, err := s.needs.Metrics.(*prometheus.Registry).Gather()
 	require.NoError(t, err)
@@ -41,8 +44,11 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]float64{
-		"cache_events_total hit-redis author-follows-topics": 2, "cache_events_total hit-local author-follows-topics": 1,
-		"cache_events_total miss topic": 1, "cache_events_total miss author-follows-authors": 2, "cache_events_total miss author-follows-shouts": 2,
-		"session_checks_total unknown": 1, "locks_total acquired": 1, "locks_total held": 1, "locks_total lost": 1,
+		"cache_events_total hit-redis author-follows-topics": 2,
+		"cache_events_total hit-local author-follows-topics": 1,
+		"cache_events_total miss topic":                      1, "cache_events_total miss author-follows-authors": 2,
+		"cache_events_total miss author-follows-shouts": 2,
+		"session_checks_total unknown":                  1, "locks_total acquired": 1, "locks_total held": 1,
+		"locks_total lost": 1,
 	}, found)
 }

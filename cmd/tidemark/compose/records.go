@@ -71,7 +71,8 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 
 // openLocks builds what grants locks.
 func (r *Records) openLocks(n Needs) {
-	known := locks.New(locks.Options{Store: redisrecords.NewLocks(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics})
+	known := locks.New(locks.Options{Store: redisrecords.NewLocks(n.Redis.Records),
+		MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics})
 	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidemark_lock_waits", Help: "Requests that wait for a lock.",
 	}, func() float64 { return float64(known.Waiting()) }))
@@ -80,7 +81,8 @@ func (r *Records) openLocks(n Needs) {
 
 // openTokens builds what issues and keeps tokens.
 func (r *Records) openTokens(n Needs) error {
-	o := tokens.Options{Store: redisrecords.NewTokens(n.Redis.Of(records.Verification)), Providers: n.Config.OAuth.Providers}
+	o := tokens.Options{Store: redisrecords.NewTokens(n.Redis.Of(records.Verification)),
+		Providers: n.Config.OAuth.Providers}
 	if path := n.Config.OAuth.Keyset; path != "" {
 		keys, err := keyset.Open(path)
 		if err != nil {

@@ -17,10 +17,12 @@ import (
 const sessionMemory = 8 << 20
 
 func openSessions(n Needs, m sessions.Metrics) (*sessions.Service, error) {
-	o := sessions.Options{Store: records.NewSessions(n.Redis.Sessions), TTL: n.Config.Sessions.TTL, Legacy: n.Config.Sessions.Legacy, Metrics: m}
+	o := sessions.Options{Store: records.NewSessions(n.Redis.Sessions), TTL: n.Config.Sessions.TTL,
+		Legacy: n.Config.Sessions.Legacy, Metrics: m}
 	if revoked := n.Revoked; revoked != nil {
 		o.Revoked = func(s sessions.Session) bool {
-			return revoked.Revoked(&access.Principal{Kind: access.Session, Subject: s.User, Credential: s.ID, Issued: s.Created})
+			return revoked.Revoked(&access.Principal{Kind: access.Session, Subject: s.User, Credential: s.ID,
+				Issued: s.Created})
 		}
 	}
 	s, err := sessions.NewService(o)
@@ -38,14 +40,16 @@ func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credenti
 	}
 	r.needs.Parts.OnStop(client.Close)
 	known := credentials.New(credentials.Options{
-		Service: r.sessions, Cache: records.NewSessionCache(client), Grants: r.needs.Config.Sessions.Grants, Logger: r.needs.Log,
+		Service: r.sessions, Cache: records.NewSessionCache(client), Grants: r.needs.Config.Sessions.Grants,
+		Logger: r.needs.Log,
 	})
 	r.needs.Metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_sessions_known", Help: "Sessions that the server knows as credentials.",
 		}, func() float64 { return float64(known.Counts().Known) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "tidemark_session_waits_ended_total", Help: "Requests that waited with a session that was revoked or ended.",
+			Name: "tidemark_session_waits_ended_total",
+			Help: "Requests that waited with a session that was revoked or ended.",
 		}, func() float64 { return float64(known.Counts().Ended) }))
 	r.needs.Parts.Run(ctx, "sessions", known.Run)
 	return known, nil

@@ -55,7 +55,8 @@ func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache
 	announcer := tierstore.NewAnnouncer(n.Channels, kinds, n.Redis.Records.Timeout())
 	n.Parts.OnStop(announcer.Close)
 	store.Announce(announcer)
-	through := tier.NewThrough(tier.ThroughOptions{Store: store, Clients: clients, Timeout: n.Shards.Reads.Timeout, Metrics: metrics})
+	through := tier.NewThrough(tier.ThroughOptions{Store: store, Clients: clients, Timeout: n.Shards.Reads.Timeout,
+		Metrics: metrics})
 	n.Parts.OnStop(through.Close)
 	return through, nil
 }

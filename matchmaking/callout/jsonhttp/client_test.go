@@ -36,7 +36,8 @@ func TestPostSendsJSON(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != ContentType || r.Header.Get("X-More") != "1" {
+		if err != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != ContentType ||
+			r.Header.Get("X-More") != "1" {
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -141,15 +142,17 @@ func TestStatusError(t *testing.T) {
 		passing bool
 		text    string
 	}{
-		"408":  {status: 408, passing: true, text: "status 408 Request Timeout"},
-		"425":  {status: 425, passing: true, text: "status 425 Too Early"},
-		"429":  {status: 429, body: " no server\n", passing: true, text: `status 429 Too Many Requests: "no server"`},
-		"500":  {status: 500, passing: true, text: "status 500 Internal Server Error"},
-		"503":  {status: 503, passing: true, text: "status 503 Service Unavailable"},
-		"400":  {status: 400, body: "bad\x1b[31m", text: `status 400 Bad Request: "bad\x1b[31m"`},
-		"404":  {status: 404, text: "status 404 Not Found"},
-		"long": {status: 422, body: strings.Repeat("é", 300) + "a", text: `status 422 Unprocessable Entity: "` + strings.Repeat("é", 256) + `"`},
-		"odd":  {status: 422, body: "a" + strings.Repeat("é", 300), text: `status 422 Unprocessable Entity: "a` + strings.Repeat("é", 255) + `"`},
+		"408": {status: 408, passing: true, text: "status 408 Request Timeout"},
+		"425": {status: 425, passing: true, text: "status 425 Too Early"},
+		"429": {status: 429, body: " no server\n", passing: true, text: `status 429 Too Many Requests: "no server"`},
+		"500": {status: 500, passing: true, text: "status 500 Internal Server Error"},
+		"503": {status: 503, passing: true, text: "status 503 Service Unavailable"},
+		"400": {status: 400, body: "bad\x1b[31m", text: `status 400 Bad Request: "bad\x1b[31m"`},
+		"404": {status: 404, text: "status 404 Not Found"},
+		"long": {status: 422, body: strings.Repeat("é", 300) + "a", text: `status 422 Unprocessable Entity: "` +
+			strings.Repeat("é", 256) + `"`},
+		"odd": {status: 422, body: "a" + strings.Repeat("é", 300), text: `status 422 Unprocessable Entity: "a` +
+			strings.Repeat("é", 255) + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

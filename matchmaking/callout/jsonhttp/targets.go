@@ -70,7 +70,8 @@ func (t *Targets) add(pattern string) error {
 	if _, bare := netip.ParseAddr(pattern); bare == nil && strings.Contains(pattern, ":") { // IPv6 without brackets
 		u, err = url.Parse("http://[" + pattern + "]")
 	}
-	if err != nil || u.Hostname() == "" || u.Host == "" || u.Path != "" || u.User != nil || strings.Contains(u.Host, "*") {
+	if err != nil || u.Hostname() == "" || u.Host == "" || u.Path != "" || u.User != nil ||
+		strings.Contains(u.Host, "*") {
 		return fmt.Errorf("%q is not a host, a network or the start of a URL", pattern)
 	}
 	t.hosts = append(t.hosts, hostPort{host: hostOf(u), port: u.Port()})
@@ -122,7 +123,8 @@ func (t *Targets) Check(target string) error {
 	case u.User != nil:
 		return errors.New("only a queue of the configuration may have a URL with credentials")
 	case !t.allows(u):
-		return fmt.Errorf("%s is not allowed for a queue created at run time: see the option callout-allow of the service",
+		return fmt.Errorf(
+			"%s is not allowed for a queue created at run time: see the option callout-allow of the service",
 			net.JoinHostPort(hostOf(u), portOf(u)))
 	}
 	return nil

@@ -21,7 +21,8 @@ func targetsOf(t *testing.T, patterns ...string) *Targets {
 
 func TestTargetsCheck(t *testing.T) {
 	t.Parallel()
-	targets := targetsOf(t, "fn.example.com", "FN2.example.com:9000", "10.1.0.0/16", "192.0.2.7:80", "fd00::7", "[fd00::8]:90", "https://a.example/match/")
+	targets := targetsOf(t, "fn.example.com", "FN2.example.com:9000", "10.1.0.0/16", "192.0.2.7:80", "fd00::7",
+		"[fd00::8]:90", "https://a.example/match/")
 	for url, allowed := range map[string]bool{
 		"http://fn.example.com":             true,
 		"https://FN.example.com.:8443/x":    true,
@@ -58,10 +59,12 @@ func TestTargetsCheck(t *testing.T) {
 			require.NotContains(t, err.Error(), "secret")
 		}
 	}
-	require.ErrorContains(t, targetsOf(t).Check("http://fn.example.com:9000/x?token=1"), "fn.example.com:9000 is not allowed for a queue created at run time: see the option callout-allow")
+	require.ErrorContains(t, targetsOf(t).Check("http://fn.example.com:9000/x?token=1"),
+		"fn.example.com:9000 is not allowed for a queue created at run time: see the option callout-allow")
 	require.ErrorContains(t, targets.Check("http://u@fn.example.com"), "credentials")
 	require.NoError(t, (*Targets)(nil).Check("http://user:secret@127.0.0.1"), "a queue of the configuration")
-	for _, wrong := range []string{"", "a b", "*.example.com", "10.0.0.0/33", "ftp://a", "http://", "http://u@a", "http://a?x=1", "a/b", ":80"} {
+	for _, wrong := range []string{"", "a b", "*.example.com", "10.0.0.0/33", "ftp://a", "http://", "http://u@a",
+		"http://a?x=1", "a/b", ":80"} {
 		_, err := ParseTargets([]string{wrong})
 		require.Error(t, err, wrong)
 	}
@@ -72,9 +75,11 @@ func TestTargetsDial(t *testing.T) {
 	t.Parallel()
 	targets := targetsOf(t, "fn.example.com", "10.1.0.0/16", "[fd00::8]:90")
 	for address, allowed := range map[string]bool{
-		"93.184.215.14:80": true, "10.1.2.3:9000": true, "10.2.2.3:9000": false, "127.0.0.1:80": false, "127.8.8.8:80": false,
-		"0.0.0.0:80": false, "169.254.169.254:80": false, "192.168.0.1:80": false, "172.16.0.1:80": false, "100.64.0.1:80": false,
-		"224.0.0.1:80": false, "255.255.255.255:80": false, "[::1]:80": false, "[::]:80": false, "[fe80::1]:80": false,
+		"93.184.215.14:80": true, "10.1.2.3:9000": true, "10.2.2.3:9000": false, "127.0.0.1:80": false,
+		"127.8.8.8:80": false,
+		"0.0.0.0:80":   false, "169.254.169.254:80": false, "192.168.0.1:80": false, "172.16.0.1:80": false,
+		"100.64.0.1:80": false,
+		"224.0.0.1:80":  false, "255.255.255.255:80": false, "[::1]:80": false, "[::]:80": false, "[fe80::1]:80": false,
 		"[fd00:ec2::254]:80": false, "[fd00::8]:90": true, "[ff02::1]:80": false, "[::ffff:127.0.0.1]:80": false,
 		"[64:ff9b::a9fe:a9fe]:80": false, "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]:443": true,
 	} {
@@ -112,7 +117,8 @@ func TestTargetsCalls(t *testing.T) {
 	rebound := "http://localhost:" + port
 	named := targetsOf(t, "localhost")
 	require.NoError(t, named.Check(rebound))
-	require.ErrorContains(t, post(named, rebound), "is not allowed for a queue created at run time (option callout-allow)")
+	require.ErrorContains(t, post(named, rebound),
+		"is not allowed for a queue created at run time (option callout-allow)")
 	require.ErrorContains(t, post(targetsOf(t), server.URL), "is not allowed")
 	require.Empty(t, called)
 

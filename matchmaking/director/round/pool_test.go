@@ -83,7 +83,8 @@ func (m *poolModel) Replace(t *rapid.T) {
 	var tickets []*matchmaking.Ticket
 	held := map[string]time.Time{}
 	for _, i := range rapid.SliceOfDistinct(rapid.IntRange(0, 5), rapid.ID[int]).Draw(t, "snapshot") {
-		ticket := &matchmaking.Ticket{ID: strconv.Itoa(i), CreateTime: time.Unix(int64(rapid.IntRange(0, 1).Draw(t, "life")), 0)}
+		ticket := &matchmaking.Ticket{ID: strconv.Itoa(i),
+			CreateTime: time.Unix(int64(rapid.IntRange(0, 1).Draw(t, "life")), 0)}
 		if rapid.Bool().Draw(t, "held") {
 			held[ticket.ID] = m.soon(t)
 		}
@@ -192,7 +193,8 @@ func (m *poolModel) Check(t *rapid.T) {
 		require.Equal(t, known.state == waiting, m.matcher.has[id] == e.ticket, "the matcher has the waiting tickets")
 		require.Equal(t, known.state == waiting, m.pool.Available(id) == e.ticket)
 		require.Equal(t, !known.uncertain, m.pool.Certain(e.ticket))
-		require.False(t, m.pool.Certain(&matchmaking.Ticket{ID: id, CreateTime: known.created.Add(time.Second)}), "another life")
+		require.False(t, m.pool.Certain(&matchmaking.Ticket{ID: id, CreateTime: known.created.Add(time.Second)}),
+			"another life")
 		if known.state == claimed {
 			claims++
 		} else if !known.uncertain {
@@ -232,7 +234,8 @@ func TestPoolReportsChanges(t *testing.T) {
 		{"its time has come", func() { p.Wake(now.Add(time.Second)) }, true},
 		{"the same ticket again", func() { p.Add(&matchmaking.Ticket{ID: "a"}, time.Time{}) }, false},
 		{"claimed", func() { p.Claim("a") }, false},
-		{"put back for later", func() { p.PutBack(&matchmaking.Ticket{ID: "a"}, now, now.Add(time.Second), false) }, false},
+		{"put back for later", func() { p.PutBack(&matchmaking.Ticket{ID: "a"}, now, now.Add(time.Second), false) },
+			false},
 		{"given up by its holder", func() { p.Unpark("a") }, true},
 		{"removed", func() { p.Remove("a") }, false},
 		{"a new ticket", func() { p.Add(&matchmaking.Ticket{ID: "b"}, time.Time{}) }, true},

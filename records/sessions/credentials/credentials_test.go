@@ -98,7 +98,8 @@ func (s *storage) Listen(changed func(of sessions.Ref), lost func()) (stop func(
 func (s *storage) set(user string, active time.Time) {
 	s.mu.Lock()
 	s.version++
-	s.sessions[user] = sessions.Session{User: user, ID: "id of " + user, Created: time.Unix(1_000_000, 0), LastActivity: active}
+	s.sessions[user] = sessions.Session{User: user, ID: "id of " + user, Created: time.Unix(1_000_000, 0),
+		LastActivity: active}
 	if active.IsZero() {
 		delete(s.sessions, user)
 	}
@@ -126,7 +127,8 @@ func run(t *testing.T, test func(t *testing.T, r *rig)) {
 		s := &storage{sessions: map[string]sessions.Session{}, source: map[string]bool{}}
 		grants, err := access.ParseGrants([]byte(`[{"actions":["subscribe"],"channels":["notifications:{sub}"]}]`))
 		require.NoError(t, err)
-		known := credentials.New(credentials.Options{Service: s, Cache: s, Grants: grants, Logger: slog.New(slog.DiscardHandler)})
+		known := credentials.New(credentials.Options{Service: s, Cache: s, Grants: grants,
+			Logger: slog.New(slog.DiscardHandler)})
 		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
@@ -176,8 +178,10 @@ func TestPrincipal(t *testing.T) {
 		require.Equal(t, access.Session, p.Kind)
 		require.Equal(t, "id of ann", p.Credential)
 		require.Equal(t, time.Unix(1_000_000, 0), p.Issued)
-		require.NoError(t, r.guard.Check(t.Context(), p, access.Subscribe, access.Resource{Channel: "notifications:ann", Subscriber: "ann:phone"}))
-		require.ErrorIs(t, r.guard.Check(t.Context(), p, access.Subscribe, access.Resource{Channel: "notifications:bob", Subscriber: "ann"}), access.ErrNotGranted)
+		require.NoError(t, r.guard.Check(t.Context(), p, access.Subscribe, access.Resource{Channel: "notifications:ann",
+			Subscriber: "ann:phone"}))
+		require.ErrorIs(t, r.guard.Check(t.Context(), p, access.Subscribe, access.Resource{Channel: "notifications:bob",
+			Subscriber: "ann"}), access.ErrNotGranted)
 		r.refused(t, "s:bob", access.ErrInvalidCredential)
 		r.refused(t, "x", access.ErrInvalidCredential)
 		r.set("anonymous", time.Now())

@@ -89,7 +89,8 @@ func (c *connectConn) of(method string, answer protoreflect.MessageDescriptor) *
 
 // Invoke calls a method that has one answer.
 func (c *connectConn) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
-	response, err := c.of(method, reply.(proto.Message).ProtoReflect().Descriptor()).CallUnary(ctx, requestOf(ctx, args))
+	response, err := c.of(method, reply.(proto.Message).ProtoReflect().Descriptor()).CallUnary(ctx,
+		requestOf(ctx, args))
 	if err != nil {
 		return statusOf(err)
 	}
@@ -105,7 +106,8 @@ func (c *connectConn) Invoke(ctx context.Context, method string, args, reply any
 }
 
 // NewStream calls a method whose answer is a stream, when its first message is asked for.
-func (c *connectConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *connectConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (
+	grpc.ClientStream, error) {
 	return &connectStream{conn: c, ctx: ctx, method: method}, nil
 }
 

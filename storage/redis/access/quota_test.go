@@ -44,7 +44,8 @@ func TestQuota(t *testing.T) {
 
 		fast := limits.Quota{Owner: "user:ann", Name: "fast", Rate: 1000, Burst: 5}
 		require.True(t, take(one, fast, 5).OK)
-		require.Eventually(t, func() bool { return take(one, fast, 5).OK }, storetest.Patience, time.Millisecond, "it fills")
+		require.Eventually(t, func() bool { return take(one, fast, 5).OK }, storetest.Patience, time.Millisecond,
+			"it fills")
 	})
 }
 

@@ -27,7 +27,8 @@ func startServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 // loadServer returns what a server knows, which isn't kept up to date.
 func loadServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 	t.Helper()
-	r, err := accesskeys.New(accesskeys.Options{Store: New(storetest.Connect(t, o)), Logger: slog.New(slog.DiscardHandler)})
+	r, err := accesskeys.New(accesskeys.Options{Store: New(storetest.Connect(t, o)),
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, r.Refresh(t.Context()))
 	return r
@@ -116,7 +117,10 @@ func TestARevocationThatIsLost(t *testing.T) {
 	id, deleted := newKey(t, answers)
 	_, kept := newKey(t, answers)
 	require.NoError(t, answers.Refresh(t.Context()))
-	storetest.WaitFor(t, "the keys to be known", func() bool { return accepts(t, other, deleted) && accepts(t, other, kept) })
+	storetest.WaitFor(t, "the keys to be known", func() bool {
+		return accepts(t, other, deleted) &&
+			accepts(t, other, kept)
+	})
 	conn := storetest.Connect(t, o)
 	last := conn.Client().B().Get().Key(New(conn).keys.changes()).Build()
 	var lost string
@@ -130,7 +134,10 @@ func TestARevocationThatIsLost(t *testing.T) {
 		})
 	})
 	run(t, answers)
-	storetest.WaitFor(t, "the loss to be noticed", func() bool { return !accepts(t, answers, lost) && !accepts(t, other, lost) })
+	storetest.WaitFor(t, "the loss to be noticed", func() bool {
+		return !accepts(t, answers, lost) &&
+			!accepts(t, other, lost)
+	})
 	storetest.WaitFor(t, "a new server to know the revocations", func() bool {
 		later := startServer(t, o)
 		return later.Revoked(ann()) && !accepts(t, later, deleted) && accepts(t, later, kept)

@@ -81,7 +81,8 @@ func createdOf(reply redis.Reply) (accesskeys.Position, error) {
 }
 
 // Revoke implements accesskeys.Store.
-func (s *Store) Revoke(ctx context.Context, r accesskeys.Revocation, most int) (accesskeys.Revocation, accesskeys.Position, error) {
+func (s *Store) Revoke(ctx context.Context, r accesskeys.Revocation, most int) (accesskeys.Revocation,
+	accesskeys.Position, error) {
 	args := []string{
 		nameOf(r), millis(r.At), millis(r.Until), redis.Milliseconds(accesskeys.DefaultLife),
 		strconv.Itoa(most), id.New(), s.keys.topic(),
@@ -120,7 +121,8 @@ func (s *Store) Last(ctx context.Context) (at accesskeys.Position, err error) {
 }
 
 // Changes implements accesskeys.Store.
-func (s *Store) Changes(ctx context.Context, after accesskeys.Position, others ...accesskeys.Position) (accesskeys.Changes, error) {
+func (s *Store) Changes(ctx context.Context, after accesskeys.Position, others ...accesskeys.Position) (
+	accesskeys.Changes, error) {
 	args := []string{strconv.Itoa(changesAtOnce)}
 	for _, position := range append([]accesskeys.Position{after}, others...) {
 		at, token, ok := strings.Cut(string(position), " ")

@@ -48,7 +48,8 @@ func TestPage(t *testing.T) {
 	scripts, rows := luatest.Scripts(t, "access"), storetest.KeyRows(t, "## API keys, revocations and quotas")
 	k := keys("")
 	made := map[string]string{
-		"records": k.records(), "revocations": k.revocations(), "ends": k.ends(), "changes": k.changes(), "topic": k.topic(),
+		"records": k.records(), "revocations": k.revocations(), "ends": k.ends(), "changes": k.changes(),
+		"topic":    k.topic(),
 		"quotaKey": "access.quota.{<owner>}.<quota>",
 	}
 	storetest.RequireDocumented(t, made, rows)
@@ -69,7 +70,8 @@ func TestScripts(t *testing.T) {
 
 func TestQuotaKeys(t *testing.T) {
 	t.Parallel()
-	require.Regexp(t, `^p:access\.quota\.\{[\w-]{22}\}\.requests$`, quotaKey("p:", "user:}{"+strings.Repeat("x", 1000), "requests"))
+	require.Regexp(t, `^p:access\.quota\.\{[\w-]{22}\}\.requests$`, quotaKey("p:", "user:}{"+strings.Repeat("x", 1000),
+		"requests"))
 	require.Equal(t, quotaKey("", "key:a", "b"), quotaKey("", "key:a", "b"))
 	require.NotEqual(t, quotaKey("", "key:a", "b"), quotaKey("", "key:A", "b"))
 }
@@ -88,13 +90,18 @@ func TestEndsOfKeys(t *testing.T) {
 	l := storetest.NewLab(t)
 	h := harness{New(l.Conn)}
 	k := keys("")
-	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
-	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}"), Until: time.Now().Add(time.Hour)}, 10)))
+	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
+		10)))
+	require.NoError(t,
+		storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}"),
+			Until: time.Now().Add(time.Hour)}, 10)))
 	for _, life := range []time.Duration{20, 10} {
-		token := accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: life.String(), Until: time.Now().Add(life * time.Hour)}
+		token := accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: life.String(),
+			Until: time.Now().Add(life * time.Hour)}
 		_, _, err := h.store.Revoke(t.Context(), token, 10)
 		require.NoError(t, err)
-		require.InDelta(t, 44*time.Hour, l.Life(t, k.revocations()), float64(storetest.Patience), "a day after the last one")
+		require.InDelta(t, 44*time.Hour, l.Life(t, k.revocations()), float64(storetest.Patience),
+			"a day after the last one")
 	}
 	require.InDelta(t, 30*24*time.Hour, l.Life(t, k.changes()), float64(storetest.Patience))
 	require.Equal(t, "-1", h.do(t, "PTTL", l.Conn.Prefix()+k.records()))
@@ -106,7 +113,8 @@ func TestAnotherHistory(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
 	h := harness{New(l.Conn)}
-	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
+	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
+		10)))
 	at, err := h.store.Last(t.Context())
 	require.NoError(t, err)
 	id, _, _ := strings.Cut(string(at), " ")
@@ -131,7 +139,9 @@ func TestChangesAreBounded(t *testing.T) {
 	at, err := h.store.Last(t.Context())
 	require.NoError(t, err)
 	changes := l.Conn.Prefix() + keys("").changes()
-	h.do(t, "EVAL", `for i = 1, 10000 do redis.call('XADD', KEYS[1], '*', 'token', i, 'revoked', 'subject:ann') end return 1`, "1", changes)
+	h.do(t, "EVAL",
+		`for i = 1, 10000 do redis.call('XADD', KEYS[1], '*', 'token', i, 'revoked', 'subject:ann') end return 1`, "1",
+		changes)
 	_, _, err = h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "bob"}, 10)
 	require.NoError(t, err)
 	length, err := l.Node.Do(t, "XLEN", changes).AsInt64()
@@ -146,9 +156,11 @@ func TestErrorsOfRedis(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	h := harness{New(storetest.Connect(t, redis.Options{URL: node.URL()}))}
 	token := accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "a"}
-	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
+	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
+		10)))
 	storetest.FillUp(t, node)
-	storetest.RequireFull(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}")}, 10)))
+	storetest.RequireFull(t,
+		storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}")}, 10)))
 	_, _, err := h.store.Revoke(t.Context(), token, 10)
 	require.NoError(t, err, "a full Redis takes revocations")
 	_, _, err = h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedKey, Name: "a"}, 10)
@@ -169,9 +181,12 @@ func TestErrorsOfRedis(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	require.NoError(t, node.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels", "+@all").Error())
-	h := harness{New(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "mute", Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
-	storetest.RequireUnavailable(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
+	require.NoError(t, node.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels",
+		"+@all").Error())
+	h := harness{New(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "mute", Password: "secret",
+		Logger: slog.New(slog.DiscardHandler)}))}
+	storetest.RequireUnavailable(t,
+		storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
 	_, _, err := h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "a"}, 10)
 	storetest.RequireUnavailable(t, err)
 	require.Empty(t, storetest.Dump(t, node))
@@ -192,10 +207,12 @@ func TestDecoding(t *testing.T) {
 		"revoke":  {`{'OK', 1, 2, '1-0', 't'}`, `{'OK', 0, 0, '', ''}`},
 		"quota":   {`{'OK', 1}`, `{'LIMITED', 1, 2}`},
 	}, map[string][]string{
-		"changes": {`{'OK', '1-0'}`, `{'OK', '1-0', 't', 'what', 'a', ''}`, `{'OK', '1-0', 't', 'revoked', 'jti:a', '1'}`},
-		"create":  {`{'OK'}`, `{'OK', '1-0'}`, `{'OK', '1-0', 't', ''}`},
-		"revoke":  {`{'OK'}`, `{'OK', 1, 2, '1-0'}`, `{'OK', 'x', 1, '1-0', 't'}`},
-		"quota":   {`{'OK'}`, `{'OK', 1, 2}`, `{'LIMITED', 1}`},
+		"changes": {`{'OK', '1-0'}`, `{'OK', '1-0', 't', 'what', 'a', ''}`,
+			`{'OK', '1-0', 't', 'revoked', 'jti:a', '1'}`},
+		"create": {`{'OK'}`, `{'OK', '1-0'}`, `{'OK', '1-0', 't', ''}`},
+		"revoke": {`{'OK'}`, `{'OK', 1, 2, '1-0'}`, `{'OK', 'x', 1, '1-0', 't'}`},
+		"quota":  {`{'OK'}`, `{'OK', 1, 2}`, `{'LIMITED', 1}`},
 	})
-	storetest.RequireRefusals(t, refusals, map[string]error{"EXISTS": accesskeys.ErrKeyExists, "UNKNOWN": accesskeys.ErrNoKey, "LOST": accesskeys.ErrLost})
+	storetest.RequireRefusals(t, refusals, map[string]error{"EXISTS": accesskeys.ErrKeyExists,
+		"UNKNOWN": accesskeys.ErrNoKey, "LOST": accesskeys.ErrLost})
 }

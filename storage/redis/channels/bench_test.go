@@ -47,7 +47,8 @@ func BenchmarkFetch(b *testing.B) {
 		require.NoError(b, err)
 	}
 	benchmark(b, func() error {
-		_, err := s.Fetch(b.Context(), channel.FetchRequest{Channel: "ch", Subscriber: "s", Max: 10, MaxBytes: 1 << 20, Policy: policy})
+		_, err := s.Fetch(b.Context(), channel.FetchRequest{Channel: "ch", Subscriber: "s", Max: 10, MaxBytes: 1 << 20,
+			Policy: policy})
 		return err
 	})
 }
@@ -82,7 +83,8 @@ func BenchmarkPublishEach(b *testing.B) {
 	node := redistest.Start(b, redistest.Options{})
 	s := open(b, redis.Options{URL: node.URL()})
 	policy := channel.Policy{TTL: 11 * time.Minute, MaxMessageBytes: 1 << 20}
-	content := []byte(`{"ticketId":"` + strings.Repeat("x", 31) + `","matchId":"` + strings.Repeat("x", 31) + `","queue":"duel","connection":"127.0.0.1:7777","team":0}`)
+	content := []byte(`{"ticketId":"` + strings.Repeat("x", 31) + `","matchId":"` + strings.Repeat("x", 31) +
+		`","queue":"duel","connection":"127.0.0.1:7777","team":0}`)
 	n := 0
 	b.ReportAllocs()
 	mine, redisBefore := cpuTime(b), redisUse(b, node)

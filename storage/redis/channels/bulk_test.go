@@ -149,7 +149,8 @@ func TestLargeFetchOfMessagesThatGrow(t *testing.T) {
 			size = policy.MaxMessageBytes
 		}
 		draft := channel.Draft{ID: "m" + strconv.Itoa(i), Content: []byte(`"` + strings.Repeat("x", size-2) + `"`)}
-		_, err := s.Publish(t.Context(), channel.PublishRequest{Channel: "x", Policy: policy, Drafts: []channel.Draft{draft}})
+		_, err := s.Publish(t.Context(), channel.PublishRequest{Channel: "x", Policy: policy,
+			Drafts: []channel.Draft{draft}})
 		require.NoError(t, err)
 	}
 	sent := func() int {
@@ -163,7 +164,8 @@ func TestLargeFetchOfMessagesThatGrow(t *testing.T) {
 	}
 	before := sent()
 	const answered = 2 << 20
-	b, err := s.Fetch(t.Context(), channel.FetchRequest{Channel: "x", Subscriber: reader, Max: 1000, MaxBytes: answered, Policy: policy})
+	b, err := s.Fetch(t.Context(), channel.FetchRequest{Channel: "x", Subscriber: reader, Max: 1000, MaxBytes: answered,
+		Policy: policy})
 	require.NoError(t, err)
 	require.Greater(t, len(b.Messages), 150)
 	require.Less(t, sent()-before, answered+4*policy.MaxMessageBytes)

@@ -91,7 +91,8 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		return func(ctx context.Context) error { return storetest.ErrorOf(m.Publish(ctx, m.drafts(id, n))) }
 	}
 	subscribe := func(name string, start channel.Start) func(context.Context) error {
-		r := channel.SubscribeRequest{Channel: "ch", Subscriber: name, Policy: m.policy, From: channel.From{Start: start}}
+		r := channel.SubscribeRequest{Channel: "ch", Subscriber: name, Policy: m.policy,
+			From: channel.From{Start: start}}
 		return func(ctx context.Context) error { return storetest.ErrorOf(m.Subscribe(ctx, r)) }
 	}
 	ack := func(ctx context.Context) error {
@@ -111,13 +112,16 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"ack", "ack", 0, ack},
 		{"ack again", "ack", 0, ack},
 		{"next", "next", 0, func(ctx context.Context) error {
-			return storetest.ErrorOf(m.Next(ctx, channel.AckRequest{Receipt: receiptOf("ch", ten), Policy: m.policy}, m.request(1000)))
+			return storetest.ErrorOf(m.Next(ctx, channel.AckRequest{Receipt: receiptOf("ch", ten), Policy: m.policy},
+				m.request(1000)))
 		}},
 		{"subscribe from latest", "subscribe", 0, subscribe("latest", channel.StartLatest)},
 		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
 		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
-		{"describe", "describe", 0, func(ctx context.Context) error { return storetest.ErrorOf(m.Describe(ctx, about("ch", m.policy))) }},
-		{"unsubscribe", "unsubscribe", 0, func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest", ulid.ULID{}) }},
+		{"describe", "describe", 0,
+			func(ctx context.Context) error { return storetest.ErrorOf(m.Describe(ctx, about("ch", m.policy))) }},
+		{"unsubscribe", "unsubscribe", 0,
+			func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest", ulid.ULID{}) }},
 	} {
 		m.isOneCommand(t, op)
 	}
@@ -132,7 +136,8 @@ func TestPollOfManyIsOneCommand(t *testing.T) {
 	for i := range requests {
 		r := m.request(1)
 		r.Channel = "ch" + strconv.Itoa(i)
-		_, err := m.Subscribe(t.Context(), channel.SubscribeRequest{Channel: r.Channel, Subscriber: reader, Policy: m.policy})
+		_, err := m.Subscribe(t.Context(), channel.SubscribeRequest{Channel: r.Channel, Subscriber: reader,
+			Policy: m.policy})
 		require.NoError(t, err)
 		requests[i].FetchRequest = r
 	}
@@ -168,7 +173,8 @@ func TestPollOfManyIsOneCommand(t *testing.T) {
 	require.NoError(t, err)
 	storetest.WaitFor(t, "the removal to be noticed", func() bool {
 		require.NoError(t, other.Unsubscribe(t.Context(), "ch0", reader, ulid.ULID{}))
-		_, err := other.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch0", Subscriber: reader, Policy: m.policy})
+		_, err := other.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch0", Subscriber: reader,
+			Policy: m.policy})
 		require.NoError(t, err)
 		return len(poll(0)) > 1
 	})
@@ -260,7 +266,8 @@ func TestGapsAreFoundQuickly(t *testing.T) {
 		require.Equal(t, c.clock.Sub(uint64(c.live-len(b.Messages))), b.Through, c.name)
 		require.Less(t, m.Inside(t), 64, "%s: %v", c.name, m.Stats(t))
 
-		require.NoError(t, m.Ack(t.Context(), channel.AckRequest{Receipt: receiptOf("ch", b), Policy: m.policy}), c.name)
+		require.NoError(t, m.Ack(t.Context(), channel.AckRequest{Receipt: receiptOf("ch", b), Policy: m.policy}),
+			c.name)
 		again, err := m.Fetch(t.Context(), m.request(1000))
 		require.NoError(t, err)
 		require.Equal(t, b.Through, again.Mark, "the receipt moves the mark over the gap")
@@ -298,7 +305,8 @@ func TestIdlePollWritesNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, b.Messages)
 		}
-		_, err = m.Next(t.Context(), channel.AckRequest{Receipt: receiptOf("ch", read), Policy: m.policy}, m.request(10))
+		_, err = m.Next(t.Context(), channel.AckRequest{Receipt: receiptOf("ch", read), Policy: m.policy},
+			m.request(10))
 		require.NoError(t, err)
 		_, err = m.Publish(t.Context(), m.drafts("a", 3))
 		require.NoError(t, err)

@@ -26,7 +26,8 @@ var hostile = []string{
 }
 
 func contents() *rapid.Generator[string] {
-	pieces := rapid.SampledFrom([]string{`,"at":`, `","content":`, `{"id":"`, `}`, `{`, `"`, `5`, ` `, `!`, "\n", "\xff", "x"})
+	pieces := rapid.SampledFrom([]string{`,"at":`, `","content":`, `{"id":"`, `}`, `{`, `"`, `5`, ` `, `!`, "\n",
+		"\xff", "x"})
 	joined := rapid.Map(rapid.SliceOfN(pieces, 1, 12), func(p []string) string { return strings.Join(p, "") })
 	return rapid.OneOf(rapid.SampledFrom(hostile), joined, rapid.StringN(1, 40, -1))
 }
@@ -77,9 +78,11 @@ func testForeignEnvelopes(t *testing.T) {
 		`{"content":[1, 2],"id":"a"}`:                         {ID: "a", Content: []byte(`[1, 2]`)},
 		`{"id":"a","content":{"b":1,"at":5}}`:                 {ID: "a", Content: []byte(`{"b":1,"at":5}`)},
 		`{"id":"a","content":{"b":1,"at":5},"more":{}}`:       {ID: "a", Content: []byte(`{"b":1,"at":5}`)},
-		`{"id":"a","content":1,"at":5 }`:                      {ID: "a", Content: []byte(`1`), PublishedAt: time.UnixMilli(5)},
-		`{"at":5,"id":"a","content":null}`:                    {ID: "a", Content: []byte(`null`), PublishedAt: time.UnixMilli(5)},
-		"{\"\\u0069d\":\"\\u0061\",\n\"content\":0}":          {ID: "a", Content: []byte(`0`)},
+		`{"id":"a","content":1,"at":5 }`: {ID: "a", Content: []byte(`1`),
+			PublishedAt: time.UnixMilli(5)},
+		`{"at":5,"id":"a","content":null}`: {ID: "a", Content: []byte(`null`),
+			PublishedAt: time.UnixMilli(5)},
+		"{\"\\u0069d\":\"\\u0061\",\n\"content\":0}": {ID: "a", Content: []byte(`0`)},
 	} {
 		t.Run(envelope, func(t *testing.T) {
 			t.Parallel()
@@ -94,10 +97,13 @@ func testForeignEnvelopes(t *testing.T) {
 func testUnreadableEnvelopes(t *testing.T) {
 	t.Parallel()
 	for _, envelope := range []string{
-		"", "x", "null", "[]", `"a"`, `{`, `{}`, `{"id":"a"}`, `{"content":1}`, `{"id":"","content":1}`, `{"id":1,"content":1}`,
+		"", "x", "null", "[]", `"a"`, `{`, `{}`, `{"id":"a"}`, `{"content":1}`, `{"id":"","content":1}`,
+		`{"id":1,"content":1}`,
 		`{"id":"a","content":`, `{"id":"a","content":1`, `{"id":"a","content":1,"at":`, `{"id":"a","content":1,"at":5`,
-		`{"id":"a","content":1,"at":}`, `{"id":"a","content":1,"at":x}`, `{"id":"a","content":,"at":5}`, `{"id":"a","content":1,"at":"5"}`,
-		`{"id":"a b","content":1,"at":5}`, `{"id":"a\"","content":1,"at":5}`, `{"id":"-a","content":1}`, `{"id":"a","content":1,"at":99999999999999999999}`,
+		`{"id":"a","content":1,"at":}`, `{"id":"a","content":1,"at":x}`, `{"id":"a","content":,"at":5}`,
+		`{"id":"a","content":1,"at":"5"}`,
+		`{"id":"a b","content":1,"at":5}`, `{"id":"a\"","content":1,"at":5}`, `{"id":"-a","content":1}`,
+		`{"id":"a","content":1,"at":99999999999999999999}`,
 	} {
 		m, err := parseEnvelope([]byte(envelope), 7)
 		require.ErrorContains(t, err, "message at clock 7", "%s", envelope)
@@ -147,7 +153,8 @@ func testNews(t *testing.T) {
 func testUnreadableNews(t *testing.T) {
 	t.Parallel()
 	for _, news := range []string{
-		"", " ", "x", someEpoch, someEpoch + " ", " 1", someEpoch + "  1", "1 " + someEpoch, someEpoch + "0 1", someEpoch[1:] + " 1",
+		"", " ", "x", someEpoch, someEpoch + " ", " 1", someEpoch + "  1", "1 " + someEpoch, someEpoch + "0 1",
+		someEpoch[1:] + " 1",
 		someEpoch + " 1.0", someEpoch + " 1e3", someEpoch + " 01", someEpoch + " 9007199254740992", someEpoch + "\t1",
 		someEpoch + " 1 x", someEpoch + " 1 {}", someEpoch + ` 1  !s`, someEpoch + ` 1 {"id":"a"}`,
 	} {

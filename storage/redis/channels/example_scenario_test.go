@@ -135,9 +135,10 @@ func (e *example) next(t *testing.T, subscriber string) {
 // holds compares all keys of the channel with a step's table.
 func (e *example) holds(t *testing.T, step storetest.Step) {
 	t.Helper()
-	e.RequireStep(t, step, exampleSlack, func(key string) string { return e.Value(t, key) }, func(end string) time.Duration {
-		return time.Duration((exampleEnd(t, end) - float64(e.now)) * float64(exampleUnit))
-	})
+	e.RequireStep(t, step, exampleSlack, func(key string) string { return e.Value(t, key) },
+		func(end string) time.Duration {
+			return time.Duration((exampleEnd(t, end) - float64(e.now)) * float64(exampleUnit))
+		})
 	for key := range step.Keys {
 		if value := e.Value(t, key); strings.HasSuffix(key, ".epoch") {
 			require.Contains(t, []string{"", value}, e.epoch, "the epoch stays")
@@ -186,7 +187,8 @@ func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	e.publish(t, "<id>", "1", false)
 	var want []string
 	for _, row := range rows(t) {
-		if row.Kind == "sharded pub/sub channel" || !strings.HasPrefix(row.Key, "c.{ch}.") || row.Key == KeysOf("", "ch").Label() {
+		if row.Kind == "sharded pub/sub channel" || !strings.HasPrefix(row.Key, "c.{ch}.") ||
+			row.Key == KeysOf("", "ch").Label() {
 			continue
 		}
 		key := strings.ReplaceAll(row.Key, "<clock>", "1")
@@ -273,7 +275,8 @@ func TestRenewalAtNineTenths(t *testing.T) {
 	t.Parallel()
 	fetched := func(t *testing.T, aged time.Duration) (before, after map[string]int64) {
 		t.Helper()
-		e := &example{lab: newLab(t, "chX"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
+		e := &example{lab: newLab(t, "chX"), batch: map[string]channel.Batch{},
+			policy: channel.Policy{TTL: exampleExpire}}
 		e.publish(t, "msg123", `{"text": "hello!"}`, false)
 		e.subscribe(t, "sA")
 		e.Pass(t, aged)
@@ -301,7 +304,8 @@ func TestRenewalAtNineTenths(t *testing.T) {
 		renewed := after["c.{chX}.r.sA"]
 		require.Greater(t, renewed, before["c.{chX}.r.sA"])
 		for _, key := range []string{"c.{chX}.epoch", "c.{chX}.clock", "c.{chX}.subs"} {
-			require.Equal(t, renewed+exampleExpire.Milliseconds()/10, after[key], "%s ends a tenth of the TTL later", key)
+			require.Equal(t, renewed+exampleExpire.Milliseconds()/10, after[key], "%s ends a tenth of the TTL later",
+				key)
 		}
 		for _, key := range []string{"c.{chX}.m.1", "c.{chX}.mid.msg123"} {
 			require.Equal(t, before[key], after[key], "the life of %s isn't prolonged", key)
@@ -345,18 +349,22 @@ func TestLivesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		l := newLab(t, "ch") // with no keys yet
-		for i, do := range rapid.SliceOfN(rapid.SampledFrom([]string{"publish", "subscribe", "fetch", "ack", "pass", "publish"}), 1, 12).Draw(r, "calls") {
+		for i, do := range rapid.SliceOfN(rapid.SampledFrom([]string{"publish", "subscribe", "fetch", "ack", "pass",
+			"publish"}), 1, 12).Draw(r, "calls") {
 			minutes := rapid.SampledFrom([]int{1, 2, 5, 6, 60}).Draw(r, "minutes")
 			policy := channel.Policy{TTL: time.Duration(minutes) * time.Minute}
 			subscriber := rapid.SampledFrom([]string{"a", "b"}).Draw(r, "subscriber")
-			request := channel.FetchRequest{Channel: "ch", Subscriber: subscriber, Max: 2, MaxBytes: 100, Policy: policy}
+			request := channel.FetchRequest{Channel: "ch", Subscriber: subscriber, Max: 2, MaxBytes: 100,
+				Policy: policy}
 			var err error
 			switch do {
 			case "publish":
-				drafts := []channel.Draft{{ID: strconv.Itoa(i), Content: []byte("1")}, {ID: "x" + strconv.Itoa(i), Content: []byte("2")}}
+				drafts := []channel.Draft{{ID: strconv.Itoa(i), Content: []byte("1")},
+					{ID: "x" + strconv.Itoa(i), Content: []byte("2")}}
 				_, err = l.Publish(t.Context(), channel.PublishRequest{Channel: "ch", Drafts: drafts, Policy: policy})
 			case "subscribe":
-				_, err = l.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch", Subscriber: subscriber, Policy: policy})
+				_, err = l.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch", Subscriber: subscriber,
+					Policy: policy})
 			case "fetch":
 				_, err = l.Fetch(t.Context(), request)
 			case "ack":
@@ -401,9 +409,11 @@ func (l *lab) requireOrder(t *testing.T, fail require.TestingT) {
 	slices.Sort(messages)
 	for i, n := range messages[:max(0, len(messages)-1)] {
 		require.Equal(fail, n+1, messages[i+1], "no gap between messages alive")
-		require.LessOrEqual(fail, ends["c.{ch}.m."+strconv.Itoa(n)], ends["c.{ch}.m."+strconv.Itoa(n+1)], "message %d", n+1)
+		require.LessOrEqual(fail, ends["c.{ch}.m."+strconv.Itoa(n)], ends["c.{ch}.m."+strconv.Itoa(n+1)], "message %d",
+			n+1)
 	}
 	if len(messages) > 0 {
-		require.Equal(fail, strconv.Itoa(messages[len(messages)-1]), l.Value(t, "c.{ch}.clock"), "the last message lives longest")
+		require.Equal(fail, strconv.Itoa(messages[len(messages)-1]), l.Value(t, "c.{ch}.clock"),
+			"the last message lives longest")
 	}
 }

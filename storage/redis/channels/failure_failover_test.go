@@ -87,14 +87,18 @@ func (p *publishing) answered() {
 func (p *publishing) awaitMore(t *testing.T) {
 	t.Helper()
 	before := p.told.Load()
-	storetest.WaitFor(t, "publishes to be answered", func() bool { return p.told.Load() > before+20 || p.failed.Load() })
+	storetest.WaitFor(t, "publishes to be answered", func() bool {
+		return p.told.Load() > before+20 ||
+			p.failed.Load()
+	})
 }
 
 func (p *publishing) end(t *testing.T) {
 	t.Helper()
 	p.ending.Store(true)
 	require.NoError(t, p.g.Wait())
-	t.Logf("%d publishes, the longest pause was %s", p.told.Load(), time.Duration(p.longest.Load()).Round(time.Millisecond))
+	t.Logf("%d publishes, the longest pause was %s", p.told.Load(),
+		time.Duration(p.longest.Load()).Round(time.Millisecond))
 }
 
 // requireSound expects what Redis holds of a channel to have no hole and no clock twice.
@@ -126,7 +130,8 @@ func TestFailureSentinelFailover(t *testing.T) {
 			t.Parallel()
 			nodes := redistest.StartSentinel(t, redistest.Options{})
 			s := open(t, redis.Options{
-				URL: strings.Join(nodes.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: c.timeout,
+				URL: strings.Join(nodes.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName},
+				Timeout: c.timeout,
 			})
 			l := listen(t, s, "x")
 			p := publishOn(t, s, "x", false)
@@ -232,7 +237,8 @@ func TestFailureClusterDown(t *testing.T) {
 // The part of a cluster that runs serves its channels, where the cluster allows that.
 func TestFailureClusterPartlyDown(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: []string{"--cluster-require-full-coverage", "no"}})
+	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: []string{"--cluster-require-full-coverage",
+		"no"}})
 	s := open(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Second})
 	lore{messages: 3}.make(t, s, nil, "x")
 	up := c.Owner(t, c.Slot("{x}"))
@@ -249,7 +255,8 @@ func TestFailureClusterPartlyDown(t *testing.T) {
 	}
 	other := open(t, redis.Options{URL: up.Addr()})
 	for _, store := range []*Store{s, other} {
-		storetest.RequireEach(t.Context(), t, storetest.AllBut(calls(t, store, "x"), "ready", "receipt key"), storetest.RequireFine)
+		storetest.RequireEach(t.Context(), t, storetest.AllBut(calls(t, store, "x"), "ready", "receipt key"),
+			storetest.RequireFine)
 	}
 }
 

@@ -25,11 +25,14 @@ func calls(t *testing.T, s *Store, name string) []storetest.Call {
 	batch := one(name, "b1")
 	batch.Drafts = drafted("b1", "b2", "b3")
 	return []storetest.Call{
-		{Name: "publish", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
-		{Name: "publish a batch", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, batch)) }},
+		{Name: "publish",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
+		{Name: "publish a batch",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, batch)) }},
 		{Name: "fetch", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Fetch(ctx, l.fetch(name))) }},
 		{Name: "ack", Do: func(ctx context.Context) error { return s.Ack(ctx, ack) }},
-		{Name: "next", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
+		{Name: "next",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
 		{Name: "poll", Do: func(ctx context.Context) error {
 			return pollOne(ctx, s, channel.PollRequest{FetchRequest: l.fetch(name)})
 		}},
@@ -40,10 +43,15 @@ func calls(t *testing.T, s *Store, name string) []storetest.Call {
 			return s.FetchEach(ctx, []channel.FetchRequest{l.fetch(name)})[0].Err
 		}},
 		{Name: "subscribe", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another", Policy: l.policy()}))
+			return storetest.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another",
+				Policy: l.policy()}))
 		}},
-		{Name: "unsubscribe", Do: func(ctx context.Context) error { return s.Unsubscribe(ctx, name, "another", ulid.ULID{}) }},
-		{Name: "describe", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Describe(ctx, about(name, l.policy()))) }},
+		{Name: "unsubscribe", Do: func(ctx context.Context) error {
+			return s.Unsubscribe(ctx, name, "another",
+				ulid.ULID{})
+		}},
+		{Name: "describe",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Describe(ctx, about(name, l.policy()))) }},
 		{Name: "position", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Position(ctx, name)) }},
 		{Name: "ready", Do: s.conn.Ready},
 		{Name: "inspect", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.conn.Inspect(ctx)) }},

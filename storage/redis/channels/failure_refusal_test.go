@@ -46,7 +46,8 @@ func TestFailureLoading(t *testing.T) {
 		for label(registry, "tidemark_redis_retries_total", "LOADING") == 0 && t.Context().Err() == nil {
 			<-tick.C
 		}
-		n.Client().Do(t.Context(), n.Client().B().ConfigSet().ParameterValue().ParameterValue("key-load-delay", "0").Build())
+		n.Client().Do(t.Context(), n.Client().B().ConfigSet().ParameterValue().ParameterValue("key-load-delay",
+			"0").Build())
 	}()
 	n.Restart(t)
 	require.NoError(t, <-published)
@@ -72,8 +73,9 @@ func label(registry *prometheus.Registry, name, value string) float64 {
 func TestFailureReadOnly(t *testing.T) {
 	t.Parallel()
 	for code, commands := range map[string]struct{ refuse, accept []string }{
-		"READONLY":   {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
-		"NOREPLICAS": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		"READONLY": {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
+		"NOREPLICAS": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"},
+			[]string{"CONFIG", "SET", "min-replicas-to-write", "0"}},
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +88,8 @@ func TestFailureReadOnly(t *testing.T) {
 			before := storetest.Dump(t, n)
 			reads := []string{"fetch", "poll", "fetch together", "position", "inspect"}
 			storetest.RequireEach(t.Context(), t, storetest.Only(all, reads...), storetest.RequireFine)
-			storetest.RequireEach(storetest.Shortly(t), t, storetest.AllBut(all, reads...), storetest.RequireUnavailable)
+			storetest.RequireEach(storetest.Shortly(t), t, storetest.AllBut(all, reads...),
+				storetest.RequireUnavailable)
 			require.Equal(t, before, storetest.Dump(t, n))
 
 			retried := label(registry, "tidemark_redis_retries_total", code)
@@ -229,5 +232,6 @@ func TestFailureLostWrites(t *testing.T) {
 	require.EqualValues(t, 0, b.Mark)
 	require.Len(t, b.Messages, 6)
 	require.Equal(t, "after0", b.Messages[2].ID)
-	require.NoError(t, s.Ack(context.WithoutCancel(ctx), channel.AckRequest{Receipt: receiptOf("x", b), Policy: l.policy()}))
+	require.NoError(t, s.Ack(context.WithoutCancel(ctx), channel.AckRequest{Receipt: receiptOf("x", b),
+		Policy: l.policy()}))
 }

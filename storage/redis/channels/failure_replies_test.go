@@ -19,7 +19,8 @@ func TestNoReplyIsFatal(t *testing.T) {
 		lore{messages: 3}.make(t, s, f.Node.Client(), "x")
 		replicated := one("x", "r1") // there is no replica
 		replicated.Policy.Replicas = 1
-		waits := storetest.Call{Name: "publish replicated", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, replicated)) }}
+		waits := storetest.Call{Name: "publish replicated",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, replicated)) }}
 		all := append(calls(t, s, "x"), waits)
 		l := listen(t, s, "x")
 		require.NoError(t, f.Conn.Ready(t.Context()))
@@ -32,7 +33,8 @@ func TestNoReplyIsFatal(t *testing.T) {
 		for range 3 {
 			stop := s.Listen("y", func(channel.Event) {})
 			before := f.Proxy.Count()
-			f.Proxy.AwaitSent(t, before, func(sent [][]string) bool { return len(storetest.WithName(sent, "SSUBSCRIBE")) > 0 })
+			f.Proxy.AwaitSent(t, before,
+				func(sent [][]string) bool { return len(storetest.WithName(sent, "SSUBSCRIBE")) > 0 })
 			stop()
 		}
 		f.NotReady(t)

@@ -72,7 +72,8 @@ func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result
 // fetchCall returns the call of fetch.lua for a request.
 func (s *Store) fetchCall(r *channel.FetchRequest) redis.Call {
 	ch := s.keys(r.Channel)
-	return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: appendReadArgs(append(make([]string, 0, 6), ch.MessagePrefix()), r)}
+	return redis.Call{Keys: ch.ForSubscriber(r.Subscriber),
+		Args: appendReadArgs(append(make([]string, 0, 6), ch.MessagePrefix()), r)}
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.
@@ -85,7 +86,8 @@ func (s *Store) completed(ctx context.Context, rep redis.Reply, r *channel.Fetch
 }
 
 // fetchUntil acknowledges, unless ack is nil, and reads key by key. It stops at a deadline.
-func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.AckRequest, r *channel.FetchRequest) (channel.Batch, error) {
+func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.AckRequest, r *channel.FetchRequest) (
+	channel.Batch, error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	if ack != nil {
@@ -127,7 +129,8 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 		return channel.Batch{}, refusals.Error(rep)
 	}
 	d := rep.Decoder()
-	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d), Expired: uint64(d.Int64())}
+	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d),
+		Expired: uint64(d.Int64())}
 	b.Messages = []channel.Message{}
 	d.Each(func(list *redis.Decoder) {
 		at, messages := clockOf(list), list.List()

@@ -22,7 +22,8 @@ const (
 // it: the budget was exhausted until the deadline, or Redis refused.
 func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Batch) channel.Batch {
 	left := r.MaxBytes - bytesOf(b.Messages)
-	if r.MaxBytes <= firstRead || b.Through == b.Clock || len(b.Messages) == 0 || len(b.Messages) >= r.Max || left <= 0 {
+	if r.MaxBytes <= firstRead || b.Through == b.Clock || len(b.Messages) == 0 || len(b.Messages) >= r.Max ||
+		left <= 0 {
 		return b
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.conn.Timeout())

@@ -133,7 +133,8 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Clock) (clock.Clock, error) {
 	var failed error
 	alive := func(i int) bool {
-		n, err := f.store.conn.Client().Do(ctx, f.store.conn.Client().B().Exists().Key(f.keys.Message(at.Add(uint64(i)+1))).Build()).AsInt64()
+		n, err := f.store.conn.Client().Do(ctx,
+			f.store.conn.Client().B().Exists().Key(f.keys.Message(at.Add(uint64(i)+1))).Build()).AsInt64()
 		if err != nil && failed == nil {
 			failed = err
 		}

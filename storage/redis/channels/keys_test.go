@@ -37,8 +37,10 @@ func TestPage(t *testing.T) {
 	storetest.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
 	storetest.RequireSections(t, "## Scripts", scripts)
 	storetest.RequireUses(t, rows(t), scripts, map[string][]string{
-		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"}, "mark": {"c.{ch}.r.<subscriber>"},
-		"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "record": {"c.{ch}.mid.<id>"}, "label": {"c.{ch}.label"},
+		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"},
+		"mark":    {"c.{ch}.r.<subscriber>"},
+		"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "record": {"c.{ch}.mid.<id>"},
+		"label": {"c.{ch}.label"},
 		// Arguments from which a script makes keys that it can't declare.
 		"message_prefix": {"c.{ch}.m.<clock>"}, "mark_prefix": {"c.{ch}.r.<subscriber>"}, "topic": {"c.{ch}"},
 	}, "position", "life", "listen", "start", "compare", "poll")
@@ -47,7 +49,8 @@ func TestPage(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	// of package lookup
-	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() == "open" })
+	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"),
+		func(f luatest.File) bool { return f.Stem() == "open" })
 	storetest.RequireOneCaller(t, scripts, nil)
 	storetest.RequireStatuses(t, "reply.go", scripts)
 }
@@ -66,15 +69,21 @@ func TestPrefix(t *testing.T) {
 
 func TestKeysOfAChannelShareASlotAndNothingElse(t *testing.T) {
 	t.Parallel()
-	names := storetest.AnyName("clock", "epoch", "subs", "r.clock", "m.1", "mid.1", "r", "m", "mid", "0", "1", "a.clock", "a.m.1")
-	clocks := rapid.Map(rapid.Int64Range(int64(clock.Min), int64(clock.Max)), func(at int64) string { return clock.Clock(at).String() })
+	names := storetest.AnyName("clock", "epoch", "subs", "r.clock", "m.1", "mid.1", "r", "m", "mid", "0", "1",
+		"a.clock", "a.m.1")
+	clocks := rapid.Map(rapid.Int64Range(int64(clock.Min), int64(clock.Max)),
+		func(at int64) string { return clock.Clock(at).String() })
 	fixed := func(key func(Keys) string) storetest.KeyKind {
 		return storetest.KeyKind{Key: func(prefix, name, _ string) string { return key(KeysOf(prefix, name)) }}
 	}
 	storetest.RequireOwnKeys(t, "c.", names, map[string]storetest.KeyKind{
-		"clock": fixed(Keys.Clock), "epoch": fixed(Keys.Epoch), "subs": fixed(Keys.Subscribers), "topic": fixed(Keys.Topic),
-		"mark":    {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).Mark(part) }, Parts: names},
-		"record":  {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessageID(part) }, Parts: names},
-		"message": {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessagePrefix() + part }, Parts: clocks},
+		"clock": fixed(Keys.Clock), "epoch": fixed(Keys.Epoch), "subs": fixed(Keys.Subscribers),
+		"topic": fixed(Keys.Topic),
+		"mark": {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).Mark(part) },
+			Parts: names},
+		"record": {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessageID(part) },
+			Parts: names},
+		"message": {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessagePrefix() + part },
+			Parts: clocks},
 	})
 }

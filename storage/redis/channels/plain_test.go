@@ -58,7 +58,8 @@ func TestPublishPlainly(t *testing.T) {
 func TestPublishPlainlyWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
-	require.NoError(t, n.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "+@all", "resetchannels", "&c.*", "&server.*").Error())
+	require.NoError(t, n.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "+@all", "resetchannels", "&c.*",
+		"&server.*").Error())
 	s := open(t, redis.Options{URL: n.URL(), Username: "mute", Password: "secret"})
 	p := one("ch", "a")
 	_, err := s.Publish(t.Context(), p)

@@ -42,7 +42,8 @@ func (p *polling) makeKeys() {
 	p.reads = mget{client: p.store.conn.Client(), each: 2}
 	for i := range p.requests {
 		r := &p.requests[i]
-		size += 4*(len(prefix)+len(beforeChannel)+len(r.Channel)+len(afterChannel)) + len(clockSuffix+markInfix+epochSuffix) + len(r.Subscriber)
+		size += 4*(len(prefix)+len(beforeChannel)+len(r.Channel)+len(afterChannel)) +
+			len(clockSuffix+markInfix+epochSuffix) + len(r.Subscriber)
 		if r.Wait > 0 {
 			p.reads.each = 3
 		}
@@ -97,7 +98,8 @@ func (p *polling) one(ctx context.Context) func(int, []rueidis.RedisMessage, err
 		}
 		if redis.SlotMoving(err) {
 			var b channel.Batch
-			b, err = singleReads{store: p.store, keys: p.store.keys(p.requests[i].Channel)}.position(ctx, p.requests[i].Subscriber)
+			b, err = singleReads{store: p.store, keys: p.store.keys(p.requests[i].Channel)}.position(ctx,
+				p.requests[i].Subscriber)
 			p.results[i].Position, p.results[i].Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock}, b.Mark
 		}
 		return err
@@ -158,7 +160,8 @@ func leastLife(r *channel.FetchRequest) time.Duration {
 // ackCall acknowledges, and leaves the mark as much of its life as leastLife says.
 func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
 	life := redis.Milliseconds(r.Policy.TTL + r.Wait)
-	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(*r.Receipt), life, strconv.Itoa(r.Policy.MaxMessages))}
+	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(*r.Receipt), life,
+		strconv.Itoa(r.Policy.MaxMessages))}
 }
 
 // acked decodes an acknowledgement. A repeat is stale, and succeeds. If Redis didn't know the script, the position was

@@ -66,7 +66,8 @@ func (s *Store) PublishEach(ctx context.Context, requests []channel.PublishReque
 }
 
 // publishTogether runs publish.lua for some of the requests.
-func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishRequest, which []int, results []channel.PublishResult) {
+func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishRequest, which []int,
+	results []channel.PublishResult) {
 	calls := make([]redis.Call, len(which))
 	for n, i := range which {
 		calls[n].Keys, calls[n].Args = s.publishCall(requests[i])
@@ -137,7 +138,8 @@ func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }
 
 // tryReplicated publishes once and returns when as many replicas as the policy asks for have what was written. A repeat
 // finds the dedup records and waits again. It can return the script's reply together with an error.
-func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest, keys, args []string) (redis.Reply, error) {
+func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest, keys, args []string) (redis.Reply,
+	error) {
 	var r redis.Reply
 	err := s.conn.Session(func(own *redis.Session) (err error) {
 		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) {

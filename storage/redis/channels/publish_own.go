@@ -15,7 +15,8 @@ import (
 // recognizeOwn marks those duplicates as new that an earlier attempt of the same call published, whose reply was lost.
 // A message is the call's own if it has the same ID and content and was published since the call began: by Redis's
 // clock its age is at most the time that has passed here. If that can't be determined, the message stays a duplicate.
-func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, published []channel.Published, begun time.Time) {
+func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, published []channel.Published,
+	begun time.Time) {
 	which := firstDuplicates(published)
 	if len(which) == 0 {
 		return
@@ -50,7 +51,8 @@ type timedValues struct {
 // record: the command TIME has no key, so that in a Cluster any node could answer it.
 func (s *Store) readTimed(ctx context.Context, record string, keys []string) (found timedValues, err error) {
 	err = s.conn.Retry(ctx, "read own messages", func(ctx context.Context) error {
-		commands := rueidis.Commands{s.conn.Bulk().B().Pexpiretime().Key(record).Build(), s.conn.Bulk().B().Pttl().Key(record).Build()}
+		commands := rueidis.Commands{s.conn.Bulk().B().Pexpiretime().Key(record).Build(),
+			s.conn.Bulk().B().Pttl().Key(record).Build()}
 		for _, key := range keys {
 			commands = append(commands, s.conn.Bulk().B().Get().Key(key).Build())
 		}

@@ -41,7 +41,8 @@ func (c cutStore) loseAnswers(sc *lua.Script, times int64) *atomic.Int64 {
 	var left atomic.Int64
 	left.Store(times)
 	c.proxy.Fail(func(command []string) string {
-		if strings.HasPrefix(command[0], "EVAL") && (command[1] == sc.SHA1() || command[1] == sc.Source()) && left.Add(-1) >= 0 {
+		if strings.HasPrefix(command[0], "EVAL") && (command[1] == sc.SHA1() || command[1] == sc.Source()) &&
+			left.Add(-1) >= 0 {
 			c.proxy.Cut()
 		}
 		return ""
@@ -198,5 +199,7 @@ func (c cutStore) ageMessage(t *testing.T, name string, at clock.Clock) {
 	require.NoError(t, err)
 	head, _, _ := strings.Cut(text, beforeTime)
 	older := head + beforeTime + strconv.FormatInt(m.PublishedAt.Add(-2*c.conn.Timeout()).UnixMilli(), 10) + "}"
-	require.NoError(t, c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Set().Key(key).Value(older).Keepttl().Build()).Error())
+	require.NoError(t,
+		c.direct.conn.Client().Do(t.Context(),
+			c.direct.conn.Client().B().Set().Key(key).Value(older).Keepttl().Build()).Error())
 }

@@ -105,7 +105,8 @@ func (k *ReceiptKeys) check(ctx context.Context) error {
 func mergeKeys(stored, mine []receipt.Key) []receipt.Key {
 	all := slices.Clone(stored)
 	for _, key := range mine {
-		if len(all) < receiptKeysKept && !slices.ContainsFunc(all, func(k receipt.Key) bool { return sameKey(k, key) }) {
+		if len(all) < receiptKeysKept &&
+			!slices.ContainsFunc(all, func(k receipt.Key) bool { return sameKey(k, key) }) {
 			all = append(all, key)
 		}
 	}

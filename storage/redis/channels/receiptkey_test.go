@@ -38,7 +38,8 @@ func openKeyServers(t *testing.T, n int) []keyServer {
 func openKeyServer(t *testing.T, node *redistest.Node, prefix string) keyServer {
 	t.Helper()
 	k := keyServer{node: node, logs: new(strings.Builder), metrics: prometheus.NewRegistry()}
-	s := open(t, redis.Options{URL: node.URL(), KeyPrefix: prefix, Metrics: k.metrics, Logger: slog.New(slog.NewTextHandler(k.logs, nil))})
+	s := open(t, redis.Options{URL: node.URL(), KeyPrefix: prefix, Metrics: k.metrics,
+		Logger: slog.New(slog.NewTextHandler(k.logs, nil))})
 	var err error
 	k.ReceiptKeys, err = s.ReceiptKeys(t.Context())
 	require.NoError(t, err)
@@ -120,7 +121,8 @@ func TestReceiptKeyIsPutBack(t *testing.T) {
 	a.lose(t)
 	settle(t, a, b)
 	require.Equal(t, before, a.stored(t))
-	require.Equal(t, 1, strings.Count(a.logs.String(), `level=WARN msg="receipt keys were missing in redis, put back"`), a.logs)
+	require.Equal(t, 1, strings.Count(a.logs.String(), `level=WARN msg="receipt keys were missing in redis, put back"`),
+		a.logs)
 	require.NotContains(t, b.logs.String(), "WARN", "one server had something to do")
 	require.EqualValues(t, 1, a.changed("restored"))
 	require.NoError(t, a.restart(t).verify(handle))
@@ -146,7 +148,8 @@ func TestServersAgreeOnReceiptKeys(t *testing.T) {
 		require.NoError(t, k.verify(handles[1]))
 	}
 	for _, k := range []keyServer{a, b, c} {
-		require.Equal(t, 1, strings.Count(k.logs.String(), `level=WARN msg="other receipt keys found in redis, adopted"`), k.logs)
+		require.Equal(t, 1,
+			strings.Count(k.logs.String(), `level=WARN msg="other receipt keys found in redis, adopted"`), k.logs)
 		require.EqualValues(t, 1, k.changed("adopted"))
 	}
 	require.Contains(t, a.logs.String(), "another_signs=true accepted=2")
@@ -192,7 +195,8 @@ func TestUnreadableReceiptKeys(t *testing.T) {
 		require.Equal(t, handle, a.handle())
 		a.compare(t.Context())
 	}
-	require.Equal(t, 1, strings.Count(a.logs.String(), `level=WARN msg="cannot compare the receipt keys with those in redis"`), a.logs)
+	require.Equal(t, 1,
+		strings.Count(a.logs.String(), `level=WARN msg="cannot compare the receipt keys with those in redis"`), a.logs)
 	require.NoError(t, a.node.Do(t, "HSET", a.store.conn.Prefix()+"hash", "a", "b").Error())
 	require.NoError(t, a.node.Do(t, "RENAME", a.store.conn.Prefix()+"hash", receiptKey(a.store.conn.Prefix())).Error())
 	require.ErrorContains(t, a.check(t.Context()), "WRONGTYPE")

@@ -40,11 +40,13 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 
 	replica.Pause(t)
 	storetest.RequireNotReplicated(t, func(ctx context.Context) error {
-		return s.PublishEach(ctx, []channel.PublishRequest{{Channel: "other", Drafts: r.Drafts, Policy: r.Policy}})[0].Err
+		return s.PublishEach(ctx,
+			[]channel.PublishRequest{{Channel: "other", Drafts: r.Drafts, Policy: r.Policy}})[0].Err
 	})
 	for _, id := range []string{"m2", "m2"} { // new, and then a duplicate
 		r.Drafts[0].ID = id
-		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
+		storetest.RequireNotReplicated(t,
+			func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
 	}
 
 	replica.Resume(t)
@@ -70,7 +72,8 @@ func TestPublishWaitsForReplicasInCluster(t *testing.T) {
 		require.EqualValues(t, 1, published[0].Clock)
 		r.Policy.Replicas = 5
 		r.Drafts[0].ID = "m2"
-		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
+		storetest.RequireNotReplicated(t,
+			func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
 	}
 }
 

@@ -77,7 +77,8 @@ func (m *mget) commands(left []int) rueidis.Commands {
 
 // decode calls one with the values of each channel that was left, or with the error of reading them, and returns its
 // errors.
-func (m *mget) decode(left []int, read []rueidis.RedisResult, one func(int, []rueidis.RedisMessage, error) error) []error {
+func (m *mget) decode(left []int, read []rueidis.RedisResult,
+	one func(int, []rueidis.RedisMessage, error) error) []error {
 	errs := make([]error, len(left))
 	var values, mine []rueidis.RedisMessage
 	var err error

@@ -18,17 +18,20 @@ func TestReplies(t *testing.T) {
 		"subscribe":   {`{'CREATED', ` + epoch + `, '0'}`, `{'EXISTS', ` + epoch + `, '-5'}`},
 		"unsubscribe": {`{'OK'}`, `{'NO_SUBSCRIBER'}`},
 		"ack":         {`{'OK'}`, `{'STALE'}`},
-		"describe":    {`{'OK', ` + epoch + `, '5', 1, -1, 0, '0', {}}`, `{'OK', ` + epoch + `, '5', 1, 4, 2, '18446744073709551615', {'a', '1', 'b', '2'}}`},
+		"describe": {`{'OK', ` + epoch + `, '5', 1, -1, 0, '0', {}}`,
+			`{'OK', ` + epoch + `, '5', 1, 4, 2, '18446744073709551615', {'a', '1', 'b', '2'}}`},
 		"fetch": {
 			`{'OK', ` + epoch + `, '0', '5', '5', '5', {}}`,
 			`{'OK', ` + epoch + `, '0', '1', '1', '0', {'1', {'{"id":"a","content":1,"at":5}'}}}`,
-			`{'OK', ` + epoch + `, '0', '9', '9', '6', {'1', {'{"id":"a","content":1,"at":5}', false}, '8', {false, '{"id":"b","content":1,"at":5}'}}}`,
+			`{'OK', ` + epoch +
+				`, '0', '9', '9', '6', {'1', {'{"id":"a","content":1,"at":5}', false}, '8', {false, '{"id":"b","content":1,"at":5}'}}}`,
 		},
 	}
 	wrong := map[string][]string{
 		"publish": {
 			`{'OK'}`, `{'OK', '1', 0}`, `{'OK', '1', 0, '2'}`, `{'OK', '1', 0, '2', 0, 0}`, `{'OK', '1', 0, '2', 'x'}`,
-			`{'OK', 'x', 0, '2', 0}`, `{'OK', '1', {}, '2', 0}`, `{'OK', 1, 0, '2', 0}`, `{'OK', '9007199254740992', 0, '2', 0}`,
+			`{'OK', 'x', 0, '2', 0}`, `{'OK', '1', {}, '2', 0}`, `{'OK', 1, 0, '2', 0}`,
+			`{'OK', '9007199254740992', 0, '2', 0}`,
 			`{'OK', false, 0, '2', 0}`, `{'STALE', '1', 0, '2', 0}`, `{'CREATED'}`,
 		},
 		"subscribe": {
@@ -47,14 +50,19 @@ func TestReplies(t *testing.T) {
 		},
 		"fetch": {
 			`{'OK'}`, `{'OK', ` + epoch + `, '0', '5', '5', '5'}`, `{'OK', ` + epoch + `, '0', '5', '5', '5', 'x'}`,
-			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1'}}`, `{'OK', ` + epoch + `, '0', '5', '5', '5', {'x', {'{}'}}}`,
-			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1', '{}'}}`, `{'OK', ` + epoch + `, '0', '5', '5', '5', {'1', {{}}}}`, `{'OK', ` + epoch + `, '0', '5', '5', 'x', {}}`,
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1'}}`,
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'x', {'{}'}}}`,
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1', '{}'}}`,
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1', {{}}}}`, `{'OK', ` + epoch + `, '0', '5', '5', 'x', {}}`,
 			`{'OK', ` + epoch + `, '0', '5', '5', '5', {}, {}}`, `{'OK', 'x', '0', '5', '5', '5', {}}`, `{'STALE'}`,
 		},
 	}
 	s, _ := openStandalone(t)
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
-		"publish":     func(r redis.Reply) error { return storetest.ErrorOf(decodePublished(r, make([]channel.Draft, 2))) },
+		"publish": func(r redis.Reply) error {
+			return storetest.ErrorOf(
+				decodePublished(r, make([]channel.Draft, 2)))
+		},
 		"subscribe":   func(r redis.Reply) error { return storetest.ErrorOf(subscription(r)) },
 		"unsubscribe": func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },
 		"ack":         func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusStale) },

@@ -26,7 +26,8 @@ func everySubset(c storetest.TwoNodes, s *Store, first string, all map[string]lo
 	var list []halfMoved
 	for about, l := range all {
 		for subset := range 1 << len(l.parts(s, "x")) {
-			list = append(list, halfMoved{lore: l, about: about + ", subset " + strconv.FormatInt(int64(subset), 2), subset: subset})
+			list = append(list, halfMoved{lore: l, about: about + ", subset " + strconv.FormatInt(int64(subset), 2),
+				subset: subset})
 		}
 	}
 	for i, name := range c.SameSlot(first, len(list)) {
@@ -79,7 +80,8 @@ func fetchWithEverySubsetMoved(t *testing.T, c storetest.TwoNodes) {
 	for i, h := range all {
 		got := fetchOnce(t, s, h)
 		require.Equal(t, want[i], got, h.about)
-		require.NoError(t, s.Ack(t.Context(), channel.AckRequest{Receipt: receiptOf(h.name, got), Policy: h.policy()}), h.about)
+		require.NoError(t, s.Ack(t.Context(), channel.AckRequest{Receipt: receiptOf(h.name, got), Policy: h.policy()}),
+			h.about)
 	}
 }
 

@@ -42,7 +42,8 @@ func ackFirstAndFetch(ctx context.Context, s *Store, h halfMoved, b channel.Batc
 	b.Messages, b.Through = b.Messages[:1], b.Messages[0].Clock
 	ack := channel.AckRequest{Receipt: receiptOf(h.name, b), Policy: h.policy()}
 	next, err := s.Next(ctx, ack, h.fetch(h.name))
-	if err == nil && (len(next.Messages) != 1 || next.Messages[0].ID != "m2" || next.Expired != 0 || next.Through != 2) {
+	if err == nil && (len(next.Messages) != 1 || next.Messages[0].ID != "m2" || next.Expired != 0 ||
+		next.Through != 2) {
 		return fmt.Errorf("next gave %+v", next)
 	}
 	return err
@@ -104,7 +105,8 @@ func otherOperations(t *testing.T, c storetest.TwoNodes) {
 			h.move(t, s, m.MoveKey)
 		}
 		ctx, answered := storetest.Shortly(t), 0
-		for i, err := range storetest.AtOnce(all, func(h halfMoved) error { return op.call(ctx, s, h, before[h.name]) }) {
+		for i, err := range storetest.AtOnce(all,
+			func(h halfMoved) error { return op.call(ctx, s, h, before[h.name]) }) {
 			if err == nil {
 				answered++
 				continue

@@ -75,7 +75,8 @@ func (s *Store) Unsubscribe(ctx context.Context, name, subscriber string, last u
 	if !last.IsZero() {
 		epoch = last.String()
 	}
-	rep, err := s.conn.Run(ctx, unsubscribeScript, ch.ForSubscriber(subscriber), []string{subscriber, ch.Topic(), epoch})
+	rep, err := s.conn.Run(ctx, unsubscribeScript, ch.ForSubscriber(subscriber),
+		[]string{subscriber, ch.Topic(), epoch})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,8 @@ type harness struct {
 func open(t testing.TB, url string) *harness {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: prefix, Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: prefix,
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return &harness{store: leases.New(conn), client: conn.Client(), prefix: prefix}

@@ -40,7 +40,8 @@ return 1`
 
 func write(ctx context.Context, client rueidis.Client, prefix string, fence uint64) (accepted bool, err error) {
 	key := prefix + "resource"
-	return client.Do(ctx, client.B().Eval().Script(fencedWrite).Numkeys(1).Key(key).Arg(fmt.Sprint(fence)).Build()).AsBool()
+	return client.Do(ctx, client.B().Eval().Script(fencedWrite).Numkeys(1).Key(key).Arg(
+		fmt.Sprint(fence)).Build()).AsBool()
 }
 
 // TestAPausedHolder stops the process of a holder, without its knowledge, for longer than its lease lasts. Another

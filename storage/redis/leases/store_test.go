@@ -93,7 +93,8 @@ func TestRights(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	admin := open(t, node.URL())
 	admin.do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels", "+@all")
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: node.URL(), KeyPrefix: admin.prefix, Username: "mute", Password: "secret", Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: node.URL(), KeyPrefix: admin.prefix, Username: "mute",
+		Password: "secret", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	mute := &harness{store: leases.New(conn), client: conn.Client(), prefix: admin.prefix}

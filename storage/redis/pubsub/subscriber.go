@@ -68,7 +68,8 @@ func (at *subscriber) add(sub *subscription) bool {
 func (at *subscriber) remove(sub *subscription) {
 	sub.exit(at)
 	at.mu.Lock()
-	left := slices.DeleteFunc(slices.Clone(at.topics[sub.topic]), func(other *subscription) bool { return other == sub })
+	left := slices.DeleteFunc(slices.Clone(at.topics[sub.topic]),
+		func(other *subscription) bool { return other == sub })
 	if len(left) > 0 {
 		at.topics[sub.topic] = left
 	} else {

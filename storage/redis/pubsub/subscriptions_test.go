@@ -40,7 +40,8 @@ func start(t *testing.T) (*redistest.Node, *Subscriptions) {
 
 func publish(t *testing.T, s *Subscriptions, topic, text string) {
 	t.Helper()
-	require.NoError(t, s.client.Do(context.WithoutCancel(t.Context()), s.client.B().Spublish().Channel(topic).Message(text).Build()).Error())
+	require.NoError(t, s.client.Do(context.WithoutCancel(t.Context()),
+		s.client.B().Spublish().Channel(topic).Message(text).Build()).Error())
 }
 
 // heard is a topic that a test listens to.
@@ -54,7 +55,8 @@ type heard struct {
 func listen(t *testing.T, s *Subscriptions, topic string) *heard {
 	t.Helper()
 	h := &heard{
-		confirmed: make(chan struct{}, 1000), interrupted: make(chan struct{}, 1000), messages: make(chan string, 10000),
+		confirmed: make(chan struct{}, 1000), interrupted: make(chan struct{}, 1000),
+		messages: make(chan string, 10000),
 	}
 	h.stop = s.Listen(topic, Listener{
 		Confirmed:   func() { h.confirmed <- struct{}{} },
@@ -74,7 +76,8 @@ func visit(t *testing.T, s *Subscriptions, first string, n int) {
 	for i := range n {
 		g.Go(func() error {
 			confirmed := make(chan struct{}, 1)
-			defer s.Listen(first+strconv.Itoa(i), Listener{Confirmed: func() { confirmed <- struct{}{} }, Message: func(string) {}})()
+			defer s.Listen(first+strconv.Itoa(i), Listener{Confirmed: func() { confirmed <- struct{}{} },
+				Message: func(string) {}})()
 			<-confirmed
 			return nil
 		})
@@ -234,7 +237,8 @@ func TestHandOver(t *testing.T) {
 	t.Parallel()
 	for repeats, want := range map[bool][]string{false: {"a", "b"}, true: {"a", "a", "b"}} {
 		var passed []string
-		sub := &subscription{listener: Listener{Message: func(text string) { passed = append(passed, text) }, Repeats: repeats}}
+		sub := &subscription{listener: Listener{Message: func(text string) { passed = append(passed, text) },
+			Repeats: repeats}}
 		old, next := new(subscriber), new(subscriber)
 		sub.enter(old)
 		sub.enter(next)

@@ -48,7 +48,8 @@ func queueState(r redis.Reply) (matchmaking.QueueState, error) {
 		state.OldestWait = max(state.Now.Sub(time.UnixMicro(us)), 0)
 	}
 	counts := d.List()
-	state.Matched, state.Cancelled, state.Expired, state.Conflicts = counts.Int64(), counts.Int64(), counts.Int64(), counts.Int64()
+	state.Matched, state.Cancelled, state.Expired, state.Conflicts = counts.Int64(), counts.Int64(), counts.Int64(),
+		counts.Int64()
 	d.Fail(counts.End())
 	d.Each(func(list *redis.Decoder) { state.Recent = append(state.Recent, recentMatch(list)) })
 	if err := d.End(); err != nil {

@@ -68,7 +68,8 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 		Keys: make([]string, 0, 9+len(matches)+2*tickets),
 		Args: make([]string, 0, 5+3*len(matches)+4*tickets),
 	}
-	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.director(),
+	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(),
+		k.director(),
 		k.listening())
 	most := feedBytes
 	if s.confirmed != nil {
@@ -173,7 +174,8 @@ func assignOutcome(d *redis.Decoder) (o matchmaking.AssignOutcome) {
 		})
 	case statusConflict:
 		d.Each(func(list *redis.Decoder) {
-			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: list.Text(), Reason: reason(list), Until: list.Millis()})
+			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: list.Text(), Reason: reason(list),
+				Until: list.Millis()})
 		})
 	case statusLease:
 		o.Err = lease.ErrLost

@@ -66,7 +66,8 @@ func BenchmarkQueueTicket(b *testing.B) {
 			}
 			var entries []string
 			for _, o := range h.Assign(b.Context(), matchmaking.AssignRequest{
-				Queue: h.Name, Token: "token" + strconv.Itoa(round), Fence: h.Fence, Keep: queuetest.LongKeep, Matches: matches,
+				Queue: h.Name, Token: "token" + strconv.Itoa(round), Fence: h.Fence, Keep: queuetest.LongKeep,
+				Matches: matches,
 			}) {
 				entries = append(entries, o.Entries...)
 			}
@@ -113,7 +114,8 @@ func BenchmarkQueueMemory(b *testing.B) {
 		g.SetLimit(256)
 		for i := range tickets {
 			g.Go(func() error {
-				r := h.Request("01M8F2V4PCQ2Z6C7XQ8S5T" + strconv.Itoa(1000+i%9000) + "." + "duel" + strconv.Itoa(i/9000))
+				r := h.Request("01M8F2V4PCQ2Z6C7XQ8S5T" + strconv.Itoa(1000+i%9000) + "." + "duel" +
+					strconv.Itoa(i/9000))
 				return errorOf2(h.Create(b.Context(), r))
 			})
 		}

@@ -36,7 +36,8 @@ func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
 		s.conn.Listen(k.feed(), pubsub.Listener{
 			Confirmed: f.inbox.Confirmed, Interrupted: f.inbox.Interrupted, Message: f.inbox.Add, Repeats: true,
 		}),
-		s.conn.Listen(k.nudges(), pubsub.Listener{Confirmed: f.inbox.Doubt, Message: func(string) { f.inbox.Doubt() }, Repeats: true}),
+		s.conn.Listen(k.nudges(), pubsub.Listener{Confirmed: f.inbox.Doubt, Message: func(string) { f.inbox.Doubt() },
+			Repeats: true}),
 	}
 	return f
 }
@@ -126,7 +127,8 @@ func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 
 // changesOf returns the changes of entries. Large tickets aren't in their entries: those that still exist are read from
 // their keys, one at a time.
-func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (changes []matchmaking.Change, err error) {
+func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (changes []matchmaking.Change,
+	err error) {
 	for _, fields := range entries {
 		if value, added := fields["ticket"]; added && value == "" {
 			values, err := f.store.values.Primary(ctx, []string{f.store.keys(f.request.Queue).ticket(fields["id"])})
@@ -140,7 +142,8 @@ func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (
 		}
 		change, err := parseChange(f.request, fields)
 		if err != nil {
-			f.store.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", f.request.Queue, "ticket", fields["id"], "error", err)
+			f.store.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", f.request.Queue,
+				"ticket", fields["id"], "error", err)
 			continue
 		}
 		changes = append(changes, change)

@@ -32,13 +32,14 @@ func TestNotificationsOfChanges(t *testing.T) {
 		after   string
 		missing bool
 	}{
-		"none":                     {nil, nil, "7-4/z", false},
-		"in order":                 {[]string{a, bc, d}, all, "7-8/d", false},
-		"twice":                    {[]string{a, a, bc, a, bc, d, d}, all, "7-8/d", false},
-		"one is lost":              {[]string{a, d}, all[:1], "7-5/a", true},
-		"the first is lost":        {[]string{bc, d}, nil, "7-4/z", true},
-		"one is overtaken":         {[]string{a, d, bc}, all[:1], "7-5/a", true},
-		"old ones are late":        {[]string{"7-2 7-3/y x 0 -1 y 0 -1 ", "7-4 7-4/z z 0 -1 ", a}, all[:1], "7-5/a", false},
+		"none":              {nil, nil, "7-4/z", false},
+		"in order":          {[]string{a, bc, d}, all, "7-8/d", false},
+		"twice":             {[]string{a, a, bc, a, bc, d, d}, all, "7-8/d", false},
+		"one is lost":       {[]string{a, d}, all[:1], "7-5/a", true},
+		"the first is lost": {[]string{bc, d}, nil, "7-4/z", true},
+		"one is overtaken":  {[]string{a, d, bc}, all[:1], "7-5/a", true},
+		"old ones are late": {[]string{"7-2 7-3/y x 0 -1 y 0 -1 ", "7-4 7-4/z z 0 -1 ", a}, all[:1], "7-5/a",
+			false},
 		"one overlaps":             {[]string{a, "7-5 7-6/b a 0 -1 b 0 -2 "}, all[:1], "7-5/a", true},
 		"one is cut":               {[]string{a, bc[:len(bc)-1]}, all[:1], "7-5/a", true},
 		"one lacks a change":       {[]string{a, "7-6 7-7/c b 0 -2 "}, all[:1], "7-5/a", true},
@@ -112,7 +113,8 @@ func TestNotificationsOfChangesAreBounded(t *testing.T) {
 	h.Add(t, "a")
 	require.NoError(t, h.Lead(t.Context(), "boss", time.Hour))
 	texts, confirmed := make(chan string, 10), make(chan struct{})
-	t.Cleanup(conn.Listen(h.k().feed(), pubsub.Listener{Confirmed: func() { close(confirmed) }, Message: func(text string) { texts <- text }}))
+	t.Cleanup(conn.Listen(h.k().feed(), pubsub.Listener{Confirmed: func() { close(confirmed) },
+		Message: func(text string) { texts <- text }}))
 	<-confirmed
 	for _, test := range []struct {
 		tickets, bytes int

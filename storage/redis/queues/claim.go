@@ -68,7 +68,8 @@ func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
 func (s *Store) Release(ctx context.Context, queue, token string, ids []string) error {
 	k := s.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
-		keys, args := []string{k.proposed(), k.claims(), k.director(), k.changes()}, []string{token, k.nudges(), k.feed()}
+		keys, args := []string{k.proposed(), k.claims(), k.director(), k.changes()},
+			[]string{token, k.nudges(), k.feed()}
 		if err := s.do(ctx, releaseScript, keys, slices.Concat(args, some)); err != nil {
 			return err
 		}

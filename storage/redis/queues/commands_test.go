@@ -55,14 +55,21 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		most int      // commands that the scripts run
 		do   func(ctx context.Context) error
 	}{
-		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
+		{"campaign", []string{"EVALSHA"}, 4,
+			func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.KeepLease(ctx, "token") }},
-		{"create", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
-		{"create without a channel", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, quiet)) }},
-		{"listen", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return storetest.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
-		{"create again", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
-		{"create with a limit", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
-		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
+		{"create", []string{"EVALSHA"}, 11,
+			func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create without a channel", []string{"EVALSHA"}, 9,
+			func(ctx context.Context) error { return errorOf2(h.Create(ctx, quiet)) }},
+		{"listen", []string{"EVALSHA"}, 5,
+			func(ctx context.Context) error { return storetest.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
+		{"create again", []string{"EVALSHA"}, 7,
+			func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create with a limit", []string{"EVALSHA"}, 12,
+			func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
+		{"ticket", []string{"EVALSHA"}, 4,
+			func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
 		{"states", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
 			return storetest.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
 		}},
@@ -80,28 +87,37 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"assign", []string{"EVALSHA"}, 27, assign(h.Match("m1", tickets[0], tickets[1]))},
 		{"assign again", []string{"EVALSHA"}, 6, assign(h.Match("m1", tickets[0], tickets[1]))},
 		{"assign three", []string{"EVALSHA"}, 41, assign(
-			h.Match("m2", tickets[2], tickets[3]), h.Match("m3", tickets[4], tickets[5]), h.Match("m4", tickets[6], tickets[7]),
+			h.Match("m2", tickets[2], tickets[3]), h.Match("m3", tickets[4], tickets[5]),
+			h.Match("m4", tickets[6], tickets[7]),
 		)},
 		{"assign without channels", []string{"EVALSHA"}, 21, assign(h.Match("m6", "quiet1", "quiet2"))},
 		{"assign with conflicts", []string{"EVALSHA"}, 9, assign(h.Match("m5", tickets[0], tickets[8]))},
 		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
 			return storetest.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))
 		}},
-		{"release", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
-		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.Name, tickets[10:13]) }},
+		{"release", []string{"EVALSHA"}, 5,
+			func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
+		{"renew", []string{"EVALSHA"}, 12,
+			func(ctx context.Context) error { return h.Renew(ctx, h.Name, tickets[10:13]) }},
 		{"cancel", []string{"EVALSHA"}, 18, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"undo", []string{"EVALSHA"}, 14, func(ctx context.Context) error {
 			return storetest.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt))
 		}},
-		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return storetest.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
+		{"sweep", []string{"EVALSHA"}, 3,
+			func(ctx context.Context) error { return storetest.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error {
-			return storetest.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
+			return storetest.ErrorOf(
+				h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
 		}},
-		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
-		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1", "1-2"}) }},
-		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
-		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
+		{"outgoing", []string{"EVALSHA"}, 2,
+			func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
+		{"delivered", []string{"XDEL"}, 1,
+			func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1", "1-2"}) }},
+		{"describe", []string{"EVALSHA"}, 7,
+			func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+		{"count", []string{"EVALSHA"}, 6,
+			func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
 		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Resign(ctx, "token") }},
 	} {
 		m.Reset(t)

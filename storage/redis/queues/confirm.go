@@ -37,7 +37,8 @@ type confirmer struct {
 func newConfirmer(conn *redis.Conn, replicas int, read *lua.Script) *confirmer {
 	c := &confirmer{conn: conn, replicas: replicas, read: read}
 	c.reads = group.New(group.Options[redis.Call, redis.Reply]{
-		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce, Limit: conn.Timeout(),
+		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce,
+		Limit: conn.Timeout(),
 	})
 	return c
 }
@@ -68,7 +69,8 @@ type statuses struct {
 
 // RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have what
 // they wrote. The whole batch is waited for once.
-func (c *confirmer) RunMany(matched string, none statuses) func(context.Context, *lua.Script, []redis.Call) []redis.Result {
+func (c *confirmer) RunMany(matched string, none statuses) func(context.Context, *lua.Script,
+	[]redis.Call) []redis.Result {
 	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
 		return c.conn.RetryMany(ctx, script, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
 			var results []redis.Result
@@ -136,7 +138,8 @@ func (c *confirmer) Read(ctx context.Context, matched string, call redis.Call) (
 	return r, err
 }
 
-func (c *confirmer) readAll(ctx context.Context, matched string, calls []redis.Call) ([]redis.Reply, time.Duration, error) {
+func (c *confirmer) readAll(ctx context.Context, matched string, calls []redis.Call) ([]redis.Reply, time.Duration,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	replies := make([]redis.Reply, len(calls))

@@ -34,7 +34,8 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 		return n
 	}
 	claim := func(ctx context.Context, token string, ids ...string) error {
-		return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: token, Hold: queuetest.LongHold, IDs: ids}))
+		return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: token,
+			Hold: queuetest.LongHold, IDs: ids}))
 	}
 	ends := make(chan string, 10)
 	t.Cleanup(h.ListenAssigned(h.Name, matchmaking.AssignedListener{
@@ -64,7 +65,8 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 			return h.AssignMatches(ctx, "token", m2)[0].Err
 		})
 	}
-	storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
+	storetest.RequireNotReplicated(t,
+		func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
 	gone := h.AssignMatches(t.Context(), "token", h.Match("m3", "b"))[0]
 	require.NoError(t, gone.Err)
 	require.NotEmpty(t, gone.Conflicts, "what is refused waits for nobody")
@@ -98,7 +100,8 @@ func TestReadsWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	h, replica, primary := confirmedHall(t)
 	// another server's
-	other := New(storetest.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), Options{Confirmations: 1})
+	other := New(storetest.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}),
+		Options{Confirmations: 1})
 	t.Cleanup(other.Close)
 	h.AddQuiet(t, "a", "b", "waits")
 	h.Hold(t, "token", "a", "b")
@@ -127,7 +130,8 @@ func TestReadsWaitForReplicas(t *testing.T) {
 	}
 
 	replica.Pause(t)
-	storetest.RequireNotReplicated(t, func(ctx context.Context) error { return h.AssignMatches(ctx, "token", match)[0].Err })
+	storetest.RequireNotReplicated(t,
+		func(ctx context.Context) error { return h.AssignMatches(ctx, "token", match)[0].Err })
 	for _, read := range reads {
 		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(read(ctx)) })
 	}
@@ -146,13 +150,16 @@ func TestReadsWaitForReplicas(t *testing.T) {
 		require.Equal(t, "m1", ticket.Assignment.MatchID, name)
 	}
 	require.Greater(t, h.count(t, "PTTL", h.k().matched()), 3600000, "the write that is waited for")
-	require.Equal(t, matchmaking.TicketState{Created: early[1].Created, Content: string(match.Assignments[0].Content)}, states()[1])
+	require.Equal(t, matchmaking.TicketState{Created: early[1].Created, Content: string(match.Assignments[0].Content)},
+		states()[1])
 
-	two := New(h.store.conn, Options{Confirmations: 2, Replicas: &redis.Options{URL: replica.URL(), Logger: h.store.conn.Logger()}})
+	two := New(h.store.conn,
+		Options{Confirmations: 2, Replicas: &redis.Options{URL: replica.URL(), Logger: h.store.conn.Logger()}})
 	t.Cleanup(two.Close)
 	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		read(t, two, h.Name, "waits")
 		return readOnly(t, replica) > 0
 	})
-	storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
+	storetest.RequireNotReplicated(t,
+		func(ctx context.Context) error { return storetest.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
 }

@@ -17,7 +17,8 @@ func TestConformance(t *testing.T) {
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		queuetest.Run(t, func(t *testing.T) matchmaking.Store {
 			t.Helper()
-			s := queues.New(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}), queues.Options{})
+			s := queues.New(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}),
+				queues.Options{})
 			t.Cleanup(s.Close)
 			return s
 		})

@@ -75,12 +75,14 @@ func createPause(outgoing int) time.Duration {
 
 func (s *Store) createCall(queue string, all []*creation, riding []*removal) (keys, args []string) {
 	k := s.keys(queue)
-	keys = append(make([]string, 0, 7+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director(), k.listening())
+	keys = append(make([]string, 0, 7+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(),
+		k.director(), k.listening())
 	args = append(make([]string, 0, 3+8*len(all)), k.nudges(), k.feed(), strings.Join(entriesOf(riding), " "))
 	for _, r := range all {
 		listens := map[bool]string{true: "1"}[r.Listening]
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
-		args = append(args, r.ID, redis.Milliseconds(r.TTL), redis.Milliseconds(r.Keep), redis.Milliseconds(max(r.Life, r.TTL)),
+		args = append(args, r.ID, redis.Milliseconds(r.TTL), redis.Milliseconds(r.Keep),
+			redis.Milliseconds(max(r.Life, r.TTL)),
 			strconv.Itoa(r.MaxTickets), r.Attempt+" "+epochText(r.Epoch), listens, r.spec)
 	}
 	return keys, args
@@ -101,7 +103,8 @@ func createOutcomes(r redis.Reply, n int) (outcomes []*redis.Decoder, outgoing i
 }
 
 // Create runs create.lua, together with what else is to be created in the queue at the same time.
-func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool, err error) {
+func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool,
+	err error) {
 	spec, err := convert.Encode(r.Spec)
 	if err != nil {
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", r.ID, err)
@@ -160,7 +163,8 @@ var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 // Undo runs undo.lua.
 func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
 	k := s.keys(queue)
-	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.director(), k.listening()}
+	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.director(),
+		k.listening()}
 	args := []string{id, attempt, redis.Milliseconds(matchmaking.UndoneFor), k.nudges(), k.feed(), k.assigned()}
 	rep, err := s.conn.Run(ctx, undoScript, keys, args)
 	if err != nil {

@@ -24,7 +24,8 @@ func TestCreateDecidesEach(t *testing.T) {
 		limited.MaxTickets, later.MaxTickets = 3, 5 // of which there are 3 and 4 then
 		var all []*creation
 		for _, r := range []matchmaking.CreateRequest{
-			first, h.Request("a"), first, h.Request("there"), undone, h.Request("u"), h.Request("b"), limited, later, limited, h.Request("u"),
+			first, h.Request("a"), first, h.Request("there"), undone, h.Request("u"), h.Request("b"), limited, later,
+			limited, h.Request("u"),
 		} {
 			all = append(all, &creation{CreateRequest: r})
 		}
@@ -35,21 +36,24 @@ func TestCreateDecidesEach(t *testing.T) {
 		for _, d := range outcomes {
 			statuses = append(statuses, d.Text())
 		}
-		require.Equal(t, "CREATED EXISTS CREATED EXISTS UNDONE CREATED CREATED FULL CREATED EXISTS EXISTS", strings.Join(statuses, " "))
+		require.Equal(t, "CREATED EXISTS CREATED EXISTS UNDONE CREATED CREATED FULL CREATED EXISTS EXISTS",
+			strings.Join(statuses, " "))
 		var ids []string
 		var last time.Time
 		for _, found := range h.Whole(t).Tickets {
 			require.True(t, found.CreateTime.After(last))
 			ids, last = append(ids, found.ID), found.CreateTime
 		}
-		require.Equal(t, []string{"there", "a", "b", "u", "c"}, ids, "in the order of the first attempts for them, then the second")
+		require.Equal(t, []string{"there", "a", "b", "u", "c"}, ids,
+			"in the order of the first attempts for them, then the second")
 	})
 }
 
 func TestCreatePause(t *testing.T) {
 	t.Parallel()
 	for outgoing, want := range map[int]time.Duration{
-		0: 0, 2000: 0, 2001: 50 * time.Microsecond, 3000: 50 * time.Millisecond, 4000: 100 * time.Millisecond, 1e9: 100 * time.Millisecond,
+		0: 0, 2000: 0, 2001: 50 * time.Microsecond, 3000: 50 * time.Millisecond, 4000: 100 * time.Millisecond,
+		1e9: 100 * time.Millisecond,
 	} {
 		require.Equal(t, want, createPause(outgoing), outgoing)
 	}
@@ -60,7 +64,8 @@ func TestCreateWithAStuckOutbox(t *testing.T) {
 	t.Parallel()
 	conn, node := storetest.Standalone(t)
 	slowed := make(chan string, 10)
-	h := hallOf(t, New(conn, Options{Slowed: func(queue string, by time.Duration) { slowed <- fmt.Sprint(queue, by) }}), node.Client())
+	h := hallOf(t, New(conn, Options{Slowed: func(queue string, by time.Duration) { slowed <- fmt.Sprint(queue, by) }}),
+		node.Client())
 	fill := "for i = 1, 3000 do redis.call('XADD', KEYS[1], '*', 'ticket', 'a') end"
 	require.True(t, rueidis.IsRedisNil(node.Do(t, "EVAL", fill, "1", h.k().outbox()).Error()))
 	_, pause, err := h.store.createAll(t.Context(), h.Name, []*creation{{CreateRequest: h.Request("a")}})

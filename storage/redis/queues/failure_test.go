@@ -22,32 +22,46 @@ func (h *hall) queueCalls() []storetest.Call {
 	return []storetest.Call{
 		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{Name: "claim", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Hold: queuetest.LongHold, Limit: 10}))
+			return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: "other",
+				Hold: queuetest.LongHold, Limit: 10}))
 		}},
-		{Name: "assign", Do: func(ctx context.Context) error { return h.AssignMatches(ctx, "token", h.Match("m2", "mine"))[0].Err }},
+		{Name: "assign",
+			Do: func(ctx context.Context) error { return h.AssignMatches(ctx, "token", h.Match("m2", "mine"))[0].Err }},
 		{Name: "put definition", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1}))
+			return storetest.ErrorOf(
+				h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1}))
 		}},
-		{Name: "ticket", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
-		{Name: "create again", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("mine"))) }},
+		{Name: "ticket",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
+		{Name: "create again",
+			Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("mine"))) }},
 		{Name: "renew", Do: func(ctx context.Context) error { return h.Renew(ctx, h.Name, []string{"free", "mine"}) }},
 		{Name: "snapshot", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
+			return storetest.ErrorOf(
+				h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
 		}},
 		{Name: "changes", Do: func(ctx context.Context) error {
 			return storetest.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10}))
 		}},
-		{Name: "describe", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
-		{Name: "outgoing", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
+		{Name: "describe",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+		{Name: "outgoing",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
 		{Name: "definitions", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Definitions(ctx)) }},
 		{Name: "lease", Do: func(ctx context.Context) error { return h.KeepLease(ctx, "lease") }},
 		{Name: "campaign", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL}))
+			return storetest.ErrorOf(h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease",
+				TTL: queuetest.LongTTL}))
 		}},
 		{Name: "resign", Do: func(ctx context.Context) error { return h.Resign(ctx, "lease") }},
 		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1"}) }},
-		{Name: "sweep", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10)) }},
-		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.Name, "token", []string{"mine"}) }},
+		{Name: "sweep",
+			Do: func(ctx context.Context) error {
+				return storetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"},
+					10))
+			}},
+		{Name: "release",
+			Do: func(ctx context.Context) error { return h.Release(ctx, h.Name, "token", []string{"mine"}) }},
 		{Name: "cancel", Do: func(ctx context.Context) error { return h.CancelID(ctx, "free") }},
 		{Name: "match", Do: func(ctx context.Context) error {
 			_, _, err := h.Store.Match(ctx, h.Name, "m1")
@@ -55,7 +69,8 @@ func (h *hall) queueCalls() []storetest.Call {
 		}},
 		{Name: "delete", Do: func(ctx context.Context) error { return h.Delete(ctx, h.Name, "matched") }},
 		{Name: "take over", Do: func(ctx context.Context) error {
-			fence, err := h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL})
+			fence, err := h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease",
+				TTL: queuetest.LongTTL})
 			if err != nil {
 				return err
 			}
@@ -111,7 +126,8 @@ func TestQueueOutOfMemory(t *testing.T) {
 	require.EqualValues(t, 1, state.Expired)
 
 	require.NoError(t, n.Do(t, "DEL", "ballast").Error())
-	storetest.RequireEach(t.Context(), t, storetest.Only(all, "create", "claim", "put definition"), storetest.RequireFine)
+	storetest.RequireEach(t.Context(), t, storetest.Only(all, "create", "claim", "put definition"),
+		storetest.RequireFine)
 }
 
 // A command that Redis's user may not run is an error, and nothing is half done.
@@ -136,13 +152,16 @@ func TestQueueNotPermitted(t *testing.T) {
 		"~* +@all -setrange":    {"cancel"},
 		"~* +@all -hincrby":     {"assign", "cancel", "sweep"},
 		"~* +@all -evalsha":     {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
-		"~mm.{other}* +@all":    {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered", "match"},
-		"%R~* +@all":            {"create", "claim", "assign", "cancel", "delete", "release", "sweep", "lease", "campaign"},
+		"~mm.{other}* +@all": {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered",
+			"match"},
+		"%R~* +@all": {"create", "claim", "assign", "cancel", "delete", "release", "sweep", "lease",
+			"campaign"},
 	} {
 		t.Run(rights, func(t *testing.T) {
 			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
 			require.NoError(t, n.Do(t, user...).Error())
-			conn := storetest.Connect(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})
+			conn := storetest.Connect(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret",
+				Timeout: time.Hour})
 			h := newHall(t, conn, n.Client())
 			before := storetest.Dump(t, n)
 			for _, c := range storetest.Only(h.queueCalls(), names...) {

@@ -113,13 +113,14 @@ func TestQueueSnapshotOfEqualTimes(t *testing.T) {
 		}
 		require.Len(t, found, len(ids))
 		clear(found)
-		err := h.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: h.Name}, func(some []*matchmaking.Ticket) error {
-			for _, ticket := range some {
-				require.False(t, found[ticket.ID])
-				found[ticket.ID] = true
-			}
-			return nil
-		})
+		err := h.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: h.Name},
+			func(some []*matchmaking.Ticket) error {
+				for _, ticket := range some {
+					require.False(t, found[ticket.ID])
+					found[ticket.ID] = true
+				}
+				return nil
+			})
 		require.NoError(t, err)
 		require.Len(t, found, len(ids))
 	})
@@ -138,6 +139,7 @@ func TestQueueSnapshotLeavesOutWhatItCannotRead(t *testing.T) {
 		require.True(t, errors.As(err, &internal))
 		require.Equal(t, fault.Internal, internal.Kind)
 		require.NoError(t, h.CancelID(t.Context(), "evicted"))
-		require.Equal(t, 0, h.count(t, "EXISTS", h.k().ticket("evicted")), "cancelling leaves no half of a ticket behind")
+		require.Equal(t, 0, h.count(t, "EXISTS", h.k().ticket("evicted")),
+			"cancelling leaves no half of a ticket behind")
 	})
 }

@@ -13,8 +13,10 @@ import (
 func made(prefix string) map[string]string {
 	k := keysOf(prefix, "q")
 	return map[string]string{
-		"definitionsKey": definitionsKey(prefix), "waiting": k.waiting(), "expiries": k.expiries(), "proposed": k.proposed(),
-		"claims": k.claims(), "changes": k.changes(), "outbox": k.outbox(), "matched": k.matched(), "stats": k.stats(),
+		"definitionsKey": definitionsKey(prefix), "waiting": k.waiting(), "expiries": k.expiries(),
+		"proposed": k.proposed(),
+		"claims":   k.claims(), "changes": k.changes(), "outbox": k.outbox(), "matched": k.matched(),
+		"stats":    k.stats(),
 		"director": k.director(), "nudges": k.nudges(), "ticket": k.ticket("<id>"), "assignment": k.assignment("<id>"),
 		"match": k.match("<match>"), "assigned": k.assigned(), "feed": k.feed(),
 		"listening": k.listening(),
@@ -28,13 +30,16 @@ func TestPage(t *testing.T) {
 	storetest.RequireSections(t, "## Scripts of queues", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},
-		"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"}, "matched": {"mm.{q}.matched"},
-		"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"}, "assigned": {"mm.{q}.assigned"}, "feed": {"mm.{q}.feed"}, "queues": {"mm.queues"},
+		"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"},
+		"matched": {"mm.{q}.matched"},
+		"stats":   {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"},
+		"assigned": {"mm.{q}.assigned"}, "feed": {"mm.{q}.feed"}, "queues": {"mm.queues"},
 		"listening": {"mm.{q}.listening"},
 		"all":       {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
 		"ticket":    {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-	}, "contents", "delivered", "match", "admin", "watch", "listen", "confirmed", "lease-renew", "lease-release", "follow")
+	}, "contents", "delivered", "match", "admin", "watch", "listen", "confirmed", "lease-renew", "lease-release",
+		"follow")
 	for name, key := range made("") {
 		require.Equal(t, "mm1:"+key, made("mm1:")[name], name)
 	}
@@ -44,6 +49,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "queues")
 	storetest.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
-	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver", "snapshot": "Each"}
+	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition",
+		"takeover": "TakeOver", "snapshot": "Each"}
 	storetest.RequireOneCaller(t, scripts, named)
 }

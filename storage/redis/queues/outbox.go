@@ -17,7 +17,8 @@ var outgoingScript = lua.Must("queues/outgoing")
 
 // Outgoing runs outgoing.lua. If assignments must be on replicas before they count, it waits for that: the director may
 // have ended before it did.
-func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
+func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry,
+	error) {
 	args := []string{redis.Milliseconds(age), strconv.Itoa(limit)}
 	rep, err := s.conn.Run(ctx, outgoingScript, []string{s.keys(queue).outbox()}, args)
 	if err != nil {

@@ -88,7 +88,8 @@ func (r ticketRecord) Ticket(queue, id string, expires time.Time) matchmaking.Ti
 		expires = r.Created.Truncate(time.Millisecond).Add(r.TTL)
 	}
 	return matchmaking.Ticket{
-		ID: id, Queue: queue, Spec: r.Spec, CreateTime: r.Created, Expires: expires, TTL: r.TTL, Life: r.Life, Epoch: r.Epoch,
+		ID: id, Queue: queue, Spec: r.Spec, CreateTime: r.Created, Expires: expires, TTL: r.TTL, Life: r.Life,
+		Epoch:  r.Epoch,
 		Status: matchmaking.Searching,
 	}
 }

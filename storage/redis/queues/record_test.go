@@ -27,8 +27,9 @@ func fuzzParse(f *testing.F) {
 func testEnds(t *testing.T) { //nolint:paralleltest // it counts allocations
 	at := func(us int64) time.Time { return time.UnixMicro(us) }
 	for text, want := range map[string][]matchmaking.TicketEnd{
-		"a 5 2 {}":                  {{ID: "a", Created: at(5), Content: "{}"}},
-		"a 5 2 {}b 6 0 c 7 -1 ":     {{ID: "a", Created: at(5), Content: "{}"}, {ID: "b", Created: at(6)}, {ID: "c", Created: at(7), Gone: true}},
+		"a 5 2 {}": {{ID: "a", Created: at(5), Content: "{}"}},
+		"a 5 2 {}b 6 0 c 7 -1 ": {{ID: "a", Created: at(5), Content: "{}"}, {ID: "b", Created: at(6)},
+			{ID: "c", Created: at(7), Gone: true}},
 		"a 5 3 1 2b 6 0 ":           {{ID: "a", Created: at(5), Content: "1 2"}, {ID: "b", Created: at(6)}},
 		"":                          nil,
 		"a":                         nil,

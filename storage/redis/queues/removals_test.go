@@ -22,7 +22,8 @@ func testRides(t *testing.T) {
 			require.Empty(t, r.Take("q"), "they ride once")
 			removed(all)
 		}, true, time.Millisecond},
-		"a call of another queue":   {func(r *removals, _ func()) { require.Empty(t, r.Take("other")) }, false, patience},
+		"a call of another queue": {func(r *removals, _ func()) { require.Empty(t, r.Take("other")) }, false,
+			patience},
 		"a call comes and fails":    {func(r *removals, _ func()) { require.Len(t, r.Take("q"), 1) }, false, patience},
 		"no call comes":             {func(*removals, func()) {}, false, patience},
 		"the caller doesn't wait":   {func(_ *removals, cancel func()) { cancel() }, false, time.Millisecond},

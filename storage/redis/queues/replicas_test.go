@@ -54,7 +54,8 @@ func TestQueueReadsAReplica(t *testing.T) {
 	h.Add(t, "a", "b")
 	h.Hold(t, "token", "b")
 	h.AssignOne(t, "token", "m1", "b")
-	storetest.WaitFor(t, "the replica to have all", func() bool { return len(storetest.Dump(t, replica)) == len(storetest.Dump(t, primary)) })
+	storetest.WaitFor(t, "the replica to have all",
+		func() bool { return len(storetest.Dump(t, replica)) == len(storetest.Dump(t, primary)) })
 	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, replica) > 0
@@ -70,10 +71,12 @@ func TestQueueReadsAReplica(t *testing.T) {
 	require.Equal(t, matchmaking.Searching, read(t, q, h.Name, "a").Status, "it is the replica that is read")
 
 	replica.Kill(t)
-	require.Equal(t, matchmaking.Cancelled, read(t, q, h.Name, "a").Status, "the primary stands in for a replica that is gone")
+	require.Equal(t, matchmaking.Cancelled, read(t, q, h.Name, "a").Status,
+		"the primary stands in for a replica that is gone")
 	require.Equal(t, 0, readOnly(t, primary))
 	replica.Restart(t)
-	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(primary.Addr(), "127.0.0.1:")).Error())
+	require.NoError(t,
+		replica.Do(t, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(primary.Addr(), "127.0.0.1:")).Error())
 	storetest.WaitFor(t, "a ticket to be read from the replica again", func() bool {
 		require.Equal(t, h.Get(t, "new"), read(t, q, h.Name, "new"))
 		return readOnly(t, replica) > 0
@@ -88,7 +91,8 @@ func TestQueueSnapshotOfAReplica(t *testing.T) {
 	h := newHall(t, storetest.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
 	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
 	h.Add(t, "kept", "cancelled", "assigned", "again", "held")
-	storetest.WaitFor(t, "the replica to have all", func() bool { return len(storetest.Dump(t, replica)) == len(storetest.Dump(t, primary)) })
+	storetest.WaitFor(t, "the replica to have all",
+		func() bool { return len(storetest.Dump(t, replica)) == len(storetest.Dump(t, primary)) })
 	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it hears of nothing any more
 	require.NoError(t, h.CancelID(t.Context(), "cancelled"))
 	h.Hold(t, "token", "assigned", "held")
@@ -161,7 +165,8 @@ func TestQueueReadsReplicasOfACluster(t *testing.T) {
 func TestQueueReadsReplicasBehindSentinel(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartSentinel(t, redistest.Options{})
-	o := redis.Options{URL: strings.Join(group.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: time.Minute}
+	o := redis.Options{URL: strings.Join(group.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName},
+		Timeout: time.Minute}
 	primary, replica := group.Nodes()[0], group.Nodes()[1]
 	h := newHall(t, storetest.Connect(t, o), primary.Client())
 	q := h.withReplicas(t, o)

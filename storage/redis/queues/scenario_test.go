@@ -119,11 +119,13 @@ func TestTwoPlayers(t *testing.T) {
 		"the director claims both": func() {
 			fence, err := s.Leases().Acquire(ctx, request)
 			require.NoError(t, err)
-			found, err := (&queuetest.Queue{Store: s, Name: s.queue}).Changes(ctx, matchmaking.ChangesRequest{After: point, Limit: 10})
+			found, err := (&queuetest.Queue{Store: s, Name: s.queue}).Changes(ctx,
+				matchmaking.ChangesRequest{After: point, Limit: 10})
 			require.NoError(t, err)
 			require.Equal(t, []string{a, b}, queuetest.Told(found.Changes))
 			claimed, err := s.Claim(ctx, matchmaking.ClaimRequest{
-				Queue: s.queue, Token: token, Fence: fence, Hold: matchmaking.DefaultPendingTimeout, IDs: []string{a, b},
+				Queue: s.queue, Token: token, Fence: fence, Hold: matchmaking.DefaultPendingTimeout,
+				IDs: []string{a, b},
 			})
 			require.NoError(t, err)
 			require.Equal(t, []string{a, b}, claimed.IDs)
@@ -132,7 +134,8 @@ func TestTwoPlayers(t *testing.T) {
 			m := matchmaking.AssignMatch{ID: "match-abc123", Record: []byte(`{"matchId":"match-abc123"}`)}
 			for team, id := range []string{a, b} {
 				content, err := json.Marshal(matchmaking.Assignment{
-					TicketID: id, MatchID: m.ID, Queue: s.queue, Connection: "gameserver-123.example.com:7777", Team: team,
+					TicketID: id, MatchID: m.ID, Queue: s.queue, Connection: "gameserver-123.example.com:7777",
+					Team: team,
 				})
 				require.NoError(t, err)
 				made, err := s.Ticket(ctx, s.queue, id)
@@ -142,7 +145,8 @@ func TestTwoPlayers(t *testing.T) {
 				})
 			}
 			outcome := s.Assign(ctx, matchmaking.AssignRequest{
-				Queue: s.queue, Token: token, Keep: matchmaking.DefaultAssignmentTTL, Matches: []matchmaking.AssignMatch{m},
+				Queue: s.queue, Token: token, Keep: matchmaking.DefaultAssignmentTTL,
+				Matches: []matchmaking.AssignMatch{m},
 			})[0]
 			require.NoError(t, outcome.Err)
 			require.Empty(t, outcome.Conflicts)
@@ -159,11 +163,12 @@ func TestTwoPlayers(t *testing.T) {
 	for _, step := range steps {
 		require.Contains(t, run, step.Title)
 		run[step.Title]()
-		s.RequireStep(t, step, scenarioSlack, func(key string) string { return s.content(t, key) }, func(text string) time.Duration {
-			ttl, err := time.ParseDuration(text)
-			require.NoError(t, err, text)
-			return ttl
-		})
+		s.RequireStep(t, step, scenarioSlack, func(key string) string { return s.content(t, key) },
+			func(text string) time.Duration {
+				ttl, err := time.ParseDuration(text)
+				require.NoError(t, err, text)
+				return ttl
+			})
 	}
 }
 
@@ -174,11 +179,15 @@ func TestKeysOfAQueueShareASlotAndNothingElse(t *testing.T) {
 		return storetest.KeyKind{Key: func(prefix, name, _ string) string { return key(keysOf(prefix, name)) }}
 	}
 	named := func(key func(keys, string) string) storetest.KeyKind {
-		return storetest.KeyKind{Key: func(prefix, name, part string) string { return key(keysOf(prefix, name), part) }, Parts: names}
+		return storetest.KeyKind{Key: func(prefix, name, part string) string { return key(keysOf(prefix, name), part) },
+			Parts: names}
 	}
 	storetest.RequireOwnKeys(t, "mm.", names, map[string]storetest.KeyKind{
-		"waiting": fixed(keys.waiting), "expiries": fixed(keys.expiries), "proposed": fixed(keys.proposed), "claims": fixed(keys.claims),
-		"changes": fixed(keys.changes), "outbox": fixed(keys.outbox), "matched": fixed(keys.matched), "stats": fixed(keys.stats),
-		"director": fixed(keys.director), "ticket": named(keys.ticket), "assign": named(keys.assignment), "match": named(keys.match),
+		"waiting": fixed(keys.waiting), "expiries": fixed(keys.expiries), "proposed": fixed(keys.proposed),
+		"claims":  fixed(keys.claims),
+		"changes": fixed(keys.changes), "outbox": fixed(keys.outbox), "matched": fixed(keys.matched),
+		"stats":    fixed(keys.stats),
+		"director": fixed(keys.director), "ticket": named(keys.ticket), "assign": named(keys.assignment),
+		"match": named(keys.match),
 	})
 }

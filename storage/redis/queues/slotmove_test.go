@@ -50,7 +50,8 @@ var movingQueueOperations = []movingQueueOperation{
 		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
 	}},
 	{"claim", func(ctx context.Context, h *hall) error {
-		r := matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Fence: h.Fence, Hold: queuetest.LongHold, IDs: []string{"free", "mine"}}
+		r := matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Fence: h.Fence, Hold: queuetest.LongHold,
+			IDs: []string{"free", "mine"}}
 		found, err := h.Claim(ctx, r)
 		if err == nil && fmt.Sprint(found.IDs, len(found.Held)) != "[free] 1" {
 			return fmt.Errorf("claimed %+v", found)
@@ -142,7 +143,8 @@ var movingQueueOperations = []movingQueueOperation{
 	}, func(t *testing.T, h *hall) { require.Equal(t, 0, h.count(t, "XLEN", h.k().outbox())) }},
 	{"describe", func(ctx context.Context, h *hall) error {
 		s, err := h.Describe(ctx, h.Name, 10)
-		if err == nil && (s.Searching != 1 || s.Pending != 1 || s.Outgoing != 1 || s.Matched != 1 || len(s.Recent) != 1) {
+		if err == nil && (s.Searching != 1 || s.Pending != 1 || s.Outgoing != 1 || s.Matched != 1 ||
+			len(s.Recent) != 1) {
 			return fmt.Errorf("described as %+v", s)
 		}
 		return err
@@ -160,7 +162,8 @@ func (h *hall) prepare(t *testing.T) []string {
 	require.NoError(t, h.Lead(t.Context(), "lease", queuetest.LongTTL))
 	k := h.k()
 	return []string{
-		k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.outbox(), k.matched(), k.stats(), k.director(),
+		k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.outbox(), k.matched(), k.stats(),
+		k.director(),
 		k.listening(), k.ticket("free"), k.ticket("mine"), k.ticket("matched"), k.assignment("matched"), k.match("m1"),
 	}
 }
@@ -242,7 +245,8 @@ func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 				}
 				made.Add(1)
 				if i%7 == 0 {
-					if err := storagetest.Ignoring(h.CancelID(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
+					if err := storagetest.Ignoring(h.CancelID(t.Context(), id),
+						matchmaking.ErrTicketMatched); err != nil {
 						return err
 					}
 				}
@@ -275,7 +279,8 @@ func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 		require.False(t, seen[e.TicketID], "%s is in two matches", e.TicketID)
 		seen[e.TicketID] = true
 	}
-	t.Logf("%d tickets, %d matched, %d cancelled, %d conflicts", made.Load(), state.Matched, state.Cancelled, state.Conflicts)
+	t.Logf("%d tickets, %d matched, %d cancelled, %d conflicts", made.Load(), state.Matched, state.Cancelled,
+		state.Conflicts)
 }
 
 // matchOldest matches the oldest tickets in pairs, until it is stopped and none are left.

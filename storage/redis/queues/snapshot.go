@@ -77,7 +77,8 @@ func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (mat
 }
 
 // Waiting reads pages, and the contents of contentsAtOnce tickets with each command.
-func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
+func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
+	each func([]*matchmaking.Ticket) error) error {
 	return pages{s, r.Queue}.Each(ctx, func(p page) error {
 		for some := range slices.Chunk(p.tickets, contentsAtOnce) {
 			tickets, err := s.contents(ctx, r, page{now: p.now, tickets: some})
@@ -115,7 +116,10 @@ func (q pages) Each(ctx context.Context, each func(page) error) error {
 			return err
 		}
 		full := len(p.tickets) == limit
-		p.tickets = slices.DeleteFunc(p.tickets, func(w waitingTicket) bool { return w.created == from && slices.Contains(last, w.id) })
+		p.tickets = slices.DeleteFunc(p.tickets, func(w waitingTicket) bool {
+			return w.created == from &&
+				slices.Contains(last, w.id)
+		})
 		if err := each(p); err != nil || !full {
 			return err
 		}
@@ -142,7 +146,8 @@ func decodePage(r redis.Reply) (page, error) {
 	d := r.Decoder()
 	p := page{now: d.Micros(), point: d.Text()}
 	d.Each(func(list *redis.Decoder) {
-		p.tickets = append(p.tickets, waitingTicket{id: list.Text(), created: list.Text(), expires: list.Millis(), heldFor: list.Millis()})
+		p.tickets = append(p.tickets, waitingTicket{id: list.Text(), created: list.Text(), expires: list.Millis(),
+			heldFor: list.Millis()})
 	})
 	return p, d.End()
 }
@@ -160,7 +165,8 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 		}
 		t, err := s.content(r, w, values, i)
 		if err != nil {
-			s.conn.Logger().ErrorContext(ctx, "cannot read a stored ticket, skipping it", "queue", r.Queue, "ticket", w.id, "error", err)
+			s.conn.Logger().ErrorContext(ctx, "cannot read a stored ticket, skipping it", "queue", r.Queue, "ticket",
+				w.id, "error", err)
 			continue
 		}
 		if w.heldFor.After(p.now) {
@@ -174,7 +180,8 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 }
 
 // content returns one ticket of a page, whose record is the i-th of values.
-func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket, error) {
+func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket,
+	error) {
 	if r.Fields == matchmaking.FieldsNone {
 		us, err := strconv.ParseInt(w.created, 10, 64)
 		return ticketRecord{Created: time.UnixMicro(us).UTC()}.Ticket(r.Queue, w.id, w.expires), err

@@ -77,7 +77,8 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	k := s.keys(r.Queue)
 	keys := []string{
-		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(), k.director(),
+		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
+		k.director(),
 		k.listening(),
 	}
 	keep := redis.Milliseconds(r.Keep)
@@ -117,7 +118,8 @@ func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
 // Listen runs listen.lua. If assignments count only when replicas have them, it returns what they have.
 func (s *Store) Listen(ctx context.Context, queue, id string) (content string, err error) {
 	k := s.keys(queue)
-	rep, err := s.conn.Run(ctx, listenScript, []string{k.ticket(id), k.assignment(id), k.expiries(), k.listening()}, []string{id})
+	rep, err := s.conn.Run(ctx, listenScript, []string{k.ticket(id), k.assignment(id), k.expiries(), k.listening()},
+		[]string{id})
 	if err != nil {
 		return "", err
 	}

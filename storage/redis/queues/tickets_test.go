@@ -52,7 +52,9 @@ func TestLivesOfKeys(t *testing.T) {
 		for _, key := range []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.listening()} {
 			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
 		}
-		require.NoError(t, storetest.ErrorOf(h.PutDefinition(t.Context(), matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
+		require.NoError(t,
+			storetest.ErrorOf(h.PutDefinition(t.Context(),
+				matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
 		require.Equal(t, -1, h.count(t, "PTTL", definitionsKey(h.store.conn.Prefix())), "definitions stay")
 	})
 }
@@ -77,7 +79,8 @@ func TestQueueRenew(t *testing.T) {
 		renewed := h.Get(t, "a")
 		require.False(t, renewed.Expires.Before(made.Expires))
 		require.Equal(t, made.CreateTime, renewed.CreateTime)
-		require.Equal(t, renewed.Expires.Add(queuetest.LongKeep).UnixMilli(), int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
+		require.Equal(t, renewed.Expires.Add(queuetest.LongKeep).UnixMilli(),
+			int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
 		require.Greater(t, h.count(t, "PTTL", k.waiting()), 1000)
 		require.Greater(t, h.count(t, "PTTL", k.listening()), 1000)
 		require.Equal(t, matchmaking.Cancelled, h.Status(t, "c"))

@@ -19,7 +19,8 @@ type valueReader struct {
 
 // Read returns the values of keys: those of a replica that are current, as the function says, and others of the
 // primary. Missing ones are nil.
-func (r valueReader) Read(ctx context.Context, keys []string, current func(i int, value []byte) bool) ([][]byte, error) {
+func (r valueReader) Read(ctx context.Context, keys []string, current func(i int, value []byte) bool) ([][]byte,
+	error) {
 	if r.Replicas == nil || len(keys) == 0 {
 		return r.Primary(ctx, keys)
 	}

@@ -55,7 +55,8 @@ func NewAnnouncer(p Publisher, kinds []*records.Kind, limit time.Duration) *Anno
 	for _, kind := range kinds {
 		a.kinds[kind] = true
 	}
-	a.group = group.New(group.Options[tier.Change, struct{}]{Run: a.publish, Size: size, Items: maxChanges, Bytes: maxBytes, Limit: limit})
+	a.group = group.New(group.Options[tier.Change, struct{}]{Run: a.publish, Size: size, Items: maxChanges,
+		Bytes: maxBytes, Limit: limit})
 	return a
 }
 
@@ -71,7 +72,8 @@ func size(c tier.Change) int {
 }
 
 // publish publishes changes of many writes in one message.
-func (a *Announcer) publish(ctx context.Context, channelName string, changes []tier.Change) ([]struct{}, time.Duration, error) {
+func (a *Announcer) publish(ctx context.Context, channelName string, changes []tier.Change) ([]struct{}, time.Duration,
+	error) {
 	content, err := tier.EncodeChanges(changes)
 	if err == nil {
 		_, err = a.publisher.Publish(ctx, channelName, []channel.Draft{{Content: content}})

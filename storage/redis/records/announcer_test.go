@@ -70,15 +70,20 @@ func TestAnnouncer(t *testing.T) {
 		want        []string
 		err         error
 	}{
-		"a write":               {[]cache.Key{author}, nil, nil, []string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
-		"several values":        {[]cache.Key{author, {Kind: records.Author, ID: `é"\`}}, nil, nil, []string{`cache:author: 1 é"\`, "write", `cache:author: over 1 é"\`}, nil},
+		"a write": {[]cache.Key{author}, nil, nil,
+			[]string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
+		"several values": {[]cache.Key{author, {Kind: records.Author, ID: `é"\`}}, nil, nil,
+			[]string{`cache:author: 1 é"\`, "write", `cache:author: over 1 é"\`}, nil},
 		"a kind without a tier": {[]cache.Key{topic}, nil, nil, []string{"write"}, nil},
-		"some without one":      {[]cache.Key{topic, author}, nil, nil, []string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
-		"no ID":                 {[]cache.Key{{Kind: records.Author, ID: "\xff"}}, nil, nil, []string{"write"}, nil},
-		"a refused one":         {[]cache.Key{author}, nil, cache.ErrSuperseded, []string{"cache:author: 1", "write", "cache:author: over 1"}, cache.ErrSuperseded},
-		"one that may be made":  {[]cache.Key{author}, nil, unclear, []string{"cache:author: 1", "write"}, fault.ErrUnavailable},
-		"not announced":         {[]cache.Key{author}, errors.New("down"), nil, nil, fault.ErrUnavailable},
-		"refused to announce":   {[]cache.Key{author}, fault.ErrStorageFull, nil, nil, fault.ErrStorageFull},
+		"some without one": {[]cache.Key{topic, author}, nil, nil,
+			[]string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
+		"no ID": {[]cache.Key{{Kind: records.Author, ID: "\xff"}}, nil, nil, []string{"write"}, nil},
+		"a refused one": {[]cache.Key{author}, nil, cache.ErrSuperseded,
+			[]string{"cache:author: 1", "write", "cache:author: over 1"}, cache.ErrSuperseded},
+		"one that may be made": {[]cache.Key{author}, nil, unclear, []string{"cache:author: 1", "write"},
+			fault.ErrUnavailable},
+		"not announced":       {[]cache.Key{author}, errors.New("down"), nil, nil, fault.ErrUnavailable},
+		"refused to announce": {[]cache.Key{author}, fault.ErrStorageFull, nil, nil, fault.ErrStorageFull},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

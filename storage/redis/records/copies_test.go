@@ -35,7 +35,8 @@ const workerEnv = "TIDEMARK_TEST_COPIES_WORKER"
 
 func connect(t testing.TB, url string) *redis.Conn {
 	t.Helper()
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t),
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn
@@ -48,7 +49,10 @@ func TestStore(t *testing.T) {
 		conn, ctx := connect(t, r.URL), t.Context()
 		s := records.NewCopies(conn)
 		announced := make(chan string, 10_000)
-		storagetest.Watch(t, func(begun func()) (stop func()) { return s.Watch(func(name string) { announced <- name }, begun) })
+		storagetest.Watch(t, func(begun func()) (stop func()) {
+			return s.Watch(func(name string) { announced <- name },
+				begun)
+		})
 
 		at, _, err := s.Age(ctx, "a")
 		require.NoError(t, err)
@@ -89,7 +93,9 @@ func TestPage(t *testing.T) {
 	const heading = "## Copies to followers"
 	scripts := luatest.Scripts(t, "records/copies")
 	storetest.RequireSections(t, heading, scripts)
-	storetest.RequireUses(t, storetest.KeyRows(t, heading), scripts, map[string][]string{"pending": {"pending_copies:{all}"}, "topic": {"announced_copies:{all}"}}, "pending", "watch")
+	storetest.RequireUses(t, storetest.KeyRows(t, heading), scripts,
+		map[string][]string{"pending": {"pending_copies:{all}"}, "topic": {"announced_copies:{all}"}}, "pending",
+		"watch")
 	storetest.RequireStatuses(t, "store.go", scripts)
 	storetest.RequireOneCaller(t, scripts, nil)
 }
@@ -124,7 +130,8 @@ func service(conn *redis.Conn) (*channel.Service, error) {
 		return nil, err
 	}
 	policies, err := channel.NewPolicies(
-		channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000}, []channel.Rule{{Pattern: "notifications:topic:.+", Copies: true}},
+		channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000},
+		[]channel.Rule{{Pattern: "notifications:topic:.+", Copies: true}},
 	)
 	if err != nil {
 		return nil, err
@@ -138,7 +145,8 @@ func service(conn *redis.Conn) (*channel.Service, error) {
 		return nil, err
 	}
 	return channel.NewService(channel.Options{
-		Store: store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(), Logger: slog.New(slog.DiscardHandler),
+		Store: store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(),
+		Logger: slog.New(slog.DiscardHandler),
 		Copies: domain.NewAnnouncer(records.NewCopies(conn)),
 	})
 }
@@ -176,7 +184,8 @@ func work() {
 	}
 	go func() { _ = s.Run(ctx) }()
 	_ = domain.NewJob(domain.Options{
-		Store: records.NewCopies(conn), Channels: s, Followers: list{}, Leases: manager, Metrics: printed{}, Logger: log,
+		Store: records.NewCopies(conn), Channels: s, Followers: list{}, Leases: manager, Metrics: printed{},
+		Logger: log,
 	}).Run(ctx)
 }
 
@@ -226,7 +235,8 @@ func TestAKilledJob(t *testing.T) {
 	duplicates := 0
 	for range 3 {
 		w := startWorker(t, url, conn.Prefix())
-		require.Eventually(t, func() bool { return w.counted(t, domain.Delivered) > followers*messages/5 }, storagetest.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { return w.counted(t, domain.Delivered) > followers*messages/5 },
+			storagetest.Patience, time.Millisecond)
 		require.NoError(t, w.End(syscall.SIGKILL))
 		duplicates += w.counted(t, domain.Duplicate)
 	}

@@ -26,7 +26,8 @@ func (s *Counters) calls() []storetest.Call {
 			return s.Add(ctx, counters.Flush{Process: "p", Number: flush}, []counters.Count{{ID: "a", Views: 1}})[0]
 		}},
 		{Name: "change", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(s.Change(ctx, counters.Change{Series: weekly, Values: map[string]int64{"n": 1}, ID: "1", Repeat: time.Hour}))
+			return storetest.ErrorOf(s.Change(ctx, counters.Change{Series: weekly, Values: map[string]int64{"n": 1},
+				ID: "1", Repeat: time.Hour}))
 		}},
 		{Name: "range", Do: func(ctx context.Context) error {
 			return storetest.ErrorOf(s.Range(ctx, weekly, time.Time{}, time.Time{}))
@@ -39,8 +40,10 @@ func (s *Counters) calls() []storetest.Call {
 			return storetest.ErrorOf(s.Import(ctx, counters.Part{At: 7, Total: 1, Views: map[string]int64{"a": 1}}))
 		}},
 		{Name: "slugs", Do: func(ctx context.Context) error { return s.AddSlugs(ctx, map[string]string{"slug": "a"}) }},
-		{Name: "totals", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Totals(ctx, []string{"a"})) }},
-		{Name: "resolve", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Resolve(ctx, []string{"slug"})) }},
+		{Name: "totals",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Totals(ctx, []string{"a"})) }},
+		{Name: "resolve",
+			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Resolve(ctx, []string{"slug"})) }},
 		{Name: "get", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.States().Get(ctx, "a", "b")) }},
 		{Name: "delete", Do: func(ctx context.Context) error { return s.States().Delete(ctx, "a", "b") }},
 	}
@@ -57,7 +60,8 @@ func TestScripts(t *testing.T) {
 	}
 	require.Len(t, ours, 7)
 	storetest.RequireRefusals(t, counterRefusals, map[string]error{
-		"RANGE": counters.ErrRange, "MANY": counters.ErrManyFields, "CONFLICT": counters.ErrImport, "NONE": counters.ErrNoState,
+		"RANGE": counters.ErrRange, "MANY": counters.ErrManyFields, "CONFLICT": counters.ErrImport,
+		"NONE": counters.ErrNoState,
 	})
 }
 
@@ -92,7 +96,8 @@ func TestOtherClock(t *testing.T) {
 	s := NewCounters(conn)
 	for _, wrong := range []time.Duration{0, -1000 * time.Hour, 1000 * time.Hour, 8 * time.Hour} {
 		s.now = func() time.Time { return time.Now().Add(wrong) }
-		w, err := s.Change(t.Context(), counters.Change{Series: weekly, Values: map[string]int64{"n": 1}, ID: wrong.String(), Repeat: time.Hour})
+		w, err := s.Change(t.Context(), counters.Change{Series: weekly, Values: map[string]int64{"n": 1},
+			ID: wrong.String(), Repeat: time.Hour})
 		require.NoError(t, err)
 		require.WithinRange(t, time.Now(), w.Start, w.Start.Add(7*24*time.Hour))
 		for _, from := range []time.Time{{}, time.Unix(0, 0)} {

@@ -26,7 +26,8 @@ type locksHarness struct {
 
 func open(t testing.TB, url string) *locksHarness {
 	t.Helper()
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t),
+		Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return &locksHarness{Store: records.NewLocks(conn), conn: conn}

@@ -40,7 +40,10 @@ func expect[T comparable](what string, want, got T, err error) error {
 // turns are what is done with each of the stores. Each of its keys has its slot to itself.
 func turns(conn *redis.Conn) []turn {
 	return append(counterTurns(records.NewCounters(conn)),
-		turn{"settings", func(ctx context.Context, n int64) error { return setting(ctx, records.NewSettings(conn), n) }},
+		turn{"settings", func(ctx context.Context, n int64) error {
+			return setting(ctx, records.NewSettings(conn),
+				n)
+		}},
 		turn{"copies", func(ctx context.Context, _ int64) error { return announcement(ctx, records.NewCopies(conn)) }},
 		locking(conn))
 }
@@ -49,7 +52,8 @@ func counterTurns(s *records.Counters) []turn {
 	return []turn{
 		{"imports", func(ctx context.Context, n int64) error {
 			whole, err := s.Import(ctx, domain.Part{At: n, Total: 1, Views: map[string]int64{"imported": n}})
-			if err = expect("an import", domain.Imported{Records: 1, Complete: true, Current: true}, whole, err); err != nil {
+			if err = expect("an import", domain.Imported{Records: 1, Complete: true, Current: true}, whole,
+				err); err != nil {
 				return err
 			}
 			totals, err := s.Totals(ctx, []string{"imported"})
@@ -70,7 +74,9 @@ func counterTurns(s *records.Counters) []turn {
 		}},
 		{"states", func(ctx context.Context, n int64) error {
 			text := strconv.FormatInt(n, 10)
-			if _, err := s.States().Patch(ctx, domain.Patch{Process: "state", ID: "1", Set: map[string]string{"n": text}, TTL: time.Hour}); err != nil {
+			if _, err := s.States().Patch(ctx,
+				domain.Patch{Process: "state", ID: "1", Set: map[string]string{"n": text},
+					TTL: time.Hour}); err != nil {
 				return err
 			}
 			is, err := s.States().Get(ctx, "state", "1")
@@ -98,7 +104,8 @@ func setting(ctx context.Context, s *records.Settings, n int64) error {
 	if err != nil {
 		return err
 	}
-	if err := expect("a setting", marks.Stored{Exists: true, Value: p.Value, Is: marks.Public}, found[0], nil); err != nil {
+	if err := expect("a setting", marks.Stored{Exists: true, Value: p.Value, Is: marks.Public}, found[0],
+		nil); err != nil {
 		return err
 	}
 	if err := s.Delete(ctx, p.Name); err != nil {
@@ -159,7 +166,8 @@ func sums(conn *redis.Conn) []turn {
 	return []turn{
 		{"changes", func(ctx context.Context, n int64) error {
 			for range 2 {
-				w, err := s.Change(ctx, domain.Change{Series: series, Values: map[string]int64{"n": 1}, ID: fmt.Sprint(n), Repeat: time.Hour})
+				w, err := s.Change(ctx, domain.Change{Series: series, Values: map[string]int64{"n": 1},
+					ID: fmt.Sprint(n), Repeat: time.Hour})
 				if err = expect("a sum", n, w.Values["n"], err); err != nil {
 					return err
 				}
@@ -172,7 +180,8 @@ func sums(conn *redis.Conn) []turn {
 		}},
 		{"views", func(ctx context.Context, n int64) error {
 			for range 2 {
-				if err := s.Add(ctx, domain.Flush{Process: "p", Number: uint64(n)}, []domain.Count{{ID: "sum", Views: 1}})[0]; err != nil {
+				if err := s.Add(ctx, domain.Flush{Process: "p", Number: uint64(n)},
+					[]domain.Count{{ID: "sum", Views: 1}})[0]; err != nil {
 					return err
 				}
 			}
@@ -199,7 +208,8 @@ func TestHalfMovedSlots(t *testing.T) {
 		}
 	}
 	round("before")
-	for _, tag := range []string{"4", "migrated_views_current", "migrated_views_slugs", "state", "env_vars", "setting", "all", "lock"} {
+	for _, tag := range []string{"4", "migrated_views_current", "migrated_views_slugs", "state", "env_vars", "setting",
+		"all", "lock"} {
 		move := c.OpenMove(t, tag)
 		round("before the keys of " + tag)
 		move.MoveKeys(t, 100)
@@ -243,7 +253,8 @@ func TestSwitchover(t *testing.T) {
 	}
 	storetest.WaitFor(t, "all turns to have begun", func() bool { return len(done) > 100 })
 	owned := map[*redistest.Node]bool{}
-	for _, tag := range []string{"{1}", "migrated_views_current", "migrated_views_slugs", "{state}", "env_vars", "{setting}", "{all}", "{lock}", "{sum}"} {
+	for _, tag := range []string{"{1}", "migrated_views_current", "migrated_views_slugs", "{state}", "env_vars",
+		"{setting}", "{all}", "{lock}", "{sum}"} {
 		if owner := c.Owner(t, c.Slot(tag)); !owned[owner] {
 			_, promoted := c.Switchover(t, c.Slot(tag))
 			owned[promoted] = true

@@ -105,7 +105,8 @@ func myself(text string) (m member, err error) {
 		if len(fields) < 8 || !strings.Contains(fields[2], "myself") {
 			continue
 		}
-		m = member{primary: strings.Contains(fields[2], "master"), text: fields[0] + " " + fields[6] + " " + strings.Join(fields[8:], " ")}
+		m = member{primary: strings.Contains(fields[2], "master"), text: fields[0] + " " + fields[6] + " " +
+			strings.Join(fields[8:], " ")}
 		for _, owned := range fields[8:] {
 			if m.moving = m.moving || owned[0] == '['; owned[0] == '[' {
 				continue

@@ -19,7 +19,8 @@ func TestLives(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t, redistest.Options{})
 	conn := storetest.Connect(t, redis.Options{
-		URL: strings.Join(sentinel.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: time.Minute,
+		URL: strings.Join(sentinel.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName},
+		Timeout: time.Minute,
 	})
 	life := func() string {
 		life, err := redisrecords.Life(t.Context(), conn)

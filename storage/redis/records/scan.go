@@ -52,7 +52,8 @@ func (s *KeySource) Walk(ctx context.Context, v keyspace.Visitor) error {
 			}
 			var found rueidis.ScanEntry
 			err := s.conn.Retry(ctx, "scan", func(ctx context.Context) (err error) {
-				found, err = node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(page).Build()).AsScanEntry()
+				found, err = node.Do(ctx,
+					node.B().Scan().Cursor(cursor).Match(pattern).Count(page).Build()).AsScanEntry()
 				return err
 			})
 			if err != nil {
@@ -103,7 +104,8 @@ func (s *KeySource) isReplica(ctx context.Context, node rueidis.Client) (replica
 }
 
 // look asks about the keys of a page that are of interest.
-func (s *KeySource) look(ctx context.Context, node rueidis.Client, names []string, v keyspace.Visitor) ([]keyspace.Key, error) {
+func (s *KeySource) look(ctx context.Context, node rueidis.Client, names []string, v keyspace.Visitor) ([]keyspace.Key,
+	error) {
 	var keys []keyspace.Key
 	var commands []rueidis.Completed
 	var measured []bool

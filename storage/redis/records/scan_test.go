@@ -49,9 +49,12 @@ func TestSurvey(t *testing.T) {
 		source := records.NewKeySource(scanConnect(t, redis.Options{URL: r.URL, KeyPrefix: prefix}))
 		write(t, r.Client, strings.ReplaceAll(prefix, `*[a-z]?\`, "xay"), "SET viewed:{other} 1")
 		write(t, r.Client, prefix,
-			"HSET session:{ann}:00 user_id ann", "HSET session:{bob}:01 user_id bob", "EXPIRE session:{bob}:01 600", "SADD user_sessions:{ann} 00",
-			"RPUSH foreign:list a b", "ZADD foreign:zset 1 a", "XADD foreign:stream * a b", "SET foreign:\xff\x00\n{ binary", "PFADD foreign:hll a", "SETBIT foreign:bits 9 1",
-			"GEOADD foreign:geo 1 1 a", "SET "+strings.Repeat("k", 100_000)+" long", "SET session:7:eyJh.eyJi.c old", "HSET c.{lobby}.clock wrong type")
+			"HSET session:{ann}:00 user_id ann", "HSET session:{bob}:01 user_id bob", "EXPIRE session:{bob}:01 600",
+			"SADD user_sessions:{ann} 00",
+			"RPUSH foreign:list a b", "ZADD foreign:zset 1 a", "XADD foreign:stream * a b",
+			"SET foreign:\xff\x00\n{ binary", "PFADD foreign:hll a", "SETBIT foreign:bits 9 1",
+			"GEOADD foreign:geo 1 1 a", "SET "+strings.Repeat("k", 100_000)+" long", "SET session:7:eyJh.eyJi.c old",
+			"HSET c.{lobby}.clock wrong type")
 		var messages []string
 		for i := range 3000 {
 			messages = append(messages, fmt.Sprintf("SET c.{room%d}.m.1 x PX 60000", i))
@@ -103,7 +106,8 @@ func TestReplicasAreLeftOut(t *testing.T) {
 	conn := scanConnect(t, redis.Options{URL: addrs})
 	require.Len(t, conn.Client().Nodes(), 6, "the client shows the replicas")
 	var seen, total int64
-	report, err := keyspace.Run(t.Context(), records.NewKeySource(conn), keyspace.Options{Progress: func(now, of int64) { seen, total = now, of }})
+	report, err := keyspace.Run(t.Context(), records.NewKeySource(conn),
+		keyspace.Options{Progress: func(now, of int64) { seen, total = now, of }})
 	require.NoError(t, err)
 	require.Equal(t, []int64{30, 30, 30}, []int64{report.Kinds[0].Keys, seen, total})
 }
@@ -114,17 +118,20 @@ func TestWithoutMemoryUsage(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	write(t, node.Client(), "", "SET viewed:{1} 1")
 	for user, rights := range map[string][]string{
-		"scans":  {"~*", "&*", "+info", "+ping", "+hello", "+client", "+config|get", "+scan", "+type", "+pttl", "+dbsize"},
+		"scans": {"~*", "&*", "+info", "+ping", "+hello", "+client", "+config|get", "+scan", "+type", "+pttl",
+			"+dbsize"},
 		"little": {"~*", "&*", "+info", "+ping", "+hello", "+client", "+config|get", "+dbsize"},
 	} {
 		require.NoError(t, node.Do(t, append([]string{"ACL", "SETUSER", user, "on", ">pw"}, rights...)...).Error())
 		u := url.URL{Scheme: "redis", Host: node.Addr(), User: url.UserPassword(user, "pw")}
-		report, err := keyspace.Run(t.Context(), records.NewKeySource(scanConnect(t, redis.Options{URL: u.String()})), keyspace.Options{})
+		report, err := keyspace.Run(t.Context(), records.NewKeySource(scanConnect(t, redis.Options{URL: u.String()})),
+			keyspace.Options{})
 		if user == "little" {
 			require.ErrorContains(t, err, "NOPERM")
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, []int64{1, 0, 0}, []int64{report.Kinds[0].Keys, report.Kinds[0].Measured, report.Kinds[0].Bytes})
+		require.Equal(t, []int64{1, 0, 0}, []int64{report.Kinds[0].Keys, report.Kinds[0].Measured,
+			report.Kinds[0].Bytes})
 	}
 }

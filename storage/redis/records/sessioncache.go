@@ -34,7 +34,8 @@ func (c *SessionCache) Read(ctx context.Context, of sessions.Ref) (credentials.R
 		return credentials.Reading{}, sessions.ErrNotFound
 	}
 	return credentials.Reading{Fresh: entry.Fresh, Session: sessions.Session{
-		ID: of.ID, User: of.User, Username: entry.Fields[fieldUsername], Created: time.Unix(created, 0).UTC(), LastActivity: time.Unix(active, 0).UTC(),
+		ID: of.ID, User: of.User, Username: entry.Fields[fieldUsername], Created: time.Unix(created, 0).UTC(),
+		LastActivity: time.Unix(active, 0).UTC(),
 	}}, nil
 }
 

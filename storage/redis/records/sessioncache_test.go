@@ -34,7 +34,8 @@ func startServer(t *testing.T, o redis.Options) *server {
 	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	known := credentials.New(credentials.Options{Service: service, Cache: NewSessionCache(client), Logger: slog.New(slog.DiscardHandler)})
+	known := credentials.New(credentials.Options{Service: service, Cache: NewSessionCache(client),
+		Logger: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- known.Run(ctx) }()
@@ -100,7 +101,9 @@ func TestRevocationOnEveryServer(t *testing.T) {
 				require.NoError(t, storagetest.ErrorOf(one.service.Rotate(t.Context(), s.Token, "")))
 			},
 			"expire": func(t *testing.T, s sessions.Issued) {
-				require.NoError(t, storagetest.ErrorOf(direct.do(t.Context(), "PEXPIRE", direct.store.keys.session(sessions.Ref{User: s.User, ID: s.ID}), "1")))
+				require.NoError(t,
+					storagetest.ErrorOf(direct.do(t.Context(), "PEXPIRE",
+						direct.store.keys.session(sessions.Ref{User: s.User, ID: s.ID}), "1")))
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -163,7 +166,10 @@ func TestRevokedAcrossAFailover(t *testing.T) {
 	})
 	requireEnded(t, goes)
 	require.NoError(t, stays.Err())
-	storetest.WaitFor(t, "the session that was kept", func() bool { return other.accepts(t, kept.Token) && one.accepts(t, kept.Token) })
+	storetest.WaitFor(t, "the session that was kept", func() bool {
+		return other.accepts(t, kept.Token) &&
+			one.accepts(t, kept.Token)
+	})
 	require.False(t, one.accepts(t, revoked.Token) || other.accepts(t, revoked.Token) || one.accepts(t, lost.Token))
 }
 
@@ -214,7 +220,8 @@ func BenchmarkAuthenticate(b *testing.B) {
 	client, err := tracked.Open(b.Context(), conn, tracked.Options{})
 	require.NoError(b, err)
 	b.Cleanup(client.Close)
-	known := credentials.New(credentials.Options{Service: service, Cache: NewSessionCache(client), Logger: slog.New(slog.DiscardHandler)})
+	known := credentials.New(credentials.Options{Service: service, Cache: NewSessionCache(client),
+		Logger: slog.New(slog.DiscardHandler)})
 	issued, err := service.Create(b.Context(), "ann", sessions.New{Username: "Ann"})
 	require.NoError(b, err)
 	for b.Loop() {
@@ -228,7 +235,8 @@ func BenchmarkCheck(b *testing.B) {
 	conn, _ := storetest.Standalone(b)
 	service, err := sessions.NewService(sessions.Options{Store: NewSessions(conn)})
 	require.NoError(b, err)
-	issued, err := service.Create(b.Context(), "ann", sessions.New{Username: "Ann", Device: []byte(`{"agent":"Firefox"}`), AuthData: []byte(`{"role":"editor"}`)})
+	issued, err := service.Create(b.Context(), "ann",
+		sessions.New{Username: "Ann", Device: []byte(`{"agent":"Firefox"}`), AuthData: []byte(`{"role":"editor"}`)})
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {

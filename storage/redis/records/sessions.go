@@ -68,7 +68,8 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 	if d.AuthData != nil {
 		args = append(args, fieldAuth, string(d.AuthData))
 	}
-	reply, err := s.conn.Run(ctx, createScript, []string{s.keys.session(d.Ref), s.keys.sessions(d.User), s.keys.ended(d.User)}, args)
+	reply, err := s.conn.Run(ctx, createScript, []string{s.keys.session(d.Ref), s.keys.sessions(d.User),
+		s.keys.ended(d.User)}, args)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create a session: %w", err)
 	}
@@ -77,7 +78,8 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 
 // Check implements sessions.Store.
 func (s *Sessions) Check(ctx context.Context, of sessions.Ref, r sessions.Rules) (sessions.Session, error) {
-	reply, err := s.conn.Run(ctx, checkScript, []string{s.keys.session(of), s.keys.sessions(of.User)}, []string{of.ID, redis.Milliseconds(r.TTL)})
+	reply, err := s.conn.Run(ctx, checkScript, []string{s.keys.session(of), s.keys.sessions(of.User)},
+		[]string{of.ID, redis.Milliseconds(r.TTL)})
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("check a session: %w", err)
 	}
@@ -85,7 +87,8 @@ func (s *Sessions) Check(ctx context.Context, of sessions.Ref, r sessions.Rules)
 }
 
 // Rotate implements sessions.Store.
-func (s *Sessions) Rotate(ctx context.Context, of sessions.Ref, newID string, r sessions.Rules) (sessions.Session, error) {
+func (s *Sessions) Rotate(ctx context.Context, of sessions.Ref, newID string, r sessions.Rules) (sessions.Session,
+	error) {
 	next := sessions.Ref{User: of.User, ID: newID}
 	ks := []string{s.keys.session(of), s.keys.session(next), s.keys.sessions(of.User)}
 	reply, err := s.conn.Run(ctx, rotateScript, ks, []string{of.ID, newID, redis.Milliseconds(r.TTL)})
@@ -110,7 +113,8 @@ func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules)
 	if r.Legacy {
 		ended = sessions.DefaultTTL
 	}
-	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)}, []string{s.keys.base(user), redis.Milliseconds(ended)})
+	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)},
+		[]string{s.keys.base(user), redis.Milliseconds(ended)})
 	if err != nil {
 		return 0, fmt.Errorf("revoke all sessions of a user: %w", err)
 	}
@@ -139,7 +143,8 @@ func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
 		return sessions.Session{}, sessionRefusals.Error(reply)
 	}
 	d := reply.Decoder()
-	found := sessions.Session{ID: of.ID, User: of.User, Username: d.Text(), Created: seconds(d), LastActivity: seconds(d)}
+	found := sessions.Session{ID: of.ID, User: of.User, Username: d.Text(), Created: seconds(d),
+		LastActivity: seconds(d)}
 	found.Device, found.AuthData = value(d), value(d)
 	found.Expires = time.UnixMilli(d.Int64()).UTC()
 	return found, d.End()
@@ -162,7 +167,8 @@ func sessionsOf(reply redis.Reply, user string) ([]sessions.Session, error) {
 	var all []sessions.Session
 	d := reply.Decoder()
 	for d.More() {
-		one := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d), LastActivity: seconds(d), Device: value(d)}
+		one := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d),
+			LastActivity: seconds(d), Device: value(d)}
 		one.Expires = time.UnixMilli(d.Int64()).UTC()
 		all = append(all, one)
 	}

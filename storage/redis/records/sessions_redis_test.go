@@ -31,23 +31,27 @@ func ref(n int) sessions.Ref { return sessions.Ref{User: "ann", ID: fmt.Sprintf(
 
 func (h harness) create(t testing.TB, n int) {
 	t.Helper()
-	d := sessions.Draft{Ref: ref(n), New: sessions.New{Username: "Ann", Device: []byte(`{"a":1}`), AuthData: []byte(`[]`)}}
+	d := sessions.Draft{Ref: ref(n), New: sessions.New{Username: "Ann", Device: []byte(`{"a":1}`),
+		AuthData: []byte(`[]`)}}
 	require.NoError(t, storagetest.ErrorOf(h.store.Create(t.Context(), d, rules)))
 }
 
 // calls are all operations on the session that there is, the last ones ending it.
 func (h harness) calls() []storetest.Call {
 	return []storetest.Call{
-		{Name: "check", Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.Check(ctx, ref(1), rules)) }},
+		{Name: "check",
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.Check(ctx, ref(1), rules)) }},
 		{Name: "list", Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.List(ctx, "ann")) }},
 		{Name: "rotate", Do: func(ctx context.Context) error {
 			return storagetest.ErrorOf(h.store.Rotate(ctx, ref(1), ref(2).ID, rules))
 		}},
 		{Name: "create", Do: func(ctx context.Context) error {
-			return storagetest.ErrorOf(h.store.Create(ctx, sessions.Draft{Ref: ref(3), New: sessions.New{Username: "Ann"}}, rules))
+			return storagetest.ErrorOf(
+				h.store.Create(ctx, sessions.Draft{Ref: ref(3), New: sessions.New{Username: "Ann"}}, rules))
 		}},
 		{Name: "revoke", Do: func(ctx context.Context) error { return h.store.Revoke(ctx, ref(2)) }},
-		{Name: "revokeall", Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, "ann", rules)) }},
+		{Name: "revokeall",
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, "ann", rules)) }},
 	}
 }
 
@@ -62,7 +66,8 @@ func TestPage(t *testing.T) {
 	}, rows, "base")
 	storetest.RequireSections(t, heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
-		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)}, "ended": {k.ended(of.User)},
+		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)},
+		"ended": {k.ended(of.User)},
 	}, "find", "forget")
 	require.Equal(t, "mm1:session:{a%7D}:", keys("mm1:").base("a}"))
 }
@@ -85,8 +90,9 @@ func TestKeysOfASession(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `^1\d{9}$`, fields["created_at"])
 	require.Equal(t, map[string]string{
-		"user_id": "ann", "username": "Ann", "token_type": "session", "created_at": fields["created_at"], "last_activity": fields["created_at"],
-		"device_info": `{"a":1}`, "auth_data": `[]`,
+		"user_id": "ann", "username": "Ann", "token_type": "session", "created_at": fields["created_at"],
+		"last_activity": fields["created_at"],
+		"device_info":   `{"a":1}`, "auth_data": `[]`,
 	}, fields)
 	require.Equal(t, ref(1).ID, l.Value(t, "user_sessions:{ann}"))
 	require.NoError(t, storagetest.ErrorOf(h.store.Rotate(t.Context(), ref(1), ref(2).ID, rules)))
@@ -108,24 +114,30 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 		}
 		run := func(name string, do func(r sessions.Rules) error) func(*rapid.T) {
 			return func(t *rapid.T) {
-				life := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, sessions.DefaultTTL}).Draw(t, "life of "+name)
-				err := do(sessions.Rules{TTL: life, PerUser: rapid.IntRange(1, 8).Draw(t, "most"), Legacy: rapid.Bool().Draw(t, "legacy")})
+				life := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, sessions.DefaultTTL}).Draw(t,
+					"life of "+name)
+				err := do(sessions.Rules{TTL: life, PerUser: rapid.IntRange(1, 8).Draw(t, "most"),
+					Legacy: rapid.Bool().Draw(t, "legacy")})
 				require.NoError(t, storagetest.Ignoring(err, sessions.ErrNotFound), name)
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"create": run("create", func(r sessions.Rules) error {
-				return storagetest.ErrorOf(h.store.Create(ctx, sessions.Draft{Ref: of("new"), New: sessions.New{Username: "U"}}, r))
+				return storagetest.ErrorOf(
+					h.store.Create(ctx, sessions.Draft{Ref: of("new"), New: sessions.New{Username: "U"}}, r))
 			}),
-			"check": run("check", func(r sessions.Rules) error { return storagetest.ErrorOf(h.store.Check(ctx, of("one"), r)) }),
+			"check": run("check",
+				func(r sessions.Rules) error { return storagetest.ErrorOf(h.store.Check(ctx, of("one"), r)) }),
 			"rotate": run("rotate", func(r sessions.Rules) error {
 				return storagetest.ErrorOf(h.store.Rotate(ctx, of("one"), of("next").ID, r))
 			}),
 			"revoke": run("revoke", func(sessions.Rules) error { return h.store.Revoke(ctx, of("one")) }),
-			"all":    run("all", func(r sessions.Rules) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, user, r)) }),
+			"all": run("all",
+				func(r sessions.Rules) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, user, r)) }),
 			"age": func(t *rapid.T) {
 				if one := of("one"); storagetest.ErrorOf(h.store.Check(ctx, one, rules)) == nil {
-					require.NoError(t, h.Age(ctx, one, time.Duration(rapid.IntRange(1, 40).Draw(t, "days"))*24*time.Hour))
+					require.NoError(t,
+						h.Age(ctx, one, time.Duration(rapid.IntRange(1, 40).Draw(t, "days"))*24*time.Hour))
 				}
 			},
 			"": func(t *rapid.T) { requireWhole(t, h, user) },
@@ -162,7 +174,8 @@ func TestCosts(t *testing.T) {
 	for range 10 {
 		require.NoError(t, h.calls()[0].Do(t.Context()))
 	}
-	require.Equal(t, map[string]int{"evalsha": 10, "hmget": 10, "pexpiretime": 10, "sismember": 10, "time": 10}, m.Stats(t), "a check is one command")
+	require.Equal(t, map[string]int{"evalsha": 10, "hmget": 10, "pexpiretime": 10, "sismember": 10, "time": 10},
+		m.Stats(t), "a check is one command")
 	for n := range sessions.MaxPerUser {
 		h.create(t, n)
 	}
@@ -209,7 +222,8 @@ func TestAnEvictingRedis(t *testing.T) {
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []func(h harness) string{
-		func(h harness) string { return h.store.keys.sessions("ann") }, func(h harness) string { return h.store.keys.session(ref(1)) },
+		func(h harness) string { return h.store.keys.sessions("ann") },
+		func(h harness) string { return h.store.keys.session(ref(1)) },
 	} {
 		l := storetest.NewLab(t)
 		h := harness{NewSessions(l.Conn)}
@@ -223,7 +237,8 @@ func TestWrongTypes(t *testing.T) {
 			require.Equal(t, before, l.Found(t), c.Name)
 		}
 		_ = h.store.Revoke(t.Context(), ref(1))
-		require.NotContains(t, l.Found(t), strings.TrimPrefix(h.store.keys.session(ref(1)), l.Conn.Prefix()), "a session is revoked all the same")
+		require.NotContains(t, l.Found(t), strings.TrimPrefix(h.store.keys.session(ref(1)), l.Conn.Prefix()),
+			"a session is revoked all the same")
 	}
 }
 
@@ -231,8 +246,9 @@ func TestWrongTypes(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	for missing, operations := range map[string][]string{
-		"sadd": {"create", "rotate"}, "srem": {"create", "rotate", "revoke"}, "pexpireat": {"create", "rotate", "check"},
-		"hset": {"create", "check"}, "del": {"revokeall"},
+		"sadd": {"create", "rotate"}, "srem": {"create", "rotate", "revoke"},
+		"pexpireat": {"create", "rotate", "check"},
+		"hset":      {"create", "check"}, "del": {"revokeall"},
 	} {
 		t.Run(missing, func(t *testing.T) {
 			t.Parallel()
@@ -240,8 +256,10 @@ func TestRights(t *testing.T) {
 			h := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
 			h.create(t, 1)
 			require.NoError(t, h.Age(t.Context(), ref(1), 20*time.Hour))
-			require.NoError(t, node.Do(t, "ACL", "SETUSER", "weak", "on", ">secret", "allkeys", "allchannels", "+@all", "-"+missing).Error())
-			weak := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "weak", Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
+			require.NoError(t, node.Do(t, "ACL", "SETUSER", "weak", "on", ">secret", "allkeys", "allchannels", "+@all",
+				"-"+missing).Error())
+			weak := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "weak",
+				Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
 			before := storetest.Dump(t, node)
 			for _, c := range weak.calls() {
 				for _, name := range operations {
@@ -271,7 +289,8 @@ func TestSlotMove(t *testing.T) {
 			_, err := h.store.Check(t.Context(), ref(n), rules)
 			require.True(t, err == nil || isUnavailable(err), "%v", err)
 		}
-		_, err = h.store.Create(t.Context(), sessions.Draft{Ref: ref(100 + moved), New: sessions.New{Username: "Ann"}}, rules)
+		_, err = h.store.Create(t.Context(), sessions.Draft{Ref: ref(100 + moved), New: sessions.New{Username: "Ann"}},
+			rules)
 		require.True(t, err == nil || isUnavailable(err), "%v", err)
 	}
 	move.CloseSlot(t)
@@ -303,7 +322,8 @@ func TestSlotMove(t *testing.T) {
 func TestDecoding(t *testing.T) {
 	t.Parallel()
 	right := []string{`{'OK', 'Ann', '1', '2', '', '{}', 3}`}
-	wrong := []string{`{'OK'}`, `{'OK', 'Ann', 'x', '2', '', '', 3}`, `{'OK', 'Ann', '1', '2', '{', '', 3}`, `{'OK', 'Ann', '1', '2', '', '', 3, 4}`}
+	wrong := []string{`{'OK'}`, `{'OK', 'Ann', 'x', '2', '', '', 3}`, `{'OK', 'Ann', '1', '2', '{', '', 3}`,
+		`{'OK', 'Ann', '1', '2', '', '', 3, 4}`}
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
 		"session":   func(r redis.Reply) error { return storagetest.ErrorOf(sessionOf(r, ref(1))) },
 		"revokeall": func(r redis.Reply) error { return storagetest.ErrorOf(countOf(r)) },
@@ -311,9 +331,11 @@ func TestDecoding(t *testing.T) {
 	}, map[string][]string{
 		"session": right, "revokeall": {`{'OK', 7}`}, "list": {`{'OK'}`, `{'OK', 'id', 'Ann', '1', '2', '', 3}`},
 	}, map[string][]string{
-		"session": wrong, "revokeall": {`{'OK'}`, `{'OK', 'x'}`}, "list": {`{'OK', 'id'}`, `{'OK', 'id', 'Ann', '1', '2', '', 3, 'id'}`},
+		"session": wrong, "revokeall": {`{'OK'}`, `{'OK', 'x'}`},
+		"list": {`{'OK', 'id'}`, `{'OK', 'id', 'Ann', '1', '2', '', 3, 'id'}`},
 	})
-	storetest.RequireRefusals(t, sessionRefusals, map[string]error{"UNKNOWN": sessions.ErrNotFound, "ENDED": sessions.ErrEnded})
+	storetest.RequireRefusals(t, sessionRefusals, map[string]error{"UNKNOWN": sessions.ErrNotFound,
+		"ENDED": sessions.ErrEnded})
 }
 
 func isUnavailable(err error) bool { return errors.Is(err, fault.ErrUnavailable) }

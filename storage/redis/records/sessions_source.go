@@ -16,7 +16,8 @@ import (
 func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.Found, err error) {
 	c := s.conn.Client()
 	err = s.conn.Retry(ctx, "find a session of the source", func(ctx context.Context) error {
-		replies := c.DoMulti(ctx, c.B().Hgetall().Key(s.keys.source(l)).Build(), c.B().Exists().Key(s.keys.legacy(l)).Build())
+		replies := c.DoMulti(ctx, c.B().Hgetall().Key(s.keys.source(l)).Build(),
+			c.B().Exists().Key(s.keys.legacy(l)).Build())
 		fields, err := replies[0].AsStrMap()
 		if err != nil {
 			return err
@@ -58,16 +59,17 @@ func (s *Sessions) Forget(ctx context.Context, l sessions.Legacy) error {
 		func() rueidis.Completed { return c.B().Del().Key(s.keys.legacy(l)).Build() },
 		func() rueidis.Completed { return c.B().Srem().Key(s.keys.sourceSet(l)).Member(l.Token).Build() },
 	}
-	errs := s.conn.RetryEach(ctx, "remove a session of the source", len(commands), func(ctx context.Context, left []int) []error {
-		var some rueidis.Commands
-		for _, at := range left {
-			some = append(some, commands[at]())
-		}
-		errs := make([]error, len(left))
-		for i, reply := range c.DoMulti(ctx, some...) {
-			errs[i] = reply.Error()
-		}
-		return errs
-	})
+	errs := s.conn.RetryEach(ctx, "remove a session of the source", len(commands),
+		func(ctx context.Context, left []int) []error {
+			var some rueidis.Commands
+			for _, at := range left {
+				some = append(some, commands[at]())
+			}
+			errs := make([]error, len(left))
+			for i, reply := range c.DoMulti(ctx, some...) {
+				errs[i] = reply.Error()
+			}
+			return errs
+		})
 	return errors.Join(errs...)
 }

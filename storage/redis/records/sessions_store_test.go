@@ -54,7 +54,8 @@ func (h harness) Age(ctx context.Context, of sessions.Ref, d time.Duration) erro
 
 func (h harness) source(l sessions.Legacy) (legacy, hash, set string) {
 	p := h.store.conn.Prefix()
-	return p + l.User + "-" + l.Username + "-" + l.Token, p + "session:" + l.User + ":" + l.Token, p + "user_sessions:" + l.User
+	return p + l.User + "-" + l.Username + "-" + l.Token, p + "session:" + l.User + ":" + l.Token,
+		p + "user_sessions:" + l.User
 }
 
 func (h harness) PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error {

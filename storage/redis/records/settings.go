@@ -91,7 +91,8 @@ func (s *Settings) Put(ctx context.Context, p settings.Put) (settings.Secrecy, e
 // mark marks a setting. since is the caller's mark from before it wrote the value. alone is false if another put may
 // still write a secret value. If there is no room, mark makes some and tries again.
 func (s *Settings) mark(ctx context.Context, p settings.Put, since string) (mark string, alone bool, err error) {
-	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.most), strconv.FormatInt(grace.Microseconds(), 10)}
+	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.most),
+		strconv.FormatInt(grace.Microseconds(), 10)}
 	for swept := false; ; swept = true {
 		reply, err := s.conn.Run(ctx, markScript, []string{s.index()}, args)
 		if err != nil {

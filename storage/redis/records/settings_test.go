@@ -55,7 +55,8 @@ for i, value in ipairs(redis.call('HGETALL', KEYS[1])) do
 end
 return 1`
 	c := h.client
-	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(1).Key(h.store.conn.Prefix()+"env_vars").Arg(fmt.Sprint(d.Microseconds())).Build()).Error()
+	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(1).Key(h.store.conn.Prefix()+"env_vars").Arg(
+		fmt.Sprint(d.Microseconds())).Build()).Error()
 }
 
 func TestSettingsPage(t *testing.T) {
@@ -63,7 +64,8 @@ func TestSettingsPage(t *testing.T) {
 	const heading = "## Settings"
 	scripts, rows := luatest.Scripts(t, "records/settings"), storetest.KeyRows(t, heading)
 	storetest.RequireSections(t, heading, scripts)
-	storetest.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read", "names", "sweep")
+	storetest.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read",
+		"names", "sweep")
 	require.Len(t, rows, 2)
 	storetest.RequireStatuses(t, "store.go", scripts)
 }
@@ -155,7 +157,8 @@ return 1`
 	names, err := s.Names(t.Context())
 	require.NoError(t, err)
 	require.Len(t, names, settings.MaxSettings)
-	require.NoError(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "MORE", Usual: settings.Public})), "the sweep removes them all")
+	require.NoError(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "MORE", Usual: settings.Public})),
+		"the sweep removes them all")
 	names, err = s.Names(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"MORE"}, names)
@@ -174,7 +177,8 @@ func TestSettingsErrorsOfRedis(t *testing.T) {
 	require.Error(t, storetest.ErrorOf(s.Read(t.Context(), []string{"A", "B"})))
 	require.NoError(t, node.Do(t, "SET", "env_vars", "x").Error())
 	for _, err := range []error{
-		storetest.ErrorOf(s.Names(t.Context())), storetest.ErrorOf(s.Read(t.Context(), []string{"A"})), s.Delete(t.Context(), "A"),
+		storetest.ErrorOf(s.Names(t.Context())), storetest.ErrorOf(s.Read(t.Context(), []string{"A"})),
+		s.Delete(t.Context(), "A"),
 		storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})),
 	} {
 		require.ErrorContains(t, err, "WRONGTYPE")
@@ -186,6 +190,8 @@ func TestSettingsDecoding(t *testing.T) {
 	t.Parallel()
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
 		"mark": func(r redis.Reply) error { return storetest.ErrorOf(markOf(r)) },
-	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`, `{'OPEN', 'secret 1 2'}`}}, map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
-	storetest.RequireRefusals(t, redis.Refusals{"FULL": settings.ErrTooMany}, map[string]error{"FULL": settings.ErrTooMany})
+	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`, `{'OPEN', 'secret 1 2'}`}},
+		map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
+	storetest.RequireRefusals(t, redis.Refusals{"FULL": settings.ErrTooMany},
+		map[string]error{"FULL": settings.ErrTooMany})
 }

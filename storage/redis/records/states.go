@@ -28,7 +28,8 @@ func (s *states) Patch(ctx context.Context, p counters.Patch) (counters.State, e
 		replace = "1"
 	}
 	args := []string{
-		redis.Milliseconds(p.TTL), replace, strconv.Itoa(counters.MaxStateFields), strconv.Itoa(counters.MaxStateBytes), strconv.Itoa(len(p.Set)),
+		redis.Milliseconds(p.TTL), replace, strconv.Itoa(counters.MaxStateFields), strconv.Itoa(counters.MaxStateBytes),
+		strconv.Itoa(len(p.Set)),
 	}
 	for field, value := range p.Set {
 		args = append(args, field, value)
@@ -42,7 +43,8 @@ func (s *states) Get(ctx context.Context, process, id string) (counters.State, e
 }
 
 // run runs a script that returns a state.
-func (s *states) run(ctx context.Context, script *lua.Script, process, id string, args ...string) (counters.State, error) {
+func (s *states) run(ctx context.Context, script *lua.Script, process, id string, args ...string) (counters.State,
+	error) {
 	reply, err := s.conn.Run(ctx, script, []string{key(s.conn, records.State, process, id)}, args)
 	if err != nil {
 		return counters.State{}, fmt.Errorf("state: %w", err)

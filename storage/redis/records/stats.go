@@ -108,7 +108,8 @@ func changed(reply redis.Reply, fields []string, values map[string]int64) (other
 }
 
 // Range implements counters.StatsStore. Windows up to now are read again if Redis's clock says that these are others.
-func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.Time) (windows []counters.Window, err error) {
+func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.Time) (windows []counters.Window,
+	err error) {
 	fields := "0"
 	if of.Fields {
 		fields = "1"

@@ -38,7 +38,8 @@ func TestStaleTier(t *testing.T) {
 		reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 		require.NoError(t, err)
 		store := rediscache.New(conn, conn, reads)
-		through := domain.NewThrough(domain.ThroughOptions{Store: store, Clients: map[*records.Kind]domain.Client{records.Author: stale{}}})
+		through := domain.NewThrough(domain.ThroughOptions{Store: store,
+			Clients: map[*records.Kind]domain.Client{records.Author: stale{}}})
 		c := cache.New(through, cache.Options[string]{Kind: records.Author})
 		t.Cleanup(func() {
 			c.Close()
@@ -57,7 +58,8 @@ func TestStaleTier(t *testing.T) {
 		})
 	}
 	inRedis := func(id string) string {
-		text, _ := conn.Client().Do(t.Context(), conn.Client().B().Get().Key(conn.Prefix()+records.Author.Key(id)).Build()).ToString()
+		text, _ := conn.Client().Do(t.Context(),
+			conn.Client().B().Get().Key(conn.Prefix()+records.Author.Key(id)).Build()).ToString()
 		return text
 	}
 

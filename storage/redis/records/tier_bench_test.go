@@ -30,7 +30,8 @@ func BenchmarkPut(b *testing.B) {
 			reads, err := tracked.Open(b.Context(), w.values, tracked.Options{})
 			require.NoError(b, err)
 			defer reads.Close()
-			store, announcer := rediscache.New(w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, []*records.Kind{records.Author}, w.values.Timeout())
+			store, announcer := rediscache.New(w.values, w.values, reads),
+				redisrecords.NewAnnouncer(w.channels, []*records.Kind{records.Author}, w.values.Timeout())
 			defer store.Close()
 			defer announcer.Close()
 			store.Announce(announcer)
@@ -58,7 +59,8 @@ func BenchmarkLoad(b *testing.B) {
 	for i := 0; i < entries; i += 1000 {
 		var commands rueidis.Commands
 		for j := range 1000 {
-			commands = append(commands, client.B().Set().Key(o.KeyPrefix+records.Author.Key(fmt.Sprint(i+j))).Value(value).Build())
+			commands = append(commands, client.B().Set().Key(o.KeyPrefix+records.Author.Key(fmt.Sprint(i+j))).Value(
+				value).Build())
 		}
 		for _, reply := range client.DoMulti(b.Context(), commands...) {
 			require.NoError(b, reply.Error())

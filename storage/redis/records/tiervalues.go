@@ -37,7 +37,8 @@ func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]
 		for _, i := range left {
 			key := v.conn.Prefix() + kind.Key(ids[i])
 			commands = append(commands,
-				client.B().Pttl().Key(key).Build(), client.B().Getrange().Key(key).Start(0).End(int64(kind.MaxBytes)).Build())
+				client.B().Pttl().Key(key).Build(),
+				client.B().Getrange().Key(key).Start(0).End(int64(kind.MaxBytes)).Build())
 		}
 		results, errs := client.DoMulti(ctx, commands...), make([]error, len(left))
 		for n, i := range left {
@@ -68,14 +69,16 @@ const noTierKey = -2
 // valueOf returns a value from the reply to PTTL and its text.
 func valueOf(ms int64, data []byte, most int) tier.Value {
 	return tier.Value{
-		Found: ms != noTierKey && ms != 0 && len(data) > 0 && len(data) <= most, Bytes: data, Left: time.Duration(max(0, ms)) * time.Millisecond,
+		Found: ms != noTierKey && ms != 0 && len(data) > 0 && len(data) <= most, Bytes: data,
+		Left: time.Duration(max(0, ms)) * time.Millisecond,
 	}
 }
 
 // Walk implements tier.Values.
 func (v *Values) Walk(kind *records.Kind) tier.Walk {
 	before, after, _ := strings.Cut(kind.Pattern, "<"+kind.Parts()[0]+">")
-	return &walk{conn: v.conn, kind: kind, pattern: tierLiteral.Replace(v.conn.Prefix()+before) + "*" + tierLiteral.Replace(after)}
+	return &walk{conn: v.conn, kind: kind, pattern: tierLiteral.Replace(v.conn.Prefix()+before) + "*" +
+		tierLiteral.Replace(after)}
 }
 
 // literal quotes what is special in a pattern.
@@ -108,7 +111,8 @@ func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 	}
 	node, found := w.before.primaries[w.node], rueidis.ScanEntry{}
 	err = w.conn.Retry(ctx, "scan", func(ctx context.Context) (err error) {
-		found, err = node.Do(ctx, node.B().Scan().Cursor(w.cursor).Match(w.pattern).Count(tierPageSize).Build()).AsScanEntry()
+		found, err = node.Do(ctx,
+			node.B().Scan().Cursor(w.cursor).Match(w.pattern).Count(tierPageSize).Build()).AsScanEntry()
 		return err
 	})
 	if err != nil {

@@ -58,23 +58,29 @@ func TestValues(t *testing.T) {
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		prefix := redistest.Prefix(t) + `*[a-z]?\`
 		values := redisrecords.NewValues(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: prefix}))
-		many := map[string]string{"{ é}": "x", "large": strings.Repeat("x", records.Author.MaxBytes), "larger": strings.Repeat("x", records.Author.MaxBytes+1), "empty": ""}
+		many := map[string]string{"{ é}": "x", "large": strings.Repeat("x", records.Author.MaxBytes),
+			"larger": strings.Repeat("x", records.Author.MaxBytes+1), "empty": ""}
 		for i := range 2000 {
 			many[fmt.Sprint("many", i)] = fmt.Sprint(i)
 		}
 		set(t, r.Client, prefix, 0, many)
 		set(t, r.Client, prefix, time.Hour, map[string]string{"ends": "y"})
 		set(t, r.Client, strings.ReplaceAll(prefix, `*[a-z]?\`, "xay"), 0, map[string]string{"other": "z"})
-		for _, key := range []string{records.Topic.Key("topic"), records.AuthorSlug.Key("slug"), "author:id:{%41}", "author:id:{a}b"} {
-			require.NoError(t, r.Client.Do(t.Context(), r.Client.B().Set().Key(prefix+key).Value("foreign").Build()).Error())
+		for _, key := range []string{records.Topic.Key("topic"), records.AuthorSlug.Key("slug"), "author:id:{%41}",
+			"author:id:{a}b"} {
+			require.NoError(t,
+				r.Client.Do(t.Context(), r.Client.B().Set().Key(prefix+key).Value("foreign").Build()).Error())
 		}
-		require.NoError(t, r.Client.Do(t.Context(), r.Client.B().Rpush().Key(prefix+records.Author.Key("list")).Element("x").Build()).Error())
+		require.NoError(t,
+			r.Client.Do(t.Context(), r.Client.B().Rpush().Key(prefix+records.Author.Key("list")).Element(
+				"x").Build()).Error())
 
 		want := append(slices.Collect(maps.Keys(many)), "ends", "list")
 		slices.Sort(want)
 		require.Equal(t, want, rest(t, values.Walk(records.Author)))
 
-		read, err := values.Read(t.Context(), records.Author, []string{"{ é}", "none", "ends", "list", "large", "larger", "empty"})
+		read, err := values.Read(t.Context(), records.Author, []string{"{ é}", "none", "ends", "list", "large",
+			"larger", "empty"})
 		require.NoError(t, err)
 		require.Equal(t, "x", string(read[0].Bytes))
 		require.InDelta(t, time.Hour, read[2].Left, float64(time.Minute))

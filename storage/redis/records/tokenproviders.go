@@ -16,7 +16,8 @@ func (s *Tokens) providerKeys(of tokens.Owner) []string {
 
 // Put implements tokens.Providers.
 func (s *Tokens) Put(ctx context.Context, of tokens.Owner, t tokens.Sealed) (tokens.Ends, error) {
-	args := []string{string(t.Access), redis.Milliseconds(records.OAuthAccess.TTL), string(t.Refresh), redis.Milliseconds(records.OAuthRefresh.TTL)}
+	args := []string{string(t.Access), redis.Milliseconds(records.OAuthAccess.TTL), string(t.Refresh),
+		redis.Milliseconds(records.OAuthRefresh.TTL)}
 	reply, err := s.conn.Run(ctx, putScript, s.providerKeys(of), args)
 	if err != nil {
 		return tokens.Ends{}, fmt.Errorf("put: %w", err)

@@ -48,7 +48,8 @@ func (s *Tokens) key(k *records.Kind, parts ...string) string {
 func (s *Tokens) Issue(ctx context.Context, hash string, v tokens.Verification) (ends time.Time, err error) {
 	key := s.key(records.Verification, v.User, string(v.Type), hash)
 	keys := []string{key, s.key(records.CurrentVerification, v.User, string(v.Type))}
-	args := []string{hash, strings.TrimSuffix(key, hash), v.User, string(v.Type), string(v.Data), redis.Milliseconds(records.Verification.TTL)}
+	args := []string{hash, strings.TrimSuffix(key, hash), v.User, string(v.Type), string(v.Data),
+		redis.Milliseconds(records.Verification.TTL)}
 	reply, err := s.conn.Run(ctx, issueScript, keys, args)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("issue: %w", err)

@@ -26,7 +26,8 @@ func TestTokensConformance(t *testing.T) {
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		recordstest.RunTokens(t, func(t testing.TB) recordstest.TokenHarness {
 			t.Helper()
-			return tokensHarness{t, r, NewTokens(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))}
+			return tokensHarness{t, r,
+				NewTokens(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))}
 		})
 	})
 }
@@ -70,7 +71,8 @@ func TestTokensPage(t *testing.T) {
 	const heading = "## Tokens"
 	scripts, rows := luatest.Scripts(t, "records/tokens"), storetest.KeyRows(t, heading)
 	verification, current := "verification:{<user>}:<type>:<hash>", "verification_current:{<user>}:<type>"
-	state, access, refresh := "oauth_state:{<hash>}", "oauth_access:{<user>}:<provider>", "oauth_refresh:{<user>}:<provider>"
+	state, access, refresh := "oauth_state:{<hash>}", "oauth_access:{<user>}:<provider>",
+		"oauth_refresh:{<user>}:<provider>"
 	storetest.RequireSections(t, heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"verification": {verification}, "current": {current}, "state": {state}, "secret": {verification, state},
@@ -93,7 +95,8 @@ func TestWhatIsKept(t *testing.T) {
 	for _, hash := range []string{"h1", "h2"} {
 		require.NoError(t, storetest.ErrorOf(s.Issue(t.Context(), hash, v)))
 	}
-	require.Equal(t, []string{"verification:{ann}:email_change:h2", "verification_current:{ann}:email_change"}, l.Found(t))
+	require.Equal(t, []string{"verification:{ann}:email_change:h2", "verification_current:{ann}:email_change"},
+		l.Found(t))
 	require.Equal(t, "h2", l.Value(t, "verification_current:{ann}:email_change"))
 	fields, err := l.Node.Do(t, "HGETALL", l.Conn.Prefix()+"verification:{ann}:email_change:h2").AsStrMap()
 	require.NoError(t, err)
@@ -152,7 +155,8 @@ func TestTokensDecoding(t *testing.T) {
 		"put":   func(r redis.Reply) error { return storetest.ErrorOf(endsOf(r)) },
 		"get":   func(r redis.Reply) error { return storetest.ErrorOf(sealedOf(r)) },
 	}, map[string][]string{
-		"issue": {`{'OK', '1'}`}, "take": {`{'NONE'}`, `{'OK', 'a', 'b'}`}, "put": {`{'OK', '0', '1'}`}, "get": {`{'OK', '', -2, 'a', 1}`},
+		"issue": {`{'OK', '1'}`}, "take": {`{'NONE'}`, `{'OK', 'a', 'b'}`}, "put": {`{'OK', '0', '1'}`},
+		"get": {`{'OK', '', -2, 'a', 1}`},
 	}, map[string][]string{
 		"issue": {`{'OK'}`, `{'OK', 'x'}`, `{'OK', '1', '2'}`}, "take": {`{'NONE', 'x'}`, `{'OK', 'a'}`},
 		"put": {`{'OK', '1'}`, `{'OK', '1', 'x'}`}, "get": {`{'OK', '', -2}`, `{'OK', '', 'x', '', 1}`},
@@ -176,7 +180,8 @@ func TestTokensHalfMovedSlot(t *testing.T) {
 	s := NewTokens(c.Connect(t, redis.Options{Timeout: time.Minute}))
 	v, of := tokens.Verification{User: "ann", Type: tokens.PasswordReset}, tokens.Owner{User: "ann", Provider: "google"}
 	require.NoError(t, storetest.ErrorOf(s.Issue(t.Context(), "h1", v)))
-	require.NoError(t, storetest.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a"), Refresh: []byte("r")})))
+	require.NoError(t,
+		storetest.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a"), Refresh: []byte("r")})))
 	move := c.OpenMove(t, "ann")
 	move.MoveKey(t, "verification_current:{ann}:password_reset")
 	move.MoveKey(t, "oauth_access:{ann}:google")
@@ -186,7 +191,8 @@ func TestTokensHalfMovedSlot(t *testing.T) {
 			return storetest.ErrorOf(s.Put(ctx, of, tokens.Sealed{Access: []byte("b")}))
 		}},
 		{Name: "get", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Get(ctx, of)) }},
-		{Name: "delete", Do: func(ctx context.Context) error { return s.Delete(ctx, tokens.Owner{User: "ann", Provider: "vk"}) }},
+		{Name: "delete",
+			Do: func(ctx context.Context) error { return s.Delete(ctx, tokens.Owner{User: "ann", Provider: "vk"}) }},
 	}
 	storetest.RequireEach(storetest.Shortly(t), t, calls[:3], storetest.RequireUnavailable)
 	require.NoError(t, storetest.ErrorOf(s.TakeVerification(t.Context(), "h1", v, "a")))

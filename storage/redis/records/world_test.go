@@ -52,7 +52,8 @@ func newService(conn *redis.Conn, rule channel.Rule) (*channel.Service, error) {
 		return nil, err
 	}
 	return channel.NewService(channel.Options{
-		Store: store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(), Logger: slog.New(slog.DiscardHandler),
+		Store: store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -60,7 +61,8 @@ func newService(conn *redis.Conn, rule channel.Rule) (*channel.Service, error) {
 // removed the value that it was about to replace.
 func runWriter() {
 	ctx, arguments := context.Background(), strings.Fields(os.Getenv(writerEnv))
-	conn, err := redis.Connect(ctx, redis.Options{URL: arguments[0], KeyPrefix: arguments[1], Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(ctx, redis.Options{URL: arguments[0], KeyPrefix: arguments[1],
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -132,12 +134,14 @@ func (w *world) process(t testing.TB) (authors, shouts *cache.Cache[string]) {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), w.values, tracked.Options{})
 	require.NoError(t, err)
-	store, announcer := rediscache.New(w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, tierKinds, w.others.Timeout())
+	store, announcer := rediscache.New(w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, tierKinds,
+		w.others.Timeout())
 	store.Announce(announcer)
 	authors = cache.New(store, cache.Options[string]{Kind: records.Author})
-	shouts = cache.New(store, cache.Options[string]{Kind: records.Shouts, Prefixes: true, Tags: func(id string, _ string) []string {
-		return []string{"all", "last:" + id[len(id)-1:]}
-	}})
+	shouts = cache.New(store, cache.Options[string]{Kind: records.Shouts, Prefixes: true,
+		Tags: func(id string, _ string) []string {
+			return []string{"all", "last:" + id[len(id)-1:]}
+		}})
 	t.Cleanup(func() {
 		shouts.Close()
 		authors.Close()

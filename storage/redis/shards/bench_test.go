@@ -24,7 +24,8 @@ func BenchmarkScripts(b *testing.B) {
 	_, err := h.store.SetLayout(b.Context(), "c", "a", 0, shard.Even(shard.MaxShards))
 	require.NoError(b, err)
 	member := func(i int) shard.Member {
-		return shard.Member{Cache: "c", DC: "a", Host: fmt.Sprintf("node-%04d.shards.example", i), Address: fmt.Sprintf("node-%04d.shards.example:7100", i)}
+		return shard.Member{Cache: "c", DC: "a", Host: fmt.Sprintf("node-%04d.shards.example", i),
+			Address: fmt.Sprintf("node-%04d.shards.example:7100", i)}
 	}
 	for i := range shard.MaxShards {
 		_, err := h.store.Claim(b.Context(), member(i), "0123456789ABCDEFGHIJKLMNOP", time.Hour)

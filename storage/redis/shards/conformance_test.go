@@ -48,7 +48,8 @@ func (h *harness) key(cache, what string) string { return h.prefix + "sc.{" + ca
 // Lose makes the primary another one than that of the claims.
 func (h *harness) Lose(ctx context.Context, cache, dc, host string) error {
 	return errors.Join(
-		h.client.Do(ctx, h.client.B().Hset().Key(h.key(cache, "layout."+dc)).FieldValue().FieldValue("run", "another").Build()).Error(),
+		h.client.Do(ctx, h.client.B().Hset().Key(h.key(cache, "layout."+dc)).FieldValue().FieldValue("run",
+			"another").Build()).Error(),
 		h.client.Do(ctx, h.client.B().Hdel().Key(h.key(cache, "shards."+dc)).Field(host).Build()).Error(),
 	)
 }
@@ -59,7 +60,8 @@ func (h *harness) Pass(ctx context.Context, cache, dc string, d time.Duration) e
 	layout := h.key(cache, "layout."+dc)
 	since, err := h.client.Do(ctx, h.client.B().Hget().Key(layout).Field("since").Build()).AsInt64()
 	if err == nil && since > 0 {
-		err = h.client.Do(ctx, h.client.B().Hincrby().Key(layout).Field("since").Increment(-d.Milliseconds()).Build()).Error()
+		err = h.client.Do(ctx, h.client.B().Hincrby().Key(layout).Field("since").Increment(
+			-d.Milliseconds()).Build()).Error()
 	}
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return err

@@ -133,7 +133,8 @@ func (h *hosts) read(ctx context.Context, dcs []*dcHosts) (read []*dcHosts, list
 	for i, d := range dcs {
 		calls[i] = redis.Call{Keys: []string{k.layout(d.name), k.shards(d.name)}, Args: []string{d.known()}}
 	}
-	results, answers := conn.TryMany(ctx, hostsScript, calls, rueidis.Commands{conn.Client().B().Smembers().Key(k.dcs()).Build()})
+	results, answers := conn.TryMany(ctx, hostsScript, calls,
+		rueidis.Commands{conn.Client().B().Smembers().Key(k.dcs()).Build()})
 	for i, r := range results {
 		now, err := dcs[i].next(r)
 		if err != nil {

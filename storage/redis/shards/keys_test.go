@@ -14,7 +14,8 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts, rows := luatest.Scripts(t, "shards"), storetest.KeyRows(t, "## Shards")
 	k := keys{cache: "cache"}
-	made := map[string]string{"dcs": k.dcs(), "layout": k.layout("<dc>"), "shards": k.shards("<dc>"), "topic": k.topic("<dc>")}
+	made := map[string]string{"dcs": k.dcs(), "layout": k.layout("<dc>"), "shards": k.shards("<dc>"),
+		"topic": k.topic("<dc>")}
 	storetest.RequireDocumented(t, made, rows, "base")
 	storetest.RequireSections(t, "## Shards", scripts)
 	of := map[string][]string{}

@@ -13,7 +13,8 @@ import (
 )
 
 // SetLayout implements shard.Layouts.
-func (s *Store) SetLayout(ctx context.Context, cache, dc string, generation uint64, starts []uint64) (shard.Layout, error) {
+func (s *Store) SetLayout(ctx context.Context, cache, dc string, generation uint64, starts []uint64) (shard.Layout,
+	error) {
 	if err := checkDC(cache, dc); err != nil {
 		return shard.Layout{}, fmt.Errorf("set a layout: %w", err)
 	}
@@ -56,7 +57,8 @@ func (s *Store) Remove(ctx context.Context, cache, dc string) error {
 		return fmt.Errorf("remove: %w", err)
 	}
 	k := s.keys(cache)
-	reply, err := s.conn.Run(ctx, removeScript, []string{k.dcs(), k.layout(dc), k.shards(dc)}, []string{dc, k.topic(dc)})
+	reply, err := s.conn.Run(ctx, removeScript, []string{k.dcs(), k.layout(dc), k.shards(dc)},
+		[]string{dc, k.topic(dc)})
 	if err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}
@@ -131,7 +133,8 @@ func add(dc *shard.DC, h shard.Holder) {
 	switch {
 	case h.Generation != dc.Layout.Generation && h.Left > 0:
 		dc.Former = append(dc.Former, h)
-	case h.Generation == dc.Layout.Generation && h.Shard < len(dc.Shards) && dc.Shards[h.Shard].Incarnation < h.Incarnation:
+	case h.Generation == dc.Layout.Generation && h.Shard < len(dc.Shards) &&
+		dc.Shards[h.Shard].Incarnation < h.Incarnation:
 		dc.Shards[h.Shard] = h
 	}
 }
@@ -153,8 +156,9 @@ func holder(value string, now int64) (h shard.Holder, ok bool) {
 	until, pinged := numbers[0], numbers[1]
 	left := until - max(now, pinged) // a ping in the future is from before Redis's clock was set back
 	return shard.Holder{
-		Pinged: time.UnixMilli(pinged).UTC(), Shard: int(numbers[2]), Generation: uint64(numbers[3]), Incarnation: uint64(numbers[4]),
-		Locked: time.UnixMilli(numbers[5]).UTC(), Loaded: numbers[6] == 1, Address: parts[8],
+		Pinged: time.UnixMilli(pinged).UTC(), Shard: int(numbers[2]), Generation: uint64(numbers[3]),
+		Incarnation: uint64(numbers[4]),
+		Locked:      time.UnixMilli(numbers[5]).UTC(), Loaded: numbers[6] == 1, Address: parts[8],
 		Left: time.Duration(max(left, 0)) * time.Millisecond,
 	}, true
 }

@@ -32,7 +32,8 @@ func TestRedisIsAway(t *testing.T) {
 	for name, keep := range map[string]bool{"nodes stop": false, "nodes go on": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+			server := redistest.Start(t,
+				redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
 			f := newTier(t, server)
 			f.next.KeepServing = keep
 			nodes := append(f.start(t, "a", 2), f.start(t, "b", 2)...)

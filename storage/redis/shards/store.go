@@ -147,7 +147,8 @@ func (s *Store) Leave(ctx context.Context, m shard.Member, token string) error {
 		return fmt.Errorf("leave: %w", err)
 	}
 	k := s.keys(m.Cache)
-	reply, err := s.conn.Run(ctx, leaveScript, []string{k.layout(m.DC), k.shards(m.DC)}, []string{m.Host, token, k.topic(m.DC)})
+	reply, err := s.conn.Run(ctx, leaveScript, []string{k.layout(m.DC), k.shards(m.DC)},
+		[]string{m.Host, token, k.topic(m.DC)})
 	if err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}

@@ -48,7 +48,8 @@ func TestValues(t *testing.T) {
 	h := open(t, redistest.Standalone(t).URL())
 	h.split(t, 0, 2)
 	c := h.claim(t, "x")
-	require.Regexp(t, fmt.Sprintf(`^map\[generation:1 incarnation:%d run:[0-9a-f]{40} since:0 starts:0{16} 80{15}\]$`, c.Incarnation),
+	require.Regexp(t, fmt.Sprintf(`^map\[generation:1 incarnation:%d run:[0-9a-f]{40} since:0 starts:0{16} 80{15}\]$`,
+		c.Incarnation),
 		h.do(t, "HGETALL", h.key("c", "layout.a")))
 	own := func(loaded int) string {
 		return fmt.Sprintf(`^\d{13} \d{13} 0 1 %d \d{13} %d x x:1$`, c.Incarnation, loaded)
@@ -169,7 +170,8 @@ func TestOddFields(t *testing.T) {
 	t.Parallel()
 	h := open(t, redistest.Standalone(t).URL())
 	h.split(t, 0, 1)
-	for i, odd := range []string{"", "x", "1 2 3", "-1 2 0 1 5 6 0 t a:1", "99999999999999 1 0 1 x 6 0 t a:1", "99999999999999 1 7 1 5 6 0 t"} {
+	for i, odd := range []string{"", "x", "1 2 3", "-1 2 0 1 5 6 0 t a:1", "99999999999999 1 0 1 x 6 0 t a:1",
+		"99999999999999 1 7 1 5 6 0 t"} {
 		h.do(t, "HSET", h.key("c", "shards.a"), fmt.Sprint("odd", i), odd)
 	}
 	h.do(t, "SADD", h.key("c", "dcs"), "odd\n")
@@ -201,7 +203,8 @@ func TestNotifications(t *testing.T) {
 	h.claim(t, "y")
 	h.split(t, 1, 2)
 	begun, texts := make(chan struct{}, 1), make(chan string, 10)
-	defer conn.Listen(h.key("c", "changed.a"), pubsub.Listener{Confirmed: func() { begun <- struct{}{} }, Message: func(text string) { texts <- text }})()
+	defer conn.Listen(h.key("c", "changed.a"), pubsub.Listener{Confirmed: func() { begun <- struct{}{} },
+		Message: func(text string) { texts <- text }})()
 	<-begun
 	for _, host := range []string{"x", "y"} {
 		require.NoError(t, h.store.Leave(t.Context(), member(host), host))
@@ -226,12 +229,14 @@ func TestErrorsOfRedis(t *testing.T) {
 	h.do(t, "CONFIG", "SET", "maxmemory", "0")
 
 	h.do(t, "DEL", h.key("c", "layout.a"))
-	require.ErrorIs(t, h.store.Ping(t.Context(), member("y"), "y", time.Minute, true), shard.ErrMoved, "a layout that is lost")
+	require.ErrorIs(t, h.store.Ping(t.Context(), member("y"), "y", time.Minute, true), shard.ErrMoved,
+		"a layout that is lost")
 	_, err = h.store.SetLayout(t.Context(), "c", "a", 0, shard.Even(1))
 	require.ErrorIs(t, err, shard.ErrInUse)
 
 	h.do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels", "+@all")
-	mute := shards.New(storetest.Connect(t, redis.Options{URL: node.URL(), KeyPrefix: h.prefix, Username: "mute", Password: "secret"}))
+	mute := shards.New(storetest.Connect(t, redis.Options{URL: node.URL(), KeyPrefix: h.prefix, Username: "mute",
+		Password: "secret"}))
 	before := storetest.Dump(t, node)
 	require.ErrorIs(t, mute.Leave(t.Context(), member("y"), "y"), fault.ErrUnavailable)
 	_, err = mute.SetLayout(t.Context(), "c", "b", 0, shard.Even(1))
@@ -244,8 +249,10 @@ func TestErrorsOfRedis(t *testing.T) {
 	h.do(t, "HSET", h.key("c", "layout.a"), "generation", "1", "starts", "0000000000000000")
 	var failure *fault.Error
 	for name, err := range map[string]error{
-		"claim": storetest.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute)), "ping": h.store.Ping(t.Context(), member("x"), "x", time.Minute, true),
-		"leave": h.store.Leave(t.Context(), member("x"), "x"), "set": storetest.ErrorOf(h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(2))),
+		"claim":  storetest.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute)),
+		"ping":   h.store.Ping(t.Context(), member("x"), "x", time.Minute, true),
+		"leave":  h.store.Leave(t.Context(), member("x"), "x"),
+		"set":    storetest.ErrorOf(h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(2))),
 		"remove": h.store.Remove(t.Context(), "c", "a"), "status": storetest.ErrorOf(h.store.Status(t.Context(), "c")),
 		"hosts": storetest.ErrorOf(h.store.Hosts("c").Hosts(t.Context())),
 	} {

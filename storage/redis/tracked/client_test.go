@@ -34,7 +34,8 @@ func open(t *testing.T, conn *redis.Conn, o tracked.Options) *reader {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	r := &reader{
-		Client: c, t: t, conn: conn, direct: conn.Client(), changed: make(chan string, 1000), lost: make(chan struct{}, 1000),
+		Client: c, t: t, conn: conn, direct: conn.Client(), changed: make(chan string, 1000),
+		lost: make(chan struct{}, 1000),
 	}
 	c.Listen(tracked.Listener{
 		Changed: func(key string) { r.changed <- key },

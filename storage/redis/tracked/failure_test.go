@@ -82,7 +82,8 @@ func TestFailover(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		c := redistest.StartCluster(t, redistest.Options{Primaries: 3, Replicas: 1})
-		r := open(t, storetest.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: storetest.Patience}), tracked.Options{})
+		r := open(t, storetest.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","),
+			Timeout: storetest.Patience}), tracked.Options{})
 		failOver(t, r, func(write func()) {
 			storetest.WaitFor(t, "the replica to have the first value", func() bool {
 				size, err := c.Replica(t, c.Slot("k")).Do(t, "DBSIZE").AsInt64()
@@ -100,7 +101,8 @@ func TestFailover(t *testing.T) {
 		t.Parallel()
 		g := redistest.StartSentinel(t, redistest.Options{})
 		r := open(t, storetest.Connect(t, redis.Options{
-			URL: strings.Join(g.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: storetest.Patience,
+			URL: strings.Join(g.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName},
+			Timeout: storetest.Patience,
 		}), tracked.Options{})
 		failOver(t, r, func(write func()) {
 			write()
@@ -131,7 +133,8 @@ func failOver(t *testing.T, r *reader, failOver func(write func())) {
 func TestSwitchover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{Primaries: 3, Replicas: 1})
-	r := open(t, storetest.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: storetest.Patience}), tracked.Options{})
+	r := open(t, storetest.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: storetest.Patience}),
+		tracked.Options{})
 	r.do("SET", "k", "1")
 	before := r.kept("k")
 	c.Switchover(t, c.Slot("k"))

@@ -28,13 +28,19 @@ var cases = []storagetest.Case[*subject]{
 	{Name: "keys are bounded", Notice: "a loop that makes keys fills the storage", Run: keysAreBounded},
 	{Name: "a revocation has its times", Notice: "a token is valid again before its end", Run: revocationTimes},
 	{Name: "a revoked key is gone", Notice: "a deleted key is still accepted", Run: revokedKeys},
-	{Name: "revocations are bounded, and keys can be deleted all the same", Notice: "an attacker who can revoke makes keys immortal", Run: revocationsAreBounded},
-	{Name: "what has ended makes room", Notice: "a service that revokes for long enough can't any more", Run: endsMakeRoom},
-	{Name: "changes are read from a position on", Notice: "a server doesn't learn of a revocation", Run: followsChanges},
-	{Name: "lost changes are noticed", Notice: "after a fail-over a server believes that nothing has changed", Run: noticesLoss},
+	{Name: "revocations are bounded, and keys can be deleted all the same",
+		Notice: "an attacker who can revoke makes keys immortal", Run: revocationsAreBounded},
+	{Name: "what has ended makes room", Notice: "a service that revokes for long enough can't any more",
+		Run: endsMakeRoom},
+	{Name: "changes are read from a position on", Notice: "a server doesn't learn of a revocation",
+		Run: followsChanges},
+	{Name: "lost changes are noticed", Notice: "after a fail-over a server believes that nothing has changed",
+		Run: noticesLoss},
 	{Name: "everything can be read in pages", Notice: "a server that starts misses keys", Run: readsAll},
-	{Name: "watchers are notified", Notice: "a revocation is known a second later than it could be", Run: notifiesWatchers},
-	{Name: "a watch that was stopped is silent", Notice: "a server that has stopped leaves something behind", Run: watchStops},
+	{Name: "watchers are notified", Notice: "a revocation is known a second later than it could be",
+		Run: notifiesWatchers},
+	{Name: "a watch that was stopped is silent", Notice: "a server that has stopped leaves something behind",
+		Run: watchStops},
 }
 
 // Run runs all cases as parallel subtests of t, each on a harness of its own.
@@ -195,7 +201,8 @@ func revocationTimes(s *subject) {
 	last := s.last()
 	require.Equal(s.t, subject, s.revoke(subject))
 	require.Equal(s.t, last, s.last(), "a repeat changes nothing")
-	ended := keys.Revocation{Kind: keys.RevokedToken, Name: "ended", At: first.At.Add(-2 * time.Hour), Until: first.At.Add(-time.Hour)}
+	ended := keys.Revocation{Kind: keys.RevokedToken, Name: "ended", At: first.At.Add(-2 * time.Hour),
+		Until: first.At.Add(-time.Hour)}
 	s.revoke(ended)
 	require.Len(s.t, s.all(), 2, "what has ended isn't kept")
 }

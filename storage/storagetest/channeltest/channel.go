@@ -155,7 +155,8 @@ func numbered(n int) []string {
 // Send publishes drafts as one batch.
 func (s *testChannel) Send(drafts ...channel.Draft) []channel.Published {
 	s.T.Helper()
-	published, err := s.Store.Publish(s.Ctx(), channel.PublishRequest{Channel: s.Name, Drafts: drafts, Policy: s.Policy})
+	published, err := s.Store.Publish(s.Ctx(), channel.PublishRequest{Channel: s.Name, Drafts: drafts,
+		Policy: s.Policy})
 	require.NoError(s.T, err, "publish")
 	require.Len(s.T, published, len(drafts), "one result for each message")
 	for i, p := range published {

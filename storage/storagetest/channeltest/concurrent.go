@@ -112,7 +112,8 @@ func readLoop(ctx context.Context, s *testChannel, name string, limit int) ([]ch
 	return consume(ctx, s, s.Request(name, limit), woken)
 }
 
-func consume(ctx context.Context, s *testChannel, r channel.FetchRequest, woken <-chan struct{}) ([]channel.Message, error) {
+func consume(ctx context.Context, s *testChannel, r channel.FetchRequest, woken <-chan struct{}) ([]channel.Message,
+	error) {
 	var seen []channel.Message
 	var last receipt.Receipt
 	for {

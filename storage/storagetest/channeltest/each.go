@@ -131,7 +131,10 @@ func eachRaces(s *testChannel) {
 	for i := range 50 {
 		at := s.On(fmt.Sprint("ch", i))
 		var calls errgroup.Group
-		calls.Go(func() error { return at.Store.PublishEach(at.Ctx(), []channel.PublishRequest{making(at, "a")})[0].Err })
+		calls.Go(func() error {
+			return at.Store.PublishEach(at.Ctx(),
+				[]channel.PublishRequest{making(at, "a")})[0].Err
+		})
 		calls.Go(func() error {
 			_, err := at.TrySubscribe("s", earliest)
 			return err

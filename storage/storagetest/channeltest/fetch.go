@@ -14,7 +14,8 @@ func fetchCases() []testCase {
 	return []testCase{
 		{Name: "reading with any limit returns all messages", Clocks: true, Run: fetchWalks},
 		{Name: "a fetch is bounded by bytes", Run: fetchBytes},
-		{Name: "a fetch returns one message whatever its size, and counts expired ones before it", Run: fetchOneAtLeast},
+		{Name: "a fetch returns one message whatever its size, and counts expired ones before it",
+			Run: fetchOneAtLeast},
 	}
 }
 

@@ -11,7 +11,8 @@ func keepCases() []testCase {
 		{Name: "messages beyond the limit take no memory", Clocks: true, Run: keepMemory},
 		{Name: "a lower limit holds at once", Clocks: true, Run: keepLowered},
 		{Name: "a higher limit restores nothing", Clocks: true, Run: keepRaised},
-		{Name: "a receipt is refused if another message got its clock and was trimmed since", Clocks: true, Run: keepAckLost},
+		{Name: "a receipt is refused if another message got its clock and was trimmed since", Clocks: true,
+			Run: keepAckLost},
 	}
 }
 

@@ -178,7 +178,8 @@ func lifeWaited(s *testChannel) {
 	s.SetLife(ttl/2, ownParts...)
 	_, err := s.Store.Next(s.Ctx(), channel.AckRequest{Receipt: s.ReceiptFor("s", b), Policy: s.Policy}, r)
 	require.NoError(s.T, err)
-	require.InDelta(s.T, least, s.Life(mark("s")), float64(ttl/100), "after next the mark's life covers the wait and the TTL")
+	require.InDelta(s.T, least, s.Life(mark("s")), float64(ttl/100),
+		"after next the mark's life covers the wait and the TTL")
 	s.Outlives(mark("s"))
 }
 

@@ -75,7 +75,8 @@ func (s *lookupSubject) owners() {
 	s.Reads(matchmaking.Subscriber, 0)
 	require.NoError(s.T, s.publishIn(s.Ctx(), second.Epoch, "in-time"))
 	later := ulid.MustNew(second.Epoch.Time()+1, rand.Reader)
-	require.NoError(s.T, s.publishIn(s.Ctx(), later, "after-a-fail-over"), "the storage lost the life that the message is for")
+	require.NoError(s.T, s.publishIn(s.Ctx(), later, "after-a-fail-over"),
+		"the storage lost the life that the message is for")
 	s.Reads(matchmaking.Subscriber, 0, "in-time", "after-a-fail-over")
 }
 

@@ -77,7 +77,8 @@ func (c *machine) check(t *rapid.T) {
 	}
 	c.sameError(t, err, nil)
 	p, err := c.s.TryPosition()
-	if missing := errors.Is(err, channel.ErrNoChannel); missing == c.m.exists || err != nil && !missing || p != d.Position {
+	if missing := errors.Is(err, channel.ErrNoChannel); missing == c.m.exists || err != nil && !missing ||
+		p != d.Position {
 		t.Fatalf("the position is %v, %v, and the description has %v", p, err, d.Position)
 	}
 	if want := c.m.state(); got != want {
@@ -122,7 +123,8 @@ func (c *machine) publish(t *rapid.T) {
 		}
 		drafts = append(drafts, channel.Draft{ID: id, Content: fmt.Appendf(nil, "%d", c.serial)})
 	}
-	got, err := c.s.Store.Publish(c.s.Ctx(), channel.PublishRequest{Channel: c.s.Name, Drafts: drafts, Policy: c.s.Policy})
+	got, err := c.s.Store.Publish(c.s.Ctx(), channel.PublishRequest{Channel: c.s.Name, Drafts: drafts,
+		Policy: c.s.Policy})
 	c.sameError(t, err, nil)
 	if got, want := fmt.Sprint(got), fmt.Sprint(c.m.publish(drafts)); got != want {
 		t.Fatalf("publish returns\n%s\nand should return\n%s", got, want)

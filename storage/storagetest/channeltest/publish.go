@@ -188,7 +188,8 @@ func contentPublishedAt(s *testChannel) {
 	for i, m := range b.Messages {
 		require.Greater(s.T, m.PublishedAt.Year(), 2000, m.ID)
 		if i > 0 {
-			require.False(s.T, m.PublishedAt.Before(b.Messages[i-1].PublishedAt), "%s was published before its predecessor", m.ID)
+			require.False(s.T, m.PublishedAt.Before(b.Messages[i-1].PublishedAt),
+				"%s was published before its predecessor", m.ID)
 		}
 	}
 	require.Equal(s.T, b, s.Fetch("s"), "the same each time")

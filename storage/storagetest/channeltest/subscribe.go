@@ -67,7 +67,8 @@ func subscribeExisting(s *testChannel) {
 	require.ErrorIs(s.T, err, channel.ErrNoChannel)
 	_, err = s.Store.Subscribe(s.Ctx(), subscribe)
 	require.ErrorIs(s.T, err, channel.ErrNoChannel)
-	_, err = s.Store.Describe(s.Ctx(), channel.DescribeRequest{Channel: s.Name, Page: channel.Page{Limit: 1}, Policy: s.Policy})
+	_, err = s.Store.Describe(s.Ctx(), channel.DescribeRequest{Channel: s.Name, Page: channel.Page{Limit: 1},
+		Policy: s.Policy})
 	require.ErrorIs(s.T, err, channel.ErrNoChannel, "a refused call makes nothing")
 
 	require.True(s.T, s.Publish("first")[0].Begun)

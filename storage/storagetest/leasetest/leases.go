@@ -29,15 +29,19 @@ type Harness interface {
 
 var cases = []storagetest.Case[*subject]{
 	{Name: "a lease has one holder", Notice: "two holders run at once", Run: oneHolder},
-	{Name: "a repeat for the same token is the same grant", Notice: "a lost reply makes a lease unusable for its TTL", Run: acquireTwice},
+	{Name: "a repeat for the same token is the same grant", Notice: "a lost reply makes a lease unusable for its TTL",
+		Run: acquireTwice},
 	{Name: "fences rise from holder to holder", Notice: "a write of an earlier holder is accepted", Run: risingFences},
 	{Name: "a lease ends by itself", Notice: "a holder that dies keeps its lease permanently", Run: endsByItself},
 	{Name: "a renewal prolongs the lease", Notice: "a holder loses a lease that it renews", Run: renewalProlongs},
 	{Name: "a renewal brings nothing back", Notice: "a holder whose lease ended goes on", Run: renewalRevivesNothing},
 	{Name: "leases are renewed independently", Notice: "a lost lease takes others with it", Run: renewMany},
-	{Name: "only its holder releases a lease", Notice: "an earlier holder ends the lease of a later one", Run: releaseOfAnother},
-	{Name: "watchers are notified of a release", Notice: "a waiter waits for the end of a lease that was released", Run: watchers},
-	{Name: "a watch that was stopped is silent", Notice: "a waiter that gave up leaves something behind", Run: watchStops},
+	{Name: "only its holder releases a lease", Notice: "an earlier holder ends the lease of a later one",
+		Run: releaseOfAnother},
+	{Name: "watchers are notified of a release", Notice: "a waiter waits for the end of a lease that was released",
+		Run: watchers},
+	{Name: "a watch that was stopped is silent", Notice: "a waiter that gave up leaves something behind",
+		Run: watchStops},
 	{Name: "names are as long as they may be", Notice: "a lease with a long name can't be held", Run: longLeaseName},
 	{Name: "holders exclude each other", Notice: "two holders run at once", Run: exclusion},
 }

@@ -54,9 +54,11 @@ func matchRecord(t *testing.T, q *Queue) {
 		require.NoError(t, err)
 		require.Equal(t, `{"matchId": "m1"}`, string(record), "byte for byte")
 		require.WithinRange(t, at, q.Get(t, "b").CreateTime, q.Get(t, "c").CreateTime)
-		require.ErrorIs(t, storagetest.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m2")), matchmaking.ErrNoMatch, "it has none")
+		require.ErrorIs(t, storagetest.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m2")), matchmaking.ErrNoMatch,
+			"it has none")
 	}
-	require.Empty(t, q.AssignMatches(t.Context(), "token", q.Match("m1", "a"))[0].Conflicts, "what makes a match is its tickets")
+	require.Empty(t, q.AssignMatches(t.Context(), "token", q.Match("m1", "a"))[0].Conflicts,
+		"what makes a match is its tickets")
 }
 
 // A match of which one ticket can't be assigned leaves all of them as they are, whatever is wrong with the one.
@@ -65,7 +67,8 @@ func assignConflicts(t *testing.T, q *Queue) {
 	q.AddShort(t, "expired")
 	q.Hold(t, "token", "good", "cancelled", "matched", "expired")
 	held := map[string]time.Time{"other": q.ClaimIDs(t, "another", "other").Deadline}
-	_, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Hold: Shortest, IDs: []string{"late"}})
+	_, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Hold: Shortest,
+		IDs: []string{"late"}})
 	require.NoError(t, err)
 	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
 	q.AssignOne(t, "token", "m1", "matched")
@@ -145,12 +148,14 @@ func assignUnderTheLease(t *testing.T, q *Queue) {
 	}
 	first := q.Fence
 	made := under(first, "mine", q.Match("m1", "a", "d"), q.Match("m2", "b", "c"), q.Match("m3", "e"))
-	require.Equal(t, []matchmaking.Conflict{{ID: "c", Reason: matchmaking.ConflictClaim, Until: until}}, made[1].Conflicts)
+	require.Equal(t, []matchmaking.Conflict{{ID: "c", Reason: matchmaking.ConflictClaim, Until: until}},
+		made[1].Conflicts)
 	for i, entries := range []int{2, 0, 1} {
 		require.NoError(t, made[i].Err)
 		require.Len(t, made[i].Entries, entries)
 	}
-	require.Equal(t, "claim", string(q.AssignMatches(t.Context(), "mine", q.Match("m4", "b"))[0].Conflicts[0].Reason), "without the fence it must be held")
+	require.Equal(t, "claim", string(q.AssignMatches(t.Context(), "mine", q.Match("m4", "b"))[0].Conflicts[0].Reason),
+		"without the fence it must be held")
 
 	require.NoError(t, q.Resign(t.Context(), "first"))
 	require.NoError(t, q.Lead(t.Context(), "second", LongTTL))
@@ -178,7 +183,8 @@ func assignOfTwoDirectors(t *testing.T, q *Queue) {
 			for i := 0; i < len(ids); i += 10 {
 				var matches []matchmaking.AssignMatch
 				for at := i; at < i+10; at += 2 {
-					matches = append(matches, q.Match(fmt.Sprintf("d%d-%d", d, at), ids[(at+d)%len(ids)], ids[(at+d+1)%len(ids)]))
+					matches = append(matches, q.Match(fmt.Sprintf("d%d-%d", d, at), ids[(at+d)%len(ids)],
+						ids[(at+d+1)%len(ids)]))
 				}
 				for _, o := range q.Assign(t.Context(), matchmaking.AssignRequest{
 					Queue: q.Name, Token: fmt.Sprintf("d%d.%d", d, i), Fence: fence, Keep: LongKeep, Matches: matches,

@@ -36,7 +36,8 @@ func claimOfTheOldest(t *testing.T, q *Queue) {
 	ids := storagetest.Numbered("t", 250)
 	q.Add(t, ids...)
 	oldest := func(token string, limit int) []string {
-		claimed, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: token, Hold: LongHold, Limit: limit})
+		claimed, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: token, Hold: LongHold,
+			Limit: limit})
 		require.NoError(t, err)
 		require.Empty(t, claimed.Held)
 		require.Empty(t, claimed.Gone)
@@ -68,7 +69,8 @@ func claimIsTakenOver(t *testing.T, q *Queue) {
 
 	outcomes := q.AssignMatches(t.Context(), "dead", q.Match("m1", "a", "b"))
 	require.NoError(t, outcomes[0].Err)
-	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: "claim", Until: taken.Deadline}, {ID: "b", Reason: "claim"}}, outcomes[0].Conflicts)
+	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: "claim", Until: taken.Deadline},
+		{ID: "b", Reason: "claim"}}, outcomes[0].Conflicts)
 	require.NoError(t, q.Release(t.Context(), q.Name, "dead", []string{"a", "b"}))
 	require.Equal(t, matchmaking.Pending, q.Status(t, "a"), "another token's claim can't be released")
 	q.AssignOne(t, "heir", "m2", "a")

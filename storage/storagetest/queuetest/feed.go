@@ -70,7 +70,8 @@ func told(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Chan
 func follow(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c")
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
-	f := q.Follow(matchmaking.ChangesRequest{Queue: q.Name, After: q.Whole(t).After, Limit: 10, Fields: matchmaking.FieldsSearch})
+	f := q.Follow(matchmaking.ChangesRequest{Queue: q.Name, After: q.Whole(t).After, Limit: 10,
+		Fields: matchmaking.FieldsSearch})
 	defer f.Stop()
 	q.Add(t, "d")
 	added, want := told(t, f, 1)[0].Added, q.Get(t, "d")
@@ -99,7 +100,9 @@ func follow(t *testing.T, q *Queue) {
 	found := told(t, f, len(many))
 	adding.Wait()
 	require.ElementsMatch(t, many, Told(found))
-	require.True(t, slices.IsSortedFunc(found, func(a, b matchmaking.Change) int { return a.Added.CreateTime.Compare(b.Added.CreateTime) }))
+	require.True(t,
+		slices.IsSortedFunc(found,
+			func(a, b matchmaking.Change) int { return a.Added.CreateTime.Compare(b.Added.CreateTime) }))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, storagetest.ErrorOf(f.Next(ctx, time.Hour)), context.Canceled)
@@ -158,9 +161,11 @@ func snapshot(t *testing.T, q *Queue) {
 	require.NoError(t, q.CancelID(t.Context(), ids[8]))
 	q.Hold(t, "token", ids[9])
 	q.AssignOne(t, "token", "m1", ids[9])
-	_, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "dead", Hold: Shortest, IDs: ids[10:11]})
+	_, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "dead", Hold: Shortest,
+		IDs: ids[10:11]})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return q.Status(t, ids[10]) == matchmaking.Searching }, storagetest.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return q.Status(t, ids[10]) == matchmaking.Searching }, storagetest.Patience,
+		Shortest/10)
 
 	s := q.Whole(t)
 	require.Len(t, s.Tickets, len(ids)-2)
@@ -182,7 +187,8 @@ func releaseIsTold(t *testing.T, q *Queue) {
 	q.Hold(t, "rival.1", "b", "c")
 	require.NoError(t, q.Release(t.Context(), q.Name, q.ClaimToken(), []string{"a", "b"}))
 	require.NoError(t, q.Release(t.Context(), q.Name, "rival.1", []string{"a", "b"}))
-	require.Equal(t, []string{"+b"}, Told(q.ChangesAfter(t, after, 10).Changes), "the director knows what it does itself")
+	require.Equal(t, []string{"+b"}, Told(q.ChangesAfter(t, after, 10).Changes),
+		"the director knows what it does itself")
 }
 
 // waiting walks more tickets than a page has.
@@ -194,7 +200,8 @@ func waiting(t *testing.T, q *Queue) {
 	whole := q.Whole(t)
 	require.Len(t, whole.Tickets, len(ids))
 	require.Equal(t, whole.Tickets, q.walk(t, matchmaking.FieldsAll))
-	matching, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsMatching})
+	matching, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name,
+		Fields: matchmaking.FieldsMatching})
 	require.NoError(t, err)
 	search, none := q.walk(t, matchmaking.FieldsSearch), q.walk(t, matchmaking.FieldsNone)
 	for i, ticket := range whole.Tickets {

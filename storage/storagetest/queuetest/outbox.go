@@ -36,7 +36,8 @@ func outbox(t *testing.T, q *Queue) {
 	}
 	require.Len(t, q.outgoing(t, 0, 2), 2)
 	require.Empty(t, q.outgoing(t, time.Hour, 10))
-	require.Eventually(t, func() bool { return len(q.outgoing(t, Shortest, 10)) == 3 }, storagetest.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return len(q.outgoing(t, Shortest, 10)) == 3 }, storagetest.Patience,
+		Shortest/10)
 	require.GreaterOrEqual(t, q.outgoing(t, Shortest, 10)[2].Age, Shortest)
 
 	for range 2 {
@@ -69,7 +70,8 @@ func listen(t *testing.T, q *Queue) {
 	entries := q.outgoing(t, 0, 10)
 	require.Len(t, entries, 3)
 	require.Equal(t, []string{"", entries[0].Entry, "", entries[1].Entry, entries[2].Entry}, o.Entries)
-	require.Equal(t, []string{"early", "made", "named"}, []string{entries[0].TicketID, entries[1].TicketID, entries[2].TicketID})
+	require.Equal(t, []string{"early", "made", "named"}, []string{entries[0].TicketID, entries[1].TicketID,
+		entries[2].TicketID})
 	for _, a := range m1.Assignments {
 		require.Equal(t, string(a.Content), wanted(a.ID), "however often")
 	}

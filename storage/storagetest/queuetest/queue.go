@@ -36,7 +36,8 @@ const (
 // Spec is what a ticket asks for, which Open Match's client has sent.
 func Spec(tag string) matchmaking.Spec {
 	spec, err := convert.ToSpec(&openmatch.Ticket{SearchFields: &openmatch.SearchFields{
-		Tags: []string{tag}, DoubleArgs: map[string]float64{"skill": 1500.5}, StringArgs: map[string]string{"language": "ja"},
+		Tags: []string{tag}, DoubleArgs: map[string]float64{"skill": 1500.5},
+		StringArgs: map[string]string{"language": "ja"},
 	}})
 	if err != nil {
 		panic(err) // for malformed extensions only
@@ -47,7 +48,8 @@ func Spec(tag string) matchmaking.Spec {
 // Request asks for a ticket that lives long and whose channel is wanted, by an attempt of its own.
 func (q *Queue) Request(id string) matchmaking.CreateRequest {
 	return matchmaking.CreateRequest{
-		Queue: q.Name, ID: id, Attempt: ulid.Make().String(), Spec: Spec(id), TTL: LongTTL, Keep: LongKeep, Listening: true,
+		Queue: q.Name, ID: id, Attempt: ulid.Make().String(), Spec: Spec(id), TTL: LongTTL, Keep: LongKeep,
+		Listening: true,
 	}
 }
 
@@ -81,7 +83,8 @@ func (q *Queue) AddShort(t testing.TB, ids ...string) {
 // Expires waits until a ticket has expired.
 func (q *Queue) Expires(t testing.TB, id string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return q.Status(t, id) == matchmaking.Expired }, storagetest.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return q.Status(t, id) == matchmaking.Expired }, storagetest.Patience,
+		Shortest/10)
 }
 
 // gone expects a ticket not to exist.
@@ -126,7 +129,8 @@ func (q *Queue) Status(t testing.TB, id string) matchmaking.Status {
 // ClaimIDs claims tickets for long.
 func (q *Queue) ClaimIDs(t testing.TB, token string, ids ...string) matchmaking.Claimed {
 	t.Helper()
-	claimed, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: token, Hold: LongHold, IDs: ids})
+	claimed, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: token, Hold: LongHold,
+		IDs: ids})
 	require.NoError(t, err)
 	return claimed
 }
@@ -153,7 +157,8 @@ func (q *Queue) Match(id string, tickets ...string) matchmaking.AssignMatch {
 }
 
 // AssignMatches assigns matches.
-func (q *Queue) AssignMatches(ctx context.Context, token string, matches ...matchmaking.AssignMatch) []matchmaking.AssignOutcome {
+func (q *Queue) AssignMatches(ctx context.Context, token string,
+	matches ...matchmaking.AssignMatch) []matchmaking.AssignOutcome {
 	return q.Assign(ctx, matchmaking.AssignRequest{Queue: q.Name, Token: token, Keep: LongKeep, Matches: matches})
 }
 
@@ -202,7 +207,8 @@ func (q *Queue) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matc
 // ChangesAfter returns changes of the queue.
 func (q *Queue) ChangesAfter(t testing.TB, after string, limit int) matchmaking.Changes {
 	t.Helper()
-	found, err := q.Changes(t.Context(), matchmaking.ChangesRequest{After: after, Limit: limit, Fields: matchmaking.FieldsAll})
+	found, err := q.Changes(t.Context(), matchmaking.ChangesRequest{After: after, Limit: limit,
+		Fields: matchmaking.FieldsAll})
 	require.NoError(t, err)
 	return found
 }
@@ -262,7 +268,8 @@ func (q *Queue) Picture(t testing.TB, ids ...string) Picture {
 	state, err := q.Describe(t.Context(), q.Name, 10)
 	require.NoError(t, err)
 	state.Now, state.OldestWait, state.Conflicts = time.Time{}, 0, 0
-	p := Picture{State: state, Tickets: map[string]matchmaking.Ticket{}, Changes: Told(q.ChangesAfter(t, "0-0", 1000).Changes)}
+	p := Picture{State: state, Tickets: map[string]matchmaking.Ticket{},
+		Changes: Told(q.ChangesAfter(t, "0-0", 1000).Changes)}
 	for _, id := range ids {
 		found, err := q.Ticket(t.Context(), q.Name, id)
 		if !errors.Is(err, matchmaking.ErrNoTicket) {
@@ -296,11 +303,12 @@ func (q *Queue) undo(t *testing.T, id, attempt string) (there bool) {
 // walk reads the queue's tickets in parts.
 func (q *Queue) walk(t *testing.T, fields matchmaking.Fields) (all []*matchmaking.Ticket) {
 	t.Helper()
-	err := q.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: fields}, func(some []*matchmaking.Ticket) error {
-		require.LessOrEqual(t, len(some), 100)
-		all = append(all, some...)
-		return nil
-	})
+	err := q.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: fields},
+		func(some []*matchmaking.Ticket) error {
+			require.LessOrEqual(t, len(some), 100)
+			all = append(all, some...)
+			return nil
+		})
 	require.NoError(t, err)
 	return all
 }

@@ -126,7 +126,8 @@ func createFindsATicketInEveryStatus(t *testing.T, q *Queue) {
 	require.Equal(t, &matchmaking.Assignment{
 		TicketID: "matched", MatchID: "m1", Queue: q.Name, Connection: "127.0.0.1:7777",
 	}, matched.Assignment)
-	require.NotContains(t, q.ClaimIDs(t, "other").IDs, "expired", "what has expired can't be claimed before it is swept")
+	require.NotContains(t, q.ClaimIDs(t, "other").IDs, "expired",
+		"what has expired can't be claimed before it is swept")
 	q.gone(t, "nobody")
 	require.ErrorIs(t, storagetest.ErrorOf(q.Ticket(t.Context(), "elsewhere", "searching")), matchmaking.ErrNoTicket)
 }
@@ -190,7 +191,8 @@ func deleteTicket(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "held"))
 	q.gone(t, "assigned")
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "other"))
-	require.Equal(t, matchmaking.QueueState{Outgoing: outgoing, Matched: 2, Cancelled: 2}, q.counts(t), "its message is still sent")
+	require.Equal(t, matchmaking.QueueState{Outgoing: outgoing, Matched: 2, Cancelled: 2}, q.counts(t),
+		"its message is still sent")
 	require.Empty(t, q.AssignOne(t, "token", "m1", "assigned", "other").Entries, "a repeat finds the match")
 	q.Add(t, "assigned")
 	require.Equal(t, matchmaking.Searching, q.Status(t, "assigned"), "the ID is free")

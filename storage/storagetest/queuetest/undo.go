@@ -34,7 +34,8 @@ func undo(t *testing.T, q *Queue) {
 	}
 	q.gone(t, "a")
 	require.Equal(t, matchmaking.QueueState{}, q.counts(t))
-	require.ErrorIs(t, storagetest.ErrorOf2(q.Create(t.Context(), second)), fault.ErrUnavailable, "a copy of it that was on its way")
+	require.ErrorIs(t, storagetest.ErrorOf2(q.Create(t.Context(), second)), fault.ErrUnavailable,
+		"a copy of it that was on its way")
 	_, created = q.make(t, q.Request("a"))
 	require.True(t, created)
 }
@@ -123,7 +124,8 @@ func epochs(t *testing.T, q *Queue) {
 	m.Assignments[0].Epoch, m.Assignments[0].Created = third, q.Get(t, "a").CreateTime.Add(-time.Microsecond)
 	outcome := q.AssignMatches(t.Context(), "token", m)[0]
 	require.NoError(t, outcome.Err)
-	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}, outcome.Conflicts, "that one is gone")
+	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}, outcome.Conflicts,
+		"that one is gone")
 	m.Assignments[0].Created = q.Get(t, "a").CreateTime
 	require.Empty(t, q.AssignMatches(t.Context(), "token", m)[0].Conflicts)
 	require.Equal(t, third, q.outgoing(t, 0, 10)[0].Epoch)

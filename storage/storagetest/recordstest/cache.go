@@ -30,16 +30,20 @@ const long = time.Minute
 var cacheCases = []storagetest.Case[*cacheSubject]{
 	{Name: "a value is read as it was stored", Notice: "a cache returns other bytes", Run: keepsBytes},
 	{Name: "a claim is exclusive", Notice: "a missing value is loaded by every process", Run: claims},
-	{Name: "what is absent is remembered", Notice: "an ID that doesn't exist is looked up again and again", Run: remembersAbsence},
+	{Name: "what is absent is remembered", Notice: "an ID that doesn't exist is looked up again and again",
+		Run: remembersAbsence},
 	{Name: "an invalidation wins over a claim", Notice: "a stale value stays until its TTL", Run: invalidationWins},
-	{Name: "an invalidation of a tag wins over a value whose tags weren't known", Notice: "a stale value stays until its TTL", Run: unknownTags},
+	{Name: "an invalidation of a tag wins over a value whose tags weren't known",
+		Notice: "a stale value stays until its TTL", Run: unknownTags},
 	{Name: "a writer takes over", Notice: "a loader overwrites what was written after it began", Run: writersTakeOver},
 	{Name: "a value is refreshed while it is there", Notice: "readers wait at the end of each TTL", Run: refreshes},
 	{Name: "values end", Notice: "temporary values stay forever", Run: ends},
 	{Name: "a tag finds its values", Notice: "a value outlives the change of what it is made of", Run: tags},
-	{Name: "a prefix finds its values, and no others", Notice: "an invalidation removes the values of others", Run: prefixes},
+	{Name: "a prefix finds its values, and no others", Notice: "an invalidation removes the values of others",
+		Run: prefixes},
 	{Name: "names can't break out", Notice: "who chooses an ID reaches the values of another", Run: hostileNames},
-	{Name: "an entry outlives a racing invalidation", Notice: "a later invalidation doesn't find a stale value", Run: entriesStay},
+	{Name: "an entry outlives a racing invalidation", Notice: "a later invalidation doesn't find a stale value",
+		Run: entriesStay},
 	{Name: "changes are reported", Notice: "another process answers old values", Run: reports},
 }
 
@@ -84,7 +88,8 @@ func (s *cacheSubject) put(k cache.Key, data string, tags ...string) {
 
 func (s *cacheSubject) store(k cache.Key, token, data string, tags ...string) error {
 	s.t.Helper()
-	return s.Store.Store(s.t.Context(), cache.Value{Key: k, Token: token, Began: s.began, Bytes: []byte(data), TTL: long, Tags: tags})
+	return s.Store.Store(s.t.Context(), cache.Value{Key: k, Token: token, Began: s.began, Bytes: []byte(data),
+		TTL: long, Tags: tags})
 }
 
 // holds waits until both processes read those values of some IDs, as "id=value", and no others.
@@ -125,7 +130,8 @@ func keepsBytes(s *cacheSubject) {
 		s.becomes(s.other, id, data)
 	}
 	s.holds(kind, []string{"a", "none", "b"}, "a=", "b=\x00\xff")
-	require.Error(s.t, s.Store.Store(s.t.Context(), cache.Value{Key: key("a"), Tags: []string{"t"}}), "what is indexed needs a claim")
+	require.Error(s.t, s.Store.Store(s.t.Context(), cache.Value{Key: key("a"), Tags: []string{"t"}}),
+		"what is indexed needs a claim")
 }
 
 func claims(s *cacheSubject) {
@@ -135,7 +141,8 @@ func claims(s *cacheSubject) {
 	require.Equal(s.t, cache.Busy, busy.Outcome)
 	require.InDelta(s.t, long, busy.Left, float64(storagetest.Patience))
 	require.Equal(s.t, cache.Busy, s.claim(key("a"), "2", cache.Refresh).Outcome)
-	require.Equal(s.t, cache.Granted, s.claim(cache.Key{Kind: second, ID: "a"}, "2", cache.Fill).Outcome, "another kind")
+	require.Equal(s.t, cache.Granted, s.claim(cache.Key{Kind: second, ID: "a"}, "2", cache.Fill).Outcome,
+		"another kind")
 	require.NoError(s.t, s.End(s.t.Context(), key("a"), "2", 0))
 	require.Equal(s.t, cache.Busy, s.claim(key("a"), "2", cache.Fill).Outcome, "another's claim isn't ended")
 	require.ErrorIs(s.t, s.store(key("a"), "2", "x"), cache.ErrSuperseded)
@@ -147,7 +154,8 @@ func claims(s *cacheSubject) {
 	short := cache.Claim{Token: "1", TTL: time.Millisecond, Mode: cache.Fill}
 	_, err := s.Claim(s.t.Context(), key("b"), short)
 	require.NoError(s.t, err)
-	require.Eventually(s.t, func() bool { return s.claim(key("b"), "2", cache.Fill).Outcome == cache.Granted }, storagetest.Patience, time.Millisecond)
+	require.Eventually(s.t, func() bool { return s.claim(key("b"), "2", cache.Fill).Outcome == cache.Granted },
+		storagetest.Patience, time.Millisecond)
 	require.ErrorIs(s.t, s.store(key("b"), "1", "late"), cache.ErrSuperseded, "what comes after the end of the claim")
 }
 
@@ -227,7 +235,8 @@ func refreshes(s *cacheSubject) {
 }
 
 func ends(s *cacheSubject) {
-	require.NoError(s.t, s.Store.Store(s.t.Context(), cache.Value{Key: key("a"), Bytes: []byte("x"), TTL: 20 * time.Millisecond}))
+	require.NoError(s.t,
+		s.Store.Store(s.t.Context(), cache.Value{Key: key("a"), Bytes: []byte("x"), TTL: 20 * time.Millisecond}))
 	s.becomes(s.other, "a", "")
 	permanent := cache.Key{Kind: records.Author, ID: "a"}
 	require.NoError(s.t, s.Store.Store(s.t.Context(), cache.Value{Key: permanent, Bytes: []byte("x")}))
@@ -263,8 +272,9 @@ func prefixes(s *cacheSubject) {
 		s.put(cache.Key{Kind: second, ID: "a:1"}, "x")
 	}
 	for prefix, left := range map[string][]string{
-		"a:": {"a=x", "ab=x", "b=x", "b\u00ff=x", "é=x"}, "b": {"a=x", "a:1=x", "a:2=x", "ab=x", "é=x"}, "\u00e9": {"a=x", "a:1=x", "a:2=x", "ab=x", "b=x", "b\u00ff=x"},
-		"": nil,
+		"a:": {"a=x", "ab=x", "b=x", "b\u00ff=x", "é=x"}, "b": {"a=x", "a:1=x", "a:2=x", "ab=x", "é=x"},
+		"\u00e9": {"a=x", "a:1=x", "a:2=x", "ab=x", "b=x", "b\u00ff=x"},
+		"":       nil,
 	} {
 		put()
 		n, err := s.InvalidatePrefix(s.t.Context(), kind, prefix)

@@ -12,7 +12,8 @@ import (
 )
 
 var queueCases = []storagetest.Case[*queue]{
-	{Name: "values are read in order until they are done", Notice: "a write-behind value is lost, or overwritten by an older one", Run: inOrder},
+	{Name: "values are read in order until they are done",
+		Notice: "a write-behind value is lost, or overwritten by an older one", Run: inOrder},
 	{Name: "the last value is pending", Notice: "a reader loads what was overwritten", Run: pending},
 	{Name: "a repeat adds nothing", Notice: "a value is written twice after a lost reply", Run: repeats},
 	{Name: "the backlog is bounded", Notice: "a writer that fails fills the storage", Run: bounded},

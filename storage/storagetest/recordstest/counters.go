@@ -44,8 +44,10 @@ type counterSubject struct {
 var counterCases = []storagetest.Case[*counterSubject]{
 	{Name: "views of a flush are counted once", Notice: "views are counted twice after a lost answer", Run: countsOnce},
 	{Name: "processes count together", Notice: "views are lost or counted twice under load", Run: countsMany},
-	{Name: "a counter that is full or none stays", Notice: "a counter wraps, or one bad key stops all", Run: countsAreBounded},
-	{Name: "an import is read when it is whole", Notice: "a repeated import doubles views, or half of one is shown", Run: imports},
+	{Name: "a counter that is full or none stays", Notice: "a counter wraps, or one bad key stops all",
+		Run: countsAreBounded},
+	{Name: "an import is read when it is whole", Notice: "a repeated import doubles views, or half of one is shown",
+		Run: imports},
 	{Name: "an import that lies is refused", Notice: "two files are mixed under one timestamp", Run: importsLie},
 	{Name: "a part is as large as it may be", Notice: "a large site can't import", Run: importsLarge},
 	{Name: "slugs stand for IDs", Notice: "a page by slug has no views", Run: resolves},

@@ -34,17 +34,24 @@ var sessionCases = []storagetest.Case[*sessionSubject]{
 	{Name: "a session is kept", Notice: "a user who has logged in is logged out", Run: keeps},
 	{Name: "a session is that of its user", Notice: "a user gets the session of another one", Run: ofItsUser},
 	{Name: "a repeated create changes nothing", Notice: "a retry makes a session younger", Run: createsOnce},
-	{Name: "a check renews, at most every tenth of the life", Notice: "each request costs a write, or active users are logged out", Run: renews},
+	{Name: "a check renews, at most every tenth of the life",
+		Notice: "each request costs a write, or active users are logged out", Run: renews},
 	{Name: "a session ends", Notice: "a device that was lost stays logged in permanently", Run: sessionEnds},
 	{Name: "a rotated session has one token", Notice: "a stolen token stays valid", Run: rotates},
 	{Name: "one of several rotations wins", Notice: "a session is doubled", Run: rotatesOnce},
 	{Name: "a revoked session is gone", Notice: "a user who has logged out is still logged in", Run: revokes},
-	{Name: "all sessions of a user are revoked at once", Notice: "an attacker stays logged in on one device", Run: revokesAll},
-	{Name: "a list has what is alive, without auth data", Notice: "a user sees devices that are logged out, or secrets", Run: lists},
-	{Name: "with too many sessions the one idle for longest ends", Notice: "a loop of logins fills the storage, or locks the user out", Run: sessionBounded},
-	{Name: "sessions that have ended make room", Notice: "a user is logged out although there is room", Run: endedMakeRoom},
-	{Name: "sessions of the source are found and forgotten", Notice: "users are logged out by the migration, or tokens stay in keys", Run: source},
-	{Name: "revoking all ends those of the source, too", Notice: "an attacker stays logged in with an old token", Run: endsSource},
+	{Name: "all sessions of a user are revoked at once", Notice: "an attacker stays logged in on one device",
+		Run: revokesAll},
+	{Name: "a list has what is alive, without auth data", Notice: "a user sees devices that are logged out, or secrets",
+		Run: lists},
+	{Name: "with too many sessions the one idle for longest ends",
+		Notice: "a loop of logins fills the storage, or locks the user out", Run: sessionBounded},
+	{Name: "sessions that have ended make room", Notice: "a user is logged out although there is room",
+		Run: endedMakeRoom},
+	{Name: "sessions of the source are found and forgotten",
+		Notice: "users are logged out by the migration, or tokens stay in keys", Run: source},
+	{Name: "revoking all ends those of the source, too", Notice: "an attacker stays logged in with an old token",
+		Run: endsSource},
 }
 
 // RunSessions runs all cases as parallel subtests of t, each on a harness of its own.
@@ -52,7 +59,8 @@ func RunSessions(t *testing.T, open func(t testing.TB) SessionHarness) {
 	t.Helper()
 	storagetest.Run(t, sessionCases, func(t testing.TB) *sessionSubject {
 		h := open(t)
-		return &sessionSubject{t: t, h: h, store: h.Store(), rules: sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}}
+		return &sessionSubject{t: t, h: h, store: h.Store(), rules: sessions.Rules{TTL: 100 * time.Hour,
+			PerUser: sessions.MaxPerUser}}
 	})
 }
 
@@ -121,7 +129,8 @@ func (s *sessionSubject) age(of sessions.Ref, d time.Duration) {
 
 func keeps(s *sessionSubject) {
 	made := s.create(ref("ann", 1))
-	require.Equal(s.t, draft(ref("ann", 1)).New, sessions.New{Username: made.Username, Device: made.Device, AuthData: made.AuthData})
+	require.Equal(s.t, draft(ref("ann", 1)).New, sessions.New{Username: made.Username, Device: made.Device,
+		AuthData: made.AuthData})
 	require.Equal(s.t, made.Created, made.LastActivity)
 	require.WithinDuration(s.t, made.Created.Add(s.rules.TTL), made.Expires, time.Second)
 	require.Equal(s.t, made, s.check(ref("ann", 1)))
@@ -191,7 +200,8 @@ func rotates(s *sessionSubject) {
 		require.WithinDuration(s.t, made.LastActivity, rotated.LastActivity, storagetest.Patience)
 		require.WithinDuration(s.t, made.Expires, rotated.Expires, storagetest.Patience, "a whole life")
 		want := made
-		want.ID, want.Created, want.LastActivity, want.Expires = ref("ann", 2).ID, made.Created.Add(-5*time.Hour), rotated.LastActivity, rotated.Expires
+		want.ID, want.Created, want.LastActivity, want.Expires = ref("ann", 2).ID, made.Created.Add(-5*time.Hour),
+			rotated.LastActivity, rotated.Expires
 		require.Equal(s.t, want, rotated)
 		require.Equal(s.t, []string{ref("ann", 2).ID}, s.list("ann"))
 		s.gone(ref("ann", 1))
@@ -303,11 +313,13 @@ func (s *sessionSubject) left(l sessions.Legacy, want int) {
 
 func source(s *sessionSubject) {
 	ctx := s.t.Context()
-	s.put(legacy("hash"), map[string]string{"user_id": "7", "created_at": "1700000000", "auth_data": `{"a":1}`, "device_info": "odd"})
+	s.put(legacy("hash"), map[string]string{"user_id": "7", "created_at": "1700000000", "auth_data": `{"a":1}`,
+		"device_info": "odd"})
 	s.put(legacy("foreign"), map[string]string{"user_id": "8"})
 	s.put(legacy("string"), nil)
 	for token, want := range map[string]sessions.Found{
-		"hash":   {Created: time.Unix(1_700_000_000, 0), AuthData: json.RawMessage(`{"a":1}`), Device: json.RawMessage("odd")},
+		"hash": {Created: time.Unix(1_700_000_000, 0), AuthData: json.RawMessage(`{"a":1}`),
+			Device: json.RawMessage("odd")},
 		"string": {},
 	} {
 		found, err := s.store.Find(ctx, legacy(token))

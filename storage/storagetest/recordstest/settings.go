@@ -31,13 +31,16 @@ type SettingHarness interface {
 
 var settingCases = []storagetest.Case[*settingSubject]{
 	{Name: "a setting is kept", Notice: "a setting is lost", Run: settingKeeps},
-	{Name: "a setting is as secret as it was", Notice: "a secret is shown after its value was changed", Run: staysSecret},
+	{Name: "a setting is as secret as it was", Notice: "a secret is shown after its value was changed",
+		Run: staysSecret},
 	{Name: "what nobody marked is secret", Notice: "a value that another program wrote is shown", Run: unmarked},
-	{Name: "readers never see a secret as public", Notice: "a list shows a secret while it is written", Run: neverShown},
+	{Name: "readers never see a secret as public", Notice: "a list shows a secret while it is written",
+		Run: neverShown},
 	{Name: "a delete can be repeated", Notice: "a delete that ended in its middle can't be completed", Run: deletes},
 	{Name: "puts and deletes may race", Notice: "a setting has a value, and no list shows it", Run: races},
 	{Name: "settings are bounded", Notice: "a loop fills the storage with settings", Run: settingBounded},
-	{Name: "what was deleted makes room", Notice: "names that were used once can't be replaced by others", Run: makesRoom},
+	{Name: "what was deleted makes room", Notice: "names that were used once can't be replaced by others",
+		Run: makesRoom},
 	{Name: "values are any text", Notice: "a certificate is changed when it is stored", Run: anyText},
 }
 
@@ -219,7 +222,8 @@ func makesRoom(s *settingSubject) {
 
 func anyText(s *settingSubject) {
 	values := map[string]string{
-		"EMPTY": "", "LINES": "-----BEGIN-----\r\n\tä\n", "BRACES": "{}:%", "LONG": strings.Repeat("x", 16<<10), "ZERO": "\x00",
+		"EMPTY": "", "LINES": "-----BEGIN-----\r\n\tä\n", "BRACES": "{}:%", "LONG": strings.Repeat("x", 16<<10),
+		"ZERO": "\x00",
 	}
 	for name, value := range values {
 		s.put(name, value, "")

@@ -62,7 +62,8 @@ func addsOnce(s *counterSubject) {
 	names := []string{"_timestamp", "{x}"}
 	for _, of := range series() {
 		add := func(id string, amounts ...int64) map[string]int64 {
-			return s.changed(counters.Change{Series: of, Values: values(of, names, amounts...), ID: id, Repeat: time.Hour})
+			return s.changed(counters.Change{Series: of, Values: values(of, names, amounts...), ID: id,
+				Repeat: time.Hour})
 		}
 		require.Empty(s.t, s.present(of))
 		for range 2 {
@@ -76,7 +77,8 @@ func addsOnce(s *counterSubject) {
 		}
 		require.Equal(s.t, want, s.present(of))
 		for range 2 {
-			require.Equal(s.t, values(of, names, -7), s.changed(counters.Change{Series: of, Values: values(of, names, -7), Set: true}))
+			require.Equal(s.t, values(of, names, -7),
+				s.changed(counters.Change{Series: of, Values: values(of, names, -7), Set: true}))
 		}
 		require.Equal(s.t, values(of, names, -6), add("three", 1))
 	}
@@ -88,7 +90,8 @@ func addsAtOnce(s *counterSubject) {
 	for i := range 50 {
 		for range 2 {
 			g.Go(func() {
-				_, err := s.change(counters.Change{Series: of, Values: map[string]int64{"n": 1}, ID: fmt.Sprint(i), Repeat: time.Hour})
+				_, err := s.change(counters.Change{Series: of, Values: map[string]int64{"n": 1}, ID: fmt.Sprint(i),
+					Repeat: time.Hour})
 				if err != nil {
 					s.t.Error(err)
 				}
@@ -103,7 +106,8 @@ func statsAreBounded(s *counterSubject) {
 	names := []string{"a", "b"}
 	for _, of := range series()[:2] {
 		change := func(set bool, id string, amounts ...int64) error {
-			_, err := s.change(counters.Change{Series: of, Values: values(of, names, amounts...), Set: set, ID: id, Repeat: time.Hour})
+			_, err := s.change(counters.Change{Series: of, Values: values(of, names, amounts...), Set: set, ID: id,
+				Repeat: time.Hour})
 			return err
 		}
 		require.NoError(s.t, change(true, "", counters.MaxValue))
@@ -118,7 +122,8 @@ func statsAreBounded(s *counterSubject) {
 	}
 	of := series()[1]
 	require.ErrorIs(s.t, func() error {
-		_, err := s.change(counters.Change{Series: of, Values: map[string]int64{"b": 1, "a": -1}, ID: "both", Repeat: time.Hour})
+		_, err := s.change(counters.Change{Series: of, Values: map[string]int64{"b": 1, "a": -1}, ID: "both",
+			Repeat: time.Hour})
 		return err
 	}(), counters.ErrRange, "all or none")
 	require.Equal(s.t, map[string]int64{"a": -counters.MaxValue}, s.present(of))
@@ -190,10 +195,12 @@ func patches(s *counterSubject) {
 	_, err := s.states.Get(s.t.Context(), "import:1", "}{")
 	require.ErrorIs(s.t, err, counters.ErrNoState)
 	for range 2 {
-		require.Equal(s.t, fields("step", "1", "_timestamp", ""), s.patch(counters.Patch{Set: fields("step", "1", "_timestamp", "")}))
+		require.Equal(s.t, fields("step", "1", "_timestamp", ""),
+			s.patch(counters.Patch{Set: fields("step", "1", "_timestamp", "")}))
 	}
 	for range 2 {
-		p := counters.Patch{Set: fields("step", "2", "done\n", "é"), Delete: []string{"_timestamp", "none"}, TTL: time.Minute}
+		p := counters.Patch{Set: fields("step", "2", "done\n", "é"), Delete: []string{"_timestamp", "none"},
+			TTL: time.Minute}
 		require.Equal(s.t, fields("step", "2", "done\n", "é"), s.patch(p))
 	}
 	_, err = s.states.Get(s.t.Context(), "import", "1:}{")

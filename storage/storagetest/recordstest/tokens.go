@@ -27,12 +27,15 @@ var tokenCases = []storagetest.Case[*tokenSubject]{
 	{Name: "a verification is taken once", Notice: "a link in a mail works twice", Run: takenOnce},
 	{Name: "one of many racing takes wins", Notice: "a password is reset twice with one token", Run: oneTakeWins},
 	{Name: "an attempt can be repeated, and no other", Notice: "a lost answer loses a token", Run: attemptsRepeat},
-	{Name: "issuing again ends the earlier token", Notice: "an old mail's link works after a new one was asked for", Run: issuedAgain},
+	{Name: "issuing again ends the earlier token", Notice: "an old mail's link works after a new one was asked for",
+		Run: issuedAgain},
 	{Name: "another type or user takes nothing", Notice: "a mail token resets a password", Run: otherTypes},
-	{Name: "a verification ends after an hour", Notice: "a token in an old mail stays valid permanently", Run: verificationsEnd},
+	{Name: "a verification ends after an hour", Notice: "a token in an old mail stays valid permanently",
+		Run: verificationsEnd},
 	{Name: "a state is taken once, within ten minutes", Notice: "an OAuth answer can be replayed", Run: states},
 	{Name: "tokens of providers are kept apart", Notice: "a user gets another's tokens", Run: providers},
-	{Name: "tokens of providers end, each after its time", Notice: "tokens stay in the storage permanently", Run: providersEnd},
+	{Name: "tokens of providers end, each after its time", Notice: "tokens stay in the storage permanently",
+		Run: providersEnd},
 	{Name: "names are any text", Notice: "a user with braces in the name reaches another's tokens", Run: oddNames},
 }
 
@@ -204,7 +207,8 @@ func (s *tokenSubject) has(of tokens.Owner, access, refresh string) {
 	found, err := s.store.Get(s.t.Context(), of)
 	require.NoError(s.t, err)
 	require.Equal(s.t, []string{access, refresh}, []string{string(found.Access), string(found.Refresh)})
-	require.Equal(s.t, []bool{access == "", refresh == ""}, []bool{found.AccessEnds.IsZero(), found.RefreshEnds.IsZero()})
+	require.Equal(s.t, []bool{access == "", refresh == ""},
+		[]bool{found.AccessEnds.IsZero(), found.RefreshEnds.IsZero()})
 }
 
 func providers(s *tokenSubject) {

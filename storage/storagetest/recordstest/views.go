@@ -113,15 +113,18 @@ func imports(s *counterSubject) {
 	}
 	for range 2 {
 		for _, part := range []map[string]int64{rest, first} {
-			require.Equal(s.t, counters.Imported{Records: len(ids), Complete: true, Current: true}, s.part(100, len(ids), part))
+			require.Equal(s.t, counters.Imported{Records: len(ids), Complete: true, Current: true},
+				s.part(100, len(ids), part))
 			s.requireViews(1, 10, ids...)
 		}
 	}
 	s.requireViews(0, 0, "other")
 
-	require.Equal(s.t, counters.Imported{Records: 1, Complete: true}, s.part(50, 1, map[string]int64{"other": 5}), "an earlier one")
+	require.Equal(s.t, counters.Imported{Records: 1, Complete: true}, s.part(50, 1, map[string]int64{"other": 5}),
+		"an earlier one")
 	s.requireViews(1, 10, ids...)
-	require.Equal(s.t, counters.Imported{Records: 1, Complete: true, Current: true}, s.part(200, 1, map[string]int64{ids[0]: 20}))
+	require.Equal(s.t, counters.Imported{Records: 1, Complete: true, Current: true},
+		s.part(200, 1, map[string]int64{ids[0]: 20}))
 	s.requireViews(1, 20, ids[0])
 	s.requireViews(1, 0, ids[1:]...)
 }
@@ -139,7 +142,8 @@ func importsLie(s *counterSubject) {
 		require.ErrorIs(s.t, err, counters.ErrImport)
 	}
 	s.requireViews(0, 0, "a", "c", "d")
-	require.Equal(s.t, counters.Imported{Records: 3, Complete: true, Current: true}, s.part(100, 3, map[string]int64{"c": 3}))
+	require.Equal(s.t, counters.Imported{Records: 3, Complete: true, Current: true},
+		s.part(100, 3, map[string]int64{"c": 3}))
 	s.requireViews(0, 3, "c")
 }
 

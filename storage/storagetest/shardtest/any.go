@@ -23,11 +23,12 @@ func anyOrder(s *subject) {
 		w := &world{T: t, s: s, cache: fmt.Sprint("any", n), all: map[string]*process{}}
 		w.set()
 		t.Repeat(map[string]func(*rapid.T){
-			"claim": func(*rapid.T) { w.claim(w.any()) }, "ping": func(*rapid.T) { w.ping(w.any()) }, "leave": func(*rapid.T) { w.leave(w.any()) },
-			"pass": func(*rapid.T) { w.pass(rapid.IntRange(1, 4).Draw(t, "quarters")) },
-			"back": func(*rapid.T) { w.back(rapid.IntRange(1, 9).Draw(t, "quarters")) },
-			"set":  func(*rapid.T) { w.set() },
-			"lose": func(*rapid.T) { w.lose() },
+			"claim": func(*rapid.T) { w.claim(w.any()) }, "ping": func(*rapid.T) { w.ping(w.any()) },
+			"leave": func(*rapid.T) { w.leave(w.any()) },
+			"pass":  func(*rapid.T) { w.pass(rapid.IntRange(1, 4).Draw(t, "quarters")) },
+			"back":  func(*rapid.T) { w.back(rapid.IntRange(1, 9).Draw(t, "quarters")) },
+			"set":   func(*rapid.T) { w.set() },
+			"lose":  func(*rapid.T) { w.lose() },
 		})
 		w.end()
 	})
@@ -58,7 +59,8 @@ func (w *world) any() *process {
 	host := rapid.SampledFrom([]string{"h0", "h1", "h2", "h3", "h4"}).Draw(w.T, "host")
 	token := host + rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.T, "process")
 	if w.all[token] == nil {
-		w.all[token] = &process{Member: shard.Member{Cache: w.cache, DC: dc, Host: host, Address: host + ":1"}, token: token}
+		w.all[token] = &process{Member: shard.Member{Cache: w.cache, DC: dc, Host: host, Address: host + ":1"},
+			token: token}
 	}
 	return w.all[token]
 }
@@ -100,7 +102,8 @@ func (w *world) ping(p *process) {
 		require.False(w, w.alive(p) && p.got.Generation == w.layout.Generation, "%s is alive", p.token)
 		return
 	}
-	require.True(w, p.got != nil && !p.over && p.got.Generation == w.layout.Generation, "%s has lost its shard", p.token)
+	require.True(w, p.got != nil && !p.over && p.got.Generation == w.layout.Generation, "%s has lost its shard",
+		p.token)
 	p.ends = w.now + 4
 }
 

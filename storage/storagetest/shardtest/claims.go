@@ -227,8 +227,10 @@ func lostClaims(s *subject) {
 	require.Equal(s, x, s.claim("x"))
 	require.ErrorIs(s, storagetest.ErrorOf(s.try("y", another("y", 2))), shard.ErrSameHost)
 	s.pass(ttl / 4)
-	require.InDelta(s, ttl*3/4, unsure("z", another("z", 2)), float64(time.Minute), "others may have had its shard since; any claim begins the wait")
-	require.InDelta(s, ttl*5/4, unsure("new", token("new")), float64(time.Minute), "it comes after those that had a shard")
+	require.InDelta(s, ttl*3/4, unsure("z", another("z", 2)), float64(time.Minute),
+		"others may have had its shard since; any claim begins the wait")
+	require.InDelta(s, ttl*5/4, unsure("new", token("new")), float64(time.Minute),
+		"it comes after those that had a shard")
 	_, err := s.store.Claim(s.Context(), member("short"), token("short"), time.Minute)
 	require.ErrorIs(s, err, shard.ErrUnsure, "the longest TTL counts")
 	s.pass(-24 * time.Hour)
@@ -268,7 +270,8 @@ func exclusion(s *subject) {
 				}
 				mu.Lock()
 				if inside[c.Shard] != "" || c.Incarnation <= last[c.Shard] {
-					s.Errorf("%s and %s hold shard %d, incarnations %d and %d", m.Host, inside[c.Shard], c.Shard, c.Incarnation, last[c.Shard])
+					s.Errorf("%s and %s hold shard %d, incarnations %d and %d", m.Host, inside[c.Shard], c.Shard,
+						c.Incarnation, last[c.Shard])
 				}
 				inside[c.Shard], last[c.Shard] = m.Host, c.Incarnation
 				mu.Unlock()

@@ -113,7 +113,8 @@ func status(s *subject) {
 	require.InDelta(s, time.Now().Unix(), y.Locked.Unix(), 60)
 	y.Left = 0
 	require.Equal(s, shard.Holder{
-		Shard: 1, Generation: 1, Host: "y", Address: "y:7100", Incarnation: c.Incarnation, Locked: y.Locked, Pinged: y.Pinged, Loaded: true,
+		Shard: 1, Generation: 1, Host: "y", Address: "y:7100", Incarnation: c.Incarnation, Locked: y.Locked,
+		Pinged: y.Pinged, Loaded: true,
 	}, y)
 	s.leave("y")
 	for _, host := range []string{"p", "q", "r"} {
@@ -122,7 +123,8 @@ func status(s *subject) {
 		require.NoError(s, s.ping(host))
 	}
 	require.True(s, s.status().Whole())
-	require.Equal(s, []string{"q", "r", "p"}, []string{s.status().Shards[0].Host, s.status().Shards[1].Host, s.status().Shards[2].Host})
+	require.Equal(s, []string{"q", "r", "p"}, []string{s.status().Shards[0].Host, s.status().Shards[1].Host,
+		s.status().Shards[2].Host})
 }
 
 func hosts(s *subject) {
@@ -183,10 +185,13 @@ func bounds(s *subject) {
 func names(s *subject) {
 	s.split(0, 1)
 	long := strings.Repeat("x", 64)
-	require.NoError(s, storagetest.ErrorOf(s.store.Claim(s.Context(), shard.Member{Cache: cache, DC: dc, Host: long, Address: "[::1]:7100"}, long, ttl)))
+	require.NoError(s,
+		storagetest.ErrorOf(s.store.Claim(s.Context(), shard.Member{Cache: cache, DC: dc, Host: long,
+			Address: "[::1]:7100"}, long, ttl)))
 	for _, bad := range []string{"", "a b", "a}", "{a", "a\n", "-a", "é", long + "x"} {
 		for _, m := range []shard.Member{
-			{Cache: bad, DC: dc, Host: "x", Address: "x:1"}, {Cache: cache, DC: bad, Host: "x", Address: "x:1"}, {Cache: cache, DC: dc, Host: bad, Address: "x:1"},
+			{Cache: bad, DC: dc, Host: "x", Address: "x:1"}, {Cache: cache, DC: bad, Host: "x", Address: "x:1"},
+			{Cache: cache, DC: dc, Host: bad, Address: "x:1"},
 		} {
 			require.ErrorIs(s, s.everything(m, "t"), shard.ErrName, "%q", m)
 		}
@@ -195,12 +200,14 @@ func names(s *subject) {
 		_, err = s.store.Hosts(bad).Hosts(s.Context())
 		require.ErrorIs(s, err, shard.ErrName)
 		for _, at := range [][2]string{{bad, dc}, {cache, bad}} {
-			require.ErrorIs(s, storagetest.ErrorOf(s.store.SetLayout(s.Context(), at[0], at[1], 0, shard.Even(1))), shard.ErrName)
+			require.ErrorIs(s, storagetest.ErrorOf(s.store.SetLayout(s.Context(), at[0], at[1], 0, shard.Even(1))),
+				shard.ErrName)
 			require.ErrorIs(s, s.store.Remove(s.Context(), at[0], at[1]), shard.ErrName)
 		}
 	}
 	for _, bad := range []string{"", "a b", "a\n", "é", strings.Repeat("x", 321)} {
-		require.ErrorIs(s, s.everything(shard.Member{Cache: cache, DC: dc, Host: "x", Address: bad}, "t"), shard.ErrName)
+		require.ErrorIs(s, s.everything(shard.Member{Cache: cache, DC: dc, Host: "x", Address: bad}, "t"),
+			shard.ErrName)
 		require.ErrorIs(s, s.everything(member("x"), bad), shard.ErrName)
 	}
 	for _, bad := range []time.Duration{0, -1, time.Microsecond, 1 << 62} {

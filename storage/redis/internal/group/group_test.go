@@ -48,7 +48,8 @@ func in(t *testing.T, test func(t *testing.T, c *calls, g *group.Group[string, s
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
-		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6, Limit: time.Hour})
+		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3,
+			Bytes: 6, Limit: time.Hour})
 		test(t, c, g)
 		g.Close()
 	})
@@ -79,9 +80,10 @@ func begin(ctx context.Context, t *testing.T, g *group.Group[string, string], it
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ items, want []string }{
-		"one":               {[]string{"a"}, []string{"k:a"}},
-		"the first alone":   {[]string{"a", "b", "c"}, []string{"k:a", "k:bc"}},
-		"full":              {[]string{"a", "b", "c", "d", "e", "f", "g", "h"}, []string{"k:a", "k:bcd", "k:efg", "k:h"}},
+		"one":             {[]string{"a"}, []string{"k:a"}},
+		"the first alone": {[]string{"a", "b", "c"}, []string{"k:a", "k:bc"}},
+		"full": {[]string{"a", "b", "c", "d", "e", "f", "g", "h"},
+			[]string{"k:a", "k:bcd", "k:efg", "k:h"}},
 		"large":             {[]string{"a", "bbbbb", "cc", "d"}, []string{"k:a", "k:bbbbb", "k:ccd"}},
 		"too large for any": {[]string{"a", "bbbbbbbb", "c"}, []string{"k:a", "k:bbbbbbbb", "k:c"}},
 	} {
@@ -91,7 +93,8 @@ func TestBatches(t *testing.T) {
 				start := time.Now()
 				require.Equal(t, make([]error, len(test.items)), begin(t.Context(), t, g, test.items...)())
 				require.Equal(t, test.want, c.made)
-				require.Equal(t, time.Duration(len(test.want))*time.Second, time.Since(start), "one call at a time, and none waits for more")
+				require.Equal(t, time.Duration(len(test.want))*time.Second, time.Since(start),
+					"one call at a time, and none waits for more")
 			})
 		})
 	}
@@ -148,7 +151,8 @@ func TestLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{pause: time.Hour}
-		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6, Limit: 100 * time.Second})
+		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3,
+			Bytes: 6, Limit: 100 * time.Second})
 		defer g.Close()
 		require.Equal(t, []error{nil}, begin(t.Context(), t, g, "a")())
 		for range 5 {

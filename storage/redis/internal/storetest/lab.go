@@ -86,7 +86,8 @@ func (l *Lab) Pass(t *testing.T, d time.Duration) {
 
 // placeholders are those of the page's values, and what stands for each.
 var placeholders = map[string]string{
-	"<ULID>": "[0-7][0-9A-HJKMNP-TV-Z]{25}", "<ms>": "[0-9]{13}", "<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}", "<n>": "[0-9]+",
+	"<ULID>": "[0-7][0-9A-HJKMNP-TV-Z]{25}", "<ms>": "[0-9]{13}", "<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}",
+	"<n>":       "[0-9]+",
 	"<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}",
 }
 
@@ -101,7 +102,8 @@ func Shape(value string) string {
 
 // RequireStep expects the lab to hold the keys of a step and no others: values of a shape, and TTLs up to a difference.
 // read returns a key's value in the page's form, and life reads a TTL of the page.
-func (l *Lab) RequireStep(t *testing.T, step Step, slack time.Duration, read func(key string) string, life func(ttl string) time.Duration) {
+func (l *Lab) RequireStep(t *testing.T, step Step, slack time.Duration, read func(key string) string,
+	life func(ttl string) time.Duration) {
 	t.Helper()
 	require.Equal(t, slices.Sorted(maps.Keys(step.Keys)), l.Found(t), "the keys after %s", step.Title)
 	for key, k := range step.Keys {

@@ -223,7 +223,8 @@ func RequireUses(t testing.TB, rows []KeyRow, scripts []luatest.File, keysOf map
 			for _, key := range keys {
 				row := byKey[key]
 				used[key] = append(used[key], f.Stem())
-				require.Contains(t, slices.Concat(row.ChangedBy, row.RenewedBy, row.Read), f.Stem(), "%s uses %s", f.Name(), key)
+				require.Contains(t, slices.Concat(row.ChangedBy, row.RenewedBy, row.Read), f.Stem(), "%s uses %s",
+					f.Name(), key)
 				if p.Table == "KEYS" {
 					require.Equal(t, p.Kind, row.Kind, "the type of %s", key)
 				}

@@ -50,7 +50,8 @@ func write(ctx context.Context, client rueidis.Client, prefix string, w cache.Wr
 func runWriter() {
 	ctx := context.Background()
 	arguments := strings.Fields(os.Getenv(writerEnv))
-	conn, err := redis.Connect(ctx, redis.Options{URL: arguments[0], KeyPrefix: arguments[1], Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(ctx, redis.Options{URL: arguments[0], KeyPrefix: arguments[1],
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -104,11 +105,13 @@ func TestKilledWriter(t *testing.T) {
 		}
 	}
 	require.NoError(t, w.Flush(t.Context()))
-	lines, err := conn.Client().Do(t.Context(), conn.Client().B().Lrange().Key(source(conn.Prefix())).Start(0).Stop(-1).Build()).AsStrSlice()
+	lines, err := conn.Client().Do(t.Context(), conn.Client().B().Lrange().Key(source(conn.Prefix())).Start(0).Stop(
+		-1).Build()).AsStrSlice()
 	require.NoError(t, err)
 	requireWritten(t, lines, values, ids)
 	require.Greater(t, len(lines), values, "what wasn't recorded is written again")
-	require.Equal(t, "0", fmt.Sprint(exists(t, conn, records.CacheWrites.Key("author"), records.CachePending.Key("author"))))
+	require.Equal(t, "0",
+		fmt.Sprint(exists(t, conn, records.CacheWrites.Key("author"), records.CachePending.Key("author"))))
 }
 
 // requireWritten checks what the source of truth got.
@@ -187,7 +190,8 @@ func TestPoison(t *testing.T) {
 			conn, _ := storetest.Standalone(t)
 			counts := &counter{}
 			c := open(t, processOf(t, conn), cache.Options[int]{Kind: records.Author, Metrics: counts})
-			s := &table{rows: map[string]int{}, refuse: map[string]bool{"bad": true}, refused: make(chan string, 1), panics: panics}
+			s := &table{rows: map[string]int{}, refuse: map[string]bool{"bad": true}, refused: make(chan string, 1),
+				panics: panics}
 			w, err := behind(conn, c, s.write)
 			require.NoError(t, err)
 			ctx, stop := context.WithCancel(t.Context())
@@ -199,7 +203,8 @@ func TestPoison(t *testing.T) {
 				require.NoError(t, w.Write(t.Context(), "bad", i))
 				require.NoError(t, w.Write(t.Context(), fmt.Sprint("good", i%3), i))
 			}
-			storetest.WaitFor(t, "the others to be written", func() bool { return s.row("good0") == 99 && s.row("good1") == 97 && s.row("good2") == 98 })
+			storetest.WaitFor(t, "the others to be written",
+				func() bool { return s.row("good0") == 99 && s.row("good1") == 97 && s.row("good2") == 98 })
 			<-s.refused
 			<-s.refused
 			require.NotZero(t, counts.of(cache.WriteFailed))

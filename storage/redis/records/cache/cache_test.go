@@ -88,7 +88,8 @@ func TestOwnChanges(t *testing.T) {
 	}
 	for i := range 200 {
 		value := strconv.Itoa(i)
-		require.NoError(t, store.Store(t.Context(), cache.Value{Key: cache.Key{Kind: records.Author, ID: "1"}, Bytes: []byte(value)}))
+		require.NoError(t, store.Store(t.Context(), cache.Value{Key: cache.Key{Kind: records.Author, ID: "1"},
+			Bytes: []byte(value)}))
 		require.Equal(t, value, read())
 		if i%2 == 0 {
 			require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{"1"}))

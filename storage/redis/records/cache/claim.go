@@ -26,7 +26,8 @@ func (s *Store) Claim(ctx context.Context, key cache.Key, c cache.Claim) (cache.
 // claim runs the script, which removes the value if the claim is made over it.
 func (s *Store) claim(ctx context.Context, key cache.Key, c cache.Claim) (claimed cache.Claimed, err error) {
 	run := func(ctx context.Context) error {
-		reply, err := s.values.Run(ctx, claimScript, s.keys(key), []string{c.Token, redis.Milliseconds(c.TTL), string(c.Mode)})
+		reply, err := s.values.Run(ctx, claimScript, s.keys(key), []string{c.Token, redis.Milliseconds(c.TTL),
+			string(c.Mode)})
 		if err == nil {
 			claimed, err = claimOf(reply)
 		}
@@ -86,7 +87,8 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 		}
 	}
 	err := s.announced(ctx, []cache.Key{v.Key}, func(ctx context.Context) error {
-		reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key), []string{v.Token, string(v.Bytes), redis.Milliseconds(v.TTL)})
+		reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key),
+			[]string{v.Token, string(v.Bytes), redis.Milliseconds(v.TTL)})
 		if err == nil {
 			err = refusals.Check(reply, redis.OK)
 		}
@@ -100,7 +102,8 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 
 // addEntry adds the entry of a value to an index. It returns how long ago the index was invalidated, or -1 if that is
 // long ago.
-func (s *Store) addEntry(ctx context.Context, x index, key cache.Key, ttl time.Duration) (ago time.Duration, err error) {
+func (s *Store) addEntry(ctx context.Context, x index, key cache.Key, ttl time.Duration) (ago time.Duration,
+	err error) {
 	life := redis.Milliseconds(min(ttl, cache.MaxTaggedTTL) + entryLife)
 	args := []string{x.entry(key), life, strconv.Itoa(cache.MaxIndexed)}
 	reply, err := s.indexes.Run(ctx, indexScript, x.keys(s.indexes.Prefix()), args)

@@ -31,7 +31,8 @@ func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
 	counts := &counter{}
-	c := open(t, processOf(t, storetest.Connect(t, redis.Options{URL: node.URL()})), cache.Options[string]{Kind: records.Author, Metrics: counts})
+	c := open(t, processOf(t, storetest.Connect(t, redis.Options{URL: node.URL()})),
+		cache.Options[string]{Kind: records.Author, Metrics: counts})
 	require.NoError(t, c.Put(t.Context(), "a", "1"))
 	storetest.Set(t, node, "maxmemory", "1")
 	for range 2 {
@@ -46,7 +47,8 @@ func TestFullRedis(t *testing.T) {
 	require.ErrorIs(t, c.Put(t.Context(), "a", "3"), fault.ErrStorageFull)
 	_, err = c.Get(t.Context(), "a")
 	require.ErrorIs(t, err, cache.ErrNotFound, "the older value is gone")
-	require.NoError(t, c.Write(t.Context(), "a", "4", func(context.Context) error { return nil }), "what is written needn't be cached")
+	require.NoError(t, c.Write(t.Context(), "a", "4", func(context.Context) error { return nil }),
+		"what is written needn't be cached")
 }
 
 // TestRedisDown: each process loads for itself, a bounded number at once.
@@ -103,7 +105,8 @@ func TestEvictingRedis(t *testing.T) {
 		store.Close()
 		reads.Close()
 	})
-	c := open(t, store, cache.Options[string]{Kind: records.Author, Tags: func(string, string) []string { return []string{"t"} }})
+	c := open(t, store, cache.Options[string]{Kind: records.Author,
+		Tags: func(string, string) []string { return []string{"t"} }})
 	large := strings.Repeat("x", 10<<10)
 	var ids []string
 	for i := range 500 {

@@ -42,7 +42,8 @@ func (s *Store) removeEach(ctx context.Context, keys []cache.Key) error {
 		var commands rueidis.Commands
 		for _, i := range left {
 			commands = append(commands,
-				client.B().Del().Key(prefix+loadKey(keys[i])).Build(), client.B().Del().Key(prefix+valueKey(keys[i])).Build())
+				client.B().Del().Key(prefix+loadKey(keys[i])).Build(),
+				client.B().Del().Key(prefix+valueKey(keys[i])).Build())
 		}
 		results, errs := client.DoMulti(ctx, commands...), make([]error, len(left))
 		for i := range left {
@@ -71,7 +72,8 @@ func (s *Store) InvalidateTag(ctx context.Context, tag string) (n int, err error
 	// Pages begin at the score at which the last one ended, since several entries can have it.
 	for from := "-inf"; ; {
 		page, err := s.scored(ctx, func(b rueidis.Builder) rueidis.Completed {
-			return b.Zrange().Key(key).Min(from).Max(text(last[0].Score)).Byscore().Limit(0, pageSize).Withscores().Build()
+			return b.Zrange().Key(key).Min(from).Max(text(last[0].Score)).Byscore().Limit(0,
+				pageSize).Withscores().Build()
 		})
 		if err != nil {
 			return n, err
@@ -145,7 +147,8 @@ func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) 
 func text(score float64) string { return strconv.FormatFloat(score, 'f', 0, 64) }
 
 // scored runs a command that returns entries with scores.
-func (s *Store) scored(ctx context.Context, command func(rueidis.Builder) rueidis.Completed) (found []rueidis.ZScore, err error) {
+func (s *Store) scored(ctx context.Context, command func(rueidis.Builder) rueidis.Completed) (found []rueidis.ZScore,
+	err error) {
 	err = s.indexes.Retry(ctx, "read an index", func(ctx context.Context) (err error) {
 		client := s.indexes.Client()
 		found, err = client.Do(ctx, command(client.B())).AsZScores()
@@ -159,7 +162,8 @@ func (s *Store) named(ctx context.Context, x index, from, to string) (page []rue
 	keys := x.keys(s.indexes.Prefix())
 	err = s.indexes.Retry(ctx, "read an index", func(ctx context.Context) error {
 		client := s.indexes.Client()
-		names, err := client.Do(ctx, client.B().Zrange().Key(keys[1]).Min(from).Max(to).Bylex().Limit(0, pageSize).Build()).AsStrSlice()
+		names, err := client.Do(ctx, client.B().Zrange().Key(keys[1]).Min(from).Max(to).Bylex().Limit(0,
+			pageSize).Build()).AsStrSlice()
 		if err != nil || len(names) == 0 {
 			page = nil
 			return err

@@ -78,10 +78,12 @@ func (q *Queue) Read(ctx context.Context, kind *records.Kind, after string, n in
 	}
 	err = q.conn.Retry(ctx, "read writes", func(ctx context.Context) error {
 		client := q.conn.Bulk()
-		entries, err := client.Do(ctx, client.B().Xrange().Key(keys[0]).Start(from).End("+").Count(int64(n)).Build()).AsXRange()
+		entries, err := client.Do(ctx, client.B().Xrange().Key(keys[0]).Start(from).End("+").Count(
+			int64(n)).Build()).AsXRange()
 		found = nil
 		for _, e := range entries {
-			found = append(found, cache.Queued{Position: e.ID, ID: e.FieldValues["id"], Bytes: []byte(e.FieldValues["data"])})
+			found = append(found, cache.Queued{Position: e.ID, ID: e.FieldValues["id"],
+				Bytes: []byte(e.FieldValues["data"])})
 		}
 		return err
 	})

@@ -50,7 +50,8 @@ var _ cache.Store = (*Store)(nil)
 // New returns the caches in the Redis of values, which reads is for, too. Their indexes are in the Redis of indexes,
 // which can be the same. Close ends it, before reads is closed.
 func New(values, indexes *redis.Conn, reads *tracked.Client) *Store {
-	s := &Store{values: values, indexes: indexes, reads: reads, listeners: map[string]map[*cache.Listener]*records.Kind{}}
+	s := &Store{values: values, indexes: indexes, reads: reads,
+		listeners: map[string]map[*cache.Listener]*records.Kind{}}
 	s.stop = reads.Listen(tracked.Listener{Changed: s.changed, Lost: s.lost})
 	return s
 }
