@@ -109,7 +109,7 @@ func redisFloor(ctx context.Context, u *target.Target, n int) (float64, error) {
 		"-s", u.Redis.Socket, "-c", strconv.Itoa(load.Connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
 		"EVALSHA", script.SHA1(), "4",
 		base + ".clock", base + ".epoch", base + ".subs", base + ".mid.__rand_int__",
-		base + ".m.", base + ".r.", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "0", base, "16384",
+		base + ".m.", base + ".r.", "", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "", "0", base, "16384", "",
 		`{"id":"__rand_int__","content":` + content,
 	}
 	before, err := u.Redis.CPU(ctx)

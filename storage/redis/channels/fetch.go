@@ -102,7 +102,7 @@ func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.Ac
 // reads key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
-	rep, err := s.conn.RunUnlessMoving(ctx, nextScript, ackKeys(s.keys(r.Channel), a.Receipt), nextArgs(a, &r))
+	rep, err := s.conn.RunUnlessMoving(ctx, nextScript, ackKeys(s.keys(r.Channel), a.Receipt), s.nextArgs(a, &r))
 	if errors.Is(err, redis.ErrMoving) {
 		return s.fetchUntil(ctx, until, &a, &r)
 	}
@@ -112,8 +112,8 @@ func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchR
 	return s.completed(ctx, rep, &r)
 }
 
-func nextArgs(a channel.AckRequest, r *channel.FetchRequest) []string {
-	return appendReadArgs(receiptArgs(a.Receipt), r)
+func (s *Store) nextArgs(a channel.AckRequest, r *channel.FetchRequest) []string {
+	return appendReadArgs(append(receiptArgs(a.Receipt), s.keys(r.Channel).MessagePrefix()), r)
 }
 
 func appendReadArgs(args []string, r *channel.FetchRequest) []string {

@@ -103,35 +103,25 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 
 func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	ch := s.keys(r.Channel)
-	keys = make([]string, 0, 4+len(r.Drafts))
-	args = make([]string, 0, 7+len(r.Drafts))
-	keys = append(keys, ch.Clock(), ch.Epoch(), ch.Subscribers())
-	epoch := ""
+	keys = append(make([]string, 0, 3+len(r.Drafts)), ch.Clock(), ch.Epoch(), ch.Subscribers())
+	newEpoch, lastEpoch, plain := "", "", ""
 	switch {
 	case !r.Epoch.IsZero():
-		epoch = "only " + r.Epoch.String()
+		newEpoch, lastEpoch = r.Epoch.String(), r.Epoch.String()
 	case !r.Existing:
-		epoch = id.New()
+		newEpoch = id.New()
 	}
-	args = append(args, ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), epoch,
-		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), notices(s.notifyBytes, r))
+	if r.Policy.Plain {
+		plain = r.Channel // services that subscribe to Redis themselves know no key prefix
+	}
+	args = append(make([]string, 0, 10+len(r.Drafts)),
+		ch.MessagePrefix(), ch.MarkPrefix(), r.Subscriber, ttlMillis(r.Policy), newEpoch, lastEpoch,
+		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plain)
 	for _, draft := range r.Drafts {
 		keys = append(keys, ch.MessageID(draft.ID))
 		args = append(args, head(draft))
 	}
-	if r.Subscriber != "" {
-		keys = append(keys, ch.Mark(r.Subscriber))
-	}
 	return keys, args
-}
-
-// notices returns up to which length a message is notified with its body, and the pub/sub channel of services that
-// subscribe to Redis themselves, if there is one: the channel's own name, without the key prefix.
-func notices(bytes int, r channel.PublishRequest) string {
-	if r.Policy.Plain {
-		return strconv.Itoa(bytes) + " " + r.Channel
-	}
-	return strconv.Itoa(bytes)
 }
 
 func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }

@@ -20,17 +20,17 @@ var (
 
 // Subscribe runs subscribe.lua.
 func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
-	ch := s.keys(r.Channel)
-	epoch, most := id.New(), r.Policy.MaxSubscribers
+	ch, create, epoch := s.keys(r.Channel), "1", id.New()
+	if r.Existing {
+		create = "0"
+	}
 	if r.ExistingChannel {
 		epoch = ""
 	}
-	if r.Existing {
-		most = -1
-	}
+	from, fromClock := fromTexts(r.From)
 	args := []string{
-		r.Subscriber, fromText(r.From), ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy),
-		epoch, strconv.Itoa(r.Policy.MaxMessages), strconv.Itoa(most),
+		r.Subscriber, from, fromClock, ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), create, epoch,
+		strconv.Itoa(r.Policy.MaxMessages), strconv.Itoa(r.Policy.MaxSubscribers),
 	}
 	rep, err := s.conn.Run(ctx, subscribeScript, ch.ForSubscriber(r.Subscriber), args)
 	if err != nil {
@@ -56,14 +56,15 @@ func subscription(r redis.Reply) (channel.Subscription, error) {
 	return channel.Subscription{Created: r.Status != statusExists, Begun: r.Status == statusBegun, Position: at}, nil
 }
 
-func fromText(f channel.From) string {
+// fromTexts returns the arguments of subscribe.lua for where a mark starts.
+func fromTexts(f channel.From) (from, fromClock string) {
 	switch f.Start {
 	case channel.StartLatest:
-		return "latest"
+		return "latest", ""
 	case channel.StartEarliest:
-		return "earliest"
+		return "earliest", ""
 	case channel.StartAt:
-		return f.Clock.String()
+		return "clock", f.Clock.String()
 	}
 	panic(fmt.Sprintf("channel.Start %d is not known", f.Start))
 }

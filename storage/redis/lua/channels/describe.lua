@@ -19,7 +19,7 @@ local keys = {clock = KEYS[1], epoch = KEYS[2], subs = KEYS[3]}
 local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local cursor, limit = ARGV[4], ARGV[5]
 
-local clock, epoch = channel.position(keys.clock, keys.epoch, keys.clock)
+local clock, epoch = channel.position(keys.clock, keys.epoch)
 if not clock then
   return {'NO_CHANNEL'}
 end

@@ -11,11 +11,12 @@
 -- ARGV[1] acked           clock   the receipt's, a decimal string
 -- ARGV[2] epoch           ULID    the receipt's
 -- ARGV[3] message_id      string  of the message at the receipt's clock; empty: none is known
--- ARGV[4] ttl_ms          int     life of the channel and the mark without activity
--- ARGV[5] max             int     messages at most
--- ARGV[6] max_bytes       int     bytes of messages at most, but always one message
--- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[8] wait_ms         int     how long the caller is going to wait if there is nothing
+-- ARGV[4] message_prefix  string  what the channel's message keys start with
+-- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
+-- ARGV[6] max             int     messages at most
+-- ARGV[7] max_bytes       int     bytes of messages at most, but always one message
+-- ARGV[8] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[9] wait_ms         int     how long the caller is going to wait if there is nothing
 --
 -- Returns {"OK", …}, {"NO_SUBSCRIBER"} or {"MOVING"} as fetch.lua does, or {"EPOCH"}, {"AHEAD"} or {"SUPERSEDED"}
 -- if the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading
@@ -23,14 +24,14 @@
 -- Safe to run twice: yes.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
 local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
-local ttl_ms, wait_ms = tonumber(ARGV[4]), tonumber(ARGV[8])
-local log = {count = tonumber(ARGV[5]), bytes = tonumber(ARGV[6]), keeps = tonumber(ARGV[7])}
+local message_prefix, ttl_ms, wait_ms = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[9])
+local log = {count = tonumber(ARGV[6]), bytes = tonumber(ARGV[7]), keeps = tonumber(ARGV[8])}
 
 local status, clock, mark = ack.apply(keys, receipt, log.keeps, ttl_ms + wait_ms)
 if status ~= 'OK' and status ~= 'STALE' then
   return {status}
 end
-log.prefix, log.here = string.sub(keys.message, 1, -1 - #receipt.at), keys.clock
+log.prefix, log.here = message_prefix, keys.clock
 local ok, through, expired, found = slot.try(messages.read, log, mark, clock)
 if not ok then
   return {'MOVING'}

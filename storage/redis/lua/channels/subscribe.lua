@@ -6,23 +6,25 @@
 -- KEYS[3] mark   string  the subscriber's mark
 -- KEYS[4] subs   set     names of subscribers
 --
--- ARGV[1] subscriber      string  its name
--- ARGV[2] from            string  "latest", "earliest" or a clock
--- ARGV[3] message_prefix  string  what the channel's message keys start with
--- ARGV[4] mark_prefix     string  what the channel's mark keys start with
--- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
--- ARGV[6] new_epoch       string  ULID of the life to begin if there is none; "": none is begun
--- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[8] max_subscribers int     subscribers that the channel has at most; 0: no limit; -1: none is made
+-- ARGV[1]  subscriber       string  its name
+-- ARGV[2]  from             string  where its mark is: "latest", "earliest" or "clock"
+-- ARGV[3]  from_clock       clock   its mark, if from is "clock", else ""
+-- ARGV[4]  message_prefix   string  what the channel's message keys start with
+-- ARGV[5]  mark_prefix      string  what the channel's mark keys start with
+-- ARGV[6]  ttl_ms           int     life of the channel and the mark without activity
+-- ARGV[7]  create           int     1: a subscriber that does not exist is created; 0: it is not
+-- ARGV[8]  new_epoch        ULID    epoch of the life to begin if the channel does not exist; "": none is begun
+-- ARGV[9]  max_messages     int     messages that the channel keeps at most; 0: no limit
+-- ARGV[10] max_subscribers  int     subscribers that the channel has at most; 0: no limit
 --
 -- Returns {"BEGUN", epoch, mark} if the channel was made too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark},
 -- {"NO_CHANNEL"}, {"NO_SUBSCRIBER"}, {"FULL"}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if the slot is half
 -- moved, or {"AGAIN"} if marks of an earlier life are left to be removed: then nothing was written.
 -- Safe to run twice: yes, the second run finds the mark.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
-local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ttl_ms, new_epoch = tonumber(ARGV[5]), ARGV[6]
-local max_messages, max_subscribers = tonumber(ARGV[7]), tonumber(ARGV[8])
+local subscriber, from, from_clock = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local message_prefix, mark_prefix, ttl_ms = ARGV[4], ARGV[5], tonumber(ARGV[6])
+local create, new_epoch, max_messages, max_subscribers = ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
 local begins = not clock
@@ -38,7 +40,7 @@ if mark then
 end
 if new_epoch == '' and (begins or epoch == channel.NO_EPOCH) then
   return {'NO_CHANNEL'}
-elseif max_subscribers < 0 then
+elseif create == '0' then
   return {'NO_SUBSCRIBER'}
 elseif not begins and max_subscribers > 0 and subs.full(keys, clock, mark_prefix, max_subscribers) then
   return {'FULL'}
@@ -54,7 +56,7 @@ elseif from == 'earliest' then
   end
   mark = steps and clocks.sub(clock, steps + 1) or clock
 else
-  mark = tonumber(from)
+  mark = from_clock
   if not clocks.behind(mark, clock) then
     return {'AHEAD'}
   end

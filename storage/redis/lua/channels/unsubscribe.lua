@@ -15,7 +15,7 @@
 local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local subscriber, topic, last = ARGV[1], ARGV[2], ARGV[3]
 
-local clock, epoch = channel.position(clock_key, epoch_key, mark_key)
+local clock, epoch = channel.position(clock_key, epoch_key)
 if last ~= '' and epoch and epoch > last then
   return {'NO_SUBSCRIBER'}
 end

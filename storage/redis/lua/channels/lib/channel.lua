@@ -18,12 +18,12 @@ end
 -- NO_EPOCH is the epoch of a channel that the predecessor made, until its next publish or subscribe.
 channel.NO_EPOCH = '00000000000000000000000000'
 
--- position returns a channel's clock and epoch, and the mark at mark_key. The clock is nil if the channel does not
--- exist, the mark if the subscriber does not exist: a mark ahead of the clock was left by an earlier life of the
--- channel.
+-- position returns a channel's clock and epoch, and the mark at mark_key, unless that is nil. The clock is nil if the
+-- channel does not exist, the mark if the subscriber does not exist: a mark ahead of the clock was left by an earlier
+-- life of the channel.
 function channel.position(clock_key, epoch_key, mark_key)
   local clock, epoch = tonumber(redis.call('GET', clock_key)), redis.call('GET', epoch_key)
-  local mark = clock and tonumber(redis.call('GET', mark_key))
+  local mark = clock and mark_key and tonumber(redis.call('GET', mark_key))
   if mark and not clocks.behind(mark, clock) then
     mark = nil
   end
@@ -69,34 +69,6 @@ function channel.renew_after_poll(keys, ttl_ms, wait_ms, answered)
   local run = due and redis.call or redis.pcall
   channel.extend(run, keys, ends, spare)
   run('PEXPIREAT', keys.mark, clocks.show(ends), 'GT')
-end
-
--- refusal returns why nothing may be published, or nil: the channel is in a later life than only, or doesn't exist and
--- no life may be begun.
-function channel.refusal(epoch, only, new_epoch)
-  if only and epoch and epoch > only then
-    return 'LIFE'
-  elseif new_epoch == '' and not epoch then
-    return 'NO_CHANNEL'
-  end
-end
-
--- prolong makes a channel's epoch and subs live until a time, after the clock.
-function channel.prolong(epoch_key, epoch, subs_key, ends)
-  local text = clocks.show(ends)
-  redis.call('SET', epoch_key, epoch, 'PXAT', text)
-  redis.call('PEXPIREAT', subs_key, text)
-end
-
--- create is clear, and then makes a subscriber at the clock 0 if the key of its mark is given.
-function channel.create(subs_key, mark_prefix, mark_key, ends, ...)
-  if not channel.clear(subs_key, mark_prefix, ...) then
-    return false
-  elseif mark_key then
-    redis.call('SADD', subs_key, string.sub(mark_key, #mark_prefix + 1))
-    redis.call('SET', mark_key, '0', 'PXAT', ends)
-  end
-  return true
 end
 
 -- clear removes what an eviction left of a channel's earlier life: marks, as many at a time as take Redis less than a
