@@ -7,17 +7,22 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // depose ends the lease of a queue's director again and again, so that the next director starts while matches of the
-// last one are in progress.
+// last one are in progress. On a busy machine the lease may have expired, or another server may have acquired it and
+// not have the answer yet: then there is nothing to end.
 func (a *arena) depose(queue string) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-3)
 		for wait(ctx, between(r, 30*time.Millisecond, 200*time.Millisecond)) {
 			if token := a.ledger.lease(queue); token != "" {
-				a.reportStorage(ctx, a.observer.queues.Leases().Release(ctx, queue, token))
+				err := a.observer.queues.Leases().Release(ctx, queue, token)
+				if !errors.Is(err, lease.ErrLost) {
+					a.reportStorage(ctx, err)
+				}
 			}
 		}
 	})
