@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -34,9 +35,9 @@ func (a answers) begin(ctx context.Context) (send func(func() error) error, stop
 			return message()
 		}, func() {}
 	}
-	timer := time.AfterFunc(a.limit, func() { end(ctx, errUnreadAnswer) })
+	timer := time.AfterFunc(a.limit, func() { grpcserver.End(ctx, errUnreadAnswer) })
 	return func(message func() error) error {
-		stalled := time.AfterFunc(a.stall, func() { end(ctx, errUnreadAnswer) })
+		stalled := time.AfterFunc(a.stall, func() { grpcserver.End(ctx, errUnreadAnswer) })
 		defer stalled.Stop()
 		return message()
 	}, func() { timer.Stop() }

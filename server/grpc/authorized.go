@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -13,35 +12,26 @@ import (
 
 const metadataAuthorization = "authorization"
 
-// authorized authenticates the client and counts the call before its message is read, and checks what the client may do, to
-// which resource as soon as the message has arrived. A stream ends when the client's credential does.
-func authorized(m *method, next grpc.StreamHandler) grpc.StreamHandler {
-	return func(srv any, ss grpc.ServerStream) error {
-		ctx, p, err := m.admit(ss.Context())
-		ss.(*call).client = p
-		if err == nil {
-			err = m.router.Guard().Check(ctx, p, m.need.action, access.Resource{})
-		}
-		if err != nil {
-			return err
-		}
-		s := &authorizedStream{ServerStream: ss, method: m, ctx: ctx}
-		if !m.streams {
-			return next(srv, s)
-		}
-		held, release := m.router.Guard().Hold(s.ctx, p)
-		defer release()
-		s.ctx = held
-		err = next(srv, s)
-		if ended := credentialEnd(held); err != nil && ended != nil {
-			return ended
-		}
-		return err
-	}
+// guarded reports whether the client of a call must be known.
+func (m *method) guarded() bool {
+	return m.path != "" && !m.need.open && (m.router.Guard() != nil || !m.http && m.router.Limited())
 }
 
-// admit authenticates the client, counts the call, and returns its context with both. On the HTTP port the plumbing has done
-// so.
+// authorize authenticates the client and counts the call before its message is read, and checks whether the client may call
+// the method.
+func (c *call) authorize() (err error) {
+	m := c.method
+	if !m.guarded() {
+		return nil
+	}
+	if c.ctx, c.client, err = m.admit(c.ctx); err != nil {
+		return err
+	}
+	return m.router.Guard().Check(c.ctx, c.client, m.need.action, access.Resource{})
+}
+
+// admit authenticates the client, counts the call, and returns its context with the client's principal. On the HTTP port
+// the router has done so.
 func (m *method) admit(ctx context.Context) (context.Context, *access.Principal, error) {
 	if m.http {
 		return ctx, access.From(ctx), nil
@@ -59,6 +49,23 @@ func (m *method) admit(ctx context.Context) (context.Context, *access.Principal,
 	return ctx, p, err
 }
 
+// whileValid calls the handler of a stream, whose context ends when the client's credential does.
+func (c *call) whileValid(handler func() error) error {
+	if !c.method.guarded() {
+		return handler()
+	}
+	ctx := c.ctx
+	held, release := c.method.router.Guard().Hold(ctx, c.client)
+	defer release()
+	defer func() { c.ctx = ctx }()
+	c.ctx = held
+	err := handler()
+	if ended := credentialEnd(held); err != nil && ended != nil {
+		return ended
+	}
+	return err
+}
+
 // credentialEnd returns why the client's credential isn't valid any more, or nil.
 func credentialEnd(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, access.ErrExpired) || errors.Is(cause, access.ErrRevoked) {
@@ -67,27 +74,15 @@ func credentialEnd(ctx context.Context) error {
 	return nil
 }
 
-// authorizedStream is the stream of a call whose client has a principal, which its context carries.
-type authorizedStream struct {
-	grpc.ServerStream
-	method  *method
-	ctx     context.Context //nolint:containedctx // of the call, as in grpc-go
-	checked bool            // the first message was
-}
-
-// Context returns the context of the call.
-func (s *authorizedStream) Context() context.Context { return s.ctx }
-
-// RecvMsg reads a message, and checks whether the client's credential is still valid, since a message may come late, and whether
-// the client may do to its resource what it asks for.
-func (s *authorizedStream) RecvMsg(message any) error {
-	err := s.ServerStream.RecvMsg(message)
-	if err == nil {
-		err = s.method.router.Guard().Valid(access.From(s.ctx))
+// authorizeMessage checks whether the client's credential is still valid, since a message may come late, and whether the
+// client may do what the first message asks for to its resource.
+func (c *call) authorizeMessage(message any, first bool) error {
+	if !c.method.guarded() {
+		return nil
 	}
-	if err != nil || s.checked || s.method.need.of == nil {
+	guard, need := c.method.router.Guard(), c.method.need
+	if err := guard.Valid(c.client); err != nil || !first || need.of == nil {
 		return err
 	}
-	s.checked = true
-	return s.method.router.Guard().Check(s.ctx, access.From(s.ctx), s.method.need.action, s.method.need.of(s.ctx, message))
+	return guard.Check(c.ctx, c.client, need.action, need.of(c.ctx, message))
 }

@@ -1,12 +1,10 @@
 package grpc
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,63 +14,89 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// method is a procedure, and what its calls have in common. It is made once, so that a call looks nothing up.
+// method is a procedure on one of the two listeners. It is made once, so that a call looks nothing up.
 type method struct {
-	path     string // /openmatch.FrontendService/GetTicket
+	path     string // /openmatch.FrontendService/GetTicket; empty for procedures that don't exist
 	asks     bool   // the client sends a stream
-	streams  bool   // its answer is a stream
-	http     bool   // it is called on the HTTP port, whose plumbing counts, logs and names the requests
+	streams  bool   // the answer is a stream
+	http     bool   // it is called on the HTTP port, where the router counts, logs and names the requests
 	counts   *web.Procedure
-	drained  <-chan struct{} // closed when the server drains
-	arrivals *arrivals       // of the listener of gRPC; nil: the request has arrived when the call begins
+	drained  <-chan struct{}      // closed when the server drains
+	arrivals *grpcserver.Arrivals // on the listener of gRPC; nil: the request has arrived when the call begins
 	router   *web.Router
 	need     need // of the client, on a service that isn't open
 }
 
-// intercept returns a handler with what all calls have in common. Its parts are called one after the other, and not each by the
-// one before: what a call that waits has on its stack costs time, too.
-func intercept(m *method, handler grpc.StreamHandler) grpc.StreamHandler {
-	if m.asks {
-		handler = drained(m, handler)
+// around returns a copy of a service's description, whose handlers begin and end a call. It wraps handlers and has no
+// interceptors, because grpc-go reads the message of a unary call before it calls an interceptor: the client would be
+// authenticated too late, and a message that can't be read neither counted nor logged.
+func around(sd *grpc.ServiceDesc, newMethod func(path string) *method) *grpc.ServiceDesc {
+	made := &grpc.ServiceDesc{ServiceName: sd.ServiceName, HandlerType: sd.HandlerType, Metadata: sd.Metadata}
+	for _, d := range sd.Methods {
+		d.Handler = newMethod("/" + sd.ServiceName + "/" + d.MethodName).unary(d.Handler)
+		made.Methods = append(made.Methods, d)
 	}
-	if m.path != "" && !m.need.open && (m.router.Guard() != nil || !m.http && m.router.Limited()) {
-		handler = authorized(m, handler)
+	for _, d := range sd.Streams {
+		m := newMethod("/" + sd.ServiceName + "/" + d.StreamName)
+		m.asks, m.streams = d.ClientStreams, d.ServerStreams
+		d.Handler = m.stream(d.Handler)
+		made.Streams = append(made.Streams, d)
 	}
-	return func(srv any, ss grpc.ServerStream) (err error) {
-		c := begin(m, ss)
+	return made
+}
+
+func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
+	return func(
+		srv any, ctx context.Context, read func(any) error, interceptor grpc.UnaryServerInterceptor,
+	) (answer any, err error) {
+		c := m.begin(ctx)
 		defer c.end(&err)
-		return handler(srv, c)
+		if err := c.authorize(); err != nil {
+			return nil, err
+		}
+		receive := func(message any) error { return c.receive(message, read) }
+		return handler(srv, c.ctx, receive, interceptor)
 	}
 }
 
-// call is a call in progress, and its stream. It is used by one goroutine.
+func (m *method) stream(handler grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, ss grpc.ServerStream) (err error) {
+		c := m.begin(ss.Context())
+		defer c.end(&err)
+		if err := c.authorize(); err != nil {
+			return err
+		}
+		return c.whileValid(func() error { return handler(srv, &stream{ServerStream: ss, call: c}) })
+	}
+}
+
+// call is a call in progress. It is used by one goroutine.
 type call struct {
-	grpc.ServerStream
+	ctx      context.Context //nolint:containedctx // of the call, as in grpc-go
 	method   *method
 	request  *request // on the HTTP port
 	started  time.Time
-	id       string        // of the request; requestID returns it
-	received bool          // the first message has arrived
-	arrival  *list.Element // the place in arrivals
-	refused  atomic.Bool   // the message took too long to arrive
-	headed   bool          // head was called
-	status   int           // for metrics and log; 0: the call succeeded
-	err      error         // what went wrong, for the log
+	id       string // of the request; requestID returns it
+	received bool   // the first message was waited for
+	headed   bool   // head was called
+	status   int    // for metrics and log
+	err      error  // what went wrong, for the log
 	client   *access.Principal
 }
 
-func begin(m *method, ss grpc.ServerStream) *call {
-	c := &call{ServerStream: ss, method: m, started: time.Now(), status: http.StatusOK}
+func (m *method) begin(ctx context.Context) *call {
+	c := &call{ctx: ctx, method: m, started: time.Now(), status: http.StatusOK}
 	if m.http {
-		c.request = requestOf(ss.Context())
+		c.request = requestOf(ctx)
 	}
 	return c
 }
 
-// end ends a call with the error of its handler, and turns that into what the client is told. It must be deferred.
+// end ends a call with the error of its handler, and replaces that with the error for the client. It must be deferred.
 func (c *call) end(err *error) {
 	if p := recover(); p != nil {
 		c.logPanic(p)
@@ -87,28 +111,28 @@ func (c *call) end(err *error) {
 // finish counts and logs the call.
 func (c *call) finish() {
 	if c.request != nil {
-		if c.method.streams && c.Context().Err() == nil { // a deadline of a closed stream would keep it in memory until then
+		if c.method.streams && c.ctx.Err() == nil { // a deadline of a closed stream would keep it in memory until then
 			c.request.setDeadlines(time.Time{}, time.Now().Add(web.AnswerTimeout)) // for the end of the answer
 		}
 		c.request.tell(func(w *web.Call) { w.SetOutcome(c.status, c.err) })
 		return
 	}
-	c.method.counts.Done(c.Context(), web.Outcome{
+	c.method.counts.Done(c.ctx, web.Outcome{
 		Path: c.path(), Status: c.status, Err: c.err, Elapsed: time.Since(c.started), Principal: c.client, About: c.about,
 	})
 }
 
-// path returns the procedure. That of a call without a method is the client's.
+// path returns the procedure, which the client may have invented.
 func (c *call) path() string {
 	if c.method.path == "" {
-		path, _ := grpc.MethodFromServerStream(c.ServerStream)
+		path, _ := grpc.Method(c.ctx)
 		return path
 	}
 	return c.method.path
 }
 
 func (c *call) about() (id, client string) {
-	return c.requestID(), c.method.clientOf(c.Context())
+	return c.requestID(), c.method.clientOf(c.ctx)
 }
 
 // clientOf returns the address of the client of a call on the listener of gRPC, or "" if it isn't known.
@@ -134,36 +158,39 @@ func (c *call) requestID() string {
 }
 
 func (c *call) sentID() []string {
-	return metadata.ValueFromIncomingContext(c.Context(), metadataRequestID)
+	return metadata.ValueFromIncomingContext(c.ctx, metadataRequestID)
 }
 
-// head puts the request's ID into the headers of the answer if the client sent one. Other clients have no use for the ID of a
-// call that succeeds, and a header that has a new value in each answer takes much time. On the HTTP port each answer has it.
+// head adds the request's ID to the headers of the answer if the client sent one. Other clients don't need the ID of a call
+// that succeeds, and a header whose value is new in each answer costs much time. On the HTTP port the router adds it.
 func (c *call) head() {
 	if c.headed || c.request != nil {
 		return
 	}
 	c.headed = true
 	if len(c.sentID()) > 0 {
-		_ = c.SetHeader(metadata.MD{metadataRequestID: {c.requestID()}}) // fails only if the client has gone
+		_ = grpc.SetHeader(c.ctx, metadata.MD{metadataRequestID: {c.requestID()}}) // fails only if the client has gone
 	}
 }
 
-// trail puts the request's ID, under which the log has a failed call, into the trailers of its answer.
+// trail adds the request's ID, under which the log has a failed call, to the trailers of its answer.
 func (c *call) trail(err error) {
-	if err != nil && c.request == nil && c.Context().Err() == nil {
-		c.SetTrailer(metadata.MD{metadataRequestID: {c.requestID()}})
+	if err != nil && c.request == nil && c.ctx.Err() == nil {
+		_ = grpc.SetTrailer(c.ctx, metadata.MD{metadataRequestID: {c.requestID()}}) // fails only outside of calls
 	}
 }
 
-// explain returns what the client is told about an error of the service.
+// explain returns the error for the client of an error of the service.
 func (c *call) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	told := toldOf(c.Context(), err)
+	if ended := grpcserver.Ended(c.ctx); ended != nil {
+		err = ended
+	}
+	told := toldOf(c.ctx, err)
 	c.status, c.err = statusOf(told.Code(), err), err
-	if c.status == http.StatusGatewayTimeout && c.Context().Err() != nil {
+	if c.status == http.StatusGatewayTimeout && c.ctx.Err() != nil {
 		c.status = web.StatusClientGone // the deadline was the client's
 	}
 	return told.Err()
@@ -177,65 +204,27 @@ func (c *call) logPanic(p any) {
 	c.method.counts.LogPanic(c.requestID(), p)
 }
 
-// drained ends a call whose client sends a stream when the server drains. The services end other calls that wait.
-func drained(m *method, next grpc.StreamHandler) grpc.StreamHandler {
-	return func(srv any, ss grpc.ServerStream) error {
-		return next(srv, &drainedStream{ServerStream: ss, drained: m.drained})
-	}
-}
-
-type drainedStream struct {
-	grpc.ServerStream
-	drained <-chan struct{}
-}
-
-// RecvMsg reads a message. After an error the goroutine that reads ends with the call.
-func (s *drainedStream) RecvMsg(message any) error {
-	read := make(chan error, 1)
-	go func() { read <- s.ServerStream.RecvMsg(message) }()
-	select {
-	case err := <-read:
-		return err
-	case <-s.drained:
-		return errDraining
-	case <-s.Context().Done():
-		if ended := credentialEnd(s.Context()); ended != nil {
-			return ended
-		}
-		return <-read // it ends with the call
-	}
-}
-
-// unreadError is the error of a message that could not be read. grpc-go has told the client already.
-type unreadError struct{ cause error }
-
-func (e *unreadError) Error() string { return "read the message: " + e.cause.Error() }
-func (e *unreadError) Unwrap() error { return e.cause }
-
-// RecvMsg reads a message.
-func (c *call) RecvMsg(message any) error {
-	in := &received{message: message}
-	if c.received { // streams of requests may pause between them
-		return c.unread(c.ServerStream.RecvMsg(in), in)
-	}
-	if c.method.arrivals != nil {
-		c.method.arrivals.begin(c)
-		defer c.method.arrivals.end(c)
-	}
-	err := c.ServerStream.RecvMsg(in)
+// receive reads a message.
+func (c *call) receive(message any, read func(any) error) error {
+	first := !c.received
 	c.received = true
-	c.lift()
-	return c.unread(err, in)
+	if err := c.read(message, read, first); err != nil {
+		return err
+	}
+	return c.authorizeMessage(message, first)
 }
 
-// unread returns why a message was not read, or nil.
-func (c *call) unread(err error, in *received) error {
-	switch {
-	case err != nil && c.refused.Load():
-		return errSlow
-	case err == nil && in.err != nil:
-		return errNotProtobuf
-	case err == nil || errors.Is(err, io.EOF):
+// read reads a message. Only the first one must arrive in time: streams of requests may pause between them.
+func (c *call) read(message any, read func(any) error, first bool) (err error) {
+	if first && c.method.arrivals != nil {
+		err = c.method.arrivals.Receive(c.ctx, func() error { return grpcserver.Receive(read, message) })
+	} else {
+		err = grpcserver.Receive(read, message)
+	}
+	if first {
+		c.lift()
+	}
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, grpcserver.ErrNotProtobuf) {
 		return err
 	}
 	return &unreadError{cause: err}
@@ -249,35 +238,51 @@ func (c *call) lift() {
 	}
 }
 
-// SendMsg sends a message.
-func (c *call) SendMsg(message any) error {
-	c.head()
-	return c.ServerStream.SendMsg(message)
+// unreadError is the error of a message that could not be read. grpc-go has sent it to the client already.
+type unreadError struct{ cause error }
+
+func (e *unreadError) Error() string { return "read the message: " + e.cause.Error() }
+func (e *unreadError) Unwrap() error { return e.cause }
+
+// stream is the stream of a call.
+type stream struct {
+	grpc.ServerStream
+	*call
 }
 
-// intercepted returns the description of a service whose handlers are those of intercept. Methods with one answer become
-// streams with one message: grpc-go reads the messages of other methods before it calls any code of ours, so that what can't
-// be read would be neither counted nor logged.
-func intercepted(sd *grpc.ServiceDesc, newMethod func(path string) *method) *grpc.ServiceDesc {
-	made := &grpc.ServiceDesc{ServiceName: sd.ServiceName, HandlerType: sd.HandlerType, Metadata: sd.Metadata}
-	for _, d := range sd.Methods {
-		one := func(srv any, ss grpc.ServerStream) error {
-			answer, err := d.Handler(srv, ss.Context(), ss.RecvMsg, nil)
-			if err != nil {
-				return err
-			}
-			return ss.SendMsg(answer)
+// Context returns the context of the call.
+func (s *stream) Context() context.Context { return s.ctx }
+
+// SendMsg sends a message.
+func (s *stream) SendMsg(message any) error {
+	s.head()
+	return s.ServerStream.SendMsg(message)
+}
+
+// RecvMsg reads a message.
+func (s *stream) RecvMsg(message any) error {
+	if !s.method.asks {
+		return s.receive(message, s.ServerStream.RecvMsg)
+	}
+	return s.receiveUntilDrained(message)
+}
+
+// receiveUntilDrained reads a message unless the server drains: other calls that wait are ended by the services. After an
+// error the goroutine that reads ends with the call.
+func (s *stream) receiveUntilDrained(message any) error {
+	read := make(chan error, 1)
+	go func() { read <- s.receive(message, s.ServerStream.RecvMsg) }()
+	select {
+	case err := <-read:
+		return err
+	case <-s.method.drained:
+		return errDraining
+	case <-s.ctx.Done():
+		if ended := credentialEnd(s.ctx); ended != nil {
+			return ended
 		}
-		m := newMethod("/" + sd.ServiceName + "/" + d.MethodName)
-		made.Streams = append(made.Streams, grpc.StreamDesc{StreamName: d.MethodName, ServerStreams: true, Handler: intercept(m, one)})
+		return <-read // it ends with the call
 	}
-	for _, d := range sd.Streams {
-		m := newMethod("/" + sd.ServiceName + "/" + d.StreamName)
-		m.asks, m.streams = d.ClientStreams, d.ServerStreams
-		d.Handler = intercept(m, d.Handler)
-		made.Streams = append(made.Streams, d)
-	}
-	return made
 }
 
 // unknown answers calls of procedures that don't exist.

@@ -9,7 +9,7 @@ func LimitQueries(s *Services, limit, stall time.Duration) {
 
 // LimitArrivals changes how long messages may take to arrive, before Serve.
 func LimitArrivals(s *Services, limit, slow time.Duration, most int) {
-	s.arrivals.limit, s.arrivals.slow, s.arrivals.most = limit, slow, most
+	s.arrivals.Limit, s.arrivals.Slow, s.arrivals.Most = limit, slow, most
 }
 
 // LimitConnections changes how far apart PINGs must be, and when an idle connection is closed, before Serve.

@@ -11,6 +11,7 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -58,6 +59,12 @@ const (
 	LargestQueryPage    = 10_000 // as in Open Match
 )
 
+// checkedNames are the services that health checks know. The empty one is the whole server.
+var checkedNames = []string{
+	"", openmatch.FrontendService_ServiceDesc.ServiceName, openmatch.QueryService_ServiceDesc.ServiceName,
+	grpc_health_v1.Health_ServiceDesc.ServiceName,
+}
+
 // Services are the services. All methods may be called by several goroutines.
 type Services struct {
 	router     *web.Router
@@ -66,7 +73,7 @@ type Services struct {
 	native     func() *grpc.Server // on a listener of its own; made when it is first needed, since it starts goroutines
 	onRoutes   *grpc.Server        // on the HTTP port
 	lines      map[string]streamed // of the HTTP port, by path
-	arrivals   arrivals            // of the listener of its own
+	arrivals   grpcserver.Arrivals // on the listener of its own
 	keepalives keepalives
 	answers    answers
 }
@@ -92,14 +99,18 @@ func New(o Options) *Services {
 	}
 	s := &Services{
 		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers, keepalives: defaultKeepalives,
-		arrivals: arrivals{limit: arrivalLimit, slow: arrivalSlow, most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages)},
+		arrivals: grpcserver.Arrivals{
+			Limit: arrivalLimit, Slow: arrivalSlow, Most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
+		},
 	}
 	s.served = []served{
 		{&openmatch.FrontendService_ServiceDesc, &frontend{matchmaking: o.Matchmaking, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, &query{
 			matchmaking: o.Matchmaking, guard: o.Router.Guard(), page: limits.QueryPage, answers: &s.answers, open: map[string]int{},
 		}},
-		{&grpc_health_v1.Health_ServiceDesc, &healthCheck{router: o.Router}},
+		{&grpc_health_v1.Health_ServiceDesc, &grpcserver.Health{
+			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining(), Stopping: errDraining, Period: healthPeriod,
+		}},
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
 		{&reflectionv1alpha.ServerReflection_ServiceDesc, reflection.NewServer(reflection.ServerOptions{Services: s})},
 	}
@@ -121,11 +132,12 @@ func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {
 func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Server {
 	stray := &method{http: onRoutes, counts: s.router.Stray(), router: s.router}
 	made := grpc.NewServer(append(options,
-		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(s.limits.MessageBytes), grpc.MaxSendMsgSize(max(largestAnswer, s.limits.MessageBytes+largestOverhead)),
-		grpc.UnknownServiceHandler(intercept(stray, unknown)),
+		grpc.ForceServerCodecV2(grpcserver.Codec()), grpc.MaxRecvMsgSize(s.limits.MessageBytes),
+		grpc.MaxSendMsgSize(max(largestAnswer, s.limits.MessageBytes+largestOverhead)),
+		grpc.UnknownServiceHandler(stray.stream(unknown)),
 	)...)
 	for _, one := range s.served {
-		desc := intercepted(one.desc, func(path string) *method {
+		desc := around(one.desc, func(path string) *method {
 			m := &method{
 				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path),
 			}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -139,10 +140,7 @@ func (s *jsonStream) RecvMsg(message any) error {
 	}
 	fill := s.fill
 	s.fill = nil
-	if in, ok := message.(*received); ok {
-		message = in.message
-	}
-	return fill(message.(proto.Message))
+	return fill(message.(*grpcserver.Received).Message.(proto.Message))
 }
 
 // SendMsg writes a line.

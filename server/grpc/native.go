@@ -3,17 +3,18 @@ package grpc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"runtime"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // for clients that compress
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -28,9 +29,17 @@ const (
 	connectTimeout   = 10 * time.Second
 	headerBytes      = web.MaxHeaderBytes
 
+	arrivalLimit = 10 * time.Second // of a message
+	arrivalSlow  = time.Second      // of a message that doesn't count for Limits.SlowMessages
+
+	healthPeriod = 5 * time.Second // between two checks of a watch
+
 	pingAfter   = 30 * time.Second // a connection may be silent before the server sends a PING
 	pingTimeout = 30 * time.Second // then the connection is closed if the client doesn't answer
 )
+
+// errSlow is the error of a message that took too long to arrive.
+var errSlow = status.Error(codes.DeadlineExceeded, web.ErrBodySlow.Detail)
 
 // keepalives says which connections of the listener of its own are closed.
 type keepalives struct {
@@ -47,7 +56,7 @@ func (s *Services) nativeOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(headerBytes), grpc.ConnectionTimeout(connectTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: s.keepalives.idleAfter}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.keepalives.pingsApart, PermitWithoutStream: true}),
-		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))), grpc.InTapHandle(grpcserver.Endable),
 	}
 }
 
@@ -56,30 +65,14 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves gRPC on connections of l until Drain is called. It must be called at most once.
 func (s *Services) Serve(l net.Listener) error {
-	var refusing sync.WaitGroup
-	stop := make(chan struct{})
-	refusing.Go(func() { s.arrivals.run(stop) })
-	defer refusing.Wait()
-	defer close(stop)
-	if err := s.native().Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
-	}
-	return nil
+	return grpcserver.Serve(s.native(), l)
 }
 
 // Drain closes the listener of Serve, tells clients to use other connections, and returns when no call is in progress. When
 // ctx ends it closes all connections, and returns an error that is ErrCutOff.
 func (s *Services) Drain(ctx context.Context) error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.native().GracefulStop()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
+	if !grpcserver.Drain(ctx, s.native()) {
+		return ErrCutOff
 	}
-	s.native().Stop()
-	return ErrCutOff
+	return nil
 }

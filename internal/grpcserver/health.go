@@ -1,4 +1,4 @@
-package grpc
+package grpcserver
 
 import (
 	"context"
@@ -9,39 +9,40 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
-
-	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// healthCheck is grpc.health.v1.Health. For the server and for each of its services it reports what GET /readyz does, which
-// is why it isn't grpc-go's own, whose statuses are set.
-type healthCheck struct {
+// Health is grpc.health.v1.Health. grpc-go's own has statuses that are set; this one calls Ready. All fields are required.
+type Health struct {
 	grpc_health_v1.UnimplementedHealthServer
-	router *web.Router
+
+	Names    []string                        // of the services; the empty one is the whole server
+	Ready    func(ctx context.Context) error // reports whether they can be called
+	Draining <-chan struct{}                 // closed when the server drains
+	Stopping error                           // ends watches then
+	Period   time.Duration                   // between two checks of a watch
 }
 
-// healthPause is how long a watch waits between two checks of readiness.
-const healthPause = 5 * time.Second
-
-// checkedNames are the services that health checks know. The empty one is the whole server.
-var checkedNames = []string{
-	"", openmatch.FrontendService_ServiceDesc.ServiceName, openmatch.QueryService_ServiceDesc.ServiceName,
-	grpc_health_v1.Health_ServiceDesc.ServiceName,
-}
-
-func (h *healthCheck) status(ctx context.Context, service string) grpc_health_v1.HealthCheckResponse_ServingStatus {
+func (h *Health) status(ctx context.Context, service string) grpc_health_v1.HealthCheckResponse_ServingStatus {
 	switch {
-	case !slices.Contains(checkedNames, service):
+	case !slices.Contains(h.Names, service):
 		return grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
-	case h.router.Ready(ctx) != nil:
+	case h.isDraining() || h.Ready(ctx) != nil:
 		return grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
 	return grpc_health_v1.HealthCheckResponse_SERVING
 }
 
+func (h *Health) isDraining() bool {
+	select {
+	case <-h.Draining:
+		return true
+	default:
+		return false
+	}
+}
+
 // Check reports whether a service can be called now.
-func (h *healthCheck) Check(
+func (h *Health) Check(
 	ctx context.Context, request *grpc_health_v1.HealthCheckRequest,
 ) (*grpc_health_v1.HealthCheckResponse, error) {
 	s := h.status(ctx, request.GetService())
@@ -52,12 +53,12 @@ func (h *healthCheck) Check(
 }
 
 // List reports whether each service can be called now.
-func (h *healthCheck) List(
+func (h *Health) List(
 	ctx context.Context, _ *grpc_health_v1.HealthListRequest,
 ) (*grpc_health_v1.HealthListResponse, error) {
 	all := &grpc_health_v1.HealthListResponse{Statuses: map[string]*grpc_health_v1.HealthCheckResponse{}}
-	now := &grpc_health_v1.HealthCheckResponse{Status: h.status(ctx, "")}
-	for _, name := range checkedNames {
+	now := &grpc_health_v1.HealthCheckResponse{Status: h.status(ctx, h.Names[0])}
+	for _, name := range h.Names {
 		all.Statuses[name] = now
 	}
 	return all, nil
@@ -65,15 +66,15 @@ func (h *healthCheck) List(
 
 // Watch reports whether a service can be called, and each change, until the server drains. An unknown service is
 // SERVICE_UNKNOWN, as the protocol says.
-func (h *healthCheck) Watch(
+func (h *Health) Watch(
 	request *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse],
 ) error {
 	ctx := stream.Context()
-	ticker := time.NewTicker(healthPause)
+	ticker := time.NewTicker(h.Period)
 	defer ticker.Stop()
 	sent := grpc_health_v1.HealthCheckResponse_UNKNOWN
 	for {
-		last := h.router.IsDraining() // before the status, so that the last status sent is that of draining
+		last := h.isDraining() // before the status, so that the last status sent is that of draining
 		s := h.status(ctx, request.GetService())
 		if s != sent && ctx.Err() == nil {
 			if err := stream.Send(&grpc_health_v1.HealthCheckResponse{Status: s}); err != nil {
@@ -82,11 +83,11 @@ func (h *healthCheck) Watch(
 			sent = s
 		}
 		if last {
-			return errDraining
+			return h.Stopping
 		}
 		select {
 		case <-ticker.C:
-		case <-h.router.Draining():
+		case <-h.Draining:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
