@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// testGuessesAreForgotten at a rate. Other addresses aren't affected, except those of one IPv6 subnet.
-func testGuessesAreForgotten(t *testing.T) {
+// TestGuessesAreForgotten at a rate. Other addresses aren't affected, except those of one IPv6 subnet.
+func TestGuessesAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewFailureLimiter()
@@ -49,8 +49,8 @@ func testGuessesAreForgotten(t *testing.T) {
 	})
 }
 
-// testGuessesAreBounded: the addresses that were quiet for longest are forgotten.
-func testGuessesAreBounded(t *testing.T) {
+// TestGuessesAreBounded: the addresses that were quiet for longest are forgotten.
+func TestGuessesAreBounded(t *testing.T) {
 	t.Parallel()
 	g := NewFailureLimiter()
 	for i := range 2 * maxAddresses {

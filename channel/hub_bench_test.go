@@ -76,9 +76,9 @@ func (f *fanOut) settle(waiters int) {
 	}
 }
 
-// benchmarkFanOut measures how long it takes until the last of 5,000 sleepers has a message, from the moment at which
+// BenchmarkFanOut measures how long it takes until the last of 5,000 sleepers has a message, from the moment at which
 // its notification arrives.
-func benchmarkFanOut(b *testing.B) {
+func BenchmarkFanOut(b *testing.B) {
 	const waiters = 5000
 	f := newFanOut(b, waiters)
 	var last time.Duration

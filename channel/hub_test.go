@@ -39,7 +39,7 @@ var eventCases = []struct {
 }
 
 // An event counts while a waiter sleeps and between its fetch and its sleep, and never after the next prepare.
-func testEvents(t *testing.T) {
+func TestEvents(t *testing.T) {
 	t.Parallel()
 	for _, tt := range eventCases {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func testEvents(t *testing.T) {
 	}
 }
 
-func testSeveralEventsBetweenFetchAndSleep(t *testing.T) {
+func TestSeveralEventsBetweenFetchAndSleep(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -105,7 +105,7 @@ func testSeveralEventsBetweenFetchAndSleep(t *testing.T) {
 	}
 }
 
-func testClockThatWentBackWakesAll(t *testing.T) {
+func TestClockThatWentBackWakesAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -130,7 +130,7 @@ func testClockThatWentBackWakesAll(t *testing.T) {
 }
 
 // What is handed over is the event's own message: it is shared, not copied.
-func testMessageIsShared(t *testing.T) {
+func TestMessageIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -144,7 +144,7 @@ func testMessageIsShared(t *testing.T) {
 	})
 }
 
-func testEndsOfASleep(t *testing.T) {
+func TestEndsOfASleep(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(*hub, *sleeper){
 		"timer":   func(_ *hub, s *sleeper) { s.timer <- time.Time{} },
@@ -173,7 +173,7 @@ func testEndsOfASleep(t *testing.T) {
 }
 
 // Where the timer fires or the context ends at the moment at which a message is handed over, the message wins.
-func testMessageWinsOverTheTimer(t *testing.T) {
+func TestMessageWinsOverTheTimer(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func testMessageWinsOverTheTimer(t *testing.T) {
 	}
 }
 
-func testDrain(t *testing.T) {
+func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -223,7 +223,7 @@ func testDrain(t *testing.T) {
 	})
 }
 
-func testEndOfRun(t *testing.T) {
+func TestEndOfRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeNotifier()
@@ -248,7 +248,7 @@ func testEndOfRun(t *testing.T) {
 	})
 }
 
-func testCount(t *testing.T) {
+func TestCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := runningHub(t, testOptions())

@@ -24,7 +24,7 @@ func hubPass(d time.Duration) {
 func backstop() { hubPass(testOptions().Backstop) }
 
 // A channel without waiters is listened to for as long as it has been, and for Options.Linger at most.
-func testLinger(t *testing.T) {
+func TestLinger(t *testing.T) {
 	t.Parallel()
 	options := testOptions()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func testLinger(t *testing.T) {
 }
 
 // A topic whose last waiter leaves while the clock is read lingers no longer than others.
-func testLingerDuringARead(t *testing.T) {
+func TestLingerDuringARead(t *testing.T) {
 	t.Parallel()
 	options := testOptions()
 	options.Backstop = options.Linger / 2
@@ -78,7 +78,7 @@ func testLingerDuringARead(t *testing.T) {
 	})
 }
 
-func testNoLinger(t *testing.T) {
+func TestNoLinger(t *testing.T) {
 	t.Parallel()
 	options := testOptions()
 	options.Linger = 0
@@ -113,7 +113,7 @@ var positionCases = []struct {
 	{"gone", Position{}, errNoChannel.WithCause(errHubNoise), refetch, refetch},
 }
 
-func testReads(t *testing.T) {
+func TestReads(t *testing.T) {
 	t.Parallel()
 	for _, tt := range positionCases {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func testReads(t *testing.T) {
 }
 
 // A confirmation doesn't wait for a read of the clock that hangs.
-func testConfirmationDuringARead(t *testing.T) {
+func TestConfirmationDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -158,7 +158,7 @@ func testConfirmationDuringARead(t *testing.T) {
 }
 
 // An event during a read of the clock may be newer than what was read.
-func testReadThatIsOvertaken(t *testing.T) {
+func TestReadThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -193,7 +193,7 @@ func testReadThatIsOvertaken(t *testing.T) {
 }
 
 // A notification that comes late, after the clock was read, takes nothing back.
-func testLateNotification(t *testing.T) {
+func TestLateNotification(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -207,7 +207,7 @@ func testLateNotification(t *testing.T) {
 }
 
 // A message isn't delivered any more if the clock was then read behind it: a fail-over lost it.
-func testReadBehindAMessage(t *testing.T) {
+func TestReadBehindAMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -222,7 +222,7 @@ func testReadBehindAMessage(t *testing.T) {
 	})
 }
 
-func testBackstopRepairsALostNotification(t *testing.T) {
+func TestBackstopRepairsALostNotification(t *testing.T) {
 	t.Parallel()
 	options := testOptions()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,7 +243,7 @@ func testBackstopRepairsALostNotification(t *testing.T) {
 	})
 }
 
-func testBackstopIsSpreadOut(t *testing.T) {
+func TestBackstopIsSpreadOut(t *testing.T) {
 	t.Parallel()
 	options := testOptions()
 	synctest.Test(t, func(t *testing.T) {
@@ -266,7 +266,7 @@ func testBackstopIsSpreadOut(t *testing.T) {
 	})
 }
 
-func testBackstopWithoutWaiters(t *testing.T) {
+func TestBackstopWithoutWaiters(t *testing.T) {
 	t.Parallel()
 	options := testOptions()
 	options.Linger = options.Backstop
@@ -283,7 +283,7 @@ func testBackstopWithoutWaiters(t *testing.T) {
 }
 
 // While the clock can't be read no waiter is woken, and the read is repeated soon even if the backstop is rare.
-func testReadIsRepeated(t *testing.T) {
+func TestReadIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -309,7 +309,7 @@ func testReadIsRepeated(t *testing.T) {
 }
 
 // The clocks of many channels are read in batches, a few at a time.
-func testReadsAreBounded(t *testing.T) {
+func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())
@@ -329,7 +329,7 @@ func testReadsAreBounded(t *testing.T) {
 	})
 }
 
-func testEndDuringARead(t *testing.T) {
+func TestEndDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testOptions())

@@ -60,7 +60,7 @@ func (m *hubMany) confirm() {
 }
 
 // A fetch on many channels listens to all of them when none has anything, and counts as one.
-func testManyChannels(t *testing.T) {
+func TestManyChannels(t *testing.T) {
 	t.Parallel()
 	all := []int{0, 1, 2}
 	for _, tt := range []struct {
@@ -115,7 +115,7 @@ func testManyChannels(t *testing.T) {
 }
 
 // Messages that arrive on several channels while the fetch reads are all returned.
-func testManyChannelsAtOnce(t *testing.T) {
+func TestManyChannelsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, h := newMany(t, true)
@@ -134,7 +134,7 @@ func testManyChannelsAtOnce(t *testing.T) {
 	})
 }
 
-func testManyChannelsEnd(t *testing.T) {
+func TestManyChannelsEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hub, context.CancelFunc){
 		"time":    func(*hub, context.CancelFunc) { hubPass(time.Minute) },
@@ -161,7 +161,7 @@ func testManyChannelsEnd(t *testing.T) {
 }
 
 // Without confirmations, as while slots move, a fetch on many channels proceeds after the time for one.
-func testManyChannelsThatAreNotListenedTo(t *testing.T) {
+func TestManyChannelsThatAreNotListenedTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, h := newMany(t, false)

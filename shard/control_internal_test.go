@@ -7,7 +7,7 @@ import (
 )
 
 // One call that lasts long, and many short ones after it: what is kept of them is bounded.
-func testEndedFlightsAreForgotten(t *testing.T) {
+func TestEndedFlightsAreForgotten(t *testing.T) {
 	t.Parallel()
 	c, cancelled := newControl(flightOptions{MaxLate: 3}), 0
 	late := func() *flight {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testConnections stays below the limit on open files.
-func testConnections(t *testing.T) {
+// TestConnections stays below the limit on open files.
+func TestConnections(t *testing.T) {
 	t.Parallel()
 	files := fileLimit()
 	require.Positive(t, files)

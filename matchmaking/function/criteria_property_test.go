@@ -161,7 +161,7 @@ func last(t *matchmaking.Ticket, name string) float64 {
 }
 
 // Each round proposes exactly what the model does, whatever is added, replaced, removed, given back and widened.
-func testCriteriaProposesWhatTheModelDoes(t *testing.T) {
+func TestCriteriaProposesWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t)
@@ -218,7 +218,7 @@ func checkRound(t *rapid.T, m *criteria, b *brute) {
 }
 
 // However the work of a round is divided, it proposes only what the rules allow, and leaves no possible match.
-func testCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
+func TestCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t)

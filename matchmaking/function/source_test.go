@@ -10,7 +10,7 @@ import (
 
 // The examples of the ticket processor that the function criteria follows.
 
-func testSourceSearchCriteria(t *testing.T) {
+func TestSourceSearchCriteria(t *testing.T) {
 	t.Parallel()
 	wanting := compile(t, matchmaking.Spec{Criteria: []matchmaking.Criterion{
 		{Name: "skill", MinValue: 1250, MaxValue: 1750},
@@ -35,7 +35,7 @@ func testSourceSearchCriteria(t *testing.T) {
 	require.False(t, wanting.accepts(skillOnly), "without gameMode")
 }
 
-func testSourceFitnessIs195(t *testing.T) {
+func TestSourceFitnessIs195(t *testing.T) {
 	t.Parallel()
 	r := newRules(CriteriaOptions{Weights: map[string]float64{"skill": 0.75, "ping": 0.25}})
 	one := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500},

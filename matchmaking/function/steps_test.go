@@ -122,7 +122,7 @@ func (s scene) settled(t testing.TB) *criteria {
 }
 
 // With 50,000 tickets waiting, new tickets are looked up without a scan of the crowd.
-func testCriteriaTakesFewSteps(t *testing.T) {
+func TestCriteriaTakesFewSteps(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func testCriteriaTakesFewSteps(t *testing.T) {
 
 // In a crowd of parties of two that lack singles for teams of three, a single costs a few steps for each of them that
 // accepts it, however many came and went before: none is searched until there are two.
-func testCriteriaIsToldOfThoseWhoLeave(t *testing.T) {
+func TestCriteriaIsToldOfThoseWhoLeave(t *testing.T) {
 	t.Parallel()
 	const pairs = 1000
 	m := newCriteria(CriteriaOptions{Teams: 2, TeamSize: 3}, defaultBounds)
@@ -170,7 +170,7 @@ func testCriteriaIsToldOfThoseWhoLeave(t *testing.T) {
 }
 
 // A crowd that is added at once, and can be matched, costs a few steps per ticket.
-func testCriteriaMatchesACrowdInSeveralRounds(t *testing.T) {
+func TestCriteriaMatchesACrowdInSeveralRounds(t *testing.T) {
 	t.Parallel()
 	m := newCriteria(CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}}, defaultBounds)
 	for i := range crowd {

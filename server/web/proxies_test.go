@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testClient: only trusted proxies say where a request came from, and a client can't add to what they say.
-func testClient(t *testing.T) {
+// TestClient: only trusted proxies say where a request came from, and a client can't add to what they say.
+func TestClient(t *testing.T) {
 	t.Parallel()
 	p := Trust([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")})
 	for _, tt := range []struct {

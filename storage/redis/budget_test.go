@@ -9,7 +9,7 @@ import (
 )
 
 // An owner with many large reads doesn't delay others, and no more is in transit than the budget.
-func testBudgetIsFair(t *testing.T) {
+func TestBudgetIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newMemoryBudget(4, uncounted{})

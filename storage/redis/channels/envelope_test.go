@@ -37,7 +37,7 @@ func sealed(d channel.Draft, at int64) string {
 	return head(d) + beforeTime + strconv.FormatInt(at, 10) + "}"
 }
 
-func testEnvelopeRoundTrip(t *testing.T) {
+func TestEnvelopeRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := channel.Draft{ID: storetest.Names().Draw(t, "id"), Content: []byte(contents().Draw(t, "content"))}
@@ -63,14 +63,14 @@ func testEnvelopeRoundTrip(t *testing.T) {
 	})
 }
 
-func testEnvelopeContentCantReachWhatFollows(t *testing.T) {
+func TestEnvelopeContentCantReachWhatFollows(t *testing.T) {
 	t.Parallel()
 	m, err := parseEnvelope([]byte(`{"id":"a","content":1,"at":5}`), 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, cap(m.Content), "an append to the content copies it")
 }
 
-func testForeignEnvelopes(t *testing.T) {
+func TestForeignEnvelopes(t *testing.T) {
 	t.Parallel()
 	for envelope, want := range map[string]channel.Message{
 		`{ "id": "msg123", "content": { "text": "hello!" } }`: {ID: "msg123", Content: []byte(`{ "text": "hello!" }`)},
@@ -94,7 +94,7 @@ func testForeignEnvelopes(t *testing.T) {
 	}
 }
 
-func testUnreadableEnvelopes(t *testing.T) {
+func TestUnreadableEnvelopes(t *testing.T) {
 	t.Parallel()
 	for _, envelope := range []string{
 		"", "x", "null", "[]", `"a"`, `{`, `{}`, `{"id":"a"}`, `{"content":1}`, `{"id":"","content":1}`,
@@ -111,7 +111,7 @@ func testUnreadableEnvelopes(t *testing.T) {
 	}
 }
 
-func fuzzParseEnvelope(f *testing.F) {
+func FuzzParseEnvelope(f *testing.F) {
 	for _, content := range hostile {
 		f.Add([]byte(sealed(channel.Draft{ID: "a", Content: []byte(content)}, 1)))
 		f.Add([]byte(`{ "id": "a", "content": ` + content + ` }`))
@@ -134,7 +134,7 @@ func fuzzParseEnvelope(f *testing.F) {
 
 const someEpoch = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-func testNews(t *testing.T) {
+func TestNews(t *testing.T) {
 	t.Parallel()
 	at := channel.Position{Epoch: ulid.MustParse(someEpoch), Clock: clock.Min}
 	m := channel.Message{ID: "a", Clock: clock.Min, Content: []byte(`{"b": "! c"}`), PublishedAt: time.UnixMilli(5)}
@@ -150,7 +150,7 @@ func testNews(t *testing.T) {
 	}
 }
 
-func testUnreadableNews(t *testing.T) {
+func TestUnreadableNews(t *testing.T) {
 	t.Parallel()
 	for _, news := range []string{
 		"", " ", "x", someEpoch, someEpoch + " ", " 1", someEpoch + "  1", "1 " + someEpoch, someEpoch + "0 1",
@@ -164,7 +164,7 @@ func testUnreadableNews(t *testing.T) {
 	}
 }
 
-func fuzzParseNews(f *testing.F) {
+func FuzzParseNews(f *testing.F) {
 	f.Add(someEpoch + " 5")
 	f.Add(someEpoch + " 5 !subscriber")
 	for _, content := range hostile {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testInbox(t *testing.T) {
+func TestInbox(t *testing.T) {
 	t.Parallel()
 	half := strings.Repeat("x", room/2)
 	for name, test := range map[string]struct {
@@ -42,7 +42,7 @@ func testInbox(t *testing.T) {
 
 // What arrives while the subscription isn't confirmed may be of a Redis that has lost what came before: the stream is
 // read.
-func testInboxWhileNotConfirmed(t *testing.T) {
+func TestInboxWhileNotConfirmed(t *testing.T) {
 	t.Parallel()
 	b := newInbox()
 	taken := func(texts []string, doubted bool) {

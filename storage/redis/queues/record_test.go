@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-func fuzzParse(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add([]byte("S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 01M7XSP26QJ3QEVHWDRP2PHXG7 {}"))
 	f.Add([]byte(`C1 2 3 {"searchFields":{"doubleArgs":{"a":"NaN"}}}`))
 	f.Add([]byte("S1 2 3 "))
@@ -24,7 +24,7 @@ func fuzzParse(f *testing.F) {
 	})
 }
 
-func testEnds(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestEnds(t *testing.T) { //nolint:paralleltest // it counts allocations
 	at := func(us int64) time.Time { return time.UnixMicro(us) }
 	for text, want := range map[string][]matchmaking.TicketEnd{
 		"a 5 2 {}": {{ID: "a", Created: at(5), Content: "{}"}},
@@ -58,7 +58,7 @@ func testEnds(t *testing.T) { //nolint:paralleltest // it counts allocations
 	}))
 }
 
-func fuzzEnds(f *testing.F) {
+func FuzzEnds(f *testing.F) {
 	f.Add("a 5 2 {}b 6 0 c 7 -1 ")
 	f.Fuzz(func(t *testing.T, text string) {
 		read := 0
@@ -70,7 +70,7 @@ func fuzzEnds(f *testing.F) {
 	})
 }
 
-func fuzzParseChanges(f *testing.F) {
+func FuzzParseChanges(f *testing.F) {
 	f.Add("7-5 7-7/c a 0 -1 b 0 -2 c 9000 14 S1 2 3 4 a  {}")
 	f.Fuzz(func(t *testing.T, text string) {
 		n, changes, err := parseChanges(matchmaking.ChangesRequest{}, text)
@@ -83,7 +83,7 @@ func fuzzParseChanges(f *testing.F) {
 	})
 }
 
-func testChangesThatCannotBeRead(t *testing.T) {
+func TestChangesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []map[string]string{
 		{}, {"ticket": "S1 2 3 4 a  {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a  {}"},

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testRides(t *testing.T) {
+func TestRides(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		call func(r *removals, cancel func())

@@ -14,7 +14,7 @@ import (
 func testMain(m *testing.M) { redistest.Main(m) }
 
 // While a slot is being moved, and nobody finishes that, its values are read on both sides.
-func testValuesOfAMovingSlot(t *testing.T) {
+func TestValuesOfAMovingSlot(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
 	r := valueReader{Conn: c.Connect(t, redis.Options{Timeout: time.Minute})}
