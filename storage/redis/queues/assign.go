@@ -66,16 +66,17 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 	}
 	c := redis.Call{
 		Keys: make([]string, 0, 9+len(matches)+2*tickets),
-		Args: make([]string, 0, 5+3*len(matches)+4*tickets),
+		Args: make([]string, 0, 6+3*len(matches)+4*tickets),
 	}
 	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(),
 		k.director(),
 		k.listening())
-	most := feedBytes
+	notify := "1"
 	if s.confirmed != nil {
-		most = -1 // notifyAssigned does
+		notify = "0" // notifyAssigned does
 	}
-	c.Args = append(c.Args, r.Token, fenceText(r.Fence), redis.Milliseconds(r.Keep), k.assigned(), strconv.Itoa(most))
+	c.Args = append(c.Args, r.Token, fenceText(r.Fence), redis.Milliseconds(r.Keep), k.assigned(), notify,
+		strconv.Itoa(feedBytes))
 	for _, m := range matches {
 		c.Keys = append(c.Keys, k.match(m.ID))
 		c.Args = append(c.Args, m.ID, string(m.Record), strconv.Itoa(len(m.Assignments)))

@@ -102,11 +102,12 @@ func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing 
 // Changes runs changes.lua. If it finds as many changes as it may, there may be more.
 func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 	key := f.store.keys(f.request.Queue).changes()
-	d, err := f.store.run(ctx, changesScript, []string{key}, []string{f.request.After, strconv.Itoa(f.request.Limit)})
+	after := f.request.After
+	entry, id, _ := strings.Cut(after, "/")
+	d, err := f.store.run(ctx, changesScript, []string{key}, []string{entry, id, strconv.Itoa(f.request.Limit)})
 	if err != nil {
 		return nil, err
 	}
-	after := f.request.After
 	var entries []map[string]string
 	d.Each(func(list *redis.Decoder) {
 		name, fields := readEntry(list)

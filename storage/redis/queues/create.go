@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -77,13 +76,18 @@ func (s *Store) createCall(queue string, all []*creation, riding []*removal) (ke
 	k := s.keys(queue)
 	keys = append(make([]string, 0, 7+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(),
 		k.director(), k.listening())
-	args = append(make([]string, 0, 3+8*len(all)), k.nudges(), k.feed(), strings.Join(entriesOf(riding), " "))
+	delivered := entriesOf(riding)
+	args = append(make([]string, 0, 3+len(delivered)+9*len(all)), k.nudges(), k.feed(), strconv.Itoa(len(delivered)))
+	args = append(args, delivered...)
 	for _, r := range all {
-		listens := map[bool]string{true: "1"}[r.Listening]
+		listens := "0"
+		if r.Listening {
+			listens = "1"
+		}
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
 		args = append(args, r.ID, redis.Milliseconds(r.TTL), redis.Milliseconds(r.Keep),
-			redis.Milliseconds(max(r.Life, r.TTL)),
-			strconv.Itoa(r.MaxTickets), r.Attempt+" "+epochText(r.Epoch), listens, r.spec)
+			redis.Milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt, epochText(r.Epoch), listens,
+			r.spec)
 	}
 	return keys, args
 }

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,7 @@ func TestScripts(t *testing.T) {
 	scripts := luatest.Scripts(t, "queues")
 	storetest.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
 	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition",
-		"takeover": "TakeOver", "snapshot": "Each"}
-	storetest.RequireOneCaller(t, scripts, named)
+		"takeover": "TakeOver", "snapshot": "Each", "cancel": "Run", "open": "Reserve"}
+	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
+	storetest.RequireOneCaller(t, append(scripts, open...), named) // what open.lua does is tested with the channels
 }

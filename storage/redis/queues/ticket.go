@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -73,31 +72,38 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 	return t, err
 }
 
-// Cancel runs cancel.lua.
+// Cancel runs cancel.lua. An assigned ticket stays.
 func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
-	k := s.keys(r.Queue)
-	keys := []string{
-		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
-		k.director(),
-		k.listening(),
-	}
-	keep := redis.Milliseconds(r.Keep)
-	if r.Keep == deleting {
-		keep = ""
-	}
-	return s.do(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges(), k.feed(), k.assigned()})
+	return cancellation{queue: r.Queue, id: r.ID, keep: redis.Milliseconds(r.Keep)}.Run(ctx, s)
 }
 
-// deleting in place of CancelRequest.Keep makes Cancel do what Delete does.
-const deleting time.Duration = -1
-
-// Delete is Cancel, which also removes an assigned ticket.
+// Delete is Cancel, which also removes an assigned ticket. A ticket that waits can be read as long as after its life.
 func (s *Store) Delete(ctx context.Context, queue, id string) error {
-	err := s.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, Keep: deleting})
+	err := cancellation{queue: queue, id: id, removeAssigned: true}.Run(ctx, s)
 	if errors.Is(err, matchmaking.ErrNoTicket) {
 		return nil
 	}
 	return err
+}
+
+// cancellation is a call of cancel.lua.
+type cancellation struct {
+	queue, id      string
+	keep           string // in milliseconds, or "" for that of the ticket
+	removeAssigned bool
+}
+
+// Run runs cancel.lua.
+func (c cancellation) Run(ctx context.Context, s *Store) error {
+	k, remove := s.keys(c.queue), "0"
+	if c.removeAssigned {
+		remove = "1"
+	}
+	keys := []string{
+		k.ticket(c.id), k.assignment(c.id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
+		k.director(), k.listening(),
+	}
+	return s.do(ctx, cancelScript, keys, []string{c.id, c.keep, remove, k.nudges(), k.feed(), k.assigned()})
 }
 
 // Renew runs renew.lua.

@@ -170,7 +170,8 @@ func RequireOneCaller(t testing.TB, scripts []luatest.File, named map[string]str
 			}
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				id, ok := n.(*ast.Ident)
-				if ok && strings.HasSuffix(id.Name, "Script") && !slices.Contains(callers[id.Name], f.Name.Name) {
+				script := ok && strings.HasSuffix(id.Name, "Script") && id.Name != "Script" // the type lua.Script
+				if script && !slices.Contains(callers[id.Name], f.Name.Name) {
 					callers[id.Name] = append(callers[id.Name], f.Name.Name)
 				}
 				return true

@@ -1,67 +1,190 @@
 #!lua
 -- assign.lua assigns matches: of each all its tickets, or none of them.
 --
--- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[3]  proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[4]  claims    hash    the tokens that hold them
--- KEYS[5]  outbox    stream  assignments on their way to their channels
--- KEYS[6]  matched   stream  how long the tickets of each match had waited
--- KEYS[7]  stats     hash    counts
--- KEYS[8]  director  string  the lease of the queue's director
--- KEYS[9]  listening set     IDs of tickets that wait and whose channels are wanted
--- KEYS[10…] all      string  of each match its own key, and of each of its tickets the ticket and its assignment
+-- KEYS[1]   waiting    zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]   expiries   zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3]   proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4]   claims     hash    tokens of the claims, by ID
+-- KEYS[5]   outbox     stream  assignments to be published to their channels
+-- KEYS[6]   matched    stream  how long the tickets of each match had waited
+-- KEYS[7]   stats      hash    counts
+-- KEYS[8]   director   string  the lease of the queue's director
+-- KEYS[9]   listening  set     IDs of waiting tickets whose assignments have to be published
+-- KEYS[10…] all        string  of each match its own key, and of each of its tickets the ticket and its assignment
 --
--- ARGV[1]  token     string  must hold all tickets
--- ARGV[2]  fence     string  of the director's lease: with it, tickets that nobody holds are assigned too; or ""
+-- ARGV[1]  token     string  of the claims on the tickets
+-- ARGV[2]  fence     string  of the director's lease: with it, tickets without a claim are assigned too; or ""
 -- ARGV[3]  keep_ms   int     how long the tickets, their assignments, and the matches can be read
--- ARGV[4]  assigned  string  sharded pub/sub channel for those who wait for assignments
--- ARGV[5]  most      int     bytes of a notification at most, beyond which it leaves the assignments out; -1: there is
---                            none
--- ARGV[6…] texts     string  of each match its ID, its record, JSON or "", the number of its tickets, and of each
---                            ticket its ID, when it was made in microseconds or "" for any time, the epoch of its
---                            channel's life or "", and its assignment, JSON
+-- ARGV[4]  assigned  string  sharded pub/sub channel for players that wait for assignments
+-- ARGV[5]  notify    int     1: publish a notification to it; 0: the caller does
+-- ARGV[6]  most      int     size of a notification beyond which it leaves the assignments out
+-- ARGV[7…] texts     string  of each match three values, and then four of each of its tickets:
+--                            id          string  of the match
+--                            record      string  JSON, or ""
+--                            tickets     int     number of its tickets
+--                            ticket      string  ID of the ticket
+--                            created_us  int     the ticket has to be the one created then; "": at any time
+--                            epoch       ULID    of the life of its channel, or ""
+--                            assignment  string  JSON
 --
 -- Returns {"OK", {outcome, …}} if a match was assigned, {"EXISTS", {outcome, …}} if one was assigned before and none
 -- now, or {"CONFLICT", {outcome, …}}. An outcome is {"OK", {entry or "", …}, {waited_us, …}} in the order of the
--- tickets, {"EXISTS"} if this was done before, {"CONFLICT", {id, reason, until_ms or "", …}} with the reasons "gone"
--- and "claim", and until when another token holds the ticket, or {"LEASE"} if the lease isn't held. The last three
--- change nothing but the count of conflicts.
+-- tickets, {"EXISTS"} if the match was assigned before, {"CONFLICT", {id, reason, until_ms or "", …}} with the reasons
+-- "gone" and "claim" and the end of another token's claim, or {"LEASE"} if the lease is not held. The last three change
+-- only the count of conflicts.
 -- Safe to run twice: yes, the second run is EXISTS for as long as the tickets can be read, and for a minute.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local outbox_key, matched_key, stats_key, director_key, all = KEYS[5], KEYS[6], KEYS[7], KEYS[8], batch.from(KEYS, 10)
-local token, fence, keep_ms, assigned, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
-local listening_key, texts = KEYS[9], batch.from(ARGV, 6)
-
+local outbox_key, matched_key, stats_key, director_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local listening_key, all = KEYS[9], batch.from(KEYS, 10)
+local token, fence, keep_ms, assigned = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local notify, most, texts = ARGV[5], tonumber(ARGV[6]), batch.from(ARGV, 7)
 local now, now_ms = time.now()
-local keys = {
-  waiting = waiting_key, expiries = expiries_key, listening = listening_key,
-  proposed = proposed_key, claims = claims_key,
-}
+
+-- read_matches returns the matches and the IDs of their tickets. A match has the indices of its first and last ticket.
+-- The four values of ticket i begin at texts[match.texts + 4 * i], its two keys at all[match.keys + 2 * i]. The match's
+-- own key starts with its mark after it was assigned.
+local function read_matches()
+  local matches, ids, text, key = {}, {}, 1, 1
+  while text <= #texts do
+    local first, count = #ids + 1, tonumber(texts[text + 2])
+    local match = {
+      id = texts[text], record = texts[text + 1], key = all[key], first = first, last = #ids + count,
+      texts = text + 3 - 4 * first, keys = key + 1 - 2 * first,
+    }
+    for i = first, match.last do
+      ids[i] = texts[match.texts + 4 * i]
+    end
+    match.mark = token .. ' ' .. redis.sha1hex(table.concat(ids, ' ', first)) .. ' '
+    matches[#matches + 1] = match
+    text, key = text + 3 + 4 * count, key + 1 + 2 * count
+  end
+  return matches, ids
+end
+
+-- values_of returns the values of the matches' own keys, by key; "" for a key that does not exist.
+local function values_of(matches)
+  local keys, found, values = {}, {}, {}
+  for i, match in ipairs(matches) do
+    keys[i] = match.key
+  end
+  batch.each(keys, function(...)
+    for _, value in ipairs(redis.call('MGET', ...)) do
+      found[#found + 1] = value or ''
+    end
+  end)
+  for i, key in ipairs(keys) do
+    values[key] = found[i]
+  end
+  return values
+end
+
+-- check returns when each ticket was created; a function that returns why ticket i cannot be assigned, or nil, and the
+-- end of another token's claim in milliseconds; and whether there are no claims on any ticket. With leads, tickets
+-- without a claim can be assigned.
+local function check(ids, leads)
+  local created, expires = batch.replies('ZMSCORE', waiting_key, ids), batch.replies('ZMSCORE', expiries_key, ids)
+  local ends, unclaimed = batch.replies('ZMSCORE', proposed_key, ids), true
+  for i = 1, #ids do
+    unclaimed = unclaimed and not ends[i]
+  end
+  local holders = unclaimed and {} or batch.replies('HMGET', claims_key, ids)
+  return created, function(i, created_us)
+    local other = created[i] and created_us ~= '' and tonumber(created[i]) ~= tonumber(created_us)
+    if not created[i] or other or not expires[i] or tonumber(expires[i]) <= now_ms then
+      return 'gone'
+    end
+    local held = ends[i] and tonumber(ends[i]) > now_ms
+    if held and holders[i] ~= token or not held and not leads then
+      return 'claim', held and ends[i]
+    end
+  end, unclaimed
+end
+
+-- take marks the tickets of a match as taken, if none is taken and all can be assigned. Otherwise it returns those that
+-- can't be, each with the reason and the end of another token's claim or "".
+local function take(match, ids, taken, reason)
+  local conflicts = {}
+  for i = match.first, match.last do
+    local why, ends = reason(i, texts[match.texts + 4 * i + 1])
+    if taken[ids[i]] or why then
+      local n = #conflicts
+      conflicts[n + 1], conflicts[n + 2], conflicts[n + 3] = ids[i], taken[ids[i]] and 'gone' or why, ends or ''
+    else
+      taken[ids[i]] = match
+    end
+  end
+  for i = match.first, #conflicts > 0 and match.last or 0 do
+    if taken[ids[i]] == match then
+      taken[ids[i]] = nil
+    end
+  end
+  return #conflicts > 0 and conflicts or nil
+end
+
+-- decide returns an outcome for each match, without what assigning it returns, and the number of each status. If
+-- barred, no match can be assigned now.
+local function decide(matches, ids, barred, reason)
+  local values, taken, outcomes = values_of(matches), {}, {}
+  local counts = {['OK'] = 0, ['EXISTS'] = 0, ['CONFLICT'] = 0, ['LEASE'] = 0}
+  for at, match in ipairs(matches) do
+    if string.sub(values[match.key], 1, #match.mark) == match.mark then
+      outcomes[at] = {'EXISTS'}
+    elseif barred then
+      outcomes[at] = {'LEASE'}
+    else
+      local conflicts = take(match, ids, taken, reason)
+      outcomes[at] = conflicts and {'CONFLICT', conflicts} or {'OK', {}, {}}
+      values[match.key] = conflicts and values[match.key] or match.mark
+    end
+    counts[outcomes[at][1]] = counts[outcomes[at][1]] + 1
+  end
+  return outcomes, counts
+end
+
+-- published returns whether each ticket's assignment has to be published: it has the epoch of a channel's life, or is
+-- in listening. some is whether one has. It also returns whether any is in listening.
+local function published(matches, ids)
+  local listens, found, any = batch.replies('SMISMEMBER', listening_key, ids), {}, false
+  for _, match in ipairs(matches) do
+    for i = match.first, match.last do
+      any = any or listens[i] == 1
+      found[i] = listens[i] == 1 or texts[match.texts + 4 * i + 2] ~= ''
+      found.some = found.some or found[i]
+    end
+  end
+  return found, any
+end
+
 local leads = fence ~= '' and lease.holder(director_key, now_ms) == fence
-local matches, ids = matching.parse(texts, all, token)
-local created, reason, free = matching.judge(now_ms, keys, ids, token, leads)
-local outcomes, counts = matching.decide(matches, ids, texts, fence ~= '' and not leads, reason)
+local matches, ids = read_matches()
+local created, reason, unclaimed = check(ids, leads)
+local outcomes, counts = decide(matches, ids, fence ~= '' and not leads, reason)
 local writes = counts.OK + counts.CONFLICT > 0
 if writes then
   acl.require(outbox_key, 'ZREM', 'SREM', 'HDEL', 'SET', 'PEXPIREAT', 'XADD', 'HINCRBY')
   acl.require_publish(assigned)
 end
-local wants = counts.OK > 0 and matching.wanted(keys, matches, ids, texts)
+local publishes, listening = nil, false
+if counts.OK > 0 then
+  publishes, listening = published(matches, ids)
+end
 local ending, left, times, contents = time.decimal(now_ms + keep_ms), {}, {}, {}
 for at, match in ipairs(matches) do
   local status, entries, waits = unpack(outcomes[at])
   for i = match.first, status == 'OK' and match.last or 0 do
-    local text, key, n = match.texts + 4 * i, match.keys + 2 * i, #left + 1
-    local content = texts[text + 3]
+    local text, key, n, id = match.texts + 4 * i, match.keys + 2 * i, #left + 1, ids[i]
+    local epoch, content, entry = texts[text + 2], texts[text + 3], ''
     redis.call('PEXPIREAT', all[key], ending)
     redis.call('SET', all[key + 1], content, 'PXAT', ending)
-    entries[#entries + 1] = wants[i] and outbox.add(outbox_key, ids[i], match.id, texts[text + 2], content) or ''
-    waits[#waits + 1] = time.decimal(math.max(now - created[i], 0))
-    left[n], times[n], contents[n] = ids[i], created[i], content
+    if publishes[i] then
+      entry = redis.call('XADD', outbox_key, '*', 'ticket', id, 'match', match.id, 'epoch', epoch, 'content', content)
+    end
+    entries[#entries + 1], waits[#waits + 1] = entry, time.decimal(math.max(now - created[i], 0))
+    left[n], times[n], contents[n] = id, created[i], content
   end
   if status == 'OK' then
-    redis.call('SET', match.key, match.mark .. time.decimal(now) .. ' ' .. match.record, 'PX', math.max(keep_ms, 60000))
+    local value = match.mark .. time.decimal(now) .. ' ' .. match.record
+    redis.call('SET', match.key, value, 'PX', math.max(keep_ms, 60000))
     redis.call('XADD', matched_key, 'MAXLEN', '~', 1000, '*', 'waits', table.concat(waits, ' '))
   end
 end
@@ -69,12 +192,16 @@ if counts.CONFLICT > 0 then
   redis.call('HINCRBY', stats_key, 'conflicts', counts.CONFLICT)
 end
 if counts.OK > 0 then
-  queue.remove(keys, left, free)
+  local keys = {
+    waiting = waiting_key, expiries = expiries_key, listening = listening and listening_key,
+    proposed = not unclaimed and proposed_key, claims = not unclaimed and claims_key,
+  }
+  queue.remove(keys, left)
   redis.call('HINCRBY', stats_key, 'matched', #left)
-  if most >= 0 then
+  if notify == '1' then
     redis.call('SPUBLISH', assigned, notice.assigned(left, times, contents, most))
   end
-  time.prolong(now_ms, time.DAY_MS, wants.some and outbox_key or matched_key, matched_key)
+  time.prolong(now_ms, time.DAY_MS, publishes.some and outbox_key or matched_key, matched_key)
 end
 if writes then
   time.prolong(now_ms, time.DAY_MS, stats_key)

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
--- cancel.lua removes a ticket from its queue. One that is assigned is removed wholly, or left as it is. It may run when
--- Redis is out of memory.
+-- cancel.lua cancels a waiting ticket. It can also remove an assigned one. It may run when Redis is out of memory.
 --
 -- KEYS[1]  ticket      string  the ticket
 -- KEYS[2]  assignment  string  its assignment
@@ -13,24 +12,25 @@
 -- KEYS[9]  director    string  the lease of the queue's director
 -- KEYS[10] listening   set     IDs of tickets that wait and whose channels are wanted
 --
--- ARGV[1] id        string  the ticket's
--- ARGV[2] keep_ms   int     how long it can be read as cancelled; "": for as long as it could be read after its life,
---                           and an assigned one is removed
--- ARGV[3] nudges    string  sharded pub/sub channel of the queue
--- ARGV[4] feed      string  sharded pub/sub channel of its director
--- ARGV[5] assigned  string  sharded pub/sub channel for those who wait for assignments
+-- ARGV[1] id               string  the ticket's
+-- ARGV[2] keep_ms          int     how long it can be read as cancelled; "": as long as it could be read after its life
+-- ARGV[3] remove_assigned  int     1: an assigned ticket is removed; 0: it stays
+-- ARGV[4] nudges           string  sharded pub/sub channel of the queue
+-- ARGV[5] feed             string  sharded pub/sub channel of its director
+-- ARGV[6] assigned         string  sharded pub/sub channel for players that wait for assignments
 --
 -- Returns {"OK"}, also if the ticket doesn't wait, {"MATCHED"} if it is assigned and stays, or {"NO_TICKET"}.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local director_key, listening_key = KEYS[9], KEYS[10]
-local id, keep_ms, nudges, feed, assigned = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local id, keep_ms, remove_assigned = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local nudges, feed, assigned = ARGV[4], ARGV[5], ARGV[6]
 
 local _, now_ms = time.now()
 local expires = redis.call('ZSCORE', expiries_key, id)
 if not expires and redis.call('EXISTS', assignment_key) == 1 then
-  if keep_ms then
+  if remove_assigned == '0' then
     return {'MATCHED'}
   end
   acl.require_publish(assigned)

@@ -1,75 +1,143 @@
 #!lua
--- create.lua makes tickets that can be matched, each unless there is one with its ID, in whatever status. It also
+-- create.lua creates tickets that can be matched, each unless a ticket with its ID exists, in whatever status. It also
 -- removes published entries from the outbox.
 --
--- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[3]  proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[4]  changes   stream  tickets that came or were cancelled
--- KEYS[5]  outbox    stream  assignments on their way to their channels
--- KEYS[6]  director  string  the lease of the queue's director
--- KEYS[7]  listening set     IDs of tickets that wait and whose channels are wanted
--- KEYS[8…] both      string  of each attempt the ticket and its assignment
+-- KEYS[1]  waiting    zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]  expiries   zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3]  proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4]  changes    stream  tickets that were created or cancelled
+-- KEYS[5]  outbox     stream  assignments to be published to their channels
+-- KEYS[6]  director   string  the lease of the queue's director
+-- KEYS[7]  listening  set     IDs of waiting tickets whose assignments have to be published
+-- KEYS[8…] both       string  of each attempt the ticket and its assignment
 --
--- ARGV[1]  nudges  string  sharded pub/sub channel of the queue
--- ARGV[2]  feed    string  sharded pub/sub channel of its director
--- ARGV[3]  delivered  string  entries of the outbox that were published, separated by spaces
--- ARGV[4…] texts   string  of each attempt the ticket's ID; in milliseconds how long it can be matched, how long it can
---                          be read after that, and how long it can be matched at most, however often it is renewed; how
---                          many tickets may wait, this one included, or 0; the attempt's ULID, a space, and the epoch
---                          of the life of its channel that the ticket begins, or nothing: its ID is never used again;
---                          "1" if its channel is wanted although it has no epoch, or ""; what the player asks for
+-- ARGV[1]  nudges     string  sharded pub/sub channel of the queue
+-- ARGV[2]  feed       string  sharded pub/sub channel of its director
+-- ARGV[3]  delivered  int     number of the entries to remove from the outbox, which were published
+-- ARGV[4…] texts      string  those entries; then of each attempt to create a ticket nine values:
+--                             id           string  of the ticket
+--                             ttl_ms       int     how long the ticket can be matched, unless it is renewed
+--                             keep_ms      int     how long it can be read after that
+--                             life_ms      int     how long it can be matched at most, however often it is renewed
+--                             max_tickets  int     tickets that may wait, this one included; 0: no limit
+--                             attempt      ULID    of the attempt
+--                             epoch        ULID    of the life of its channel that the ticket begins; "": it begins
+--                                                  none, and its ID is never used again
+--                             listens      int     1: its assignment is published although it has no epoch; else 0
+--                             spec         string  what the player asks for
 --
 -- Returns {"OK", outgoing, {outcome, …}}: the length of the outbox, and in the order of the attempts {"CREATED",
 -- created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"}, or {"UNDONE"} if
--- the attempt or its life was undone before it came here. A ticket that waits is this attempt's from now on, and no
--- earlier one can undo it. No other ticket is changed by any but the first. Several attempts with one ID are decided in
--- their order.
+-- the attempt or its life was undone before. A waiting ticket belongs to this attempt from now on, and no earlier
+-- attempt can undo it. Only CREATED changes anything else. Attempts with the same ID are decided in their order.
 -- Safe to run twice: yes, the second run finds the tickets of its own attempts, which are CREATED again.
 local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, director_key, listening_key, both = KEYS[5], KEYS[6], KEYS[7], batch.from(KEYS, 8)
-local nudges, feed, delivered, texts = ARGV[1], ARGV[2], ARGV[3], batch.from(ARGV, 4)
-
--- A ticket of more bytes is not repeated in the changes: their reader reads its key.
-local LARGE = 16384
+local nudges, feed, delivered, texts = ARGV[1], ARGV[2], tonumber(ARGV[3]), batch.from(ARGV, 4)
 local now, now_ms = time.now()
+
+-- LARGE is the size of a ticket beyond which the changes do not repeat it: their reader reads its key.
+local LARGE = 16384
+
+-- read_attempts returns the attempts, in order. value is the ticket without the first letter and the time.
+local function read_attempts()
+  local attempts = {}
+  for first = delivered + 1, #texts, 9 do
+    local id, ttl_ms, keep_ms, life_ms, max_tickets, attempt, epoch, listens, spec = unpack(texts, first, first + 8)
+    local at = #attempts + 1
+    attempts[at] = {
+      at = at, id = id, ttl_ms = tonumber(ttl_ms), keep_ms = tonumber(keep_ms), max_tickets = tonumber(max_tickets),
+      attempt = attempt, epoch = epoch, listens = listens == '1',
+      value = ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. attempt .. ' ' .. epoch .. ' ' .. spec,
+      ticket = both[2 * at - 1], assignment = both[2 * at],
+    }
+  end
+  return attempts
+end
+
+-- first_of_each divides attempts into the first one of each ID and the rest. In between it returns the values of the
+-- tickets' keys and then of the director's.
+local function first_of_each(attempts)
+  local seen, firsts, keys, rest = {}, {}, {}, {}
+  for _, attempt in ipairs(attempts) do
+    if seen[attempt.id] then
+      rest[#rest + 1] = attempt
+    else
+      seen[attempt.id], firsts[#firsts + 1], keys[#keys + 1] = true, attempt, attempt.ticket
+    end
+  end
+  keys[#keys + 1] = director_key
+  return firsts, redis.call('MGET', unpack(keys)), rest
+end
+
+-- existing returns the outcome of an attempt whose ticket's key has a value, or nil if it can create the ticket.
+local function existing(attempt, value)
+  if not value then
+    return nil
+  end
+  local keys = {
+    ticket = attempt.ticket, assignment = attempt.assignment, expiries = expiries_key, proposed = proposed_key,
+  }
+  local status, ends, found, assigned = ticket.state(now_ms, attempt.id, keys)
+  if status then
+    local made = ticket.adopt(attempt.ticket, found, status, attempt.attempt)
+    return made and {'CREATED', made, ends} or {'EXISTS', status, ends, found, assigned}
+  end
+  if string.find(found, attempt.attempt, 1, true)
+    or attempt.epoch ~= '' and string.find(found, attempt.epoch, 1, true) then
+    return {'UNDONE'}
+  end
+end
+
 local outgoing = redis.call('XLEN', outbox_key)
-local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, listening = listening_key}
 acl.require(changes_key, 'SADD', 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
-outbox.remove(outbox_key, delivered)
-local news, outcomes, left, made, longest = nil, {}, creation.parse(texts, both), 0, 0
+if delivered > 0 then
+  redis.call('XDEL', outbox_key, unpack(texts, 1, delivered))
+end
+local news, outcomes, left, made, longest_ms = nil, {}, read_attempts(), 0, 0
 while #left > 0 do
   local firsts, values, waiting, new = nil, nil, nil, {}
-  firsts, values, left = creation.divide(left, director_key)
+  firsts, values, left = first_of_each(left)
   news = news or changes.begin(now_ms, changes_key, values[#values], {nudges, feed})
   for i, attempt in ipairs(firsts) do
-    local outcome = creation.settle(now_ms, attempt, expiries_key, proposed_key, values[i])
-    if not outcome and attempt.max > 0 then
+    local outcome = existing(attempt, values[i])
+    if not outcome and attempt.max_tickets > 0 then
       waiting = waiting or redis.call('ZCOUNT', expiries_key, '(' .. time.decimal(now_ms), '+inf')
-      outcome = waiting + #new >= attempt.max and {'FULL'} or nil
+      outcome = waiting + #new >= attempt.max_tickets and {'FULL'} or nil
     end
     outcomes[attempt.at], new[#new + 1] = outcome, not outcome and attempt or nil
   end
 
-  local lists = {created = {}, expires = {}, reused = {}, listening = {}}
+  local created, expires, reused, listening = {}, {}, {}, {}
   for i, attempt in ipairs(new) do
     local us, id = now + made, attempt.id
-    local ends = time.decimal(math.floor(us / 1000) + attempt.ttl)
-    local value = 'S' .. time.decimal(us) .. attempt.rest
-    redis.call('SET', attempt.ticket, value, 'PXAT', time.decimal(ends + attempt.keep))
+    local ends = time.decimal(math.floor(us / 1000) + attempt.ttl_ms)
+    local value = 'S' .. time.decimal(us) .. attempt.value
+    redis.call('SET', attempt.ticket, value, 'PXAT', time.decimal(ends + attempt.keep_ms))
     local small = #value <= LARGE and value
     changes.append(news, id, {'expires', ends, 'ticket', small or ''}, small and ends .. ' ' .. #value .. ' ' .. value)
-    lists.created[2 * i - 1], lists.created[2 * i] = time.decimal(us), id
-    lists.expires[2 * i - 1], lists.expires[2 * i] = ends, id
-    lists.reused[#lists.reused + 1] = attempt.reused and id or nil
-    lists.listening[#lists.listening + 1] = attempt.listens and id or nil
+    created[2 * i - 1], created[2 * i], expires[2 * i - 1], expires[2 * i] = time.decimal(us), id, ends, id
+    reused[#reused + 1] = attempt.epoch ~= '' and id or nil
+    listening[#listening + 1] = attempt.listens and id or nil
     outcomes[attempt.at] = {'CREATED', time.decimal(us), ends}
-    made, longest = made + 1, math.max(longest, attempt.ttl)
+    made, longest_ms = made + 1, math.max(longest_ms, attempt.ttl_ms)
   end
-  creation.enter(now_ms, keys, lists, longest)
+  -- Tickets of reused IDs may have left claims. Being in waiting and expiries comes last: that makes a ticket
+  -- matchable.
+  if #reused > 0 then
+    redis.call('ZREM', proposed_key, unpack(reused))
+  end
+  if #listening > 0 then
+    redis.call('SADD', listening_key, unpack(listening))
+    time.prolong(now_ms, longest_ms + time.DAY_MS, listening_key)
+  end
+  if #created > 0 then
+    redis.call('ZADD', waiting_key, unpack(created))
+    redis.call('ZADD', expiries_key, unpack(expires))
+  end
 end
 if made > 0 then
-  time.prolong(now_ms, longest + time.DAY_MS, waiting_key, expiries_key, changes_key)
+  time.prolong(now_ms, longest_ms + time.DAY_MS, waiting_key, expiries_key, changes_key)
   changes.notify(news)
 end
 return {'OK', outgoing, outcomes}

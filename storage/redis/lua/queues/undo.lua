@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless another attempt has found
--- it there. Then it only removes the attempt from the ticket's. If there is no ticket it notes the attempt, which may
--- still be on its way. It may run when Redis is out of memory.
+-- undo.lua removes a ticket that a failed attempt has created, unless another attempt has found it there: then it only
+-- removes the attempt from the ticket's attempts. If there is no ticket it writes a tombstone for the attempt, which
+-- may still be on its way. It may run when Redis is out of memory.
 --
 -- KEYS[1] ticket     string  the ticket
 -- KEYS[2] waiting    zset    IDs of tickets that wait, by when they were made, in microseconds
@@ -13,25 +13,25 @@
 -- KEYS[8] listening  set     IDs of tickets that wait and whose channels are wanted
 --
 -- ARGV[1] id        string  the ticket's
--- ARGV[2] attempt   ULID    names the attempt, or the epoch of all attempts in one life of the ticket's channel
--- ARGV[3] word_ms   int     how long word of it stays
+-- ARGV[2] undone    ULID    what is undone: an attempt, or all attempts with this epoch
+-- ARGV[3] keep_ms   int     how long the tombstone is kept
 -- ARGV[4] nudges    string  sharded pub/sub channel of the queue
 -- ARGV[5] feed      string  sharded pub/sub channel of its director
 -- ARGV[6] assigned  string  sharded pub/sub channel for those who wait for assignments
 --
 -- Returns {"OK"} if there is no ticket now, or {"KEPT"} if there is one.
--- Safe to run twice: yes, the second run finds no ticket, but the word.
+-- Safe to run twice: yes, the second run finds the tombstone.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local claims_key, changes_key, director_key, listening_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local id, attempt, word_ms, nudges, feed, assigned = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local id, undone, keep_ms, nudges, feed, assigned = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
 local found = redis.call('GET', ticket_key) or 'U'
 if string.sub(found, 1, 1) == 'U' then
-  redis.call('SET', ticket_key, found .. ' ' .. attempt, 'PX', word_ms)
+  redis.call('SET', ticket_key, found .. ' ' .. undone, 'PX', keep_ms)
   return {'OK'}
 end
 local created = redis.call('ZSCORE', waiting_key, id)
-if not created or not ticket.disown(ticket_key, found, attempt) then
+if not created or not ticket.disown(ticket_key, found, undone) then
   return {'KEPT'}
 end
 acl.require(changes_key, 'SREM', 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
@@ -44,7 +44,7 @@ local keys = {
   proposed = proposed_key, claims = claims_key,
 }
 queue.remove(keys, {id})
-redis.call('SET', ticket_key, 'U ' .. attempt, 'PX', word_ms)
+redis.call('SET', ticket_key, 'U ' .. undone, 'PX', keep_ms)
 changes.append(news, id, {}, '0 -1 ')
 time.prolong(now_ms, time.DAY_MS, changes_key)
 changes.notify(news)

@@ -1,18 +1,20 @@
--- queue.lua takes tickets out of their queue.
+-- queue.lua removes tickets from the keys of their queue.
 
 local queue = {}
 
--- remove makes tickets wait no more, and ends whatever claims there are on them. free: there are none. Without the key
--- of those whose channels are wanted none of them is.
-function queue.remove(keys, ids, free)
+-- remove removes tickets from waiting, expiries, listening, proposed and claims. Without a key of listening, proposed
+-- or claims, no ticket is in it.
+function queue.remove(keys, ids)
   batch.each(ids, function(...)
     redis.call('ZREM', keys.waiting, ...)
     redis.call('ZREM', keys.expiries, ...)
     if keys.listening then
       redis.call('SREM', keys.listening, ...)
     end
-    if not free then
+    if keys.proposed then
       redis.call('ZREM', keys.proposed, ...)
+    end
+    if keys.claims then
       redis.call('HDEL', keys.claims, ...)
     end
   end)
