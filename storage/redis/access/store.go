@@ -84,7 +84,7 @@ func createdOf(reply redis.Reply) (accesskeys.Position, error) {
 func (s *Store) Revoke(ctx context.Context, r accesskeys.Revocation, most int) (accesskeys.Revocation,
 	accesskeys.Position, error) {
 	args := []string{
-		nameOf(r), millis(r.At), millis(r.Until), redis.Milliseconds(accesskeys.DefaultLife),
+		string(r.Kind), r.Name, millis(r.At), millis(r.Until), redis.Milliseconds(accesskeys.DefaultLife),
 		strconv.Itoa(most), id.New(), s.keys.topic(),
 	}
 	reply, err := s.conn.Run(ctx, revokeScript, s.all(), args)
@@ -230,8 +230,6 @@ func (s *Store) Watch(changed func()) (stop func()) {
 		Confirmed: changed, Message: func(string) { changed() }, Repeats: true,
 	})
 }
-
-func nameOf(r accesskeys.Revocation) string { return string(r.Kind) + ":" + r.Name }
 
 // position returns the position of a change, or "" for none.
 func position(id, token string) accesskeys.Position {

@@ -64,12 +64,9 @@ func (s *Counters) atNow(call func(now time.Time) (other time.Time, err error)) 
 // is run again.
 func (s *Counters) Change(ctx context.Context, c counters.Change) (window counters.Window, err error) {
 	fields := slices.Sorted(maps.Keys(c.Values))
-	most, repeat := "0", redis.Milliseconds(c.Repeat)
-	if c.Fields {
-		most = strconv.Itoa(counters.MaxStatsFields)
-	}
+	change := "add"
 	if c.Set {
-		repeat = "0"
+		change = "set"
 	}
 	var changes []string
 	for _, field := range fields {
@@ -79,8 +76,8 @@ func (s *Counters) Change(ctx context.Context, c counters.Change) (window counte
 		window = counters.Window{Start: c.Timeframe.Start(now), Values: map[string]int64{}}
 		keys := []string{s.seriesKey(c.Series), s.seriesKey(c.Series, window.Start), s.addedKey(c.Series, c.ID)}
 		args := []string{
-			number(window.Start.Unix()), whole(c.Timeframe.Length), whole(c.Timeframe.Keep), repeat,
-			number(counters.MaxValue), most,
+			number(window.Start.Unix()), whole(c.Timeframe.Length), whole(c.Timeframe.Keep), seriesKind(c.Series), change,
+			redis.Milliseconds(c.Repeat), number(counters.MaxValue), strconv.Itoa(counters.MaxStatsFields),
 		}
 		reply, err := s.conn.Run(ctx, changeScript, keys, append(args, changes...))
 		if err != nil {
@@ -107,13 +104,17 @@ func changed(reply redis.Reply, fields []string, values map[string]int64) (other
 	return other, d.End()
 }
 
+// seriesKind returns the argument of scripts for what a series consists of.
+func seriesKind(s counters.Series) string {
+	if s.Fields {
+		return "fields"
+	}
+	return "metric"
+}
+
 // Range implements counters.StatsStore. Windows up to now are read again if Redis's clock says that these are others.
 func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.Time) (windows []counters.Window,
 	err error) {
-	fields := "0"
-	if of.Fields {
-		fields = "1"
-	}
 	err = s.atNow(func(now time.Time) (other time.Time, err error) {
 		starts := of.Timeframe.Windows(from, to, now)
 		keys := make([]string, len(starts))
@@ -123,7 +124,7 @@ func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.
 		if len(keys) == 0 {
 			return other, nil // nothing so old is kept
 		}
-		reply, err := s.conn.Run(ctx, rangeScript, keys, []string{fields})
+		reply, err := s.conn.Run(ctx, rangeScript, keys, []string{seriesKind(of)})
 		if err != nil {
 			return other, fmt.Errorf("read statistics: %w", err)
 		}

@@ -6,26 +6,28 @@
 -- KEYS[3] ends         zset    fields of both, by when they are removed, in ms
 -- KEYS[4] changes      stream  what changed
 --
--- ARGV[1] name      string  "<kind>:<name>"
--- ARGV[2] at_ms     int     when it was revoked; 0: now
--- ARGV[3] until_ms  int     when the revocation ends; 0: when its life is over
--- ARGV[4] life_ms   int     the life
--- ARGV[5] most      int     revocations at most, this one included
--- ARGV[6] token     string  names the change
--- ARGV[7] topic     string  sharded pub/sub channel of changes
+-- ARGV[1] kind      string  kind of what is revoked; "key": an API key
+-- ARGV[2] name      string  its name; of an API key its ID
+-- ARGV[3] at_ms     int     when it was revoked; 0: now
+-- ARGV[4] until_ms  int     when the revocation ends; 0: after life_ms
+-- ARGV[5] life_ms   int     how long a revocation without an end is kept
+-- ARGV[6] most      int     revocations at most, this one included
+-- ARGV[7] token     string  names the change
+-- ARGV[8] topic     string  sharded pub/sub channel of changes
 --
 -- Returns {"OK", at_ms, until_ms, id, token}, the last two those of the last change or "", {"UNKNOWN"} if there is no
 -- such key, or {"FULL"}. A key is removed even if there are too many revocations: then it isn't remembered, and the
 -- times are 0. A revocation never ends earlier than it did.
 -- Safe to run twice: yes, the second run may give a later time.
 local keys_key, revocations_key, ends_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local name, at_ms, until_ms, life_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local most, token, topic = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local kind, name, at_ms, until_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local life_ms, most, token, topic = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
 acl.require_publish(topic)
 local _, now_ms = time.now()
 registry.sweep(now_ms, ends_key, keys_key, revocations_key)
-local id, found = string.match(name, '^key:(.*)$'), redis.call('HGET', revocations_key, name)
+local field = kind .. ':' .. name
+local id, found = kind == 'key' and name, redis.call('HGET', revocations_key, field)
 local found_at, found_until = string.match(found or '0 0', '^(%d+) (%d+)$')
 if id and not found and at_ms == 0 and redis.call('HEXISTS', keys_key, id) == 0 then
   return {'UNKNOWN'}
@@ -42,8 +44,8 @@ if not found and redis.call('HLEN', revocations_key) >= most then
   end
   at, till = 0, 0
 else
-  redis.call('HSET', revocations_key, name, value)
-  redis.call('ZADD', ends_key, time.decimal(till), name)
+  redis.call('HSET', revocations_key, field, value)
+  redis.call('ZADD', ends_key, time.decimal(till), field)
   if redis.call('PEXPIRETIME', revocations_key) < till + time.DAY_MS then
     redis.call('PEXPIREAT', revocations_key, time.decimal(till + time.DAY_MS))
   end
@@ -52,5 +54,5 @@ if id then
   redis.call('HDEL', keys_key, id)
   redis.call('ZREM', ends_key, id)
 end
-registry.record(changes_key, token, topic, 'revoked', name)
+registry.record(changes_key, token, topic, 'revoked', field)
 return {'OK', at, till, registry.latest(changes_key)}

@@ -3,17 +3,17 @@
 --
 -- KEYS[1…] windows  hash  counters of a window; a string for a metric
 --
--- ARGV[1] fields  int  0: this is a metric, whose only field is ""
+-- ARGV[1] kind  string  "fields", or "metric": a single counter, whose name is ""
 --
 -- Returns {"OK", now_s, {field, value, …}, …}: Redis's time, and the values of each window in the order of the keys.
 -- Safe to run twice: yes, it only reads.
-local fields = ARGV[1]
+local kind = ARGV[1]
 
 local _, now_ms = time.now()
 local reply = {'OK', math.floor(now_ms / 1000)}
 for i = 1, #KEYS do
   local values = {}
-  if fields ~= '0' then
+  if kind == 'fields' then
     values = redis.call('HGETALL', KEYS[i])
   else
     local value = redis.call('GET', KEYS[i])
