@@ -65,6 +65,7 @@ type Observer interface {
 type Client[K any, ID comparable, V any] struct {
 	d           Description[K, ID, V]
 	fleet       *fleet
+	flights     *flights
 	bytesPerKey atomic.Int64 // of the last encoded keys
 }
 
@@ -77,12 +78,19 @@ func NewClient[K any, ID comparable, V any](d Description[K, ID, V], o ClientOpt
 	if err != nil {
 		return nil, err
 	}
-	return &Client[K, ID, V]{d: d, fleet: newFleet(d.Cache, o)}, nil
+	f := newFleet(d.Cache, o)
+	return &Client[K, ID, V]{d: d, fleet: f, flights: newFlights(f)}, nil
 }
 
 // Run reads the list of hosts and pings them every PingPeriod, until ctx ends. Then it cancels all calls, waits for
 // them, and returns nil. It can be called once.
-func (c *Client[K, ID, V]) Run(ctx context.Context) error { return c.fleet.run(ctx) }
+func (c *Client[K, ID, V]) Run(ctx context.Context) error {
+	if err := c.fleet.run(ctx); err != nil {
+		return err
+	}
+	c.flights.end()
+	return nil
+}
 
 // Get returns the values of keys, by ID. Keys without a value are absent. It asks all replicas of each shard concerned,
 // and returns with the first answer for the last key. Keys that are in no shard wait for one until ctx ends, so that
@@ -95,14 +103,14 @@ func (c *Client[K, ID, V]) Get(ctx context.Context, keys []K) (map[ID]V, error) 
 	if len(keys) == 0 {
 		return g.values, nil
 	}
-	unanswered, err := c.fleet.flights.Get(ctx, g.sharding, g)
-	if len(unanswered) == 0 {
+	unanswered, lost, err := c.flights.get(ctx, g.sharding, g)
+	if len(unanswered)+len(lost) == 0 {
 		return g.values, nil
 	}
 	if _, ok := errors.AsType[*encodeError](err); ok {
 		return nil, err
 	}
-	return g.values, g.unanswered(unanswered, err)
+	return g.values, g.unanswered(unanswered, lost, err)
 }
 
 func (d Description[K, ID, V]) check() error {

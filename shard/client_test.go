@@ -177,7 +177,8 @@ func TestUnanswered(t *testing.T) {
 		require.Equal(t, ends[3:], failed.Keys)
 		require.EqualError(t, err,
 			"shard: no answer for 3 of 6 keys: keys 9223372036854775807, 9223372036854775808, 18446744073709551615; "+
-				"no host has the shard of 1 of them; a=a1: the node can't be reached; b=b1: no answer within the time-out of 1s")
+				"no host has the shard of 1 of them; a=a1: the node can't be reached; "+
+				"b=b1: no answer within the time-out of 1s")
 	})
 }
 

@@ -1,68 +1,76 @@
-// Package shard is a read tier for data that is split into shards, each of which one process holds in memory in each
-// data centre.
+// Package shard is a read tier for data that is split into shards. In each data centre one process holds each shard in
+// memory.
 //
-// A cache's data is split by a sharding key, a uint64 that is made from each key. A [Layout] splits the sharding keys
-// of a data centre into intervals, the shards. A [Node] claims one shard of its data centre by a lease, loads what is
-// in it, and answers for it. A [Client] asks, for each key, the nodes of all data centres that have it, and takes the
-// first answer:
+// A sharding key, a uint64 made from each key of a cache, decides where a value is. A [Layout] splits the sharding keys
+// of a data centre into intervals, the shards. A [Node] claims one shard of its data centre by a lease, loads its
+// values, and answers for them. A [Client] asks, for each key, the nodes of all data centres that have it, and takes
+// the first answer:
 //
 //	            ┌─► a: shard 0 │ shard 1 │ shard 2 │ shard 3
 //	Client.Get ─┼─► b: shard 0 │ shard 1 │ shard 2 │ shard 3      the first answer for each key wins
 //	            └─► c: shard 0 │ shard 1 │ shard 2 │ shard 3
 //
-// So neither a process that dies or hangs, nor a data centre that is slow or split anew, delays a Get or makes it fail.
-// Data is consistent eventually: what a node has follows its source.
+// So a process that dies or hangs, or a data centre that is slow or being split anew, neither delays a Get nor makes it
+// fail. Data is eventually consistent: a node's values follow its source.
 //
-// A [Description] says how a cache's keys and values are made into bytes. Package rpc carries calls over gRPC, and
-// storage/redis/shards keeps who has which shard.
+// A [Description] says how the keys and values of a cache are encoded. Package rpc carries calls over gRPC, package
+// hosts finds nodes, package layout changes how a cache is split, and storage/redis/shards implements [Claims] and
+// [Layouts].
 //
 // # What a client does
 //
-// The client has a map: which host has which interval. It is learnt from every answer, also from those that come too
-// late for their Get. Of several answers of a host the one to the newest request counts. A host that leaves the list of
-// hosts is removed. A host that stops answering isn't, as it may only be slow: each Get of its keys asks it, until it
-// answers otherwise or leaves the list.
+// The client learns which host has which interval from every answer, including late ones. Of a host's answers the one
+// to the newest request counts. A host that leaves the list of hosts is removed. A host that stops answering is not, as
+// it may only be slow: each Get of its keys asks it, until it answers otherwise or leaves the list.
 //
-// A Get asks all hosts that have a key, up to 64, each once for all keys that the same hosts have, up to [MaxKeys].
-// Calls that time out or can't reach their host are repeated, each for itself, while their keys have no answer. There
-// is no bound on Gets that run at a time; each has a goroutine for each of its calls. A call ends at most Timeout after
-// it has begun, also if nobody waits for its answer. A node's answer counts if it is for the keys asked for, can be
-// decoded, and doesn't contradict itself. Otherwise it counts as a failure, so that a bad answer never hides a good
-// one.
+// A Get asks all hosts that have a key, up to 64. It groups the keys that the same hosts have, and sends each host one
+// call for a group, of up to [MaxKeys] keys. A call that times out or can't reach its host is repeated while its keys
+// have no answer. The number of concurrent Gets is not bounded; each has one goroutine for each of its calls. A call
+// ends at most Timeout after it began, even if nobody waits for its answer. An answer counts if it is for the keys
+// asked for, can be decoded, and doesn't contradict itself. Otherwise it counts as a failure, so a bad answer never
+// hides a good one.
 //
-// A client sends each host a ping every PingPeriod: hosts / PingPeriod a second, and each host gets clients /
-// PingPeriod. With 3,000 hosts, 1,000 clients and the default of 1 s that is 3,000 a second for each client and 1,000
-// for each host. PingRate bounds the first, and a longer PingPeriod both; then a client learns later of a node that has
-// begun to answer, while it has no effect on Gets whose keys have another host. SkipPings leaves out the pings of hosts
-// that answer Gets.
+// A client pings each host every PingPeriod. With 3,000 hosts, 1,000 clients and the default of 1 s, each client sends
+// 3,000 pings a second and each host receives 1,000. PingRate bounds what a client sends; a longer PingPeriod lowers
+// both. A client then learns later of a node that has begun to answer, which doesn't matter to Gets whose keys have
+// another host. SkipPings omits the pings of hosts that answer Gets.
 //
 // # What a node does
 //
-// A node claims a shard, loads it, announces that, and answers, while it renews its claim every PingPeriod. Its claim
-// is a lease, as in package lease: the node may answer until TTL − Margin after the last renewal that succeeded was
-// sent, by its monotonic clock. It looks at that clock before it reads values and again afterwards, so that values that
-// were read after a pause of the process are not sent. Errors of [Node.Ready] and the log say why a node doesn't
-// answer.
+// A node claims a shard, loads it, announces that, and answers while it renews its claim every PingPeriod. Its claim is
+// a lease, as in package lease: by its monotonic clock the node may answer until TTL − Margin after it sent the last
+// renewal that succeeded. It checks the claim before it reads values and again afterwards, so values read after a pause
+// of the process are not sent. Errors of [Node.Ready] and the log say why a node doesn't answer.
 //
-//	what happens                          what the node does
-//	no layout; all shards have nodes      it waits, and gets the next shard that is free
-//	another process has its host name     it waits until that process ends
-//	the source fails before it has loaded it is run again after 0.1 s to 10 s, while the claim is renewed
-//	the source fails later                the same; what was loaded last answers meanwhile
-//	the claims can't be reached           until the claim ends it answers; then no longer, but the source goes on. As soon as it can it
-//	                                      renews the claim or claims the same shard again, and answers at once; but see lost claims
-//	the same with KeepServing             it answers all the time, until a claim is refused: others may answer meanwhile with newer values
-//	another node has got its shard        Run returns an error that wraps lease.ErrLost, so that a supervisor starts it anew
-//	the layout has changed                it leaves its shard, claims another one and loads that
-//	the process is paused                 as if the claims couldn't be reached
-//	ctx of Run ends                       it answers for no shard; then it leaves its shard, and another node gets it at once
-//	the clock of a node's machine is set  nothing: only the monotonic clock counts
-//	the clock of the claims is set        forward: a claim may end early, and until its next ping a node may answer beside another one
-//	the claims may be lost, as in a fail- claims that are still known go on. Nobody gets a shard until all that may be lost have ended: for a
-//	over or a restart of Redis            TTL. A node whose claim was lost stops with its next ping, or with its claim, and one whose claim is over
-//	                                      waits too. Both keep what they have loaded. Hosts that are known to have had a shard claim first
-//	Redis's old primary goes on beside    a node that reaches the old one only goes on until TTL − Margin after the last ping that this has
-//	the new one, in a partition           answered: longer than another one waits, if that ping was later than the first claim at the new
-//	                                      one. Answers say their incarnation: the higher one has the shard. With min-replicas-to-write 1
-//	                                      the old primary answers no pings once it has missed its replica for min-replicas-max-lag
+//   - No layout, or all shards have nodes: it waits, and gets the next shard that is free.
+//   - Another process has its host name: it waits until that process ends.
+//   - The source fails before the shard is loaded: it is run again after 0.1 s to 10 s. The claim is renewed meanwhile.
+//   - The source fails later: the same, and the values loaded last are served meanwhile.
+//   - The claims can't be reached: it answers until its claim ends, and then stops. The source goes on. As soon as it
+//     can, it renews the claim or claims the same shard again, and answers at once; see lost claims below.
+//   - The claims can't be reached, with KeepServing: it answers until a claim is refused. Meanwhile another node may
+//     answer with newer values.
+//   - Another node has its shard: Run returns an error that wraps lease.ErrLost, so that a supervisor restarts it.
+//   - The layout has changed: it leaves its shard, claims another one and loads that.
+//   - The process is paused: as if the claims couldn't be reached.
+//   - ctx of Run ends: it stops answering and leaves its shard, which another node gets at once.
+//   - The clock of the node's machine is set: no effect, only the monotonic clock counts.
+//   - The clock of the claims is set forward: a claim may end early, and until its next ping a node may answer beside
+//     another one.
+//   - Claims may be lost, as in a fail-over or a restart of Redis: claims that are still known go on. No shard is
+//     granted for a TTL, until all claims that may be lost have ended. A node whose claim was lost stops with its next
+//     ping or at the end of its claim, and then waits like one whose claim has ended; both keep what they have loaded.
+//     Hosts that are known to have had a shard claim first.
+//   - Redis's old primary goes on beside the new one, in a partition: a node that reaches only the old one answers
+//     until TTL − Margin after the last ping that it confirmed. If that ping was later than the first claim at the new
+//     primary, two nodes answer for a while. Answers carry their incarnation: the higher one has the shard. With
+//     min-replicas-to-write 1 the old primary rejects pings once it has missed its replica for min-replicas-max-lag.
+//
+// # Where to start
+//
+// For a client, with the steps of a Get in order: client.go, get.go (the keys and values), flight.go (which hosts are
+// asked, and the first answer), call.go (one call, repeated), fleet.go (the list of hosts, pings, and what an answer
+// teaches), hostmap.go and snapshot.go (which host has which keys), hedge.go (the local data centre first), flights.go
+// (calls that outlive their Get), unanswered.go (errors). For a node: node.go, claimlease.go (its claim as a lease),
+// source.go (loading), answer.go (answering).
 package shard

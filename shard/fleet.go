@@ -11,34 +11,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-const (
-	hostsTimeout = 5 * time.Second       // of a read of the list of hosts
-	retryPause   = 50 * time.Millisecond // at most, before a call is repeated
-)
+const hostsTimeout = 5 * time.Second // of a read of the list of hosts
 
 // errRemoved is the error of a host that has left the list while a Get, or a ping, was going to call it.
 var errRemoved = errors.New("the host was removed from the list")
 
-// fleet is the nodes of a cache, as one client knows them.
+// fleet is the nodes of a cache, as one client knows them. It reads their list, sends pings, and makes single calls.
 type fleet struct {
-	o       ClientOptions
-	slow    error // wraps ErrTimeout
-	ping    *Request
-	table   *routeTable
-	flights *control
-	pace    *rate.Limiter // of pings
-	pings   sync.WaitGroup
-	ran     atomic.Bool
+	o     ClientOptions
+	slow  error // wraps ErrTimeout
+	ping  *Request
+	hosts *hostMap
+	pace  *rate.Limiter // of pings
+	pings sync.WaitGroup
+	ran   atomic.Bool
 }
 
 func newFleet(cache string, o ClientOptions) *fleet {
 	c := &fleet{o: o, slow: fmt.Errorf("%w of %v", ErrTimeout, o.Timeout), ping: &Request{Cache: cache},
-		table: newRouteTable()}
-	c.flights = newControl(flightOptions{
-		Table: c.table, Observer: observer{o.Observer}, MaxKeys: MaxKeys,
-		Timeout: o.Timeout, ErrTimeout: c.slow, Retries: o.Retries, MayPass: mayPass, RetryPause: retryPause,
-		LocalDC: o.LocalDC, MaxHedge: o.MaxHedge, MaxLate: o.MaxLate,
-	})
+		hosts: newHostMap()}
 	if o.PingRate > 0 {
 		c.pace = rate.NewLimiter(rate.Limit(o.PingRate), 1)
 	}
@@ -51,9 +42,8 @@ func (c *fleet) run(ctx context.Context) error {
 	}
 	var loops sync.WaitGroup
 	loops.Go(func() { c.refresh(ctx) })
-	loops.Go(func() { c.every(ctx, func() { c.pingAll(ctx, c.table.Hosts()) }) })
+	loops.Go(func() { c.every(ctx, func() { c.pingAll(ctx, c.hosts.list()) }) })
 	loops.Wait()
-	c.flights.End()
 	c.pings.Wait()
 	return nil
 }
@@ -107,48 +97,51 @@ func (c *fleet) readHosts(ctx context.Context) ([]Host, error) {
 }
 
 func (c *fleet) setHosts(ctx context.Context, hosts []Host) {
-	places, addresses := make([]place, len(hosts)), make([]string, len(hosts))
-	for i, h := range hosts {
-		places[i], addresses[i] = place(h), h.Address
-	}
-	added, changed := c.table.SetHosts(places)
+	added, changed := c.hosts.setHosts(hosts)
 	if !changed {
 		return
 	}
+	addresses := make([]string, len(hosts))
+	for i, h := range hosts {
+		addresses[i] = h.Address
+	}
 	c.o.Transport.Retain(addresses)
-	c.o.Observer.Changed(c.table.Count())
+	c.o.Observer.Changed(c.hosts.count())
 	c.pingAll(ctx, added)
 }
 
 func (c *fleet) pingAll(ctx context.Context, hosts []*peer) {
 	for _, h := range hosts {
-		if h.Removed() || c.o.SkipPings && time.Since(time.Unix(0, h.Heard.Load())) < c.o.PingPeriod {
+		if h.removed.Load() || c.o.SkipPings && time.Since(time.Unix(0, h.heard.Load())) < c.o.PingPeriod {
 			continue
 		}
 		if c.pace != nil && c.pace.Wait(ctx) != nil {
 			return
 		}
-		if h.Pinging.CompareAndSwap(false, true) {
+		if h.pinging.CompareAndSwap(false, true) {
 			c.pings.Go(func() {
-				defer h.Pinging.Store(false)
-				ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, c.slow)
+				defer h.pinging.Store(false)
+				ctx, cancel := c.attempt(ctx)
 				defer cancel()
 				if _, err := c.ask(ctx, h, c.ping); err != nil && !errors.Is(err, context.Canceled) {
-					c.o.Observer.Failed(hostOf(h), err)
+					c.o.Observer.Failed(h.Host, err)
 				}
 			})
 		}
 	}
 }
 
-func hostOf(h *peer) Host { return Host{Address: h.Address, DC: h.DC} }
+// attempt returns the context of one call.
+func (c *fleet) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.o.Timeout, c.slow)
+}
 
 // ask calls a node once, and learns from its answer. The cause of ctx wraps ErrTimeout if that takes too long.
 func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) {
-	if h.Removed() { // a call would open a connection that nobody closes
+	if h.removed.Load() { // a call would open a connection that nobody closes
 		return Response{}, errRemoved
 	}
-	number := c.table.Number()
+	number := c.hosts.number()
 	answer, err := c.o.Transport.Call(ctx, h.Address, r)
 	switch {
 	case err == nil:
@@ -165,14 +158,13 @@ func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) 
 		return answer, err
 	}
 	if c.o.SkipPings {
-		h.Heard.Store(time.Now().UnixNano())
+		h.heard.Store(time.Now().UnixNano())
 	}
 	if err != nil && !answered(err) {
 		return answer, err
 	}
-	route := route{Assigned: answer.Assigned, Interval: routeInterval(answer.Shard), Incarnation: answer.Incarnation}
-	if c.table.Learn(h, number, route) {
-		c.o.Observer.Changed(c.table.Count())
+	if c.hosts.learn(h, number, answer) {
+		c.o.Observer.Changed(c.hosts.count())
 	}
 	return answer, err
 }
@@ -180,9 +172,9 @@ func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) 
 // judge records how a call of a host ended. Hosts at which something is wrong are logged, and when that is over.
 func (c *fleet) judge(ctx context.Context, h *peer, err error) {
 	failing := err != nil && !errors.Is(err, ErrNotMatched)
-	h.Failing.Store(failing)
+	h.failing.Store(failing)
 	wrong := failing && !mayPass(err)
-	if h.Wrong.Swap(wrong) == wrong {
+	if h.wrong.Swap(wrong) == wrong {
 		return
 	}
 	log := c.o.Logger.With("cache", c.ping.Cache, "host", h.Address, "dc", h.DC)
@@ -191,14 +183,6 @@ func (c *fleet) judge(ctx context.Context, h *peer, err error) {
 	} else {
 		log.InfoContext(ctx, "a shard host can be used again", "error", err)
 	}
-}
-
-// mayPass reports whether a call that failed may succeed if it is repeated: the host didn't answer.
-func mayPass(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTimeout) }
-
-// answered reports whether an error is made of an answer, from which the map can learn.
-func answered(err error) bool {
-	return errors.Is(err, ErrNotMatched) || errors.Is(err, ErrBadAnswer) || errors.Is(err, ErrOtherCache)
 }
 
 // check returns an error unless an answer has what was asked for.
@@ -218,11 +202,3 @@ func check(a Response, r *Request) error {
 	}
 	return nil
 }
-
-// observer reports the events of flights to an Observer.
-type observer struct{ o Observer }
-
-func (o observer) First(h *peer, took time.Duration) { o.o.First(hostOf(h), took) }
-func (o observer) Failed(h *peer, err error)         { o.o.Failed(hostOf(h), err) }
-func (o observer) Late(h *peer)                      { o.o.Late(hostOf(h)) }
-func (o observer) NoShard(keys int)                  { o.o.NoShard(keys) }

@@ -7,31 +7,39 @@ import (
 	"time"
 )
 
-// entries are the keys and values of a Get. Keys are named by their place in the order of their sharding keys.
+// entries is a get without its types. Keys are named by their index in the order of their sharding keys.
 type entries interface {
-	// Prepare returns a function that asks a host for the keys [from, to).
-	Prepare(from, to int) (hostCall, error)
-	// Accept takes the values of the keys [from, to) from an answer, all or none.
-	Accept(from, to int, answer []byte) error
+	// request returns the request for the keys [from, to).
+	request(from, to int) (*Request, error)
+	// accept takes the values of the keys [from, to) from an answer, all or none.
+	accept(from, to int, payload []byte) error
 }
 
-// hostCall asks a host.
-type hostCall func(ctx context.Context, h *peer) (answer []byte, err error)
-
-// unanswered is the keys [From, To) that have no answer, of those that the same hosts have.
-type unanswered struct {
-	From, To int
-	Hosts    []*peer // that were asked
-	Said     []error // the error of each of them; nil: it hasn't answered
-	NoHost   bool    // no host has the keys
+// part is the keys [from, to), which the same hosts have.
+type part struct {
+	from, to int
+	request  *Request
+	hosts    []*peer
+	said     []error // the last error of each of hosts
+	asked    int     // of hosts
+	wanted   int     // of hosts, in flight.ask
+	open     int     // calls of them that can bring an answer
+	start    time.Time
+	done     bool // guarded by flight.mu: it has its answer
 }
 
-// flight is the calls of one Get.
+func newPart(from, to int, hosts []*peer) *part {
+	return &part{from: from, to: to, hosts: hosts, said: make([]error, len(hosts)), start: time.Now()}
+}
+
+// flight is the calls of one Get: all hosts that have a key are asked, and the first answer counts. The goroutine that
+// called Get owns all of it but the results of calls. Each call has a goroutine of its own, which may outlive the Get:
+// its answer is late then.
 type flight struct {
-	*control
+	all     *flights
 	entries entries
 	cancel  context.CancelFunc // of all calls
-	late    int                // guarded by Control.mu: calls that count as late
+	late    int                // guarded by flights.mu: calls that count as late
 
 	// Of the goroutine that called Get.
 	keys     []uint64 // sorted
@@ -48,16 +56,17 @@ type flight struct {
 	results  []result
 }
 
-// Get makes calls until all keys have an answer, no further one can come, or ctx ends. keys are sorted. The unanswered
-// keys are those without an answer. The error is why no more were waited for: that of ctx, ErrEnded, or that of
-// Prepare.
-func (c *control) Get(ctx context.Context, keys []uint64, e entries) ([]unanswered, error) {
+// get makes calls until all keys have an answer, no further one can come, or ctx ends. keys are sorted. The parts are
+// those without an answer; lost are the keys that no host has. The error is why no more were waited for: that of ctx,
+// ErrNotRunning, or that of entries.request.
+func (c *flights) get(ctx context.Context, keys []uint64, e entries) (unanswered []*part, lost []group, err error) {
 	f := &flight{
-		control: c, entries: e, keys: keys, signal: make(chan struct{}, 1),
-		unplaced: []group{{From: 0, To: len(keys)}},
+		all: c, entries: e, keys: keys, signal: make(chan struct{}, 1),
+		unplaced: []group{{from: 0, to: len(keys)}},
 	}
-	err := f.run(ctx)
-	return f.unanswered(), err
+	err = f.run(ctx)
+	unanswered = slices.DeleteFunc(f.parts, func(p *part) bool { return p.done })
+	return unanswered, f.unplaced, err
 }
 
 func (f *flight) run(ctx context.Context) error {
@@ -70,7 +79,7 @@ func (f *flight) run(ctx context.Context) error {
 	defer f.leave()
 	changed, err := f.place(calls)
 	if err == nil && len(f.unplaced) > 0 {
-		f.o.Observer.NoShard(f.withoutHost())
+		f.all.o.Observer.NoShard(f.withoutHost())
 	}
 	for err == nil && !f.over() {
 		select {
@@ -81,8 +90,8 @@ func (f *flight) run(ctx context.Context) error {
 		case <-f.hedged():
 			f.hedge = nil
 			err = f.ask(calls, f.parts, allHosts)
-		case <-f.ended:
-			err = errEnded
+		case <-f.all.closed:
+			err = ErrNotRunning
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -100,7 +109,7 @@ func (f *flight) over() bool {
 
 func (f *flight) withoutHost() (n int) {
 	for _, u := range f.unplaced {
-		n += u.To - u.From
+		n += u.to - u.from
 	}
 	return n
 }
@@ -108,26 +117,26 @@ func (f *flight) withoutHost() (n int) {
 // place looks up the keys without a host, and asks for those that have one now. It returns a channel that is closed
 // when it is to be called again.
 func (f *flight) place(ctx context.Context) (changed <-chan struct{}, err error) {
-	changed = f.o.Table.Changed()
-	snapshot := f.o.Table.Snapshot()
+	changed = f.all.fleet.hosts.nextChange()
+	snapshot := f.all.fleet.hosts.snapshot()
 	var still []group
 	placed := len(f.parts)
 	for _, u := range f.unplaced {
-		for _, g := range snapshot.Split(f.keys[u.From:u.To]) {
-			g.From, g.To = u.From+g.From, u.From+g.To
-			if len(g.Hosts) == 0 {
+		for _, g := range snapshot.split(f.keys[u.from:u.to]) {
+			g.from, g.to = u.from+g.from, u.from+g.to
+			if len(g.hosts) == 0 {
 				still = append(still, g)
 				continue
 			}
-			for ; g.From < g.To; g.From += f.o.MaxKeys {
-				f.parts = append(f.parts, newPart(g.From, min(g.From+f.o.MaxKeys, g.To), g.Hosts))
+			for ; g.from < g.to; g.from += MaxKeys {
+				f.parts = append(f.parts, newPart(g.from, min(g.from+MaxKeys, g.to), g.hosts))
 			}
 		}
 	}
 	f.unplaced = still
 	f.active += len(f.parts) - placed
 	for _, p := range f.parts[placed:] {
-		if p.call, err = f.entries.Prepare(p.from, p.to); err != nil {
+		if p.request, err = f.entries.request(p.from, p.to); err != nil {
 			return nil, err
 		}
 	}
@@ -135,43 +144,6 @@ func (f *flight) place(ctx context.Context) (changed <-chan struct{}, err error)
 		changed = nil
 	}
 	return changed, f.ask(ctx, f.parts[placed:], f.firstHosts)
-}
-
-// firstHosts returns how many hosts are asked at once. They stand first in p.hosts then.
-func (f *flight) firstHosts(p *part) int {
-	if !slices.ContainsFunc(p.hosts, f.isLocal) {
-		return len(p.hosts)
-	}
-	var near, far []*peer
-	for _, h := range p.hosts {
-		if !f.isLocal(h) {
-			far = append(far, h)
-		} else if h.Failing.Load() {
-			return len(p.hosts)
-		} else {
-			near = append(near, h)
-		}
-	}
-	p.hosts = append(near, far...)
-	if len(far) > 0 && f.hedge == nil {
-		f.hedge = time.NewTimer(f.local.Get(f.o.MaxHedge))
-	}
-	return len(near)
-}
-
-func (f *flight) hedged() <-chan time.Time {
-	if f.hedge == nil {
-		return nil
-	}
-	return f.hedge.C
-}
-
-// allHosts returns how many hosts a part has, unless it has its answer.
-func allHosts(p *part) int {
-	if p.done {
-		return 0
-	}
-	return len(p.hosts)
 }
 
 // ask asks the first hosts of parts, upTo a number, unless they were asked.
@@ -184,13 +156,13 @@ func (f *flight) ask(ctx context.Context, parts []*part, upTo func(*part) int) e
 	if calls == 0 {
 		return nil
 	}
-	if !f.enter(f, calls) {
-		return errEnded
+	if !f.all.enter(f, calls) {
+		return ErrNotRunning
 	}
 	f.mu.Lock()
 	f.open += calls
 	f.mu.Unlock()
-	first, _ := f.o.attempt(ctx) // canceled with ctx
+	first, _ := f.all.fleet.attempt(ctx) // canceled with ctx
 	for _, p := range parts {
 		p.open += p.wanted - p.asked
 		for ; p.asked < p.wanted; p.asked++ {
@@ -224,14 +196,14 @@ func (f *flight) takeOne(ctx context.Context, r result) error {
 		return nil
 	}
 	if r.err == nil {
-		r.err = f.entries.Accept(p.from, p.to, r.answer)
+		r.err = f.entries.accept(p.from, p.to, r.payload)
 	}
 	if r.err == nil {
 		f.mu.Lock()
 		p.done = true
 		f.mu.Unlock()
 		f.active--
-		f.o.Observer.First(p.hosts[r.host], time.Since(p.start))
+		f.all.o.Observer.First(p.hosts[r.host].Host, time.Since(p.start))
 		return nil
 	}
 	f.observe(ctx, r)
@@ -256,20 +228,8 @@ func (f *flight) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.returned, f.results = true, nil
-	f.control.returned(f, f.open)
+	f.all.returned(f, f.open)
 	if f.open == 0 {
 		f.cancel()
 	}
-}
-
-func (f *flight) unanswered() (all []unanswered) {
-	for _, p := range f.parts {
-		if !p.done {
-			all = append(all, unanswered{From: p.from, To: p.to, Hosts: p.hosts[:p.asked], Said: p.said[:p.asked]})
-		}
-	}
-	for _, u := range f.unplaced {
-		all = append(all, unanswered{From: u.From, To: u.To, NoHost: true})
-	}
-	return all
 }

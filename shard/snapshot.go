@@ -11,20 +11,20 @@ import (
 // has one.
 const maxReplicas = 64
 
-// snapshot is the map at one time. It must not be changed.
+// snapshot is a hostMap at one time. It must not be changed.
 type snapshot struct {
 	starts []uint64  // ascending; the first is 0
 	hosts  [][]*peer // of the sharding keys from each start to the next
 }
 
-// group is the part [From, To) of the keys of a Get, which the same hosts have.
+// group is the part [from, to) of the keys of a Get, which the same hosts have.
 type group struct {
-	From, To int
-	Hosts    []*peer // none: no host has them
+	from, to int
+	hosts    []*peer // none: no host has them
 }
 
-// Split splits sorted sharding keys, of which there is at least one, into groups.
-func (s *snapshot) Split(keys []uint64) []group {
+// split splits sorted sharding keys, at least one, into groups.
+func (s *snapshot) split(keys []uint64) []group {
 	var groups []group
 	for from := 0; from < len(keys); {
 		at, found := slices.BinarySearch(s.starts, keys[from])
@@ -36,7 +36,7 @@ func (s *snapshot) Split(keys []uint64) []group {
 			n, _ := slices.BinarySearch(keys[from:], s.starts[at+1])
 			to = from + n
 		}
-		groups = append(groups, group{From: from, To: to, Hosts: s.hosts[at]})
+		groups = append(groups, group{from: from, to: to, hosts: s.hosts[at]})
 		from = to
 	}
 	return groups
@@ -49,16 +49,16 @@ type event struct {
 	ends bool
 }
 
-// build is called with t.mu held.
-func (t *routeTable) build() *snapshot {
+// build is called with m.mu held.
+func (m *hostMap) build() *snapshot {
 	var events []event
-	for _, h := range t.hosts {
-		if !h.route.Assigned {
+	for _, h := range m.hosts {
+		if !h.assigned {
 			continue
 		}
-		events = append(events, event{at: h.route.Interval.First, host: h})
-		if h.route.Interval.Last < math.MaxUint64 {
-			events = append(events, event{at: h.route.Interval.Last + 1, host: h, ends: true})
+		events = append(events, event{at: h.shard.First, host: h})
+		if h.shard.Last < math.MaxUint64 {
+			events = append(events, event{at: h.shard.Last + 1, host: h, ends: true})
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })

@@ -13,7 +13,7 @@ import (
 
 // model is what a table should know: all that happened to each host, evaluated anew for each question.
 type model struct {
-	table *routeTable
+	table *hostMap
 	now   map[string]*known // by address
 	sent  []request         // that may be answered yet, or again
 }
@@ -21,7 +21,7 @@ type model struct {
 // known is an address for as long as it stays in the list.
 type known struct {
 	host    *peer
-	answers map[uint64]route // by number of the request
+	answers map[uint64]Response // by number of the request
 }
 
 type request struct {
@@ -29,15 +29,15 @@ type request struct {
 	number uint64
 }
 
-func (k *known) route() (newest route) {
+func (k *known) route() (newest Response) {
 	var number uint64
 	for n, r := range k.answers {
 		if n > number {
 			number, newest = n, r
 		}
 	}
-	if newest.Interval.First > newest.Interval.Last {
-		return route{}
+	if newest.Shard.First > newest.Shard.Last {
+		return Response{}
 	}
 	return newest
 }
@@ -45,7 +45,7 @@ func (k *known) route() (newest route) {
 // have returns which hosts have a sharding key.
 func (m *model) have(key uint64) (addresses []string) {
 	for address, k := range m.now {
-		if r := k.route(); r.Assigned && r.Interval.First <= key && key <= r.Interval.Last {
+		if r := k.route(); r.Assigned && r.Shard.First <= key && key <= r.Shard.Last {
 			addresses = append(addresses, address)
 		}
 	}
@@ -58,7 +58,7 @@ func (m *model) text() string {
 	var lines []string
 	for address, k := range m.now {
 		if r := k.route(); r.Assigned {
-			lines = append(lines, fmt.Sprint(address, k.host.DC, r.Interval))
+			lines = append(lines, fmt.Sprint(address, k.host.DC, r.Shard))
 		}
 	}
 	slices.Sort(lines)
@@ -66,13 +66,13 @@ func (m *model) text() string {
 }
 
 func (m *model) setHosts(t *rapid.T) {
-	var places []place
+	var list []Host
 	stay := map[string]string{}
 	for _, at := range rapid.SliceOfN(rapid.IntRange(0, 7), 0, 10).Draw(t, "hosts") {
-		p := place{Address: fmt.Sprint("host", at), DC: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "dc")}
-		places = append(places, p)
-		if _, ok := stay[p.Address]; !ok {
-			stay[p.Address] = p.DC
+		h := Host{Address: fmt.Sprint("host", at), DC: rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(t, "dc")}
+		list = append(list, h)
+		if _, ok := stay[h.Address]; !ok {
+			stay[h.Address] = h.DC
 		}
 	}
 	changed := false
@@ -82,22 +82,22 @@ func (m *model) setHosts(t *rapid.T) {
 			changed = true
 		}
 	}
-	added, said := m.table.SetHosts(places)
+	added, said := m.table.setHosts(list)
 	for _, h := range added {
 		require.Nil(t, m.now[h.Address])
-		m.now[h.Address] = &known{host: h, answers: map[uint64]route{}}
+		m.now[h.Address] = &known{host: h, answers: map[uint64]Response{}}
 	}
 	require.Equal(t, changed || len(added) > 0, said)
 	require.Len(t, m.now, len(stay))
 }
 
 func (m *model) send(t *rapid.T) {
-	hosts := m.table.Hosts()
+	hosts := m.table.list()
 	if len(hosts) == 0 {
 		t.Skip("no hosts")
 	}
 	h := rapid.SampledFrom(hosts).Draw(t, "host")
-	m.sent = append(m.sent, request{to: m.now[h.Address], number: m.table.Number()})
+	m.sent = append(m.sent, request{to: m.now[h.Address], number: m.table.number()})
 }
 
 // answer answers any request, also one that was answered, or whose host was removed. Others are never answered.
@@ -107,15 +107,15 @@ func (m *model) answer(t *rapid.T) {
 	}
 	r := rapid.SampledFrom(m.sent).Draw(t, "request")
 	edge := rapid.SampledFrom([]uint64{0, 1, 2, 10, 11, 12, math.MaxUint64 - 1, math.MaxUint64})
-	route := route{Assigned: rapid.IntRange(0, 4).Draw(t, "assigned") > 0}
-	if route.Assigned {
-		route.Interval = routeInterval{First: edge.Draw(t, "first"), Last: edge.Draw(t, "last")}
+	answer := Response{Assigned: rapid.IntRange(0, 4).Draw(t, "assigned") > 0}
+	if answer.Assigned {
+		answer.Shard = Interval{First: edge.Draw(t, "first"), Last: edge.Draw(t, "last")}
 	}
 	before := m.text()
 	if _, twice := r.to.answers[r.number]; !twice {
-		r.to.answers[r.number] = route
+		r.to.answers[r.number] = answer
 	}
-	require.Equal(t, before != m.text(), m.table.Learn(r.to.host, r.number, route))
+	require.Equal(t, before != m.text(), m.table.learn(r.to.host, r.number, answer))
 }
 
 // check compares what is found for keys at and around all ends.
@@ -124,12 +124,12 @@ func (m *model) check(t *rapid.T) {
 		math.MaxUint64, math.MaxUint64}
 	keys = keys[rapid.IntRange(0, 5).Draw(t, "from"):rapid.IntRange(6, len(keys)).Draw(t, "to")]
 	at := 0
-	for i, g := range m.table.Snapshot().Split(keys) {
-		require.Equal(t, at, g.From)
-		require.Greater(t, g.To, g.From)
-		for ; at < g.To; at++ {
+	for i, g := range m.table.snapshot().split(keys) {
+		require.Equal(t, at, g.from)
+		require.Greater(t, g.to, g.from)
+		for ; at < g.to; at++ {
 			var found []string
-			for _, h := range g.Hosts {
+			for _, h := range g.hosts {
 				require.Same(t, m.now[h.Address].host, h)
 				found = append(found, h.Address)
 			}
@@ -138,7 +138,7 @@ func (m *model) check(t *rapid.T) {
 		}
 	}
 	require.Equal(t, len(keys), at)
-	hosts, assigned := m.table.Count()
+	hosts, assigned := m.table.count()
 	require.Len(t, m.now, hosts)
 	require.Equal(t, strings.Count(m.text(), "host"), assigned)
 }
@@ -149,18 +149,18 @@ func (m *model) check(t *rapid.T) {
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{table: newRouteTable(), now: map[string]*known{}}
+		m := &model{table: newHostMap(), now: map[string]*known{}}
 		step := func(do func(*rapid.T)) func(*rapid.T) {
 			return func(t *rapid.T) {
-				text, changed, snapshot := m.text(), m.table.Changed(), m.table.Snapshot()
+				text, changed, snapshot := m.text(), m.table.nextChange(), m.table.snapshot()
 				earlier := fmt.Sprint(snapshot)
 				do(t)
 				select {
 				case <-changed:
-					require.NotSame(t, snapshot, m.table.Snapshot())
+					require.NotSame(t, snapshot, m.table.snapshot())
 				default:
 					require.Equal(t, text, m.text())
-					require.Same(t, snapshot, m.table.Snapshot())
+					require.Same(t, snapshot, m.table.snapshot())
 				}
 				require.Equal(t, earlier, fmt.Sprint(snapshot))
 			}
@@ -172,64 +172,64 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
-// Of more hosts than MaxReplicas with a key, those count that answered the newest requests.
+// Of more hosts than maxReplicas with a key, those count that answered the newest requests.
 func TestTooManyReplicas(t *testing.T) {
 	t.Parallel()
-	table := newRouteTable()
-	places := make([]place, 3*maxReplicas)
-	for i := range places {
-		places[i].Address = fmt.Sprintf("%03d", i)
+	table := newHostMap()
+	list := make([]Host, 3*maxReplicas)
+	for i := range list {
+		list[i].Address = fmt.Sprintf("%03d", i)
 	}
-	added, _ := table.SetHosts(places)
+	added, _ := table.setHosts(list)
 	for i, h := range added {
-		table.Learn(h, table.Number(), route{Assigned: true, Interval: routeInterval{First: uint64(i % 2), Last: 5}})
+		table.learn(h, table.number(), Response{Assigned: true, Shard: Interval{First: uint64(i % 2), Last: 5}})
 	}
-	groups := table.Snapshot().Split([]uint64{0, 5})
-	require.Len(t, groups[0].Hosts, maxReplicas)
-	require.ElementsMatch(t, added[2*maxReplicas:], groups[1].Hosts)
+	groups := table.snapshot().split([]uint64{0, 5})
+	require.Len(t, groups[0].hosts, maxReplicas)
+	require.ElementsMatch(t, added[2*maxReplicas:], groups[1].hosts)
 }
 
 // A Get of 100 keys looks them up among 1,000 shards with three replicas each.
 func BenchmarkSplit(b *testing.B) {
-	table := newRouteTable()
-	places := make([]place, 3000)
-	for i := range places {
-		places[i].Address = fmt.Sprintf("%04d", i)
+	table := newHostMap()
+	list := make([]Host, 3000)
+	for i := range list {
+		list[i].Address = fmt.Sprintf("%04d", i)
 	}
-	added, _ := table.SetHosts(places)
+	added, _ := table.setHosts(list)
 	size := uint64(math.MaxUint64 / 1000)
 	for i, h := range added {
 		first := uint64(i%1000) * size
-		table.Learn(h, table.Number(),
-			route{Assigned: true, Interval: routeInterval{First: first, Last: first + size - 1}})
+		table.learn(h, table.number(),
+			Response{Assigned: true, Shard: Interval{First: first, Last: first + size - 1}})
 	}
 	keys := make([]uint64, 100)
 	for i := range keys {
 		keys[i] = uint64(i) * (math.MaxUint64 / 100)
 	}
 	for b.Loop() {
-		table.Snapshot().Split(keys)
+		table.snapshot().split(keys)
 	}
 }
 
 // The worst that hosts can do: each change of the map is looked up, and all 4,096 overlap.
 func BenchmarkOverlaps(b *testing.B) {
-	table := newRouteTable()
-	places := make([]place, 4096)
-	for i := range places {
-		places[i].Address = fmt.Sprintf("%04d", i)
+	table := newHostMap()
+	list := make([]Host, 4096)
+	for i := range list {
+		list[i].Address = fmt.Sprintf("%04d", i)
 	}
-	added, _ := table.SetHosts(places)
+	added, _ := table.setHosts(list)
 	for i := 0; b.Loop(); i++ {
 		if i == 0 {
 			for j, h := range added {
-				table.Learn(h, table.Number(),
-					route{Assigned: true, Interval: routeInterval{First: uint64(j), Last: math.MaxUint64 - uint64(j)}})
+				table.learn(h, table.number(),
+					Response{Assigned: true, Shard: Interval{First: uint64(j), Last: math.MaxUint64 - uint64(j)}})
 			}
 		}
-		table.Learn(added[i%4096], table.Number(),
-			route{Assigned: true, Interval: routeInterval{First: uint64(i) % 4096,
+		table.learn(added[i%4096], table.number(),
+			Response{Assigned: true, Shard: Interval{First: uint64(i) % 4096,
 				Last: math.MaxUint64 - uint64(i) - 4096}})
-		table.Snapshot()
+		table.snapshot()
 	}
 }

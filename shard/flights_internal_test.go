@@ -9,9 +9,9 @@ import (
 // One call that lasts long, and many short ones after it: what is kept of them is bounded.
 func TestEndedFlightsAreForgotten(t *testing.T) {
 	t.Parallel()
-	c, cancelled := newControl(flightOptions{MaxLate: 3}), 0
+	c, cancelled := newFlights(&fleet{o: ClientOptions{MaxLate: 3}}), 0
 	late := func() *flight {
-		f := &flight{control: c, cancel: func() { cancelled++ }}
+		f := &flight{all: c, cancel: func() { cancelled++ }}
 		c.returned(f, 1)
 		return f
 	}
