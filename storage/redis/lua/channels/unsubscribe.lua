@@ -7,7 +7,7 @@
 -- KEYS[4] subs   set     names of subscribers
 --
 -- ARGV[1] subscriber  string  its name
--- ARGV[2] topic       string  sharded pub/sub channel to tell
+-- ARGV[2] topic       string  sharded pub/sub channel of the notifications
 -- ARGV[3] last        string  epoch: in a later life of the channel nothing is removed; or ""
 --
 -- Returns {"OK"} if it was there, {"NO_SUBSCRIBER"} otherwise, and in a later life.

@@ -3,9 +3,9 @@
 -- when Redis is out of memory.
 --
 -- KEYS[1] director  string  fence, end, and token of the queue's director
--- KEYS[2] expiries  zset    IDs of tickets that wait, by when their lives end, in milliseconds
--- KEYS[3] outbox    stream  assignments on their way to their channels
--- KEYS[4] changes   stream  tickets that came or were cancelled
+-- KEYS[2] expiries  zset    IDs of waiting tickets, by the ends of their lives, in milliseconds
+-- KEYS[3] outbox    stream  assignments to be published to their channels
+-- KEYS[4] changes   stream  tickets that were created or cancelled
 --
 -- ARGV[1] token   string  token of the caller
 -- ARGV[2] ttl_ms  int     how long from now on

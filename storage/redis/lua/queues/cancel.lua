@@ -3,14 +3,14 @@
 --
 -- KEYS[1]  ticket      string  the ticket
 -- KEYS[2]  assignment  string  its assignment
--- KEYS[3]  waiting     zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[4]  expiries    zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[5]  proposed    zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[6]  claims      hash    the tokens that hold them
--- KEYS[7]  changes     stream  tickets that came or were cancelled
+-- KEYS[3]  waiting     zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[4]  expiries    zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[5]  proposed    zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[6]  claims      hash    tokens of the claims, by ID
+-- KEYS[7]  changes     stream  tickets that were created or cancelled
 -- KEYS[8]  stats       hash    counts
 -- KEYS[9]  director    string  the lease of the queue's director
--- KEYS[10] listening   set     IDs of tickets that wait and whose channels are wanted
+-- KEYS[10] listening   set     IDs of waiting tickets whose assignments have to be published
 --
 -- ARGV[1] id               string  the ticket's
 -- ARGV[2] keep_ms          int     how long it can be read as cancelled; "": as long as it could be read after its life

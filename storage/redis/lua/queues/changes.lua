@@ -2,7 +2,7 @@
 -- changes.lua reads the changes after a point, if all of them can still be read. They are trimmed from the front: while
 -- the change at the point is there, nothing after it is gone.
 --
--- KEYS[1] changes  stream  tickets that came or were cancelled
+-- KEYS[1] changes  stream  tickets that were created or cancelled
 --
 -- ARGV[1] after  string  the entry of the change at the point; 0-0: before the first one
 -- ARGV[2] id     string  of that change's ticket; "" if the stream was empty at the point

@@ -2,10 +2,10 @@
 -- claim.lua holds tickets for a token until a deadline: those given, or the oldest. Tickets that another token holds
 -- are left out until that one's deadline.
 --
--- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[4] claims    hash    the tokens that hold them
+-- KEYS[1] waiting   zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2] expiries  zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3] proposed  zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4] claims    hash    tokens of the claims, by ID
 -- KEYS[5] director  string  the lease of the queue's director
 --
 -- ARGV[1]  token    string  token of the claim

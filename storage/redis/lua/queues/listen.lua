@@ -4,8 +4,8 @@
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
--- KEYS[3] expiries    zset    IDs of tickets that wait, by when their lives end, in milliseconds
--- KEYS[4] listening   set     IDs of tickets that wait and whose channels are wanted
+-- KEYS[3] expiries    zset    IDs of waiting tickets, by the ends of their lives, in milliseconds
+-- KEYS[4] listening   set     IDs of waiting tickets whose assignments have to be published
 --
 -- ARGV[1] id  string  the ticket's
 --

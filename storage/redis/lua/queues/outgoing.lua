@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- outgoing.lua reads assignments that have been in the outbox for some time, the oldest first.
 --
--- KEYS[1] outbox  stream  assignments on their way to their channels
+-- KEYS[1] outbox  stream  assignments to be published to their channels
 --
 -- ARGV[1] age_ms  int  how long they have been there at least
 -- ARGV[2] limit   int  entries at most

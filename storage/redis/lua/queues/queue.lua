@@ -1,10 +1,10 @@
 #!lua flags=no-writes
 -- queue.lua describes a queue.
 --
--- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[4] outbox    stream  assignments on their way to their channels
+-- KEYS[1] waiting   zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2] expiries  zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3] proposed  zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4] outbox    stream  assignments to be published to their channels
 -- KEYS[5] matched   stream  how long the tickets of each match had waited
 -- KEYS[6] stats     hash    counts
 --

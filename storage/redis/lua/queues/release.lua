@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- release.lua releases those of some tickets that a token holds. It may run when Redis is out of memory.
 --
--- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[2] claims    hash    the tokens that hold them
+-- KEYS[1] proposed  zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[2] claims    hash    tokens of the claims, by ID
 -- KEYS[3] director  string  the lease of the queue's director
--- KEYS[4] changes   stream  tickets that came, were cancelled or given up
+-- KEYS[4] changes   stream  tickets that were created, cancelled or released
 --
 -- ARGV[1]  token   string  who claimed: a director's fence and a number
 -- ARGV[2]  nudges  string  sharded pub/sub channel of the queue

@@ -2,9 +2,9 @@
 -- renew.lua makes tickets that wait live for their TTL from now on, up to the end of their whole life. It may run
 -- when Redis is out of memory.
 --
--- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[3]  listening set     IDs of tickets that wait and whose channels are wanted
+-- KEYS[1]  waiting   zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]  expiries  zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3]  listening set     IDs of waiting tickets whose assignments have to be published
 -- KEYS[4…] tickets   string  the tickets
 --
 -- ARGV[1…] ids  string  theirs, in the same order

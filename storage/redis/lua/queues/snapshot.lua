@@ -1,10 +1,10 @@
 #!lua flags=no-writes
 -- snapshot.lua reads a page of the tickets that wait, the oldest first, and the last change.
 --
--- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[4] changes   stream  tickets that came or were cancelled
+-- KEYS[1] waiting   zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2] expiries  zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3] proposed  zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4] changes   stream  tickets that were created or cancelled
 --
 -- ARGV[1] from_us  int  the page's tickets were made then or later
 -- ARGV[2] limit    int  tickets at most

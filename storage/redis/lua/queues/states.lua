@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- states.lua reads what became of tickets.
 --
--- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[1]  waiting   zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]  expiries  zset    the same IDs, by the ends of their lives, in milliseconds
 -- KEYS[3…] both      string  of each ticket the ticket and its assignment
 --
 -- ARGV[1…] ids  string  the tickets'

@@ -2,12 +2,12 @@
 -- sweep.lua takes tickets whose life has ended out of their queue, once their players were told, and lists others. It
 -- may run when Redis is out of memory.
 --
--- KEYS[1] waiting    zset  IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2] expiries   zset  the same IDs, by when their lives end, in milliseconds
--- KEYS[3] proposed   zset  IDs of tickets that are held, by until when, in milliseconds
--- KEYS[4] claims     hash  the tokens that hold them
+-- KEYS[1] waiting    zset  IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2] expiries   zset  the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3] proposed   zset  IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4] claims     hash  tokens of the claims, by ID
 -- KEYS[5] stats      hash  counts
--- KEYS[6] listening set   IDs of tickets that wait and whose channels are wanted
+-- KEYS[6] listening set   IDs of waiting tickets whose assignments have to be published
 --
 -- ARGV[1]  limit  int     tickets to list at most
 -- ARGV[2…] told   string  IDs of tickets to take out, if their lives have ended

@@ -3,8 +3,8 @@
 -- claims are of no use any more: then a director that was only paused finds that it can't assign them. It may run when
 -- Redis is out of memory.
 --
--- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[2] claims    hash    the tokens that hold them
+-- KEYS[1] proposed  zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[2] claims    hash    tokens of the claims, by ID
 -- KEYS[3] director  string  the lease of the queue's director
 --
 -- ARGV[1]  fence  string  must be that of the director's lease

@@ -3,8 +3,8 @@
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
--- KEYS[3] expiries    zset    IDs of tickets that wait, by when their lives end, in milliseconds
--- KEYS[4] proposed    zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[3] expiries    zset    IDs of waiting tickets, by the ends of their lives, in milliseconds
+-- KEYS[4] proposed    zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
 --
 -- ARGV[1] id  string  the ticket's
 --

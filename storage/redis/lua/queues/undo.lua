@@ -4,20 +4,20 @@
 -- may still be on its way. It may run when Redis is out of memory.
 --
 -- KEYS[1] ticket     string  the ticket
--- KEYS[2] waiting    zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[3] expiries   zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[4] proposed   zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[5] claims     hash    the tokens that hold them
--- KEYS[6] changes    stream  tickets that came or were cancelled
+-- KEYS[2] waiting    zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[3] expiries   zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[4] proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[5] claims     hash    tokens of the claims, by ID
+-- KEYS[6] changes    stream  tickets that were created or cancelled
 -- KEYS[7] director   string  the lease of the queue's director
--- KEYS[8] listening  set     IDs of tickets that wait and whose channels are wanted
+-- KEYS[8] listening  set     IDs of waiting tickets whose assignments have to be published
 --
 -- ARGV[1] id        string  the ticket's
 -- ARGV[2] undone    ULID    what is undone: an attempt, or all attempts with this epoch
 -- ARGV[3] keep_ms   int     how long the tombstone is kept
 -- ARGV[4] nudges    string  sharded pub/sub channel of the queue
 -- ARGV[5] feed      string  sharded pub/sub channel of its director
--- ARGV[6] assigned  string  sharded pub/sub channel for those who wait for assignments
+-- ARGV[6] assigned  string  sharded pub/sub channel for players that wait for assignments
 --
 -- Returns {"OK"} if there is no ticket now, or {"KEPT"} if there is one.
 -- Safe to run twice: yes, the second run finds the tombstone.

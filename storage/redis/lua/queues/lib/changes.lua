@@ -5,8 +5,8 @@
 
 local changes = {}
 
--- begin returns what append and notify need. director is what the key of the director's lease holds, topics are the
--- queue's and its director's.
+-- begin returns the state for append and notify. director is the value of the director's lease, topics has the topics
+-- of the queue and of its director.
 function changes.begin(now_ms, changes_key, director, topics)
   local _, until_ms = lease.parse(director)
   local directed = until_ms > now_ms
@@ -15,8 +15,8 @@ function changes.begin(now_ms, changes_key, director, topics)
   return {key = changes_key, topic = topic, directed = directed, whole = directed, texts = {}, bytes = 0}
 end
 
--- append appends a change of a ticket. text is what the notification has of it after the ID; nil: it must be read. A
--- director trims what it has. Without one the stream has a limit.
+-- append appends a change of a ticket. text is its part of the notification after the ID, or nil if the director has to
+-- read it. A director trims the stream; without a director its length is limited.
 function changes.append(news, id, fields, text)
   local entry
   if news.directed then
@@ -31,7 +31,7 @@ function changes.append(news, id, fields, text)
   end
 end
 
--- notify notifies of the changes that were appended. The texts of a notification have 64 KiB at most.
+-- notify publishes a notification of the appended changes, which is empty if it would exceed 64 KiB.
 function changes.notify(news)
   local whole = news.whole and news.bytes <= 65536
   redis.call('SPUBLISH', news.topic, whole and news.first .. ' ' .. news.last .. ' ' .. table.concat(news.texts) or '')

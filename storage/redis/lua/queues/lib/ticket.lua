@@ -1,10 +1,10 @@
--- ticket.lua reads the state of a ticket.
+-- ticket.lua reads the state of a ticket and changes its attempts.
 
 local ticket = {}
 
 -- state returns a ticket's status, the end of its life while it waits, its value and its assignment. If there is no
--- ticket it returns nil twice, and the attempts to make it that were undone, if any. A ticket that waits is in
--- expiries; that of any other one follows from its value and assignment.
+-- ticket it returns nil, nil and the undone attempts to create it, if any. A waiting ticket is in expiries; the status
+-- of any other one follows from its value and its assignment.
 function ticket.state(now_ms, id, keys)
   local found = redis.call('MGET', keys.ticket, keys.assignment)
   local value, assignment = found[1], found[2]
@@ -24,14 +24,14 @@ function ticket.state(now_ms, id, keys)
   return status, expires or '', value, assignment or ''
 end
 
--- A ticket's attempts are those that made it or found it there. It is undone only with the last of them: each may have
--- reported the ticket to its client. In place of those beyond MOST_ATTEMPTS characters there is a word that is no
--- attempt, so that the ticket is never undone.
+-- ATTEMPTS matches a ticket's attempts: those that created it or found it. Each may have reported the ticket to its
+-- client, so the ticket is undone only with the last of them. Beyond MOST_ATTEMPTS characters the word "more" is added
+-- instead of an attempt, and the ticket is never undone.
 ticket.ATTEMPTS = '^(S(%d+) %d+ %d+ %d+ )([%w,]+)()'
 
 ticket.MOST_ATTEMPTS = 8 * 27
 
--- adopt adds an attempt to those of a ticket that waits. For the first of them it returns when the ticket was made.
+-- adopt adds an attempt to those of a waiting ticket. For its first attempt it returns when the ticket was created.
 function ticket.adopt(ticket_key, value, status, attempt)
   local head, made, attempts, at = string.match(value, ticket.ATTEMPTS)
   if not head or (status ~= 'SEARCHING' and status ~= 'PENDING') then
@@ -45,7 +45,7 @@ function ticket.adopt(ticket_key, value, status, attempt)
   end
 end
 
--- disown removes an attempt from those of a ticket. It returns whether it was the only one, and changes nothing then.
+-- disown removes an attempt from those of a ticket. If it is the only one, it returns true and changes nothing.
 function ticket.disown(ticket_key, value, attempt)
   local head, _, attempts, at = string.match(value, ticket.ATTEMPTS)
   if not head or attempts == attempt then

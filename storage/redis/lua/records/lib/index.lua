@@ -1,6 +1,6 @@
--- index.lua is what the scripts of indexes of cached values share.
+-- index.lua has the constants of the indexes of cached values.
 
 local index = {}
 
--- How long an invalidation is remembered: for longer than a value can be loaded.
+-- MARK_US is how long an invalidation is remembered: longer than loading a value can take.
 index.MARK_US = 120000000

@@ -1,12 +1,12 @@
--- holder.lua reads and writes who holds a shard, or did last: the field of a host in the hash of a data centre, "<end,
--- ms> <last ping, ms> <shard> <generation> <incarnation> <claimed, ms> <loaded> <token> <address>". The end is 0 if the
--- holder has left.
+-- holder.lua reads and writes the last claim of a host, which is its field in the hash of a data centre:
+-- "<end, ms> <last ping, ms> <shard> <generation> <incarnation> <claimed, ms> <loaded> <token> <address>". The end is 0
+-- if the holder has left.
 
 local holder = {}
 
--- parse returns the end, the last ping, the shard and the generation of a holder, and whether the ping is in the
--- future, from before Redis's clock was set back. Then it counts as one of now, so that the holder keeps its shard for
--- its TTL, and no longer. If the value isn't one of a holder the end is 0 and there is nothing else.
+-- parse returns a holder's end, last ping, shard and generation, and whether the ping is in the future because Redis's
+-- clock was set back. Such a ping counts as one of now, so that the holder keeps its shard for its TTL and no longer.
+-- If the value is malformed, parse returns only an end of 0.
 function holder.parse(value, now_ms)
   local until_ms, pinged_ms, shard, generation = string.match(value or '', '^(%d+) (%d+) (%d+) (%d+) %d')
   if not until_ms then
@@ -20,7 +20,7 @@ function holder.parse(value, now_ms)
   return until_ms, pinged_ms, tonumber(shard), tonumber(generation), back
 end
 
--- write writes a holder with another end and another last ping.
+-- write writes a holder with a new end and a new last ping.
 function holder.write(key, host, until_ms, pinged_ms, value)
   local rest = string.match(value, '^%d+ %d+( .*)$')
   redis.call('HSET', key, host, time.decimal(until_ms) .. ' ' .. time.decimal(pinged_ms) .. rest)
@@ -42,5 +42,5 @@ function holder.others(key, generation, now_ms)
   return false
 end
 
--- The holders of a data centre are kept for a week after the last ping, so that a host gets the shard that it had.
+-- KEEP_MS is how long the holders of a data centre are kept after the last ping, so that a host gets the shard it had.
 holder.KEEP_MS = 604800000

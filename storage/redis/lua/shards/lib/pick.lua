@@ -8,13 +8,13 @@ function pick.bounds(starts, shard)
   return string.sub(starts, at + 1, at + 16), string.sub(starts, at + 18, at + 33)
 end
 
--- That many holders more than a layout has shards are kept.
+-- SPARE is how many holders more than the shards of a layout are kept.
 pick.SPARE = 100
 
--- survey reads all holders of a data centre. It returns the end of the last one that has a shard of another generation,
--- and the ends of those that have one of this; when the free ones were pinged last; the fields of those whose holders'
--- time is over; and the longest TTL of all. It writes what has changed since Redis's clock was set back, and removes
--- holders whose time is over if there are too many.
+-- survey reads all holders of a data centre. It returns a table: former_ms is the last end of a holder of another
+-- generation, held has the ends of this one's shards, pinged the last pings of its free shards, over the hosts whose
+-- claims of them have ended, and ttl_ms is the longest TTL. It corrects holders after Redis's clock was set back, and
+-- removes holders whose claims have ended if there are too many.
 function pick.survey(key, generation, shards, now_ms, host)
   local seen = {former_ms = 0, ttl_ms = 0, held = {}, pinged = {}, over = {}}
   local all = redis.call('HGETALL', key)
@@ -44,8 +44,8 @@ function pick.survey(key, generation, shards, now_ms, host)
   return seen
 end
 
--- free returns the shard that is free and was pinged the longest time ago, or that of them with the lowest number, and
--- 0. If all are held it returns nil, and when the first one ends.
+-- free returns the free shard with the earliest last ping, of several the lowest, and 0. If all shards are held, it
+-- returns nil and the time at which the first claim ends.
 function pick.free(seen, shards)
   local best, next_ms = nil, math.huge
   for shard = 0, shards - 1 do
