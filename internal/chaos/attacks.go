@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
-	"github.com/tidemark-dev/tidemark/internal/chaos/service"
 	"github.com/tidemark-dev/tidemark/internal/load"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 const (
@@ -58,11 +57,11 @@ func (s *stage) flood(what string, send func(c *load.Flood, number int) error) {
 	var batches, connections atomic.Int64
 	s.attack(floodConnections, attackTime, func(ctx context.Context, number int) error {
 		for ctx.Err() == nil {
-			if c, err := load.DialFlood(ctx, s.services[0].Addr, true); err == nil {
+			if c, err := load.DialFlood(ctx, s.services[0].HTTP, true); err == nil {
 				connections.Add(1)
 				batches.Add(floodOne(ctx, c, func() error { return send(c, number) }))
 			}
-			_ = service.Pause(ctx, service.LookEvery) // the loop checks ctx
+			pace.Sleep(ctx, lookEvery) // the loop checks ctx
 		}
 		return nil
 	})
@@ -75,7 +74,7 @@ func floodOne(ctx context.Context, c *load.Flood, send func() error) (batches in
 	defer context.AfterFunc(ctx, c.Close)()
 	for ctx.Err() == nil && !isClosed(c.Ended()) && send() == nil {
 		batches++
-		_ = service.Pause(ctx, floodPause) // the loop checks ctx
+		pace.Sleep(ctx, floodPause) // the loop checks ctx
 	}
 	return batches
 }
@@ -84,13 +83,13 @@ func floodOne(ctx context.Context, c *load.Flood, send func() error) (batches in
 func stallBodies(s *stage) {
 	var answered atomic.Int64
 	s.attack(stalledBodies, attackTime, func(ctx context.Context, number int) error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.services[0].Addr)
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.services[0].HTTP)
 		if err != nil {
 			return nil //nolint:nilerr // the service may refuse connections
 		}
 		defer conn.Close() //nolint:errcheck // nothing is left to be written
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		size := []int{report.MiB, 8 * report.MiB}[number%2]
+		size := []int{miB, 8 * miB}[number%2]
 		err = writeMost(conn, size)
 		if n, _ := conn.Read(make([]byte, 1)); (n > 0 || err != nil) && ctx.Err() == nil {
 			answered.Add(1)
@@ -101,7 +100,7 @@ func stallBodies(s *stage) {
 	now := s.resident()
 	s.pause(5 * time.Second)
 	s.note("the service refused %d of %d publishes, used %d MB of memory, and %d MB 5 s later",
-		answered.Load(), stalledBodies, now/report.MiB, s.resident()/report.MiB)
+		answered.Load(), stalledBodies, now/miB, s.resident()/miB)
 }
 
 // writeMost writes a publish short of the last byte of its body.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"regexp"
 	"testing"
 
@@ -21,23 +20,4 @@ func TestScenariosHaveNamesOfTheirOwn(t *testing.T) {
 		seen[c.name] = true
 	}
 	require.Len(t, scenarios(regexp.MustCompile("^redis-kill$")), 1)
-}
-
-// A scenario that cannot go on ends, is cleaned up, and has failed.
-func TestHostEndsTheScenario(t *testing.T) {
-	t.Parallel()
-	h := &host{name: "h", ctx: context.Background()}
-	var order []string
-	h.run(func() {
-		h.Cleanup(func() { order = append(order, "first") })
-		h.Cleanup(func() {
-			order = append(order, "second")
-			h.Fatalf("in cleanup")
-		})
-		h.Fatalf("no %s", "Redis")
-		order = append(order, "never")
-	})
-	require.Equal(t, []string{"second", "first"}, order)
-	require.Equal(t, []string{"no Redis", "in cleanup"}, h.failed())
-	require.True(t, h.Failed())
 }

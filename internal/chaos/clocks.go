@@ -6,15 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // clocks are scenarios in which the clock of Redis jumps.
 func clocks() []scenario {
 	return []scenario{{
 		name: "clock-jump", fault: "Redis's clock jumps 100 s ahead, back, 100 s behind, and back",
-		redis: redisSetup{binary: fakeClock}, limits: report.Limits{Gap: 5 * time.Second}, inject: jump,
+		redis: redisSetup{binary: fakeClock}, limits: limits{Gap: 5 * time.Second}, inject: jump,
 	}}
 }
 
@@ -34,15 +32,15 @@ func fakeClock(s *stage) string {
 	program := fmt.Sprintf("#!/bin/sh\nexec env %s FAKETIME_TIMESTAMP_FILE=%q FAKETIME_NO_CACHE=1 "+
 		"FAKETIME_DONT_FAKE_MONOTONIC=1 redis-server \"$@\"\n", preload, s.clockFile())
 	path := filepath.Join(s.dir, "redis-server.sh")
-	s.must(os.WriteFile(path, []byte(program), 0o700)) //nolint:gosec // a program
+	s.Must(os.WriteFile(path, []byte(program), 0o700)) //nolint:gosec // a program
 	return path
 }
 
 // setClock sets the offset of Redis's clock in seconds.
 func (s *stage) setClock(ahead int) {
 	next := s.clockFile() + ".next"
-	s.must(os.WriteFile(next, fmt.Appendf(nil, "%+ds\n", ahead), 0o600))
-	s.must(os.Rename(next, s.clockFile()))
+	s.Must(os.WriteFile(next, fmt.Appendf(nil, "%+ds\n", ahead), 0o600))
+	s.Must(os.Rename(next, s.clockFile()))
 }
 
 func jump(s *stage) {
@@ -56,7 +54,7 @@ func jump(s *stage) {
 // checkClock aborts the scenario if Redis's clock did not jump.
 func (s *stage) checkClock(ahead int) {
 	now, err := s.node.Do(s, "TIME").AsIntSlice()
-	s.must(err)
+	s.Must(err)
 	if off := now[0] - time.Now().Unix() - int64(ahead); off < -2 || off > 2 {
 		s.Fatalf("Redis's clock is %d s from %+d s", off, ahead)
 	}

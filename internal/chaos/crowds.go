@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
-	"github.com/tidemark-dev/tidemark/internal/chaos/service"
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
 const (
@@ -37,13 +37,13 @@ func fetchLargely(s *stage) {
 	content := `"` + strings.Repeat("x", largeBytes) + `"`
 	for c := range largeChannels {
 		for r := range largeReaders {
-			s.must(s.expect(http.MethodPut, s.services[0].URL()+fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d", c, r), `{"from":"earliest"}`))
+			s.Must(s.expect(http.MethodPut, "http://"+s.services[0].HTTP+fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d", c, r), `{"from":"earliest"}`))
 		}
 		for m := range largeMessages {
-			s.must(s.expect(http.MethodPut, s.services[0].URL()+fmt.Sprintf("/v1/channels/large-%d/messages/m%d", c, m), content))
+			s.Must(s.expect(http.MethodPut, "http://"+s.services[0].HTTP+fmt.Sprintf("/v1/channels/large-%d/messages/m%d", c, m), content))
 		}
 	}
-	var answered, refused, bytes atomic.Int64
+	var answered, refused, received atomic.Int64
 	started := time.Now()
 	s.attack(largeChannels*largeReaders, largeLimit, func(ctx context.Context, number int) error {
 		path := fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d/messages", number%largeChannels, number/largeChannels)
@@ -51,16 +51,16 @@ func fetchLargely(s *stage) {
 			n, err := s.fetchAll(ctx, path)
 			if err == nil {
 				answered.Add(1)
-				bytes.Add(n)
+				received.Add(n)
 				return nil
 			}
 			refused.Add(1)
-			_ = service.Pause(ctx, retryPause+rand.N(retryPause)) //nolint:gosec // no secret; the loop checks ctx
+			pace.Sleep(ctx, retryPause+rand.N(retryPause)) //nolint:gosec // no secret; the loop checks ctx
 		}
 		return nil
 	})
 	s.note("%d of %d large fetches returned %d MiB in %s, after %d that were refused or broke",
-		answered.Load(), largeChannels*largeReaders, bytes.Load()/report.MiB, report.Seconds(time.Since(started)), refused.Load())
+		answered.Load(), largeChannels*largeReaders, received.Load()/miB, report.Seconds(time.Since(started)), refused.Load())
 	if answered.Load() < largeChannels*largeReaders {
 		s.complain("%d of %d large fetches had no response after %s", largeChannels*largeReaders-answered.Load(),
 			largeChannels*largeReaders, largeLimit)
@@ -69,7 +69,7 @@ func fetchLargely(s *stage) {
 
 // fetchAll reads a whole response and returns its size.
 func (s *stage) fetchAll(ctx context.Context, path string) (int64, error) {
-	response, err := s.request(ctx, http.MethodGet, s.services[0].URL()+path, "")
+	response, err := s.request(ctx, http.MethodGet, "http://"+s.services[0].HTTP+path, "")
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +83,7 @@ func (s *stage) fetchAll(ctx context.Context, path string) (int64, error) {
 
 // expect sends a request that must succeed.
 func (s *stage) expect(method, url, body string) error {
-	response, err := s.request(s.ctx, method, url, body)
+	response, err := s.request(s.Context(), method, url, body)
 	if err != nil {
 		return err
 	}
@@ -104,9 +104,9 @@ func putQueues(s *stage) {
 	s.eachQueue(http.MethodDelete, "")
 	s.pause(3 * time.Second)
 	lines, err := s.metricLines(`queue="crowd-`)
-	s.must(err)
+	s.Must(err)
 	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d lines of metrics left after their deletion",
-		put, before, during, memory/report.MiB, lines)
+		put, before, during, memory/miB, lines)
 	if during-before > queueConnections {
 		s.complain("%d queues needed %d connections to Redis", put, during-before)
 	}
@@ -139,11 +139,11 @@ func (s *stage) eachQueue(method, body string) int64 {
 // redisClients returns how many connections Redis has.
 func (s *stage) redisClients() int {
 	info, err := s.node.Do(s, "INFO", "clients").ToString()
-	s.must(err)
+	s.Must(err)
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "connected_clients:"); ok {
 			n, err := strconv.Atoi(value)
-			s.must(err)
+			s.Must(err)
 			return n
 		}
 	}
@@ -157,7 +157,7 @@ func (s *stage) metricLines(text string) (int, error) {
 	lines := make([]int, len(s.services))
 	for i, one := range s.services {
 		g.Go(func() (err error) {
-			lines[i], err = one.MetricLines(s.ctx, text)
+			lines[i], err = one.MetricLines(s.Context(), text)
 			return err
 		})
 	}

@@ -7,33 +7,32 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// failovers are scenarios in which another Redis takes over, or slots are moved. If Redis may lose writes, the services wait
-// for a replica.
+// failovers are scenarios in which another Redis takes over, or slots are moved. If Redis may lose writes, the services
+// wait for a replica.
 func failovers() []scenario {
 	return []scenario{
 		{
 			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted as a replica",
-			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: report.Limits{Gap: 15 * time.Second}, inject: failCluster,
+			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: limits{Gap: 15 * time.Second}, inject: failCluster,
 		},
 		{
 			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
-			redis: redisSetup{layout: cluster}, limits: report.Limits{Gap: 5 * time.Second}, inject: switchCluster,
+			redis: redisSetup{layout: cluster}, limits: limits{Gap: 5 * time.Second}, inject: switchCluster,
 		},
 		{
 			name: "cluster-reshard", fault: "slots of busy channels and queues moved to another node of a Cluster and back, key by key",
-			redis: redisSetup{layout: cluster}, limits: report.Limits{Gap: 5 * time.Second}, inject: reshard,
+			redis: redisSetup{layout: cluster}, limits: limits{Gap: 5 * time.Second}, inject: reshard,
 		},
 		{
 			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it is restarted as a replica",
-			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: report.Limits{Gap: 20 * time.Second}, inject: failSentinel,
+			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: limits{Gap: 20 * time.Second}, inject: failSentinel,
 		},
 		{
 			name: "lossy-failover", fault: "three failovers to a replica without the last second of the primary's writes",
-			failover: true, proxied: toRedis, players: 4, limits: report.Limits{Gap: 10 * time.Second}, inject: failWithLoss,
+			failover: true, proxied: toRedis, players: 4, limits: limits{Gap: 10 * time.Second}, inject: failWithLoss,
 		},
 	}
 }
@@ -102,7 +101,7 @@ func failWithLoss(s *stage) {
 	s.logsOf(replica)
 	for range 3 {
 		link := s.startProxy(primary.Addr())
-		s.must(follow(s, replica, link.Addr()))
+		s.Must(follow(s, replica, link.Addr()))
 		s.pause(time.Second)
 
 		link.Hold()
@@ -110,7 +109,7 @@ func failWithLoss(s *stage) {
 		primary.Kill(s)
 		link.Refuse(true)
 		link.Cut()
-		s.must(replica.Do(s, "REPLICAOF", "NO", "ONE").Error())
+		s.Must(replica.Do(s, "REPLICAOF", "NO", "ONE").Error())
 		for _, p := range s.proxies {
 			p.SetTarget(replica.Addr())
 			p.Cut()
@@ -118,7 +117,7 @@ func failWithLoss(s *stage) {
 		primary.Restart(s)
 		primary, replica = replica, primary
 	}
-	s.must(follow(s, replica, primary.Addr()))
+	s.Must(follow(s, replica, primary.Addr()))
 }
 
 // follow makes n a replica, and waits until it is in sync.

@@ -7,8 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
-	"github.com/tidemark-dev/tidemark/internal/chaos/service"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // hostiles are scenarios in which some clients use more than their share. The others must not notice.
@@ -16,27 +15,27 @@ func hostiles() []scenario {
 	return []scenario{
 		{
 			name: "rapid-reset", fault: "eight HTTP/2 connections open and reset streams of waiting fetches for 8 s",
-			limits: report.Limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * report.MiB},
+			limits: limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * miB},
 			inject: rapidReset,
 		},
 		{
 			name: "frame-flood", fault: "eight HTTP/2 connections send PING, SETTINGS or CONTINUATION frames for 8 s",
-			limits: report.Limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * report.MiB},
+			limits: limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * miB},
 			inject: floodFrames,
 		},
 		{
 			name: "stalled-bodies", fault: "150 publishes stop one byte short of a body of 1 MiB or 8 MiB for 8 s",
-			limits: report.Limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, NoErrors: true, Memory: 600 * report.MiB},
+			limits: limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, NoErrors: true, Memory: 600 * miB},
 			inject: stallBodies,
 		},
 		{
 			name: "large-fetches", fault: "300 subscribers fetch 4 MiB each at the same time",
-			limits: report.Limits{Gap: 2 * time.Second, P99: 100 * time.Millisecond, NoErrors: true},
+			limits: limits{Gap: 2 * time.Second, P99: 100 * time.Millisecond, NoErrors: true},
 			inject: fetchLargely,
 		},
 		{
 			name: "many-queues", fault: "1,000 queues created and deleted", flags: []string{"--max-queues", "1100"},
-			limits: report.Limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, NoErrors: true, Memory: 200 * report.MiB},
+			limits: limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, NoErrors: true, Memory: 200 * miB},
 			inject: putQueues,
 		},
 	}
@@ -47,7 +46,7 @@ const endurance = 1 << 30
 
 // attack runs attackers concurrently, until all of them have ended, d has passed, or a service uses too much memory.
 func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Context, number int) error) {
-	ctx, cancel := context.WithTimeout(s.ctx, d)
+	ctx, cancel := context.WithTimeout(s.Context(), d)
 	defer cancel()
 	var running sync.WaitGroup
 	errs := make([]error, attackers)
@@ -59,14 +58,14 @@ func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Cont
 		running.Wait()
 		close(done)
 	}()
-	for service.Pause(ctx, service.LookEvery) == nil && !isClosed(done) {
+	for pace.Sleep(ctx, lookEvery) && !isClosed(done) {
 		if now := s.resident(); now > endurance {
-			s.complain("the attack was stopped when a service used %d MB of memory", now/report.MiB)
+			s.complain("the attack was stopped when a service used %d MB of memory", now/miB)
 			cancel()
 		}
 	}
 	<-done
-	s.must(errors.Join(errs...))
+	s.Must(errors.Join(errs...))
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -82,8 +81,7 @@ func isClosed(c <-chan struct{}) bool {
 func (s *stage) resident() int {
 	most := 0
 	for _, one := range s.services {
-		now, _ := one.Memory()
-		most = max(most, now)
+		most = max(most, one.Resident())
 	}
 	return most
 }

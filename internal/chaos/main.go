@@ -1,9 +1,9 @@
 // Command chaos tests Tidemark under faults, and writes docs/reliability.md.
 //
-// A [scenario] starts a Redis and two services, as processes on loopback, and clients in this process (package load). While
-// these run, it causes a fault: it kills and stops processes, cuts connections, fills Redis, and so on. Package oracle then
-// compares what the clients received with what they are promised. Scenarios run one after the other. The exit status is 1 if
-// any of them failed.
+// A [scenario] starts a Redis and two services, as processes on loopback, and clients in this process (package load).
+// While these run, it causes a fault: it kills and stops processes, cuts connections, fills Redis, and so on. Package
+// oracle then compares what the clients received with what they are promised. Scenarios run one after the other. The
+// exit status is 1 if any of them failed.
 package main
 
 import (
@@ -19,8 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/load"
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
+	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
 // settings are the command-line flags.
@@ -77,7 +76,7 @@ func run(ctx context.Context, s settings) error {
 		return errors.New("-rate is not positive, or no scenario has that name")
 	}
 	started := time.Now()
-	var results []report.Result
+	var results []result
 	for _, c := range chosen {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -87,10 +86,10 @@ func run(ctx context.Context, s settings) error {
 		results = append(results, r)
 	}
 	where := fmt.Sprintf("in %s, on %s", time.Since(started).Round(time.Second), report.Machine(ctx))
-	part := report.Markdown(results, where, strings.Join(waitForReplica, " "))
+	part := markdown(results, where, strings.Join(waitForReplica, " "))
 	fmt.Println(part)
 	if s.out != "" && s.only == "" && ctx.Err() == nil {
-		if err := report.WritePage(s.out, part); err != nil {
+		if err := report.WritePart(s.out, beginMark, endMark, part); err != nil {
 			return err
 		}
 	}
@@ -103,13 +102,13 @@ func run(ctx context.Context, s settings) error {
 }
 
 // printResult reports the result of a scenario.
-func printResult(r *report.Result) {
+func printResult(r *result) {
 	verdict := "passed"
 	if !r.Passed() {
 		verdict = "FAILED"
 	}
 	fmt.Fprintf(os.Stderr, "%-6s %-18s %3.0f s, %d messages, %d tickets, gap %s, p99 %s, %d of %d requests failed %v\n", verdict, r.Name,
-		r.Took.Seconds(), r.Messages.Acknowledged, r.Tickets.Matched, report.Seconds(r.Requests.Gap), report.Millis(r.Requests.P99),
+		r.Took.Seconds(), r.Messages.Acknowledged, r.Tickets.Matched, report.Seconds(r.Requests.Gap), report.WholeMillis(r.Requests.P99),
 		r.Requests.Failed, r.Requests.Tries, r.Requests.Reasons)
 	for _, fault := range r.Faults() {
 		fmt.Fprintln(os.Stderr, "       -", strings.Join(strings.Fields(fault), " "))
@@ -120,13 +119,13 @@ func printResult(r *report.Result) {
 const channelCount = 6
 
 // channels returns the load on channels.
-func (s settings) channels() load.Channels {
-	return load.Channels{Channels: channelCount, Publishers: 2, Subscribers: 2, Pause: s.slower(30 * time.Millisecond)}
+func (s settings) channels() channelLoad {
+	return channelLoad{Channels: channelCount, Publishers: 2, Subscribers: 2, Pause: s.slower(30 * time.Millisecond)}
 }
 
 // players returns the load on queues: times twenty players.
-func (s settings) players(times int) load.Players {
-	return load.Players{Queues: []string{"duel", "squad"}, REST: 12 * times, GRPC: 8 * times, Pause: s.slower(200 * time.Millisecond)}
+func (s settings) players(times int) playerLoad {
+	return playerLoad{Queues: []string{"duel", "squad"}, REST: 12 * times, GRPC: 8 * times, Pause: s.slower(200 * time.Millisecond)}
 }
 
 func (s settings) slower(d time.Duration) time.Duration { return time.Duration(float64(d) / s.rate) }

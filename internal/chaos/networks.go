@@ -2,8 +2,6 @@ package main
 
 import (
 	"time"
-
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // networks are scenarios in which connections break, fall silent or are slow.
@@ -25,7 +23,7 @@ func networks() []scenario {
 		{"client-half-open", "client connections to one service, then to both, silent for 8 s and then reset", fromClients, 20 * time.Second, silenceConnections},
 		{"client-slow", "50 ms of delay and at most 64 KiB/s on every client connection for 8 s", fromClients, 3 * time.Second, slow(50*time.Millisecond, 64<<10)},
 	} {
-		all = append(all, scenario{name: c.name, fault: c.fault, proxied: c.proxied, limits: report.Limits{Gap: c.gap}, inject: c.inject})
+		all = append(all, scenario{name: c.name, fault: c.fault, proxied: c.proxied, limits: limits{Gap: c.gap}, inject: c.inject})
 	}
 	return all
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
-	"github.com/tidemark-dev/tidemark/internal/chaos/service"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // replies are scenarios in which Redis replies with errors, or has lost a key.
@@ -21,31 +19,31 @@ func replies() []scenario {
 	return []scenario{
 		{
 			name: "oom", fault: "`maxmemory` reached for 5 s, then raised: OOM",
-			limits: report.Limits{Gap: 8 * time.Second}, inject: fillRedis,
+			limits: limits{Gap: 8 * time.Second}, inject: fillRedis,
 		},
 		{
 			name: "readonly", fault: "the primary is made a replica for 5 s: READONLY",
-			limits: report.Limits{Gap: 8 * time.Second}, inject: readOnly,
+			limits: limits{Gap: 8 * time.Second}, inject: readOnly,
 		},
 		{
 			name: "masterdown", fault: "the primary is made a replica that serves no stale data for 5 s: MASTERDOWN",
-			limits: report.Limits{Gap: 8 * time.Second}, inject: masterDown,
+			limits: limits{Gap: 8 * time.Second}, inject: masterDown,
 		},
 		{
 			name: "loading", fault: "Redis restarted with an append-only file that takes seconds to load: LOADING",
-			redis: redisSetup{args: append(alwaysSync(), "--key-load-delay", "100")}, limits: report.Limits{Gap: 15 * time.Second}, inject: loadSlowly,
+			redis: redisSetup{args: append(alwaysSync(), "--key-load-delay", "100")}, limits: limits{Gap: 15 * time.Second}, inject: loadSlowly,
 		},
 		{
 			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with constant readiness checks",
-			redis: redisSetup{args: []string{"--save", "3600 1"}}, limits: report.Limits{Gap: 8 * time.Second}, inject: failSaves,
+			redis: redisSetup{args: []string{"--save", "3600 1"}}, limits: limits{Gap: 8 * time.Second}, inject: failSaves,
 		},
 		{
 			name: "script-flush", fault: "SCRIPT FLUSH every 20 ms for 8 s",
-			limits: report.Limits{Gap: 2 * time.Second}, inject: flushScripts,
+			limits: limits{Gap: 2 * time.Second}, inject: flushScripts,
 		},
 		{
 			name: "key-lost", fault: "the receipt key is deleted and one of two services is restarted; receipts may be refused for 8 s",
-			limits: report.Limits{Gap: 3 * time.Second}, inject: loseKey,
+			limits: limits{Gap: 3 * time.Second}, inject: loseKey,
 		},
 	}
 }
@@ -60,7 +58,7 @@ func (s *stage) another(args ...string) error {
 		return err
 	}
 	defer client.Close()
-	return client.Do(s.ctx, client.B().Arbitrary(args...).Build()).Error()
+	return client.Do(s.Context(), client.B().Arbitrary(args...).Build()).Error()
 }
 
 // command sends a command to the standalone Redis. It aborts the scenario if the command fails.
@@ -74,15 +72,14 @@ func (s *stage) command(args ...string) {
 func (s *stage) unwritable(d time.Duration) {
 	const grace = 2 * time.Second // for the services to notice
 	s.pause(grace)
-	ctx, cancel := context.WithTimeout(s.ctx, d-grace)
+	ctx, cancel := context.WithTimeout(s.Context(), d-grace)
 	defer cancel()
 	ready := map[string]int{}
 	looks := 0
-	for service.Pause(ctx, 2*service.LookEvery) == nil {
+	for pace.Sleep(ctx, 2*lookEvery) {
 		for _, one := range s.services {
-			status, err := one.Status(ctx, "/readyz")
-			if err == nil && status == http.StatusOK {
-				ready[one.Name]++
+			if one.OK(ctx, "/readyz") {
+				ready[one.Name()]++
 			}
 		}
 		looks++
@@ -124,12 +121,12 @@ func loadSlowly(s *stage) {
 // failSaves makes background saves fail. Redis then refuses writes, and PING fails.
 func failSaves(s *stage) {
 	path := filepath.Join(s.node.Dir(), "dump.rdb")
-	s.must(os.RemoveAll(path))
-	s.must(os.Mkdir(path, 0o700))
+	s.Must(os.RemoveAll(path))
+	s.Must(os.Mkdir(path, 0o700))
 	_ = s.node.Do(s, "BGSAVE").Error() // it must fail
 	s.unwritable(5 * time.Second)
-	s.must(os.Remove(path))
-	s.must(s.retry(func() error {
+	s.Must(os.Remove(path))
+	s.Must(s.retry(func() error {
 		if err := s.another("BGSAVE"); err != nil {
 			return err
 		}
@@ -148,8 +145,8 @@ func (s *stage) retry(do func() error) error {
 		if err = do(); err == nil {
 			return nil
 		}
-		if pauseErr := service.Pause(s.ctx, 4*service.LookEvery); pauseErr != nil {
-			return pauseErr
+		if !pace.Sleep(s.Context(), 4*lookEvery) {
+			return s.Context().Err()
 		}
 	}
 	return err
@@ -169,14 +166,14 @@ const receiptKey = "tidemark.receipt-key"
 const keyGrace = 8 * time.Second
 
 func loseKey(s *stage) {
-	s.load.Messages.AllowForged(keyGrace)
+	s.clients.Messages.AllowForged(keyGrace)
 	s.command("DEL", receiptKey)
 	one := s.services[0]
-	s.must(one.End(syscall.SIGTERM))
-	s.must(one.Start(s.ctx))
-	s.must(one.AwaitReady(s.ctx))
+	s.Must(one.End(syscall.SIGTERM))
+	s.Must(one.Start(s.Context()))
+	s.Must(s.awaitReady(one))
 	s.pause(keyGrace)
-	if n := s.load.Messages.Judge().Excused; n > 0 {
+	if n := s.clients.Messages.Judge().Excused; n > 0 {
 		s.note("%d receipts were refused in the first %s", n, keyGrace)
 	}
 }

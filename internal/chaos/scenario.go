@@ -3,8 +3,6 @@ package main
 import (
 	"regexp"
 	"slices"
-
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // scenario is a fault, and what clients may notice of it.
@@ -17,7 +15,7 @@ type scenario struct {
 	balanced bool     // clients leave a service that is not ready, as behind a load balancer
 	failover bool     // Redis may lose its last writes, see oracle.Rules
 	players  int      // factor for the number of players; 0: 1
-	limits   report.Limits
+	limits   limits
 
 	// inject causes the fault while the load runs, and returns when it is over.
 	inject func(s *stage)

@@ -10,35 +10,36 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/load"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
-	"github.com/tidemark-dev/tidemark/internal/chaos/service"
+	"github.com/tidemark-dev/tidemark/internal/launch"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
 // stage is what one scenario runs on: Redis, two services, and the load.
 type stage struct {
-	*host
+	*launch.Host
 	scenario
 	findings
-	servers
+	redisServers
 
 	settings settings
 	dir      string // for logs
-	services []*service.Service
+	services []*launch.Service
 	proxies  []*proxy.Proxy // one for each service, or none
-	load     *load.Load
+	clients  *clients
 	hostile  http.Client // of clients that use more than their share
 	balancer sync.WaitGroup
+	peak     atomic.Int64 // bytes, the largest resident memory of a service
 }
 
-// servers is the Redis of a stage. One field is set, according to its layout.
-type servers struct {
+// redisServers is the Redis of a stage. One field is set, according to its layout.
+type redisServers struct {
 	node     *redistest.Node
 	cluster  *redistest.ClusterNodes
 	sentinel *redistest.SentinelNodes
@@ -57,6 +58,8 @@ const (
 	coolDown      = 2 * time.Second
 	drainLimit    = 25 * time.Second
 	scenarioLimit = 2 * time.Minute
+	readyLimit    = 20 * time.Second
+	lookEvery     = 50 * time.Millisecond // the pause between two checks
 )
 
 // matchSeats has the number of tickets of a match for each queue.
@@ -72,12 +75,12 @@ const queues = `{
 var waitForReplica = []string{"--channel-replicas", "1", "--ticket-replicas", "1"}
 
 // perform runs a scenario and returns its result.
-func perform(ctx context.Context, set settings, c scenario) report.Result {
+func perform(ctx context.Context, set settings, c scenario) result {
 	ctx, cancel := context.WithTimeout(ctx, scenarioLimit)
 	defer cancel()
 	started := time.Now()
-	r := report.Result{Name: c.name, Fault: c.fault, Limits: c.limits}
-	s := &stage{host: &host{name: c.name, ctx: ctx}, scenario: c, settings: set}
+	r := result{Name: c.name, Fault: c.fault, Limits: c.limits}
+	s := &stage{Host: launch.NewHost(ctx, c.name), scenario: c, settings: set}
 	dir, err := os.MkdirTemp("", "tidemark-chaos-")
 	if err != nil {
 		r.Broken = []string{err.Error()}
@@ -89,11 +92,11 @@ func perform(ctx context.Context, set settings, c scenario) report.Result {
 	defer transport.CloseIdleConnections()
 	s.hostile.Transport = transport
 	finished := false
-	s.run(func() {
+	s.Run(func() {
 		s.play(&r)
 		finished = true
 	})
-	r.Broken = append(r.Broken, s.failed()...)
+	r.Broken = append(r.Broken, s.Failures()...)
 	if !finished {
 		r.Broken = append(r.Broken, "the scenario did not finish")
 	}
@@ -107,7 +110,7 @@ func perform(ctx context.Context, set settings, c scenario) report.Result {
 }
 
 // play starts everything, causes the fault under load, and judges.
-func (s *stage) play(r *report.Result) {
+func (s *stage) play(r *result) {
 	s.startRedis()
 	s.startServices()
 	stop := s.startLoad()
@@ -115,20 +118,17 @@ func (s *stage) play(r *report.Result) {
 	s.pause(warmUp)
 	s.inject(s)
 	s.pause(max(coolDown, s.settings.time-time.Since(began)))
-	s.load.Requests.Ended()
+	s.clients.Requests.Ended()
 	stop()
 	s.judge(r)
 }
 
-// must aborts the scenario if err is not nil: the run itself failed.
-func (s *stage) must(err error) {
-	if err != nil {
-		s.Fatalf("%v", err)
+// pause waits. It aborts the scenario if the scenario has taken too long.
+func (s *stage) pause(d time.Duration) {
+	if !pace.Sleep(s.Context(), d) {
+		s.Must(s.Context().Err())
 	}
 }
-
-// pause waits. It aborts the scenario if the scenario has taken too long.
-func (s *stage) pause(d time.Duration) { s.must(service.Pause(s.ctx, d)) }
 
 // complain records a failure that clients notice. The scenario continues.
 func (s *findings) complain(format string, args ...any) {
@@ -203,10 +203,15 @@ func (s *stage) startServices() {
 		if s.failover {
 			args = append(args, waitForReplica...)
 		}
-		one, err := service.New(s.ctx, s.settings.tidemark, s.dir, fmt.Sprintf("service-%d", i), append(args, s.flags...))
-		s.must(err)
+		one, err := launch.New(s.Context(), launch.Options{
+			Program: s.settings.tidemark, Args: append(append([]string{"serve"}, args...), s.flags...),
+			Listen: []string{"--listen", "--grpc-listen", "--admin-listen"},
+			Env:    []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir},
+			Name:   fmt.Sprintf("service-%d", i), Logs: s.dir, Restart: true,
+		})
+		s.Must(err)
 		s.services = append(s.services, one)
-		starting.Go(func() { errs[i] = errors.Join(one.Start(s.ctx), one.AwaitReady(s.ctx)) })
+		starting.Go(func() { errs[i] = errors.Join(one.Start(s.Context()), s.awaitReady(one)) })
 	}
 	starting.Wait()
 	s.Cleanup(func() {
@@ -217,14 +222,12 @@ func (s *stage) startServices() {
 			one.Wait()
 		}
 	})
-	s.must(errors.Join(errs...))
-	ctx, cancel := context.WithCancel(s.ctx)
+	s.Must(errors.Join(errs...))
+	ctx, cancel := context.WithCancel(s.Context())
 	var measuring sync.WaitGroup
 	measuring.Go(func() {
-		for service.Pause(ctx, 4*service.LookEvery) == nil {
-			for _, one := range s.services {
-				one.Measure()
-			}
+		for pace.Sleep(ctx, 4*lookEvery) {
+			s.peak.Store(max(s.peak.Load(), int64(s.resident())))
 		}
 	})
 	s.Cleanup(func() {
@@ -233,11 +236,18 @@ func (s *stage) startServices() {
 	})
 }
 
+// awaitReady waits until a service reports that it is ready.
+func (s *stage) awaitReady(one *launch.Service) error {
+	ctx, cancel := context.WithTimeout(s.Context(), readyLimit)
+	defer cancel()
+	return one.Await(ctx, "/readyz")
+}
+
 // startProxy starts a proxy that ends with the scenario.
 func (s *stage) startProxy(target string) *proxy.Proxy {
-	p, err := proxy.New(s.ctx, target)
-	s.must(err)
-	ctx, cancel := context.WithCancel(s.ctx)
+	p, err := proxy.New(s.Context(), target)
+	s.Must(err)
+	ctx, cancel := context.WithCancel(s.Context())
 	var running sync.WaitGroup
 	running.Go(func() { p.Run(ctx) })
 	s.Cleanup(func() {
@@ -248,14 +258,14 @@ func (s *stage) startProxy(target string) *proxy.Proxy {
 }
 
 // addresses returns where clients find the services.
-func (s *stage) addresses() []load.Address {
-	var all []load.Address
+func (s *stage) addresses() []endpoint {
+	var all []endpoint
 	for _, one := range s.services {
-		address := load.Address{URL: one.URL(), GRPC: one.GRPC}
+		address := endpoint{URL: "http://" + one.HTTP, GRPC: one.GRPC}
 		if s.proxied == fromClients {
-			rest, grpc := s.startProxy(one.Addr), s.startProxy(one.GRPC)
+			rest, grpc := s.startProxy(one.HTTP), s.startProxy(one.GRPC)
 			s.proxies = append(s.proxies, rest, grpc)
-			address = load.Address{URL: "http://" + rest.Addr(), GRPC: grpc.Addr()}
+			address = endpoint{URL: "http://" + rest.Addr(), GRPC: grpc.Addr()}
 		}
 		all = append(all, address)
 	}
@@ -265,42 +275,41 @@ func (s *stage) addresses() []load.Address {
 // startLoad starts the clients. stop waits until they have received everything, or a limit has passed.
 func (s *stage) startLoad() (stop func()) {
 	requests := oracle.NewRequests()
-	servers, err := load.Connect(s.addresses(), requests)
-	s.must(err)
+	servers, err := connect(s.addresses(), requests)
+	s.Must(err)
 	rules := oracle.Rules{Failover: s.failover}
-	s.load = &load.Load{
+	s.clients = &clients{
 		Servers: servers, Requests: requests,
 		Messages: oracle.NewMessages(rules), Tickets: oracle.NewTickets(rules, matchSeats),
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Context())
 	working, rest := context.WithCancel(ctx)
 	s.Cleanup(func() {
 		rest()
 		cancel()
-		s.load.Wait()
+		s.clients.Wait()
 		s.balancer.Wait()
 		servers.Close()
 	})
 	if s.balanced {
 		s.balance(ctx, servers)
 	}
-	s.must(s.load.StartChannels(ctx, working, s.settings.channels()))
-	s.load.StartPlayers(ctx, working, s.settings.players(max(s.players, 1)))
+	s.Must(s.clients.StartChannels(ctx, working, s.settings.channels()))
+	s.clients.StartPlayers(ctx, working, s.settings.players(max(s.players, 1)))
 	return func() {
 		rest()
 		s.drain(ctx)
 		cancel()
-		s.load.Wait()
+		s.clients.Wait()
 	}
 }
 
 // balance makes clients avoid services that are not ready, as a load balancer does.
-func (s *stage) balance(ctx context.Context, servers *load.Servers) {
+func (s *stage) balance(ctx context.Context, servers *servers) {
 	for i, one := range s.services {
 		s.balancer.Go(func() {
-			for service.Pause(ctx, service.LookEvery) == nil {
-				status, err := one.Status(ctx, "/readyz")
-				servers.SetReady(i, err == nil && status == http.StatusOK)
+			for pace.Sleep(ctx, lookEvery) {
+				servers.SetReady(i, one.OK(ctx, "/readyz"))
 			}
 		})
 	}
@@ -309,37 +318,36 @@ func (s *stage) balance(ctx context.Context, servers *load.Servers) {
 // drain waits until nothing is outstanding, and adds players to complete the last matches.
 func (s *stage) drain(ctx context.Context) {
 	limit := time.Now().Add(drainLimit)
-	f := load.NewFiller(s.load, matchSeats)
+	f := newFiller(s.clients, matchSeats)
 	for time.Now().Before(limit) && ctx.Err() == nil {
 		waiting := 0
 		for queue := range matchSeats {
-			waiting += s.load.Tickets.Waiting(queue)
+			waiting += s.clients.Tickets.Waiting(queue)
 		}
-		if waiting == 0 && s.load.Messages.Missing() == 0 && s.load.Busy() == 0 {
+		if waiting == 0 && s.clients.Messages.Missing() == 0 && s.clients.Busy() == 0 {
 			break
 		}
 		f.Fill(ctx)
-		if service.Pause(ctx, 4*service.LookEvery) != nil {
+		if !pace.Sleep(ctx, 4*lookEvery) {
 			return
 		}
 	}
-	if n := s.load.Busy(); n > 0 {
+	if n := s.clients.Busy(); n > 0 {
 		s.complain("%d publishers and players had no response %s after the load", n, drainLimit)
 	}
 	audit, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
-	if err := s.load.Audit(audit); err != nil {
+	if err := s.clients.Audit(audit); err != nil {
 		s.complain("read the tickets at the end: %v", err)
 	}
 }
 
-func (s *stage) judge(r *report.Result) {
-	r.Messages, r.Tickets, r.Requests = s.load.Messages.Judge(), s.load.Tickets.Judge(), s.load.Requests.Judge()
+func (s *stage) judge(r *result) {
+	r.Messages, r.Tickets, r.Requests = s.clients.Messages.Judge(), s.clients.Tickets.Judge(), s.clients.Requests.Judge()
 	for _, one := range s.services {
 		r.Crashes = append(r.Crashes, one.Crashes()...)
-		_, most := one.Memory()
-		r.Peak = max(r.Peak, most)
 	}
+	r.Peak = int(s.peak.Load())
 	if n := r.Tickets.Gone; n > 0 {
 		s.note("%d tickets were lost and their players were notified", n)
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"time"
-
-	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // stalls are scenarios in which Redis runs but does not reply.
@@ -11,11 +9,11 @@ func stalls() []scenario {
 	return []scenario{
 		{
 			name: "redis-stop", fault: "SIGSTOP of Redis for 3 s and for 7 s, longer than --redis-timeout",
-			limits: report.Limits{Gap: 10 * time.Second}, inject: stopRedis,
+			limits: limits{Gap: 10 * time.Second}, inject: stopRedis,
 		},
 		{
 			name: "redis-busy", fault: "DEBUG SLEEP of 2 s, then a script that runs for 7 s: BUSY, and SCRIPT KILL",
-			limits: report.Limits{Gap: 10 * time.Second}, inject: busyRedis,
+			limits: limits{Gap: 10 * time.Second}, inject: busyRedis,
 		},
 	}
 }
@@ -30,15 +28,15 @@ func stopRedis(s *stage) {
 }
 
 func busyRedis(s *stage) {
-	s.must(s.node.Do(s, "DEBUG", "SLEEP", "2").Error())
+	s.Must(s.node.Do(s, "DEBUG", "SLEEP", "2").Error())
 	s.pause(time.Second)
-	s.must(s.node.Do(s, "CONFIG", "SET", "busy-reply-threshold", "500").Error())
+	s.Must(s.node.Do(s, "CONFIG", "SET", "busy-reply-threshold", "500").Error())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = s.node.Do(s, "EVAL", "while true do end", "0").Error() // it is killed
 	}()
 	s.pause(7 * time.Second)
-	s.must(s.another("SCRIPT", "KILL"))
+	s.Must(s.another("SCRIPT", "KILL"))
 	<-ended
 }

@@ -23,7 +23,7 @@ type Process struct {
 	Args    []string
 	Env     []string // nil: that of this process
 	Dir     string   // its working directory; Log is in it
-	LogName string   // of the file in Dir that receives what the program prints
+	LogName string   // of the file in Dir that receives what the program prints; "": it goes to standard error
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd     // the current or the last one
@@ -47,11 +47,13 @@ func (p *Process) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("open the log: %w", err)
+	log := os.Stderr
+	if p.LogName != "" {
+		if log, err = os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return fmt.Errorf("open the log: %w", err)
+		}
+		defer func() { _ = log.Close() }() // the process has its own descriptor
 	}
-	defer func() { _ = log.Close() }() // the process has its own descriptor
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.Program, p.Args...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Env, p.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}

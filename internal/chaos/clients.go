@@ -1,4 +1,4 @@
-package load
+package main
 
 import (
 	"context"
@@ -15,14 +15,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 const (
@@ -36,24 +35,24 @@ const (
 // reconnect is how soon a server is connected to again.
 var reconnect = backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxPause}
 
-// Servers is a service of several equal servers.
-type Servers struct {
+// servers is a service of several equal servers.
+type servers struct {
 	rest     []*client.Client
-	frontend []openmatch.FrontendServiceClient
+	frontend []*load.Frontend
 	requests *oracle.Requests
 	close    []func()
 	unready  []atomic.Bool // servers that the load balancer avoids
 }
 
-// Address is where a server listens.
-type Address struct {
+// endpoint is where a server listens.
+type endpoint struct {
 	URL  string // base URL
 	GRPC string // host:port
 }
 
-// Connect returns the servers at addresses. The caller must call Close at the end.
-func Connect(addresses []Address, requests *oracle.Requests) (*Servers, error) {
-	s := &Servers{requests: requests, unready: make([]atomic.Bool, len(addresses))}
+// connect returns the servers at addresses. The caller must call Close at the end.
+func connect(addresses []endpoint, requests *oracle.Requests) (*servers, error) {
+	s := &servers{requests: requests, unready: make([]atomic.Bool, len(addresses))}
 	for _, address := range addresses {
 		transport := &http.Transport{MaxIdleConnsPerHost: 1000}
 		rest, err := client.New(address.URL, client.WithHTTPClient(&http.Client{Transport: transport}),
@@ -62,42 +61,42 @@ func Connect(addresses []Address, requests *oracle.Requests) (*Servers, error) {
 			return nil, err
 		}
 		s.rest = append(s.rest, rest)
-		conn, err := grpc.NewClient("passthrough:///"+address.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		frontend, err := load.DialFrontend(address.GRPC,
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: tryLimit}),
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: tryLimit}))
 		if err != nil {
 			return nil, err
 		}
-		s.frontend = append(s.frontend, openmatch.NewFrontendServiceClient(conn))
-		s.close = append(s.close, transport.CloseIdleConnections, func() { _ = conn.Close() })
+		s.frontend = append(s.frontend, frontend)
+		s.close = append(s.close, transport.CloseIdleConnections, frontend.Close)
 	}
 	return s, nil
 }
 
 // Close closes all connections. No request may be in progress.
-func (s *Servers) Close() {
+func (s *servers) Close() {
 	for _, f := range s.close {
 		f()
 	}
 }
 
 // SetReady sets whether a server is ready. Clients avoid servers that are not, unless none is.
-func (s *Servers) SetReady(server int, yes bool) { s.unready[server].Store(!yes) }
+func (s *servers) SetReady(server int, yes bool) { s.unready[server].Store(!yes) }
 
 // errRefused is an error that cannot be retried.
 var errRefused = errors.New("refused")
 
 // turn selects servers in turn for one client. It is used by one goroutine.
 type turn struct {
-	servers *Servers
+	servers *servers
 	n       int
 }
 
 // newTurn returns a turn that starts at a random server.
-func (s *Servers) newTurn() *turn { return &turn{servers: s, n: rand.IntN(len(s.rest))} } //nolint:gosec // no secret
+func (s *servers) newTurn() *turn { return &turn{servers: s, n: rand.IntN(len(s.rest))} } //nolint:gosec // no secret
 
-// try calls call with the number of a server until it succeeds, fails with an error that cannot be retried, or ctx ends. Each
-// try uses the next server, as behind a load balancer. The error is that of ctx, or wraps errRefused.
+// try calls call with the number of a server until it succeeds, fails with an error that cannot be retried, or ctx
+// ends. Each try uses the next server, as behind a load balancer. The error is that of ctx, or wraps errRefused.
 func (t *turn) try(ctx context.Context, call func(server int) error) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		t.n++
@@ -169,9 +168,9 @@ func reason(err error) string {
 	}
 }
 
-// Load is all clients of one run.
-type Load struct {
-	Servers  *Servers
+// clients is all clients of one run.
+type clients struct {
+	Servers  *servers
 	Requests *oracle.Requests
 	Messages *oracle.Messages
 	Tickets  *oracle.Tickets
@@ -181,13 +180,13 @@ type Load struct {
 }
 
 // Wait waits until all clients have ended.
-func (l *Load) Wait() { l.running.Wait() }
+func (l *clients) Wait() { l.running.Wait() }
 
 // Busy returns the number of publishers and players that have not ended.
-func (l *Load) Busy() int { return int(l.busy.Load()) }
+func (l *clients) Busy() int { return int(l.busy.Load()) }
 
 // work runs a publisher or a player.
-func (l *Load) work(do func()) {
+func (l *clients) work(do func()) {
 	l.busy.Add(1)
 	l.running.Go(func() {
 		defer l.busy.Add(-1)

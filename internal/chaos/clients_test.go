@@ -1,4 +1,4 @@
-package load_test
+package main
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/load"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
 )
 
@@ -107,21 +106,21 @@ func (l *liar) fetch(w http.ResponseWriter, subscriber string) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// run lets two subscribers and a publisher use a service until so many messages were acknowledged and none is missing,
+// use lets two subscribers and a publisher use a service until so many messages were acknowledged and none is missing,
 // or enough says so.
-func run(t *testing.T, service http.Handler, enough func(*oracle.Messages) bool) (oracle.MessageVerdict, oracle.RequestVerdict) {
+func use(t *testing.T, service http.Handler, enough func(*oracle.Messages) bool) (oracle.MessageVerdict, oracle.RequestVerdict) {
 	t.Helper()
 	server := httptest.NewServer(service)
 	defer server.Close()
 	requests := oracle.NewRequests()
-	servers, err := load.Connect([]load.Address{{URL: server.URL}}, requests)
+	servers, err := connect([]endpoint{{URL: server.URL}}, requests)
 	require.NoError(t, err)
 	defer servers.Close()
-	l := &load.Load{Servers: servers, Requests: requests, Messages: oracle.NewMessages(oracle.Rules{})}
+	l := &clients{Servers: servers, Requests: requests, Messages: oracle.NewMessages(oracle.Rules{})}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	publishing, stop := context.WithCancel(ctx)
-	require.NoError(t, l.StartChannels(ctx, publishing, load.Channels{Channels: 1, Publishers: 1, Subscribers: 2}))
+	require.NoError(t, l.StartChannels(ctx, publishing, channelLoad{Channels: 1, Publishers: 1, Subscribers: 2}))
 	assert.Eventually(t, func() bool { return l.Messages.Judge().Acknowledged >= 20 }, time.Minute, time.Millisecond)
 	stop()
 	assert.Eventually(t, func() bool { return l.Busy() == 0 && enough(l.Messages) }, time.Minute, time.Millisecond)
@@ -134,7 +133,7 @@ func delivered(m *oracle.Messages) bool { return m.Missing() == 0 }
 
 func TestAnHonestServicePasses(t *testing.T) {
 	t.Parallel()
-	v, _ := run(t, newLiar(), delivered)
+	v, _ := use(t, newLiar(), delivered)
 	require.Zero(t, v.Faults(), "%+v", v)
 	require.GreaterOrEqual(t, v.Acknowledged, 20)
 	require.Equal(t, 2*v.Acknowledged, v.Delivered)
@@ -145,7 +144,7 @@ func TestPublishersRepeatWhatFailed(t *testing.T) {
 	t.Parallel()
 	service := newLiar()
 	service.fails = true
-	v, requests := run(t, service, delivered)
+	v, requests := use(t, service, delivered)
 	require.Zero(t, v.Faults(), "%+v", v)
 	require.Equal(t, 2*v.Acknowledged, v.Delivered)
 	require.GreaterOrEqual(t, requests.PublishesFailed, 20)
@@ -156,7 +155,7 @@ func TestALostMessageIsSeen(t *testing.T) {
 	t.Parallel()
 	service := newLiar()
 	service.forgets = func(clock int) bool { return clock == 7 }
-	v, _ := run(t, service, func(m *oracle.Messages) bool { return m.Missing() == 2 })
+	v, _ := use(t, service, func(m *oracle.Messages) bool { return m.Missing() == 2 })
 	require.Equal(t, 2, v.Lost, "%+v", v)
 	require.Equal(t, 2, v.Faults())
 }
@@ -165,7 +164,7 @@ func TestAnIgnoredAcknowledgementIsSeen(t *testing.T) {
 	t.Parallel()
 	service := newLiar()
 	service.repeats = true
-	v, _ := run(t, service, func(m *oracle.Messages) bool { return m.Missing() == 0 && m.Judge().Doubled > 0 })
+	v, _ := use(t, service, func(m *oracle.Messages) bool { return m.Missing() == 0 && m.Judge().Doubled > 0 })
 	require.Positive(t, v.Doubled, "%+v", v)
 	require.Zero(t, v.Lost)
 }

@@ -1,5 +1,6 @@
 // Package report describes the results of a chaos run, and writes them into a page. Start with [Result].
-package report
+
+package main
 
 import (
 	"fmt"
@@ -10,13 +11,14 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// Result is the result of one scenario.
-type Result struct {
+// result is the result of one scenario.
+type result struct {
 	Name       string
 	Fault      string // what the scenario did
-	Limits     Limits
+	Limits     limits
 	Messages   oracle.MessageVerdict
 	Tickets    oracle.TicketVerdict
 	Requests   oracle.RequestVerdict
@@ -28,22 +30,22 @@ type Result struct {
 	Took       time.Duration
 }
 
-// Limits are what clients may notice at most. Zero values are no limits.
-type Limits struct {
+// limits are what clients may notice at most. Zero values are no limits.
+type limits struct {
 	Gap      time.Duration // without a successful publish
 	P99      time.Duration // of the tries of publishes
 	NoErrors bool          // no try of any request may fail
 	Memory   int           // bytes of a service's resident memory
 }
 
-// MiB is 2^20 bytes.
-const MiB = 1 << 20
+// miB is 2^20 bytes.
+const miB = 1 << 20
 
 // Passed reports whether clients received what they are promised.
-func (r *Result) Passed() bool { return len(r.Faults()) == 0 }
+func (r *result) Passed() bool { return len(r.Faults()) == 0 }
 
 // Faults describes everything that went wrong.
-func (r *Result) Faults() []string {
+func (r *result) Faults() []string {
 	faults := slices.Clone(r.Broken)
 	faults = append(faults, r.Crashes...)
 	faults = append(faults, r.Complaints...)
@@ -89,31 +91,25 @@ func counted(what string, texts []string) []string {
 	return all
 }
 
-func (r *Result) overLimits() (faults []string) {
+func (r *result) overLimits() (faults []string) {
 	l := r.Limits
 	if l.Gap > 0 && r.Requests.Gap > l.Gap {
-		faults = append(faults, fmt.Sprintf("no successful publish for %s, more than %s", Seconds(r.Requests.Gap), Seconds(l.Gap)))
+		faults = append(faults, fmt.Sprintf("no successful publish for %s, more than %s", report.Seconds(r.Requests.Gap), report.Seconds(l.Gap)))
 	}
 	if l.P99 > 0 && r.Requests.P99 > l.P99 {
-		faults = append(faults, fmt.Sprintf("publish p99 of %s, more than %s", Millis(r.Requests.P99), Millis(l.P99)))
+		faults = append(faults, fmt.Sprintf("publish p99 of %s, more than %s", report.WholeMillis(r.Requests.P99), report.WholeMillis(l.P99)))
 	}
 	if l.NoErrors && r.Requests.Failed > 0 {
 		faults = append(faults, fmt.Sprintf("%d requests failed: %v", r.Requests.Failed, r.Requests.Reasons))
 	}
 	if l.Memory > 0 && r.Peak > l.Memory {
-		faults = append(faults, fmt.Sprintf("a service used %d MB of memory, more than %d MB", r.Peak/MiB, l.Memory/MiB))
+		faults = append(faults, fmt.Sprintf("a service used %d MB of memory, more than %d MB", r.Peak/miB, l.Memory/miB))
 	}
 	return faults
 }
 
-// Seconds formats a duration in seconds.
-func Seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-
-// Millis formats a duration in milliseconds.
-func Millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
-
 // KeepLogs copies the logs of a failed scenario from one folder to a folder of its name in logs, unless logs is empty.
-func (r *Result) KeepLogs(logs, from string) {
+func (r *result) KeepLogs(logs, from string) {
 	if r.Passed() || logs == "" {
 		return
 	}

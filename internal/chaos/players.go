@@ -1,10 +1,11 @@
-package load
+package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,12 +15,13 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// Players is the number of players, who look for one match after the other.
-type Players struct {
+// playerLoad is the number of players, who look for one match after the other.
+type playerLoad struct {
 	Queues []string // that they choose in turns
 	REST   int      // with requests and long polls
 	GRPC   int      // with Open Match's calls
@@ -27,9 +29,9 @@ type Players struct {
 }
 
 // StartPlayers starts players. They create no new ticket after playing ends, and end with ctx.
-func (l *Load) StartPlayers(ctx, playing context.Context, c Players) {
+func (l *clients) StartPlayers(ctx, playing context.Context, c playerLoad) {
 	for i := range c.REST + c.GRPC {
-		p := &player{Load: l, turn: l.Servers.newTurn(), name: fmt.Sprintf("rest-%d", i), queue: c.Queues[i%len(c.Queues)]}
+		p := &player{clients: l, turn: l.Servers.newTurn(), name: fmt.Sprintf("rest-%d", i), queue: c.Queues[i%len(c.Queues)]}
 		p.create, p.await = p.createREST, p.awaitREST
 		if i >= c.REST {
 			p.name, p.create, p.await = fmt.Sprintf("grpc-%d", i), p.createGRPC, p.awaitGRPC
@@ -43,27 +45,27 @@ func (l *Load) StartPlayers(ctx, playing context.Context, c Players) {
 	}
 }
 
-// Filler adds tickets to queues that have too few left for a match.
-type Filler struct {
-	load  *Load
-	seats map[string]int // tickets of a match, by queue
-	last  map[string]int // how many tickets waited at the last look
-	looks map[string]int // how often this number was seen
-	added map[string]int
+// filler adds tickets to queues that have too few left for a match.
+type filler struct {
+	clients *clients
+	seats   map[string]int // tickets of a match, by queue
+	last    map[string]int // how many tickets waited at the last look
+	looks   map[string]int // how often this number was seen
+	added   map[string]int
 }
 
-// NewFiller returns a Filler for queues whose matches have so many tickets.
-func NewFiller(l *Load, seats map[string]int) *Filler {
-	return &Filler{load: l, seats: seats, last: map[string]int{}, looks: map[string]int{}, added: map[string]int{}}
+// newFiller returns a Filler for queues whose matches have so many tickets.
+func newFiller(l *clients, seats map[string]int) *filler {
+	return &filler{clients: l, seats: seats, last: map[string]int{}, looks: map[string]int{}, added: map[string]int{}}
 }
 
 // steadyLooks is the number of looks after which an unchanged number of tickets is considered final.
 const steadyLooks = 5
 
 // Fill looks at the queues once, and adds tickets where it is necessary.
-func (f *Filler) Fill(ctx context.Context) {
+func (f *filler) Fill(ctx context.Context) {
 	for queue, seats := range f.seats {
-		n := f.load.Tickets.Waiting(queue)
+		n := f.clients.Tickets.Waiting(queue)
 		if n != f.last[queue] {
 			f.last[queue], f.looks[queue] = n, 0
 		}
@@ -72,7 +74,7 @@ func (f *Filler) Fill(ctx context.Context) {
 			continue
 		}
 		for range seats - n%seats {
-			f.load.fill(ctx, queue, f.added[queue])
+			f.clients.fill(ctx, queue, f.added[queue])
 			f.added[queue]++
 		}
 		f.looks[queue] = 0
@@ -80,15 +82,15 @@ func (f *Filler) Fill(ctx context.Context) {
 }
 
 // fill adds a player with one ticket to a queue, to complete its last match.
-func (l *Load) fill(ctx context.Context, queue string, n int) {
-	p := &player{Load: l, turn: l.Servers.newTurn(), name: "filler-" + queue, queue: queue}
+func (l *clients) fill(ctx context.Context, queue string, n int) {
+	p := &player{clients: l, turn: l.Servers.newTurn(), name: "filler-" + queue, queue: queue}
 	p.create, p.await = p.createREST, p.awaitREST
 	l.work(func() { p.play(ctx, n, true) })
 }
 
 // player has one ticket at a time.
 type player struct {
-	*Load
+	*clients
 	*turn
 	name, queue string
 
@@ -135,7 +137,8 @@ func ended(err error) bool {
 // awaitLimit is how long a player waits at one server before it tries another one.
 const awaitLimit = 4 * time.Second
 
-// awaitFor waits for the assignment. If there is none in time, or the server ends the wait, it continues on the next server.
+// awaitFor waits for the assignment. If there is none in time, or the server ends the wait, it continues on the next
+// server.
 func (p *player) awaitFor(ctx context.Context, server int, id string) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, awaitLimit)
@@ -151,7 +154,7 @@ func (p *player) awaitFor(ctx context.Context, server int, id string) error {
 }
 
 // Audit reads all tickets whose players received an assignment: they must still have it.
-func (l *Load) Audit(ctx context.Context) error {
+func (l *clients) Audit(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(auditors)
 	for _, id := range l.Tickets.Matched() {
@@ -163,7 +166,7 @@ func (l *Load) Audit(ctx context.Context) error {
 // auditors is how many tickets are read concurrently.
 const auditors = 8
 
-func (l *Load) audit(ctx context.Context, t *turn, id string) error {
+func (l *clients) audit(ctx context.Context, t *turn, id string) error {
 	var ticket client.Ticket
 	var gone bool
 	err := t.try(ctx, func(server int) (err error) {
@@ -199,17 +202,14 @@ func (p *player) awaitREST(ctx context.Context, server int, id string) error {
 	return err
 }
 
-// Metadata for the ID and the queue of a ticket.
-const (
-	queueMetadata  = "tidemark-queue"
-	ticketMetadata = "tidemark-ticket-id"
-)
+// ticketMetadata names the ID of a ticket.
+const ticketMetadata = "tidemark-ticket-id"
 
 func (p *player) createGRPC(ctx context.Context, server int, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
-	ctx = metadata.AppendToOutgoingContext(ctx, queueMetadata, p.queue, ticketMetadata, id)
-	_, err := p.servers.frontend[server].CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+	ctx = metadata.AppendToOutgoingContext(load.InQueue(ctx, p.queue), ticketMetadata, id)
+	_, err := p.servers.frontend[server].Create(ctx, &openmatch.Ticket{})
 	return err
 }
 
@@ -217,24 +217,20 @@ func (p *player) createGRPC(ctx context.Context, server int, id string) error {
 var errStreamEnded = errors.New("the stream ended without an assignment")
 
 // drained reports whether the error is that of a draining server.
-func drained(err error) bool { return status.Convert(err).Message() == "the server is shutting down" }
+func drained(err error) bool {
+	return errors.Is(err, io.EOF) || strings.HasSuffix(status.Convert(err).Message(), "the server is shutting down")
+}
 
 // awaitGRPC reads the first assignment. Its connection is the match ID.
 func (p *player) awaitGRPC(ctx context.Context, server int, id string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := p.servers.frontend[server].WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: id})
-	if err != nil {
-		return err
-	}
-	answer, err := stream.Recv()
+	assignment, err := p.servers.frontend[server].Await(ctx, id)
 	switch {
-	case errors.Is(err, io.EOF), err != nil && drained(err):
+	case err != nil && drained(err):
 		return errStreamEnded
 	case err != nil:
 		return err
 	}
-	match := answer.GetAssignment().GetConnection()
+	match := assignment.GetConnection()
 	p.Tickets.Assigned(id, oracle.Assignment{Match: match, Connection: match})
 	return nil
 }

@@ -1,4 +1,4 @@
-package load
+package main
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// Channels is the number of channels and of their clients.
-type Channels struct {
+// channelLoad is the number of channels and of their clients.
+type channelLoad struct {
 	Channels    int
 	Publishers  int // of each channel
 	Subscribers int // of each channel
@@ -24,11 +24,11 @@ type Channels struct {
 
 // StartChannels creates the subscribers, and starts them and the publishers. Publishers publish no new message after
 // publishing ends. All end with ctx.
-func (l *Load) StartChannels(ctx, publishing context.Context, c Channels) error {
+func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) error {
 	for i := range c.Channels {
 		channel := fmt.Sprintf("chaos-%d", i)
 		for j := range c.Subscribers {
-			s := &subscriber{Load: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j), separate: j%2 == 1}
+			s := &subscriber{clients: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j), separate: j%2 == 1}
 			if err := s.subscribe(ctx, client.Latest); err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func (l *Load) StartChannels(ctx, publishing context.Context, c Channels) error 
 			l.running.Go(func() { s.run(ctx) })
 		}
 		for j := range c.Publishers {
-			p := &publisher{Load: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("p%d", j), pause: c.Pause}
+			p := &publisher{clients: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("p%d", j), pause: c.Pause}
 			l.work(func() { p.run(ctx, publishing) })
 		}
 	}
@@ -45,7 +45,7 @@ func (l *Load) StartChannels(ctx, publishing context.Context, c Channels) error 
 
 // publisher publishes one message after the other.
 type publisher struct {
-	*Load
+	*clients
 	*turn
 	channel, name string
 	pause         time.Duration
@@ -91,7 +91,7 @@ func parseMessageID(id string) (oracle.Message, error) {
 
 // subscriber reads one channel. It acknowledges with next, or with a separate request.
 type subscriber struct {
-	*Load
+	*clients
 	*turn
 	channel, name string
 	separate      bool
