@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/launch"
 	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
@@ -19,8 +20,23 @@ type frontends struct {
 	load.Players
 }
 
-// measureFrontend prints what players of any Open Match frontend get.
-func measureFrontend(ctx context.Context, f frontends) error {
+// flags defines the flags of a load on frontends.
+func (f *frontends) flags() {
+	flag.StringVar(&f.addresses, "frontend", "",
+		"measure these Open Match frontends instead, host:port separated by commas; nothing is written")
+	flag.IntVar(&f.Count, "players", 64, "with -frontend: players who have a ticket at the same time")
+	flag.IntVar(&f.Share, "share", load.DefaultShare, "with -frontend: players that share a connection")
+	flag.Float64Var(&f.Rate, "rate", 0, "with -frontend: tickets offered a second; 0: each player begins again at once")
+	flag.DurationVar(&f.Warmup, "warmup", time.Second, "with -frontend: time before tickets are counted")
+	flag.DurationVar(&f.Window, "duration", 10*time.Second, "with -frontend: time in which tickets are counted")
+	flag.StringVar(&f.queues, "queues", "",
+		"with -frontend: Tidemark's queues in which tickets are created, separated by commas")
+	flag.StringVar(&f.pids, "pid", "",
+		"with -frontend: IDs of processes whose CPU time per ticket is shown, separated by commas")
+}
+
+// measureFrontends prints what players of any Open Match frontend get.
+func measureFrontends(ctx context.Context, f frontends) error {
 	f.Frontends = strings.Split(f.addresses, ",")
 	if f.queues != "" {
 		f.Queues = strings.Split(f.queues, ",")
@@ -36,7 +52,7 @@ func measureFrontend(ctx context.Context, f frontends) error {
 	used := make([][]time.Duration, len(pids))
 	result, err := f.Run(ctx, func() error {
 		for i, pid := range pids {
-			cpu, err := target.CPU(pid)
+			cpu, err := launch.CPU(pid)
 			if err != nil {
 				return err
 			}

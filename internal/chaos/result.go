@@ -1,5 +1,3 @@
-// Package report describes the results of a chaos run, and writes them into a page. Start with [Result].
-
 package main
 
 import (

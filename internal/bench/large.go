@@ -1,0 +1,122 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/load"
+	"github.com/tidemark-dev/tidemark/internal/report"
+)
+
+// What is fetched while small publishes are timed: 300 subscribers, each with a backlog of 4 MiB.
+const (
+	largeChannels    = 10
+	largeSubscribers = 300
+	largeMessages    = 64
+	largeBytes       = 64 << 10
+	publishLimit     = 100 * time.Millisecond // p99 of a publish, from the project's goals
+)
+
+// largeFetches is what many large fetches at the same time cost, and what they cost others.
+type largeFetches struct {
+	all       time.Duration // until the last subscriber has its backlog
+	published int           // small publishes meanwhile, one after the other
+	p50, p99  time.Duration // of a publish
+}
+
+// large lets many subscribers fetch a large backlog while small messages are published.
+func large(b *bench) {
+	var rounds []largeFetches
+	for range min(b.rounds, 3) {
+		l := b.fetchLarge()
+		progress("large fetches: all after %s, publish p99 %s", l.all, l.p99)
+		rounds = append(rounds, l)
+	}
+	slices.SortFunc(rounds, func(a, b largeFetches) int { return cmp.Compare(a.p99, b.p99) })
+	l := rounds[len(rounds)/2]
+	b.printf("\n## Small publishes beside large fetches\n\n%d subscribers fetch %d MiB each at the same time, and all have it "+
+		"after %.1f s. Meanwhile one\nclient publishes messages of one byte, one after the other.\n\n",
+		largeSubscribers, largeMessages*largeBytes>>20, l.all.Seconds())
+	b.printf("| publishes | p50 | p99 | goal | |\n|---:|---:|---:|---:|---|\n")
+	b.printf("| %d | %s | %s | %s | %s |\n", l.published, report.Millis(l.p50), report.Millis(l.p99), atMost(publishLimit),
+		report.Verdict(l.p99 <= publishLimit))
+}
+
+func (b *bench) fetchLarge() (l largeFetches) {
+	u := b.start("--matchmaking", "off")
+	defer u.stop()
+	u.fillBacklogs()
+	var fetches errgroup.Group
+	fetched := make(chan struct{})
+	started := time.Now()
+	for i := range largeSubscribers {
+		fetches.Go(func() error { return u.fetchBacklog(i) })
+	}
+	var failed error
+	go func() {
+		failed = fetches.Wait()
+		l.all = time.Since(started)
+		close(fetched)
+	}()
+	times, err := u.publishUntil(fetched)
+	<-fetched
+	u.Must(errors.Join(err, failed))
+	slices.Sort(times)
+	l.published, l.p50, l.p99 = len(times), times[len(times)/2], times[len(times)*99/100]
+	return l
+}
+
+func (u *system) fillBacklogs() {
+	body := `"` + strings.Repeat("x", largeBytes-2) + `"`
+	for i := range largeSubscribers {
+		u.request(http.MethodPut, fmt.Sprintf("/v1/channels/large-%d/subscribers/s%d", i%largeChannels, i), "")
+	}
+	for i := range largeChannels * largeMessages {
+		u.request(http.MethodPut, fmt.Sprintf("/v1/channels/large-%d/messages/m%d", i%largeChannels, i), body)
+	}
+}
+
+// fetchBacklog reads a subscriber's whole backlog and discards it.
+func (u *system) fetchBacklog(i int) error {
+	const form = "http://%s/v1/channels/large-%d/subscribers/s%d/messages?max=%d"
+	url := fmt.Sprintf(form, u.server.HTTP, i%largeChannels, i, largeMessages)
+	request, err := http.NewRequestWithContext(u.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	n, err := io.Copy(io.Discard, response.Body)
+	if err == nil && (response.StatusCode != http.StatusOK || n < (largeMessages-1)*largeBytes) {
+		err = fmt.Errorf("a large fetch was answered %d with %d bytes", response.StatusCode, n)
+	}
+	return err
+}
+
+// publishUntil publishes small messages one after the other, and returns how long each took.
+func (u *system) publishUntil(ended <-chan struct{}) (times []time.Duration, err error) {
+	c := u.dial()
+	defer c.Close()
+	for i := 0; err == nil; i++ {
+		select {
+		case <-ended:
+			return times, nil
+		default:
+		}
+		started := time.Now()
+		_, err = c.Do(load.Request(http.MethodPut, fmt.Sprintf("/v1/channels/small/messages/m%d", i), "1"))
+		times = append(times, time.Since(started))
+	}
+	return times, err
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"time"
+)
+
+// What reading through nodes may cost, from the project's goals.
+const (
+	keysPerCore  = 100_000 // a second, of the client's CPU time
+	silentRatio  = 1.5     // of the p99 while a data centre is silent to that while none is
+	bytesOfEntry = 64      // above key and value
+)
+
+// How much is measured.
+const (
+	entries  = 100_000
+	perDC    = 4 // shards
+	callers  = 4
+	getPace  = 20 * time.Millisecond // of each caller while the time of a Get is measured
+	readTime = 2 * time.Second       // of one round
+)
+
+var dcs = []string{"a", "b", "c"}
+
+// measureShards measures the sharded read tier: nodes are processes of their own, and clients are in one more.
+func measureShards(b *bench) {
+	u := b.start("--matchmaking", "off")
+	defer u.stop()
+	u.fillShards(entries)
+	u.printf("\n## Shards\n\n%d entries of %d bytes in %d shards, each in %d data centres: a process a node, and the clients in one more, "+
+		"all on the cores\nof this machine. A Get has %d keys and asks the three nodes of each shard, %d in all; the first answers "+
+		"count.\n\n", entries, len(entryValue), perDC, len(dcs), keysOfGet, perDC*len(dcs))
+	u.measureTier()
+	u.measureGrowth()
+	u.measureMemory()
+}
+
+// measureTier measures Gets, and pings, of three data centres.
+func (u *system) measureTier() {
+	var all nodes
+	defer func() { all.end() }()
+	for _, dc := range dcs {
+		all = append(all, u.startNodes(dc, perDC)...)
+	}
+	all.awaitReady()
+	u.measureGets(all)
+	u.measureSilence(all)
+	u.measurePings(all)
+}

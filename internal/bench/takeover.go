@@ -1,0 +1,57 @@
+package main
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/load"
+	"github.com/tidemark-dev/tidemark/internal/report"
+	"github.com/tidemark-dev/tidemark/openmatch"
+)
+
+// takeovers ends the server that directs a queue, while pairs meet by way of another one.
+func takeovers(b *bench) {
+	b.printf("\n## Takeover\n\nOf two servers, the one that directs the queue ends. Pairs meet by way of the other one, one after the "+
+		"other: the time is the\nlongest that a pair took, of %d runs.\n\n| the director ends | a pair took | goal | |\n"+
+		"|---|---:|---:|---|\n", duelRounds)
+	for _, end := range []struct {
+		name   string
+		signal syscall.Signal
+		goal   time.Duration
+	}{{"by SIGTERM", syscall.SIGTERM, 200 * time.Millisecond}, {"by SIGKILL", syscall.SIGKILL, 5 * time.Second}} {
+		longest := time.Duration(0)
+		for range duelRounds {
+			longest = max(longest, b.takeOver(end.signal))
+		}
+		progress("the director ends %s: a pair took %s", end.name, longest)
+		b.printf("| %s | %s | %s | %s |\n", end.name, report.Millis(longest), atMost(end.goal), report.Verdict(longest <= end.goal))
+	}
+}
+
+// takeOver returns the longest time that a pair took after a signal to the director.
+func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
+	u := b.start()
+	defer u.stop()
+	servers := []*service{u.server, u.addServer()}
+	b.meetAt(servers[1], 0)
+	directs := slices.IndexFunc(servers, func(s *service) bool { return s.labelled("tidemark_director", "queue")["default"] == 1 })
+	if directs < 0 {
+		b.Fatalf("no server directs the queue")
+	}
+	go servers[directs].end(signal)
+	return b.meetAt(servers[1-directs], time.Second) // a director that stops may still match the first pairs
+}
+
+// meetAt lets pairs meet, one after the other, for some time, at least one. It returns the longest time that one took.
+func (b *bench) meetAt(server *service, length time.Duration) (longest time.Duration) {
+	frontend, err := load.DialFrontend(server.GRPC)
+	b.Must(err)
+	defer frontend.Close()
+	for begun, first := time.Now(), true; first || time.Since(begun) < length; first = false {
+		pair := time.Now()
+		b.meet(frontend, &openmatch.Ticket{}, "")
+		longest = max(longest, time.Since(pair))
+	}
+	return longest
+}
