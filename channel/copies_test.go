@@ -56,7 +56,9 @@ func TestMessagesThatAreCopied(t *testing.T) {
 		s := serviceOn(t, store, DefaultLimits(), Rule{Pattern: "copied", Copies: true})
 		tt.announcer.steps = &steps
 		s.copies = tt.announcer
-		published, err := s.Publish(t.Context(), tt.channel, []Draft{{ID: "a", Content: []byte("1")}})
+		published, err := s.Publish(t.Context(), PublishRequest{
+			Channel: tt.channel, Drafts: []Draft{{ID: "a", Content: []byte("1")}},
+		})
 		require.ErrorIs(t, err, tt.err, name)
 		require.Equal(t, tt.steps, steps, name)
 		if name == "copied" {
@@ -71,17 +73,17 @@ func TestTheReaderOfCopies(t *testing.T) {
 	s, ctx := serviceOn(t, newWorld(in1(0)), DefaultLimits(), Rule{Pattern: "copied", Copies: true}), t.Context()
 	reserved := &fault.Error{Slug: fault.SlugReserved}
 	from := Query{Channel: "copied", Subscriber: CopiesSubscriber}
-	_, err := s.Subscribe(ctx, from.Channel, from.Subscriber, From{})
+	_, err := s.Subscribe(ctx, SubscribeRequest{Channel: from.Channel, Subscriber: from.Subscriber})
 	require.ErrorIs(t, err, reserved)
 	_, err = s.Fetch(ctx, from)
 	require.ErrorIs(t, err, reserved)
 	_, err = s.Next(ctx, from, "")
 	require.ErrorIs(t, err, reserved)
 	require.ErrorIs(t, s.Ack(ctx, from.Channel, from.Subscriber, "x"), reserved)
-	require.ErrorIs(t, s.Unsubscribe(ctx, from.Channel, from.Subscriber), reserved)
+	require.ErrorIs(t, s.Unsubscribe(ctx, from.Channel, from.Subscriber, AnyLife), reserved)
 	from.Copies, from.Wait = true, time.Nanosecond
 	_, err = s.Next(ctx, from, "")
 	require.NotErrorIs(t, err, reserved)
-	_, err = s.Subscribe(ctx, "other", CopiesSubscriber, From{})
+	_, err = s.Subscribe(ctx, SubscribeRequest{Channel: "other", Subscriber: CopiesSubscriber})
 	require.NoError(t, err, "elsewhere it is a name like any other")
 }

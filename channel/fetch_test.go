@@ -198,7 +198,7 @@ func TestPollOfASubscriberThatIsRemoved(t *testing.T) {
 		w.marks["s"], w.marks["other"] = 0, 0
 		w.connected = true
 		removed, other := poll(t.Context(), s, "s", ""), poll(t.Context(), s, "other", "")
-		require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s"))
+		require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s", AnyLife))
 		w.settle()
 		got := <-removed
 		require.ErrorIs(t, got.err, ErrNoSubscriber)
@@ -218,7 +218,7 @@ func TestPollOfASubscriberWhoseRemovalIsMissed(t *testing.T) {
 		w.connected = true
 		removed, other := poll(t.Context(), s, "s", ""), poll(t.Context(), s, "other", "")
 		w.disconnect(0)
-		require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s"))
+		require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s", AnyLife))
 		w.settle()
 		require.Empty(t, removed)
 		w.connect()

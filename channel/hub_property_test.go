@@ -69,7 +69,7 @@ func newGame(t *rapid.T) *game {
 }
 
 func (g *game) subscribe(t *rapid.T, p *poller) {
-	sub, err := g.service.Subscribe(t.Context(), "ch", p.name, From{})
+	sub, err := g.service.Subscribe(t.Context(), SubscribeRequest{Channel: "ch", Subscriber: p.name})
 	require.NoError(t, err)
 	p.read = map[ulid.ULID]clock.Clock{sub.Epoch: sub.Clock}
 }
@@ -159,7 +159,7 @@ func (g *game) failOver(*rapid.T) {
 }
 
 func (g *game) unsubscribe(t *rapid.T) {
-	require.NoError(t, g.service.Unsubscribe(t.Context(), "ch", g.pick(t, g.subscribed).name))
+	require.NoError(t, g.service.Unsubscribe(t.Context(), "ch", g.pick(t, g.subscribed).name, AnyLife))
 }
 
 func (g *game) subscribed(p *poller) bool {

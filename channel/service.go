@@ -61,16 +61,11 @@ func (s *Service) Waiting() (waiters, channels int) { return s.hub.Count() }
 // Limits returns the limits of the options.
 func (s *Service) Limits() Limits { return s.limits }
 
-// Publish appends drafts to a channel in order, all or none, and makes the channel if it doesn't exist. Drafts without
-// an ID get one, which is in the result; drafts isn't changed. Errors: fault.SlugInvalidChannel,
-// fault.SlugInvalidPolicy, fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge,
-// fault.SlugBatchTooLarge and the store's.
-func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
-	return s.PublishWith(ctx, PublishRequest{Channel: channel, Drafts: drafts})
-}
-
-// PublishWith is Publish for a request, whose policy it finds.
-func (s *Service) PublishWith(ctx context.Context, r PublishRequest) ([]Published, error) {
+// Publish appends drafts to a channel in order, all or none, and makes the channel if it doesn't exist. It sets the
+// request's policy. Drafts without an ID get one, which is in the result; r.Drafts isn't changed. Errors:
+// fault.SlugInvalidChannel, fault.SlugInvalidPolicy, fault.SlugInvalidMessageID, fault.SlugInvalidBatch,
+// fault.SlugMessageTooLarge, fault.SlugBatchTooLarge, those of the request and the store's.
+func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, error) {
 	drafts := r.Drafts
 	if err := s.prepare(&r); err != nil {
 		return nil, err
@@ -198,14 +193,9 @@ func atDraft(err error, i, n int, member string) error {
 }
 
 // Subscribe makes a subscriber, and its channel if that doesn't exist. The mark of an existing subscriber isn't moved.
-// Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugInvalidFrom,
-// ErrClockAhead, ErrTooManySubscribers and the store's.
-func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, from From) (Subscription, error) {
-	return s.SubscribeWith(ctx, SubscribeRequest{Channel: channel, Subscriber: subscriber, From: from})
-}
-
-// SubscribeWith is Subscribe for a request, whose policy it finds.
-func (s *Service) SubscribeWith(ctx context.Context, r SubscribeRequest) (sub Subscription, err error) {
+// It sets the request's policy. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
+// fault.SlugInvalidFrom, ErrClockAhead, ErrTooManySubscribers, those of the request and the store's.
+func (s *Service) Subscribe(ctx context.Context, r SubscribeRequest) (sub Subscription, err error) {
 	if r.Policy, err = s.policyFor(r.Channel, r.Subscriber); err != nil {
 		return sub, err
 	}
@@ -218,15 +208,13 @@ func (s *Service) SubscribeWith(ctx context.Context, r SubscribeRequest) (sub Su
 	return sub, nil
 }
 
-// Unsubscribe removes a subscriber. Its waiting fetches return ErrNoSubscriber. It succeeds if there is none. Errors:
-// fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
-func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) error {
-	return s.UnsubscribeIn(ctx, channel, subscriber, ulid.ULID{})
-}
+// AnyLife is the epoch that stands for all lives of a channel.
+var AnyLife ulid.ULID
 
-// UnsubscribeIn is Unsubscribe, except that it removes nothing in a life of the channel after last, unless that is
-// zero.
-func (s *Service) UnsubscribeIn(ctx context.Context, channel, subscriber string, last ulid.ULID) error {
+// Unsubscribe removes a subscriber. Its waiting fetches return ErrNoSubscriber. It succeeds if there is none, and
+// removes none in a life of the channel after last, unless that is AnyLife. Errors: fault.SlugInvalidChannel,
+// fault.SlugInvalidSubscriber and the store's.
+func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string, last ulid.ULID) error {
 	if _, err := s.policyFor(channel, subscriber); err != nil {
 		return err
 	}

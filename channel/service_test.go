@@ -72,7 +72,7 @@ func operations(s *Service, channel, subscriber string) map[string]func(context.
 	q := Query{Channel: channel, Subscriber: subscriber}
 	return map[string]func(context.Context) error{
 		"channel: publish": func(ctx context.Context) error {
-			_, err := s.Publish(ctx, channel, []Draft{{Content: []byte("1")}})
+			_, err := s.Publish(ctx, PublishRequest{Channel: channel, Drafts: []Draft{{Content: []byte("1")}}})
 			return err
 		},
 		"channel: describe": func(ctx context.Context) error {
@@ -80,10 +80,10 @@ func operations(s *Service, channel, subscriber string) map[string]func(context.
 			return err
 		},
 		"subscribe": func(ctx context.Context) error {
-			_, err := s.Subscribe(ctx, channel, subscriber, From{})
+			_, err := s.Subscribe(ctx, SubscribeRequest{Channel: channel, Subscriber: subscriber})
 			return err
 		},
-		"unsubscribe": func(ctx context.Context) error { return s.Unsubscribe(ctx, channel, subscriber) },
+		"unsubscribe": func(ctx context.Context) error { return s.Unsubscribe(ctx, channel, subscriber, AnyLife) },
 		"ack":         func(ctx context.Context) error { return s.Ack(ctx, channel, subscriber, handle) },
 		"fetch": func(ctx context.Context) error {
 			_, err := s.Fetch(ctx, q)
@@ -157,7 +157,7 @@ func TestPublish(t *testing.T) {
 		return []Published{{ID: r.Drafts[0].ID, Clock: 7}, {ID: r.Drafts[1].ID, Clock: 3, Duplicate: true}}, nil
 	}}, DefaultLimits(), Rule{Pattern: "ch", MaxMessages: "9"})
 	drafts := []Draft{{ID: "a", Content: []byte(`{}`)}, {ID: "b", Content: []byte(`[1]`)}}
-	got, err := s.Publish(t.Context(), "ch", drafts)
+	got, err := s.Publish(t.Context(), PublishRequest{Channel: "ch", Drafts: drafts})
 	require.NoError(t, err)
 	require.Equal(t, []Published{{ID: "a", Clock: 7}, {ID: "b", Clock: 3, Duplicate: true}}, got)
 	require.Equal(t, PublishRequest{
@@ -180,7 +180,7 @@ func TestPublishMakesIDs(t *testing.T) {
 	}}, DefaultLimits())
 	drafts := []Draft{{Content: []byte("1")}, {ID: "mine", Content: []byte("2")}, {Content: []byte("3")}}
 	kept := slices.Clone(drafts)
-	got, err := s.Publish(t.Context(), "ch", drafts)
+	got, err := s.Publish(t.Context(), PublishRequest{Channel: "ch", Drafts: drafts})
 	require.NoError(t, err)
 	require.Equal(t, kept, drafts, "the caller's drafts are left alone")
 	require.Equal(t, []bool{false, true, false}, []bool{got[0].Duplicate, got[1].Duplicate, got[2].Duplicate})
@@ -232,20 +232,20 @@ func TestDraftsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := s.Publish(t.Context(), "ch", tt.drafts)
+			_, err := s.Publish(t.Context(), PublishRequest{Channel: "ch", Drafts: tt.drafts})
 			require.Equal(t, tt.field, requireError(t, err, tt.kind, tt.slug).Field)
 		})
 	}
-	_, err := s.Publish(t.Context(), "ch", []Draft{large})
+	_, err := s.Publish(t.Context(), PublishRequest{Channel: "ch", Drafts: []Draft{large}})
 	require.ErrorContains(t, err, "101 bytes, at most 100")
 }
 
 func TestContentAsLargeAsAllowed(t *testing.T) {
 	t.Parallel()
 	s := serviceOn(t, newWorld(in1(0)), DefaultLimits(), Rule{Pattern: "ch", MaxMessageBytes: "7"})
-	_, err := s.Publish(t.Context(), "ch", []Draft{{Content: make([]byte, 7)}})
+	_, err := s.Publish(t.Context(), PublishRequest{Channel: "ch", Drafts: []Draft{{Content: make([]byte, 7)}}})
 	require.NoError(t, err)
-	_, err = s.Publish(t.Context(), "ch", []Draft{{Content: make([]byte, 8)}})
+	_, err = s.Publish(t.Context(), PublishRequest{Channel: "ch", Drafts: []Draft{{Content: make([]byte, 8)}}})
 	requireError(t, err, fault.TooLarge, fault.SlugMessageTooLarge)
 }
 
@@ -261,7 +261,7 @@ func TestSubscribe(t *testing.T) {
 		{}, {Start: StartEarliest}, {Start: StartAt, Clock: clock.Max}, {Start: StartAt, Clock: clock.Min},
 		{Clock: math.MaxInt64},
 	} {
-		got, err := s.Subscribe(t.Context(), "ch", "s", from)
+		got, err := s.Subscribe(t.Context(), SubscribeRequest{Channel: "ch", Subscriber: "s", From: from})
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		require.Equal(t, SubscribeRequest{Channel: "ch", Subscriber: "s", From: from, Policy: testPolicy}, asked)
@@ -270,7 +270,7 @@ func TestSubscribe(t *testing.T) {
 		{Start: StartAt, Clock: clock.Max + 1}, {Start: StartAt, Clock: clock.Min - 1}, {Start: StartAt + 1},
 		{Start: -1},
 	} {
-		_, err := s.Subscribe(t.Context(), "ch", "s", from)
+		_, err := s.Subscribe(t.Context(), SubscribeRequest{Channel: "ch", Subscriber: "s", From: from})
 		require.Equal(t, "/from", requireError(t, err, fault.Invalid, fault.SlugInvalidFrom).Field)
 	}
 }
@@ -315,7 +315,7 @@ func TestUnsubscribeAndDescribe(t *testing.T) {
 			return want, nil
 		},
 	}, DefaultLimits())
-	require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s"))
+	require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s", AnyLife))
 	require.Equal(t, "ch/s", removed)
 	for _, page := range []Page{{}, {Cursor: 7, Limit: 3}, {Limit: MaxPage + 1}} {
 		got, err := s.Describe(t.Context(), "ch", page)

@@ -5,16 +5,16 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
-// players is told which players wait for a match, and makes the channels that they ask for.
+// players knows which players wait for a match, and makes the channels of their tickets.
 type players interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
 	// OpenChannel makes the channel of a ticket that was created without one. Errors: matchmaking.ErrNoTicket.
@@ -25,24 +25,6 @@ type players interface {
 	ForgetOwner(ticket string)
 }
 
-// ticketChannels is channels, those of tickets included: a player whose poll of one is in progress is present, and one
-// that doesn't exist yet is made if its ticket exists.
-type ticketChannels struct {
-	v1.Channels
-	players players
-	guard   *access.Guard
-}
-
-// Fetch fetches messages. If it is a player's poll, the player is present meanwhile.
-func (c *ticketChannels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
-	return c.poll(ctx, q, func(q channel.Query) (channel.Delivery, error) { return c.Channels.Fetch(ctx, q) })
-}
-
-// Next acknowledges and fetches messages. If it is a player's poll, the player is present meanwhile.
-func (c *ticketChannels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
-	return c.poll(ctx, q, func(q channel.Query) (channel.Delivery, error) { return c.Channels.Next(ctx, q, handle) })
-}
-
 // A poll of at least so long that ends empty asks whether the ticket was assigned without a message: a fail-over can
 // have lost that its channel is wanted. Of shorter ones one in shortPolls does.
 const (
@@ -50,20 +32,31 @@ const (
 	shortPolls = 16
 )
 
-// poll polls a channel. The only message of a ticket's channel is the assignment, so a player's poll listens first.
-func (c *ticketChannels) poll(
-	ctx context.Context, q channel.Query, poll func(channel.Query) (channel.Delivery, error),
-) (channel.Delivery, error) {
-	id, ok := strings.CutPrefix(q.Channel, matchmaking.ChannelPrefix)
-	if !ok || q.Subscriber != matchmaking.Subscriber {
-		return poll(q)
+// ticketOf returns the ticket that a channel is of.
+func (c *channels) ticketOf(name string) (id string, ok bool) {
+	if c.players == nil {
+		return "", false
 	}
+	return strings.CutPrefix(name, matchmaking.ChannelPrefix)
+}
+
+// polled returns the ticket that a channel is of, if the subscriber is its player.
+func (c *channels) polled(name, subscriber string) (id string, ok bool) {
+	if subscriber != matchmaking.Subscriber {
+		return "", false
+	}
+	return c.ticketOf(name)
+}
+
+// poll is next for the player of a ticket, who is present meanwhile. The only message of a ticket's channel is the
+// assignment, so it listens first.
+func (c *channels) poll(ctx context.Context, id string, q channel.Query, handle string) (channel.Delivery, error) {
 	defer c.players.Attend(ctx, id)()
 	q.ListenFirst = true
-	d, err := poll(q)
+	d, err := c.next(ctx, q, handle)
 	if err == nil && len(d.Messages) == 0 && c.missed(ctx, id, q.Wait) {
 		q.Wait = 0
-		d, err = c.Channels.Fetch(ctx, q)
+		d, err = c.next(ctx, q, "")
 	}
 	if err == nil && len(d.Messages) > 0 {
 		err = c.recheck(ctx, id)
@@ -77,12 +70,12 @@ func (c *ticketChannels) poll(
 	if made, failed := c.open(ctx, id); !made {
 		return d, cmp.Or(failed, err)
 	}
-	return poll(q)
+	return c.next(ctx, q, handle)
 }
 
 // missed reports whether a poll that was empty missed the assignment, which is published now. If that fails, a later
 // poll asks again.
-func (c *ticketChannels) missed(ctx context.Context, id string, wait time.Duration) bool {
+func (c *channels) missed(ctx context.Context, id string, wait time.Duration) bool {
 	// it bounds the work, and protects nothing
 	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec
 		return false
@@ -93,7 +86,7 @@ func (c *ticketChannels) missed(ctx context.Context, id string, wait time.Durati
 
 // recheck returns an error if a ticket isn't the client's any more: while a poll waited, another one may have got its
 // ID.
-func (c *ticketChannels) recheck(ctx context.Context, id string) error {
+func (c *channels) recheck(ctx context.Context, id string) error {
 	if c.guard == nil {
 		return nil
 	}
@@ -103,24 +96,87 @@ func (c *ticketChannels) recheck(ctx context.Context, id string) error {
 	})
 }
 
-// Describe describes a channel.
-func (c *ticketChannels) Describe(ctx context.Context, name string, page channel.Page) (channel.Description, error) {
-	d, err := c.Channels.Describe(ctx, name, page)
-	id, ok := strings.CutPrefix(name, matchmaking.ChannelPrefix)
-	if !ok || !errors.Is(err, channel.ErrNoChannel) {
-		return d, err
-	}
-	if made, failed := c.open(ctx, id); !made {
-		return d, cmp.Or(failed, err)
-	}
-	return c.Channels.Describe(ctx, name, page)
-}
-
 // open makes the channel of a ticket, and reports whether it exists now.
-func (c *ticketChannels) open(ctx context.Context, id string) (made bool, err error) {
+func (c *channels) open(ctx context.Context, id string) (made bool, err error) {
 	err = c.players.OpenChannel(ctx, id)
 	if errors.Is(err, matchmaking.ErrNoTicket) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// playerPolls are the IDs of tickets by the sources of a FetchMany that are players' polls.
+type playerPolls map[int]string
+
+func (c *channels) polledSources(from []channel.Source) playerPolls {
+	polls := playerPolls(nil)
+	for i := range from {
+		if id, ok := c.polled(from[i].Channel, from[i].Subscriber); ok {
+			if polls == nil {
+				polls = playerPolls{}
+			}
+			polls[i] = id
+		}
+	}
+	return polls
+}
+
+// pollMany is fetchMany with polls of players among the sources, for which it does what poll does for one.
+func (c *channels) pollMany(ctx context.Context, polls playerPolls, q channel.ManyQuery) (channel.Deliveries, error) {
+	for _, id := range polls {
+		defer c.players.Attend(ctx, id)()
+	}
+	began := time.Now()
+	d, err := c.fetchMany(ctx, q)
+	if err != nil {
+		return d, err
+	}
+	again := c.openAll(ctx, polls, &d)
+	if len(d.Found)+len(d.Problems) == 0 && !again && c.anyMissed(ctx, polls, q.Wait) {
+		again, q.Wait = true, 0
+	}
+	if len(d.Found)+len(d.Problems) == 0 && again {
+		q.Wait = max(0, q.Wait-time.Since(began))
+		d, err = c.fetchMany(ctx, q)
+	}
+	c.recheckAll(ctx, polls, &d)
+	return d, err
+}
+
+// openAll makes the channels of tickets that have none, reports whether it has made one, and removes the problem of
+// each.
+func (c *channels) openAll(ctx context.Context, polls playerPolls, d *channel.Deliveries) (opened bool) {
+	d.Problems = slices.DeleteFunc(d.Problems, func(p channel.Problem) bool {
+		id, ok := polls[p.Source]
+		if !ok || !errors.Is(p.Err, channel.ErrNoSubscriber) {
+			return false
+		}
+		made, _ := c.open(ctx, id) // if the storage fails, the next fetch tries again
+		opened = opened || made
+		return made
+	})
+	return opened
+}
+
+// anyMissed is missed for all tickets.
+func (c *channels) anyMissed(ctx context.Context, polls playerPolls, wait time.Duration) (any bool) {
+	for _, id := range polls {
+		any = c.missed(ctx, id, wait) || any
+	}
+	return any
+}
+
+// recheckAll replaces what tickets have that aren't the client's any more: see recheck.
+func (c *channels) recheckAll(ctx context.Context, polls playerPolls, d *channel.Deliveries) {
+	d.Found = slices.DeleteFunc(d.Found, func(f channel.Found) bool {
+		id, ok := polls[f.Source]
+		if !ok {
+			return false
+		}
+		err := c.recheck(ctx, id)
+		if err != nil {
+			d.Problems = append(d.Problems, channel.Problem{Source: f.Source, Err: err})
+		}
+		return err != nil
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -26,6 +27,11 @@ type lobby struct {
 	missed  bool  // the ticket is assigned, and its message isn't published yet
 	sent    bool  // it is
 	listens int
+}
+
+// channelsOf returns the channels of a server with matchmaking.
+func channelsOf(l *lobby) *channels {
+	return &channels{service: l, players: l, counts: newMessageCounts(prometheus.NewRegistry())}
 }
 
 func (l *lobby) Attend(_ context.Context, ticket string) (stop func()) {
@@ -100,7 +106,7 @@ func TestPlayersInFetchesOfMany(t *testing.T) {
 			t.Parallel()
 			inner := c.inner
 			inner.present = map[string]int{}
-			d, err := (&ticketChannels{Channels: &inner, players: &inner}).FetchMany(t.Context(),
+			d, err := channelsOf(&inner).FetchMany(t.Context(),
 				channel.ManyQuery{From: c.from, Wait: time.Minute})
 			require.NoError(t, err)
 			var found, problems []int
@@ -131,7 +137,7 @@ func (l *lobby) Describe(context.Context, string, channel.Page) (channel.Descrip
 func TestPlayersArePresent(t *testing.T) {
 	t.Parallel()
 	inner := &lobby{present: map[string]int{}}
-	c := &ticketChannels{Channels: inner, players: inner}
+	c := channelsOf(inner)
 	polls := []channel.Query{
 		{Channel: "ticket.ann", Subscriber: "player"}, {Channel: "ticket.ann", Subscriber: "other"},
 		{Channel: "ann", Subscriber: "player"},
@@ -168,7 +174,7 @@ func TestChannelsAreMadeForPlayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inner := &lobby{present: map[string]int{}, failure: c.failure}
-			channels, q := &ticketChannels{Channels: inner, players: inner},
+			channels, q := channelsOf(inner),
 				channel.Query{Channel: c.channel, Subscriber: c.subscriber}
 			for _, call := range []struct {
 				do   func() error
@@ -212,7 +218,7 @@ func TestPollsThatEndEmpty(t *testing.T) {
 			t.Parallel()
 			inner := c.inner
 			inner.present = map[string]int{}
-			channels := &ticketChannels{Channels: &inner, players: &inner}
+			channels := channelsOf(&inner)
 			q := channel.Query{
 				Channel: cmp.Or(c.channel, "ticket.ann"), Subscriber: cmp.Or(c.subscriber, matchmaking.Subscriber),
 				Wait: c.wait,

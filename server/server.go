@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -129,14 +128,10 @@ func New(o Options) *Server {
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.admin = connections{limit: adminConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.registerMetrics(o.Metrics)
-	var channels v1.Channels = o.Service
-	if limiter != nil {
-		channels = &limitedChannels{o.Service}
-		if o.Matchmaking != nil {
-			s.options.Matchmaking = &limitedMatchmaking{o.Matchmaking}
-		}
+	if limiter != nil && o.Matchmaking != nil {
+		s.options.Matchmaking = &limitedMatchmaking{o.Matchmaking}
 	}
-	s.addRoutes(countChannels(channels, o.Metrics))
+	s.addRoutes()
 	return s
 }
 
@@ -164,17 +159,15 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-func (s *Server) addRoutes(channels v1.Channels) {
+func (s *Server) addRoutes() {
 	o, most, who := s.options, s.service.Limits(), "open"
 	if o.Guard != nil {
 		who = "credentials"
 	}
-	reserved := prefixes(o.Reserved)
-	read := reserved.refuse
-	channels = &keptChannels{channels, reserved}
+	c := &channels{service: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
+	c.reserved.service = o.Reserved
 	if o.Matchmaking != nil {
-		channels = &ticketChannels{Channels: channels, players: o.Matchmaking, guard: o.Guard}
-		reserved = append(slices.Clone(reserved), matchmaking.ChannelPrefix)
+		c.players, c.reserved.written = o.Matchmaking, []string{matchmaking.ChannelPrefix}
 		s.services = grpc.New(grpc.Options{
 			Router: s.router, Matchmaking: o.Matchmaking,
 			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(),
@@ -182,12 +175,11 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		})
 		s.services.AddRoutes()
 	}
-	write := reserved.refuse
 	v1.Register(s.router, v1.Options{
-		Channels: channels, Matchmaking: o.Matchmaking, Write: write, Read: read,
+		Channels: c, Matchmaking: o.Matchmaking,
 		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
 	})
-	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: most, Write: write, Read: read})
+	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: most})
 	if o.Records != nil {
 		records.Register(s.router, *o.Records)
 	}

@@ -18,9 +18,9 @@ type Service interface {
 	// channel doesn't exist.
 	PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult
 	// Subscribe makes a channel and a subscriber if they don't exist.
-	Subscribe(ctx context.Context, name, subscriber string, from channel.From) (channel.Subscription, error)
-	// UnsubscribeIn removes a subscriber, unless the channel is in a later life.
-	UnsubscribeIn(ctx context.Context, name, subscriber string, last ulid.ULID) error
+	Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error)
+	// Unsubscribe removes a subscriber, unless the channel is in a later life.
+	Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error
 }
 
 // Channels are the channels of tickets. It may be used by many goroutines.
@@ -55,13 +55,15 @@ func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntr
 // Open makes a ticket's channel and its subscriber if they don't exist. An assignment that is there already is new to
 // the subscriber. Errors: those of channel.Service's Subscribe.
 func (c *Channels) Open(ctx context.Context, ticketID string) error {
-	_, err := c.service.Subscribe(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber,
-		channel.From{Start: channel.StartEarliest})
+	_, err := c.service.Subscribe(ctx, channel.SubscribeRequest{
+		Channel: matchmaking.ChannelOf(ticketID), Subscriber: matchmaking.Subscriber,
+		From: channel.From{Start: channel.StartEarliest},
+	})
 	return err
 }
 
 // Unsubscribe removes the subscriber of a ticket's channel, which ends its waiting fetches, unless the channel is in a
 // later life. Errors: those of channel.Service's Unsubscribe.
 func (c *Channels) Unsubscribe(ctx context.Context, ticketID string, epoch ulid.ULID) error {
-	return c.service.UnsubscribeIn(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber, epoch)
+	return c.service.Unsubscribe(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber, epoch)
 }

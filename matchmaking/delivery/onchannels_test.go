@@ -29,13 +29,12 @@ func (s *service) PublishEach(_ context.Context, requests []channel.PublishReque
 	return []channel.PublishResult{{}, {Err: s.err}}[:len(requests)]
 }
 
-func (s *service) Subscribe(_ context.Context, name, subscriber string, from channel.From) (channel.Subscription,
-	error) {
-	s.call = fmt.Sprint("subscribe ", name, " ", subscriber, " ", from.Start == channel.StartEarliest)
+func (s *service) Subscribe(_ context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
+	s.call = fmt.Sprint("subscribe ", r.Channel, " ", r.Subscriber, " ", r.From.Start == channel.StartEarliest)
 	return channel.Subscription{}, s.err
 }
 
-func (s *service) UnsubscribeIn(_ context.Context, name, subscriber string, last ulid.ULID) error {
+func (s *service) Unsubscribe(_ context.Context, name, subscriber string, last ulid.ULID) error {
 	s.call = fmt.Sprint("unsubscribe ", name, " ", subscriber, " ", last)
 	return s.err
 }

@@ -101,8 +101,9 @@ func (a *arena) endOf(ctx context.Context, p *player) (e end, err error) {
 			return e, fmt.Errorf("audit %s: %w", p.id, err)
 		}
 	}
-	if _, err = a.observer.channels.Subscribe(ctx, name, auditor,
-		channel.From{Start: channel.StartEarliest}); err != nil {
+	if _, err = a.observer.channels.Subscribe(ctx, channel.SubscribeRequest{
+		Channel: name, Subscriber: auditor, From: channel.From{Start: channel.StartEarliest},
+	}); err != nil {
 		return e, fmt.Errorf("audit %s: %w", p.id, err)
 	}
 	d, err := a.observer.channels.Fetch(ctx, channel.Query{Channel: name, Subscriber: auditor})

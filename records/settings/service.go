@@ -50,7 +50,7 @@ type Change struct {
 
 // Publisher publishes on channels.
 type Publisher interface {
-	Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error)
+	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
 }
 
 // Setting is a setting. If it is Masked, its value isn't shown.
@@ -148,7 +148,7 @@ func (s *Service) publish(ctx context.Context, e Event, names ...string) error {
 		}
 		drafts[i] = channel.Draft{ID: id.New(), Content: content}
 	}
-	if _, err := s.publisher.Publish(ctx, Channel, drafts); err != nil {
+	if _, err := s.publisher.Publish(ctx, channel.PublishRequest{Channel: Channel, Drafts: drafts}); err != nil {
 		return fmt.Errorf("publish a change of settings: %w", err)
 	}
 	return nil

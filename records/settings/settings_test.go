@@ -52,9 +52,9 @@ func (f *fake) Names(context.Context) ([]string, error) {
 	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(f.kept)), f.marks...))), nil
 }
 
-func (f *fake) Publish(_ context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
-	for _, d := range drafts {
-		f.calls = append(f.calls, fmt.Sprintf("%s %s", name, d.Content))
+func (f *fake) Publish(_ context.Context, r channel.PublishRequest) ([]channel.Published, error) {
+	for _, d := range r.Drafts {
+		f.calls = append(f.calls, fmt.Sprintf("%s %s", r.Channel, d.Content))
 	}
 	return nil, f.fails
 }

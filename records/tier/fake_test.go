@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -148,17 +149,17 @@ func (w *walk) Next(context.Context) (ids []string, looked int, err error) {
 }
 
 // Subscribe implements tier.Channels.
-func (r *redis) Subscribe(_ context.Context, _, _ string, from channel.From) (s channel.Subscription, err error) {
+func (r *redis) Subscribe(_ context.Context, q channel.SubscribeRequest) (s channel.Subscription, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.read, r.acked = len(r.log), len(r.log); from.Start == channel.StartEarliest {
+	if r.read, r.acked = len(r.log), len(r.log); q.From.Start == channel.StartEarliest {
 		r.read, r.acked = 0, 0
 	}
 	return s, nil
 }
 
 // Unsubscribe implements tier.Channels.
-func (r *redis) Unsubscribe(context.Context, string, string) error { return nil }
+func (r *redis) Unsubscribe(context.Context, string, string, ulid.ULID) error { return nil }
 
 // Next implements tier.Channels.
 func (r *redis) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {

@@ -274,5 +274,5 @@ func (f *follower) lives(ctx context.Context) (string, error) {
 func (f *follower) unsubscribe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
-	_ = f.o.Channels.Unsubscribe(ctx, Channel(f.o.Kind), f.subscriber) // or it ends by itself
+	_ = f.o.Channels.Unsubscribe(ctx, Channel(f.o.Kind), f.subscriber, channel.AnyLife) // or it ends by itself
 }

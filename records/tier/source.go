@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/records"
@@ -47,8 +49,8 @@ type Value struct {
 
 // Channels has the announcements. *channel.Service implements it.
 type Channels interface {
-	Subscribe(ctx context.Context, channel, subscriber string, from channel.From) (channel.Subscription, error)
-	Unsubscribe(ctx context.Context, channel, subscriber string) error
+	Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error)
+	Unsubscribe(ctx context.Context, channel, subscriber string, last ulid.ULID) error
 	Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error)
 }
 
@@ -151,8 +153,9 @@ func (s *Source) begin(ctx context.Context, f *follower) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.o.Channels.Subscribe(ctx, Channel(s.o.Kind), f.subscriber,
-		channel.From{Start: channel.StartEarliest}); err != nil {
+	if _, err := s.o.Channels.Subscribe(ctx, channel.SubscribeRequest{
+		Channel: Channel(s.o.Kind), Subscriber: f.subscriber, From: channel.From{Start: channel.StartEarliest},
+	}); err != nil {
 		return err
 	}
 	s.mu.Lock()

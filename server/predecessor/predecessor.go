@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
@@ -12,11 +14,11 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Channels is what the handlers call. *channel.Service implements it.
+// Channels is what the handlers call. It has the methods of *channel.Service.
 type Channels interface {
-	Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error)
-	Subscribe(ctx context.Context, name, subscriber string, from channel.From) (channel.Subscription, error)
-	Unsubscribe(ctx context.Context, name, subscriber string) error
+	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
+	Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error)
+	Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error
 	Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error)
 	Ack(ctx context.Context, name, subscriber, handle string) error
 }
@@ -25,8 +27,6 @@ type Channels interface {
 type Options struct {
 	Channels Channels
 	Limits   channel.Limits
-	Write    func(*web.Call) error // returns why the channel, the path's first parameter, isn't written to
-	Read     func(*web.Call) error // returns why nobody fetches from it or acknowledges
 }
 
 // Register adds the routes of the API.
@@ -34,16 +34,16 @@ func Register(r *web.Router, o Options) {
 	const at, subscriber = "/channel/:channel", "/channel/:channel/subscription/polling/:subscriber"
 	a, h := web.API{Router: r, Fail: fail}, &handlers{channels: o.Channels, limits: o.Limits}
 	for _, r := range []web.Route{
-		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write,
+		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel,
 			Handle: h.publish},
-		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,
 			Handle: h.subscribe},
 		{Method: http.MethodGet, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Waits: true,
-			Refuse: o.Read, Handle: h.poll},
-		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+			Handle: h.poll},
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,
 			Handle: h.unsubscribe},
 		{Method: http.MethodDelete, Path: subscriber + "/message", Action: access.Subscribe, Of: web.Subscriber,
-			Refuse: o.Read, Handle: h.ack},
+			Handle: h.ack},
 	} {
 		r.Query = web.QueryIgnored
 		a.Add(r)
@@ -81,7 +81,9 @@ func (h *handlers) publish(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	published, err := h.channels.Publish(c.Context(), name, []channel.Draft{{ID: id, Content: content}})
+	published, err := h.channels.Publish(c.Context(), channel.PublishRequest{
+		Channel: name, Drafts: []channel.Draft{{ID: id, Content: content}},
+	})
 	if err != nil {
 		return err // the body isn't released: what was given up may still be on its way to the storage
 	}
@@ -92,7 +94,8 @@ func (h *handlers) publish(c *web.Call) error {
 
 // subscribe is PUT /channel/{channel}/subscription/polling/{subscriber}. A body is ignored.
 func (h *handlers) subscribe(c *web.Call) error {
-	if _, err := h.channels.Subscribe(c.Context(), c.Param(0), c.Param(1), channel.From{}); err != nil {
+	r := channel.SubscribeRequest{Channel: c.Param(0), Subscriber: c.Param(1)}
+	if _, err := h.channels.Subscribe(c.Context(), r); err != nil {
 		return err
 	}
 	return c.Value(http.StatusOK, wire.OldSubscription{ChannelID: c.Param(0), SubscriberID: c.Param(1)})
@@ -100,7 +103,7 @@ func (h *handlers) subscribe(c *web.Call) error {
 
 // unsubscribe is DELETE /channel/{channel}/subscription/polling/{subscriber}.
 func (h *handlers) unsubscribe(c *web.Call) error {
-	if err := h.channels.Unsubscribe(c.Context(), c.Param(0), c.Param(1)); err != nil {
+	if err := h.channels.Unsubscribe(c.Context(), c.Param(0), c.Param(1), channel.AnyLife); err != nil {
 		return err
 	}
 	return c.Value(http.StatusOK, wire.OldSubscription{ChannelID: c.Param(0), SubscriberID: c.Param(1)})

@@ -35,8 +35,8 @@ type still struct {
 	delivery channel.Delivery
 }
 
-func (s *still) Publish(_ context.Context, _ string, drafts []channel.Draft) ([]channel.Published, error) {
-	return make([]channel.Published, len(drafts)), nil
+func (s *still) Publish(_ context.Context, r channel.PublishRequest) ([]channel.Published, error) {
+	return make([]channel.Published, len(r.Drafts)), nil
 }
 
 func (s *still) Fetch(context.Context, channel.Query) (channel.Delivery, error) {

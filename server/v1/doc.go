@@ -5,6 +5,6 @@
 // service, and encodes the answer with package wire. Errors of the service are returned as they are: package web
 // answers them. The interfaces in this package are what the handlers need of the services.
 //
-// Nothing here knows what matchmaking does with the channels of tickets: the server decorates the channels, and wraps
-// the routes that write to them ([Options.Write]).
+// Nothing here knows of reserved channels, of the limits of clients, or of the channels of tickets: the server's
+// operations on channels do, which are the [Channels] of [Options].
 package v1

@@ -14,7 +14,7 @@ import (
 
 // Messages publishes messages.
 type Messages interface {
-	Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error)
+	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
 }
 
 type messages struct{ service Messages }
@@ -35,7 +35,7 @@ func (m *messages) publish(c *web.Call) error {
 	for i, d := range decoded {
 		drafts[i] = channel.Draft{ID: d.ID, Content: d.Content}
 	}
-	published, err := m.service.Publish(c.Context(), c.Param(0), drafts)
+	published, err := m.service.Publish(c.Context(), channel.PublishRequest{Channel: c.Param(0), Drafts: drafts})
 	if err != nil {
 		return err // the body isn't released: what was given up may still be on its way to the storage
 	}
@@ -53,7 +53,9 @@ func (m *messages) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	published, err := m.service.Publish(c.Context(), c.Param(0), []channel.Draft{{ID: id, Content: content}})
+	published, err := m.service.Publish(c.Context(), channel.PublishRequest{
+		Channel: c.Param(0), Drafts: []channel.Draft{{ID: id, Content: content}},
+	})
 	if err != nil {
 		return ofContent(err) // the body isn't released: see publish
 	}

@@ -3,6 +3,8 @@ package v1
 import (
 	"context"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -10,8 +12,8 @@ import (
 
 // Subscribers adds and removes subscribers.
 type Subscribers interface {
-	Subscribe(ctx context.Context, name, subscriber string, from channel.From) (channel.Subscription, error)
-	Unsubscribe(ctx context.Context, name, subscriber string) error
+	Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error)
+	Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error
 }
 
 type subscribers struct{ service Subscribers }
@@ -28,7 +30,9 @@ func (s *subscribers) subscribe(c *web.Call) error {
 		return err
 	}
 	name, subscriber := c.Param(0), c.Param(1)
-	sub, err := s.service.Subscribe(c.Context(), name, subscriber, fromOf(request.From))
+	sub, err := s.service.Subscribe(c.Context(), channel.SubscribeRequest{
+		Channel: name, Subscriber: subscriber, From: fromOf(request.From),
+	})
 	if err != nil {
 		return err
 	}
@@ -50,7 +54,7 @@ func fromOf(f wire.From) channel.From {
 
 // unsubscribe is DELETE /v1/channels/{channel}/subscribers/{subscriber}.
 func (s *subscribers) unsubscribe(c *web.Call) error {
-	if err := s.service.Unsubscribe(c.Context(), c.Param(0), c.Param(1)); err != nil {
+	if err := s.service.Unsubscribe(c.Context(), c.Param(0), c.Param(1), channel.AnyLife); err != nil {
 		return err
 	}
 	return c.NoContent()

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// Channels is what the handlers of channels call. *channel.Service implements it.
+// Channels is what the handlers of channels call. It has the methods of *channel.Service.
 type Channels interface {
 	Messages
 	Subscribers
@@ -28,8 +28,6 @@ type Options struct {
 	Channels    Channels
 	Matchmaking Matchmaking // nil: there are no routes of tickets, matches and queues
 	Info        Info
-	Write       func(*web.Call) error // returns why the channel, the path's first parameter, isn't written to
-	Read        func(*web.Call) error // returns why nobody fetches from it or acknowledges
 }
 
 // Register adds the routes of the API.
@@ -52,24 +50,24 @@ func registerChannels(a web.API, o Options) {
 	m, s := &messages{o.Channels}, &subscribers{o.Channels}
 	d, c := &deliveries{o.Channels}, &channels{o.Channels}
 	for _, r := range []web.Route{
-		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel, Refuse: o.Write,
+		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel,
 			Handle: m.publish},
-		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write,
+		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel,
 			Handle: m.put},
-		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,
 			Handle: s.subscribe},
-		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write,
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,
 			Handle: s.unsubscribe},
 		{
 			Method: http.MethodGet, Path: subscriber + "/messages", Query: web.QueryRead,
-			Action: access.Subscribe, Of: web.Subscriber, Waits: true, Refuse: o.Read, Handle: d.fetch,
+			Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: d.fetch,
 		},
 		{Method: http.MethodPost, Path: subscriber + "/ack", Action: access.Subscribe, Of: web.Subscriber,
-			Refuse: o.Read, Handle: d.ack},
+			Handle: d.ack},
 		{Method: http.MethodPost, Path: "/v1/fetch", Action: access.Subscribe, InBody: true, Waits: true,
 			Handle: d.fetchMany},
 		{Method: http.MethodPost, Path: subscriber + "/next", Action: access.Subscribe, Of: web.Subscriber, Waits: true,
-			Refuse: o.Read, Handle: d.next},
+			Handle: d.next},
 	} {
 		a.Add(r)
 	}

@@ -39,9 +39,6 @@ type Route struct {
 	Open   bool                        // the route is served without credentials
 	Waits  bool                        // the answer may wait: the call's context ends when the client's credential does
 	Admin  bool                        // the route is served by Router.Admin only
-	// returns why this call isn't served, or nil; nil: all are. Its stack is free again while Handle waits
-	Refuse func(*Call) error
-
 	Handle Handler
 }
 
@@ -118,9 +115,6 @@ func (c *Call) check() error {
 	}
 	if c.route.Query == QueryRefused && c.request.URL.RawQuery != "" {
 		return &wire.InputError{Slug: fault.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
-	}
-	if c.route.Refuse != nil {
-		return c.route.Refuse(c)
 	}
 	return nil
 }

@@ -368,7 +368,7 @@ func (c *crowd) wait(ctx context.Context, t *testing.T, name string, n int) {
 	t.Helper()
 	for i := range n {
 		q := channel.Query{Channel: name, Subscriber: "s" + strconv.Itoa(i), Wait: time.Minute}
-		_, err := c.service.Subscribe(ctx, name, q.Subscriber, channel.From{})
+		_, err := c.service.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: q.Subscriber})
 		require.NoError(t, err)
 		c.waiting.Go(func() error {
 			d, err := c.service.Fetch(ctx, q)
@@ -429,7 +429,9 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	require.Equal(t, []int{221, 3}, []int{waiters, channels})
 
 	published := c.Tap.Count()
-	_, err := c.service.Publish(t.Context(), "many", []channel.Draft{{ID: "m", Content: []byte("1")}})
+	_, err := c.service.Publish(t.Context(), channel.PublishRequest{
+		Channel: "many", Drafts: []channel.Draft{{ID: "m", Content: []byte("1")}},
+	})
 	require.NoError(t, err)
 	for range sizes["many"] {
 		require.Equal(t, "many", <-c.got)

@@ -182,7 +182,7 @@ func underLoad(t *testing.T, c storetest.TwoNodes) {
 	for i := range 3 {
 		listens, polls := "listens"+strconv.Itoa(i), "polls"+strconv.Itoa(i)
 		for _, name := range []string{listens, polls} {
-			_, err := service.Subscribe(ctx, loadChannel, name, channel.From{})
+			_, err := service.Subscribe(ctx, channel.SubscribeRequest{Channel: loadChannel, Subscriber: name})
 			require.NoError(t, err)
 		}
 		g.Go(func() error { return l.subscribe(working, listens) })

@@ -33,7 +33,7 @@ const writeSlack = 3 * time.Second
 
 // Publisher publishes messages. *channel.Service implements it.
 type Publisher interface {
-	Publish(ctx context.Context, channel string, drafts []channel.Draft) ([]channel.Published, error)
+	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
 }
 
 // Announcer announces changes of values on the channels of their kinds. Its methods may be called by many goroutines.
@@ -76,7 +76,9 @@ func (a *Announcer) publish(ctx context.Context, channelName string, changes []t
 	error) {
 	content, err := tier.EncodeChanges(changes)
 	if err == nil {
-		_, err = a.publisher.Publish(ctx, channelName, []channel.Draft{{Content: content}})
+		_, err = a.publisher.Publish(ctx, channel.PublishRequest{
+			Channel: channelName, Drafts: []channel.Draft{{Content: content}},
+		})
 	}
 	return make([]struct{}, len(changes)), 0, err
 }

@@ -29,23 +29,23 @@ type published struct {
 	fail error
 }
 
-func (p *published) Publish(_ context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
+func (p *published) Publish(_ context.Context, r channel.PublishRequest) ([]channel.Published, error) {
 	<-time.After(time.Second)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fail != nil {
 		return nil, p.fail
 	}
-	if p.sent += len(drafts); len(drafts[0].Content) > domain.MaxMessageBytes {
+	if p.sent += len(r.Drafts); len(r.Drafts[0].Content) > domain.MaxMessageBytes {
 		return nil, errors.New("too large")
 	}
-	changes, err := domain.DecodeChanges(drafts[0].Content)
+	changes, err := domain.DecodeChanges(r.Drafts[0].Content)
 	for _, c := range changes {
 		over := ""
 		if c.Over {
 			over = "over "
 		}
-		p.log = append(p.log, name+": "+over+strings.Join(c.IDs, " "))
+		p.log = append(p.log, r.Channel+": "+over+strings.Join(c.IDs, " "))
 	}
 	return nil, err
 }

@@ -229,7 +229,9 @@ func TestAKilledJob(t *testing.T) {
 	var want []string
 	for i := range messages {
 		want = append(want, fmt.Sprint("m", i))
-		_, err := s.Publish(ctx, topic, []channel.Draft{{ID: want[i], Content: []byte("1")}})
+		_, err := s.Publish(ctx, channel.PublishRequest{
+			Channel: topic, Drafts: []channel.Draft{{ID: want[i], Content: []byte("1")}},
+		})
 		require.NoError(t, err)
 	}
 	duplicates := 0
@@ -247,7 +249,9 @@ func TestAKilledJob(t *testing.T) {
 			d, err := s.Describe(ctx, name, channel.Page{})
 			return err == nil && d.Live >= messages
 		}, storagetest.Patience, time.Millisecond)
-		_, err := s.Subscribe(ctx, name, "reader", channel.From{Start: channel.StartEarliest})
+		_, err := s.Subscribe(ctx, channel.SubscribeRequest{
+			Channel: name, Subscriber: "reader", From: channel.From{Start: channel.StartEarliest},
+		})
 		require.NoError(t, err)
 		got, err := s.Fetch(ctx, channel.Query{Channel: name, Subscriber: "reader", Max: 1000})
 		require.NoError(t, err)

@@ -1,0 +1,251 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/limits"
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	v1 "github.com/tidemark-dev/tidemark/server/v1"
+)
+
+// channels are the operations on channels as clients may use them, over any transport. Each method reads in the order
+// in which it happens: what is reserved, the limits of the client in the context, the service, which finds the
+// channel's policy, and what is counted. The channels of tickets are in players.go.
+type channels struct {
+	service  v1.Channels // a *channel.Service
+	reserved reserved
+	players  players       // nil: there is no matchmaking, and channels of tickets are like any other
+	guard    *access.Guard // nil: the service is open
+	counts   messageCounts
+}
+
+// Publish publishes messages and counts them. A client that has made as many channels as it may publishes only to those
+// that exist.
+func (c *channels) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
+	if err := c.reserved.write(r.Channel); err != nil {
+		return nil, err
+	}
+	client, bytes := limits.From(ctx), 0
+	for i := range r.Drafts {
+		bytes += len(r.Drafts[i].Content)
+	}
+	if err := client.Publish(ctx, bytes); err != nil {
+		return nil, err
+	}
+	r.Existing = !client.MayMake(limits.NewChannels)
+	published, err := c.service.Publish(ctx, r)
+	switch {
+	case r.Existing && errors.Is(err, channel.ErrNoChannel):
+		return nil, client.Refuse(limits.NewChannels)
+	case err != nil:
+		return nil, err
+	}
+	if published[0].Begun {
+		client.Made(limits.NewChannels)
+	}
+	c.counts.addPublished(published)
+	return published, nil
+}
+
+// Subscribe makes a subscriber. A client that has made as many subscribers, or channels, as it may gets those that
+// exist.
+func (c *channels) Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
+	if err := c.reserved.write(r.Channel); err != nil {
+		return channel.Subscription{}, err
+	}
+	client := limits.From(ctx)
+	r.ExistingChannel, r.Existing = !client.MayMake(limits.NewChannels), !client.MayMake(limits.NewSubscribers)
+	s, err := c.service.Subscribe(ctx, r)
+	switch {
+	case r.Existing && errors.Is(err, channel.ErrNoSubscriber):
+		return s, client.Refuse(limits.NewSubscribers)
+	case r.ExistingChannel && errors.Is(err, channel.ErrNoChannel):
+		return s, client.Refuse(limits.NewChannels)
+	case err != nil:
+		return s, err
+	}
+	if s.Begun {
+		client.Made(limits.NewChannels)
+	}
+	if s.Created {
+		client.Made(limits.NewSubscribers)
+	}
+	return s, nil
+}
+
+// Unsubscribe removes a subscriber.
+func (c *channels) Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error {
+	if err := c.reserved.write(name); err != nil {
+		return err
+	}
+	return c.service.Unsubscribe(ctx, name, subscriber, last)
+}
+
+// Fetch fetches messages and counts them. It is one of the client's waits while it may wait.
+func (c *channels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
+	return c.Next(ctx, q, "")
+}
+
+// Next acknowledges a receipt, if there is one, fetches messages, and counts both. It is one of the client's waits while
+// it may wait.
+func (c *channels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
+	if err := c.reserved.read(q.Channel); err != nil {
+		return channel.Delivery{}, err
+	}
+	if id, ok := c.polled(q.Channel, q.Subscriber); ok {
+		return c.poll(ctx, id, q, handle)
+	}
+	return c.next(ctx, q, handle)
+}
+
+// next is Next for a channel that isn't reserved, nor a ticket's.
+func (c *channels) next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
+	done, err := wait(ctx, q.Wait, 1)
+	if err != nil {
+		return channel.Delivery{}, err
+	}
+	defer done()
+	d, err := c.service.Next(ctx, q, handle)
+	if err == nil {
+		c.counts.addDelivered(&d, handle)
+	}
+	return d, err
+}
+
+// Ack acknowledges a receipt and counts it.
+func (c *channels) Ack(ctx context.Context, name, subscriber, handle string) error {
+	if err := c.reserved.read(name); err != nil {
+		return err
+	}
+	err := c.service.Ack(ctx, name, subscriber, handle)
+	if err == nil {
+		c.counts.acks.Inc()
+	}
+	return err
+}
+
+// sourcesPerWait is how many sources of a FetchMany count as one wait. They need about as much memory as one fetch: half
+// of it if others wait on the same channels, half as much again if nobody does.
+const sourcesPerWait = 8
+
+// FetchMany acknowledges and fetches messages of several subscribers. Each 8 of them are one of the client's waits while
+// it may wait. It counts no messages.
+func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
+	for _, from := range q.From {
+		if err := c.reserved.read(from.Channel); err != nil {
+			return channel.Deliveries{}, err
+		}
+	}
+	if polls := c.polledSources(q.From); len(polls) > 0 {
+		return c.pollMany(ctx, polls, q)
+	}
+	return c.fetchMany(ctx, q)
+}
+
+// fetchMany is FetchMany for channels that aren't reserved, nor a ticket's.
+func (c *channels) fetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
+	done, err := wait(ctx, q.Wait, (len(q.From)+sourcesPerWait-1)/sourcesPerWait)
+	if err != nil {
+		return channel.Deliveries{}, err
+	}
+	defer done()
+	return c.service.FetchMany(ctx, q)
+}
+
+// Describe describes a channel. That of a ticket that exists is made if need be.
+func (c *channels) Describe(ctx context.Context, name string, page channel.Page) (channel.Description, error) {
+	d, err := c.service.Describe(ctx, name, page)
+	id, ok := c.ticketOf(name)
+	if !ok || !errors.Is(err, channel.ErrNoChannel) {
+		return d, err
+	}
+	if made, failed := c.open(ctx, id); !made {
+		return d, cmp.Or(failed, err)
+	}
+	return c.service.Describe(ctx, name, page)
+}
+
+// wait counts a request that may wait as so many of the client's waits, until done is called.
+func wait(ctx context.Context, longest time.Duration, requests int) (done func(), err error) {
+	if longest <= 0 {
+		return func() {}, nil
+	}
+	return limits.From(ctx).Wait(requests)
+}
+
+// reserved are the prefixes of the names of channels that clients can't use.
+type reserved struct {
+	service []string // of channels that only the service writes to and reads
+	written []string // of channels that only the service writes to
+}
+
+// write returns an error if clients can't write to a channel.
+func (r *reserved) write(name string) error {
+	if err := refuse(r.service, name); err != nil {
+		return err
+	}
+	return refuse(r.written, name)
+}
+
+// read returns an error if clients can't fetch from a channel, nor acknowledge: as one of the service's subscribers
+// they would keep messages from it.
+func (r *reserved) read(name string) error { return refuse(r.service, name) }
+
+func refuse(prefixes []string, name string) error {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(name, prefix) {
+			return &fault.Error{
+				Kind: fault.Forbidden, Slug: fault.SlugReserved, Field: "channel",
+				Detail: "channels whose names start with " + prefix + " are written by the service only",
+			}
+		}
+	}
+	return nil
+}
+
+// messageCounts counts the messages that clients publish, fetch and acknowledge.
+type messageCounts struct{ published, duplicates, delivered, expired, acks prometheus.Counter }
+
+func newMessageCounts(registry *prometheus.Registry) messageCounts {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		registry.MustRegister(c)
+		return c
+	}
+	return messageCounts{
+		published:  counter("tidemark_messages_published_total", "Messages published, without duplicates."),
+		duplicates: counter("tidemark_messages_duplicates_total", "Messages refused as duplicates of an earlier one."),
+		delivered:  counter("tidemark_messages_delivered_total", "Messages in answers to fetches, repeats included."),
+		expired: counter("tidemark_messages_expired_total",
+			"Messages that fetches skipped because they had expired."),
+		acks: counter("tidemark_acks_total", "Receipts acknowledged, repeats included."),
+	}
+}
+
+func (m *messageCounts) addPublished(published []channel.Published) {
+	for i := range published {
+		if published[i].Duplicate {
+			m.duplicates.Inc()
+		} else {
+			m.published.Inc()
+		}
+	}
+}
+
+// addDelivered counts a delivery, and the receipt that was acknowledged before it, if there was one.
+func (m *messageCounts) addDelivered(d *channel.Delivery, handle string) {
+	if handle != "" {
+		m.acks.Inc()
+	}
+	m.delivered.Add(float64(len(d.Messages)))
+	m.expired.Add(float64(d.Expired))
+}
