@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../tools/openapi"
 
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
-go build -C ../.. -buildvcs=false -o "$built/tidemark" ./cmd/tidemark
+go build -C ../.. -buildvcs=false -tags grpcnotrace -o "$built/tidemark" ./cmd/tidemark
 mkdir -p generated
 go tool oapi-codegen -config go-client.yaml ../../docs/openapi.yaml
 go tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml

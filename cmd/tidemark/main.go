@@ -34,7 +34,8 @@ func realMain() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal then ends the process at once
-	t := cli.Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}
+	t := cli.Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
+		Version: thisBuild().version}
 	return run(ctx, t, os.Args[1:])
 }
 
@@ -70,13 +71,10 @@ func newRoot(t cli.Terminal) *cobra.Command {
 
 "tidemark serve" runs the service, "tidemark shards" nodes that hold caches in memory, and "tidemark keys" looks at Redis; all other
 commands are clients of a service.`,
-		Version:       thisBuild().version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cli.NoSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetVersionTemplate(versionText())
+	addVersionFlag(root)
 	root.SetHelpCommand(cli.NewHelp())
 	root.SetIn(t.Stdin)
 	root.SetOut(t.Stdout)

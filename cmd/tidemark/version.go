@@ -51,11 +51,31 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cli.Arguments(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := io.WriteString(cmd.OutOrStdout(), versionText())
-			return err
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return writeVersion(cmd) },
 	}
+}
+
+// addVersionFlag makes root print the version with --version, and its help without. Cobra's own flag can print this text
+// only by a template, and text/template calls methods by name: the linker would have to keep all of them.
+func addVersionFlag(root *cobra.Command) {
+	show := root.Flags().BoolP("version", "v", false, "version for "+root.Name())
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if *show {
+			return nil
+		}
+		return cli.NoSuchCommand(cmd, args)
+	}
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *show {
+			return writeVersion(cmd)
+		}
+		return cmd.Help()
+	}
+}
+
+func writeVersion(cmd *cobra.Command) error {
+	_, err := io.WriteString(cmd.OutOrStdout(), versionText())
+	return err
 }
 
 // versionText returns what `tidemark version` and `tidemark --version` print.

@@ -96,7 +96,7 @@ func (c *Connection) Open() (*client.Client, error) {
 		return nil, err
 	}
 	options = append(options, token, client.WithRetry(policy),
-		client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
+		client.WithUserAgent("tidemark-cli/"+c.terminal.Version))
 	service, err := client.New(server, options...)
 	if err != nil {
 		return nil, Usagef("--%s: %w", c.flag, err)

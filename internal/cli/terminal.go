@@ -9,12 +9,13 @@ import (
 	"text/tabwriter"
 )
 
-// Terminal is what a command reads from and writes to.
+// Terminal is what a command reads from and writes to, and the program that it is part of.
 type Terminal struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Environ []string // KEY=value, as os.Environ returns it
+	Version string   // of the program, which its clients name to the service
 }
 
 // Getenv returns the value of an environment variable, or "".
