@@ -9,10 +9,10 @@ import (
 // CopiesSubscriber is the subscriber that reads a channel whose policy has Copies. Clients can't use it there.
 const CopiesSubscriber = "copies"
 
-// Copies is told of messages that must be copied to other channels.
+// Copies arranges for messages to be copied to other channels.
 type Copies interface {
-	// Announce records that a channel is going to have messages, before they are published. It reports whether they are
-	// going to be copied: then the channel gets the subscriber CopiesSubscriber.
+	// Announce records, before a publish, that a channel has messages to copy. It reports whether they will be copied:
+	// then the channel gets the subscriber CopiesSubscriber.
 	Announce(ctx context.Context, channel string) (bool, error)
 }
 

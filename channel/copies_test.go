@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// announcer notes what is announced.
+// announcer records the channels that are announced.
 type announcer struct {
 	steps  *[]string
 	copied bool

@@ -10,8 +10,24 @@
 //	                      └ mark: acknowledged up to 2; the next fetch starts at 3
 //
 // Start from [Service], which many goroutines may use at the same time. It checks names and sizes, finds a channel's
-// [Policy], signs and verifies receipts, and lets fetches wait. What clients are told when a call fails is an error of
-// package fault. Channels are kept by a [Store], such as storage/redis/channels.
+// [Policy], signs and verifies receipts, and lets fetches wait: fetch.go has the fetch from one channel, many.go and
+// shares.go the fetch from several. What clients are told when a call fails is an error of package fault. Channels are
+// kept by a [Store], such as storage/redis/channels.
 //
-// Package waiting wakes the fetches that wait.
+// # How a fetch waits
+//
+// A fetch that found nothing sleeps at the positions that it read, until something happens there (wait.go):
+//
+//	join ─► prepare ─► read ─► sleep ─┬─► messages   each the next one after a position
+//	           ▲                      ├─► wake-ups   for anything else that is new, and for every confirmation;
+//	           └──────────────────────┘              only the channels concerned are read again
+//	                                  └─► nothing    the time is over, the context ended, or the hub drained
+//
+// The hub (hub.go) has a topic for each channel on which a fetch waits, and the fetch is a member of the topics of its
+// channels (topic.go). The store calls a topic with the channel's events. The topic wakes the members that an event
+// concerns, usually with the message itself, so that they needn't read.
+//
+// No wake-up is lost: an event between a member's prepare and its sleep counts as if the member had slept already. No
+// fetch spins: only events after its prepare wake a member. After each confirmation every member reads once, from a
+// later prepare, and so finds what it missed before: a message, a removal or a fail-over.
 package channel

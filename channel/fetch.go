@@ -15,10 +15,10 @@ type Query struct {
 	Subscriber string
 	Max        int           // messages at most; 0: Limits.DefaultMax
 	Wait       time.Duration // how long to wait for a message if there is none; 0: not at all
-	// ListenFirst makes a fetch that waits listen to the channel before it reads, instead of after it has found
-	// nothing. It saves a read if there is hardly ever a message yet, and costs a subscription if there is one.
+	// ListenFirst makes a fetch that waits listen to the channel before it reads, instead of after a read that has
+	// found nothing. It saves a read if there is rarely a message yet, and costs a subscription if there is one.
 	ListenFirst bool
-	Copies      bool // whoever makes copies asks, as CopiesSubscriber
+	Copies      bool // the fetch may be for CopiesSubscriber
 }
 
 // Delivery is the result of a fetch.
@@ -55,7 +55,7 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 	return f.service.delivery(&f.request, &f.batch), nil
 }
 
-// fetch is one call of Fetch or Next. Its methods share it by pointer, and so need little stack: a goroutine that waits
+// fetch is one call of Fetch or Next. Its methods share it by pointer and so need little stack: a goroutine that waits
 // keeps the stack that its deepest call needed.
 type fetch struct {
 	service *Service
@@ -112,17 +112,17 @@ func (f *fetch) acknowledge(ctx context.Context) (err error) {
 // wait reads a batch, and waits if it is empty.
 func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	var at [1]Position
-	woken, err := f.service.hub.Wait(ctx, &waitRequest{
-		Targets: []target{{Channel: f.request.Channel, Subscriber: f.request.Subscriber}},
-		Wait:    f.request.Wait, ListenFirst: listenFirst, At: at[:],
-		Read: func(ctx context.Context, _ []int) (bool, error) {
+	woken, err := f.service.hub.wait(ctx, &waitRequest{
+		targets: []target{{channel: f.request.Channel, subscriber: f.request.Subscriber}},
+		wait:    f.request.Wait, listenFirst: listenFirst, at: at[:],
+		read: func(ctx context.Context, _ []int) (bool, error) {
 			err := f.read(ctx)
 			at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
 			return !f.batch.empty(), err
 		},
 	})
 	if len(woken) > 0 {
-		f.batch.deliver(woken[0].Message)
+		f.batch.deliver(woken[0].message)
 	}
 	return err
 }

@@ -425,7 +425,7 @@ func TestPollWaitsToBeListenedTo(t *testing.T) {
 	})
 }
 
-// A poll on a channel that isn't listened to returns at once what is there, without listening.
+// A poll on a channel that isn't listened to returns existing messages at once, without listening.
 func TestPollIsAnsweredBeforeItListens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -464,7 +464,7 @@ func TestPollThatIsNotListenedTo(t *testing.T) {
 	})
 }
 
-// A fetch that listens first reads once, and finds what was there before.
+// A fetch that listens first reads once, and finds existing messages.
 func TestPollThatListensFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,22 +21,15 @@ const (
 	retryRead = 5 * time.Second // the longest time until a read that failed is repeated
 )
 
-// hubOptions says how long a Hub listens and how often it looks.
-type hubOptions struct {
-	Linger time.Duration // how long a channel is listened to after its last fetch, at most
-	// how often the clock of a channel that is waited on is read, in case an event was lost; positive
-	Backstop time.Duration
-}
-
 // hub holds a topic for each channel on which a fetch waits. The store calls topics with events, and topics wake their
-// members. Run looks after all topics: every Options.Backstop it reads the clock of each channel that is waited on, in
-// case an event was lost, and it stops listening to the others. So a fetch that waits costs no goroutine beside its
-// request's own.
+// members. run is the only goroutine of the hub: every Limits.Backstop it reads the clock of each channel on which a
+// fetch waits, in case an event was lost, and it stops listening to channels on which none has waited for a while. A
+// fetch that waits costs no goroutine beside its request's own.
 //
-// The other methods may be called by many goroutines, before, during and after Run.
+// The other methods may be called by many goroutines, before, during and after run.
 type hub struct {
 	store   Notifier
-	options hubOptions
+	limits  Limits
 	log     *slog.Logger
 	planned chan struct{} // buffered (capacity 1): another topic is the first of the agenda
 	drained atomic.Bool   // no waiter sleeps any more; set under mu
@@ -47,27 +40,28 @@ type hub struct {
 	waiters int
 }
 
-// entry is a topic in the hub. All of it is guarded by the hub's lock but the topic, which never changes.
+// entry is a topic in the hub. The hub's lock guards all of its fields but topic, which never changes.
 type entry struct {
 	*topic
 	stop      func()    // ends listening
 	created   time.Time // when listening began
 	users     int       // members that joined and haven't left
 	idleSince time.Time // when users became 0
-	due       time.Time // when run looks after it next
+	due       time.Time // when run reads its clock or ends it
 	index     int       // in the agenda, or outside
 }
 
 // outside is the index of an entry that isn't in the agenda: its clock is being read, or it isn't in the hub.
 const outside = -1
 
-// newHub returns a hub. Call its Run.
-func newHub(store Notifier, o hubOptions, log *slog.Logger) *hub {
-	return &hub{store: store, options: o, log: log, planned: make(chan struct{}, 1), topics: make(map[string]*entry)}
+// newHub returns a hub. Call its run.
+func newHub(store Notifier, limits Limits, log *slog.Logger) *hub {
+	return &hub{store: store, limits: limits, log: log, planned: make(chan struct{}, 1), topics: make(map[string]*entry)}
 }
 
-// Run looks after the topics until ctx ends. Then it drains the hub and stops listening. It must be called once.
-func (h *hub) Run(ctx context.Context) error {
+// run reads clocks and ends lingering topics until ctx ends. Then it drains the hub and stops listening. It must be
+// called once.
+func (h *hub) run(ctx context.Context) error {
 	var reads errgroup.Group
 	reads.SetLimit(maxReads)
 	timer := time.NewTimer(0)
@@ -77,7 +71,7 @@ func (h *hub) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-h.planned:
 		case <-ctx.Done():
-			h.Drain()
+			h.drain()
 			h.close()
 			return reads.Wait()
 		}
@@ -92,12 +86,12 @@ func (h *hub) Run(ctx context.Context) error {
 	}
 }
 
-// takeDue removes the topics that have lingered, takes those whose clock is to be read out of the agenda, and returns
-// when the next topic is due. It takes what is due a little later too, so that reads go together.
+// takeDue ends the topics that have lingered long enough, takes those whose clock is to be read out of the agenda, and
+// returns when the next topic is due. It also takes topics that are due a little later, so that reads go together.
 func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	soon := now.Add(min(h.options.Backstop, retryRead) / 32)
+	soon := now.Add(min(h.limits.Backstop, retryRead) / 32)
 	for len(h.agenda) > 0 {
 		e := h.agenda[0]
 		end := h.lingersUntil(e)
@@ -118,18 +112,18 @@ func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 	return due, now.Add(time.Hour)
 }
 
-// check reads the clocks of channels, wakes the waiters that are elsewhere, and puts the topics back on the agenda.
+// check reads the clocks of channels, wakes the waiters at other positions, and puts the topics back on the agenda.
 func (h *hub) check(ctx context.Context, batch []*entry) {
 	channels, seen := make([]string, len(batch)), make([]uint64, len(batch))
 	for i, e := range batch {
 		channels[i], seen[i] = e.channel, e.seen()
 	}
-	pause := h.options.Backstop
+	pause := h.limits.Backstop
 	for i, r := range h.store.Positions(ctx, channels) {
 		switch {
 		case r.Err == nil:
 			batch[i].observe(r.Position, seen[i])
-		case errors.Is(r.Err, errNoChannel):
+		case errors.Is(r.Err, ErrNoChannel):
 			batch[i].wakeAll()
 		case ctx.Err() != nil:
 			return
@@ -160,7 +154,7 @@ func spread(d time.Duration) time.Duration {
 	return d - rand.N(d/4+1) //nolint:gosec // chance to spread load, not to keep a secret
 }
 
-// plan sets when run looks after a topic next. The lock is held.
+// plan sets when a topic is due, and puts it on the agenda if it isn't there. The lock is held.
 func (h *hub) plan(e *entry, due time.Time) {
 	e.due = due
 	if e.index == outside {
@@ -173,15 +167,15 @@ func (h *hub) plan(e *entry, due time.Time) {
 	}
 }
 
-// lingersUntil returns when a topic without waiters ends: when it has been without them as long as it existed before,
-// and after Options.Linger at most. So a channel that is waited on again and again keeps its subscription in between,
-// and one that was waited on for a single message doesn't keep it for long. The lock is held.
+// lingersUntil returns when a topic without waiters ends: after as much time without them as it existed before, and
+// after Limits.Linger at most. A channel on which fetches wait again and again keeps its subscription in between; one
+// on which a fetch waited for a single message loses it soon. The lock is held.
 func (h *hub) lingersUntil(e *entry) time.Time {
-	return e.idleSince.Add(min(h.options.Linger, e.idleSince.Sub(e.created)))
+	return e.idleSince.Add(min(h.limits.Linger, e.idleSince.Sub(e.created)))
 }
 
-// Drain ends all sleeps, now and later. It may be called more than once.
-func (h *hub) Drain() {
+// drain ends all sleeps, now and later. It may be called more than once.
+func (h *hub) drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drained.Store(true)
@@ -202,9 +196,8 @@ func (h *hub) close() {
 	h.agenda = nil
 }
 
-// Count returns the number of fetches that wait, whether they sleep or read, and of channels that are listened to.
-// After its last fetch a channel is listened to for as long as it has been before, Options.Linger at most.
-func (h *hub) Count() (fetches, channels int) {
+// count returns the number of fetches that wait, whether they sleep or read, and of channels that are listened to.
+func (h *hub) count() (fetches, channels int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiters, len(h.topics)
@@ -215,7 +208,7 @@ func (h *hub) listening(targets []target) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range targets {
-		if e := h.topics[targets[i].Channel]; e == nil || !e.isConfirmed() {
+		if e := h.topics[targets[i].channel]; e == nil || !e.isConfirmed() {
 			return false
 		}
 	}
@@ -224,7 +217,7 @@ func (h *hub) listening(targets []target) bool {
 
 // join returns a new waiter, which must leave in the end.
 func (h *hub) join(targets []target) *waiter {
-	w := &waiter{hub: h, members: make([]member, len(targets)), wake: make(chan waitResult, len(targets))}
+	w := &waiter{hub: h, members: make([]member, len(targets)), wake: make(chan wakeup, len(targets))}
 	h.enter(w, targets)
 	for i := range w.members {
 		w.members[i].topic.add(&w.members[i])
@@ -232,20 +225,20 @@ func (h *hub) join(targets []target) *waiter {
 	return w
 }
 
-// enter makes a waiter's members, and the topics that are missing.
+// enter makes a waiter's members, and the topics that don't exist yet.
 func (h *hub) enter(w *waiter, targets []target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 	h.waiters++
 	for i, t := range targets {
-		e := h.entry(t.Channel, now)
+		e := h.entry(t.channel, now)
 		e.users++
-		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.Subscriber, number: i, wake: w.wake}
+		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.subscriber, number: i, wake: w.wake}
 	}
 }
 
-// entry returns a channel's entry for one more user, and makes it if it is missing. The lock is held.
+// entry returns a channel's entry for another user, and makes it if it doesn't exist. The lock is held.
 func (h *hub) entry(channel string, now time.Time) *entry {
 	e, reading := h.topics[channel], false
 	if e != nil {
@@ -258,11 +251,12 @@ func (h *hub) entry(channel string, now time.Time) *entry {
 		}
 	}
 	if e.users == 0 && !reading && e.stop != nil {
-		h.plan(e, now.Add(spread(h.options.Backstop)))
+		h.plan(e, now.Add(spread(h.limits.Backstop)))
 	}
 	return e
 }
 
+// exit removes a waiter's users from its entries, which linger if they have no other.
 func (h *hub) exit(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// fanOut is a hub with a channel on which many wait, each of whom polls again after each message.
+// fanOut is a hub with a channel on which many waiters poll, again after each message.
 type fanOut struct {
 	hub   *hub
 	sink  func(Event)
 	group sync.WaitGroup // of the waiters
-	got   sync.WaitGroup // of the waiters that have yet to get the message that is now
+	got   sync.WaitGroup // of the waiters that have yet to receive the current message
 }
 
 func newFanOut(b *testing.B, waiters int) *fanOut {
 	b.Helper()
 	store := newFakeNotifier()
-	f := &fanOut{hub: newHub(store, testOptions(), slog.New(slog.DiscardHandler))}
+	f := &fanOut{hub: newHub(store, testLimits(), slog.New(slog.DiscardHandler))}
 	ctx, cancel := context.WithCancel(b.Context())
-	f.group.Go(func() { _ = f.hub.Run(ctx) })
+	f.group.Go(func() { _ = f.hub.run(ctx) })
 	b.Cleanup(func() {
 		cancel()
 		f.group.Wait()
@@ -44,12 +44,12 @@ func (f *fanOut) wait(ctx context.Context) {
 	for at := clock.Clock(0); ; at = at.Next() {
 		w := f.hub.join([]target{{"ch", "s"}})
 		w.prepare(only)
-		woken := w.sleep(ctx, nil, []Position{hubIn1(at)})
+		woken := w.sleep(ctx, nil, []Position{in1(at)})
 		w.leave()
 		if len(woken) == 0 {
 			return
 		}
-		if m := woken[0].Message; m == nil || m.Clock != at.Next() {
+		if m := woken[0].message; m == nil || m.Clock != at.Next() {
 			panic("not the next message")
 		}
 		f.got.Done()
@@ -86,7 +86,7 @@ func BenchmarkFanOut(b *testing.B) {
 	at := clock.Clock(0)
 	for b.Loop() {
 		at = at.Next()
-		e := published(hubIn1(at))
+		e := published(in1(at))
 		f.got.Add(waiters)
 		start := time.Now()
 		f.sink(e)

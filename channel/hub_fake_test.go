@@ -2,7 +2,6 @@ package channel
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,36 +9,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// Two lives of a channel.
-var (
-	hubLife1 = ulid.MustParse("01HZZZZZZZZZZZZZZZZZZZZZZ1")
-	hubLife2 = ulid.MustParse("01HZZZZZZZZZZZZZZZZZZZZZZ2")
-)
-
-func hubIn1(c clock.Clock) Position { return Position{Epoch: hubLife1, Clock: c} }
-func in2(c clock.Clock) Position    { return Position{Epoch: hubLife2, Clock: c} }
-
-func hubMessageAt(c clock.Clock) *Message {
-	return &Message{ID: "m" + c.String(), Clock: c, Content: []byte(`"` + c.String() + `"`)}
-}
+func in2(c clock.Clock) Position { return Position{Epoch: life2, Clock: c} }
 
 func published(p Position) Event {
-	return Event{Kind: EventPublished, Position: p, Message: hubMessageAt(p.Clock)}
+	return Event{Kind: EventPublished, Position: p, Message: messageAt(p.Clock)}
 }
 
 func publishedLarge(p Position) Event { return Event{Kind: EventPublished, Position: p} }
 
 func unsubscribed(subscriber string) Event {
-	return Event{Kind: EventUnsubscribed, Position: hubIn1(0), Subscriber: subscriber}
+	return Event{Kind: EventUnsubscribed, Position: in1(0), Subscriber: subscriber}
 }
 
-// fakeNotifier is a Notifier whose events and answers a test makes.
+// fakeNotifier is a Notifier whose events and results the test sets.
 type fakeNotifier struct {
 	mu        sync.Mutex
 	sinks     map[string]func(Event)
@@ -52,7 +39,7 @@ type fakeNotifier struct {
 }
 
 func newFakeNotifier() *fakeNotifier {
-	return &fakeNotifier{sinks: make(map[string]func(Event)), position: hubIn1(0)}
+	return &fakeNotifier{sinks: make(map[string]func(Event)), position: in1(0)}
 }
 
 func (f *fakeNotifier) Positions(ctx context.Context, channels []string) []PositionResult {
@@ -99,7 +86,7 @@ func (f *fakeNotifier) seen() (opened, reads, listening int) {
 	return f.opened, f.reads, len(f.sinks)
 }
 
-// emit makes an event happen on the channel "ch", if it is listened to, and lets everybody react.
+// emit sends an event of the channel "ch", if it is listened to, and waits until all waiters have reacted.
 func (f *fakeNotifier) emit(e Event) {
 	f.mu.Lock()
 	sink := f.sinks["ch"]
@@ -126,33 +113,30 @@ func (f *fakeNotifier) hold() (release func()) {
 	}
 }
 
-// testOptions have a backstop that is far away.
-func testOptions() hubOptions { return hubOptions{Linger: time.Minute, Backstop: 24 * time.Hour} }
-
 // runningHub returns a hub that runs until the test's bubble ends.
-func runningHub(t *testing.T, options hubOptions) (*hub, *fakeNotifier) {
+func runningHub(t *testing.T, limits Limits) (*hub, *fakeNotifier) {
 	t.Helper()
 	store := newFakeNotifier()
-	h := newHub(store, options, slog.New(slog.DiscardHandler))
+	h := newHub(store, limits, slog.New(slog.DiscardHandler))
 	stop := runHub(t, h)
 	t.Cleanup(func() {
 		stop()
 		require.Zero(t, store.overlaps, "a channel had two listeners at the same time")
 		require.Empty(t, store.sinks)
-		waiters, channels := h.Count()
+		waiters, channels := h.count()
 		require.Zero(t, waiters)
 		require.Zero(t, channels)
 	})
 	return h, store
 }
 
-// runHub starts a hub and returns what ends it and waits for that.
+// runHub starts a hub. stop ends it and waits until it has ended.
 func runHub(t *testing.T, h *hub) (stop func()) {
 	t.Helper()
 	// Not a child of the test's context, which ends before its cleanups.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error)
-	go func() { ended <- h.Run(ctx) }()
+	go func() { ended <- h.run(ctx) }()
 	synctest.Wait()
 	return func() {
 		cancel()
@@ -168,23 +152,22 @@ type outcome struct {
 }
 
 var (
-	asleep      = outcome{asleep: true}
-	refetch     = outcome{woken: true}
-	nothing     = outcome{}
-	errHubNoise = errors.New("noise")
+	asleep  = outcome{asleep: true}
+	refetch = outcome{woken: true}
+	nothing = outcome{}
 )
 
 // only are the targets of a waiter on one channel.
 var only = []int{0}
 
-func outcomeOf(woken []waitResult) outcome {
+func outcomeOf(woken []wakeup) outcome {
 	if len(woken) == 0 {
 		return nothing
 	}
-	return outcome{woken: true, message: woken[0].Message}
+	return outcome{woken: true, message: woken[0].message}
 }
 
-func handed(c clock.Clock) outcome { return outcome{woken: true, message: hubMessageAt(c)} }
+func handed(c clock.Clock) outcome { return outcome{woken: true, message: messageAt(c)} }
 
 // sleeper is a waiter in a goroutine.
 type sleeper struct {

@@ -18,16 +18,16 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// poller is a subscriber that polls now and then, and acknowledges what it gets.
+// poller is a subscriber that polls repeatedly and acknowledges what it receives.
 type poller struct {
 	name    string
 	polling bool
 	ended   chan polled
 	read    map[ulid.ULID]clock.Clock // how far it has read in each life
-	lost    []past                    // what fail-overs during this poll took away: it may still get that
+	lost    []past                    // states that fail-overs during this poll took back: it may still receive them
 }
 
-// past is what a poller had read, and what there was to read, before a fail-over.
+// past is the state before a fail-over: a poller's positions, and the log.
 type past struct {
 	read map[ulid.ULID]clock.Clock
 	log  map[Position]string
@@ -38,7 +38,7 @@ type polled struct {
 	err error
 }
 
-// game is what the property test plays on: a world, a service, and pollers.
+// game is the state of the property test: a world, a service, and pollers.
 type game struct {
 	world     *world
 	service   *Service
@@ -47,7 +47,7 @@ type game struct {
 	lives     byte
 }
 
-// gameLimits let the backstop read and a listener end now and then, and no poll end with nothing.
+// gameLimits are short enough for backstop reads and for listeners to end, and long enough that no poll times out.
 func gameLimits() Limits {
 	l := DefaultLimits()
 	l.MaxWait = testPolicy.TTL / 2
@@ -144,7 +144,7 @@ func (g *game) restart(*rapid.T) {
 	}
 }
 
-// failOver takes back everything since the last replicate, the marks and removals too.
+// failOver undoes everything since the last replicate, including marks and removals.
 func (g *game) failOver(*rapid.T) {
 	before := g.world.look()
 	g.world.failOver()
@@ -204,7 +204,7 @@ func (g *game) collect(t *rapid.T) {
 	}
 }
 
-// check holds what a poll got against what it should, now or before a fail-over that happened meanwhile.
+// check compares the result of a poll with what is expected now, or before a fail-over that happened meanwhile.
 func (g *game) check(t *rapid.T, p *poller, got polled) {
 	if got.err != nil {
 		require.ErrorIs(t, got.err, ErrNoSubscriber)
@@ -252,7 +252,7 @@ func (g *game) acknowledge(t *rapid.T, p *poller, life ulid.ULID, handle string)
 	}
 }
 
-// finish lets everything arrive and looks at who still waits.
+// finish lets everything arrive and checks the polls that still wait.
 func (g *game) finish(t *rapid.T) {
 	for range 2 { // a poll whose first fetch is on its way begins to listen after it
 		g.world.connect()
@@ -269,11 +269,10 @@ func (g *game) finish(t *rapid.T) {
 	}
 }
 
-// TestNoWakeUpIsLost plays with everything that can come in any order: publishes, expiries, new lives, removals,
-// fetches and clock reads whose answers take their time, notifications that come late or never, reconnects,
-// fail-overs that lose what was written last and give its clocks out again. Whatever happens, each subscriber reads
-// everything in order, and once all that is on its way has arrived nobody waits who has something to read or is
-// removed. In the end no time passes in which the backstop could help.
+// TestNoWakeUpIsLost runs random sequences of publishes, expiries, new lives, removals, fetches and clock reads with slow
+// answers, notifications that are late or lost, reconnects, and fail-overs that lose the last writes and reuse their
+// clocks. Each subscriber must read everything in order. Once all answers and notifications have arrived, no poll may
+// wait whose subscriber has something to read or is removed. No time passes in the end, so that the backstop can't help.
 func TestNoWakeUpIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Limits bounds single requests, and says how fetches wait.
+// Limits bounds single requests, and configures how fetches wait.
 type Limits struct {
 	DefaultMax int           // messages that a fetch returns if it names no max
 	MaxMax     int           // the largest max that a fetch may ask for
@@ -16,7 +16,7 @@ type Limits struct {
 	MaxBatch   int           // messages in one publish
 	MaxWait    time.Duration // the longest wait that a fetch may ask for
 	Linger     time.Duration // how long a channel is listened to after its last waiter, at most: see Service.Waiting
-	Backstop   time.Duration // how often the clock of a channel with waiters is read, in case an event was lost
+	Backstop   time.Duration // interval between reads of the clock of a channel with waiters, in case an event was lost
 }
 
 // LargestBatch is the largest possible MaxBatch: a Lua script can't pass more keys to one command of Redis.

@@ -20,7 +20,7 @@ const MaxSources = 256
 type Source struct {
 	Channel    string
 	Subscriber string
-	Receipt    string // acknowledged first; empty: nothing is
+	Receipt    string // acknowledged first; empty: none
 }
 
 // ManyQuery is the input of FetchMany.
@@ -51,9 +51,9 @@ type Problem struct {
 // FetchMany is Next for several sources with one wait, which ends when any of them has something or fails. A source
 // whose receipt is refused isn't fetched.
 //
-// Limits.FetchBytes holds for all sources together, as Max does. Sources with something share both: none gets more than
-// another that could use it. If not all can get a message, chance decides which do; the others have theirs in a later
-// fetch.
+// Limits.FetchBytes holds for all sources together, as Max does. The sources that have messages share both evenly, and
+// what one doesn't need goes to the others. If not all can get a message, they are chosen at random; a later fetch
+// returns the others' messages.
 //
 // Errors: fault.SlugInvalidSources, fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
 // fault.SlugInvalidMax and fault.SlugInvalidWait about the query, and the store's if it can serve no source. Those of a
@@ -81,7 +81,7 @@ type many struct {
 	max      int           // messages that may still be found
 	wait     time.Duration // the shortest of the sources'
 	requests []PollRequest
-	at       []Position // where a source was found to have nothing; nil if nobody waits
+	at       []Position // of sources that were read and had nothing; nil if the fetch doesn't wait
 	found    []foundBatch
 	problems []Problem
 }
@@ -92,7 +92,7 @@ type foundBatch struct {
 	Batch
 }
 
-// prepare checks the arguments of FetchMany, and returns the sources whose receipts are good.
+// prepare checks the arguments of FetchMany, and returns the sources whose receipts are valid.
 func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 	s := m.service
 	if n := len(q.From); n == 0 || n > MaxSources {
@@ -134,8 +134,8 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 
 var hashSeed = maphash.MakeSeed()
 
-// repeated returns the index of a source that is in the list a second time, or -1. It looks the sources up in a table
-// of its own, which needs no memory of the heap: a map took a tenth of the time of a fetch.
+// repeated returns the index of the first source that repeats an earlier one, or -1. It uses a hash table on the stack:
+// a map took a tenth of the time of a fetch.
 func repeated(from []Source) int {
 	const places = 4 * MaxSources
 	var table [places]uint16 // the index of a source and 1
@@ -152,7 +152,7 @@ func repeated(from []Source) int {
 	return -1
 }
 
-// atSource adds to an error which source it is about.
+// atSource sets the field of an error to that of a source.
 func atSource(err error, i int) error {
 	var e *fault.Error
 	if errors.As(err, &e) {
@@ -161,7 +161,7 @@ func atSource(err error, i int) error {
 	return err
 }
 
-// idle records where a source has nothing.
+// idle records the position of a source that has nothing.
 func (m *many) idle(i int, at Position) {
 	if m.at != nil {
 		m.at[i] = at
@@ -174,14 +174,14 @@ func (m *many) fail(i int, err error) { m.problems = append(m.problems, Problem{
 func (m *many) await(ctx context.Context) error {
 	targets := make([]target, len(m.requests))
 	for i := range m.requests {
-		targets[i] = target{Channel: m.requests[i].Channel, Subscriber: m.requests[i].Subscriber}
+		targets[i] = target{channel: m.requests[i].Channel, subscriber: m.requests[i].Subscriber}
 	}
-	woken, err := m.service.hub.Wait(ctx, &waitRequest{Targets: targets, Wait: m.wait, Read: m.read, At: m.at})
+	woken, err := m.service.hub.wait(ctx, &waitRequest{targets: targets, wait: m.wait, read: m.read, at: m.at})
 	for _, w := range woken[:min(len(woken), m.max)] {
-		at := m.at[w.Target]
+		at := m.at[w.target]
 		b := Batch{Epoch: at.Epoch, Mark: at.Clock}
-		b.deliver(w.Message)
-		m.found = append(m.found, foundBatch{source: w.Target, Batch: b})
+		b.deliver(w.message)
+		m.found = append(m.found, foundBatch{source: w.target, Batch: b})
 	}
 	return err
 }

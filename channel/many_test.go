@@ -89,7 +89,7 @@ func TestManyProblems(t *testing.T) {
 	require.Len(t, d.Problems, 1)
 }
 
-// TestShares: no source gets more than another that could use it, and all that may be used is.
+// TestShares: sources share evenly, and everything that any of them can use is given out.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,6 +9,20 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
+// Message is a message as a subscriber receives it. It may be shared by many readers: treat as read-only.
+type Message struct {
+	ID          string
+	Clock       clock.Clock
+	Content     []byte    // JSON, byte for byte as it was published
+	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
+}
+
+// Position is a clock in one life of a channel, which an epoch identifies.
+type Position struct {
+	Epoch ulid.ULID
+	Clock clock.Clock
+}
+
 // Draft is a message to be published.
 type Draft struct {
 	ID      string // chosen by the publisher; empty: the service makes one
@@ -36,12 +50,12 @@ type Batch struct {
 // empty reports whether there is nothing to deliver.
 func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 }
 
-// deliver adds the message that came right after an empty batch.
+// deliver adds the next message to an empty batch.
 func (b *Batch) deliver(m *Message) {
 	b.Messages, b.Through, b.Clock = []Message{*m}, m.Clock, m.Clock
 }
 
-// From is where the mark of a new subscriber starts.
+// From is the initial mark of a new subscriber.
 type From struct {
 	Start Start
 	Clock clock.Clock // for StartAt: the mark; the first message read is the next one
@@ -54,7 +68,7 @@ type Start int
 const (
 	StartLatest   Start = iota // after everything published so far
 	StartEarliest              // before the oldest message alive
-	StartAt                    // at a clock
+	StartAt                    // after From.Clock
 )
 
 func (f From) check() error {
@@ -93,9 +107,9 @@ type SubscriberLag struct {
 	Lag  uint64 // messages published after the mark, alive or expired
 }
 
-// Page selects a part of a channel's subscribers. All pages, from the first to one without a Next, contain every
-// subscriber that exists all the time at least once. One that is added or removed meanwhile may be missing, and one may
-// be on two pages. After a fail-over of the storage the rest of the pages can be incomplete.
+// Page selects a part of a channel's subscribers. The pages from the first to one without a Next contain each
+// subscriber at least once, maybe twice, if it exists all the time. A subscriber that is added or removed meanwhile may
+// be missing, and after a fail-over of the storage the remaining pages may be incomplete.
 type Page struct {
 	Cursor Cursor // 0: the first page
 	Limit  int    // approximate number of subscribers, MaxPage at most; 0: DefaultPage

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// nameChecks are the checks of names, with the slug and the field of what they refuse.
+// nameChecks are the checks of names, with the slug and the field of their errors.
 var nameChecks = []struct {
 	check func(string) error
 	slug  fault.Slug

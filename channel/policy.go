@@ -16,7 +16,7 @@ const (
 	MaxTTL = 10 * 365 * 24 * time.Hour
 )
 
-// Policy is how a channel is kept.
+// Policy is the settings of a channel.
 type Policy struct {
 	TTL             time.Duration // life of a message, and of the channel and its marks without activity
 	MaxMessages     int           // most messages kept, the oldest are removed first; 0: no limit but the TTL
@@ -29,10 +29,10 @@ type Policy struct {
 	Plain bool
 }
 
-// Schema decides which contents messages may have. Any number of goroutines may use it.
+// Schema validates the contents of messages. Many goroutines may use it.
 type Schema interface {
-	// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole
-	// of it.
+	// Check validates content, which is JSON. Its error says what is wrong, and field is the JSON pointer to it, or ""
+	// for the content as a whole.
 	Check(content []byte) (field string, err error)
 }
 
@@ -102,7 +102,7 @@ type Policies struct {
 	rules    []compiledRule
 }
 
-// compiledRule is a Rule with everything computed that doesn't depend on the channel's name.
+// compiledRule is a Rule with all values resolved that don't depend on the channel's name.
 type compiledRule struct {
 	pattern *regexp.Regexp
 	policy  Policy     // without the captured values
@@ -157,7 +157,7 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 	return c, c.policy.check()
 }
 
-// For returns the policy of a channel. The error has fault.SlugInvalidPolicy, if a capture results in an invalid value.
+// For returns the policy of a channel. Errors: fault.SlugInvalidPolicy if a capture results in an invalid value.
 func (p *Policies) For(channel string) (Policy, error) {
 	for i := range p.rules {
 		r := &p.rules[i]

@@ -42,21 +42,21 @@ func NewService(o Options) (*Service, error) {
 	}
 	return &Service{
 		store: o.Store, receipts: o.Receipts, policies: o.Policies, limits: o.Limits, copies: o.Copies,
-		hub: newHub(o.Store, hubOptions{Linger: o.Limits.Linger, Backstop: o.Limits.Backstop}, o.Logger),
+		hub: newHub(o.Store, o.Limits, o.Logger),
 	}, nil
 }
 
-// Run looks after waiting fetches until ctx ends. Then they return nothing, no later fetch waits, and Run returns nil.
+// Run serves waiting fetches until ctx ends. Then they return nothing, no later fetch waits, and Run returns nil.
 // It must be called once.
-func (s *Service) Run(ctx context.Context) error { return s.hub.Run(ctx) }
+func (s *Service) Run(ctx context.Context) error { return s.hub.run(ctx) }
 
 // Drain makes all waiting fetches return nothing, and later ones not wait. It may be called more than once, at any
 // time.
-func (s *Service) Drain() { s.hub.Drain() }
+func (s *Service) Drain() { s.hub.drain() }
 
 // Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel
 // is listened to for as long as it has been before, Limits.Linger at most.
-func (s *Service) Waiting() (waiters, channels int) { return s.hub.Count() }
+func (s *Service) Waiting() (waiters, channels int) { return s.hub.count() }
 
 // Limits returns the limits of the options.
 func (s *Service) Limits() Limits { return s.limits }
@@ -124,15 +124,14 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 	return err
 }
 
-// markNew marks messages as new for whose drafts the service made an ID: the store retried, and the duplicate is its
-// own first attempt.
+// markNew reports messages as new whose IDs the service made: the store retried, and found its own first attempt.
 func markNew(published []Published, drafts []Draft) {
 	for i, d := range drafts {
 		published[i].Duplicate = published[i].Duplicate && d.ID != ""
 	}
 }
 
-// withIDs returns the drafts with an ID each, in a copy if one has none.
+// withIDs returns drafts that all have an ID: the argument, or a copy if one has none.
 func withIDs(drafts []Draft) []Draft {
 	if !slices.ContainsFunc(drafts, func(d Draft) bool { return d.ID == "" }) {
 		return drafts
@@ -180,7 +179,7 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 	return nil
 }
 
-// atDraft adds to an error which message of a batch it is about.
+// atDraft sets the field of an error to a member of a draft of the batch.
 func atDraft(err error, i, n int, member string) error {
 	var e *fault.Error
 	if errors.As(err, &e) {

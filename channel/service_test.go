@@ -123,7 +123,7 @@ func TestPolicyIsFoundBeforeTheStore(t *testing.T) {
 	}
 }
 
-// What the store refuses comes back with its slug, and says what was being done.
+// Errors of the store keep their slugs, and name the operation.
 func TestErrorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	refused := fault.ErrUnavailable.WithCause(errNoise)

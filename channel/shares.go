@@ -15,8 +15,8 @@ type ready struct {
 	max    int    // messages that it may return
 }
 
-// share decides how many messages each of some sources may return, most of them together: each as many as another,
-// unless it has fewer. If there are more sources than messages, chance decides who gets one; the others are left out.
+// share sets how many messages each source may return: at most most together, each as many as any other unless it has
+// fewer. If there are more sources than messages, it drops sources at random.
 func share(some []ready, most int) []ready {
 	shuffle(some)
 	some = some[:min(len(some), most)]
@@ -26,17 +26,17 @@ func share(some []ready, most int) []ready {
 		some[i].max = int(min(some[i].unread, uint64(even)))
 		most -= some[i].max
 	}
-	shuffle(some) // the bytes may suffice for some only
+	shuffle(some) // there may not be enough bytes for all
 	return some
 }
 
 func shuffle(some []ready) {
-	// it is fair, and protects nothing
+	// for fairness only: nothing depends on it being unpredictable
 	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] }) //nolint:gosec
 }
 
-// fetch fetches from the sources that have something, within the bounds of the answer, and from those that are due, of
-// which few have anything.
+// fetch fetches from the sources that have something, within the limits of the answer, and then from those that are due
+// for renewal, which rarely have anything.
 func (m *many) fetch(ctx context.Context, some, due []ready) {
 	room := m.service.limits.FetchBytes
 	for rest := share(some, m.max); len(rest) > 0; {
@@ -57,7 +57,7 @@ func (m *many) fetch(ctx context.Context, some, due []ready) {
 	}
 }
 
-// fitting returns how many sources can be read together: the largest message of each has room.
+// fitting returns how many sources can be read together with room for the largest message of each.
 func (m *many) fitting(some []ready, room int) int {
 	for n, r := range some {
 		if room -= m.requests[r.source].Policy.MaxMessageBytes; room < 0 {
@@ -67,8 +67,8 @@ func (m *many) fitting(some []ready, room int) int {
 	return len(some)
 }
 
-// round fetches from sources together, and returns how many bytes it has found. What there is no room for isn't part of
-// the answer, and so is fetched again.
+// round fetches from sources together, and returns how many bytes it has found. It drops batches that don't fit the
+// answer: they aren't acknowledged, and a later fetch returns them.
 func (m *many) round(ctx context.Context, some []ready, room int) (used int) {
 	requests := make([]FetchRequest, len(some))
 	spare := room

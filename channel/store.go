@@ -28,7 +28,7 @@ type Log interface {
 	// ErrNoChannel.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
-	// message that was published by an attempt of the same call whose answer was lost can be a duplicate.
+	// message can be reported as a duplicate of itself, if it was stored by an attempt whose answer was lost.
 	PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult
 	// Fetch reads the messages after the subscriber's mark. Errors: ErrNoSubscriber.
 	Fetch(ctx context.Context, r FetchRequest) (Batch, error)
@@ -41,9 +41,9 @@ type Log interface {
 
 // Poller reads many channels together.
 type Poller interface {
-	// Poll looks at channels, after it has acknowledged receipts, and reads no messages. All requests, which are
-	// independent of each other, are sent before the first is answered. It returns a result for each. Errors: those of
-	// Ack and Fetch.
+	// Poll acknowledges receipts and reads the clocks and marks of channels, but no messages. The requests are
+	// independent of each other; all are sent before the first is answered. It returns a result for each. Errors: those
+	// of Ack and Fetch.
 	Poll(ctx context.Context, requests []PollRequest) []PollResult
 	// FetchEach is Fetch for requests that are independent of each other, together. It returns a result for each.
 	FetchEach(ctx context.Context, requests []FetchRequest) []BatchResult
@@ -61,14 +61,30 @@ type Registry interface {
 	Describe(ctx context.Context, r DescribeRequest) (Description, error)
 }
 
+// Notifier reports what happens on channels.
+type Notifier interface {
+	// Positions reads the clocks of channels, together, and returns a result for each. Errors: ErrNoChannel.
+	Positions(ctx context.Context, channels []string) []PositionResult
+	// Listen calls sink with the events of a channel, one after the other, until stop is called, and returns at once.
+	// It connects and reconnects by itself, and events are lost while it isn't connected. After each connect sink
+	// receives EventConfirmed, and from then on every event. sink must return quickly and must not call stop. After
+	// stop has returned, sink isn't called any more.
+	Listen(channel string, sink func(Event)) (stop func())
+}
+
+// PositionResult is the position of a channel, or the error of reading it.
+type PositionResult struct {
+	Position
+	Err error
+}
+
 // PublishRequest is the argument of Publish.
 type PublishRequest struct {
 	Channel string
 	Drafts  []Draft
 	Policy  Policy
 	Epoch   ulid.ULID // the life to publish in: ErrLaterLife if a later one has begun; zero: any
-	// Subscriber is made if the channel doesn't exist and so is made by this publish. Its mark is in front of the
-	// drafts. Empty: none is.
+	// Subscriber is made if this publish makes the channel, with its mark before the drafts. Empty: none.
 	Subscriber string
 	Existing   bool // ErrNoChannel if the channel doesn't exist
 }
@@ -86,8 +102,8 @@ type FetchRequest struct {
 	Max        int // most messages, 1 or more
 	MaxBytes   int // most bytes of messages, 1 or more; one message is always returned
 	Policy     Policy
-	// Wait is how long the caller is going to wait if there is no message. The subscriber's TTL is counted from the end
-	// of it, so that a caller that gets a message from an event needn't renew it.
+	// Wait is how long the caller will wait if there is no message. The subscriber's TTL begins at the end of it, so
+	// that a caller that receives a message by an event needn't renew the subscriber.
 	Wait time.Duration
 }
 

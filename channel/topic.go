@@ -6,18 +6,18 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// topic is one channel that is listened to, and its members, the fetches that wait on it. It decides whom an event
-// concerns.
+// topic is a channel that is listened to. Its members are the fetches that wait on it. It decides which members an
+// event wakes.
 type topic struct {
 	channel string
 
 	mu        sync.Mutex
 	confirmed bool          // listening was confirmed at least once
-	first     chan struct{} // closed by the first confirmation; made when a waiter awaits it, and dropped then
+	first     chan struct{} // closed by the first confirmation; nil if no waiter awaits it, or afterwards
 	members   []*member
-	updates   uint64   // how many updates there were
+	updates   uint64   // number of updates so far
 	latest    update   // the furthest of them
-	published Position // of the last message that an event was about
+	published Position // of the last EventPublished
 }
 
 // update is a position that the channel has reached, and the message there if the event carried it.
@@ -26,7 +26,7 @@ type update struct {
 	message *Message
 }
 
-// wakes reports whether an update is new to a member at a position, and returns the message if it is the very next one.
+// wakes reports whether an update is new to a member at a position, and returns the message if it is the next one.
 func (u update) wakes(p Position) (bool, *Message) {
 	switch {
 	case u.Epoch != p.Epoch:
@@ -52,8 +52,8 @@ func (t *topic) handle(e Event) {
 	}
 }
 
-// confirm unblocks the members that await the first confirmation, and makes all others fetch: only a read can tell a
-// member what it missed, or what a fail-over lost.
+// confirm unblocks the members that await the first confirmation, and makes all others read: events may have been lost,
+// and a fail-over may have lost messages.
 func (t *topic) confirm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *topic) isConfirmed() bool {
 	return t.confirmed
 }
 
-// confirmation returns a channel that the first confirmation closes; nil if that has been.
+// confirmation returns a channel that the first confirmation closes; nil after it.
 func (t *topic) confirmation() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,14 +81,14 @@ func (t *topic) confirmation() <-chan struct{} {
 	return t.first
 }
 
-// publish delivers a message to the members that sleep right before it, and wakes those that have missed something.
+// publish delivers a message to the members that sleep right before it, and wakes those that sleep further behind.
 func (t *topic) publish(u update) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.published
 	t.published = u.Position
 	if u.Epoch == before.Epoch && clock.Behind(u.Clock, before.Clock) {
-		// A fail-over lost the last messages and their clocks are given out again: no member's position can be trusted.
+		// A fail-over lost the last messages and their clocks are reused: no member's position can be trusted.
 		t.wakeAllLocked()
 		t.latest = update{Position: u.Position}
 		return
@@ -102,7 +102,7 @@ func (t *topic) publish(u update) {
 		}
 	}
 	if !fetching {
-		u.message = nil // no member will ask for it
+		u.message = nil // no member needs it
 	}
 	t.record(u)
 }
@@ -118,15 +118,15 @@ func (t *topic) unsubscribe(subscriber string) {
 	}
 }
 
-// seen returns how many updates there were, for observe.
+// seen returns the number of updates so far, for observe.
 func (t *topic) seen() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.updates
 }
 
-// observe records a position read from the store, by a read that began after as many updates as seen, and wakes all
-// sleepers that are elsewhere.
+// observe records a position read from the store, and wakes all members that sleep at another one. seen is the number
+// of updates before the read.
 func (t *topic) observe(p Position, seen uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (t *topic) observe(p Position, seen uint64) {
 		case p.Epoch != t.latest.Epoch: // either can be the later epoch
 			t.wakeAllLocked()
 			return
-		case clock.Behind(p.Clock, t.latest.Clock): // an update since then is newer, and has woken whom it concerns
+		case clock.Behind(p.Clock, t.latest.Clock): // a newer update has woken the members already
 			return
 		}
 	}
@@ -147,7 +147,7 @@ func (t *topic) observe(p Position, seen uint64) {
 	t.record(update{Position: p})
 }
 
-// record keeps an update for the members that fetch at this moment. The lock is held.
+// record keeps an update for the members that are reading now. The lock is held.
 func (t *topic) record(u update) {
 	t.updates++
 	if u.Epoch != t.latest.Epoch || !clock.Behind(u.Clock, t.latest.Clock) {
@@ -157,7 +157,7 @@ func (t *topic) record(u update) {
 	t.latest.message = nil // a fail-over may have lost it
 }
 
-// wakeAll makes all members fetch, or end if the hub has drained.
+// wakeAll makes all members read, or end if the hub has drained.
 func (t *topic) wakeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,7 @@ func (t *topic) add(one *member) {
 	t.members = append(t.members, one)
 }
 
-// remove takes a member out of the list. The last one takes its place.
+// remove removes a member from the list. The last one takes its place.
 func (t *topic) remove(one *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

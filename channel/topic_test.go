@@ -12,44 +12,36 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-var hubConfirmed = Event{Kind: EventConfirmed}
+// backstop lets the backstop of testLimits read the clock, once.
+func backstop() { pass(testLimits().Backstop) }
 
-// pass lets time pass in a bubble.
-func hubPass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // a bubble's time passes at once, when everything in it waits
-	synctest.Wait()
-}
-
-// backstop lets the backstop of testOptions read the clock, once.
-func backstop() { hubPass(testOptions().Backstop) }
-
-// A channel without waiters is listened to for as long as it has been, and for Options.Linger at most.
+// A channel without waiters is listened to for as long as it has been, and for Limits.Linger at most.
 func TestLinger(t *testing.T) {
 	t.Parallel()
-	options := testOptions()
+	limits := testLimits()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, options)
+		h, store := runningHub(t, limits)
 		listening := func() int {
 			_, _, n := store.seen()
 			return n
 		}
-		brief := sleeping(t, h, "s", hubIn1(0))
-		hubPass(time.Second)
+		brief := sleeping(t, h, "s", in1(0))
+		pass(time.Second)
 		brief.leave()
-		hubPass(time.Second - 1)
+		pass(time.Second - 1)
 		require.Equal(t, 1, listening())
-		hubPass(1)
+		pass(1)
 		require.Zero(t, listening(), "as long as it was waited on")
 
-		long := sleeping(t, h, "s", hubIn1(0))
-		hubPass(10 * options.Linger)
+		long := sleeping(t, h, "s", in1(0))
+		pass(10 * limits.Linger)
 		long.leave()
-		hubPass(options.Linger - 1)
+		pass(limits.Linger - 1)
 		require.Equal(t, 1, listening())
-		sleeping(t, h, "s", hubIn1(0)).leave()
-		hubPass(options.Linger - 1)
+		sleeping(t, h, "s", in1(0)).leave()
+		pass(limits.Linger - 1)
 		require.Equal(t, 1, listening(), "the time is counted from the last one to leave")
-		hubPass(1)
+		pass(1)
 		require.Zero(t, listening())
 		opened, reads, _ := store.seen()
 		require.Equal(t, 2, opened)
@@ -60,17 +52,17 @@ func TestLinger(t *testing.T) {
 // A topic whose last waiter leaves while the clock is read lingers no longer than others.
 func TestLingerDuringARead(t *testing.T) {
 	t.Parallel()
-	options := testOptions()
-	options.Backstop = options.Linger / 2
+	limits := testLimits()
+	limits.Backstop = limits.Linger / 2
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, options)
-		s := sleeping(t, h, "s", hubIn1(0))
+		h, store := runningHub(t, limits)
+		s := sleeping(t, h, "s", in1(0))
 		release := store.hold()
-		hubPass(options.Linger)
+		pass(limits.Linger)
 		_, reads, _ := store.seen()
 		require.Equal(t, 1, reads, "a read isn't repeated while it hangs")
 		s.leave()
-		hubPass(options.Linger)
+		pass(limits.Linger)
 		release()
 		_, reads, listening := store.seen()
 		require.Equal(t, 1, reads)
@@ -80,17 +72,17 @@ func TestLingerDuringARead(t *testing.T) {
 
 func TestNoLinger(t *testing.T) {
 	t.Parallel()
-	options := testOptions()
-	options.Linger = 0
+	limits := testLimits()
+	limits.Linger = 0
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, options)
+		h, store := runningHub(t, limits)
 		for range 3 {
-			s := sleeping(t, h, "s", hubIn1(0))
-			hubPass(time.Hour)
+			s := sleeping(t, h, "s", in1(0))
+			pass(time.Hour)
 			_, _, listening := store.seen()
 			require.Equal(t, 1, listening)
 			s.leave()
-			hubPass(0)
+			pass(0)
 			_, _, listening = store.seen()
 			require.Zero(t, listening)
 		}
@@ -104,13 +96,13 @@ var positionCases = []struct {
 	err            error
 	asleep, before outcome // read while it sleeps, or between its fetch and its sleep
 }{
-	{"where the waiter is", hubIn1(7), nil, asleep, asleep},
-	{"one ahead", hubIn1(8), nil, refetch, refetch},
-	{"far ahead", hubIn1(7000), nil, refetch, refetch},
+	{"where the waiter is", in1(7), nil, asleep, asleep},
+	{"one ahead", in1(8), nil, refetch, refetch},
+	{"far ahead", in1(7000), nil, refetch, refetch},
 	// Read before the fetch, this is old; read in its sleep, a fail-over has lost messages.
-	{"behind", hubIn1(6), nil, refetch, asleep},
+	{"behind", in1(6), nil, refetch, asleep},
 	{"another life", in2(7), nil, refetch, refetch},
-	{"gone", Position{}, errNoChannel.WithCause(errHubNoise), refetch, refetch},
+	{"gone", Position{}, ErrNoChannel.WithCause(errNoise), refetch, refetch},
 }
 
 func TestReads(t *testing.T) {
@@ -119,8 +111,8 @@ func TestReads(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testOptions())
-				a, b, fetching := sleeping(t, h, "a", hubIn1(7)), sleeping(t, h, "b", hubIn1(7)), joined(t, h, "f")
+				h, store := runningHub(t, testLimits())
+				a, b, fetching := sleeping(t, h, "a", in1(7)), sleeping(t, h, "b", in1(7)), joined(t, h, "f")
 				for _, s := range []*sleeper{a, b, fetching} {
 					defer s.leave()
 				}
@@ -128,7 +120,7 @@ func TestReads(t *testing.T) {
 				backstop()
 				require.Equal(t, tt.asleep, a.outcome())
 				require.Equal(t, tt.asleep, b.outcome())
-				require.Equal(t, tt.before, fetching.sleep(t, hubIn1(7)).outcome())
+				require.Equal(t, tt.before, fetching.sleep(t, in1(7)).outcome())
 				_, reads, _ := store.seen()
 				require.Equal(t, 1, reads, "one read for all waiters")
 			})
@@ -140,16 +132,16 @@ func TestReads(t *testing.T) {
 func TestConfirmationDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testOptions())
-		s := sleeping(t, h, "s", hubIn1(7))
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
-		store.setPosition(hubIn1(7), nil)
+		store.setPosition(in1(7), nil)
 		release := store.hold()
 		backstop()
-		store.emit(hubConfirmed)
+		store.emit(confirmed)
 		require.Equal(t, refetch, s.outcome())
 		s.w.prepare(only)
-		s.sleep(t, hubIn1(7))
+		s.sleep(t, in1(7))
 		release()
 		require.Equal(t, asleep, s.outcome())
 		_, reads, _ := store.seen()
@@ -167,26 +159,26 @@ func TestReadThatIsOvertaken(t *testing.T) {
 		at   clock.Clock // of a waiter that fetches meanwhile
 		want outcome
 	}{
-		{"the read is older", hubIn1(7), nil, 7, handed(8)},
-		{"the read is older, the fetch is not", hubIn1(7), nil, 8, asleep},
-		{"the read knows as much", hubIn1(8), nil, 8, asleep},
-		{"the read is newer", hubIn1(9), nil, 8, refetch},
-		{"the read is newer, and so is the fetch", hubIn1(9), nil, 9, asleep},
+		{"the read is older", in1(7), nil, 7, handed(8)},
+		{"the read is older, the fetch is not", in1(7), nil, 8, asleep},
+		{"the read knows as much", in1(8), nil, 8, asleep},
+		{"the read is newer", in1(9), nil, 8, refetch},
+		{"the read is newer, and so is the fetch", in1(9), nil, 9, asleep},
 		{"the read is of another life", in2(8), nil, 8, refetch},
-		{"the read found nothing", Position{}, errNoChannel, 8, refetch},
+		{"the read found nothing", Position{}, ErrNoChannel, 8, refetch},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testOptions())
+				h, store := runningHub(t, testLimits())
 				s := joined(t, h, "s")
 				defer s.leave()
 				store.setPosition(tt.read, tt.err)
 				release := store.hold()
 				backstop()
-				store.emit(published(hubIn1(8)))
+				store.emit(published(in1(8)))
 				release()
-				require.Equal(t, tt.want, s.sleep(t, hubIn1(tt.at)).outcome())
+				require.Equal(t, tt.want, s.sleep(t, in1(tt.at)).outcome())
 			})
 		})
 	}
@@ -196,13 +188,13 @@ func TestReadThatIsOvertaken(t *testing.T) {
 func TestLateNotification(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testOptions())
+		h, store := runningHub(t, testLimits())
 		s := joined(t, h, "s")
 		defer s.leave()
-		store.setPosition(hubIn1(9), nil)
+		store.setPosition(in1(9), nil)
 		backstop()
-		store.emit(published(hubIn1(8)))
-		require.Equal(t, refetch, s.sleep(t, hubIn1(8)).outcome())
+		store.emit(published(in1(8)))
+		require.Equal(t, refetch, s.sleep(t, in1(8)).outcome())
 	})
 }
 
@@ -210,34 +202,34 @@ func TestLateNotification(t *testing.T) {
 func TestReadBehindAMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testOptions())
+		h, store := runningHub(t, testLimits())
 		s := joined(t, h, "s")
 		defer s.leave()
-		store.emit(published(hubIn1(8)))
-		store.setPosition(hubIn1(7), nil)
+		store.emit(published(in1(8)))
+		store.setPosition(in1(7), nil)
 		backstop()
-		require.Equal(t, refetch, s.sleep(t, hubIn1(7)).outcome())
+		require.Equal(t, refetch, s.sleep(t, in1(7)).outcome())
 		s.w.prepare(only)
-		require.Equal(t, asleep, s.sleep(t, hubIn1(7)).outcome())
+		require.Equal(t, asleep, s.sleep(t, in1(7)).outcome())
 	})
 }
 
 func TestBackstopRepairsALostNotification(t *testing.T) {
 	t.Parallel()
-	options := testOptions()
+	limits := testLimits()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, options)
-		store.setPosition(hubIn1(7), nil)
-		s, other := sleeping(t, h, "s", hubIn1(7)), sleeping(t, h, "o", hubIn1(7))
+		h, store := runningHub(t, limits)
+		store.setPosition(in1(7), nil)
+		s, other := sleeping(t, h, "s", in1(7)), sleeping(t, h, "o", in1(7))
 		defer s.leave()
 		defer other.leave()
-		hubPass(options.Backstop)
+		pass(limits.Backstop)
 		_, reads, _ := store.seen()
 		require.Equal(t, 1, reads, "one read for all waiters")
 		require.Equal(t, asleep, s.outcome())
 
-		store.setPosition(hubIn1(8), nil)
-		hubPass(options.Backstop)
+		store.setPosition(in1(8), nil)
+		pass(limits.Backstop)
 		require.Equal(t, refetch, s.outcome())
 		require.Equal(t, refetch, other.outcome())
 	})
@@ -245,19 +237,19 @@ func TestBackstopRepairsALostNotification(t *testing.T) {
 
 func TestBackstopIsSpreadOut(t *testing.T) {
 	t.Parallel()
-	options := testOptions()
+	limits := testLimits()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, options)
+		h, store := runningHub(t, limits)
 		const channels = 400
 		for i := range channels {
 			w := h.join([]target{{fmt.Sprint(i), "s"}})
 			defer w.leave()
 		}
-		hubPass(options.Backstop * 3 / 4)
+		pass(limits.Backstop * 3 / 4)
 		_, before, _ := store.seen()
-		hubPass(options.Backstop / 8)
+		pass(limits.Backstop / 8)
 		_, middle, _ := store.seen()
-		hubPass(options.Backstop / 8)
+		pass(limits.Backstop / 8)
 		_, after, _ := store.seen()
 		require.Less(t, before, channels/4)
 		require.Greater(t, middle, channels/4)
@@ -268,14 +260,14 @@ func TestBackstopIsSpreadOut(t *testing.T) {
 
 func TestBackstopWithoutWaiters(t *testing.T) {
 	t.Parallel()
-	options := testOptions()
-	options.Linger = options.Backstop
+	limits := testLimits()
+	limits.Linger = limits.Backstop
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, options)
-		s := sleeping(t, h, "s", hubIn1(0))
-		hubPass(options.Backstop / 2)
+		h, store := runningHub(t, limits)
+		s := sleeping(t, h, "s", in1(0))
+		pass(limits.Backstop / 2)
 		s.leave()
-		hubPass(options.Backstop/2 - 1)
+		pass(limits.Backstop/2 - 1)
 		_, reads, listening := store.seen()
 		require.Zero(t, reads)
 		require.Equal(t, 1, listening)
@@ -286,23 +278,23 @@ func TestBackstopWithoutWaiters(t *testing.T) {
 func TestReadIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testOptions())
-		s := sleeping(t, h, "s", hubIn1(7))
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
-		store.setPosition(Position{}, fault.ErrUnavailable.WithCause(errHubNoise))
+		store.setPosition(Position{}, fault.ErrUnavailable.WithCause(errNoise))
 		backstop()
 		_, before, _ := store.seen()
-		hubPass(10 * retryRead)
+		pass(10 * retryRead)
 		_, reads, _ := store.seen()
 		require.GreaterOrEqual(t, reads-before, 10)
 		require.Less(t, reads-before, 15)
 		require.Equal(t, asleep, s.outcome())
 
-		store.setPosition(hubIn1(8), nil)
-		hubPass(retryRead)
+		store.setPosition(in1(8), nil)
+		pass(retryRead)
 		require.Equal(t, refetch, s.outcome())
 		_, repaired, _ := store.seen()
-		hubPass(time.Hour)
+		pass(time.Hour)
 		_, after, _ := store.seen()
 		require.Equal(t, repaired, after, "a read that succeeds is not repeated")
 	})
@@ -312,7 +304,7 @@ func TestReadIsRepeated(t *testing.T) {
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testOptions())
+		h, store := runningHub(t, testLimits())
 		const channels = 3 * maxReads * readBatch
 		for i := range channels {
 			w := h.join([]target{{fmt.Sprint(i), "s"}})
@@ -332,8 +324,8 @@ func TestReadsAreBounded(t *testing.T) {
 func TestEndDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testOptions())
-		s := sleeping(t, h, "s", hubIn1(7))
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
 		store.hold()
 		backstop() // the bubble ends while the read hangs

@@ -10,51 +10,51 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// many is a fetch on the channels "a", "b" and "c", where nothing is found unless found has it.
-type hubMany struct {
+// manyWaiter is a fetch on the channels "a", "b" and "c", where nothing is found unless found has it.
+type manyWaiter struct {
 	store *fakeNotifier
 	poll  waitRequest
 	reads [][]int
 	found []int // targets whose next read finds something
-	ended chan []waitResult
+	ended chan []wakeup
 }
 
-func newMany(t *testing.T, listenFirst bool) (*hubMany, *hub) {
+func newMany(t *testing.T, listenFirst bool) (*manyWaiter, *hub) {
 	t.Helper()
-	h, store := runningHub(t, testOptions())
-	m := &hubMany{store: store, ended: make(chan []waitResult, 1)}
+	h, store := runningHub(t, testLimits())
+	m := &manyWaiter{store: store, ended: make(chan []wakeup, 1)}
 	m.poll = waitRequest{
-		Targets: []target{{"a", "s"}, {"b", "s"}, {"c", "s"}}, At: slices.Repeat([]Position{hubIn1(7)}, 3),
-		Wait:        time.Minute,
-		ListenFirst: listenFirst, Read: m.read,
+		targets: []target{{"a", "s"}, {"b", "s"}, {"c", "s"}}, at: slices.Repeat([]Position{in1(7)}, 3),
+		wait:        time.Minute,
+		listenFirst: listenFirst, read: m.read,
 	}
 	return m, h
 }
 
-func (m *hubMany) read(_ context.Context, which []int) (bool, error) {
+func (m *manyWaiter) read(_ context.Context, which []int) (bool, error) {
 	m.reads = append(m.reads, slices.Clone(which))
 	return slices.ContainsFunc(which, func(i int) bool { return slices.Contains(m.found, i) }), nil
 }
 
-func (m *hubMany) wait(ctx context.Context, h *hub) {
+func (m *manyWaiter) wait(ctx context.Context, h *hub) {
 	go func() {
-		woken, _ := h.Wait(ctx, &m.poll)
+		woken, _ := h.wait(ctx, &m.poll)
 		m.ended <- woken
 	}()
 	synctest.Wait()
 }
 
 // on makes an event happen on a channel without letting anybody react.
-func (m *hubMany) on(channel string, e Event) {
+func (m *manyWaiter) on(channel string, e Event) {
 	m.store.mu.Lock()
 	sink := m.store.sinks[channel]
 	m.store.mu.Unlock()
 	sink(e)
 }
 
-func (m *hubMany) confirm() {
+func (m *manyWaiter) confirm() {
 	for _, channel := range []string{"a", "b", "c"} {
-		m.on(channel, hubConfirmed)
+		m.on(channel, confirmed)
 	}
 	synctest.Wait()
 }
@@ -65,29 +65,29 @@ func TestManyChannels(t *testing.T) {
 	all := []int{0, 1, 2}
 	for _, tt := range []struct {
 		name   string
-		events func(*hubMany)
-		woken  []waitResult // nil: it still waits
-		reads  [][]int      // after the confirmation
+		events func(*manyWaiter)
+		woken  []wakeup // nil: it still waits
+		reads  [][]int  // after the confirmation
 	}{
-		{"nothing", func(*hubMany) {}, nil, nil},
-		{"the next message of one", func(m *hubMany) { m.on("b", published(hubIn1(8))) },
-			[]waitResult{{1, hubMessageAt(8)}}, nil},
-		{"a gap: only that channel is read again", func(m *hubMany) { m.on("b", published(hubIn1(9))) }, nil,
+		{"nothing", func(*manyWaiter) {}, nil, nil},
+		{"the next message of one", func(m *manyWaiter) { m.on("b", published(in1(8))) },
+			[]wakeup{{1, messageAt(8)}}, nil},
+		{"a gap: only that channel is read again", func(m *manyWaiter) { m.on("b", published(in1(9))) }, nil,
 			[][]int{{1}}},
-		{"a removal on one, another's removal on another", func(m *hubMany) {
+		{"a removal on one, another's removal on another", func(m *manyWaiter) {
 			m.on("c", unsubscribed("s"))
 			m.on("a", unsubscribed("other"))
 		}, nil, [][]int{{2}}},
-		{"what the fetch saw", func(m *hubMany) { m.on("a", published(hubIn1(7))) }, nil, nil},
-		{"confirmations, one after the other", func(m *hubMany) {
-			m.on("a", hubConfirmed)
+		{"what the fetch saw", func(m *manyWaiter) { m.on("a", published(in1(7))) }, nil, nil},
+		{"confirmations, one after the other", func(m *manyWaiter) {
+			m.on("a", confirmed)
 			synctest.Wait()
-			m.on("c", hubConfirmed)
+			m.on("c", confirmed)
 		}, nil, [][]int{{0}, {2}}},
-		{"a gap that is found", func(m *hubMany) {
+		{"a gap that is found", func(m *manyWaiter) {
 			m.found = []int{2}
-			m.on("c", published(hubIn1(9)))
-		}, []waitResult{}, [][]int{{2}}},
+			m.on("c", published(in1(9)))
+		}, []wakeup{}, [][]int{{2}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +95,7 @@ func TestManyChannels(t *testing.T) {
 				m, h := newMany(t, false)
 				m.wait(t.Context(), h)
 				m.confirm()
-				waiters, channels := h.Count()
+				waiters, channels := h.count()
 				require.Equal(t, [2]int{1, 3}, [2]int{waiters, channels})
 				require.Equal(t, [][]int{all, all}, m.reads, "before it listens, and after all are confirmed")
 				m.reads = nil
@@ -104,7 +104,7 @@ func TestManyChannels(t *testing.T) {
 				require.Equal(t, tt.reads, m.reads)
 				if tt.woken == nil {
 					require.Empty(t, m.ended)
-					h.Drain()
+					h.drain()
 					require.Empty(t, <-m.ended)
 				} else {
 					require.ElementsMatch(t, tt.woken, <-m.ended)
@@ -119,17 +119,17 @@ func TestManyChannelsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, h := newMany(t, true)
-		m.poll.Read = func(ctx context.Context, which []int) (bool, error) {
+		m.poll.read = func(ctx context.Context, which []int) (bool, error) {
 			if len(m.reads) == 0 {
 				for _, channel := range []string{"a", "c"} {
-					m.on(channel, published(hubIn1(8)))
+					m.on(channel, published(in1(8)))
 				}
 			}
 			return m.read(ctx, which)
 		}
 		m.wait(t.Context(), h)
 		m.confirm()
-		require.ElementsMatch(t, []waitResult{{0, hubMessageAt(8)}, {2, hubMessageAt(8)}}, <-m.ended)
+		require.ElementsMatch(t, []wakeup{{0, messageAt(8)}, {2, messageAt(8)}}, <-m.ended)
 		require.Len(t, m.reads, 1, "it listened first")
 	})
 }
@@ -137,9 +137,9 @@ func TestManyChannelsAtOnce(t *testing.T) {
 func TestManyChannelsEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hub, context.CancelFunc){
-		"time":    func(*hub, context.CancelFunc) { hubPass(time.Minute) },
+		"time":    func(*hub, context.CancelFunc) { pass(time.Minute) },
 		"context": func(_ *hub, cancel context.CancelFunc) { cancel() },
-		"drain":   func(h *hub, _ context.CancelFunc) { h.Drain() },
+		"drain":   func(h *hub, _ context.CancelFunc) { h.drain() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,11 +149,11 @@ func TestManyChannelsEnd(t *testing.T) {
 				defer cancel()
 				m.wait(ctx, h)
 				m.confirm()
-				hubPass(time.Minute - time.Second)
+				pass(time.Minute - time.Second)
 				require.Empty(t, m.ended)
 				end(h, cancel)
 				require.Empty(t, <-m.ended)
-				waiters, _ := h.Count()
+				waiters, _ := h.count()
 				require.Zero(t, waiters)
 			})
 		})
@@ -166,9 +166,9 @@ func TestManyChannelsThatAreNotListenedTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := newMany(t, false)
 		m.wait(t.Context(), h)
-		hubPass(hubConfirmationTimeout)
+		pass(confirmationTimeout)
 		require.Len(t, m.reads, 2)
-		h.Drain()
+		h.drain()
 		<-m.ended
 	})
 }

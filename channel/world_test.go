@@ -36,9 +36,6 @@ var (
 	errNoise  = errors.New("noise")
 )
 
-// confirmationTimeout is how long a poll waits to be listened to.
-const confirmationTimeout = 250 * time.Millisecond
-
 // testLimits have a backstop that is far away.
 func testLimits() Limits {
 	l := DefaultLimits()
@@ -77,7 +74,7 @@ type world struct {
 
 var _ Store = (*world)(nil)
 
-// state is what a world keeps.
+// state is the stored state of a world.
 type state struct {
 	now      Position
 	messages map[clock.Clock]Message // of the life that is now, alive
@@ -208,7 +205,7 @@ func (w *world) tell(e Event) {
 	}
 }
 
-// publish appends one message, whose notification comes without it where it is large.
+// publish appends one message. If it is large, its notification doesn't contain it.
 func (w *world) publish(id string, large bool) Message {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -411,7 +408,7 @@ func serviceOn(t require.TestingT, store Store, limits Limits, rules ...Rule) *S
 	return s
 }
 
-// runService runs a service and returns what ends it and waits for that.
+// runService starts a service. stop ends it and waits until it has ended.
 func runService(ctx context.Context, t require.TestingT, s *Service) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)

@@ -1,0 +1,227 @@
+package channel
+
+import (
+	"context"
+	"time"
+)
+
+// target is a subscriber that a fetch waits for.
+type target struct {
+	channel    string
+	subscriber string
+}
+
+// wakeup is the wake-up of one target.
+type wakeup struct {
+	target  int      // its index
+	message *Message // the next one after the target's position; nil if the channel has to be read
+}
+
+// waitRequest is the argument of hub.wait: a fetch, of one subscriber or of many.
+type waitRequest struct {
+	targets []target
+	wait    time.Duration // more than 0
+	// read reads the channels of some targets and sets their positions. It reports whether the fetch has ended, because
+	// it has found something.
+	read func(ctx context.Context, which []int) (ended bool, err error)
+	at   []Position // one for each target
+	// listenFirst makes the fetch listen before it reads. Otherwise, if not all channels are listened to yet, it reads
+	// once before it listens, so that messages that exist are returned at once and without a subscription.
+	listenFirst bool
+}
+
+// wait calls r.read until it ends the fetch or a message arrives, for r.wait at most. It returns the messages that
+// arrived, each the next one of its target. It returns none if r.read ended the fetch, the time was over, ctx ended or
+// the hub drained. The error is that of r.read.
+func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
+	end := time.Now().Add(r.wait)
+	timer := time.NewTimer(r.wait)
+	defer timer.Stop()
+	which := make([]int, len(r.targets))
+	for i := range which {
+		which[i] = i
+	}
+	if !r.listenFirst && !h.listening(r.targets) {
+		if ended, err := r.read(ctx, which); ended || err != nil || h.drained.Load() {
+			return nil, err
+		}
+	}
+	w := h.join(r.targets)
+	defer w.leave()
+	w.awaitConfirmation(ctx, timer, end)
+	for {
+		w.prepare(which)
+		if ended, err := r.read(ctx, which); ended || err != nil {
+			return nil, err
+		}
+		woken := w.sleep(ctx, timer.C, r.at)
+		if arrived := messages(woken); len(woken) == 0 || len(arrived) > 0 {
+			return arrived, nil
+		}
+		which = which[:0]
+		for _, one := range woken {
+			which = append(which, one.target)
+		}
+	}
+}
+
+// waiter is a fetch that waits. Only the goroutine of the fetch uses it.
+type waiter struct {
+	hub     *hub
+	members []member
+	wake    chan wakeup // buffered, with room for each member
+}
+
+// member is a waiter on one topic.
+type member struct {
+	entry      *entry
+	topic      *topic
+	subscriber string
+	number     int // among the waiter's members
+	// wake receives the member's wake-ups. The topic sends under its lock, only to a member that is asleep, and so ends
+	// its sleep. The channel has room for one wake-up of each member: the send never blocks.
+	wake chan<- wakeup
+
+	// Guarded by the topic's lock.
+	index    int      // in the topic's members
+	at       Position // where it sleeps
+	prepared uint64   // the topic's updates when the member prepared
+	asleep   bool
+	stale    bool // an event since it prepared makes it read again
+}
+
+// confirmationTimeout is how long a new waiter waits for a confirmation before it proceeds without, such as while a
+// slot moves. Redis needs a fraction of it even under load.
+const confirmationTimeout = 250 * time.Millisecond
+
+// awaitConfirmation waits until new topics are listened to. A confirmation makes every member read: a waiter that has
+// awaited it reads once. It returns early when ctx ends or at end; the waiter may proceed in any case. It uses the
+// timer, which fires at end, for its own timeout meanwhile.
+func (w *waiter) awaitConfirmation(ctx context.Context, timer *time.Timer, end time.Time) {
+	borrowed := false
+	for i := range w.members {
+		confirmation := w.members[i].topic.confirmation()
+		if confirmation == nil || w.hub.drained.Load() {
+			continue
+		}
+		if !borrowed {
+			borrowed = true
+			timer.Reset(min(time.Until(end), confirmationTimeout))
+			defer func() { timer.Reset(time.Until(end)) }()
+		}
+		select {
+		case <-confirmation:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// prepare must be called before each read of channels: updates from now on end the next sleep.
+func (w *waiter) prepare(which []int) {
+	for _, i := range which {
+		w.members[i].prepare()
+	}
+}
+
+// sleep waits for updates beyond the positions at which the channels were read and had nothing. It returns the
+// wake-ups; members without a message must prepare and be read again. It returns none when the timer fires, ctx ends or
+// the hub drains.
+func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Position) []wakeup {
+	if w.hub.drained.Load() {
+		return nil
+	}
+	var all []wakeup
+	for i, p := range at {
+		if woken, m := w.members[i].fallAsleep(p); woken {
+			all = append(all, wakeup{target: i, message: m})
+		}
+	}
+	if len(all) == 0 {
+		select {
+		case one := <-w.wake:
+			all = append(all, one)
+		case <-timer:
+		case <-ctx.Done():
+		}
+	}
+	for i := range w.members {
+		w.members[i].endSleep()
+	}
+	for len(w.wake) > 0 { // no wake-up is sent to members that are awake
+		all = append(all, <-w.wake)
+	}
+	if w.hub.drained.Load() { // a drain is no reason to read again
+		return messages(all)
+	}
+	return all
+}
+
+// messages returns the wake-ups that have a message, in the same array.
+func messages(all []wakeup) []wakeup {
+	n := 0
+	for _, one := range all {
+		if one.message != nil {
+			all[n] = one
+			n++
+		}
+	}
+	return all[:n]
+}
+
+// leave removes the waiter from its topics and from the hub.
+func (w *waiter) leave() {
+	for i := range w.members {
+		w.members[i].topic.remove(&w.members[i])
+	}
+	w.hub.exit(w)
+}
+
+// prepare forgets the updates up to now, which the next read sees.
+func (m *member) prepare() {
+	m.topic.mu.Lock()
+	defer m.topic.mu.Unlock()
+	m.prepared, m.stale = m.topic.updates, false
+}
+
+// fallAsleep puts the member to sleep, unless an update since its prepare is new at its position.
+func (m *member) fallAsleep(at Position) (woken bool, message *Message) {
+	t := m.topic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m.stale {
+		return true, nil
+	}
+	if t.updates != m.prepared {
+		if woken, message := t.latest.wakes(at); woken {
+			return true, message
+		}
+	}
+	m.at, m.asleep = at, true
+	return false, nil
+}
+
+// endSleep ends the sleep of a waiter that continues for another reason.
+func (m *member) endSleep() {
+	m.topic.mu.Lock()
+	defer m.topic.mu.Unlock()
+	m.asleep = false
+}
+
+// refetch makes the waiter read the channel again, now if it is asleep, or else after its current read. The topic's
+// lock is held.
+func (m *member) refetch() {
+	if m.asleep {
+		m.deliver(nil)
+		return
+	}
+	m.stale = true
+}
+
+// deliver wakes the member, which is asleep, with a message or nil. The topic's lock is held.
+func (m *member) deliver(message *Message) {
+	m.asleep = false
+	m.wake <- wakeup{target: m.number, message: message}
+}
