@@ -17,8 +17,8 @@ func (m *method) guarded() bool {
 	return m.path != "" && !m.need.open && (m.router.Guard() != nil || !m.http && m.router.Limited())
 }
 
-// authorize authenticates the client and counts the call before its message is read, and checks whether the client may call
-// the method.
+// authorize authenticates the client and counts the call before its message is read, and checks whether the client may
+// call the method.
 func (c *call) authorize() (err error) {
 	m := c.method
 	if !m.guarded() {
@@ -30,8 +30,8 @@ func (c *call) authorize() (err error) {
 	return m.router.Guard().Check(c.ctx, c.client, m.need.action, access.Resource{})
 }
 
-// admit authenticates the client, counts the call, and returns its context with the client's principal. On the HTTP port
-// the router has done so.
+// admit authenticates the client, counts the call, and returns its context with the client's principal. On the HTTP
+// port the router has done so.
 func (m *method) admit(ctx context.Context) (context.Context, *access.Principal, error) {
 	if m.http {
 		return ctx, access.From(ctx), nil
@@ -74,8 +74,8 @@ func credentialEnd(ctx context.Context) error {
 	return nil
 }
 
-// authorizeMessage checks whether the client's credential is still valid, since a message may come late, and whether the
-// client may do what the first message asks for to its resource.
+// authorizeMessage checks whether the client's credential is still valid, since a message may come late, and whether
+// the client may do what the first message asks for to its resource.
 func (c *call) authorizeMessage(message any, first bool) error {
 	if !c.method.guarded() {
 		return nil

@@ -141,8 +141,8 @@ func needed(m protoreflect.MethodDescriptor) access.Action {
 	return access.Ticket
 }
 
-// TestEveryMethodIsClosed calls every method by every protocol without a credential, with one that grants nothing, with one that
-// grants all else, and with one that grants what it needs.
+// TestEveryMethodIsClosed calls every method by every protocol without a credential, with one that grants nothing, with
+// one that grants all else, and with one that grants what it needs.
 func TestEveryMethodIsClosed(t *testing.T) {
 	t.Parallel()
 	h, p := closed(t)
@@ -216,7 +216,8 @@ func (h *harness) reaches(f openmatch.FrontendServiceClient, credential, id stri
 
 var nothingAtAll = [4]codes.Code{codes.PermissionDenied, codes.PermissionDenied, codes.PermissionDenied, codes.PermissionDenied}
 
-// TestTicketsOfOthers can't be reached, whoever made them, and can't be told from tickets that don't exist. Back ends reach all.
+// TestTicketsOfOthers can't be reached, whoever made them, and can't be told from tickets that don't exist. Back ends
+// reach all.
 func TestTicketsOfOthers(t *testing.T) {
 	t.Parallel()
 	h, p := closed(t)

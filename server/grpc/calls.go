@@ -161,8 +161,9 @@ func (c *call) sentID() []string {
 	return metadata.ValueFromIncomingContext(c.ctx, metadataRequestID)
 }
 
-// head adds the request's ID to the headers of the answer if the client sent one. Other clients don't need the ID of a call
-// that succeeds, and a header whose value is new in each answer costs much time. On the HTTP port the router adds it.
+// head adds the request's ID to the headers of the answer if the client sent one. Other clients don't need the ID of a
+// call that succeeds, and a header whose value is new in each answer costs much time. On the HTTP port the router adds
+// it.
 func (c *call) head() {
 	if c.headed || c.request != nil {
 		return
@@ -230,8 +231,8 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	return &unreadError{cause: err}
 }
 
-// lift removes the deadlines that net/http has for a request whose answer is a stream: it may last as long as the client
-// wants.
+// lift removes the deadlines that net/http has for a request whose answer is a stream: it may last as long as the
+// client wants.
 func (c *call) lift() {
 	if c.request != nil && c.method.streams {
 		c.request.setDeadlines(time.Time{}, time.Time{})
@@ -267,8 +268,8 @@ func (s *stream) RecvMsg(message any) error {
 	return s.receiveUntilDrained(message)
 }
 
-// receiveUntilDrained reads a message unless the server drains: other calls that wait are ended by the services. After an
-// error the goroutine that reads ends with the call.
+// receiveUntilDrained reads a message unless the server drains: other calls that wait are ended by the services. After
+// an error the goroutine that reads ends with the call.
 func (s *stream) receiveUntilDrained(message any) error {
 	read := make(chan error, 1)
 	go func() { read <- s.receive(message, s.ServerStream.RecvMsg) }()

@@ -15,7 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestPings: a connection of the listener of gRPC on which PINGs come too fast is closed, also without calls, and no other.
+// TestPings: a connection of the listener of gRPC on which PINGs come too fast is closed, also without calls, and no
+// other.
 func TestPings(t *testing.T) {
 	t.Parallel()
 	const sent = 20

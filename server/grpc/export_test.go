@@ -2,7 +2,8 @@ package grpc
 
 import "time"
 
-// LimitQueries changes how long a client may take to read the answer to a query, or to read nothing of it, before Serve.
+// LimitQueries changes how long a client may take to read the answer to a query, or to read nothing of it, before
+// Serve.
 func LimitQueries(s *Services, limit, stall time.Duration) {
 	s.answers = answers{limit: limit, stall: stall}
 }

@@ -103,8 +103,8 @@ func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTi
 	return new(emptypb.Empty), nil
 }
 
-// DeindexTicket takes a ticket out of its queue. One that has a match keeps it, and can be read. It succeeds if there is no
-// such ticket.
+// DeindexTicket takes a ticket out of its queue. One that has a match keeps it, and can be read. It succeeds if there
+// is no such ticket.
 func (f *frontend) DeindexTicket(
 	ctx context.Context, request *openmatch.DeindexTicketRequest,
 ) (*openmatch.DeindexTicketResponse, error) {

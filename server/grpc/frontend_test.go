@@ -72,7 +72,8 @@ func TestTicketByEveryProtocol(t *testing.T) {
 	}
 }
 
-// TestRequestID is in the headers if the client sent one, in the trailers if the call failed, and on the HTTP port in any case.
+// TestRequestID is in the headers if the client sent one, in the trailers if the call failed, and on the HTTP port in
+// any case.
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -106,7 +107,8 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// TestDeleteTicket succeeds whatever became of the ticket, which is gone then. DeindexTicket leaves one that has a match.
+// TestDeleteTicket succeeds whatever became of the ticket, which is gone then. DeindexTicket leaves one that has a
+// match.
 func TestDeleteTicket(t *testing.T) {
 	t.Parallel()
 	h := start(t)

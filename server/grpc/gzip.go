@@ -12,8 +12,8 @@ import (
 // newGzipCompressor returns a compressor of answers on the HTTP port.
 func newGzipCompressor() connect.Compressor { return gzip.NewWriter(io.Discard) }
 
-// gzipDecompressors returns a constructor of decompressors that refuse messages of more than most bytes. vanguard limits
-// only the compressed size.
+// gzipDecompressors returns a constructor of decompressors that refuse messages of more than most bytes. vanguard
+// limits only the compressed size.
 func gzipDecompressors(most int64) func() connect.Decompressor {
 	return func() connect.Decompressor { return &gzipDecompressor{most: most} }
 }

@@ -117,8 +117,9 @@ func (p jsonLines) fill(m proto.Message, c *web.Call, body *web.Buffer) error {
 	return nil
 }
 
-// jsonStream is the stream of a JSON path whose answer has many messages, each a line {"result": …}, and at the end a line
-// {"error": …} if the call failed, as grpc-gateway has it in Open Match. vanguard doesn't translate streams to JSON.
+// jsonStream is the stream of a JSON path whose answer has many messages, each a line {"result": …}, and at the end a
+// line {"error": …} if the call failed, as grpc-gateway has it in Open Match. vanguard doesn't translate streams to
+// JSON.
 type jsonStream struct {
 	grpc.ServerStream                 // nil: RecvMsg, SendMsg, Context and SetHeader are all that is called
 	ctx               context.Context //nolint:containedctx // of the call, as in grpc-go

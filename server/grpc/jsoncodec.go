@@ -39,8 +39,8 @@ func (c jsonCodec) Unmarshal(data []byte, m proto.Message) error {
 	return nil
 }
 
-// appendJSON appends a message as JSON. If JSON can't represent an Any, because its type is unknown or its bytes are invalid,
-// its value is its bytes in base64. Otherwise one such ticket would make a whole page of tickets unreadable.
+// appendJSON appends a message as JSON. If JSON can't represent an Any, because its type is unknown or its bytes are
+// invalid, its value is its bytes in base64. Otherwise one such ticket would make a whole page of tickets unreadable.
 func appendJSON(o protojson.MarshalOptions, base []byte, m proto.Message) ([]byte, error) {
 	out, err := o.MarshalAppend(base, m)
 	if err == nil {

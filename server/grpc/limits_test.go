@@ -19,7 +19,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// stalled begins a call on the listener of gRPC whose message doesn't arrive completely. It returns what the call ends with.
+// stalled begins a call on the listener of gRPC whose message doesn't arrive completely. It returns what the call ends
+// with.
 func (h *harness) stalled(id string) (ended <-chan string) {
 	h.t.Helper()
 	reader, writer := io.Pipe()

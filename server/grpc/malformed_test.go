@@ -25,8 +25,8 @@ func envelope(flags byte, length int, message []byte) []byte {
 	return append(out, message...)
 }
 
-// post sends a body as a call of gRPC, whatever is in it. The outcome is that of the client's fault, on the wire and in the
-// log.
+// post sends a body as a call of gRPC, whatever is in it. The outcome is that of the client's fault, on the wire and in
+// the log.
 func (h *harness) post(t *testing.T, url, procedure string, body []byte, code codes.Code) {
 	t.Helper()
 	outcome := map[codes.Code]string{codes.ResourceExhausted: "413", codes.Unimplemented: "404"}[code]

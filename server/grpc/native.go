@@ -21,7 +21,8 @@ import (
 // What one connection of the listener of its own can make the server do.
 const (
 	largestAnswer   = 4 << 20   // what clients accept by default
-	pageBytes       = 256 << 10 // of the answer to a query, unless one ticket has more: what is not read yet is in memory
+	// of the answer to a query, unless one ticket has more: what is not read yet is in memory
+	pageBytes       = 256 << 10
 	largestOverhead = 64 << 10  // of a ticket in an answer, to what its client has sent
 
 	streamWindow     = 64 << 10  // bytes that a client may send on a stream before the service reads them
@@ -68,8 +69,8 @@ func (s *Services) Serve(l net.Listener) error {
 	return grpcserver.Serve(s.native(), l)
 }
 
-// Drain closes the listener of Serve, tells clients to use other connections, and returns when no call is in progress. When
-// ctx ends it closes all connections, and returns an error that is ErrCutOff.
+// Drain closes the listener of Serve, tells clients to use other connections, and returns when no call is in progress.
+// When ctx ends it closes all connections, and returns an error that is ErrCutOff.
 func (s *Services) Drain(ctx context.Context) error {
 	if !grpcserver.Drain(ctx, s.native()) {
 		return ErrCutOff

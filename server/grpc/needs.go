@@ -25,7 +25,8 @@ var needs = map[string]need{
 	openmatch.FrontendService_DeleteTicket_FullMethodName:        {action: access.Ticket, of: ofTicket},
 	openmatch.FrontendService_DeindexTicket_FullMethodName:       {action: access.Ticket, of: ofTicket},
 	openmatch.FrontendService_WatchAssignments_FullMethodName:    {action: access.Ticket, of: ofTicket},
-	openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: {action: access.Queue}, // backfills aren't implemented
+	// backfills aren't implemented
+	openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: {action: access.Queue},
 	openmatch.FrontendService_CreateBackfill_FullMethodName:      {action: access.Queue},
 	openmatch.FrontendService_DeleteBackfill_FullMethodName:      {action: access.Queue},
 	openmatch.FrontendService_GetBackfill_FullMethodName:         {action: access.Queue},

@@ -23,7 +23,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// RequestHeaders and ResponseHeaders are what gRPC-Web and Connect clients in a web page send, and must be able to read.
+// RequestHeaders and ResponseHeaders are what gRPC-Web and Connect clients in a web page send, and must be able to
+// read.
 var (
 	RequestHeaders = []string{
 		"Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web", "X-User-Agent",
@@ -32,8 +33,8 @@ var (
 	ResponseHeaders = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
 )
 
-// AddRoutes adds a route for each procedure to the router, for clients of gRPC, gRPC-Web and Connect, and Open Match's JSON
-// paths. It must be called at most once.
+// AddRoutes adds a route for each procedure to the router, for clients of gRPC, gRPC-Web and Connect, and Open Match's
+// JSON paths. It must be called at most once.
 func (s *Services) AddRoutes() {
 	r := &routes{Services: s, calls: s.transcoder()}
 	for _, one := range s.served {
@@ -53,7 +54,8 @@ func (s *Services) transcoder() http.Handler {
 	}
 	calls, err := vanguard.NewTranscoder(all, vanguard.WithDefaultServiceOptions(
 		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
-		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))), // of answers too, as JSON
+		// of answers too, as JSON
+		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))),
 		vanguard.WithNoTargetCompression(),
 	), vanguard.WithCodec(newJSONCodec), vanguard.WithCompression(vanguard.CompressionGzip, newGzipCompressor,
 		gzipDecompressors(int64(s.limits.MessageBytes))))
@@ -87,7 +89,8 @@ type procedure struct {
 	empty  []byte // stands for an empty body; nil: nothing does
 }
 
-// shortRequestBytes is the largest message of procedures that need no larger one: a call that lasts can keep its message.
+// shortRequestBytes is the largest message of procedures that need no larger one: a call that lasts can keep its
+// message.
 const shortRequestBytes = 4 << 10
 
 // add adds the routes of a method, so that each has its own metrics.
@@ -192,7 +195,8 @@ func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	p.calls.ServeHTTP(c.Response(), translated)
 }
 
-// declare sets headers by which vanguard recognizes the protocol, if clients need not send them, and leaves parameters out.
+// declare sets headers by which vanguard recognizes the protocol, if clients need not send them, and leaves parameters
+// out.
 func (p procedure) declare(r *http.Request) {
 	const version, kind = "Connect-Protocol-Version", "Content-Type"
 	sent, _, _ := strings.Cut(r.Header.Get(kind), ";")
@@ -234,8 +238,8 @@ func (b *messageBody) Close() error { return nil }
 
 func (b *messageBody) release() { b.once.Do(b.buffer.Release) }
 
-// request is a request on the HTTP port, which its call tells what becomes of it. grpc-go runs the handler of a call in a
-// goroutine of its own, which can end after the request. All methods may be called by several goroutines.
+// request is a request on the HTTP port, which its call tells what becomes of it. grpc-go runs the handler of a call in
+// a goroutine of its own, which can end after the request. All methods may be called by several goroutines.
 type request struct {
 	mu   sync.Mutex
 	call *web.Call // nil: the request has ended
@@ -264,8 +268,8 @@ func (r *request) end() {
 	r.call = nil
 }
 
-// setDeadlines sets the times until which the rest of the request may be read, and its answer be written; zero: no limit.
-// If they can't be changed, they remain.
+// setDeadlines sets the times until which the rest of the request may be read, and its answer be written; zero: no
+// limit. If they can't be changed, they remain.
 func (r *request) setDeadlines(read, write time.Time) {
 	r.tell(func(c *web.Call) {
 		deadlines := http.NewResponseController(c.Response())

@@ -12,7 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestTimeouts: on the HTTP port a client's timeout ends its call, and a header that is no timeout is the client's fault.
+// TestTimeouts: on the HTTP port a client's timeout ends its call, and a header that is no timeout is the client's
+// fault.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// WatchAssignments sends the ticket's assignment once it exists, and ends with NotFound when the ticket is gone. Every watch
-// gets the assignment. A ticket never gets a second one, so nothing more is sent.
+// WatchAssignments sends the ticket's assignment once it exists, and ends with NotFound when the ticket is gone. Every
+// watch gets the assignment. A ticket never gets a second one, so nothing more is sent.
 func (f *frontend) WatchAssignments(
 	request *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
 ) error {

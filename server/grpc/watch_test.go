@@ -113,8 +113,8 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment is deleted; or if it
-// can't be read.
+// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment is deleted; or if
+// it can't be read.
 func TestWatchEndsWithItsTicket(t *testing.T) {
 	t.Parallel()
 	h := start(t)
