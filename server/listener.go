@@ -63,37 +63,13 @@ func (c *connections) count() int {
 	return c.open
 }
 
-// grpcListener counts connections, and closes those beyond the limit.
-type grpcListener struct {
-	net.Listener
-	connections *connections
-}
-
-// Accept waits for the next connection.
-func (l *grpcListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.connections.take() {
-			return &grpcConn{Conn: conn, release: sync.OnceFunc(l.connections.release)}, nil
-		}
-		l.connections.refused()
-		_ = conn.Close() // nothing was written to it
+// takeOrRefuse counts a connection that is closed if it isn't within the limit, and reports whether it is.
+func (c *connections) takeOrRefuse() bool {
+	if c.take() {
+		return true
 	}
-}
-
-// grpcConn is a connection of a grpcListener.
-type grpcConn struct {
-	net.Conn
-	release func()
-}
-
-// Close closes the connection.
-func (c *grpcConn) Close() error {
-	c.release()
-	return c.Conn.Close()
+	c.refused()
+	return false
 }
 
 // limitedListener counts connections, and accepts some beyond the limit as reserved ones. Its methods and those of its

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -64,7 +65,7 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 	}
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {
-			if err := s.services.Serve(&grpcListener{Listener: l.GRPC, connections: &s.connections}); err != nil {
+			if err := s.services.Serve(grpcserver.Limit(l.GRPC, s.connections.takeOrRefuse, s.connections.release)); err != nil {
 				fail(err)
 			}
 		})

@@ -20,8 +20,8 @@ type Arrivals struct {
 	armed bool      // the timer of sweep is running
 }
 
-// Receive calls read, which reads a message of the call with the context ctx. If the message is refused, Receive ends the
-// call and returns Err. The time of a message begins with its call, so Receive is for the first message of one.
+// Receive calls read, which reads a message of the call with the context ctx. If the message is refused, Receive ends
+// the call and returns Err. The time of a message begins with its call, so Receive is for the first message of one.
 func (a *Arrivals) Receive(ctx context.Context, read func() error) error {
 	c, ok := ctx.Value(endableKey{}).(*endable)
 	if !ok {

@@ -26,8 +26,9 @@ func Endable(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	return &endable{Context: ctx, cancel: cancel, began: time.Now()}, nil
 }
 
-// End ends a call whose server has the tap Endable because of err: grpc-go stops waiting for the client's messages, and for
-// the client to read an answer, and returns DEADLINE_EXCEEDED from RecvMsg and SendMsg. It may be called by any goroutine.
+// End ends a call whose server has the tap Endable because of err: grpc-go stops waiting for the client's messages, and
+// for the client to read an answer, and returns DEADLINE_EXCEEDED from RecvMsg and SendMsg. It may be called by any
+// goroutine.
 func End(ctx context.Context, err error) {
 	if c, ok := ctx.Value(endableKey{}).(*endable); ok {
 		c.cancel(ended{err})

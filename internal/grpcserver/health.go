@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Health is grpc.health.v1.Health. grpc-go's own has statuses that are set; this one calls Ready. All fields are required.
+// Health is grpc.health.v1.Health. grpc-go's own has statuses that are set; this one calls Ready. All fields are
+// required.
 type Health struct {
 	grpc_health_v1.UnimplementedHealthServer
 

@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/tidemark-dev/tidemark/shard"
@@ -34,8 +36,8 @@ type ClientOptions struct {
 }
 
 const (
-	// A connection is closed if nothing is received for keepaliveTime, and then for keepaliveTimeout after a PING, or if what was sent
-	// isn't acknowledged for keepaliveTimeout. grpc-go allows no shorter times between PINGs.
+	// A connection is closed if nothing is received for keepaliveTime, and then for keepaliveTimeout after a PING, or
+	// if what was sent isn't acknowledged for keepaliveTimeout. grpc-go allows no shorter times between PINGs.
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 
@@ -49,8 +51,8 @@ const (
 	backoffScatter = 0.2
 )
 
-// Client calls nodes. It is a shard.Transport, with one connection for each address, which is made with the first call. Calls fail
-// at once while an address can't be reached. All methods may be called by several goroutines.
+// Client calls nodes. It is a shard.Transport, with one connection for each address, which is made with the first call.
+// Calls fail at once while an address can't be reached. All methods may be called by several goroutines.
 type Client struct {
 	options  []grpc.DialOption
 	maxCalls int64
@@ -70,9 +72,13 @@ var _ shard.Transport = (*Client)(nil)
 
 // NewClient returns a client.
 func NewClient(o ClientOptions) *Client {
+	security := insecure.NewCredentials()
+	if o.TLS != nil {
+		security = credentials.NewTLS(o.TLS)
+	}
 	window := min(cmp.Or(o.MaxBytes, DefaultMaxBytes), math.MaxInt32-overhead) + overhead
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(transport(o.TLS)),
+		grpc.WithTransportCredentials(security),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(), grpc.WithIdleTimeout(0),
 		grpc.WithContextDialer(dialTCP), grpc.WithMaxHeaderListSize(answerHeaderBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(window), grpc.StaticMethod()),
@@ -97,8 +103,8 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// Call asks a node. Errors: those of shard.Transport; others, if a node refuses the call for good: a wrong token, or an answer that
-// is too large.
+// Call asks a node. Errors: those of shard.Transport; others, if a node refuses the call for good: a wrong token, or an
+// answer that is too large.
 func (c *Client) Call(ctx context.Context, address string, r *shard.Request) (shard.Response, error) {
 	h, err := c.host(address)
 	if err != nil {
@@ -119,8 +125,8 @@ func (c *Client) Call(ctx context.Context, address string, r *shard.Request) (sh
 	}, nil
 }
 
-// undated is a context that doesn't tell its deadline: in the headers of a call it would be new with each, which takes much time, and
-// so does the node's timer for it. The node learns that a call has ended from the client.
+// undated is a context that doesn't tell its deadline: in the headers of a call it would be new with each, which takes
+// much time, and so does the node's timer for it. The node learns that a call has ended from the client.
 type undated struct{ context.Context } //nolint:containedctx // it is one
 
 // Deadline returns none.

@@ -113,8 +113,8 @@ func swallow(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// TestBlackHole: calls of a node that doesn't answer end with their contexts, too many fail at once, and those of other nodes
-// don't notice.
+// TestBlackHole: calls of a node that doesn't answer end with their contexts, too many fail at once, and those of other
+// nodes don't notice.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	const most = 2

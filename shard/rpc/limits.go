@@ -2,11 +2,10 @@ package rpc
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"math"
-	"net"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,20 +16,22 @@ import (
 type Limits struct {
 	// MessageBytes is the largest request, and the largest answer: 16 MiB. Larger ones are RESOURCE_EXHAUSTED.
 	MessageBytes int
-	// Memory is how many bytes the requests and answers of more than 16 KiB can have together: 256 MiB, and at least twice
-	// MessageBytes. A request that takes longer than 100 ms to arrive counts as one of MessageBytes. More are refused: UNAVAILABLE.
+	// Memory is how many bytes the requests of more than 16 KiB that are being handled can have together: 256 MiB, and
+	// at least twice MessageBytes. More are refused: UNAVAILABLE. Requests that take longer than 100 ms to arrive can
+	// have as much again: of more than Memory/MessageBytes of them the oldest are refused, with DEADLINE_EXCEEDED.
 	Memory int64
 	// Calls is how many calls can be in progress: 4096. More are refused: UNAVAILABLE.
 	Calls int
-	// Handlers is how many calls with keys are handled at a time: 16, or four for each processor if that is more. Others wait for
-	// their turn, as part of their CallTime. The answers of so many calls don't count for Memory yet.
+	// Handlers is how many calls with keys are handled at a time: 16, or four for each processor if that is more.
+	// Others wait for their turn, as part of their CallTime.
 	Handlers int
-	// Streams is how many calls can be in progress on one connection: 256. Clients know it, and wait.
+	// Streams is how many calls can be in progress on one connection: 256. Clients know it, and wait. A call whose
+	// answer the client hasn't read yet is one of them.
 	Streams int
 	// Connections is how many there can be: 1024. More are closed at once.
 	Connections int
-	// CallTime is how long a request may take to arrive, how long the handler may take, and how long the answer may take to be read:
-	// 10 s each. The call then ends with DEADLINE_EXCEEDED; the connection of a client that doesn't read is closed.
+	// CallTime is how long a request may take to arrive, and how long the handler may take: 10 s each. The call then
+	// ends with DEADLINE_EXCEEDED, and so does the handler's context.
 	CallTime time.Duration
 }
 
@@ -47,15 +48,14 @@ func (l Limits) withDefaults() Limits {
 }
 
 const (
-	smallBytes  = 16 << 10               // messages up to this size don't count for Memory
-	arrivalSlow = 100 * time.Millisecond // a request that takes longer counts as the largest
-	mostUnread  = 256 << 10              // of answers on a connection; beyond it calls are in progress until theirs is sent
+	smallBytes  = 16 << 10               // requests up to this size don't count for Memory
+	arrivalSlow = 100 * time.Millisecond // a request that takes longer is a slow one
 	mostWatches = 128                    // of health
 	mostOthers  = 128                    // other calls of health, and those of reflection
 	otherSlow   = time.Second            // for the first message of these to arrive
 	otherTime   = time.Minute            // for a call of reflection
 
-	// overhead is of a message, to its payload.
+	// overhead is the size of a message without its payload, at most.
 	overhead = 1 << 10
 
 	headerBytes    = 8 << 10 // of the headers of a call
@@ -65,8 +65,8 @@ const (
 	pingTimeout    = 10 * time.Second // then a connection is closed on which nothing is received
 	idleAfter      = 10 * time.Minute // then a connection without calls is closed
 
-	// Bytes that a client may send before they are read. Windows of a fixed size make grpc-go send no PINGs to find a better one:
-	// they would cost both sides as much as the calls.
+	// Bytes that a client may send before they are read. With windows of a fixed size grpc-go sends no PINGs to find a
+	// better one. These would cost both sides as much as the calls.
 	streamWindow     = 64 << 10
 	connectionWindow = 1 << 20
 )
@@ -74,44 +74,25 @@ const (
 func (l Limits) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes + overhead),
-		grpc.MaxConcurrentStreams(uint32(l.Streams)), grpc.MaxHeaderListSize(headerBytes), grpc.ConnectionTimeout(connectTimeout),
+		grpc.MaxConcurrentStreams(uint32(l.Streams)), grpc.MaxHeaderListSize(headerBytes),
+		grpc.ConnectionTimeout(connectTimeout),
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connectionWindow),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: idleAfter}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: idleAfter,
+		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+		grpc.RPCDecompressor(noGzip{}), //nolint:staticcheck // the only option that keeps one server from decompressing
 	}
 }
 
-// listener closes connections beyond a number of open ones.
-type listener struct {
-	net.Listener
-	most int64
-	open atomic.Int64
-}
+// noGzip refuses requests that are compressed with gzip, which other packages of a program register for all servers.
+type noGzip struct{}
 
-// Accept waits for the next connection.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.open.Add(1) <= l.most {
-			return &counted{Conn: conn, release: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
-		}
-		l.open.Add(-1)
-		_ = conn.Close() // nothing was written to it
-	}
-}
+var errCompressed = errors.New("compressed requests are not supported")
 
-// counted is an open connection of a listener.
-type counted struct {
-	net.Conn
-	release func()
-}
+// Type returns the name of the encoding.
+func (noGzip) Type() string { return "gzip" }
 
-// Close closes the connection.
-func (c *counted) Close() error {
-	c.release()
-	return c.Conn.Close()
-}
+// Do returns an error.
+func (noGzip) Do(io.Reader) ([]byte, error) { return nil, errCompressed }

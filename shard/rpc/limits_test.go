@@ -45,14 +45,14 @@ func TestBadCalls(t *testing.T) {
 	}{
 		"OK":                                {request: one},
 		"ResourceExhausted: grpc: received": {request: &shardpb.GetRequest{Payload: payload}},
-		"ResourceExhausted: the answer has 65537 bytes, at most 65536 are allowed": {request: &shardpb.GetRequest{}},
-		"ResourceExhausted: a request can have at most 10000 keys":                 {request: &shardpb.GetRequest{ShardingKeys: make([]uint64, shard.MaxKeys+1)}, method: "large"},
-		"InvalidArgument: the message isn't valid protobuf":                        {request: wrapperspb.Bytes([]byte{0xff})},
-		"Unimplemented: compressed requests":                                       {request: one, options: []grpc.CallOption{grpc.UseCompressor("gzip")}},
-		"Unimplemented: unknown method Put":                                        {request: one, method: "/tidemark.shard.v1.ShardService/Put"},
-		"Unimplemented: unknown service tidemark":                                  {request: one, method: "/tidemark/Get"},
-		"Internal: header list size to send violates":                              {request: one, header: strings.Repeat("x", 8<<10)},
-		"Internal: the node failed to answer":                                      {request: &shardpb.GetRequest{Cache: "panic"}},
+		"ResourceExhausted: the answer has 65537 bytes, at most 65536 are allowed":       {request: &shardpb.GetRequest{}},
+		"ResourceExhausted: a request can have at most 10000 keys":                       {request: &shardpb.GetRequest{ShardingKeys: make([]uint64, shard.MaxKeys+1)}, method: "large"},
+		"InvalidArgument: the message isn't valid protobuf":                              {request: wrapperspb.Bytes([]byte{0xff})},
+		"Internal: grpc: failed to decompress the received message: compressed requests": {request: one, options: []grpc.CallOption{grpc.UseCompressor("gzip")}},
+		"Unimplemented: unknown method Put":                                              {request: one, method: "/tidemark.shard.v1.ShardService/Put"},
+		"Unimplemented: unknown service tidemark":                                        {request: one, method: "/tidemark/Get"},
+		"Internal: header list size to send violates":                                    {request: one, header: strings.Repeat("x", 8<<10)},
+		"Internal: the node failed to answer":                                            {request: &shardpb.GetRequest{Cache: "panic"}},
 	} {
 		to, method := conn, shardpb.ShardService_Get_FullMethodName
 		if bad.method == "large" {
@@ -110,7 +110,8 @@ func TestTooManyCalls(t *testing.T) {
 	}, patience, step)
 }
 
-// TestSlowRequests end when they take too long. As many are waited for as there is memory for the largest; others go on.
+// TestSlowRequests end when they take too long. As many are waited for as there is memory for the largest; others go
+// on.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
@@ -119,59 +120,77 @@ func TestSlowRequests(t *testing.T) {
 	for range 4 {
 		slow.get(size, make([]byte, 1<<10), false)
 	}
-	first := slow.ends(2)
-	_, err := call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, 10<<10)})
-	require.NoError(t, err, "a small call")
-	require.Equal(t, []string{"14", "14"}, first, "there is memory for two")
+	require.Equal(t, []string{"4", "4"}, slow.ends(2), "two of four are waited for")
+	_, err := call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, size-100)})
+	require.NoError(t, err, "a large call that isn't slow")
 	require.Equal(t, []string{"4", "4"}, slow.ends(2))
 	_, err = call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, size-100)})
-	require.NoError(t, err, "a large call: the memory is free")
+	require.NoError(t, err)
 	for _, method := range []string{grpc_health_v1.Health_Check_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName} {
 		slow.call(method, size, make([]byte, 1<<10), false)
 		require.Equal(t, []string{"4"}, slow.ends(1), method)
 	}
 }
 
-// TestUnreadAnswers count for the memory until their connection is closed.
+// TestUnreadAnswers are streams of their connection until they are read: a client that reads none can't make more calls
+// on it. Others go on.
 func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
-	const size = 100 << 10
-	_, address := start(t, found(make([]byte, size)), withLimits(rpc.Limits{MessageBytes: size, Memory: 1, CallTime: 2 * time.Second}))
+	const refusedStream = "REFUSED_STREAM"
+	_, address := start(t, found(make([]byte, 100<<10)), withLimits(rpc.Limits{Streams: 2}))
 	unread := dialRaw(t, address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	unread.get(0, nil, true)
 	unread.get(0, nil, true)
 	unread.answered(2)
-	c := dial(t, rpc.ClientOptions{})
-	_, err := call(t, c, address, nil)
-	require.ErrorContains(t, err, "too many large messages")
-	require.Equal(t, []string{"closed"}, unread.ends(1))
-	require.Eventually(t, func() bool {
-		_, err := call(t, c, address, nil)
-		return err == nil
-	}, patience, step)
+	unread.get(0, nil, true)
+	require.Equal(t, []string{refusedStream}, unread.ends(1))
+	_, err := call(t, dial(t, rpc.ClientOptions{}), address, nil)
+	require.NoError(t, err)
 }
 
-// TestManyUnreadAnswers on a connection close it, too, if they are small.
-func TestManyUnreadAnswers(t *testing.T) {
+// TestLargeRequests in progress are limited together. Small ones go on.
+func TestLargeRequests(t *testing.T) {
 	t.Parallel()
-	_, address := start(t, found(make([]byte, 10<<10)), withLimits(rpc.Limits{CallTime: 100 * time.Millisecond}))
-	unread := dialRaw(t, address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-	for range 26 {
-		unread.get(0, nil, true)
-	}
-	require.Equal(t, []string{"closed"}, unread.ends(1))
-}
-
-// TestTurns: calls with keys wait for their turn, so that not all of them make their answers before one counts for the memory.
-func TestTurns(t *testing.T) {
-	t.Parallel()
-	entered, leave := make(chan struct{}, 2), make(chan struct{})
+	const size = 64 << 10
+	entered, leave := make(chan struct{}), make(chan struct{})
 	_, address := start(t, func(_ context.Context, r *shard.Request) (shard.Response, error) {
-		if len(r.Keys) > 0 {
+		if len(r.Payload) > 0 {
 			entered <- struct{}{}
 			<-leave
 		}
 		return shard.Response{}, nil
+	}, withLimits(rpc.Limits{MessageBytes: size, Memory: 1}))
+	c, ended, large := dial(t, rpc.ClientOptions{}), make(chan error), &shard.Request{Payload: make([]byte, size-100)}
+	for range 2 {
+		go func() {
+			_, err := call(t, c, address, large)
+			ended <- err
+		}()
+		<-entered
+	}
+	_, err := call(t, c, address, large)
+	require.ErrorIs(t, err, shard.ErrUnavailable)
+	require.ErrorContains(t, err, "too many large requests")
+	_, err = call(t, c, address, nil)
+	require.NoError(t, err)
+	close(leave)
+	for range 2 {
+		require.NoError(t, <-ended)
+	}
+}
+
+// TestTurns: calls with keys wait for their turn, so that not all of them make their answers before one counts for the
+// memory.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}, 2), make(chan struct{})
+	_, address := start(t, func(ctx context.Context, r *shard.Request) (shard.Response, error) {
+		if len(r.Keys) > 0 {
+			entered <- struct{}{}
+			<-ctx.Done()
+			<-leave
+		}
+		return shard.Response{}, ctx.Err()
 	}, withLimits(rpc.Limits{Handlers: 1, CallTime: time.Second}))
 	c, ended := dial(t, rpc.ClientOptions{}), make(chan error, 2)
 	for range 2 {
@@ -183,11 +202,11 @@ func TestTurns(t *testing.T) {
 	<-entered
 	_, err := call(t, c, address, nil)
 	require.NoError(t, err, "a ping doesn't wait")
-	for range 2 {
-		require.ErrorContains(t, <-ended, "the answer took too long", "both wait for a second at most")
-	}
-	require.Empty(t, entered, "two are handled at a time")
+	require.ErrorContains(t, <-ended, "the answer took too long", "the one that waits for its turn")
+	require.Empty(t, entered, "one is handled at a time")
 	close(leave)
+	require.ErrorContains(t, <-ended, "the answer took too long")
+	require.Empty(t, entered)
 }
 
 // TestLateHandlers: their calls end, and their contexts.

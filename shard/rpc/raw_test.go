@@ -94,6 +94,10 @@ func (r *raw) ends(calls int) (how []string) {
 					how = append(how, field.Value)
 				}
 			}
+		case *http2.RSTStreamFrame:
+			if f.ErrCode != http2.ErrCodeNo {
+				how = append(how, f.ErrCode.String())
+			}
 		case *http2.PingFrame: // so that the connection isn't closed for that
 			if !f.IsAck() {
 				require.NoError(r.t, r.framer.WritePing(true, f.Data))

@@ -6,24 +6,31 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
 )
 
 // ServerOptions configures a server. Handler is required.
 type ServerOptions struct {
-	Handler shard.Handler // answers calls
+	Handler shard.Handler // answers calls. It must return when its context ends.
 	Ready   func() error  // whether the handler can answer, for health checks; nil: always
 	TLS     *tls.Config   // nil: without TLS. It must have the protocol h2.
 	Token   string        // that calls must have; "": none
@@ -31,52 +38,89 @@ type ServerOptions struct {
 	Logger  *slog.Logger // nil: nothing is logged
 }
 
-// Server answers calls for a node, and serves health checks and reflection. All methods may be called by several goroutines.
+// Server answers calls for a node, and serves health checks and reflection. All methods may be called by several
+// goroutines.
 type Server struct {
 	handler shard.Handler
 	limits  Limits
 	log     *slog.Logger
 	served  func() *grpc.Server // made when it is first needed, since it starts goroutines
 
-	calls   atomic.Int64 // in progress
-	watches atomic.Int64 // of health
-	others  atomic.Int64 // all other calls
+	open    atomic.Int64 // connections
+	gets    calls        // of Get
+	watches calls        // of health
+	others  calls        // all other calls
 	memory  *semaphore.Weighted
 	turns   chan struct{} // one of each call that is handled
 	drained chan struct{} // closed when the server drains
 	drain   func()        // closes it
 }
 
+var (
+	errSlow     = status.Error(codes.DeadlineExceeded, "the request took too long to arrive")
+	errDraining = status.Error(codes.Unavailable, "the node stops")
+)
+
+// checkedNames are the services that health checks know. The empty one is the whole server.
+var checkedNames = []string{"", shardpb.ShardService_ServiceDesc.ServiceName}
+
+const healthPeriod = time.Second // between two checks of a watch
+
 // NewServer returns a server.
 func NewServer(o ServerOptions) *Server {
 	limits := o.Limits.withDefaults()
 	s := &Server{
 		handler: o.Handler, limits: limits, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		memory: semaphore.NewWeighted(limits.Memory), turns: make(chan struct{}, limits.Handlers), drained: make(chan struct{}),
+		memory: semaphore.NewWeighted(limits.Memory), turns: make(chan struct{}, limits.Handlers),
+		drained: make(chan struct{}),
 	}
+	s.gets.limit, s.watches.limit, s.others.limit = int64(limits.Calls), mostWatches, mostOthers
+	s.gets.arrivals = &grpcserver.Arrivals{
+		Limit: limits.CallTime, Slow: arrivalSlow, Most: int(limits.Memory / int64(limits.MessageBytes)), Err: errSlow,
+	}
+	s.others.arrivals = &grpcserver.Arrivals{Limit: otherSlow, Slow: arrivalSlow, Most: mostOthers, Err: errSlow}
+	s.watches.arrivals = s.others.arrivals
 	s.drain = sync.OnceFunc(func() { close(s.drained) })
 	s.served = sync.OnceValue(func() *grpc.Server { return s.server(o) })
 	return s
 }
 
 func (s *Server) server(o ServerOptions) *grpc.Server {
-	options := append(s.limits.options(),
-		grpc.Creds(handshakes{transport(o.TLS)}), grpc.ForceServerCodecV2(newCodec()), grpc.StreamInterceptor(s.intercept),
-	)
-	if o.Token != "" {
-		options = append(options, grpc.InTapHandle(guard{hash: sha256.Sum256([]byte(o.Token))}.admit))
+	security := insecure.NewCredentials()
+	if o.TLS != nil {
+		security = credentials.NewTLS(o.TLS)
 	}
+	served := grpc.NewServer(append(s.limits.options(),
+		grpc.Creds(security), grpc.ForceServerCodecV2(grpcserver.Codec()), grpc.InTapHandle(admit(o.Token)),
+		grpc.StreamInterceptor(s.limitStreams),
+	)...)
 	ready := o.Ready
 	if ready == nil {
 		ready = func() error { return nil }
 	}
-	served := grpc.NewServer(options...)
-	get := streamed(&shardpb.ShardService_ServiceDesc)
-	get.Streams[0].Handler = s.get
-	served.RegisterService(get, nil)
-	served.RegisterService(streamed(&grpc_health_v1.Health_ServiceDesc), &health{ready: ready, drained: s.drained})
+	served.RegisterService(s.gets.around(&shardpb.ShardService_ServiceDesc), service{server: s})
+	served.RegisterService(s.others.around(&grpc_health_v1.Health_ServiceDesc), &grpcserver.Health{
+		Names: checkedNames, Ready: func(context.Context) error { return ready() },
+		Draining: s.drained, Stopping: errDraining, Period: healthPeriod,
+	})
 	reflection.Register(served)
 	return served
+}
+
+// admit returns a tap that refuses calls without the token, before anything else of them is read. Health checks need
+// none: probes can't have one.
+func admit(token string) tap.ServerInHandle {
+	if token == "" {
+		return grpcserver.Endable
+	}
+	want := sha256.Sum256([]byte(token))
+	return func(ctx context.Context, call *tap.Info) (context.Context, error) {
+		isHealth := strings.HasPrefix(call.FullMethodName, "/"+grpc_health_v1.Health_ServiceDesc.ServiceName+"/")
+		if !isHealth && !hasToken(call.Header, want) {
+			return ctx, errNoToken
+		}
+		return grpcserver.Endable(ctx, call)
+	}
 }
 
 // ErrCutOff is returned by Drain if calls were in progress when its context ended. They were cut off.
@@ -84,27 +128,25 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves calls on connections of l until Drain is called. It must be called at most once.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.served().Serve(&listener{Listener: l, most: int64(s.limits.Connections)})
-	if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("serve shards on %s: %w", l.Addr(), err)
-	}
-	return nil
+	return grpcserver.Serve(s.served(), grpcserver.Limit(l, s.connect, func() { s.open.Add(-1) }))
 }
 
-// Drain makes health checks report that the node doesn't serve, closes the listener, tells clients to use other connections, and
-// returns when no call is in progress. When ctx ends it closes all connections, and returns an error that is ErrCutOff.
+// connect counts a connection, and reports whether it is within the limit.
+func (s *Server) connect() bool {
+	if s.open.Add(1) <= int64(s.limits.Connections) {
+		return true
+	}
+	s.open.Add(-1)
+	return false
+}
+
+// Drain makes health checks report that the node doesn't serve, closes the listener, tells clients to use other
+// connections, and returns when no call is in progress. When ctx ends it closes all connections, and returns an error
+// that is ErrCutOff.
 func (s *Server) Drain(ctx context.Context) error {
 	s.drain()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.served().GracefulStop()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
+	if !grpcserver.Drain(ctx, s.served()) {
+		return ErrCutOff
 	}
-	s.served().Stop()
-	return ErrCutOff
+	return nil
 }

@@ -1,0 +1,84 @@
+package grpcserver_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errSlow = errors.New("slow")
+
+// begin begins a call.
+func begin(t *testing.T) context.Context {
+	t.Helper()
+	ctx, err := grpcserver.Endable(t.Context(), nil)
+	require.NoError(t, err)
+	return ctx
+}
+
+// stalled reads a message that never arrives, as grpc-go does, and returns the error of Receive.
+func stalled(ctx context.Context, a *grpcserver.Arrivals) error {
+	return a.Receive(ctx, func() error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+}
+
+// TestArrivals: a message that takes too long is refused, and the oldest of too many slow ones.
+func TestArrivals(t *testing.T) {
+	t.Parallel()
+	a := &grpcserver.Arrivals{Limit: 20 * time.Millisecond, Slow: time.Millisecond, Most: 5, Err: errSlow}
+	ctx := begin(t)
+	require.Equal(t, errSlow, stalled(ctx, a))
+	require.Equal(t, context.DeadlineExceeded, ctx.Err())
+	require.Equal(t, errSlow, grpcserver.Ended(ctx))
+
+	a = &grpcserver.Arrivals{Limit: time.Hour, Slow: 5 * time.Millisecond, Most: 1, Err: errSlow}
+	one, other := begin(t), begin(t)
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- stalled(one, a) }()
+	go func() { second <- stalled(other, a) }()
+	select { // the one whose Receive was called first
+	case err := <-first:
+		require.Equal(t, errSlow, err)
+		grpcserver.End(other, errSlow)
+		<-second
+	case err := <-second:
+		require.Equal(t, errSlow, err)
+		grpcserver.End(one, errSlow)
+		<-first
+	}
+}
+
+// TestReceive returns what was read, and the errors of messages that arrive in time.
+func TestReceive(t *testing.T) {
+	t.Parallel()
+	a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Hour, Most: 1, Err: errSlow}
+	failure := errors.New("malformed")
+	for _, want := range []error{nil, failure} {
+		require.Equal(t, want, a.Receive(begin(t), func() error { return want }))
+		require.Equal(t, want, a.Receive(t.Context(), func() error { return want }), "a call that can't be ended")
+	}
+}
+
+// TestEnd: the context of a call that its client ends is cancelled, and one that End ends has exceeded its deadline.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	parent, cancel := context.WithCancel(t.Context())
+	ctx, err := grpcserver.Endable(parent, nil)
+	require.NoError(t, err)
+	require.NoError(t, ctx.Err())
+	cancel()
+	require.Equal(t, context.Canceled, ctx.Err())
+	grpcserver.End(ctx, errSlow)
+	require.Equal(t, context.Canceled, ctx.Err())
+	require.NoError(t, grpcserver.Ended(ctx))
+}
