@@ -44,7 +44,8 @@ func abuse(b *bench) {
 	b.Must(attackers.Wait())
 	b.printf("\n## Memory under rapid reset\n\n%d HTTP/2 connections open long polls and reset them, for %.0f seconds, "+
 		"while another client publishes.\n\n", resetConnections, resetTime.Seconds())
-	b.printf("| resets | memory before | at most | goal | publishes, all answered 201 | |\n|---:|---:|---:|---:|---:|---|\n")
+	b.printf("| resets | memory before | at most | goal | publishes, all answered 201 | |\n" +
+		"|---:|---:|---:|---:|---:|---|\n")
 	b.printf("| %d | %.0f MB | %.0f MB | ≤ %.0f MB | %d | %s |\n",
 		resets.Load(), before/1e6, most/1e6, resetLimit/1e6, published, report.Verdict(most <= resetLimit))
 }

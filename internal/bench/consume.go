@@ -30,15 +30,17 @@ func (u *system) measureNext() {
 		rounds = append(rounds, u.redis.cpuSeconds(channelCount*consumeMessages/consumeMax, u.consume))
 	}
 	next := median(rounds)
-	u.printf("\nOf the loop of a consumer, a `next` that acknowledges ten messages and fetches the next ten takes %.1f µs of Redis's\n"+
-		"CPU time (goal ≤ %.0f µs, %s).\n", next*1e6, nextLimit*1e6, report.Verdict(next <= nextLimit))
+	u.printf("\nOf the loop of a consumer, a `next` that acknowledges ten messages and fetches the next ten takes %.1f "+
+		"µs of Redis's\nCPU time (goal ≤ %.0f µs, %s).\n", next*1e6, nextLimit*1e6, report.Verdict(next <= nextLimit))
 }
 
 func consumePath(channel int) string { return fmt.Sprintf("/v1/channels/consume-%d", channel) }
 
 // fillConsumed subscribes to each channel and publishes to it.
 func (u *system) fillConsumed() {
-	u.repeat(channelCount, func(n int) []byte { return load.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "") })
+	u.repeat(channelCount, func(n int) []byte {
+		return load.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "")
+	})
 	batch := "[" + strings.TrimSuffix(strings.Repeat(`{"content":`+messageContent+`},`, 50), ",") + "]"
 	u.repeat(channelCount*consumeMessages/50, func(n int) []byte {
 		return load.Request(http.MethodPost, consumePath(n%channelCount)+"/messages", batch)

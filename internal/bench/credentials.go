@@ -29,7 +29,8 @@ type sender struct {
 }
 
 // highLimits are limits that a user doesn't reach here. They are counted, as in any service.
-const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=60/m,newChannels=1000000/s,newSubscribers=600/m"
+const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=60/m,newChannels=1000000/s," +
+	"newSubscribers=600/m"
 
 // credentials measures what a credential adds to a publish: an API key, and a JSON Web Token that the server has seen
 // before. The same publishes go to an open service and to one that requires credentials, on the same Redis, in turns.
@@ -74,8 +75,10 @@ func (s *sender) measure(n int, name string) float64 {
 }
 
 func (b *bench) printCredentials(senders []*sender) {
-	b.printf("\n## What a credential costs\n\nA publish of %d bytes, in turns; the differences are those within a round.\n\n"+
-		"| publish with | server CPU | more than without | goal | |\n|---|---:|---:|---:|---|\n", contentBytes)
+	b.printf("\n## What a credential costs\n\nA publish of %d bytes, in turns; the differences are those within a "+
+		"round.\n\n"+
+		"| publish with | server CPU | more than without | goal | |\n"+
+		"|---|---:|---:|---:|---|\n", contentBytes)
 	open := senders[0].rounds
 	for _, s := range senders {
 		var more []float64
@@ -95,7 +98,8 @@ func (b *bench) printCredentials(senders []*sender) {
 
 func tenths(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1000) }
 
-// makeCredentials writes the files with which a server knows one API key and one JSON Web Token, and returns its arguments.
+// makeCredentials writes the files with which a server knows one API key and one JSON Web Token, and returns its
+// arguments.
 func (b *bench) makeCredentials(dir string) (key, token string, args []string) {
 	grants := json.RawMessage(`[{"actions":["publish","subscribe"],"channels":["bench-*"]}]`)
 	record, key, err := keys.Generate(keys.NewKey{Grants: grants}, time.Now())

@@ -42,15 +42,16 @@ func crowds(b *bench) {
 	c.admin(http.MethodPut, "/v1/queues/crowd", `{"match": {"function": "criteria", "weights": {"skill": 1}}}`)
 	c.connect()
 	defer func() { c.frontend.Close() }()
-	b.printf("\n## Many tickets that wait\n\nTickets that match none wait in a criteria queue. Times are from the creation of the second "+
-		"ticket of a pair\nto both assignments, the median of %d. Each waiting ticket takes so much of the server's memory, as its "+
-		"garbage\ncollector has left it and as it is resident, and of Redis's.\n\n"+
+	b.printf("\n## Many tickets that wait\n\nTickets that match none wait in a criteria queue. Times are from the "+
+		"creation of the second ticket of a pair\nto both assignments, the median of %d. Each waiting ticket takes so "+
+		"much of the server's memory, as its garbage\ncollector has left it and as it is resident, and of Redis's.\n\n"+
 		"| waiting | a new pair has met after | goal | server | goal | resident | Redis | goal | |\n"+
 		"|---:|---:|---:|---:|---:|---:|---:|---:|---|\n", crowdPairs)
 	c.grow(50_000, 5*time.Millisecond)
 	c.grow(200_000, 10*time.Millisecond)
 	took := c.restart()
-	b.printf("\nA server that is started while %d tickets wait has matched a new pair %.1f s after it was started (goal ≤ %.0f s, %s).\n",
+	b.printf("\nA server that is started while %d tickets wait has matched a new pair %.1f s after it was started (goal "+
+		"≤ %.0f s, %s).\n",
 		c.waiting, took.Seconds(), crowdStartLimit.Seconds(), report.Verdict(took <= crowdStartLimit))
 }
 
@@ -76,7 +77,8 @@ func (c *crowd) grow(waiting int, goal time.Duration) {
 	live, resident, redis := (after[0]-before[0])/added, (after[1]-before[1])/added, (after[2]-before[2])/added
 	good := pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit
 	progress("%d waiting: a pair after %s, %.0f (resident: %.0f) + %.0f bytes", waiting, pair, live, resident, redis)
-	c.printf("| %d | %s | %s | %.2f KB | ≤ %.1f KB | %.2f KB | %.2f KB | ≤ %.1f KB | %s |\n", waiting, report.Millis(pair), atMost(goal),
+	c.printf("| %d | %s | %s | %.2f KB | ≤ %.1f KB | %.2f KB | %.2f KB | ≤ %.1f KB | %s |\n", waiting,
+		report.Millis(pair), atMost(goal),
 		live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
 }
 

@@ -26,7 +26,8 @@ func duelLoads() []duel {
 	return []duel{
 		{players: 64, perSecond: 5000, share: 0.5, p50: 10 * time.Millisecond, calls: 6},
 		{players: 256},
-		{players: 1024, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, server: 100 * time.Microsecond, redis: 80 * time.Microsecond, calls: 3},
+		{players: 1024, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, server: 100 * time.Microsecond,
+			redis: 80 * time.Microsecond, calls: 3},
 		{players: 64, alone: true, perSecond: 5000, share: 0.5, p50: 10 * time.Millisecond, calls: 6},
 		{players: 1024, alone: true, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, calls: 3},
 		{offered: 100, server: time.Millisecond, redis: 300 * time.Microsecond},
@@ -70,37 +71,43 @@ func duels(b *bench) {
 		var found []playedDuels
 		for range duelRounds {
 			d := b.playDuels(one)
-			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", one, d.PerSecond(),
+			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", one,
+				d.PerSecond(),
 				d.Quantile(0.5), d.Quantile(0.99), d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
 			found = append(found, d)
 		}
 		slices.SortFunc(found, func(a, b playedDuels) int { return cmp.Compare(a.PerSecond(), b.PerSecond()) })
 		measured = append(measured, found[len(found)/2])
 	}
-	b.printf("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a ticket, waits on " +
-		"WatchAssignments, and\nbegins again at once. Up to 128 share a connection, unless the row says otherwise. Times are from the call that creates the\n" +
-		"ticket to its assignment. The load is on the same cores, by grpc-go, as are bare handlers in the same run: they store\n" +
-		"nothing, match nothing, and answer at once. Each row is the round with the median rate, of three.\n\n" +
-		"| players | tickets/s | goal | bare handlers | share | goal | p50 | goal | p99 | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	b.printf("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a " +
+		"ticket, waits on WatchAssignments, and\nbegins again at once. Up to 128 share a connection, unless the row says " +
+		"otherwise. Times are from the call that creates the\nticket to its assignment. The load is on the same cores, " +
+		"by grpc-go, as are bare handlers in the same run: they store\nnothing, match nothing, and answer at once. Each " +
+		"row is the round with the median rate, of three.\n\n" +
+		"| players | tickets/s | goal | bare handlers | share | goal | p50 | goal | p99 | goal | |\n" +
+		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for i, d := range measured {
 		want := loads[i]
 		share, p50, p99 := d.PerSecond()/d.bare.PerSecond(), d.Quantile(0.5), d.Quantile(0.99)
 		good := d.PerSecond() >= want.perSecond && share >= want.share && within(p50, want.p50) && within(p99, want.p99)
-		b.printf("| %s | %.0f | %s | %.0f/s | %.2f | %s | %s | %s | %s | %s | %s |\n", want, d.PerSecond(), goal("≥", want.perSecond),
-			d.bare.PerSecond(), share, goal("≥", want.share), report.Millis(p50), atMost(want.p50), report.Millis(p99), atMost(want.p99),
+		b.printf("| %s | %.0f | %s | %.0f/s | %.2f | %s | %s | %s | %s | %s | %s |\n", want, d.PerSecond(),
+			goal("≥", want.perSecond),
+			d.bare.PerSecond(), share, goal("≥", want.share), report.Millis(p50), atMost(want.p50), report.Millis(p99),
+			atMost(want.p99),
 			report.Verdict(good))
 	}
 	b.printCosts(loads, measured)
 }
 
 func (b *bench) printCosts(loads []duel, measured []playedDuels) {
-	b.printf("\nWhat a ticket costs: CPU time, also of the load and of bare handlers, and commands that Redis was sent. The cheaper the load\n" +
-		"is, the higher is the rate of bare handlers, which have the rest of the cores.\n\n" +
+	b.printf("\nWhat a ticket costs: CPU time, also of the load and of bare handlers, and commands that Redis was sent. " +
+		"The cheaper the load\nis, the higher is the rate of bare handlers, which have the rest of the cores.\n\n" +
 		"| players | server | goal | Redis | goal | load | bare handlers | calls | goal | of these | |\n" +
 		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---|\n")
 	for i, d := range measured {
 		want, used := loads[i], d.usage
-		good := within(used.server, want.server) && within(used.redis, want.redis) && (want.calls == 0 || used.calls() <= want.calls)
+		good := within(used.server, want.server) && within(used.redis,
+			want.redis) && (want.calls == 0 || used.calls() <= want.calls)
 		b.printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %s | %s |\n", want, report.Micros(used.server),
 			atMostMicros(want.server), report.Micros(used.redis), atMostMicros(want.redis), report.Micros(used.load),
 			report.Micros(d.idle), used.calls(), goal("≤", want.calls), used.kinds(), report.Verdict(good))

@@ -38,7 +38,8 @@ func (frontend) CreateTicket(_ context.Context, request *openmatch.CreateTicketR
 func (frontend) WatchAssignments(
 	_ *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
 ) error {
-	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: &openmatch.Assignment{Connection: "127.0.0.1:7777"}}); err != nil {
+	assignment := &openmatch.Assignment{Connection: "127.0.0.1:7777"}
+	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: assignment}); err != nil {
 		return err
 	}
 	<-stream.Context().Done()

@@ -66,7 +66,8 @@ func measureFrontends(ctx context.Context, f frontends) error {
 	fmt.Printf("%.0f tickets/s, p50 %.1f ms, p99 %.1f ms\n", result.PerSecond(),
 		float64(result.Quantile(0.5))/1e6, float64(result.Quantile(0.99))/1e6)
 	for i, pid := range pids {
-		fmt.Printf("process %d: %.0f µs of CPU time per ticket\n", pid, float64(used[i][1]-used[i][0])/1000/float64(len(result.Took)))
+		fmt.Printf("process %d: %.0f µs of CPU time per ticket\n", pid,
+			float64(used[i][1]-used[i][0])/1000/float64(len(result.Took)))
 	}
 	return nil
 }

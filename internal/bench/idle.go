@@ -44,7 +44,10 @@ func idle(b *bench) {
 
 	path := func(i int) string { return fmt.Sprintf("/v1/channels/idle-%d/subscribers/s%d", i%idleChannels, i) }
 	u.repeat(idleWaiters, func(n int) []byte { return load.Request(http.MethodPut, path(n-1), "") })
-	polls := u.poll(idleWaiters, func(i int) []byte { return load.Request(http.MethodGet, path(i)+"/messages?wait=60s", "") })
+	polls := u.poll(idleWaiters, func(i int) []byte {
+		return load.Request(http.MethodGet, path(i)+"/messages?wait=60s",
+			"")
+	})
 	defer polls.close()
 	withWaiters := u.redis.connections()
 
@@ -52,9 +55,11 @@ func idle(b *bench) {
 	b.printf("\n## What is idle\n\n" +
 		"| idle | memory each | goal | commands a second | goal | connections to Redis before | with them | |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---|\n")
-	b.printf("| %d queues | %.1f KB | ≤ %d KB | %.1f | ≤ %d | %d | %d | %s |\n", idleQueues, bytes/1000, idleBytesLimit/1000,
+	b.printf("| %d queues | %.1f KB | ≤ %d KB | %.1f | ≤ %d | %d | %d | %s |\n", idleQueues, bytes/1000,
+		idleBytesLimit/1000,
 		commands, idleCommandsLimit, connections, withQueues, report.Verdict(good))
-	b.printf("| and %d long polls on %d channels | | | | | %d | %d | %s |\n", idleWaiters, idleChannels, withQueues, withWaiters,
+	b.printf("| and %d long polls on %d channels | | | | | %d | %d | %s |\n", idleWaiters, idleChannels, withQueues,
+		withWaiters,
 		report.Verdict(withWaiters <= withQueues+1))
 }
 

@@ -44,7 +44,8 @@ func measureRecords(b *bench) {
 var (
 	scriptCommands = []string{"evalsha", "eval", "evalsha_ro", "eval_ro"}
 	recordCommands = []string{
-		"get", "mget", "hget", "hgetall", "hmget", "hset", "hlen", "set", "del", "unlink", "exists", "expire", "pexpire", "pexpireat",
+		"get", "mget", "hget", "hgetall", "hmget", "hset", "hlen", "set", "del", "unlink", "exists", "expire", "pexpire",
+		"pexpireat",
 		"incrby", "smembers", "time",
 	}
 )
@@ -86,9 +87,11 @@ func (u *system) measureChecks() {
 		})
 	})
 	cpu, _, ratio := medians(pairs)
-	u.printf("| check of a session, server CPU against a bare handler (%s) | %.2f | ≤ %.1f | %s |\n", micros(cpu), ratio, checkRatio,
+	u.printf("| check of a session, server CPU against a bare handler (%s) | %.2f | ≤ %.1f | %s |\n", micros(cpu), ratio,
+		checkRatio,
 		report.Verdict(ratio <= checkRatio))
-	u.printf("| scripts that Redis gets for it (commands in them: %.2f) | %.2f | ≤ %d | %s |\n", commands, scripts, checkCommands,
+	u.printf("| scripts that Redis gets for it (commands in them: %.2f) | %.2f | ≤ %d | %s |\n", commands, scripts,
+		checkCommands,
 		report.Verdict(scripts < checkCommands+noise))
 }
 
@@ -108,7 +111,8 @@ func (u *system) measureRevokeAll() {
 		u.Fatalf("revoke all sessions: %d %s", a.Status, a.Body)
 	}
 	left := u.request(http.MethodGet, path, "")
-	u.printf("| revocation of all %d sessions of a user: one call | %s | none is left | %s |\n", manySession, report.Millis(took),
+	u.printf("| revocation of all %d sessions of a user: one call | %s | none is left | %s |\n", manySession,
+		report.Millis(took),
 		report.Verdict(strings.TrimSpace(string(left.Body)) == `{"sessions":[]}`))
 }
 

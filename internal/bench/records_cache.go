@@ -87,7 +87,8 @@ func (u *system) measureLoads() {
 		u.Must(err)
 		most, took = max(most, runs), append(took, time.Since(begun).Seconds())
 	}
-	u.printf("| runs of the loader of one missing value, for %d callers in %d processes (all were answered after %s) | %d | 1 | %s |\n",
+	u.printf("| runs of the loader of one missing value, for %d callers in %d processes (all were answered after %s) | "+
+		"%d | 1 | %s |\n",
 		loadCallers, loadProcesses, report.Millis(medianTime(took)), most, report.Verdict(most == 1))
 }
 

@@ -65,7 +65,8 @@ func (b *bench) openRedis() *redisServers {
 
 // openCluster runs three nodes without replicas, append-only file on.
 func (b *bench) openCluster() *redisServers {
-	cluster, err := redistest.OpenCluster(b.Context(), redistest.Options{Replicas: -1, Args: []string{"--appendonly", "yes"}})
+	cluster, err := redistest.OpenCluster(b.Context(),
+		redistest.Options{Replicas: -1, Args: []string{"--appendonly", "yes"}})
 	b.Must(err)
 	r := &redisServers{bench: b, args: []string{"--redis", strings.Join(cluster.Addrs(), ",")}}
 	b.Cleanup(r.close) // if the part fails

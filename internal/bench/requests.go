@@ -23,9 +23,9 @@ var messageContent = `"` + strings.Repeat("x", contentBytes-2) + `"`
 
 // requestsIntro says what requests measures.
 var requestsIntro = fmt.Sprintf(
-	"Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\n"+
-		"and load on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\n"+
-		"the floor is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n",
+	"Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\nand load "+
+		"on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\nthe floor "+
+		"is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n",
 	load.Connections, channelCount, contentBytes)
 
 // requests measures single requests, against a bare net/http handler and against Redis alone.
@@ -78,7 +78,8 @@ func (u *system) redisFloor() float64 {
 		`{"id":"__rand_int__","content":` + messageContent,
 	}
 	return u.redis.cpuSeconds(n, func() {
-		out, err := exec.CommandContext(u.Context(), "redis-benchmark", args...).CombinedOutput() //nolint:gosec // our own arguments
+		command := exec.CommandContext(u.Context(), "redis-benchmark", args...) //nolint:gosec // our own arguments
+		out, err := command.CombinedOutput()
 		if err != nil {
 			u.Fatalf("redis-benchmark: %v: %s", err, out)
 		}

@@ -99,7 +99,8 @@ func (s setup) start(ctx context.Context, running *errgroup.Group) (*reader, err
 			return nil, err
 		}
 		transport := rpc.NewClient(rpc.ClientOptions{})
-		client, err := shard.NewClient(description, shard.ClientOptions{Hosts: shard.StaticHosts(s.Hosts), Transport: transport, PingPeriod: s.Period, LocalDC: s.LocalDC})
+		client, err := shard.NewClient(description, shard.ClientOptions{Hosts: shard.StaticHosts(s.Hosts),
+			Transport: transport, PingPeriod: s.Period, LocalDC: s.LocalDC})
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,8 @@ func (u *system) measureGets(all nodes) {
 		{name: "from Redis, by MGET", redis: true},
 	}
 	for _, w := range ways {
-		w.clients = u.startClients(all, setup{Redis: "unix://" + u.redis.socket, Entries: entries, Clients: 1, LocalDC: w.local})
+		w.clients = u.startClients(all, setup{Redis: "unix://" + u.redis.socket, Entries: entries, Clients: 1,
+			LocalDC: w.local})
 		defer w.clients.end()
 		w.clients.read(order{Redis: w.redis, Callers: callers, For: readTime / 4}) // connections, and buffers
 	}
@@ -66,8 +67,9 @@ func (u *system) measureGets(all nodes) {
 
 // printGets writes a row for each way to read. The last one is what the others are compared with.
 func (u *system) printGets(ways []*way) {
-	u.printf("| %d callers read at once | keys/s for a core of the client | goal | | keys/s | p50 | p99 | CPU of nodes or Redis for a Get "+
-		"| CPU of the client, of that of MGET |\n|---|---:|---:|---|---:|---:|---:|---:|---:|\n", callers)
+	u.printf("| %d callers read at once | keys/s for a core of the client | goal | | keys/s | p50 | p99 | CPU of nodes "+
+		"or Redis for a Get | CPU of the client, of that of MGET |\n"+
+		"|---|---:|---:|---|---:|---:|---:|---:|---:|\n", callers)
 	for _, w := range ways {
 		var perCores, perSeconds, ratios []float64
 		var took []time.Duration

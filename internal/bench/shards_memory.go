@@ -22,7 +22,9 @@ func (u *system) measureMemory() {
 	const added = manyEntries - entries
 	each := float64(keys)/added + float64(len(entryValue))
 	live, resident = (live-fewLive)/added-each, (resident-fewResident)/added-each
-	u.printf("\n| entries of a node | key and value | memory above them, as the garbage collector leaves it | goal | | resident |\n" +
+	u.printf("\n" +
+		"| entries of a node | key and value | memory above them, as the garbage collector leaves it | goal | | resident " +
+		"|\n" +
 		"|---:|---:|---:|---:|---|---:|\n")
 	u.printf("| %d | %.1f bytes | %.1f bytes | ≤ %d bytes | %s | %.1f bytes |\n", manyEntries, each, live, bytesOfEntry,
 		report.Verdict(live <= bytesOfEntry), resident)

@@ -45,7 +45,8 @@ const loadRate = "1000000"
 
 // startNodes gives a data centre a layout, and starts a node for each of its shards.
 func (u *system) startNodes(dc string, count int) (started nodes) {
-	conn, err := redis.Connect(u.Context(), redis.Options{URL: "unix://" + u.redis.socket, Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(u.Context(), redis.Options{URL: "unix://" + u.redis.socket,
+		Logger: slog.New(slog.DiscardHandler)})
 	u.Must(err)
 	defer conn.Close()
 	_, err = shards.New(conn).SetLayout(u.Context(), records.Author.Name, dc, 0, shard.Even(count))
@@ -78,7 +79,7 @@ func (all nodes) awaitReady() {
 // end ends the nodes.
 func (all nodes) end() {
 	for _, n := range all {
-		n.service.end(syscall.SIGTERM)
+		n.end(syscall.SIGTERM)
 	}
 }
 
@@ -92,7 +93,7 @@ func (all nodes) signal(s syscall.Signal) {
 // cpu returns the CPU time that the nodes have used together.
 func (all nodes) cpu() (sum time.Duration) {
 	for _, n := range all {
-		sum += n.service.cpu()
+		sum += n.cpu()
 	}
 	return sum
 }

@@ -28,10 +28,13 @@ func (u *system) measurePings(all nodes) {
 	perSecond := pings / between.Seconds()
 	want := float64(hosts*pingClients) / pingPeriod.Seconds()
 	ofClient, ofNode := found.CPU.Seconds()/pings, found.nodes.Seconds()/pings
-	u.printf("\n%d clients ping %d nodes every %s, which is %.1f pings a second: nodes times clients by the period. The nodes counted %.1f (%s). A ping costs\n"+
-		"the client %s of CPU time, and a node %s, with what idle processes do.\n", pingClients, hosts, pingPeriod, want, perSecond,
+	u.printf("\n%d clients ping %d nodes every %s, which is %.1f pings a second: nodes times clients by the period. The "+
+		"nodes counted %.1f (%s). A ping costs\nthe client %s of CPU time, and a node %s, with what idle processes do.\n", pingClients, hosts, pingPeriod, want,
+		perSecond,
 		report.Verdict(math.Abs(perSecond-want) <= want/20), micros(ofClient), micros(ofNode))
-	u.printf("\nOn paper, with 1000 nodes (a ping is a request and an answer):\n\n| clients | options of the clients | pings/s, each client and all | each node | of a core: client | node |\n|---:|---|---:|---:|---:|---:|\n")
+	u.printf("\nOn paper, with 1000 nodes (a ping is a request and an answer):\n\n" +
+		"| clients | options of the clients | pings/s, each client and all | each node | of a core: client | node |\n" +
+		"|---:|---|---:|---:|---:|---:|\n")
 	for _, row := range []struct {
 		clients float64
 		options string
@@ -43,8 +46,10 @@ func (u *system) measurePings(all nodes) {
 		{1000, "PingRate 50: a node is pinged every 20 s", 50},
 	} {
 		perNode := row.each * row.clients / 1000
-		u.printf("| %.0f | %s | %.0f, %.0f | %.0f | %.1f%% | %.1f%% |\n", row.clients, row.options, row.each, row.each*row.clients, perNode,
+		u.printf("| %.0f | %s | %.0f, %.0f | %.0f | %.1f%% | %.1f%% |\n", row.clients, row.options, row.each,
+			row.each*row.clients, perNode,
 			100*row.each*ofClient, 100*perNode*ofNode)
 	}
-	u.printf("\nEach answer to a Get says as much as a ping: with SkipPings nodes that a client has heard of within PingPeriod aren't pinged.\n")
+	u.printf("\nEach answer to a Get says as much as a ping: with SkipPings nodes that a client has heard of within " +
+		"PingPeriod aren't pinged.\n")
 }

@@ -31,11 +31,13 @@ func (u *system) measureSilence(all nodes) {
 	slices.Sort(without)
 	slices.Sort(with)
 	ratio := float64(quantile(with, 0.99)) / float64(quantile(without, 0.99))
-	u.printf("\n%d Gets a second are measured while all nodes run, and in turns while those of a data centre are stopped: they keep their "+
-		"connections\nopen, and answer nothing.\n\n| nodes | Gets | p50 | p99 | of that without | goal | |\n"+
+	u.printf("\n%d Gets a second are measured while all nodes run, and in turns while those of a data centre are "+
+		"stopped: they keep their connections\nopen, and answer nothing.\n\n"+
+		"| nodes | Gets | p50 | p99 | of that without | goal | |\n"+
 		"|---|---:|---:|---:|---:|---:|---|\n", callers*int(time.Second/getPace))
 	u.printf("| all run | %d | %s | %s | | | |\n", len(without), report.Millis(quantile(without, 0.5)),
 		report.Millis(quantile(without, 0.99)))
-	u.printf("| one data centre is silent | %d | %s | %s | %.2f | ≤ %.1f | %s |\n", len(with), report.Millis(quantile(with, 0.5)),
+	u.printf("| one data centre is silent | %d | %s | %s | %.2f | ≤ %.1f | %s |\n", len(with),
+		report.Millis(quantile(with, 0.5)),
 		report.Millis(quantile(with, 0.99)), ratio, silentRatio, report.Verdict(ratio <= silentRatio))
 }

@@ -12,8 +12,9 @@ import (
 
 // takeovers ends the server that directs a queue, while pairs meet by way of another one.
 func takeovers(b *bench) {
-	b.printf("\n## Takeover\n\nOf two servers, the one that directs the queue ends. Pairs meet by way of the other one, one after the "+
-		"other: the time is the\nlongest that a pair took, of %d runs.\n\n| the director ends | a pair took | goal | |\n"+
+	b.printf("\n## Takeover\n\nOf two servers, the one that directs the queue ends. Pairs meet by way of the other one, "+
+		"one after the other: the time is the\nlongest that a pair took, of %d runs.\n\n"+
+		"| the director ends | a pair took | goal | |\n"+
 		"|---|---:|---:|---|\n", duelRounds)
 	for _, end := range []struct {
 		name   string
@@ -25,7 +26,8 @@ func takeovers(b *bench) {
 			longest = max(longest, b.takeOver(end.signal))
 		}
 		progress("the director ends %s: a pair took %s", end.name, longest)
-		b.printf("| %s | %s | %s | %s |\n", end.name, report.Millis(longest), atMost(end.goal), report.Verdict(longest <= end.goal))
+		b.printf("| %s | %s | %s | %s |\n", end.name, report.Millis(longest), atMost(end.goal),
+			report.Verdict(longest <= end.goal))
 	}
 }
 
@@ -35,7 +37,10 @@ func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
 	defer u.stop()
 	servers := []*service{u.server, u.addServer()}
 	b.meetAt(servers[1], 0)
-	directs := slices.IndexFunc(servers, func(s *service) bool { return s.labelled("tidemark_director", "queue")["default"] == 1 })
+	directs := slices.IndexFunc(servers, func(s *service) bool {
+		return s.labelled("tidemark_director",
+			"queue")["default"] == 1
+	})
 	if directs < 0 {
 		b.Fatalf("no server directs the queue")
 	}

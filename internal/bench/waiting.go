@@ -36,11 +36,12 @@ type waitMemory struct {
 // waiting lets subscribers wait on one channel, and as many on a channel each.
 func waiting(b *bench) {
 	n := min(waitingFetches, openFiles()-500)
-	b.printf("\n## Memory of fetches that wait\n\nThe growth of the server's resident memory until the last fetch waits. Each\n" +
-		"has a connection of its own, which is included, and so are the stacks of its goroutines. While fetches wait, the clocks " +
-		"of their channels\nare read every few seconds, which leaves garbage: the last column is the size at which Go collects it, " +
-		"which it also does every two\nminutes. GOGC and GOMEMLIMIT change that.\n\n" +
-		"| fetches | waiting | memory each | goal | | stacks | at most |\n|---:|---|---:|---:|---|---:|---:|\n")
+	b.printf("\n## Memory of fetches that wait\n\nThe growth of the server's resident memory until the last fetch " +
+		"waits. Each\nhas a connection of its own, which is included, and so are the stacks of its goroutines. While " +
+		"fetches wait, the clocks of their channels\nare read every few seconds, which leaves garbage: the last column " +
+		"is the size at which Go collects it, which it also does every two\nminutes. GOGC and GOMEMLIMIT change that.\n\n" +
+		"| fetches | waiting | memory each | goal | | stacks | at most |\n" +
+		"|---:|---|---:|---:|---|---:|---:|\n")
 	for _, w := range []waiters{
 		{name: "on one channel", channels: 1, fetches: n, limit: 25 * 1000},
 		{name: "on a channel of its own", channels: n, fetches: n, limit: 22 * 1000},
@@ -71,7 +72,8 @@ func (w *waiters) measure(b *bench) waitMemory {
 	before := u.waitMemory()
 	defer u.poll(w.fetches, w.request).close()
 	after, n := u.waitMemory(), float64(w.fetches)
-	return waitMemory{(after.resident - before.resident) / n, (after.stacks - before.stacks) / n, (after.most - before.most) / n}
+	return waitMemory{(after.resident - before.resident) / n, (after.stacks - before.stacks) / n,
+		(after.most - before.most) / n}
 }
 
 // waitMemory returns the memory of the whole server.

@@ -35,7 +35,10 @@ const waitingFetch = "/v1/channels/chaos-0/subscribers/s0/messages?wait=20s"
 
 // rapidReset opens and resets streams.
 func rapidReset(s *stage) {
-	s.flood("streams were opened and reset", func(c *load.Flood, _ int) error { return c.Resets(waitingFetch, floodBatch) })
+	s.flood("streams were opened and reset", func(c *load.Flood,
+		_ int) error {
+		return c.Resets(waitingFetch, floodBatch)
+	})
 }
 
 // floodFrames sends frames that need no stream, or headers without an end.
@@ -105,7 +108,8 @@ func stallBodies(s *stage) {
 
 // writeMost writes a publish short of the last byte of its body.
 func writeMost(conn net.Conn, size int) error {
-	head := fmt.Sprintf("POST /v1/channels/stalled/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
+	head := fmt.Sprintf("POST /v1/channels/stalled/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n",
+		size)
 	if _, err := io.WriteString(conn, head); err != nil {
 		return err
 	}

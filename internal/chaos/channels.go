@@ -28,7 +28,8 @@ func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) 
 	for i := range c.Channels {
 		channel := fmt.Sprintf("chaos-%d", i)
 		for j := range c.Subscribers {
-			s := &subscriber{clients: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j), separate: j%2 == 1}
+			s := &subscriber{clients: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j),
+				separate: j%2 == 1}
 			if err := s.subscribe(ctx, client.Latest); err != nil {
 				return err
 			}
@@ -68,7 +69,8 @@ func (p *publisher) run(ctx, publishing context.Context) {
 }
 
 func (p *publisher) publish(ctx context.Context, message oracle.Message) (published client.Published, err error) {
-	draft := client.Draft{ID: messageID(message), Content: fmt.Appendf(nil, `{"publisher":%q,"seq":%d}`, message.Publisher, message.Seq)}
+	draft := client.Draft{ID: messageID(message), Content: fmt.Appendf(nil, `{"publisher":%q,"seq":%d}`,
+		message.Publisher, message.Seq)}
 	err = p.try(ctx, func(server int) error {
 		started := time.Now()
 		published, err = p.servers.rest[server].Publish(ctx, p.channel, draft)

@@ -144,7 +144,8 @@ func retryable(err error) bool {
 	case errors.Is(err, client.ErrUnreachable):
 		return true
 	}
-	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted}, status.Code(err))
+	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled,
+		codes.ResourceExhausted}, status.Code(err))
 }
 
 // isRPC reports whether an error is that of a gRPC call.

@@ -37,7 +37,8 @@ type liar struct {
 
 func newLiar() *liar {
 	return &liar{
-		forgets: func(int) bool { return false }, clocks: map[string]int{}, marks: map[string]int{}, ignored: map[string]bool{},
+		forgets: func(int) bool { return false },
+		clocks:  map[string]int{}, marks: map[string]int{}, ignored: map[string]bool{},
 	}
 }
 
@@ -108,7 +109,9 @@ func (l *liar) fetch(w http.ResponseWriter, subscriber string) {
 
 // use lets two subscribers and a publisher use a service until so many messages were acknowledged and none is missing,
 // or enough says so.
-func use(t *testing.T, service http.Handler, enough func(*oracle.Messages) bool) (oracle.MessageVerdict, oracle.RequestVerdict) {
+func use(
+	t *testing.T, service http.Handler, enough func(*oracle.Messages) bool) (oracle.MessageVerdict, oracle.RequestVerdict,
+) {
 	t.Helper()
 	server := httptest.NewServer(service)
 	defer server.Close()

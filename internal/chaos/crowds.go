@@ -37,10 +37,12 @@ func fetchLargely(s *stage) {
 	content := `"` + strings.Repeat("x", largeBytes) + `"`
 	for c := range largeChannels {
 		for r := range largeReaders {
-			s.Must(s.expect(http.MethodPut, "http://"+s.services[0].HTTP+fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d", c, r), `{"from":"earliest"}`))
+			s.Must(s.expect(http.MethodPut, "http://"+s.services[0].HTTP+fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d",
+				c, r), `{"from":"earliest"}`))
 		}
 		for m := range largeMessages {
-			s.Must(s.expect(http.MethodPut, "http://"+s.services[0].HTTP+fmt.Sprintf("/v1/channels/large-%d/messages/m%d", c, m), content))
+			s.Must(s.expect(http.MethodPut, "http://"+s.services[0].HTTP+fmt.Sprintf("/v1/channels/large-%d/messages/m%d", c,
+				m), content))
 		}
 	}
 	var answered, refused, received atomic.Int64
@@ -105,7 +107,8 @@ func putQueues(s *stage) {
 	s.pause(3 * time.Second)
 	lines, err := s.metricLines(`queue="crowd-`)
 	s.Must(err)
-	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d lines of metrics left after their deletion",
+	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d lines of metrics left after "+
+		"their deletion",
 		put, before, during, memory/miB, lines)
 	if during-before > queueConnections {
 		s.complain("%d queues needed %d connections to Redis", put, during-before)

@@ -15,20 +15,24 @@ import (
 func failovers() []scenario {
 	return []scenario{
 		{
-			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted as a replica",
-			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: limits{Gap: 15 * time.Second}, inject: failCluster,
+			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted " +
+				"as a replica",
+			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: limits{Gap: 15 * time.Second},
+			inject: failCluster,
 		},
 		{
 			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
 			redis: redisSetup{layout: cluster}, limits: limits{Gap: 5 * time.Second}, inject: switchCluster,
 		},
 		{
-			name: "cluster-reshard", fault: "slots of busy channels and queues moved to another node of a Cluster and back, key by key",
+			name: "cluster-reshard", fault: "slots of busy channels and queues moved to another node of a Cluster and back, " +
+				"key by key",
 			redis: redisSetup{layout: cluster}, limits: limits{Gap: 5 * time.Second}, inject: reshard,
 		},
 		{
 			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it is restarted as a replica",
-			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: limits{Gap: 20 * time.Second}, inject: failSentinel,
+			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: limits{Gap: 20 * time.Second},
+			inject: failSentinel,
 		},
 		{
 			name: "lossy-failover", fault: "three failovers to a replica without the last second of the primary's writes",

@@ -28,7 +28,8 @@ func kills() []scenario {
 			redis: redisSetup{args: alwaysSync()}, limits: limits{Gap: 6 * time.Second}, inject: killRedis,
 		},
 		{
-			name: "kill-all", fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; all restarted after 0.5 s",
+			name: "kill-all", fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; " +
+				"all restarted after 0.5 s",
 			redis: redisSetup{args: alwaysSync()}, limits: limits{Gap: 6 * time.Second}, inject: killAll,
 		},
 	}

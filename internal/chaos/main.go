@@ -107,8 +107,10 @@ func printResult(r *result) {
 	if !r.Passed() {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(os.Stderr, "%-6s %-18s %3.0f s, %d messages, %d tickets, gap %s, p99 %s, %d of %d requests failed %v\n", verdict, r.Name,
-		r.Took.Seconds(), r.Messages.Acknowledged, r.Tickets.Matched, report.Seconds(r.Requests.Gap), report.WholeMillis(r.Requests.P99),
+	fmt.Fprintf(os.Stderr, "%-6s %-18s %3.0f s, %d messages, %d tickets, gap %s, p99 %s, %d of %d requests failed %v\n",
+		verdict, r.Name,
+		r.Took.Seconds(), r.Messages.Acknowledged, r.Tickets.Matched, report.Seconds(r.Requests.Gap),
+		report.WholeMillis(r.Requests.P99),
 		r.Requests.Failed, r.Requests.Tries, r.Requests.Reasons)
 	for _, fault := range r.Faults() {
 		fmt.Fprintln(os.Stderr, "       -", strings.Join(strings.Fields(fault), " "))
@@ -125,7 +127,8 @@ func (s settings) channels() channelLoad {
 
 // players returns the load on queues: times twenty players.
 func (s settings) players(times int) playerLoad {
-	return playerLoad{Queues: []string{"duel", "squad"}, REST: 12 * times, GRPC: 8 * times, Pause: s.slower(200 * time.Millisecond)}
+	return playerLoad{Queues: []string{"duel", "squad"}, REST: 12 * times, GRPC: 8 * times,
+		Pause: s.slower(200 * time.Millisecond)}
 }
 
 func (s settings) slower(d time.Duration) time.Duration { return time.Duration(float64(d) / s.rate) }

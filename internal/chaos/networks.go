@@ -16,14 +16,21 @@ func networks() []scenario {
 		gap         time.Duration
 		inject      func(*stage)
 	}{
-		{"redis-cut", "all connections to Redis reset, ten times, half a second apart", toRedis, 2 * time.Second, cutConnections},
-		{"redis-half-open", "connections to Redis of one service, then of both, silent for 8 s and then reset", toRedis, 15 * time.Second, silenceConnections},
-		{"redis-slow", "20 ms of delay and at most 512 KiB/s on every connection to Redis for 8 s", toRedis, 3 * time.Second, slow(20*time.Millisecond, 512<<10)},
-		{"client-cut", "all client connections reset, ten times, half a second apart", fromClients, 2 * time.Second, cutConnections},
-		{"client-half-open", "client connections to one service, then to both, silent for 8 s and then reset", fromClients, 20 * time.Second, silenceConnections},
-		{"client-slow", "50 ms of delay and at most 64 KiB/s on every client connection for 8 s", fromClients, 3 * time.Second, slow(50*time.Millisecond, 64<<10)},
+		{"redis-cut", "all connections to Redis reset, ten times, half a second apart", toRedis, 2 * time.Second,
+			cutConnections},
+		{"redis-half-open", "connections to Redis of one service, then of both, silent for 8 s and then reset", toRedis,
+			15 * time.Second, silenceConnections},
+		{"redis-slow", "20 ms of delay and at most 512 KiB/s on every connection to Redis for 8 s", toRedis,
+			3 * time.Second, slow(20*time.Millisecond, 512<<10)},
+		{"client-cut", "all client connections reset, ten times, half a second apart", fromClients, 2 * time.Second,
+			cutConnections},
+		{"client-half-open", "client connections to one service, then to both, silent for 8 s and then reset", fromClients,
+			20 * time.Second, silenceConnections},
+		{"client-slow", "50 ms of delay and at most 64 KiB/s on every client connection for 8 s", fromClients,
+			3 * time.Second, slow(50*time.Millisecond, 64<<10)},
 	} {
-		all = append(all, scenario{name: c.name, fault: c.fault, proxied: c.proxied, limits: limits{Gap: c.gap}, inject: c.inject})
+		all = append(all, scenario{name: c.name, fault: c.fault, proxied: c.proxied, limits: limits{Gap: c.gap},
+			inject: c.inject})
 	}
 	return all
 }

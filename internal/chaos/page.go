@@ -25,7 +25,8 @@ func markdown(results []result, where, failover string) string {
 	}
 	fmt.Fprintf(&b, "%d of %d scenarios passed, %s.\n", passed, len(results), where)
 	fmt.Fprintf(&b, "Failover scenarios ran with `%s`.\n\n", failover)
-	b.WriteString("| scenario | fault | messages: published, delivered | lost, duplicated, out of order | tickets matched | in two matches, stuck " +
+	b.WriteString("| scenario | fault | messages: published, delivered | lost, duplicated, out of order | tickets " +
+		"matched | in two matches, stuck " +
 		"| longest gap | publish p99 | requests: tried, failed | services crashed, memory | verdict |\n" +
 		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, r := range results {
@@ -56,7 +57,8 @@ func (r *result) row() string {
 	m, t, q := r.Messages, r.Tickets, r.Requests
 	return fmt.Sprintf("| `%s` | %s | %d, %d | %d, %d, %d | %d | %d, %d | %s | %s | %d, %d | %d, %d MB | %s |\n",
 		r.Name, r.Fault, m.Acknowledged, m.Delivered, m.Lost, m.Doubled+m.Wrong, m.Reordered, t.Matched,
-		t.TwoMatches+t.Crowded, t.Stuck+t.Split+t.Forgotten, report.Seconds(q.Gap), report.WholeMillis(q.P99), q.Tries, q.Failed,
+		t.TwoMatches+t.Crowded, t.Stuck+t.Split+t.Forgotten, report.Seconds(q.Gap), report.WholeMillis(q.P99), q.Tries,
+		q.Failed,
 		len(r.Crashes), r.Peak/miB, verdict)
 }
 

@@ -31,7 +31,8 @@ func replies() []scenario {
 		},
 		{
 			name: "loading", fault: "Redis restarted with an append-only file that takes seconds to load: LOADING",
-			redis: redisSetup{args: append(alwaysSync(), "--key-load-delay", "100")}, limits: limits{Gap: 15 * time.Second}, inject: loadSlowly,
+			redis: redisSetup{args: append(alwaysSync(), "--key-load-delay",
+				"100")}, limits: limits{Gap: 15 * time.Second}, inject: loadSlowly,
 		},
 		{
 			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with constant readiness checks",
@@ -42,7 +43,8 @@ func replies() []scenario {
 			limits: limits{Gap: 2 * time.Second}, inject: flushScripts,
 		},
 		{
-			name: "key-lost", fault: "the receipt key is deleted and one of two services is restarted; receipts may be refused for 8 s",
+			name: "key-lost", fault: "the receipt key is deleted and one of two services is restarted; receipts may be " +
+				"refused for 8 s",
 			limits: limits{Gap: 3 * time.Second}, inject: loseKey,
 		},
 	}
@@ -111,7 +113,8 @@ func masterDown(s *stage) {
 
 // loadSlowly fills the append-only file. Each of its keys takes 0.1 ms to load.
 func loadSlowly(s *stage) {
-	s.command("EVAL", `for i = 1, tonumber(ARGV[1]) do redis.call("SET", "filler:" .. i, "x", "EX", 600) end return 1`, "0", "20000")
+	s.command("EVAL", `for i = 1, tonumber(ARGV[1]) do redis.call("SET", "filler:" .. i, "x", "EX", 600) end return 1`,
+		"0", "20000")
 	s.pause(2 * time.Second) // until the file has been written
 	s.node.Kill(s)
 	s.pause(500 * time.Millisecond)

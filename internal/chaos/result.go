@@ -92,10 +92,12 @@ func counted(what string, texts []string) []string {
 func (r *result) overLimits() (faults []string) {
 	l := r.Limits
 	if l.Gap > 0 && r.Requests.Gap > l.Gap {
-		faults = append(faults, fmt.Sprintf("no successful publish for %s, more than %s", report.Seconds(r.Requests.Gap), report.Seconds(l.Gap)))
+		faults = append(faults, fmt.Sprintf("no successful publish for %s, more than %s", report.Seconds(r.Requests.Gap),
+			report.Seconds(l.Gap)))
 	}
 	if l.P99 > 0 && r.Requests.P99 > l.P99 {
-		faults = append(faults, fmt.Sprintf("publish p99 of %s, more than %s", report.WholeMillis(r.Requests.P99), report.WholeMillis(l.P99)))
+		faults = append(faults, fmt.Sprintf("publish p99 of %s, more than %s", report.WholeMillis(r.Requests.P99),
+			report.WholeMillis(l.P99)))
 	}
 	if l.NoErrors && r.Requests.Failed > 0 {
 		faults = append(faults, fmt.Sprintf("%d requests failed: %v", r.Requests.Failed, r.Requests.Reasons))

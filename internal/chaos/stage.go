@@ -169,7 +169,8 @@ func (s *stage) logsOf(nodes ...*redistest.Node) {
 		for _, n := range nodes {
 			text, err := os.ReadFile(filepath.Join(n.Dir(), "server.log"))
 			if err == nil {
-				err = os.WriteFile(filepath.Join(s.dir, "redis-"+strconv.Itoa(n.Port())+".log"), text, 0o600) //nolint:gosec // a folder of our own
+				path := filepath.Join(s.dir, "redis-"+strconv.Itoa(n.Port())+".log")
+				err = os.WriteFile(path, text, 0o600) //nolint:gosec // a folder of our own
 			}
 			if err != nil {
 				s.Errorf("keep a log: %v", err)

@@ -20,7 +20,8 @@ func Machine(ctx context.Context) string {
 	if out, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
 		version = strings.Join(strings.Fields(string(out))[:3], " ")
 	}
-	return fmt.Sprintf("%d cores, %s/%s, %s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), version)
+	return fmt.Sprintf("%d cores, %s/%s, %s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(),
+		version)
 }
 
 // Seconds formats a duration in seconds.

@@ -267,7 +267,8 @@ func (v *MessageVerdict) examples(what, channel, subscriber string, messages map
 		return cmp.Or(cmp.Compare(a.Publisher, b.Publisher), cmp.Compare(a.Seq, b.Seq))
 	})
 	for _, message := range all[:min(len(all), maxExamples)] {
-		v.Examples = append(v.Examples, fmt.Sprintf("%s: %s-%d on %s for %s", what, message.Publisher, message.Seq, channel, subscriber))
+		v.Examples = append(v.Examples, fmt.Sprintf("%s: %s-%d on %s for %s", what, message.Publisher, message.Seq, channel,
+			subscriber))
 	}
 	return len(messages)
 }

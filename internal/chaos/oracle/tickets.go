@@ -214,7 +214,8 @@ func addSeats(matches map[string]*matchLog, id string, l *ticketLog, seats int) 
 	}
 }
 
-// unknownOf returns the number of tickets of a queue that may exist although their creation failed. The caller holds mu.
+// unknownOf returns the number of tickets of a queue that may exist although their creation failed. The caller holds
+// mu.
 func (t *Tickets) unknownOf(queue string) int {
 	n := 0
 	for _, l := range t.tickets {

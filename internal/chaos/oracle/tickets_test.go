@@ -137,8 +137,8 @@ func TestTicketsThatAFailOverLost(t *testing.T) {
 	require.Equal(t, 1, o.Judge().Faults())
 }
 
-// After a fail-over, a ticket that exists without the match that its player knows may get another one. One that does not
-// exist cannot.
+// After a fail-over, a ticket that exists without the match that its player knows may get another one. One that does
+// not exist cannot.
 func TestTicketsThatVanished(t *testing.T) {
 	t.Parallel()
 	for rules, faults := range map[oracle.Rules]int{{}: 2, {Failover: true}: 1} {
