@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // ErrStop ends Consume without an error when a Consumer's Handle returns it or an error that wraps it. The message of
@@ -71,7 +73,7 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 			return errors.Join(err, ackErr)
 		}
 		if receipt = d.ReceiptHandle; receipt == "" && time.Since(asked) < emptyPause {
-			if err := sleep(ctx, emptyPause); err != nil {
+			if !pace.Sleep(ctx, emptyPause) {
 				return ended(ctx)
 			}
 		}

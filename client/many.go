@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -109,7 +110,7 @@ func (c *Client) ConsumeMany(ctx context.Context, consumer ManyConsumer) error {
 		if len(d.Found) == 0 {
 			pause = max(pause, emptyPause-time.Since(asked))
 		}
-		if pause > 0 && sleep(ctx, pause) != nil {
+		if pause > 0 && !pace.Sleep(ctx, pause) {
 			return errors.Join(ended(ctx), r.ackAll(ctx))
 		}
 	}

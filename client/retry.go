@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // RetryPolicy says how often and for how long a call is retried. In each field zero means the default.
@@ -72,7 +74,7 @@ func (p RetryPolicy) retry(ctx context.Context, try func() error) (tries int, er
 			return tries, err
 		}
 		p.Notify(err, pause)
-		if sleep(ctx, pause) != nil {
+		if !pace.Sleep(ctx, pause) {
 			return tries, fmt.Errorf("%w (the last try: %w)", ended(ctx), err)
 		}
 	}
@@ -108,16 +110,4 @@ func refusedForGood(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
 	return errors.As(err, &certificate) || errors.As(err, &notTLS)
-}
-
-// sleep waits for d. When ctx ends it returns its error at once.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

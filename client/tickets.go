@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -146,7 +147,7 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 			return Assignment{}, ErrTicketExpired
 		}
 		// An answer is early while the service shuts down, and if somebody has removed the subscriber.
-		if err := sleep(ctx, emptyPause-time.Since(asked)); err != nil {
+		if !pace.Sleep(ctx, emptyPause-time.Since(asked)) {
 			return Assignment{}, ended(ctx)
 		}
 		// to see soon that it has expired

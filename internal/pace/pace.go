@@ -1,4 +1,5 @@
-// Package pace waits: for a time, after failures, and not at the same time as other servers.
+// Package pace waits for a time, for a signal, and after failures, with jitter so that servers don't act at the same
+// time.
 package pace
 
 import (
@@ -9,12 +10,12 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Sleep waits, and reports whether ctx is alive.
+// Sleep waits until wait has passed or ctx ends. It reports whether ctx is alive.
 func Sleep(ctx context.Context, wait time.Duration) bool {
 	return SleepUntil(ctx, wait, nil)
 }
 
-// SleepUntil waits until wait has passed or something is received from end. It reports whether ctx is alive.
+// SleepUntil is Sleep, and also returns when it receives from end.
 func SleepUntil(ctx context.Context, wait time.Duration, end <-chan struct{}) bool {
 	if wait <= 0 {
 		return ctx.Err() == nil
@@ -29,9 +30,17 @@ func SleepUntil(ctx context.Context, wait time.Duration, end <-chan struct{}) bo
 	return ctx.Err() == nil
 }
 
-// Jitter returns a duration within a quarter of d, so that servers don't do the same thing at the same time.
+// Signal sends to a channel that is buffered (capacity 1), unless a signal is in it already. It never blocks.
+func Signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Jitter returns d changed by up to a quarter at random, so that servers don't act at the same time.
 func Jitter(d time.Duration) time.Duration {
-	return d - d/4 + rand.N(d/2+1) //nolint:gosec // no secret hangs on it
+	return d - d/4 + rand.N(d/2+1) //nolint:gosec // it spreads load and protects nothing
 }
 
 // The bounds of a backoff.
@@ -40,8 +49,8 @@ const (
 	LastBackoff  = 3 * time.Second
 )
 
-// NewBackoff returns how long to wait after failures in succession: NextBackOff is the wait after one more, which
-// doubles from FirstBackoff to LastBackoff, give or take a quarter. It is used by one goroutine at a time.
+// NewBackoff returns the waits after successive failures: each NextBackOff is twice the one before, from FirstBackoff to
+// LastBackoff, with jitter of a quarter. One goroutine may use it at a time.
 func NewBackoff() *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval: FirstBackoff, MaxInterval: LastBackoff, Multiplier: 2, RandomizationFactor: 0.25,

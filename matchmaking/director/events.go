@@ -30,16 +30,9 @@ func newEvents() *events {
 
 // notify records a change, and whether the lease may be free. It never blocks.
 func (e *events) notify(free bool) {
-	signal(e.changed)
+	pace.Signal(e.changed)
 	if free {
-		signal(e.free)
-	}
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		pace.Signal(e.free)
 	}
 }
 

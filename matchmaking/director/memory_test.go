@@ -53,7 +53,7 @@ func (m *memory) add(tickets ...*matchmaking.Ticket) {
 	m.order = append(m.order, tickets...)
 	m.mu.Unlock()
 	m.notify(false)
-	signal(m.changed)
+	pace.Signal(m.changed)
 }
 
 func (m *memory) Watch(ctx context.Context, _ string, notify func(bool)) {

@@ -207,7 +207,7 @@ func (f *feed) confirm() {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
 	f.confirmed, f.ready, f.reading.doubt = true, true, true // what is being read now is read again too
-	signal(f.wake)
+	pace.Signal(f.wake)
 }
 
 // interrupt is called when notifications may be lost.
@@ -272,7 +272,7 @@ func (f *feed) due(expires time.Time) time.Time {
 func (f *feed) plan(e *entry, due time.Time) {
 	f.reading.agenda.plan(e, due)
 	if e.index == 0 {
-		signal(f.wake)
+		pace.Signal(f.wake)
 	}
 }
 
@@ -304,7 +304,7 @@ func (f *feed) refresh(e *entry) {
 	if !e.fresh {
 		e.fresh = true
 		f.reading.fresh = append(f.reading.fresh, e)
-		signal(f.wake)
+		pace.Signal(f.wake)
 	}
 }
 

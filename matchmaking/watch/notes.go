@@ -3,6 +3,7 @@ package watch
 import (
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -54,7 +55,7 @@ func (w *Watches) Expect(queue, id string) Expectation {
 	w.noteBytes += n.bytes
 	f.notes.byID[id] = n
 	if f.notes.oldest = append(f.notes.oldest, n); len(f.notes.oldest) == 1 {
-		signal(f.wake)
+		pace.Signal(f.wake)
 	}
 	return Expectation{all: w, note: n}
 }

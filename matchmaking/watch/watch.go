@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
@@ -140,7 +141,7 @@ func (w *Watches) use(queue string) *feed {
 		f = newFeed(w, queue)
 		w.feeds[queue] = f
 		w.starting = append(w.starting, f)
-		signal(w.added)
+		pace.Signal(w.added)
 	}
 	f.users++
 	return f
@@ -150,7 +151,7 @@ func (w *Watches) use(queue string) *feed {
 func (w *Watches) leave(f *feed) {
 	if f.users--; f.users == 0 {
 		f.idleSince = time.Now()
-		signal(f.wake)
+		pace.Signal(f.wake)
 	}
 }
 
@@ -177,12 +178,4 @@ func (w *Watches) Count() (waits, feeds int) {
 		waits += f.users
 	}
 	return waits, len(w.feeds)
-}
-
-// signal makes a receiver look again. c is buffered with capacity 1.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records"
 )
 
@@ -103,9 +104,9 @@ func (v *Views) Count(counts ...Count) error {
 	for _, c := range counts {
 		v.pending[c.ID] = min(v.pending[c.ID]+c.Views, MaxValue)
 	}
-	signal(v.wake)
+	pace.Signal(v.wake)
 	if len(v.pending) >= MaxPending/2 {
-		signal(v.full)
+		pace.Signal(v.full)
 	}
 	return nil
 }
@@ -131,13 +132,6 @@ func CheckID(field, id string) error {
 		return invalid(fault.SlugInvalidID, field, "%s is reserved for imports", id)
 	}
 	return records.CheckID(field, id)
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // Run writes counts until ctx ends, and then for a few seconds at most what is left. Call it once, and end ctx when

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -60,10 +61,10 @@ func (c *Conn) checkReady(ctx context.Context) error {
 	topic, nonce := readyTopic(c.prefix, c.readiness.server), id.New()
 	confirmed, arrived, failed := make(chan struct{}, 1), make(chan struct{}, 1), make(chan error, 1)
 	defer c.subscriptions.Listen(topic, pubsub.Listener{
-		Confirmed: func() { signal(confirmed) },
+		Confirmed: func() { pace.Signal(confirmed) },
 		Message: func(text string) {
 			if text == nonce {
-				signal(arrived)
+				pace.Signal(arrived)
 			}
 		},
 		Interrupted: func(err error) {
@@ -109,11 +110,4 @@ func (c *Conn) writeReady(ctx context.Context, nonce string) error {
 		}
 	}
 	return nil
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

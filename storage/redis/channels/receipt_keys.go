@@ -3,20 +3,20 @@ package channels
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
 const (
-	// receiptKeysKept is how many keys the servers on one Redis share: the one that signs, and earlier ones.
+	// receiptKeysKept is the number of keys that the servers on one Redis share: the one that signs, and earlier ones.
 	receiptKeysKept = 4
-	// receiptKeysEvery is how often a server compares its keys with those in Redis, give or take a quarter.
+	// receiptKeysEvery is the mean interval at which a server compares its keys with those in Redis.
 	receiptKeysEvery = 5 * time.Second
 )
 
@@ -26,7 +26,7 @@ type ReceiptKeys struct {
 	Keyring *receipt.Keyring
 
 	store   *Store
-	keys    []receipt.Key // what Keyring has; owned by the goroutine of Run
+	keys    []receipt.Key // those of Keyring; owned by the goroutine of Run
 	failing bool          // the last check failed; owned by the goroutine of Run
 }
 
@@ -53,21 +53,15 @@ func (s *Store) ReceiptKeys(ctx context.Context) (*ReceiptKeys, error) {
 
 // Run compares the keys with those in Redis every few seconds until ctx ends. If Redis has lost the keys, it restores
 // them. If Redis has others, it adopts them, signs with the first of them, and adds its own as earlier ones. So all
-// servers converge to one signing key, and accept what each of them signed before. It returns nil.
+// servers converge to one signing key, and accept receipts that any of them signed before. It returns nil.
 func (k *ReceiptKeys) Run(ctx context.Context) error {
-	for {
-		// spreads load, keeps no secret
-		pause := receiptKeysEvery - receiptKeysEvery/4 + rand.N(receiptKeysEvery/2) //nolint:gosec
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-			k.compare(ctx)
-		}
+	for pace.Sleep(ctx, pace.Jitter(receiptKeysEvery)) {
+		k.compare(ctx)
 	}
+	return nil
 }
 
-// compare logs the first of several failures.
+// compare checks the keys, and logs the first of successive failures.
 func (k *ReceiptKeys) compare(ctx context.Context) {
 	err := k.check(ctx)
 	if err != nil && !k.failing && ctx.Err() == nil {
