@@ -1,5 +1,5 @@
-// Package id makes identifiers that no other process makes: of messages, tickets, matches, attempts, epochs and
-// requests. They are unique, and not secret.
+// Package id makes identifiers of messages, tickets, matches, attempts, epochs and requests. They are unique across
+// processes, and not secret.
 package id
 
 import (
@@ -13,9 +13,9 @@ import (
 // New returns the text of a new ULID.
 func New() string { return At(time.Now()).String() }
 
-// At returns a new ULID that starts with a time. Its 80 random bits come from the runtime's generator, which is seeded
-// by the operating system. That of ulid.Make is seeded with the time: two servers that start at once could make the
-// same ID, and the second message with it would be taken for a repetition.
+// At returns a new ULID of a time. Its 80 random bits come from the runtime's generator, which the operating system
+// seeds. ulid.Make seeds its generator with the time: two servers that start at the same moment could make the same ID,
+// and the second message with it would be discarded as a duplicate.
 func At(now time.Time) ulid.ULID {
 	var u ulid.ULID
 	_ = u.SetTime(ulid.Timestamp(now))                        // fails only after the year 10889

@@ -1,5 +1,4 @@
-// Package names checks the names that clients choose: of channels and subscribers, queues and tickets, and the IDs of
-// messages.
+// Package names checks names that clients choose: of channels, subscribers, queues and tickets, and message IDs.
 package names
 
 import (
@@ -7,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern is the regular expression that names match. A name that does can't break out of the hash tag of a key.
+// Pattern is the regular expression that names match. A valid name can't break out of the hash tag of a key.
 const Pattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`
 
 // MaxBytes is the longest name.

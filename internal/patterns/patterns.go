@@ -1,5 +1,4 @@
-// Package patterns reads the patterns and values of rules for channels: patterns match whole names, and values may
-// refer to their captures.
+// Package patterns reads rules for channels: a pattern matches whole names, and values may refer to its captures.
 package patterns
 
 import (
@@ -38,7 +37,7 @@ func Cut(value string) (before, name, after string, found bool) {
 	return value[:m[0]], name, value[m[1]:], true
 }
 
-// In reports whether value refers to captures. It returns an error for one that the pattern doesn't have.
+// In reports whether value refers to captures. The error names a capture that the pattern doesn't have.
 func In(pattern *regexp.Regexp, value string) (bool, error) {
 	found := reference.FindAllStringSubmatch(value, -1)
 	for _, m := range found {
@@ -52,7 +51,7 @@ func In(pattern *regexp.Regexp, value string) (bool, error) {
 	return len(found) > 0, nil
 }
 
-// Int returns the integer that a value is.
+// Int parses the integer of a value.
 func Int(value string) (int, error) {
 	n, err := strconv.Atoi(value)
 	switch {

@@ -1,5 +1,3 @@
-// Package budget limits how many bytes of large reads are in transit at the same time. Start from [New].
-
 package redis
 
 import (
@@ -9,27 +7,20 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// memoryMetrics counts what happens to reads.
-type memoryMetrics interface {
-	// ReadWaits counts a read as waiting until over is called.
-	ReadWaits() (over func())
-	// ReadBytes changes the number of bytes in transit.
-	ReadBytes(change int64)
-}
-
-// memoryBudget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their
-// share in order of arrival. No owner, such as a channel, has more than two reads in that queue: its others wait for
-// these, so that a channel with many subscribers doesn't delay other channels.
-type memoryBudget struct {
+// readBudget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their
+// share in order of arrival. An owner, such as a channel, has at most turnsPerOwner reads in that queue; its other reads
+// wait for these, so that a channel with many subscribers doesn't delay other channels.
+type readBudget struct {
 	size    int64
 	total   *semaphore.Weighted
-	metrics memoryMetrics
+	metrics metrics
 
 	mu     sync.Mutex
-	owners map[string]*ownerBudget
+	owners map[string]*ownerReads
 }
 
-type ownerBudget struct {
+// ownerReads is the reads of one owner.
+type ownerReads struct {
 	turns *semaphore.Weighted
 	users int // guarded by the budget's lock
 }
@@ -37,17 +28,17 @@ type ownerBudget struct {
 // turnsPerOwner lets one read of an owner transfer while another one is decoded.
 const turnsPerOwner = 2
 
-// newMemoryBudget returns a budget of so many bytes.
-func newMemoryBudget(size int, m memoryMetrics) *memoryBudget {
-	return &memoryBudget{
-		size: int64(size), total: semaphore.NewWeighted(int64(size)), metrics: m, owners: map[string]*ownerBudget{},
+// newReadBudget returns a budget of so many bytes.
+func newReadBudget(size int, m metrics) *readBudget {
+	return &readBudget{
+		size: int64(size), total: semaphore.NewWeighted(int64(size)), metrics: m, owners: map[string]*ownerReads{},
 	}
 }
 
-// Acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of
+// acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of
 // bytes and the function that releases them. The only error is ctx's.
-func (b *memoryBudget) Acquire(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
-	defer b.metrics.ReadWaits()()
+func (b *readBudget) acquire(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
+	defer b.metrics.readWaits()()
 	own := b.enter(owner)
 	if err := own.turns.Acquire(ctx, 1); err != nil {
 		b.exit(owner, own)
@@ -59,28 +50,28 @@ func (b *memoryBudget) Acquire(ctx context.Context, owner string, bytes int) (gr
 		b.exit(owner, own)
 		return 0, nil, err
 	}
-	b.metrics.ReadBytes(n)
+	b.metrics.readBytes(n)
 	return int(n), func() {
-		b.metrics.ReadBytes(-n)
+		b.metrics.readBytes(-n)
 		b.total.Release(n)
 		own.turns.Release(1)
 		b.exit(owner, own)
 	}, nil
 }
 
-func (b *memoryBudget) enter(owner string) *ownerBudget {
+func (b *readBudget) enter(owner string) *ownerReads {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.owners[owner]
 	if own == nil {
-		own = &ownerBudget{turns: semaphore.NewWeighted(turnsPerOwner)}
+		own = &ownerReads{turns: semaphore.NewWeighted(turnsPerOwner)}
 		b.owners[owner] = own
 	}
 	own.users++
 	return own
 }
 
-func (b *memoryBudget) exit(owner string, own *ownerBudget) {
+func (b *readBudget) exit(owner string, own *ownerReads) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if own.users--; own.users == 0 {

@@ -12,10 +12,10 @@ import (
 func TestBudgetIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newMemoryBudget(4, uncounted{})
+		b := newReadBudget(4, metrics{})
 		order, over := make(chan string, 400), make(chan struct{})
 		read := func(name string) {
-			if granted, release, err := b.Acquire(t.Context(), name, 100); err == nil && granted == 4 {
+			if granted, release, err := b.acquire(t.Context(), name, 100); err == nil && granted == 4 {
 				order <- name
 				<-over
 				release()
@@ -35,7 +35,7 @@ func TestBudgetIsFair(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, _, err := b.Acquire(ctx, "third", 1)
+		_, _, err := b.acquire(ctx, "third", 1)
 		require.ErrorIs(t, err, context.Canceled)
 		close(over)
 		synctest.Wait()
@@ -45,9 +45,3 @@ func TestBudgetIsFair(t *testing.T) {
 		require.Empty(t, b.owners)
 	})
 }
-
-type uncounted struct{}
-
-func (uncounted) ReadWaits() func() { return func() {} }
-
-func (uncounted) ReadBytes(int64) {}

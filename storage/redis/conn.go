@@ -22,7 +22,7 @@ import (
 type Conn struct {
 	client        rueidis.Client
 	bulk          rueidis.Client // for large reads and replicated writes: see bulkOptions
-	budget        *memoryBudget
+	budget        *readBudget
 	subscriptions *pubsub.Subscriptions
 	prefix        string
 	timeout       time.Duration
@@ -31,7 +31,7 @@ type Conn struct {
 	readiness     readiness
 	closed        atomic.Bool
 	logger        *slog.Logger
-	metrics       connMetrics
+	metrics       metrics
 }
 
 // ErrOptions is the error of Connect for options that can never work, such as a malformed URL.
@@ -55,13 +55,13 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	m, err := newConnMetrics(o.Metrics)
+	m, err := newMetrics(o.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}
 	c := &Conn{
 		prefix: o.KeyPrefix, timeout: o.Timeout, options: copts, logger: o.Logger, metrics: m,
-		budget: newMemoryBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
+		budget: newReadBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)
@@ -143,5 +143,5 @@ func (c *Conn) Dial(change func(*rueidis.ClientOption)) (rueidis.Client, error) 
 // less. It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in
 // order of arrival, no more than two for one owner, such as a channel. The only error is that of ctx.
 func (c *Conn) LargeRead(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
-	return c.budget.Acquire(ctx, owner, bytes)
+	return c.budget.acquire(ctx, owner, bytes)
 }

@@ -8,7 +8,7 @@ import "github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 func (c *Conn) Listen(topic string, l pubsub.Listener) (stop func()) {
 	interrupted := l.Interrupted
 	l.Interrupted = func(err error) {
-		c.metrics.Resubscribed()
+		c.metrics.resubscribed()
 		c.logger.Debug("listening was interrupted", "topic", topic, "error", err)
 		if interrupted != nil {
 			interrupted(err)

@@ -1,11 +1,9 @@
-// Package metrics counts what is sent on a connection to Redis, and what goes wrong.
-
 package redis
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// connMetrics counts. Its zero value counts nothing. It may be used by several goroutines.
-type connMetrics struct {
+// metrics counts what a Conn sends and what goes wrong. Its zero value counts nothing. Many goroutines may use it.
+type metrics struct {
 	scripts       *prometheus.CounterVec
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
@@ -14,12 +12,12 @@ type connMetrics struct {
 	largeBytes    prometheus.Gauge
 }
 
-// newConnMetrics registers the metrics; without r nothing is counted.
-func newConnMetrics(r prometheus.Registerer) (connMetrics, error) {
+// newMetrics registers the metrics. If r is nil they count nothing.
+func newMetrics(r prometheus.Registerer) (metrics, error) {
 	if r == nil {
-		return connMetrics{}, nil
+		return metrics{}, nil
 	}
-	m := connMetrics{
+	m := metrics{
 		scripts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_redis_scripts_total",
 			Help: "Calls of scripts, by the script.",
@@ -48,42 +46,42 @@ func newConnMetrics(r prometheus.Registerer) (connMetrics, error) {
 	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.largeWaiting,
 		m.largeBytes} {
 		if err := r.Register(c); err != nil {
-			return connMetrics{}, err
+			return metrics{}, err
 		}
 	}
 	return m, nil
 }
 
-// Sent counts calls of a script.
-func (m connMetrics) Sent(script string, calls int) {
+// sent counts calls of a script.
+func (m metrics) sent(script string, calls int) {
 	if m.scripts != nil {
 		m.scripts.WithLabelValues(script).Add(float64(calls))
 	}
 }
 
-// Retried counts an operation that is tried again after an error with the code.
-func (m connMetrics) Retried(code string) {
+// retried counts an operation that is tried again after an error with the code.
+func (m metrics) retried(code string) {
 	if m.retries != nil {
 		m.retries.WithLabelValues(code).Inc()
 	}
 }
 
-// Failed counts an operation that is given up after an error with the code.
-func (m connMetrics) Failed(code string) {
+// failed counts an operation that is given up after an error with the code.
+func (m metrics) failed(code string) {
 	if m.failures != nil {
 		m.failures.WithLabelValues(code).Inc()
 	}
 }
 
-// Resubscribed counts a subscription that ended and is made again.
-func (m connMetrics) Resubscribed() {
+// resubscribed counts a subscription that ended and is made again.
+func (m metrics) resubscribed() {
 	if m.interruptions != nil {
 		m.interruptions.Inc()
 	}
 }
 
-// ReadWaits counts a large read as waiting until over is called.
-func (m connMetrics) ReadWaits() (over func()) {
+// readWaits counts a large read as waiting until over is called.
+func (m metrics) readWaits() (over func()) {
 	if m.largeWaiting == nil {
 		return func() {}
 	}
@@ -91,8 +89,8 @@ func (m connMetrics) ReadWaits() (over func()) {
 	return m.largeWaiting.Dec
 }
 
-// ReadBytes changes the number of bytes of large reads in transit.
-func (m connMetrics) ReadBytes(change int64) {
+// readBytes changes the number of bytes of large reads in transit.
+func (m metrics) readBytes(change int64) {
 	if m.largeBytes != nil {
 		m.largeBytes.Add(float64(change))
 	}

@@ -45,7 +45,7 @@ func (c *Conn) again(ctx, limited context.Context, f failure) error {
 		if deadline, ok := limited.Deadline(); ok && time.Until(deadline) <= delay {
 			break
 		}
-		c.metrics.Retried(code(err))
+		c.metrics.retried(code(err))
 		select {
 		case <-limited.Done():
 		case <-time.After(delay):
@@ -69,7 +69,7 @@ func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 	if isFault(err) {
 		return err
 	}
-	c.metrics.Failed(code(err))
+	c.metrics.failed(code(err))
 	return fmt.Errorf("%s: %w", name, faultOf(err))
 }
 

@@ -40,7 +40,7 @@ func (c *Conn) Run(ctx context.Context, script *lua.Script, keys, args []string)
 // Try runs a script without trying again after errors: call it inside Retry.
 func (c *Conn) Try(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
 	for {
-		c.metrics.Sent(script.Name(), 1)
+		c.metrics.sent(script.Name(), 1)
 		r, err := NewReply(script.Name(), script.Exec(ctx, c.client, keys, args))
 		switch {
 		case err != nil:
@@ -94,7 +94,7 @@ func (c *Conn) TryMany(
 		commands[i] = script.Evalsha(c.client.B(), l.Keys, l.Args)
 	}
 	if len(calls) > 0 {
-		c.metrics.Sent(script.Name(), len(calls))
+		c.metrics.sent(script.Name(), len(calls))
 	}
 	answers := c.client.DoMulti(ctx, append(commands, then...)...)
 	results := make([]Result, len(calls))

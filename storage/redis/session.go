@@ -47,7 +47,7 @@ func (s *Session) RunMany(ctx context.Context, script *lua.Script, calls []Call)
 	for i, l := range calls {
 		commands[i] = script.Evalsha(s.client.B(), l.Keys, l.Args)
 	}
-	s.conn.metrics.Sent(script.Name(), len(calls))
+	s.conn.metrics.sent(script.Name(), len(calls))
 	answers, results := s.client.DoMulti(ctx, commands...), make([]Result, len(calls))
 	for i, l := range calls {
 		answer := answers[i]
