@@ -1,5 +1,3 @@
-// Package storagetest runs a test on every kind of Redis that the machine has: standalone, Cluster, the managed one,
-// and Valkey. Start from [Each].
 package storagetest
 
 import (
@@ -14,14 +12,14 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/managed"
 )
 
-// Redis is one Redis, which tests share: each uses a key prefix of its own.
+// Redis is a Redis that tests share. Each uses its own key prefix.
 type Redis struct {
 	URL    string
 	Client rueidis.Client
 }
 
-// Each runs a parallel subtest on each kind of Redis. On a machine without valkey-server it logs that, and leaves it
-// out.
+// Each runs a parallel subtest on each kind of Redis that the machine has: standalone, Cluster, the managed one and
+// Valkey. Without valkey-server it logs that Valkey is omitted.
 func Each(t *testing.T, test func(t *testing.T, r Redis)) {
 	t.Helper()
 	for _, kind := range []struct {
@@ -61,7 +59,7 @@ func cluster(t *testing.T) (Redis, bool) {
 	return connected(t, strings.Join(addrs, ","), rueidis.ClientOption{InitAddress: addrs}), true
 }
 
-// runManaged starts what a bare `tidemark serve` uses.
+// runManaged starts the Redis of `tidemark serve` without options.
 func runManaged(t *testing.T) (Redis, bool) {
 	t.Helper()
 	server, err := managed.Open(managed.Options{DataDir: t.TempDir()})

@@ -1,6 +1,3 @@
-// Package subject is what the cases of the suite have in common: a channel of a store with the calls that cases make,
-// and the harness of the store. Start from [New].
-
 package channeltest
 
 import (
@@ -23,15 +20,16 @@ import (
 const (
 	// ttl is so long that nothing expires by itself while a case runs.
 	ttl = time.Hour
-	// large is more than any fetch of a case has to return.
+	// large is more than any fetch of a case returns.
 	large = 64 << 20
-	// timeout ends a wait for something that a broken store never does. A working store never reaches it.
+	// timeout limits waits, so that a broken store fails a case instead of hanging it. A working store never reaches
+	// it.
 	timeout = 30 * time.Second
 	// million is more clocks than a store may visit one by one.
 	million = 1_000_000
 )
 
-// earliest subscribes to all messages that there are.
+// earliest starts before the oldest message alive.
 var earliest = channel.From{Start: channel.StartEarliest}
 
 // longName is as long as a name may be.
@@ -131,10 +129,10 @@ func (s *testChannel) SetLife(left time.Duration, parts ...Part) {
 // contentOf returns the content of an ID's message, for cases in which the content doesn't matter.
 func contentOf(id string) []byte { return fmt.Appendf(nil, `{"of": %q}`, id) }
 
-// draft returns a message with its ContentOf.
+// draft returns a message with its contentOf.
 func draft(id string) channel.Draft { return channel.Draft{ID: id, Content: contentOf(id)} }
 
-// draftsOf returns a Draft for each ID.
+// draftsOf returns a draft for each ID.
 func draftsOf(ids ...string) []channel.Draft {
 	drafts := make([]channel.Draft, len(ids))
 	for i, id := range ids {
@@ -226,7 +224,7 @@ func (s *testChannel) NoSubscriber(name string) {
 	require.ErrorIs(s.T, err, channel.ErrNoSubscriber)
 }
 
-// FetchWith fetches, and checks the batch as CheckBatch does.
+// FetchWith fetches, and checks the batch with checkBatch.
 func (s *testChannel) FetchWith(r channel.FetchRequest) channel.Batch {
 	s.T.Helper()
 	b, err := s.Store.Fetch(s.Ctx(), r)
@@ -247,7 +245,7 @@ func (s *testChannel) Fetch(name string) channel.Batch {
 	return s.FetchUpTo(name, 10_000)
 }
 
-// Reads fetches everything unread, and checks the batch as CheckMessages does.
+// Reads fetches everything unread, and checks the batch with CheckMessages.
 func (s *testChannel) Reads(name string, expired int, ids ...string) channel.Batch {
 	s.T.Helper()
 	b := s.Fetch(name)
@@ -256,11 +254,11 @@ func (s *testChannel) Reads(name string, expired int, ids ...string) channel.Bat
 	return b
 }
 
-// CheckMessages checks that a batch has the messages of these IDs, each with its ContentOf, and counts so many expired
+// CheckMessages checks that a batch has the messages of these IDs, each with its contentOf, and counts so many expired
 // messages.
 func (s *testChannel) CheckMessages(b channel.Batch, expired int, ids ...string) {
 	s.T.Helper()
-	require.Equal(s.T, append([]string{}, ids...), iDsOf(b), "the messages, in order")
+	require.Equal(s.T, append([]string{}, ids...), idsOf(b), "the messages, in order")
 	for _, m := range b.Messages {
 		require.Equal(s.T, string(contentOf(m.ID)), string(m.Content), "the content of %s", m.ID)
 	}
@@ -345,8 +343,8 @@ func (s *testChannel) TryDescribe() (channel.Description, error) {
 	return d, err
 }
 
-// iDsOf returns the IDs of the messages of a batch.
-func iDsOf(b channel.Batch) []string {
+// idsOf returns the IDs of the messages of a batch.
+func idsOf(b channel.Batch) []string {
 	ids := make([]string, len(b.Messages))
 	for i, m := range b.Messages {
 		ids[i] = m.ID
@@ -354,7 +352,7 @@ func iDsOf(b channel.Batch) []string {
 	return ids
 }
 
-// checkBatch checks what holds for every batch: its messages are in order, each clock from the mark to Through is
+// checkBatch checks the invariants of batches: the messages are in order, each clock from the mark to Through is
 // delivered or counted as expired, and the batch is within the limits of the request.
 func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 	if b.Through != b.Mark && !clock.Between(b.Mark, b.Through, b.Clock) {

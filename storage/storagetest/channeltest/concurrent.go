@@ -1,5 +1,3 @@
-// Package concurrent has the cases of many callers at once. Start from [Cases].
-
 package channeltest
 
 import (
@@ -15,7 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// concurrentCases returns the cases.
 func concurrentCases() []testCase {
 	return []testCase{
 		{Name: "concurrent publishers and subscribers lose nothing", Clocks: true, Run: concurrentAll},
@@ -194,7 +191,7 @@ func concurrentBatches(s *testChannel) {
 		})
 	}
 	require.NoError(s.T, g.Wait())
-	ids := iDsOf(s.Fetch("s"))
+	ids := idsOf(s.Fetch("s"))
 	require.Len(s.T, ids, 20*size)
 	for i, id := range ids {
 		var b, n int

@@ -43,7 +43,7 @@ func describeLife(s *testChannel) {
 	d := s.Describe()
 	require.Greater(s.T, d.TTL, ttl*95/100)
 	require.LessOrEqual(s.T, d.TTL, ttl)
-	s.SetLife(ttl/2, subjectClock, epoch)
+	s.SetLife(ttl/2, channelClock, epoch)
 	d = s.Describe()
 	require.Greater(s.T, d.TTL, ttl/4)
 	require.LessOrEqual(s.T, d.TTL, ttl/2)

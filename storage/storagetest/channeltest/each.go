@@ -43,7 +43,7 @@ func eachMakes(s *testChannel) {
 	l := s.Listen()
 	l.Confirmed()
 	makeTwice(s, "a", "b")
-	s.Renewed(subjectClock, epoch, subscribers, mark("s"), message(1), record("a"), message(2), record("b"))
+	s.Renewed(channelClock, epoch, subscribers, mark("s"), message(1), record("a"), message(2), record("b"))
 	s.Outlives(mark("s"), message(1), record("a"), message(2), record("b"), subscribers)
 	l.Small(1, "a")
 	l.Small(2, "b")
@@ -84,7 +84,7 @@ func eachAfterEviction(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b")
 	s.Ack("s", s.Fetch("s"))
-	s.Expire(subjectClock)
+	s.Expire(channelClock)
 	makeTwice(s, "b", "a")
 	require.Equal(s.T, []string{"s"}, func() (all []string) {
 		for _, sub := range s.Describe().Subscribers {

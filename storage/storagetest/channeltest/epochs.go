@@ -20,7 +20,7 @@ func epochWithoutClock(s *testChannel) {
 	s.Publish("a", "b", "c")
 	b := s.FetchUpTo("s", 1)
 	old := s.Position().Epoch
-	s.Expire(subjectClock)
+	s.Expire(channelClock)
 	_, err := s.TryPosition()
 	require.ErrorIs(s.T, err, channel.ErrNoChannel)
 	s.NoSubscriber("s")
@@ -40,7 +40,7 @@ func epochMarkAhead(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b", "c", "d")
 	s.Ack("s", s.Fetch("s"))
-	s.Expire(subjectClock, epoch, subscribers)
+	s.Expire(channelClock, epoch, subscribers)
 	s.Publish("x", "y")
 	s.NoSubscriber("s")
 	require.Empty(s.T, s.Describe().Subscribers)
@@ -58,7 +58,7 @@ func epochManyMarks(s *testChannel) {
 		for _, name := range old {
 			s.Subscribe(name)
 		}
-		s.Expire(subjectClock, epoch)
+		s.Expire(channelClock, epoch)
 		begin()
 		s.NoSubscriber(old[0])
 		for _, name := range old {

@@ -45,7 +45,7 @@ func listenLarge(s *testChannel) {
 	require.NotNil(s.T, l.Published(1).Message)
 	require.Nil(s.T, l.Published(2).Message, "a megabyte is too large for an event")
 	require.NotNil(s.T, l.Published(3).Message)
-	require.Equal(s.T, []string{"a", "large", "b"}, iDsOf(s.Fetch("s")))
+	require.Equal(s.T, []string{"a", "large", "b"}, idsOf(s.Fetch("s")))
 }
 
 func listenUnsubscribe(s *testChannel) {
@@ -58,7 +58,7 @@ func listenUnsubscribe(s *testChannel) {
 	s.Publish("b")
 	epoch := s.Position().Epoch
 	require.NoError(s.T, s.Store.Unsubscribe(s.Ctx(), s.Name, longName, ulid.ULID{1}))
-	require.Equal(s.T, []string{"a", "b"}, iDsOf(s.Fetch(longName)), "it is subscribed in a later life")
+	require.Equal(s.T, []string{"a", "b"}, idsOf(s.Fetch(longName)), "it is subscribed in a later life")
 	require.NoError(s.T, s.Store.Unsubscribe(s.Ctx(), s.Name, longName, epoch))
 
 	l.Published(s.At(1))

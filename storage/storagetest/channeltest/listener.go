@@ -11,14 +11,14 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// listener receives the events of a subject's channel.
+// listener receives the events of the channel.
 type listener struct {
 	s      *testChannel
 	Events chan channel.Event
 	Stop   func()
 }
 
-// Listen listens to the subject's channel until stop is called, or the test ends.
+// Listen listens to the channel until stop is called, or the test ends.
 func (s *testChannel) Listen() *listener {
 	l := &listener{s: s, Events: make(chan channel.Event, 1000)}
 	l.Stop = sync.OnceFunc(s.Store.Listen(s.Name, func(e channel.Event) { l.Events <- e }))

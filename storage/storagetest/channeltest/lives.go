@@ -1,5 +1,3 @@
-// Package lives has the cases of how long the parts of a channel live. Start from [Cases].
-
 package channeltest
 
 import (
@@ -11,7 +9,6 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// lifeCases returns the cases.
 func lifeCases() []testCase {
 	return []testCase{
 		{Name: "everything has a life", Run: lifeOfAll},
@@ -29,35 +26,36 @@ func lifeCases() []testCase {
 }
 
 // ownParts are the parts that a call of the subscriber "s" renews.
-var ownParts = []Part{subjectClock, epoch, subscribers, mark("s")}
+var ownParts = []Part{channelClock, epoch, subscribers, mark("s")}
 
 func lifeOfAll(s *testChannel) {
 	s.Publish("a")
-	s.Renewed(subjectClock, epoch, message(1), record("a"))
+	s.Renewed(channelClock, epoch, message(1), record("a"))
 	s.Subscribe("s")
-	s.Renewed(subjectClock, epoch, mark("s"), subscribers)
+	s.Renewed(channelClock, epoch, mark("s"), subscribers)
 	s.Batch("b", "c")
-	s.Renewed(subjectClock, epoch, message(2), record("b"), message(3), record("c"))
+	s.Renewed(channelClock, epoch, message(2), record("b"), message(3), record("c"))
 	s.Outlives(mark("s"), message(1), message(3), record("c"), subscribers)
 
 	quiet := s.On("quiet")
 	quiet.Subscribe("s")
-	quiet.Renewed(subjectClock, epoch, mark("s"), subscribers)
+	quiet.Renewed(channelClock, epoch, mark("s"), subscribers)
 }
 
 func lifePublish(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a")
-	s.SetLife(ttl/2, subjectClock, epoch, subscribers, mark("s"), message(1), record("a"))
+	s.SetLife(ttl/2, channelClock, epoch, subscribers, mark("s"), message(1), record("a"))
 	s.Publish("b")
-	s.Renewed(subjectClock, epoch, subscribers, message(2), record("b"))
+	s.Renewed(channelClock, epoch, subscribers, message(2), record("b"))
 	s.NotRenewed(ttl/2, mark("s"), message(1), record("a"))
-	s.SetLife(ttl/2, subjectClock, epoch, subscribers)
+	s.SetLife(ttl/2, channelClock, epoch, subscribers)
 	s.Batch("b", "c")
-	s.Renewed(subjectClock, epoch, subscribers, message(3), record("c"))
+	s.Renewed(channelClock, epoch, subscribers, message(3), record("c"))
 }
 
-// uses returns the calls that renew the life of the subscriber "s". The receipt is of what is unread now.
+// uses returns the calls that renew the life of the subscriber "s". The receipt covers the messages that are unread
+// now.
 func uses(s *testChannel) map[string]func() {
 	old := s.Fetch("s")
 	return map[string]func(){
@@ -85,7 +83,7 @@ func lifeRenewed(s *testChannel) {
 			s.NotRenewed(left, others...)
 			s.Outlives(mark("s"))
 		}
-		s.SetLife(ttl*95/100, subjectClock, epoch) // the mark is due, the channel isn't
+		s.SetLife(ttl*95/100, channelClock, epoch) // the mark is due, the channel isn't
 		s.SetLife(ttl/2, mark("s"))
 		use()
 		s.Renewed(mark("s"))
@@ -207,7 +205,7 @@ func lifeShortened(s *testChannel) {
 	check := func() {
 		s.T.Helper()
 		s.Outlives(alive...)
-		require.Greater(s.T, s.Life(subjectClock), ttl/2, "the channel lives as long as its messages")
+		require.Greater(s.T, s.Life(channelClock), ttl/2, "the channel lives as long as its messages")
 	}
 	s.Publish("b")
 	check()
@@ -219,7 +217,7 @@ func lifeShortened(s *testChannel) {
 		use()
 		s.Outlives(mark("s"))
 		require.Greater(s.T, s.Life(mark("s")), 50*time.Second, "the mark is renewed by the shorter TTL")
-		require.Greater(s.T, s.Life(subjectClock), ttl/2, "the channel isn't cut when a mark is renewed")
+		require.Greater(s.T, s.Life(channelClock), ttl/2, "the channel isn't cut when a mark is renewed")
 		require.Greater(s.T, s.Life(epoch), ttl/2, "the epoch isn't cut when a mark is renewed")
 	}
 	s.Subscribe("late")
@@ -236,15 +234,15 @@ func lifeProlonged(s *testChannel) {
 		s.T.Log(name)
 		s.Policy.TTL *= 2
 		use()
-		s.Renewed(subjectClock, epoch, mark("s"))
+		s.Renewed(channelClock, epoch, mark("s"))
 		s.Outlives(mark("s"), mark("other"), message(1))
 	}
 	s.Policy.TTL *= 2
 	s.Publish("b")
-	s.Renewed(subjectClock, epoch, message(2), record("b"))
+	s.Renewed(channelClock, epoch, message(2), record("b"))
 	s.Policy.TTL *= 2
 	s.Subscribe("late")
-	s.Renewed(subjectClock, epoch, mark("late"))
+	s.Renewed(channelClock, epoch, mark("late"))
 	s.Outlives(mark("late"), mark("s"), message(2))
 }
 
@@ -256,4 +254,45 @@ func lifeDescribed(s *testChannel) {
 	s.Describe()
 	s.Position()
 	s.NotRenewed(ttl/2, parts...)
+}
+
+// Renewed checks that the lives of parts were just renewed.
+func (s *testChannel) Renewed(parts ...Part) {
+	s.T.Helper()
+	for _, p := range parts {
+		left, limit := s.Life(p), s.Policy.TTL
+		if p == channelClock || p == epoch || p == subscribers {
+			limit += limit / 10 // spare time: not every renewal of a mark has to renew the channel
+		}
+		require.Greater(s.T, left, s.Policy.TTL*95/100, "the life of %s is renewed", p)
+		require.LessOrEqual(s.T, left, limit, "the life of %s", p)
+	}
+}
+
+// NotRenewed checks that the lives of parts, set before, are not renewed.
+func (s *testChannel) NotRenewed(limit time.Duration, parts ...Part) {
+	s.T.Helper()
+	for _, p := range parts {
+		left := s.Life(p)
+		require.LessOrEqual(s.T, left, limit, "the life of %s isn't renewed", p)
+		require.Greater(s.T, left, limit/2, "the life of %s isn't cut", p)
+	}
+}
+
+// Outlives checks that the clock lives at least as long as other parts, and the epoch and the list of subscribers at
+// least as long as the clock. The longer life is read last, so that the time between the reads can't fail the check.
+func (s *testChannel) Outlives(others ...Part) {
+	s.T.Helper()
+	for _, p := range others {
+		if p != subscribers {
+			of := s.Life(channelClock)
+			require.GreaterOrEqual(s.T, of, s.Life(p), "the channel's clock lives as long as %s", p)
+		}
+	}
+	for _, p := range []Part{epoch, subscribers} {
+		if p == epoch || slices.Contains(others, p) {
+			left := s.Life(p)
+			require.GreaterOrEqual(s.T, left, s.Life(channelClock), "%s lives as long as the clock", p)
+		}
+	}
 }

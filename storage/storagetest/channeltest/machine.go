@@ -1,6 +1,3 @@
-// Package model makes random calls on a channel of a store and on a model of it, and compares the results. Start from
-// [Cases].
-
 package channeltest
 
 import (
@@ -16,7 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// modelCases returns the cases.
 func modelCases() []testCase {
 	return []testCase{{Name: "random calls agree with a model", Run: random}}
 }
@@ -173,7 +169,7 @@ func (c *machine) fetch(t *rapid.T) {
 	}
 }
 
-// sameBatch compares batches, and keeps the receipt.
+// sameBatch compares batches, and records the receipt.
 func (c *machine) sameBatch(t *rapid.T, r channel.FetchRequest, got, want channel.Batch) {
 	if err := checkBatch(got, r); err != nil {
 		t.Fatalf("%v", err)

@@ -144,7 +144,7 @@ func pollRenews(s *testChannel) {
 	for i, l := range lives {
 		at := s.On(fmt.Sprint("ch", i))
 		at.Subscribe("s")
-		at.SetLife(l.left, subjectClock, epoch, subscribers, mark("s"))
+		at.SetLife(l.left, channelClock, epoch, subscribers, mark("s"))
 		for range 2 {
 			r := poll(l.wait, at)[0]
 			require.NoError(s.T, r.Err)
@@ -179,7 +179,7 @@ func pollAckRenews(s *testChannel) {
 func pollRemade(s *testChannel) {
 	const wait = time.Minute
 	s.Subscribe("s")
-	s.SetLife(2*ttl, subjectClock, epoch, subscribers, mark("s"))
+	s.SetLife(2*ttl, channelClock, epoch, subscribers, mark("s"))
 	require.False(s.T, poll(wait, s)[0].Due)
 	s.Unsubscribe("s")
 	s.Subscribe("s")

@@ -46,7 +46,7 @@ func publishRepeated(s *testChannel) {
 	s.Batch("a", "b")
 	before := s.Reads("s", 0, "a", "b")
 	parts := []Part{
-		subjectClock, epoch, subscribers, mark("s"), message(1), message(2), record("a"), record("b"),
+		channelClock, epoch, subscribers, mark("s"), message(1), message(2), record("a"), record("b"),
 	}
 	other := []byte(`"another content"`)
 	for _, drafts := range [][]channel.Draft{
@@ -176,7 +176,7 @@ func contentLarge(s *testChannel) {
 	s.Send(channel.Draft{ID: "large", Content: []byte(text)})
 	s.Publish("after")
 	b := s.Fetch("s")
-	require.Equal(s.T, []string{"before", "large", "after"}, iDsOf(b))
+	require.Equal(s.T, []string{"before", "large", "after"}, idsOf(b))
 	require.True(s.T, string(b.Messages[1].Content) == text, "the content came back changed")
 }
 

@@ -1,6 +1,3 @@
-// Package storagetest is what conformance suites share: cases, each of which gets a store that no other case uses. A
-// suite has a table of [Case], and a Run that calls [Run]; the test of a store in Redis calls that for each kind of
-// Redis, by package kinds.
 package storagetest
 
 import (
@@ -11,21 +8,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// Patience ends a wait for something that never comes. No test is timed by it.
+// Patience limits waits, so that a broken store fails a test instead of hanging it. A working store never reaches it.
 const Patience = 30 * time.Second
 
-// Case is one rule that every store keeps. S is a store, usually with the test and with the calls that cases are made
-// of.
+// Case is a rule that every store must follow. S is a store, usually with the test and with the calls that cases make.
 type Case[S any] struct {
 	Name   string // the rule
 	Notice string // what a user or an operator would notice if it is broken
 	Run    func(s S)
 }
 
-// Run runs all cases as parallel subtests of t. open is called once for each case, from its goroutine; what it returns
-// is used until that case ends.
+// Run runs all cases as parallel subtests of t. It calls open once for each case, from the goroutine of the case, which
+// uses the store until it ends.
 func Run[S any](t *testing.T, cases []Case[S], open func(t testing.TB) S) {
 	t.Helper()
 	for _, c := range cases {
@@ -41,20 +39,15 @@ func Run[S any](t *testing.T, cases []Case[S], open func(t testing.TB) S) {
 	}
 }
 
-// Watch begins to watch a store, and returns when the watch has begun. watch is a store's method: it calls changed when
-// it has begun, and for each change, until stop.
+// Watch starts to watch a store and waits until the watch has begun. watch is a method of the store that calls changed
+// when it has begun, and for each change, until stop.
 func Watch(t testing.TB, watch func(changed func()) (stop func())) (notified <-chan struct{}, stop func()) {
 	t.Helper()
-	signal := make(chan struct{}, 1)
-	stop = sync.OnceFunc(watch(func() {
-		select {
-		case signal <- struct{}{}:
-		default:
-		}
-	}))
+	changed := make(chan struct{}, 1)
+	stop = sync.OnceFunc(watch(func() { pace.Signal(changed) }))
 	t.Cleanup(stop)
-	Await(t, signal)
-	return signal, stop
+	Await(t, changed)
+	return changed, stop
 }
 
 // Await waits for a notification.
@@ -67,15 +60,15 @@ func Await(t testing.TB, notified <-chan struct{}) {
 	}
 }
 
-// ErrorOf returns the error of a call that returns a value, too.
+// ErrorOf returns the error of a call that returns a value and an error.
 func ErrorOf[T any](_ T, err error) error { return err }
 
-// ErrorOf2 returns the error of a call that returns two values, too.
+// ErrorOf2 returns the error of a call that returns two values and an error.
 func ErrorOf2[T, U any](_ T, _ U, err error) error { return err }
 
-// Ignoring returns err, unless it is one that may be.
-func Ignoring(err, may error) error {
-	if errors.Is(err, may) {
+// Ignoring returns err, or nil if it is the expected error.
+func Ignoring(err, expected error) error {
+	if errors.Is(err, expected) {
 		return nil
 	}
 	return err
