@@ -29,7 +29,8 @@ func (u *system) measurePings(all nodes) {
 	want := float64(hosts*pingClients) / pingPeriod.Seconds()
 	ofClient, ofNode := found.CPU.Seconds()/pings, found.nodes.Seconds()/pings
 	u.printf("\n%d clients ping %d nodes every %s, which is %.1f pings a second: nodes times clients by the period. The "+
-		"nodes counted %.1f (%s). A ping costs\nthe client %s of CPU time, and a node %s, with what idle processes do.\n", pingClients, hosts, pingPeriod, want,
+		"nodes counted %.1f (%s). A ping costs\nthe client %s of CPU time, and a node %s, with what idle processes do.\n",
+		pingClients, hosts, pingPeriod, want,
 		perSecond,
 		report.Verdict(math.Abs(perSecond-want) <= want/20), micros(ofClient), micros(ofNode))
 	u.printf("\nOn paper, with 1000 nodes (a ping is a request and an answer):\n\n" +
