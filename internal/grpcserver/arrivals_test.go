@@ -50,11 +50,11 @@ func TestArrivals(t *testing.T) {
 	case err := <-first:
 		require.Equal(t, errSlow, err)
 		grpcserver.End(other, errSlow)
-		<-second
+		require.Error(t, <-second)
 	case err := <-second:
 		require.Equal(t, errSlow, err)
 		grpcserver.End(one, errSlow)
-		<-first
+		require.Error(t, <-first)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 
 // endable is the context of a call that End can end.
 type endable struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
+
 	cancel context.CancelCauseFunc
 	began  time.Time
 }

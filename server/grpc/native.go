@@ -20,10 +20,10 @@ import (
 
 // What one connection of the listener of its own can make the server do.
 const (
-	largestAnswer   = 4 << 20   // what clients accept by default
+	largestAnswer = 4 << 20 // what clients accept by default
 	// of the answer to a query, unless one ticket has more: what is not read yet is in memory
 	pageBytes       = 256 << 10
-	largestOverhead = 64 << 10  // of a ticket in an answer, to what its client has sent
+	largestOverhead = 64 << 10 // of a ticket in an answer, to what its client has sent
 
 	streamWindow     = 64 << 10  // bytes that a client may send on a stream before the service reads them
 	connectionWindow = 256 << 10 // the same for a connection

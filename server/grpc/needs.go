@@ -20,11 +20,11 @@ type need struct {
 
 // needs are the needs of all methods. A method that isn't here isn't served.
 var needs = map[string]need{
-	openmatch.FrontendService_CreateTicket_FullMethodName:        {action: access.Ticket, of: ofNewTicket},
-	openmatch.FrontendService_GetTicket_FullMethodName:           {action: access.Ticket, of: ofTicket},
-	openmatch.FrontendService_DeleteTicket_FullMethodName:        {action: access.Ticket, of: ofTicket},
-	openmatch.FrontendService_DeindexTicket_FullMethodName:       {action: access.Ticket, of: ofTicket},
-	openmatch.FrontendService_WatchAssignments_FullMethodName:    {action: access.Ticket, of: ofTicket},
+	openmatch.FrontendService_CreateTicket_FullMethodName:     {action: access.Ticket, of: ofNewTicket},
+	openmatch.FrontendService_GetTicket_FullMethodName:        {action: access.Ticket, of: ofTicket},
+	openmatch.FrontendService_DeleteTicket_FullMethodName:     {action: access.Ticket, of: ofTicket},
+	openmatch.FrontendService_DeindexTicket_FullMethodName:    {action: access.Ticket, of: ofTicket},
+	openmatch.FrontendService_WatchAssignments_FullMethodName: {action: access.Ticket, of: ofTicket},
 	// backfills aren't implemented
 	openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: {action: access.Queue},
 	openmatch.FrontendService_CreateBackfill_FullMethodName:      {action: access.Queue},
