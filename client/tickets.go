@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -24,16 +25,16 @@ type NewTicket struct {
 }
 
 // TicketSpec is the request of a player.
-type TicketSpec = wire.TicketSpec
+type TicketSpec = matchmaking.Spec
 
 // SearchFields are the values that the filters of a queue's pools look at.
-type SearchFields = wire.SearchFields
+type SearchFields = matchmaking.SearchFields
 
 // Criterion is a range, with both ends, for a statistic of other tickets.
-type Criterion = wire.Criterion
+type Criterion = matchmaking.Criterion
 
 // Statistic is a value of a ticket.
-type Statistic = wire.Statistic
+type Statistic = matchmaking.Statistic
 
 // CreatedTicket is a ticket that was created, and where its assignment will be. If an API key created it, Token is for
 // its player: a client with this token, WithToken, can call Ticket, AwaitAssignment and CancelTicket for this ticket,
@@ -44,7 +45,7 @@ type CreatedTicket = wire.CreatedTicket
 type Ticket = wire.Ticket
 
 // Assignment says where a player plays, and with whom.
-type Assignment = wire.Assignment
+type Assignment = matchmaking.Assignment
 
 // Match is a match that was assigned.
 type Match = wire.Match
@@ -54,11 +55,11 @@ type MatchedTicket = wire.MatchedTicket
 
 // Statuses of tickets.
 const (
-	TicketSearching  = wire.TicketSearching
-	TicketPending    = wire.TicketPending
-	TicketMatchFound = wire.TicketMatchFound
-	TicketCancelled  = wire.TicketCancelled
-	TicketExpired    = wire.TicketExpired
+	TicketSearching  = string(matchmaking.Searching)
+	TicketPending    = string(matchmaking.Pending)
+	TicketMatchFound = string(matchmaking.MatchFound)
+	TicketCancelled  = string(matchmaking.Cancelled)
+	TicketExpired    = string(matchmaking.Expired)
 )
 
 // CreateTicket creates a ticket, with its channel and the subscriber on it. It creates one ticket, however often the
@@ -71,7 +72,7 @@ func (c *Client) CreateTicket(ctx context.Context, t NewTicket) (CreatedTicket, 
 		t.ID = id.New()
 	}
 	r := request{what: "create ticket " + t.ID, method: http.MethodPost, path: []string{"tickets"}}
-	body, err := json.Marshal(wire.NewTicket{Queue: t.Queue, ID: t.ID, TicketSpec: t.TicketSpec, TTL: wire.TTL(t.TTL)})
+	body, err := json.Marshal(wire.NewTicket{Queue: t.Queue, ID: t.ID, Spec: t.TicketSpec, TTL: wire.TTL(t.TTL)})
 	if err != nil {
 		return CreatedTicket{}, fmt.Errorf("%s: %w", r.what, err)
 	}
@@ -158,8 +159,8 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 // fetchAssignment waits for the message that is a ticket's assignment.
 func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Duration) (a Assignment, found bool,
 	err error) {
-	name := wire.TicketChannelPrefix + id
-	d, err := c.Next(ctx, name, wire.TicketSubscriber, "", FetchOptions{Wait: wait})
+	name := matchmaking.ChannelOf(id)
+	d, err := c.Next(ctx, name, matchmaking.Subscriber, "", FetchOptions{Wait: wait})
 	if err != nil {
 		return Assignment{}, false, err
 	}
@@ -168,7 +169,7 @@ func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Durat
 		if !found {
 			continue
 		}
-		_ = c.Ack(ctx, name, wire.TicketSubscriber, d.ReceiptHandle) // without it the message is only delivered again
+		_ = c.Ack(ctx, name, matchmaking.Subscriber, d.ReceiptHandle) // without it the message is only delivered again
 		return a, true, nil
 	}
 	return Assignment{}, false, nil
@@ -176,7 +177,7 @@ func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Durat
 
 // assignmentIn returns the ticket's assignment in a message, or false if the message is something else.
 func assignmentIn(m *Message, ticket string) (a Assignment, found bool) {
-	match, ok := strings.CutPrefix(m.ID, wire.AssignmentMessagePrefix)
+	match, ok := strings.CutPrefix(m.ID, matchmaking.MessagePrefix)
 	if !ok || json.Unmarshal(m.Content, &a) != nil || a.MatchID != match || a.TicketID != ticket {
 		return Assignment{}, false
 	}

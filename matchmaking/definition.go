@@ -38,7 +38,7 @@ const (
 // Limits bounds what a queue accepts.
 type Limits struct {
 	MaxTickets     int `json:"maxTickets"`     // that wait at a time; 0: no limit
-	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's Spec.Message
+	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's Spec, as the store encodes it
 }
 
 // Match is how matches are proposed.

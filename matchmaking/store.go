@@ -33,6 +33,8 @@ type Creations interface {
 	// ErrQueueFull, ErrUndone if the attempt or its epoch was undone, and ErrNotSent if ctx ended before the storage
 	// was asked.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
+	// Size returns how many bytes Create stores of a spec.
+	Size(s *Spec) int
 	// Find is Create for a ticket that exists. Errors: ErrNoTicket; after that no attempt with the request's epoch can
 	// create one for UndoneFor.
 	Find(ctx context.Context, r CreateRequest) (Ticket, error)
@@ -70,13 +72,10 @@ const UndoneFor = 10 * time.Minute
 
 // CreateRequest is the ticket that Create creates.
 type CreateRequest struct {
-	Queue      string
-	ID         string
-	Attempt    string    // identifies this attempt for Undo: a ULID
-	Epoch      ulid.ULID // of the life of its channel that the ticket begins; zero: the ID is never used again
-	Spec       Spec
-	TTL        time.Duration // how long it can be matched unless it is renewed, 200 ms or more
-	Life       time.Duration // how long it can be matched at most, however often it is renewed; less than TTL: TTL
+	// Ticket is the ticket, of which the store sets the times, by its clock, and the status. Its TTL is 200 ms or more;
+	// a Life of less than the TTL is the TTL.
+	Ticket
+	Attempt    string        // identifies this attempt for Undo: a ULID
 	Keep       time.Duration // how long it can be read after it has ended, in whatever way
 	MaxTickets int           // limit of tickets that wait in the queue, this one included; 0: no limit
 	Listening  bool          // as after Listen; has no effect with an Epoch
@@ -247,7 +246,7 @@ const (
 	FieldsNone     Fields = iota // IDs, times and status
 	FieldsMatching               // and criteria, statistics and sizes
 	FieldsSearch                 // and the search fields
-	FieldsAll                    // and the message
+	FieldsAll                    // and the extensions, what was sent, and the owner
 )
 
 // ChangesRequest asks for the changes after a point.

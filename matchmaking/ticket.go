@@ -2,6 +2,10 @@ package matchmaking
 
 import (
 	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -33,45 +37,47 @@ const (
 	Expired    Status = "EXPIRED"     // its life ended before it was matched
 )
 
-// Spec is what a ticket asks for, and for whom. It never changes; treat what it refers to as read-only.
+// Spec is what a ticket asks for. It never changes; treat what it refers to as read-only. As JSON it is part of the
+// bodies of the HTTP API, match functions and assigners.
 type Spec struct {
-	SearchFields SearchFields
+	SearchFields SearchFields `json:"searchFields,omitzero"`
 	// Criteria are the tickets that this one accepts, by their statistics: for each name, one of the criteria with that
 	// name must hold.
-	Criteria   []Criterion
-	Statistics []Statistic
-	NumTeams   int // of the match; 0: the queue's
-	TeamSize   int // in players, of the match; 0: the queue's
-	Players    int // how many players the ticket stands for: a party; 0: one
-	// Message is what the ticket's creator sent, extensions included, which decides when it is stored and read. It is
-	// opaque here: package openmatch/convert encodes and decodes it. Empty: there is nothing but the other fields.
-	Message []byte
-	// Owner is the subject of the user that created the ticket; empty: it wasn't a user, or the service is open. Only
-	// its owner reaches the ticket, and callers that may reach those of others.
-	Owner string
+	Criteria   []Criterion `json:"criteria,omitempty"`
+	Statistics []Statistic `json:"statistics,omitempty"` // for the criteria of other tickets
+	NumTeams   int         `json:"numTeams,omitempty"`   // of the match; 0: the queue's
+	TeamSize   int         `json:"teamSize,omitempty"`   // in players, of the match; 0: the queue's
+	Players    int         `json:"players,omitempty"`    // how many players the ticket stands for: a party; 0: one
+	// Extensions and PersistentField are JSON values of the caller's own, by name; a protobuf Any is an object with
+	// "@type". They are empty if the ticket has Sent, which contains them.
+	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
+	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
+	// Sent is the message with which Open Match's API created the ticket, for package openmatch/convert. It is opaque
+	// here. Empty: the ticket was created otherwise.
+	Sent []byte `json:"-"`
 }
-
-// MaxOwnerBytes is the longest Spec.Owner.
-const MaxOwnerBytes = 256
 
 // Party returns how many players a ticket stands for.
 func (s *Spec) Party() int { return max(s.Players, 1) }
-
-// Keep removes what isn't among these fields, FieldsMatching or more, from a spec that nobody else uses.
-func (s *Spec) Keep(f Fields) {
-	if f < FieldsAll {
-		s.Message, s.Owner = nil, ""
-	}
-	if f < FieldsSearch {
-		s.SearchFields = SearchFields{}
-	}
-}
 
 // SearchFields are the fields that a pool's filters test.
 type SearchFields struct {
 	Tags       []string          `json:"tags,omitempty"`
 	DoubleArgs Doubles           `json:"doubleArgs,omitempty"`
 	StringArgs map[string]string `json:"stringArgs,omitempty"`
+}
+
+// Statistics returns the finite numbers as statistics, ordered by name: those of a ticket of Open Match's API, unless it
+// has an extension with others.
+func (f *SearchFields) Statistics() []Statistic {
+	var statistics []Statistic
+	for name, value := range f.DoubleArgs {
+		if name != "" && !math.IsNaN(value) && !math.IsInf(value, 0) {
+			statistics = append(statistics, Statistic{Name: name, Value: value})
+		}
+	}
+	slices.SortFunc(statistics, func(a, b Statistic) int { return strings.Compare(a.Name, b.Name) })
+	return statistics
 }
 
 // Doubles are numbers by name. Unlike JSON's own they may be NaN or infinite, which are written as the strings "NaN",
@@ -91,6 +97,9 @@ type Statistic struct {
 	Value float64 `json:"value"`
 }
 
+// MaxOwnerBytes is the longest Ticket.Owner.
+const MaxOwnerBytes = 256
+
 // CompareAge orders tickets by creation time, the oldest first, then by ID.
 func CompareAge(a, b *Ticket) int {
 	return cmp.Or(a.CreateTime.Compare(b.CreateTime), cmp.Compare(a.ID, b.ID))
@@ -101,6 +110,9 @@ type Ticket struct {
 	ID    string
 	Queue string
 	Spec
+	// Owner is the subject of the user that created the ticket; empty: it wasn't a user, or the service is open. Only
+	// its owner reaches the ticket, and callers that may reach those of others.
+	Owner      string
 	CreateTime time.Time     // of the storage's clock, in microseconds
 	Expires    time.Time     // of the storage's clock, in milliseconds, unless a heartbeat renews it
 	TTL        time.Duration // from CreateTime, or from the last heartbeat if the queue has one
@@ -112,4 +124,14 @@ type Ticket struct {
 	// Token is what lets the ticket's player reach this ticket, and nothing else; empty: the caller of Create gets
 	// none, or the ticket was read.
 	Token string
+}
+
+// KeepOnly removes what isn't among these fields, FieldsMatching or more, from a ticket that nobody else uses.
+func (t *Ticket) KeepOnly(f Fields) {
+	if f < FieldsAll {
+		t.Extensions, t.PersistentField, t.Sent, t.Owner = nil, nil, nil, ""
+	}
+	if f < FieldsSearch {
+		t.SearchFields = SearchFields{}
+	}
 }

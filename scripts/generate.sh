@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Generates Go code from the .proto files: *.pb.go in openmatch and in shard/rpc/shardpb. The plugins are pinned in tools/go.mod;
-# their output does not depend on the version of protoc.
+# Generates Go code from the .proto files: *.pb.go in openmatch, shard/rpc/shardpb and storage/redis/queues. The plugins are
+# pinned in tools/go.mod; their output does not depend on the version of protoc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/packages.sh
 source scripts/packages.sh
 
-protos=(openmatch/*.proto openmatch/*/*.proto shard/rpc/*.proto)
-generated=(openmatch shard/rpc)
+protos=(openmatch/*.proto shard/rpc/*.proto storage/redis/queues/internal/stored/*.proto)
+generated=(openmatch shard/rpc storage/redis/queues/internal/stored)
 paths=(--proto_path=. --proto_path=tools/proto)
 if ! protoc "${paths[@]}" --descriptor_set_out=/dev/null "${protos[@]}" 2>/dev/null; then
   install_packages 'protoc and its .proto files' 'protobuf-compiler libprotobuf-dev' protobuf

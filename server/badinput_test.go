@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -162,7 +163,7 @@ func TestBadInputOfMatchmaking(t *testing.T) {
 	require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/queues/busy", "{}").status)
 	h.create(`{"queue":"busy","id":"taken"}`)
 	h.refuses("tickets", badMatchCalls)
-	require.Equal(t, wire.TicketSearching, h.ticket("taken").Status)
+	require.Equal(t, string(matchmaking.Searching), h.ticket("taken").Status)
 }
 
 // refuses compares the answers to calls with the files of a folder, which has one for each call.

@@ -88,15 +88,15 @@ func (h *harness) ticket(id string) wire.Ticket {
 }
 
 // assignment waits for the assignment on a ticket's channel.
-func (h *harness) assignment(c wire.CreatedTicket) wire.Assignment {
+func (h *harness) assignment(c wire.CreatedTicket) matchmaking.Assignment {
 	h.t.Helper()
 	got := h.do("GET", c.MessagesURL+"?wait=1m", "")
 	require.Equal(h.t, http.StatusOK, got.status, "%s", got.body)
 	d := decode[wire.Delivery](got)
 	require.Len(h.t, d.Messages, 1)
-	var a wire.Assignment
+	var a matchmaking.Assignment
 	require.NoError(h.t, json.Unmarshal(d.Messages[0].Content, &a))
-	require.Equal(h.t, wire.AssignmentMessagePrefix+a.MatchID, d.Messages[0].ID)
+	require.Equal(h.t, matchmaking.MessagePrefix+a.MatchID, d.Messages[0].ID)
 	return a
 }
 
@@ -106,7 +106,7 @@ func TestTwoPlayers(t *testing.T) {
 	h := start(t, withQueues())
 	ann := h.create(`{"queue":"duel","id":"ann"}`)
 	require.Equal(t, wire.CreatedTicket{
-		ID: "ann", Queue: "duel", Status: wire.TicketSearching, CreateTime: ann.CreateTime, Channel: "ticket.ann",
+		ID: "ann", Queue: "duel", Status: string(matchmaking.Searching), CreateTime: ann.CreateTime, Channel: "ticket.ann",
 		Subscriber: "player",
 		ChannelURL: "/v1/channels/ticket.ann", MessagesURL: "/v1/channels/ticket.ann/subscribers/player/messages",
 	}, ann)
@@ -117,7 +117,7 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, "duel", queue)
 	require.Len(t, decode[wire.Delivery](<-polls).Messages, 1)
 	forAnn, forBob := h.assignment(ann), h.assignment(bob)
-	require.Equal(t, wire.Assignment{
+	require.Equal(t, matchmaking.Assignment{
 		TicketID: "ann", MatchID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777",
 		Opponents: []string{bob.ID},
 	}, forAnn)
@@ -125,7 +125,7 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, []int{0, 1}, []int{forAnn.Team, forBob.Team})
 
 	got := h.ticket("ann")
-	require.Equal(t, wire.TicketMatchFound, got.Status)
+	require.Equal(t, string(matchmaking.MatchFound), got.Status)
 	require.Equal(t, &forAnn, got.Assignment)
 	h.do("DELETE", "/v1/tickets/ann", "").problem(409, fault.SlugTicketMatched)
 
@@ -149,7 +149,7 @@ func TestTwoPlayers(t *testing.T) {
 	again := h.do("POST", "/v1/tickets", `{"queue":"duel","id":"ann"}`)
 	require.Equal(t, http.StatusOK, again.status)
 	require.Empty(t, again.header.Get("Location"))
-	ann.Status = wire.TicketMatchFound
+	ann.Status = string(matchmaking.MatchFound)
 	require.Equal(t, ann, decode[wire.CreatedTicket](again))
 }
 
@@ -167,7 +167,7 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	ann := make("duel")
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", ann.ChannelURL, "")).SubscriberCount)
 	bob := make("duel")
-	require.Eventually(t, func() bool { return h.ticket(bob.ID).Status == wire.TicketMatchFound }, servertest.Patience,
+	require.Eventually(t, func() bool { return h.ticket(bob.ID).Status == string(matchmaking.MatchFound) }, servertest.Patience,
 		servertest.Step)
 	for range 2 {
 		require.Equal(t, h.assignment(ann).MatchID, h.assignment(bob).MatchID, "it is published when it is asked for")
@@ -178,7 +178,7 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", bob.ChannelURL, "")).SubscriberCount)
 	undescribed := make("duel")
 	make("duel")
-	require.Eventually(t, func() bool { return h.ticket(undescribed.ID).Status == wire.TicketMatchFound },
+	require.Eventually(t, func() bool { return h.ticket(undescribed.ID).Status == string(matchmaking.MatchFound) },
 		servertest.Patience, servertest.Step)
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", undescribed.ChannelURL, "")).Live)
 
@@ -256,7 +256,7 @@ func TestTickets(t *testing.T) {
 		step{`POST /v1/tickets {"queue":"lively","id":"l","ttl":"5m"}`, 201, `{` + head("l", "lively", "SEARCHING") +
 			`}`},
 	)
-	require.Equal(t, wire.TicketCancelled, h.ticket("t").Status)
+	require.Equal(t, string(matchmaking.Cancelled), h.ticket("t").Status)
 	lively := h.ticket("l")
 	require.EqualValues(t, 20_000, lively.TTLMillis)
 	require.EqualValues(t, 300_000, lively.LifeMillis)
@@ -360,21 +360,6 @@ func TestWithoutMatchmaking(t *testing.T) {
 	h.subscribe("ticket.t", "player")
 	require.Empty(t, h.fetch("ticket.t", "player").Messages)
 	require.Zero(t, decode[wire.Info](h.do("GET", "/v1/info", "")).Queues)
-}
-
-// TestNamesOfTickets compares the names that package wire can't import with those of matchmaking.
-func TestNamesOfTickets(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, matchmaking.ChannelPrefix, wire.TicketChannelPrefix)
-	require.Equal(t, matchmaking.Subscriber, wire.TicketSubscriber)
-	require.Equal(t, matchmaking.MessagePrefix, wire.AssignmentMessagePrefix)
-	for status, name := range map[matchmaking.Status]string{
-		matchmaking.Searching: wire.TicketSearching, matchmaking.Pending: wire.TicketPending,
-		matchmaking.MatchFound: wire.TicketMatchFound,
-		matchmaking.Cancelled:  wire.TicketCancelled, matchmaking.Expired: wire.TicketExpired,
-	} {
-		require.Equal(t, string(status), name)
-	}
 }
 
 // definition has every key of a queue's definition.

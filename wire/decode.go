@@ -146,7 +146,7 @@ func DecodeNewTicket(body []byte) (NewTicket, error) {
 			case "ttl":
 				t.TTL, err = ttl(d)
 			default:
-				err = specMember(d, &t.TicketSpec, name)
+				err = specMember(d, &t.Spec, name)
 			}
 			return err
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // The functions of this file read parts of bodies. What they refuse for a rule of its own is an *InputError without its
@@ -128,7 +129,7 @@ func notEmpty(d *strictjson.Decoder, detail string) (string, error) {
 	return text, err
 }
 
-func specMember(d *strictjson.Decoder, s *TicketSpec, name string) (err error) {
+func specMember(d *strictjson.Decoder, s *matchmaking.Spec, name string) (err error) {
 	switch name {
 	case "searchFields":
 		err = readSearchFields(d, &s.SearchFields)
@@ -150,7 +151,7 @@ func specMember(d *strictjson.Decoder, s *TicketSpec, name string) (err error) {
 	return err
 }
 
-func readSearchFields(d *strictjson.Decoder, f *SearchFields) error {
+func readSearchFields(d *strictjson.Decoder, f *matchmaking.SearchFields) error {
 	return d.Object(searchMembers, func(name string) (err error) {
 		switch name {
 		case "tags":
@@ -164,8 +165,8 @@ func readSearchFields(d *strictjson.Decoder, f *SearchFields) error {
 	})
 }
 
-func criterion(d *strictjson.Decoder) (Criterion, error) {
-	var c Criterion
+func criterion(d *strictjson.Decoder) (matchmaking.Criterion, error) {
+	var c matchmaking.Criterion
 	var named, from, to bool
 	err := d.Object(criterionMembers, func(name string) (err error) {
 		switch name {
@@ -193,8 +194,8 @@ func criterion(d *strictjson.Decoder) (Criterion, error) {
 	return c, err
 }
 
-func statistic(d *strictjson.Decoder) (Statistic, error) {
-	var s Statistic
+func statistic(d *strictjson.Decoder) (matchmaking.Statistic, error) {
+	var s matchmaking.Statistic
 	var named, valued bool
 	err := d.Object(statisticMembers, func(name string) (err error) {
 		switch name {

@@ -6,58 +6,22 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/strictjson"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // NewTicket is the body that creates a ticket.
 type NewTicket struct {
 	Queue string `json:"queue,omitempty"` // empty: the queue "default"
 	ID    string `json:"id,omitempty"`    // empty: the server makes one
-	TicketSpec
+	matchmaking.Spec
 	TTL TTL `json:"ttl,omitempty"` // how long it can be matched; 0: the queue's
-}
-
-// TicketSpec is the request of a player.
-type TicketSpec struct {
-	SearchFields SearchFields `json:"searchFields,omitzero"`
-	Criteria     []Criterion  `json:"criteria,omitempty"`   // which other tickets are accepted, by their statistics
-	Statistics   []Statistic  `json:"statistics,omitempty"` // for the criteria of other tickets
-	NumTeams     int          `json:"numTeams,omitempty"`   // in the match; 0: the queue's
-	TeamSize     int          `json:"teamSize,omitempty"`   // in the match, in players; 0: the queue's
-	Players      int          `json:"players,omitempty"`    // how many players the ticket stands for; 0: one
-	// Extensions and PersistentField are JSON values of the caller's own, by name.
-	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
-	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
-}
-
-// Doubles are numbers by name, which may be NaN or infinite.
-type Doubles = strictjson.Doubles
-
-// SearchFields are the values that the filters of a queue's pools look at.
-type SearchFields struct {
-	Tags       []string          `json:"tags,omitempty"`
-	DoubleArgs Doubles           `json:"doubleArgs,omitempty"`
-	StringArgs map[string]string `json:"stringArgs,omitempty"`
-}
-
-// Criterion is a range, with both ends, for a statistic of other tickets.
-type Criterion struct {
-	Name     string  `json:"name"`
-	MinValue float64 `json:"minValue"`
-	MaxValue float64 `json:"maxValue"`
-}
-
-// Statistic is a value of a ticket.
-type Statistic struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
 }
 
 // CreatedTicket is the answer to the creation of a ticket.
 type CreatedTicket struct {
 	ID          string    `json:"id"`
 	Queue       string    `json:"queue"`
-	Status      string    `json:"status"`      // one of the Ticket… constants; TicketSearching, unless the ticket existed
+	Status      string    `json:"status"`      // a matchmaking.Status; SEARCHING, unless the ticket existed
 	CreateTime  time.Time `json:"createTime"`  // Redis time, to the microsecond
 	Channel     string    `json:"channel"`     // on which the assignment is published
 	Subscriber  string    `json:"subscriber"`  // of the channel, created with it
@@ -68,43 +32,15 @@ type CreatedTicket struct {
 	Token string `json:"token,omitempty"`
 }
 
-// Names of a ticket's channel, of the subscriber on it, and of the message with the assignment.
-const (
-	TicketChannelPrefix     = "ticket." // the ticket's ID follows
-	TicketSubscriber        = "player"
-	AssignmentMessagePrefix = "assignment-" // the match's ID follows
-)
-
-// Statuses of tickets.
-const (
-	TicketSearching  = "SEARCHING"   // can be matched
-	TicketPending    = "PENDING"     // is being matched
-	TicketMatchFound = "MATCH_FOUND" // has its assignment
-	TicketCancelled  = "CANCELLED"   // was cancelled by its player
-	TicketExpired    = "EXPIRED"     // expired before there was a match
-)
-
 // Ticket describes a ticket.
 type Ticket struct {
 	CreatedTicket
 	ExpireTime time.Time `json:"expireTime"` // Redis time, after which it can't be matched; a heartbeat moves it
 	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last heartbeat if the queue asks for them
 	LifeMillis int64     `json:"lifeMs"`     // from its creation, whatever its heartbeats
-	TicketSpec
-	MatchID    string      `json:"matchId,omitempty"`    // of TicketMatchFound
-	Assignment *Assignment `json:"assignment,omitempty"` // of TicketMatchFound
-}
-
-// Assignment says where a player plays, and with whom. It is the content of the message on the ticket's channel.
-type Assignment struct {
-	TicketID   string                     `json:"ticketId"`
-	MatchID    string                     `json:"matchId"`
-	Queue      string                     `json:"queue"`
-	Connection string                     `json:"connection"`
-	Team       int                        `json:"team"`                // counted from 0
-	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if the queue reveals them
-	Opponents  []string                   `json:"opponents,omitempty"` // tickets of the other teams, if the queue reveals them
-	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
+	matchmaking.Spec
+	MatchID    string                  `json:"matchId,omitempty"`    // of MATCH_FOUND
+	Assignment *matchmaking.Assignment `json:"assignment,omitempty"` // of MATCH_FOUND
 }
 
 // Match is a match that was assigned.

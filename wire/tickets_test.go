@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -21,27 +22,27 @@ func TestDecodeNewTicket(t *testing.T) {
 	for body, want := range map[string]wire.NewTicket{
 		` {} `: {},
 		`{"queue":"duel","id":"a","ttl":"1m30s"}`: {Queue: "duel", ID: "a", TTL: wire.TTL(90 * time.Second)},
-		`{"searchFields":{"tags":["a","\u0062"],"doubleArgs":{"x":-1.5e3},"stringArgs":{"k\"":"v"}}}`: {TicketSpec: wire.TicketSpec{
-			SearchFields: wire.SearchFields{Tags: []string{"a", "b"}, DoubleArgs: wire.Doubles{"x": -1500},
+		`{"searchFields":{"tags":["a","\u0062"],"doubleArgs":{"x":-1.5e3},"stringArgs":{"k\"":"v"}}}`: {Spec: matchmaking.Spec{
+			SearchFields: matchmaking.SearchFields{Tags: []string{"a", "b"}, DoubleArgs: matchmaking.Doubles{"x": -1500},
 				StringArgs: map[string]string{`k"`: "v"}},
 		}},
-		`{"searchFields":{"doubleArgs":{"a":"Infinity","b":"-Infinity"}}}`: {TicketSpec: wire.TicketSpec{
-			SearchFields: wire.SearchFields{DoubleArgs: wire.Doubles{"a": math.Inf(1), "b": math.Inf(-1)}},
+		`{"searchFields":{"doubleArgs":{"a":"Infinity","b":"-Infinity"}}}`: {Spec: matchmaking.Spec{
+			SearchFields: matchmaking.SearchFields{DoubleArgs: matchmaking.Doubles{"a": math.Inf(1), "b": math.Inf(-1)}},
 		}},
 		`{"criteria":[{"maxValue":2,"name":"s","minValue":-1}],"statistics":[{"name":"s","value":0.5}],"numTeams":2,"teamSize":3,"players":2}`: {
-			TicketSpec: wire.TicketSpec{
-				Criteria:   []wire.Criterion{{Name: "s", MinValue: -1, MaxValue: 2}},
-				Statistics: []wire.Statistic{{Name: "s", Value: .5}},
+			Spec: matchmaking.Spec{
+				Criteria:   []matchmaking.Criterion{{Name: "s", MinValue: -1, MaxValue: 2}},
+				Statistics: []matchmaking.Statistic{{Name: "s", Value: .5}},
 				NumTeams:   2, TeamSize: 3, Players: 2,
 			},
 		},
-		`{"extensions":{"a":{ "b": [1.0] }},"persistentField":{"c":null}}`: {TicketSpec: wire.TicketSpec{
+		`{"extensions":{"a":{ "b": [1.0] }},"persistentField":{"c":null}}`: {Spec: matchmaking.Spec{
 			Extensions:      map[string]json.RawMessage{"a": json.RawMessage(`{ "b": [1.0] }`)},
 			PersistentField: map[string]json.RawMessage{"c": json.RawMessage(`null`)},
 		}},
-		`{"criteria":[],"extensions":{},"searchFields":{"tags":[]}}`: {TicketSpec: wire.TicketSpec{
-			Criteria: []wire.Criterion{}, Extensions: map[string]json.RawMessage{},
-			SearchFields: wire.SearchFields{Tags: []string{}},
+		`{"criteria":[],"extensions":{},"searchFields":{"tags":[]}}`: {Spec: matchmaking.Spec{
+			Criteria: []matchmaking.Criterion{}, Extensions: map[string]json.RawMessage{},
+			SearchFields: matchmaking.SearchFields{Tags: []string{}},
 		}},
 	} {
 		got, err := wire.DecodeNewTicket([]byte(body))
@@ -153,7 +154,7 @@ func TestCreatedTicketAppendJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := func(what string) string { return names.Draw(t, what) }
 		want := wire.CreatedTicket{
-			ID: name("id"), Queue: name("queue"), Status: wire.TicketSearching, Channel: name("channel"),
+			ID: name("id"), Queue: name("queue"), Status: string(matchmaking.Searching), Channel: name("channel"),
 			Subscriber: name("subscriber"),
 			CreateTime: times.Draw(t, "at").Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "µs")) * time.Microsecond),
 			Token:      rapid.SampledFrom([]string{"", "tmt_x-_"}).Draw(t, "token"), ChannelURL: "/v1/channels/c",

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // duelQueue is the queue of these tests.
@@ -122,7 +122,7 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 		ticket, err := s.Ticket(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, client.TicketMatchFound, ticket.Status, id)
-		d, err := s.Describe(t.Context(), wire.TicketChannelPrefix+id)
+		d, err := s.Describe(t.Context(), matchmaking.ChannelOf(id))
 		require.NoError(t, err)
 		require.EqualValues(t, 1, d.Clock, "ticket %s has one message", id)
 		a := *ticket.Assignment

@@ -32,7 +32,7 @@ type recorded struct {
 	CreateTime time.Time `json:"createTime"`
 	TTL        string    `json:"ttl"`    // of the body that creates a ticket
 	LifeMillis int64     `json:"lifeMs"` // of a ticket that was read
-	convert.JSON
+	matchmaking.Spec
 	Result *struct {
 		Tickets []json.RawMessage `json:"tickets"`
 	} `json:"result"` // of a line of QueryService's answer
@@ -90,9 +90,8 @@ func parseLine(line []byte, name string) ([]*matchmaking.Ticket, error) {
 		return nil, errors.New("the ticket has no createTime")
 	}
 	t := &matchmaking.Ticket{ID: in.ID, CreateTime: in.CreateTime,
-		Life: time.Duration(in.LifeMillis) * time.Millisecond}
-	t.SearchFields, t.Criteria, t.Statistics = in.SearchFields, in.Criteria, in.Statistics
-	t.NumTeams, t.TeamSize, t.Players = in.NumTeams, in.TeamSize, in.Players
+		Life: time.Duration(in.LifeMillis) * time.Millisecond, Spec: in.Spec}
+	t.KeepOnly(matchmaking.FieldsSearch)
 	if t.ID == "" {
 		t.ID = name
 	}
@@ -118,7 +117,8 @@ func parseOpenMatch(text []byte) (*matchmaking.Ticket, error) {
 	case message.GetCreateTime() == nil:
 		return nil, fmt.Errorf("ticket %s has no create_time", message.GetId())
 	}
-	spec.Message = nil
-	return &matchmaking.Ticket{ID: message.GetId(), CreateTime: message.GetCreateTime().AsTime(),
-		Life: convert.TTLOf(&message), Spec: spec}, nil
+	t := &matchmaking.Ticket{ID: message.GetId(), CreateTime: message.GetCreateTime().AsTime(),
+		Life: convert.TTLOf(&message), Spec: spec}
+	t.KeepOnly(matchmaking.FieldsSearch)
+	return t, nil
 }

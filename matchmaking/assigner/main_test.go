@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -95,12 +94,9 @@ func build(t *testing.T, by matchmaking.AssignBy) matchmaking.Assigner {
 
 // proposal is a match of two tickets.
 func proposal() matchmaking.Proposal {
-	spec, err := convert.FromJSON(convert.JSON{
+	spec := matchmaking.Spec{
 		SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}},
 		Extensions:   map[string]json.RawMessage{"name": json.RawMessage(`"Ann <3"`)},
-	})
-	if err != nil {
-		panic(err) // for text that isn't UTF-8 only
 	}
 	return matchmaking.Proposal{
 		ID: "match-1",

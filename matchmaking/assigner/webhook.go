@@ -47,7 +47,7 @@ type allocateCall struct {
 type ticket struct {
 	ID         string    `json:"id"`
 	CreateTime time.Time `json:"createTime,omitzero"`
-	convert.JSON
+	matchmaking.Spec
 }
 
 type releaseCall struct {
@@ -130,7 +130,7 @@ func ticketsOf(teams [][]*matchmaking.Ticket) [][]ticket {
 	for i, team := range teams {
 		all[i] = make([]ticket, len(team))
 		for j, t := range team {
-			all[i][j] = ticket{ID: t.ID, CreateTime: t.CreateTime, JSON: convert.ToJSON(t.Spec)}
+			all[i][j] = ticket{ID: t.ID, CreateTime: t.CreateTime, Spec: convert.WithExtensions(t.Spec)}
 		}
 	}
 	return all

@@ -18,7 +18,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout"
-	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // section is a section of docs/callouts.md, with its first example.
@@ -78,15 +77,13 @@ func serve(t *testing.T) *service {
 type ticket struct {
 	ID         string    `json:"id"`
 	CreateTime time.Time `json:"createTime"`
-	convert.JSON
+	matchmaking.Spec
 }
 
 func ticketsOf(t *testing.T, given []ticket) (tickets []*matchmaking.Ticket) {
 	t.Helper()
 	for _, g := range given {
-		spec, err := convert.FromJSON(g.JSON)
-		require.NoError(t, err)
-		tickets = append(tickets, &matchmaking.Ticket{ID: g.ID, CreateTime: g.CreateTime, Spec: spec})
+		tickets = append(tickets, &matchmaking.Ticket{ID: g.ID, CreateTime: g.CreateTime, Spec: g.Spec})
 	}
 	return tickets
 }

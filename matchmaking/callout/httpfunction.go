@@ -40,7 +40,7 @@ type functionCall struct {
 type ticket struct {
 	ID         string    `json:"id"`
 	CreateTime time.Time `json:"createTime"`
-	convert.JSON
+	matchmaking.Spec
 }
 
 // Match calls the function once.
@@ -67,7 +67,7 @@ func poolsOf(pools map[string][]*matchmaking.Ticket) map[string][]ticket {
 	for name, pool := range pools {
 		tickets := make([]ticket, len(pool))
 		for i, t := range pool {
-			tickets[i] = ticket{ID: t.ID, CreateTime: t.CreateTime, JSON: convert.ToJSON(t.Spec)}
+			tickets[i] = ticket{ID: t.ID, CreateTime: t.CreateTime, Spec: convert.WithExtensions(t.Spec)}
 		}
 		all[name] = tickets
 	}

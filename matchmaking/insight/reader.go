@@ -82,7 +82,7 @@ func (r *Reader) read(ctx context.Context, d matchmaking.Definition, now time.Ti
 				return errEnough
 			}
 			crowd.Pools = append(crowd.Pools, function.PoolsOf(d.Profile, t))
-			t.Keep(matchmaking.FieldsMatching)
+			t.KeepOnly(matchmaking.FieldsMatching)
 			crowd.Tickets = append(crowd.Tickets, t)
 		}
 		return ctx.Err()

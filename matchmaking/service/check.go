@@ -10,24 +10,21 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// check returns an error unless a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge;
-// the field is a JSON pointer.
+// check returns an error unless a ticket can be in a queue, whatever its size. Errors: fault.SlugInvalidTicket; the
+// field is a JSON pointer.
 func (n *NewTicket) check(d *matchmaking.Definition) error {
 	if n.ID != "" {
 		if err := matchmaking.CheckChosenID(n.ID); err != nil {
 			return err
 		}
 	}
-	if len(n.Spec.Owner) > matchmaking.MaxOwnerBytes || !utf8.ValidString(n.Spec.Owner) {
+	if len(n.Owner) > matchmaking.MaxOwnerBytes || !utf8.ValidString(n.Owner) {
 		return matchmaking.InvalidTicket("", "the owner must be UTF-8 of at most %d bytes", matchmaking.MaxOwnerBytes)
 	}
 	if err := n.checkTTL(d); err != nil {
 		return err
 	}
-	if err := checkSpec(&n.Spec, &d.Match); err != nil {
-		return err
-	}
-	return checkSize(&n.Spec, d.MaxTicketBytes)
+	return checkSpec(&n.Spec, &d.Match)
 }
 
 func (n *NewTicket) checkTTL(d *matchmaking.Definition) error {
@@ -113,14 +110,13 @@ func largestParty(s *matchmaking.Spec, m *matchmaking.Match) int {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// checkSize returns an error if what the creator sent has more than limit bytes.
-func checkSize(s *matchmaking.Spec, limit int) error {
-	if len(s.Message) <= limit {
+// checkSize returns an error if a stored ticket would have more than limit bytes.
+func checkSize(size, limit int) error {
+	if size <= limit {
 		return nil
 	}
 	return &fault.Error{
 		Kind: fault.TooLarge, Slug: fault.SlugTicketTooLarge,
-		Detail: fmt.Sprintf("the ticket has %d bytes as protobuf, the limit of this queue is %d", len(s.Message),
-			limit),
+		Detail: fmt.Sprintf("the ticket has %d bytes as protobuf, the limit of this queue is %d", size, limit),
 	}
 }

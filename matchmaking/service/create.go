@@ -21,6 +21,7 @@ type NewTicket struct {
 	Queue string // empty: matchmaking.DefaultQueue
 	ID    string // empty: the service makes one, by matchmaking.NewID
 	Spec  matchmaking.Spec
+	Owner string // Ticket.Owner
 	// TTL is how long the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat it stays in
 	// the queue for one heartbeat at a time, renewed by Attend.
 	TTL time.Duration
@@ -51,6 +52,9 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 		return matchmaking.Ticket{}, false, err
 	}
 	if err := n.check(&q.Definition); err != nil {
+		return matchmaking.Ticket{}, false, err
+	}
+	if err := checkSize(s.o.Store.Size(&n.Spec), q.MaxTicketBytes); err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
 	if s.isFull(ctx, q, n.ID) {
@@ -163,9 +167,10 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 		expected = s.watches.Expect(n.Queue, n.ID)
 	}
 	made, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
-		Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch,
-		Listening: !n.ChannelLater, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(),
-		MaxTickets: q.MaxTickets,
+		Ticket: matchmaking.Ticket{
+			Queue: n.Queue, ID: n.ID, Epoch: epoch, Spec: n.Spec, Owner: n.Owner, TTL: ttl, Life: life,
+		},
+		Attempt: attempt, Listening: !n.ChannelLater, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
 	})
 	if err != nil {
 		if errors.Is(err, matchmaking.ErrQueueFull) {
@@ -190,7 +195,7 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 // own returns ErrTicketExists if the ticket that an attempt has found is another owner's. Then it doesn't belong to the
 // attempt any more.
 func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error {
-	if t.Owner == n.Spec.Owner {
+	if t.Owner == n.Owner {
 		return nil
 	}
 	s.undo.Add(createAttempt{Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor)})
@@ -201,7 +206,9 @@ func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error
 // with the epoch.
 func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*matchmaking.Ticket, error) {
 	attempt := id.New()
-	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
+	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{
+		Ticket: matchmaking.Ticket{Queue: n.Queue, ID: n.ID, Epoch: epoch}, Attempt: attempt,
+	})
 	if err != nil {
 		s.undoUnknown(createAttempt{
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor),

@@ -67,12 +67,29 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		require.NoError(t, n.check(&d))
 		require.Equal(t, c.life, n.life(&d))
 	}
-	sent := func(bytes int) *NewTicket { return &NewTicket{Spec: matchmaking.Spec{Message: make([]byte, bytes)}} }
-	require.NoError(t, sent(2000).check(&d))
-	var told *fault.Error
-	require.ErrorAs(t, sent(2001).check(&d), &told)
-	require.Equal(t, fault.TooLarge, told.Kind)
-	require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
+}
+
+// TestLargeTickets are refused before anything is reserved for them.
+func TestLargeTickets(t *testing.T) {
+	t.Parallel()
+	m, reserved := newMemory(), 0
+	s := m.service(t, map[string]string{"duel": `{"maxTicketBytes":2000}`})
+	m.reserve = func(r matchmaking.Reservation) (matchmaking.Owner, error) { reserved++; return r.Owner, nil }
+	m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) { return r.Ticket, true, nil }
+	for size, refused := range map[int]bool{2000: false, 2001: true} {
+		m.size, reserved = size, 0
+		_, _, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: "a"})
+		if !refused {
+			require.NoError(t, err)
+			require.Equal(t, 1, reserved)
+			continue
+		}
+		var told *fault.Error
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, fault.TooLarge, told.Kind)
+		require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
+		require.Zero(t, reserved)
+	}
 }
 
 // TestFullQueue shows that a flood of tickets for which a queue has no room leaves nothing behind, but for the first.
@@ -197,7 +214,7 @@ func TestNamedTickets(t *testing.T) {
 					return r.Owner, nil
 				}
 				m.find = func(matchmaking.CreateRequest) (matchmaking.Ticket, error) {
-					return matchmaking.Ticket{Spec: matchmaking.Spec{Owner: c.whose}}, c.find
+					return matchmaking.Ticket{Owner: c.whose}, c.find
 				}
 				m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
 					require.Positive(t, r.Epoch.Compare(c.owner.Epoch))

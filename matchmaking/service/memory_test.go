@@ -26,6 +26,7 @@ type memory struct {
 	reads       int    // of the definitions
 	read        func() // is called before a read returns
 
+	size     int       // of all tickets
 	epoch    ulid.ULID // of all IDs
 	reserve  func(r matchmaking.Reservation) (matchmaking.Owner, error)
 	create   func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error)
@@ -72,6 +73,8 @@ func (m *memory) DeleteDefinition(_ context.Context, queue string) error {
 func (m *memory) Describe(context.Context, string, int) (matchmaking.QueueState, error) {
 	return m.describe(), nil
 }
+
+func (m *memory) Size(*matchmaking.Spec) int { return m.size }
 
 func (m *memory) Reserve(_ context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
 	return m.reserve(r)

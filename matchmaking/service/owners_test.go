@@ -21,7 +21,7 @@ func TestOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, reads := newMemory(), 0
 		s := m.service(t, map[string]string{"duel": `{}`})
-		now := matchmaking.Ticket{Spec: matchmaking.Spec{Owner: "ann"}, CreateTime: time.UnixMicro(1)}
+		now := matchmaking.Ticket{Owner: "ann", CreateTime: time.UnixMicro(1)}
 		m.ticket = func(id string) (matchmaking.Ticket, error) {
 			reads++
 			now.ID = id
@@ -63,9 +63,11 @@ func TestOwner(t *testing.T) {
 		is("lost-and-found", "ben", 3, 6)
 
 		m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
-			return matchmaking.Ticket{ID: r.ID, Epoch: r.Epoch, Spec: r.Spec, CreateTime: time.UnixMicro(4)}, true, nil
+			made := r.Ticket
+			made.CreateTime = time.UnixMicro(4)
+			return made, true, nil
 		}
-		_, _, err = s.Create(t.Context(), NewTicket{Queue: "duel", ID: "mine", Spec: matchmaking.Spec{Owner: "cid"}})
+		_, _, err = s.Create(t.Context(), NewTicket{Queue: "duel", ID: "mine", Owner: "cid"})
 		require.NoError(t, err)
 		is("mine", "cid", 4, 6)
 		now.Epoch = ulid.ULID{}

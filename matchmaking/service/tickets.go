@@ -144,7 +144,7 @@ func (s *Service) publish(ctx context.Context, id, assignment string) error {
 	return nil
 }
 
-// Owner returns who owns a ticket, see [matchmaking.Spec], and when the ticket was created, which tells apart tickets
+// Owner returns who owns a ticket, see [matchmaking.Ticket], and when the ticket was created, which tells apart tickets
 // that had the same ID. If the ID was chosen by its creator, the answer can be a second old. Most calls need no read.
 // Errors: ErrNoTicket and the store's.
 func (s *Service) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {

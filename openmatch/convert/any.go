@@ -80,6 +80,14 @@ func toJSON(a *anypb.Any) (json.RawMessage, error) {
 	return compact.Bytes(), err
 }
 
+// anyJSON is toJSON, but writes an Any that JSON can't represent like one of an unknown type.
+func anyJSON(a *anypb.Any) json.RawMessage {
+	if text, err := toJSON(a); err == nil {
+		return text
+	}
+	return opaqueJSON(a)
+}
+
 // opaqueJSON returns an Any with its bytes in base64.
 func opaqueJSON(a *anypb.Any) json.RawMessage {
 	encoded := base64.StdEncoding.EncodeToString(a.GetValue())
@@ -136,6 +144,18 @@ func pack(m proto.Message) *anypb.Any {
 		panic(err) // only strings that aren't UTF-8 can't be packed
 	}
 	return a
+}
+
+// changed returns a map of the same names with changed values, or nil if there are none.
+func changed[V, W any](values map[string]V, change func(V) W) map[string]W {
+	if len(values) == 0 {
+		return nil
+	}
+	all := make(map[string]W, len(values))
+	for name, value := range values {
+		all[name] = change(value)
+	}
+	return all
 }
 
 // invalid returns the error of a message that a client sent.

@@ -3,9 +3,7 @@ package convert_test
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"math"
-	"os"
 	"testing"
 	"time"
 
@@ -38,11 +36,11 @@ func valueOf(t testing.TB, v any) *anypb.Any {
 	return anyOf(t, value)
 }
 
-// jsonOf returns what JSON callers see of a message, and of it when it was stored.
-func jsonOf(t require.TestingT, m *openmatch.Ticket) (matchmaking.Spec, convert.JSON) {
+// jsonOf returns the spec of a message, and what JSON callers see of it.
+func jsonOf(t require.TestingT, m *openmatch.Ticket) (spec, seen matchmaking.Spec) {
 	spec, err := convert.ToSpec(m)
 	require.NoError(t, err)
-	return spec, convert.ToJSON(spec)
+	return spec, convert.WithExtensions(spec)
 }
 
 // TestExtensions shows a client's Anys as JSON, and an assigner's JSON as Anys.
@@ -114,7 +112,7 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAMessage reads what matching needs, when a ticket is created and when it was stored.
+// TestFieldsOfAMessage reads what matching needs.
 func TestFieldsOfAMessage(t *testing.T) {
 	t.Parallel()
 	numbers := &openmatch.SearchFields{DoubleArgs: map[string]float64{"b": 2, "a": 1, "nan": math.NaN(),
@@ -143,15 +141,11 @@ func TestFieldsOfAMessage(t *testing.T) {
 		},
 		"no statistics": {map[string]*anypb.Any{"tidemark.statistics": valueOf(t, []any{})}, matchmaking.Spec{}},
 	} {
-		made, err := convert.ToSpec(&openmatch.Ticket{SearchFields: numbers, Extensions: c.extensions})
+		got, err := convert.ToSpec(&openmatch.Ticket{SearchFields: numbers, Extensions: c.extensions})
 		require.NoError(t, err, name)
-		read, err := convert.Decode(made.Message)
-		require.NoError(t, err, name)
-		for _, got := range []matchmaking.Spec{made, read} {
-			require.True(t, math.IsNaN(got.SearchFields.DoubleArgs["nan"]), name)
-			got.SearchFields, got.Message = matchmaking.SearchFields{}, nil
-			require.Equal(t, c.want, got, name)
-		}
+		require.True(t, math.IsNaN(got.SearchFields.DoubleArgs["nan"]), name)
+		got.SearchFields, got.Sent = matchmaking.SearchFields{}, nil
+		require.Equal(t, c.want, got, name)
 	}
 }
 
@@ -165,13 +159,11 @@ func TestTTL(t *testing.T) {
 		`{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"10m"}`:         0,
 		`600000000000`: 0,
 	} {
-		fields := convert.JSON{PersistentField: map[string]json.RawMessage{"ttl": json.RawMessage(text)}}
-		require.Equal(t, want, fields.TTL(), text)
-		spec, err := convert.FromJSON(fields)
-		require.NoError(t, err)
+		spec := matchmaking.Spec{PersistentField: map[string]json.RawMessage{"ttl": json.RawMessage(text)}}
+		require.Equal(t, want, convert.TTLOfJSON(spec.PersistentField), text)
 		require.Equal(t, want, convert.TTLOf(convert.FromTicket(&matchmaking.Ticket{Spec: spec})), text)
 	}
-	require.Zero(t, convert.JSON{}.TTL())
+	require.Zero(t, convert.TTLOfJSON(nil))
 	require.Zero(t, convert.TTLOf(&openmatch.Ticket{PersistentField: map[string]*anypb.Any{
 		"ttl": {TypeUrl: "type.googleapis.com/google.protobuf.Int64Value", Value: []byte{8}},
 	}}))
@@ -180,14 +172,12 @@ func TestTTL(t *testing.T) {
 // TestMessageOfJSON is what Open Match's clients see of a ticket of the JSON API.
 func TestMessageOfJSON(t *testing.T) {
 	t.Parallel()
-	fields := convert.JSON{
+	spec := matchmaking.Spec{
 		Criteria:   []matchmaking.Criterion{{Name: "a", MinValue: 1, MaxValue: 2}},
 		Statistics: []matchmaking.Statistic{{Name: "a", Value: 3}},
 		NumTeams:   2, Extensions: map[string]json.RawMessage{"x": json.RawMessage(`{ "b": [1.0] }`),
 			"tidemark.match": json.RawMessage(`"mine"`)},
 	}
-	spec, err := convert.FromJSON(fields)
-	require.NoError(t, err)
 	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: spec, Assignment: &matchmaking.Assignment{
 		MatchID: "m", Queue: "duel", Team: 1, Connection: "h:1", Teammates: []string{"a", "b"},
 		Opponents:  []string{"c"},
@@ -221,55 +211,6 @@ func TestMessageOfJSON(t *testing.T) {
 			valueOf(t, "mine")},
 	} {
 		require.True(t, proto.Equal(c.want, convert.FromAssignment(&c.a).GetExtensions()["tidemark.match"]))
-	}
-}
-
-// TestSizesOfThePage are those of docs/redis-internals.md.
-func TestSizesOfThePage(t *testing.T) {
-	t.Parallel()
-	search := &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": 1500},
-		Tags: []string{"mode:casual", "region:asia"}}
-	small, err := convert.ToSpec(&openmatch.Ticket{SearchFields: search})
-	require.NoError(t, err)
-	extended, err := convert.ToSpec(&openmatch.Ticket{SearchFields: search, Extensions: map[string]*anypb.Any{
-		"name": anyOf(t, wrapperspb.String("Ann")), "language": anyOf(t, wrapperspb.String("ja")),
-	}})
-	require.NoError(t, err)
-	rated, err := convert.FromJSON(convert.JSON{
-		SearchFields: matchmaking.SearchFields{DoubleArgs: matchmaking.Doubles{"skill": 1500, "ping": 40},
-			StringArgs: map[string]string{"region": "asia"}},
-		Criteria:   []matchmaking.Criterion{{Name: "skill", MinValue: 1000, MaxValue: 2000}},
-		Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500}, {Name: "ping", Value: 40}},
-	})
-	require.NoError(t, err)
-	page, err := os.ReadFile("../../docs/redis-internals.md")
-	require.NoError(t, err)
-	for row, spec := range map[string]matchmaking.Spec{
-		"Open Match: one number, two tags": small, "Open Match: the same, and two strings as extensions": extended,
-		"JSON: two numbers, a text, a criterion, two statistics": rated,
-	} {
-		text, err := json.Marshal(convert.ToJSON(spec))
-		require.NoError(t, err)
-		require.Contains(t, string(page), fmt.Sprintf("\n| %s | %d | %d |\n", row, len(spec.Message), len(text)))
-	}
-}
-
-// TestEarlierVersions reads the JSON that they stored.
-func TestEarlierVersions(t *testing.T) {
-	t.Parallel()
-	const old = `{"searchFields":{"tags":["eu"],"doubleArgs":{"skill":"NaN"}},"criteria":[{"name":"a","minValue":1,"maxValue":2}],
-		"numTeams":3,"extensions":{"x":[1]},"persistentField":{"hero":{"@type":"mygame.example/mygame.Hero","value":"AP8="}}}`
-	spec, err := convert.Decode([]byte(old))
-	require.NoError(t, err)
-	text, err := json.Marshal(convert.ToJSON(spec))
-	require.NoError(t, err)
-	require.JSONEq(t, old, string(text))
-	hero := convert.FromTicket(&matchmaking.Ticket{Spec: spec}).GetPersistentField()["hero"]
-	require.True(t, proto.Equal(&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, hero), "%v",
-		hero)
-	for _, broken := range []string{`{`, "\x00", "\x0a\x01\x00"} {
-		_, err := convert.Decode([]byte(broken))
-		require.Error(t, err, "%q", broken)
 	}
 }
 

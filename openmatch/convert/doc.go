@@ -7,9 +7,8 @@
 //
 // # Tickets
 //
-// What a ticket's creator sent is kept in matchmaking.Spec.Message, a protobuf of package stored: [ToSpec] makes it of
-// an openmatch.Ticket, which [FromTicket] returns as it was, and [FromJSON] of a JSON body, which [ToJSON] returns. The
-// storage keeps it as it is, and reads it with [Decode].
+// [ToSpec] keeps the message of a ticket's creator in matchmaking.Spec.Sent, and [FromTicket] returns it as it was.
+// [WithExtensions] makes of it the JSON that the HTTP API, match functions and assigners are sent.
 //
 // # Extensions
 //

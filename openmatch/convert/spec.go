@@ -3,9 +3,7 @@ package convert
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -37,17 +35,16 @@ type sizes struct {
 	Players  int `json:"players,omitempty"`
 }
 
-// readExtensions sets the criteria, statistics and sizes of a spec from a ticket's extensions and numbers, and reports
-// whether there is such an extension. Errors name the extension.
-func readExtensions(spec *matchmaking.Spec, extensions map[string]*anypb.Any) (given bool, err error) {
+// readExtensions sets the criteria, statistics and sizes of a spec from a ticket's extensions and numbers. Errors name
+// the extension.
+func readExtensions(spec *matchmaking.Spec, extensions map[string]*anypb.Any) error {
 	var criteria []criterion
-	accepts, err := read(extensions, criteriaExtension, &criteria)
-	if err != nil {
-		return false, err
+	if _, err := read(extensions, criteriaExtension, &criteria); err != nil {
+		return err
 	}
 	for i, c := range criteria {
 		if c.Name == nil || c.MinValue == nil || c.MaxValue == nil {
-			return false, invalid(criteriaExtension, "criterion %d must have a name, a minValue and a maxValue", i)
+			return invalid(criteriaExtension, "criterion %d must have a name, a minValue and a maxValue", i)
 		}
 		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: *c.Name, MinValue: *c.MinValue,
 			MaxValue: *c.MaxValue})
@@ -55,33 +52,21 @@ func readExtensions(spec *matchmaking.Spec, extensions map[string]*anypb.Any) (g
 	var statistics []statistic
 	measured, err := read(extensions, statisticsExtension, &statistics)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for i, s := range statistics {
 		if s.Name == nil || s.Value == nil {
-			return false, invalid(statisticsExtension, "statistic %d must have a name and a value", i)
+			return invalid(statisticsExtension, "statistic %d must have a name and a value", i)
 		}
 		spec.Statistics = append(spec.Statistics, matchmaking.Statistic{Name: *s.Name, Value: *s.Value})
 	}
 	if !measured {
-		spec.Statistics = statisticsOf(spec.SearchFields.DoubleArgs)
+		spec.Statistics = spec.SearchFields.Statistics()
 	}
 	var m sizes
-	sized, err := read(extensions, matchExtension, &m)
+	_, err = read(extensions, matchExtension, &m)
 	spec.NumTeams, spec.TeamSize, spec.Players = m.NumTeams, m.TeamSize, m.Players
-	return accepts || measured || sized, err
-}
-
-// statisticsOf returns the finite numbers as statistics, ordered by name.
-func statisticsOf(numbers matchmaking.Doubles) []matchmaking.Statistic {
-	var statistics []matchmaking.Statistic
-	for name, value := range numbers {
-		if name != "" && !math.IsNaN(value) && !math.IsInf(value, 0) {
-			statistics = append(statistics, matchmaking.Statistic{Name: name, Value: value})
-		}
-	}
-	slices.SortFunc(statistics, func(a, b matchmaking.Statistic) int { return strings.Compare(a.Name, b.Name) })
-	return statistics
+	return err
 }
 
 // read decodes an extension, if it is given: a Value, Struct or ListValue.
@@ -118,7 +103,7 @@ func writeExtensions(m *openmatch.Ticket, spec matchmaking.Spec) {
 	if len(spec.Criteria) > 0 {
 		extend(m, criteriaExtension, spec.Criteria)
 	}
-	if !slices.Equal(spec.Statistics, statisticsOf(spec.SearchFields.DoubleArgs)) {
+	if !slices.Equal(spec.Statistics, spec.SearchFields.Statistics()) {
 		extend(m, statisticsExtension, append([]matchmaking.Statistic{}, spec.Statistics...)) // never null
 	}
 	if s := (sizes{NumTeams: spec.NumTeams, TeamSize: spec.TeamSize, Players: spec.Players}); s != (sizes{}) {

@@ -3,12 +3,12 @@ package convert
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/stored"
 )
 
 // ToSpec returns what a ticket asks for.
@@ -20,24 +20,15 @@ import (
 //	tidemark.statistics  [{"name": "ping", "value": 20}, …], in place of the double_args
 //	tidemark.match       {"numTeams": 2, "teamSize": 3, "players": 2}, or some of them
 //
-// The message is kept as it is, with all of its extensions and unknown fields. ToSpec fails if one of these three
-// extensions is malformed.
+// The message is kept as it is in Spec.Sent, with all of its extensions and unknown fields. ToSpec fails if one of
+// these three extensions is malformed.
 func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{SearchFields: toSearchFields(t.GetSearchFields())}
-	given, err := readExtensions(&spec, t.GetExtensions())
-	if err != nil {
+	if err := readExtensions(&spec, t.GetExtensions()); err != nil {
 		return matchmaking.Spec{}, within("extensions", err)
 	}
-	m := new(stored.Ticket)
-	if given {
-		if m.Matching = matchingOf(spec); m.Matching == nil {
-			m.Matching = new(stored.Matching) // no statistics, whatever the double_args are
-		}
-	}
-	if m.Sent, err = marshal(t); err != nil {
-		return matchmaking.Spec{}, invalid("ticket", "%v", err)
-	}
-	if spec.Message, err = marshal(m); err != nil {
+	var err error
+	if spec.Sent, err = (proto.MarshalOptions{Deterministic: true}).Marshal(t); err != nil {
 		return matchmaking.Spec{}, invalid("ticket", "%v", err)
 	}
 	return spec, nil
@@ -47,12 +38,11 @@ func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 // assignment. Otherwise what Open Match's tickets don't have is in extensions, as in [ToSpec], unless the ticket has
 // extensions with their names.
 func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
-	m, fields := messageOf(t.Spec)
+	m := sentBy(&t.Spec)
 	if m == nil {
 		m = &openmatch.Ticket{
 			SearchFields: fromSearchFields(t.SearchFields),
-			Extensions:   changed(fields.GetExtensions(), anyOf), PersistentField: changed(fields.GetPersistentField(),
-				anyOf),
+			Extensions:   FromExtensions(t.Extensions), PersistentField: FromExtensions(t.PersistentField),
 		}
 		writeExtensions(m, t.Spec)
 	}
@@ -63,7 +53,27 @@ func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 	return m
 }
 
-func anyOf(text []byte) *anypb.Any { return fromJSON(text) }
+// WithExtensions returns a spec with the extensions and the persistent_field of the message that it was made of, for a
+// body of JSON. An Any that JSON can't represent, such as a NaN in a google.protobuf.Value, is written like one of an
+// unknown type.
+func WithExtensions(s matchmaking.Spec) matchmaking.Spec {
+	if m := sentBy(&s); m != nil {
+		s.Extensions, s.PersistentField = changed(m.GetExtensions(), anyJSON), changed(m.GetPersistentField(), anyJSON)
+	}
+	return s
+}
+
+// sentBy returns the message that a spec was made of, or nil if it was made of something else.
+func sentBy(s *matchmaking.Spec) *openmatch.Ticket {
+	if s.Sent == nil {
+		return nil
+	}
+	m := new(openmatch.Ticket)
+	if proto.Unmarshal(s.Sent, m) != nil { // impossible: ToSpec encoded it
+		return nil
+	}
+	return m
+}
 
 // FromAssignment returns an assignment as a message. What Open Match's assignments have no fields for is in the
 // extension tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"time"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -17,9 +18,9 @@ const ttlField = "ttl"
 // caller's own.
 func TTLOf(t *openmatch.Ticket) time.Duration { return ttlOf(t.GetPersistentField()[ttlField]) }
 
-// TTL returns what TTLOf returns.
-func (j JSON) TTL() time.Duration {
-	if text, given := j.PersistentField[ttlField]; given {
+// TTLOfJSON is TTLOf for a persistentField of JSON.
+func TTLOfJSON(persistentField map[string]json.RawMessage) time.Duration {
+	if text, given := persistentField[ttlField]; given {
 		return ttlOf(fromJSON(text))
 	}
 	return 0

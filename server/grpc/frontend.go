@@ -59,10 +59,9 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	if err != nil {
 		return nil, err
 	}
-	spec.Owner = access.From(ctx).User()
 	t, created, err := f.matchmaking.Create(ctx, service.NewTicket{
 		Queue: queueOfTicket(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
-		PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
+		Owner: access.From(ctx).User(), PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
 	})
 	if err != nil {
 		return nil, err

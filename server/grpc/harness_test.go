@@ -171,7 +171,7 @@ func (m *matches) Create(ctx context.Context, n service.NewTicket) (created matc
 		isNew = true
 		m.made++
 		created = matchmaking.Ticket{
-			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", m.made)), Queue: n.Queue, Spec: n.Spec,
+			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", m.made)), Queue: n.Queue, Spec: n.Spec, Owner: n.Owner,
 			CreateTime: time.Now().UTC().Truncate(time.Microsecond), Status: matchmaking.Searching,
 		}
 		kept := created

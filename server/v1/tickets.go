@@ -39,14 +39,9 @@ func (h *tickets) create(c *web.Call) error {
 	if err := c.Allow(access.Ticket, access.Resource{Queue: request.Queue}); err != nil {
 		return err
 	}
-	fields := fieldsOf(request.TicketSpec)
-	spec, err := convert.FromJSON(fields)
-	if err != nil {
-		return err
-	}
-	spec.Owner = access.From(c.Context()).User()
 	t, created, err := h.service.Create(c.Context(), service.NewTicket{
-		Queue: request.Queue, ID: request.ID, Spec: spec, TTL: time.Duration(request.TTL), PersistentTTL: fields.TTL(),
+		Queue: request.Queue, ID: request.ID, Spec: request.Spec, Owner: access.From(c.Context()).User(),
+		TTL: time.Duration(request.TTL), PersistentTTL: convert.TTLOfJSON(request.PersistentField),
 	})
 	if err != nil {
 		return inBody(err)
@@ -79,21 +74,6 @@ func (h *tickets) cancel(c *web.Call) error {
 	return c.NoContent()
 }
 
-func fieldsOf(s wire.TicketSpec) convert.JSON {
-	fields := convert.JSON{
-		SearchFields: matchmaking.SearchFields(s.SearchFields),
-		NumTeams:     s.NumTeams, TeamSize: s.TeamSize, Players: s.Players, Extensions: s.Extensions,
-		PersistentField: s.PersistentField,
-	}
-	for _, c := range s.Criteria {
-		fields.Criteria = append(fields.Criteria, matchmaking.Criterion(c))
-	}
-	for _, v := range s.Statistics {
-		fields.Statistics = append(fields.Statistics, matchmaking.Statistic(v))
-	}
-	return fields
-}
-
 func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
 	name := matchmaking.ChannelOf(t.ID)
 	at := "/v1/channels/" + name
@@ -105,26 +85,9 @@ func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
 }
 
 func ticketOf(t matchmaking.Ticket) wire.Ticket {
-	fields := convert.ToJSON(t.Spec)
-	answer := wire.Ticket{
+	return wire.Ticket{
 		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(),
-		LifeMillis: t.Life.Milliseconds(),
-		TicketSpec: wire.TicketSpec{
-			SearchFields: wire.SearchFields(fields.SearchFields),
-			NumTeams:     fields.NumTeams, TeamSize: fields.TeamSize, Players: fields.Players,
-			Extensions: fields.Extensions, PersistentField: fields.PersistentField,
-		},
-		MatchID: t.MatchID,
+		LifeMillis: t.Life.Milliseconds(), Spec: convert.WithExtensions(t.Spec), MatchID: t.MatchID,
+		Assignment: t.Assignment,
 	}
-	for _, c := range fields.Criteria {
-		answer.Criteria = append(answer.Criteria, wire.Criterion(c))
-	}
-	for _, v := range fields.Statistics {
-		answer.Statistics = append(answer.Statistics, wire.Statistic(v))
-	}
-	if t.Assignment != nil {
-		a := wire.Assignment(*t.Assignment)
-		answer.Assignment = &a
-	}
-	return answer
 }

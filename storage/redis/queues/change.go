@@ -32,12 +32,12 @@ func added(r matchmaking.ChangesRequest, id, expires, value string) (matchmaking
 	if err != nil {
 		return matchmaking.Change{}, fmt.Errorf("%w: expires: %w", errMalformed, err)
 	}
-	found, err := parseRecord([]byte(value))
+	t, err := parseRecord(r.Queue, id, []byte(value))
 	if err != nil {
 		return matchmaking.Change{}, err
 	}
-	found.Spec.Keep(r.Fields)
-	t := found.Ticket(r.Queue, id, time.UnixMilli(ms).UTC())
+	t.KeepOnly(r.Fields)
+	t.Status, t.Expires = matchmaking.Searching, time.UnixMilli(ms).UTC()
 	return matchmaking.Change{Added: &t}, nil
 }
 

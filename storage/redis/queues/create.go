@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
@@ -109,7 +108,7 @@ func createOutcomes(r redis.Reply, n int) (outcomes []*redis.Decoder, outgoing i
 // Create runs create.lua, together with what else is to be created in the queue at the same time.
 func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool,
 	err error) {
-	spec, err := convert.Encode(r.Spec)
+	spec, err := encodeSpec(&r.Spec, r.Owner)
 	if err != nil {
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", r.ID, err)
 	}
@@ -134,8 +133,8 @@ func createOutcome(d *redis.Decoder, r *matchmaking.CreateRequest) (t matchmakin
 		t, err = decodeTicket(d, r.Queue, r.ID)
 		return t, false, err
 	case statusCreated:
-		made := ticketRecord{Created: d.Micros(), TTL: r.TTL, Life: max(r.Life, r.TTL), Epoch: r.Epoch, Spec: r.Spec}
-		t = made.Ticket(r.Queue, r.ID, d.Millis())
+		t = r.Ticket
+		t.CreateTime, t.Expires, t.Status, t.Life = d.Micros(), d.Millis(), matchmaking.Searching, max(r.Life, r.TTL)
 		return t, true, d.End()
 	default:
 		return matchmaking.Ticket{}, false, cmp.Or(d.Err(), refusals.Error(redis.Reply{Status: status}))

@@ -15,12 +15,12 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`C1 2 3 {"searchFields":{"doubleArgs":{"a":"NaN"}}}`))
 	f.Add([]byte("S1 2 3 "))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		r, err := parseRecord(value)
+		r, err := parseRecord("", "", value)
 		if err != nil {
 			require.ErrorIs(t, err, errMalformed)
 			return
 		}
-		require.Equal(t, value[0] == 'C', r.Cancelled)
+		require.Equal(t, value[0] == 'C', r.Status == matchmaking.Cancelled)
 	})
 }
 

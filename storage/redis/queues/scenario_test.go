@@ -15,7 +15,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
@@ -78,13 +77,15 @@ func (s *scenario) content(t *testing.T, key string) string {
 // shown returns a value with JSON in place of what a ticket asks for.
 func shown(t *testing.T, value string) string {
 	t.Helper()
-	found, err := parseRecord([]byte(value))
+	found, err := parseRecord("", "", []byte(value))
 	if err != nil {
 		return value
 	}
-	text, err := json.Marshal(convert.ToJSON(found.Spec))
+	text, err := json.Marshal(found.Spec)
 	require.NoError(t, err)
-	return strings.TrimSuffix(value, string(found.Spec.Message)) + string(text)
+	encoded, err := encodeSpec(&found.Spec, found.Owner)
+	require.NoError(t, err)
+	return strings.TrimSuffix(value, string(encoded)) + string(text)
 }
 
 // scenarioSlack is much less than any two TTLs of the scenario differ by, and more than a test takes.
@@ -93,11 +94,13 @@ const scenarioSlack = 5 * time.Second
 func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 	t.Helper()
 	r := matchmaking.CreateRequest{
-		Queue: s.queue, ID: id, Attempt: ulid.Make().String(), Epoch: ulid.Make(),
-		TTL: matchmaking.DefaultTicketTTL, Keep: matchmaking.DefaultAssignmentTTL,
-		Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{
-			Tags: []string{"mode:casual"}, DoubleArgs: matchmaking.Doubles{"skill": skill},
-		}},
+		Ticket: matchmaking.Ticket{
+			Queue: s.queue, ID: id, Epoch: ulid.Make(), TTL: matchmaking.DefaultTicketTTL,
+			Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{
+				Tags: []string{"mode:casual"}, DoubleArgs: matchmaking.Doubles{"skill": skill},
+			}},
+		},
+		Attempt: ulid.Make().String(), Keep: matchmaking.DefaultAssignmentTTL,
 	}
 	require.NoError(t, errorOf2(s.Create(t.Context(), r)))
 }

@@ -184,14 +184,14 @@ func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values []
 	error) {
 	if r.Fields == matchmaking.FieldsNone {
 		us, err := strconv.ParseInt(w.created, 10, 64)
-		return ticketRecord{Created: time.UnixMicro(us).UTC()}.Ticket(r.Queue, w.id, w.expires), err
+		return matchmaking.Ticket{
+			ID: w.id, Queue: r.Queue, CreateTime: time.UnixMicro(us).UTC(), Expires: w.expires,
+			Status: matchmaking.Searching,
+		}, err
 	}
-	found, err := parseRecord(values[i])
-	found.Spec.Keep(r.Fields)
-	t := found.Ticket(r.Queue, w.id, w.expires)
-	if found.Cancelled {
-		t.Status = matchmaking.Cancelled
-	}
+	t, err := parseRecord(r.Queue, w.id, values[i])
+	t.KeepOnly(r.Fields)
+	t.Expires = w.expires
 	return t, err
 }
 

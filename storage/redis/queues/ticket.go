@@ -25,10 +25,12 @@ func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error
 	if err := d.End(); err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	found, err := parseRecord(value)
+	t, err := parseRecord(queue, id, value)
 	d.Fail(err)
-	t := found.Ticket(queue, id, expires)
 	t.Status = status
+	if !expires.IsZero() { // it waits
+		t.Expires = expires
+	}
 	switch status {
 	case matchmaking.MatchFound:
 		d.Fail(setAssignment(&t, assigned))

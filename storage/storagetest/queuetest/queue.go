@@ -48,8 +48,8 @@ func Spec(tag string) matchmaking.Spec {
 // Request asks for a ticket that lives long and whose channel is wanted, by an attempt of its own.
 func (q *Queue) Request(id string) matchmaking.CreateRequest {
 	return matchmaking.CreateRequest{
-		Queue: q.Name, ID: id, Attempt: ulid.Make().String(), Spec: Spec(id), TTL: LongTTL, Keep: LongKeep,
-		Listening: true,
+		Ticket:  matchmaking.Ticket{Queue: q.Name, ID: id, Spec: Spec(id), TTL: LongTTL},
+		Attempt: ulid.Make().String(), Keep: LongKeep, Listening: true,
 	}
 }
 

@@ -13,20 +13,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func create(t *testing.T, q *Queue) {
 	before := time.Now().Add(-time.Second)
 	r := q.Request("a")
-	var err error
-	r.Spec, err = convert.FromJSON(convert.JSON{
+	r.Spec = matchmaking.Spec{
 		SearchFields: matchmaking.SearchFields{DoubleArgs: matchmaking.Doubles{"odd": math.Inf(-1)}},
 		Criteria:     []matchmaking.Criterion{{Name: "skill", MinValue: 1, MaxValue: 2}},
 		Extensions:   map[string]json.RawMessage{"x": json.RawMessage(`{"a":[1,2]}`)},
-	})
-	require.NoError(t, err)
+	}
 	made, created := q.make(t, r)
 	require.True(t, created)
 	require.Equal(t, "a", made.ID)
@@ -46,7 +43,7 @@ func create(t *testing.T, q *Queue) {
 	require.Equal(t, []string{"a"}, Told(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
 
 	owned := q.Request("b")
-	owned.Spec.Owner = "ann"
+	owned.Owner = "ann"
 	q.make(t, owned)
 	require.Equal(t, "ann", q.Get(t, "b").Owner)
 }

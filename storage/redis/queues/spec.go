@@ -1,0 +1,104 @@
+package queues
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stored"
+)
+
+// Size implements matchmaking.Creations.
+func (s *Store) Size(spec *matchmaking.Spec) int { return proto.Size(storedTicket(spec, "")) }
+
+// encodeSpec returns a spec and an owner as they are stored. It fails for text that isn't UTF-8.
+func encodeSpec(s *matchmaking.Spec, owner string) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(storedTicket(s, owner))
+}
+
+// storedTicket returns a message that shares what the spec refers to. Of a ticket that was sent as a message it has
+// what doesn't follow from that message.
+func storedTicket(s *matchmaking.Spec, owner string) *stored.Ticket {
+	m := &stored.Ticket{Owner: owner, Sent: s.Sent}
+	rated := len(s.Criteria) > 0 || s.NumTeams != 0 || s.TeamSize != 0 || s.Players != 0
+	if s.Sent != nil {
+		if rated || !slices.Equal(s.Statistics, s.SearchFields.Statistics()) {
+			m.Matching = storedMatching(s)
+		}
+		return m
+	}
+	if rated || len(s.Statistics) > 0 {
+		m.Matching = storedMatching(s)
+	}
+	if f := &s.SearchFields; len(f.Tags)+len(f.DoubleArgs)+len(f.StringArgs) > 0 {
+		m.SearchFields = &stored.SearchFields{Tags: f.Tags, DoubleArgs: f.DoubleArgs, StringArgs: f.StringArgs}
+	}
+	m.Extensions, m.PersistentField = mapOf[[]byte](s.Extensions), mapOf[[]byte](s.PersistentField)
+	return m
+}
+
+func storedMatching(s *matchmaking.Spec) *stored.Matching {
+	m := &stored.Matching{NumTeams: int64(s.NumTeams), TeamSize: int64(s.TeamSize), Players: int64(s.Players)}
+	for _, c := range s.Criteria {
+		m.Criteria = append(m.Criteria, &stored.Criterion{Name: c.Name, MinValue: c.MinValue, MaxValue: c.MaxValue})
+	}
+	for _, v := range s.Statistics {
+		m.Statistics = append(m.Statistics, &stored.Statistic{Name: v.Name, Value: v.Value})
+	}
+	return m
+}
+
+// decodeSpec returns what encodeSpec encoded. It also reads the JSON that earlier versions stored.
+func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
+	if len(text) > 0 && text[0] == '{' {
+		err = json.Unmarshal(text, &s)
+		return s, "", err
+	}
+	m, sent := new(stored.Ticket), new(stored.Sent)
+	if err := proto.Unmarshal(text, m); err != nil {
+		return s, "", err
+	}
+	search := m.GetSearchFields()
+	if m.Sent != nil {
+		if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(m.GetSent(), sent); err != nil {
+			return s, "", fmt.Errorf("what the client sent: %w", err)
+		}
+		search = sent.GetSearchFields()
+	}
+	s = matchmaking.Spec{
+		SearchFields: matchmaking.SearchFields{
+			Tags: search.GetTags(), DoubleArgs: search.GetDoubleArgs(), StringArgs: search.GetStringArgs(),
+		},
+		NumTeams: int(m.GetMatching().GetNumTeams()), TeamSize: int(m.GetMatching().GetTeamSize()),
+		Players:    int(m.GetMatching().GetPlayers()),
+		Extensions: mapOf[json.RawMessage](m.GetExtensions()),
+		Sent:       m.Sent, PersistentField: mapOf[json.RawMessage](m.GetPersistentField()),
+	}
+	for _, c := range m.GetMatching().GetCriteria() {
+		s.Criteria = append(s.Criteria, matchmaking.Criterion{
+			Name: c.GetName(), MinValue: c.GetMinValue(), MaxValue: c.GetMaxValue(),
+		})
+	}
+	for _, v := range m.GetMatching().GetStatistics() {
+		s.Statistics = append(s.Statistics, matchmaking.Statistic{Name: v.GetName(), Value: v.GetValue()})
+	}
+	if m.Sent != nil && m.GetMatching() == nil {
+		s.Statistics = s.SearchFields.Statistics()
+	}
+	return s, m.GetOwner(), nil
+}
+
+// mapOf returns a map with the same bytes, or nil if there are none.
+func mapOf[To, From ~[]byte](from map[string]From) map[string]To {
+	if len(from) == 0 {
+		return nil
+	}
+	to := make(map[string]To, len(from))
+	for name, value := range from {
+		to[name] = To(value)
+	}
+	return to
+}
