@@ -1,15 +1,20 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"strconv"
+	"strings"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/jwt"
 	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/matchmaking/builder"
 	oauth "github.com/tidemark-dev/tidemark/records/tokens"
 )
@@ -29,7 +34,7 @@ func (c *Config) complete() error {
 	if err := c.TLS.complete(); err != nil {
 		return err
 	}
-	if err := c.Shards.CompleteReads(); err != nil {
+	if err := c.Shards.completeReads(); err != nil {
 		return err
 	}
 	if len(c.Shards.Reads.Caches) > 0 && !c.Records.On {
@@ -37,7 +42,7 @@ func (c *Config) complete() error {
 			"cacheShards: is set, but records are off, and the cache with them: turn records on, or leave cacheShards out")
 	}
 	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
-	if err := c.Redis.Complete(); err != nil {
+	if err := c.Redis.complete(); err != nil {
 		return err
 	}
 	if err := c.Matchmaking.complete(); err != nil {
@@ -126,4 +131,149 @@ func (c *Config) readReceiptKeys() error {
 		return fmt.Errorf("receiptKeysFile: %w", err)
 	}
 	return nil
+}
+
+// complete checks the options against each other, and reads the password. Its errors name the YAML key.
+func (r *RedisOptions) complete() error {
+	if r.Address == "" {
+		for key, value := range map[string]string{
+			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile,
+			"redisCaFile":   r.TLS.CAFile,
+			"redisCertFile": r.TLS.CertFile, "redisSentinelMaster": r.Sentinel.Master,
+		} {
+			if value != "" {
+				return fmt.Errorf("%s: is set but redis isn't: the managed Redis doesn't use it", key)
+			}
+		}
+	}
+	if (r.TLS.CertFile == "") != (r.TLS.KeyFile == "") {
+		return errors.New("redisCertFile: redisCertFile and redisKeyFile must be set together")
+	}
+	if r.Sentinel.Master == "" && r.Sentinel.Username+r.Sentinel.Password != "" {
+		return errors.New("redisSentinelMaster: isn't set, but a user or password for Sentinels is")
+	}
+	if r.PasswordFile == "" {
+		return nil
+	}
+	if r.Password != "" {
+		return errors.New("redisPasswordFile: redisPassword is set too: use one of them")
+	}
+	password, err := os.ReadFile(r.PasswordFile)
+	if err != nil {
+		return fmt.Errorf("redisPasswordFile: %w", err)
+	}
+	r.Password = strings.TrimRight(string(password), "\r\n")
+	return nil
+}
+
+// completeNode checks the options of a node against each other, and reads the token. Its errors name the YAML key,
+// since the options can come from different sources.
+func (o *ShardOptions) completeNode() error {
+	n := o.Node
+	switch {
+	case n.Cache == "":
+		return errors.New("shardCache: isn't set: name the cache to serve, such as author")
+	case o.DC == "":
+		return errors.New("shardDc: isn't set: name the data centre that the node is in")
+	case o.PingPeriod > (n.LeaseTTL-n.Margin())/2:
+		return fmt.Errorf(
+			"shardLeaseTtl: %s is too short for a shardPingPeriod of %s: two of these must fit into nine tenths of it",
+			n.LeaseTTL, o.PingPeriod)
+	case n.Advertise == "" && unspecified(n.Listen):
+		return fmt.Errorf(
+			"shardAdvertise: isn't set, but shardListen is %q, which is every address of the machine: set the one at which clients reach the node",
+			n.Listen)
+	}
+	if err := o.readToken(); err != nil {
+		return err
+	}
+	if n.Insecure && o.Token != "" {
+		return errors.New("shardInsecure: is on, but shardTokenFile is set: leave one of them out")
+	}
+	return nil
+}
+
+// completeReads checks the options of a service that reads through nodes, and reads the token.
+func (o *ShardOptions) completeReads() error {
+	r := o.Reads
+	switch {
+	case (r.CertFile == "") != (r.KeyFile == ""):
+		return errors.New("shardCertFile: shardCertFile and shardKeyFile must be set together")
+	case len(r.Caches) == 0:
+		return nil
+	}
+	if _, err := r.TLSConfig(); err != nil {
+		return err
+	}
+	return o.readToken()
+}
+
+// Sizes of a token, in bytes.
+const (
+	minToken = 16
+	maxToken = 4096
+)
+
+// readToken reads the token. Its errors don't contain it.
+func (o *ShardOptions) readToken() error {
+	if o.TokenFile == "" {
+		return nil
+	}
+	file, err := os.Open(o.TokenFile)
+	if err != nil {
+		return fmt.Errorf("shardTokenFile: %w", err)
+	}
+	defer file.Close()                                           //nolint:errcheck // it was only read
+	content, err := io.ReadAll(io.LimitReader(file, maxToken+3)) // a line end isn't part of it
+	if err != nil {
+		return fmt.Errorf("shardTokenFile: %w", err)
+	}
+	token := strings.TrimRight(string(content), "\r\n")
+	switch {
+	case len(token) < minToken || len(token) > maxToken:
+		return fmt.Errorf(
+			"shardTokenFile: %s must contain a token of %d to %d bytes: make one with `openssl rand -base64 32`",
+			o.TokenFile, minToken, maxToken)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return fmt.Errorf("shardTokenFile: %s must contain one line of visible ASCII characters", o.TokenFile)
+	}
+	o.Token = token
+	return nil
+}
+
+// TLSConfig returns how Redis is connected to, or nil if that is without TLS.
+func (r RedisOptions) TLSConfig() (*tls.Config, error) {
+	return clientTLS("redis", r.TLS.CAFile, r.TLS.CertFile, r.TLS.KeyFile)
+}
+
+// TLSConfig returns how nodes are connected to, or nil if that is without TLS.
+func (r ShardReads) TLSConfig() (*tls.Config, error) {
+	t, err := clientTLS("shard", r.CAFile, r.CertFile, r.KeyFile)
+	if t != nil {
+		t.ServerName = r.Name
+	}
+	return t, err
+}
+
+// clientTLS returns how a server is connected to whose certificate the authorities of caFile have signed, and to which
+// the certificate of certFile is shown. It returns nil if both are "". prefix begins the names of these options.
+func clientTLS(prefix, caFile, certFile, keyFile string) (*tls.Config, error) {
+	if caFile == "" && certFile == "" {
+		return nil, nil
+	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	var err error
+	if caFile != "" {
+		if t.RootCAs, err = certs.ReadAuthorities(caFile); err != nil {
+			return nil, fmt.Errorf("%sCaFile: %w", prefix, err)
+		}
+	}
+	if certFile != "" {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("%sCertFile: %w", prefix, err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Config is everything that can be set for serve, and for a node of shards. optionGroups and nodeGroups say how each
+// Config is everything that can be set for serve, and for a node of shards. serveGroups and nodeGroups say how each
 // field is set and documented.
 type Config struct {
 	Server      Server
@@ -76,6 +76,33 @@ type Access struct {
 // Closed reports whether a request needs credentials.
 func (a Access) Closed() bool { return a.Require || a.KeysFile != "" || len(a.Tokens.Keys) > 0 }
 
+// RedisOptions says which Redis to use and how to log in. An empty Address means the managed one.
+type RedisOptions struct {
+	Address        string
+	KeyPrefix      string
+	Username       string
+	Password       string
+	PasswordFile   string // read into Password
+	TLS            tlsFiles
+	Sentinel       sentinel
+	Timeout        time.Duration // of one operation
+	ConnectTimeout time.Duration // at start-up
+}
+
+// tlsFiles are PEM files. If any is set, TLS is on.
+type tlsFiles struct {
+	CAFile   string
+	CertFile string
+	KeyFile  string
+}
+
+// sentinel says how to find the primary. An empty Master means without Sentinels.
+type sentinel struct {
+	Master   string
+	Username string
+	Password string
+}
+
 // Managed configures the Redis that the service runs itself.
 type Managed struct {
 	DataDir string
@@ -93,6 +120,86 @@ type Matchmaking struct {
 	Replicas     int      // that must have a claim or an assignment
 	LeaseTTL     time.Duration
 }
+
+// RecordOptions configures records.
+type RecordOptions struct {
+	On       bool
+	Sessions SessionOptions
+	OAuth    OAuthOptions
+	Cache    CacheOptions
+	Metrics  KeyMetricsOptions
+}
+
+// KeyMetricsOptions configures the metrics of keys, by kind.
+type KeyMetricsOptions struct {
+	Kinds []string // none: nothing is counted
+	Every time.Duration
+	Rate  int // keys to look at in a second
+}
+
+// SessionOptions configures sessions, and the tokens that are beside them.
+type SessionOptions struct {
+	Redis  string        // URL of another Redis for them; "": that of the channels
+	TTL    time.Duration // of a session without activity
+	Grants access.Grants // of a session's token
+	Legacy bool          // the forms of the source's applications are accepted, and moved
+}
+
+// OAuthOptions configures the tokens of providers.
+type OAuthOptions struct {
+	Providers []string
+	Keyset    string // file of the keys that seal the tokens; "": there are no OAuth tokens
+}
+
+// CacheOptions configures caches.
+type CacheOptions struct {
+	Redis  string // URL of another Redis for them, which may evict; "": that of the channels
+	Memory int    // bytes for values that were read, in each process
+}
+
+// ShardOptions configures the tier.
+type ShardOptions struct {
+	DC         string // data centre that this process is in; "" for a service that prefers none
+	PingPeriod time.Duration
+	TokenFile  string // read into Token
+	Token      string // that clients send to nodes; "": none
+	Node       ShardNode
+	Reads      ShardReads
+}
+
+// ShardNode configures a node.
+type ShardNode struct {
+	Cache       string
+	Host        string // unique in the data centre, the same after a restart; "": the machine's name and the port
+	Listen      string // host:port
+	Advertise   string // host:port at which clients reach it; "": where it listens
+	AdminListen string // host:port, or unix: and a path; "": there is no admin listener
+	LeaseTTL    time.Duration
+	KeepServing bool          // without Redis, too
+	Reload      time.Duration // between two times that everything is loaded
+	LoadRate    int           // keys of Redis that it looks at in a second while it loads
+	Memory      int           // bytes of all values and their IDs; 0: no limit
+
+	MaxConnections int
+	Insecure       bool // everybody may ask it, also on addresses that aren't loopback ones
+}
+
+// ShardReads says what a service reads through nodes.
+type ShardReads struct {
+	Caches   []string      // kinds of values of the cache; none: it reads none through nodes
+	Timeout  time.Duration // how long nodes may take until Redis is asked
+	Hosts    []string      // where nodes are: "redis" alone, or a=host:port and a=dns:name:port for data centre a
+	CAFile   string        // with the authorities of the nodes' certificates; turns TLS on
+	CertFile string        // that it shows to nodes; turns TLS on
+	KeyFile  string
+	Name     string // of all nodes, in their certificates; "": the host of each address
+}
+
+// HostsOfRedis is the value of Reads.Hosts for the nodes that Redis knows of.
+const HostsOfRedis = "redis"
+
+// Margin is how long before its lease ends a node stops answering.
+func (n ShardNode) Margin() time.Duration { return n.LeaseTTL / 10 }
 
 // Receipts configures the keys of receipt handles. Without keys the servers share one in Redis.
 type Receipts struct {

@@ -80,7 +80,7 @@ func TestHelpNamesEverything(t *testing.T) {
 		var help strings.Builder
 		require.NoError(t, of.write(&help))
 		words := strings.Join(strings.Fields(help.String()), " ")
-		for _, o := range of.options() {
+		for _, o := range of.options(new(Config)) {
 			require.Contains(t, words, of.flag(o)+" "+o.kind+" "+o.help+" ("+o.env(), o.name)
 		}
 	}

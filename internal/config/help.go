@@ -11,21 +11,23 @@ import (
 )
 
 // AddFlags adds the options of serve to flags, without defaults: those are a source of their own.
-func AddFlags(flags *pflag.FlagSet) { serve.addFlags(flags, serve.options()) }
+func AddFlags(flags *pflag.FlagSet) { serve.addFlags(flags, serve.options(new(Config))) }
 
 // AddNodeFlags adds the options of a node of shards in the same way.
-func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options()) }
+func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options(new(Config))) }
 
 // AddRedisFlags adds the options that say which Redis there are.
 func AddRedisFlags(flags *pflag.FlagSet) {
-	serve.addFlags(flags, append(channelsRedis(), named("tickets-redis", "sessions-redis", "cache-redis")...))
+	others := named(new(Config), "tickets-redis", "sessions-redis", "cache-redis")
+	serve.addFlags(flags, append(channelsRedis(), others...))
 }
 
 // AddChannelsRedisFlags adds the options that say which Redis is that of the channels.
 func AddChannelsRedisFlags(flags *pflag.FlagSet) { serve.addFlags(flags, channelsRedis()) }
 
 func channelsRedis() []option {
-	return slices.Concat(redisOptions(), redisAccessOptions(), named("data-dir"))
+	c := new(Config) // the flags are read by Load
+	return slices.Concat(redisOptions(c), redisAccessOptions(c), named(c, "data-dir"))
 }
 
 func (cmd command) addFlags(flags *pflag.FlagSet, options []option) {
@@ -74,7 +76,7 @@ func (cmd command) writeHelp(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(cmd.about + "\nUsage:\n  " + cmd.use + " [options]\n\nOptions:\n")
 	writeOptionHelp(&b, "--config file", configHelp, EnvPrefix+"CONFIG")
-	for _, g := range cmd.groups() {
+	for _, g := range cmd.groups(new(Config)) {
 		fmt.Fprintf(&b, "\n%s:\n", g.title)
 		for _, o := range g.options {
 			names := o.env()
@@ -115,10 +117,10 @@ func Table() string {
 	var b strings.Builder
 	b.WriteString("### Configuration file\n\n")
 	b.WriteString("`--config`, `TIDEMARK_CONFIG`: " + configHelp + "\n")
-	for _, g := range optionGroups() {
+	for _, g := range serveGroups(new(Config)) {
 		serve.writeTable(&b, g)
 	}
-	node.writeTable(&b, nodeGroups()[0])
+	node.writeTable(&b, nodeGroups(new(Config))[0])
 	return b.String()
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func LoadNode(flags *pflag.FlagSet, environ []string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	for _, complete := range []func() error{c.TLS.complete, c.Redis.Complete, c.Shards.CompleteNode} {
+	for _, complete := range []func() error{c.TLS.complete, c.Redis.complete, c.Shards.completeNode} {
 		if err := complete(); err != nil {
 			return Config{}, err
 		}
@@ -65,7 +66,7 @@ func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return c, c.Redis.Complete()
+	return c, c.Redis.complete()
 }
 
 func (cmd command) read(flags *pflag.FlagSet, environ []string) (Config, error) {
@@ -83,33 +84,30 @@ func (cmd command) read(flags *pflag.FlagSet, environ []string) (Config, error) 
 		}
 	}
 	c := newConfig()
-	return c, apply(&c, merged, option.key)
+	err = apply(allOptions(&c), merged, option.key)
+	return c, err
 }
 
 // check parses all values of the source, and refuses keys that aren't options.
 func (s source) check() error {
+	scratch := newConfig()
+	options := allOptions(&scratch)
 	for _, key := range slices.Sorted(maps.Keys(s.values.Raw())) {
-		known := func(o option) bool { return o.key() == key }
-		if !slices.ContainsFunc(allOptions(), known) {
+		if !slices.ContainsFunc(options, func(o option) bool { return o.key() == key }) {
 			return s.other(key)
 		}
 	}
-	scratch := newConfig()
-	return apply(&scratch, s.values, s.name)
+	return apply(options, s.values, s.name)
 }
 
-// apply sets the options that from holds. name names an option in errors.
-func apply(c *Config, from *koanf.Koanf, name func(option) string) error {
-	for _, o := range allOptions() {
+// apply sets those of the options that from holds. name names an option in errors.
+func apply(options []option, from *koanf.Koanf, name func(option) string) error {
+	for _, o := range options {
 		value := from.Get(o.key())
-		if value == nil {
-			// A key without a value in a YAML file isn't set, unless the option must not be empty.
-			if scratch := newConfig(); from.Exists(o.key()) && errors.Is(o.set(&scratch, ""), errEmpty) {
-				return fmt.Errorf("%s: %w", name(o), errEmpty)
-			}
+		if value == nil && !from.Exists(o.key()) {
 			continue
 		}
-		if err := o.apply(c, value); err != nil {
+		if err := o.apply(value); err != nil {
 			return fmt.Errorf("%s: %w", name(o), err)
 		}
 	}
@@ -117,15 +115,21 @@ func apply(c *Config, from *koanf.Koanf, name func(option) string) error {
 }
 
 // apply sets one option.
-func (o option) apply(c *Config, value any) error {
+func (o option) apply(value any) error {
+	if value == nil { // a key without a value in a YAML file isn't set, unless the option must not be empty
+		if err := o.set(""); errors.Is(err, errEmpty) {
+			return err
+		}
+		return nil
+	}
 	if tree, ok := value.(map[string]any); ok && o.setTree != nil {
-		return o.setTree(c, tree)
+		return o.setTree(tree)
 	}
 	text, err := o.text(value)
 	if err != nil {
 		return err
 	}
-	return o.set(c, text)
+	return o.set(text)
 }
 
 // text returns a value in the form that the option's set function reads.
@@ -157,7 +161,7 @@ func (o option) text(value any) (string, error) {
 // readSources returns the sources, the weakest first.
 func (cmd command) readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
 	defaults := make(map[string]any)
-	for _, o := range allOptions() {
+	for _, o := range allOptions(new(Config)) {
 		if o.def != "" {
 			defaults[o.key()] = o.def
 		}
@@ -209,6 +213,10 @@ func (cmd command) readFile(path string) (source, error) {
 }
 
 func (cmd command) readEnviron(environ []string) (source, error) {
+	keys := make(map[string]string) // of options, by their variables
+	for _, o := range allOptions(new(Config)) {
+		keys[o.env()] = o.key()
+	}
 	values := koanf.New(keyDelimiter)
 	provider := env.Provider("", env.Opt{
 		Prefix:      EnvPrefix,
@@ -217,12 +225,7 @@ func (cmd command) readEnviron(environ []string) (source, error) {
 			if value == "" || notForServe(name) {
 				return "", nil
 			}
-			for _, o := range allOptions() {
-				if o.env() == name {
-					return o.key(), value
-				}
-			}
-			return name, value
+			return cmp.Or(keys[name], name), value
 		},
 	})
 	if err := values.Load(provider, nil); err != nil {
@@ -250,18 +253,16 @@ func notForServe(name string) bool {
 }
 
 func (cmd command) readFlags(flags *pflag.FlagSet) (source, error) {
+	keys := make(map[string]string) // of options, by their flags
+	for _, o := range cmd.options(new(Config)) {
+		keys[cmd.name(o)] = o.key()
+	}
 	values := koanf.New(keyDelimiter)
 	provider := posflag.ProviderWithFlag(flags, keyDelimiter, nil, func(f *pflag.Flag) (string, any) {
-		for _, o := range cmd.options() {
-			if cmd.name(o) != f.Name {
-				continue
-			}
-			if list, ok := f.Value.(pflag.SliceValue); ok {
-				return o.key(), strings.Join(list.GetSlice(), ",")
-			}
-			return o.key(), f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			return keys[f.Name], strings.Join(list.GetSlice(), ",")
 		}
-		return "", nil
+		return keys[f.Name], f.Value.String() // "" for a flag that is no option: it is left out
 	})
 	if err := values.Load(provider, nil); err != nil {
 		return source{}, fmt.Errorf("read the flags: %w", err)
@@ -289,7 +290,7 @@ func (cmd command) didYouMean(key string, name func(option) string) string {
 		return strings.NewReplacer("-", "", "_", "").Replace(s)
 	}
 	names, byPlain := []string{}, map[string]string{}
-	for _, o := range allOptions() {
+	for _, o := range allOptions(new(Config)) {
 		names, byPlain[plain(o.name)] = append(names, plain(o.name)), name(o)
 	}
 	if exact := byPlain[plain(key)]; exact != "" {

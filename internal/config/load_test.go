@@ -36,7 +36,7 @@ func loadFor(t *testing.T, of command, yaml string, environ, args []string) (Con
 		environ = append(slices.Clone(environ), "TIDEMARK_CONFIG="+path)
 	}
 	flags := pflag.NewFlagSet(of.use, pflag.ContinueOnError)
-	of.addFlags(flags, of.options())
+	of.addFlags(flags, of.options(new(Config)))
 	require.NoError(t, flags.Parse(args))
 	if of.use == node.use {
 		return LoadNode(flags, environ)
@@ -173,7 +173,7 @@ func TestEverySource(t *testing.T) {
 	read := func(of command) Config {
 		var yaml strings.Builder
 		var environ, args []string
-		for _, o := range of.options() {
+		for _, o := range of.options(new(Config)) {
 			value, ok := values[o.name]
 			if !ok {
 				require.Contains(t, apart, o.name)
@@ -311,7 +311,7 @@ func TestServiceLinks(t *testing.T) {
 	} {
 		require.Equal(t, want, notForServe(name), name)
 	}
-	for _, o := range allOptions() {
+	for _, o := range allOptions(new(Config)) {
 		require.False(t, notForServe(o.env()), o.name)
 	}
 }

@@ -1,5 +1,3 @@
-// Package queues parses the queues of tickets that an option has.
-
 package config
 
 import (
@@ -14,6 +12,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
+
+func (c *Config) setQueues(tree map[string]any) (err error) {
+	c.Matchmaking.Queues, err = queuesOf(tree)
+	return err
+}
 
 // parseQueues parses a JSON object of queue definitions by name, and checks them. Its errors name the queue and the
 // key, as in `queues.ranked.match.teams: …`.
@@ -34,7 +37,7 @@ func parseQueues(text string) ([]matchmaking.Definition, error) {
 	})
 }
 
-// queuesOf is Parse for a mapping of a YAML file.
+// queuesOf is parseQueues for a mapping of a YAML file.
 func queuesOf(tree map[string]any) ([]matchmaking.Definition, error) {
 	return each(tree, matchmaking.ParseDefinitionText)
 }

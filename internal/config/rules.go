@@ -1,19 +1,22 @@
-// Package rules reads the rules of channels that a configuration has.
-
 package config
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/records/tier"
 )
 
 // The values of publish and deliver.
@@ -54,15 +57,14 @@ func (v *value) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// ChannelRules are the rules of channels, as the packages know them that apply them.
-type ChannelRules struct {
-	Policies []channel.Rule
-	Access   []access.ChannelRule
+// setRules parses a JSON array of rules, checks them, and sets what they say for policies and for access. The errors
+// name the rule and the key, as in `channels[1].ttl: …`.
+func (c *Config) setRules(text string) (err error) {
+	c.Rules, c.Access.Rules, err = parseRules(text)
+	return err
 }
 
-// parseRules parses a JSON array of rules, and checks them. parseBytes parses a number of bytes. The errors name the
-// rule and the key, as in `channels[1].ttl: …`.
-func parseRules(text string, parseBytes func(string) (int, error)) (ChannelRules, error) {
+func parseRules(text string) ([]channel.Rule, []access.ChannelRule, error) {
 	var list []struct {
 		Pattern         value    `json:"pattern"`
 		TTL             value    `json:"ttl"`
@@ -80,48 +82,82 @@ func parseRules(text string, parseBytes func(string) (int, error)) (ChannelRules
 	var wrong *strictjson.Error
 	switch err := strictjson.Unmarshal([]byte(text), &list, strictjson.TextIsPlain); {
 	case errors.As(err, &wrong) && wrong.Path != "":
-		return ChannelRules{}, fmt.Errorf("channels%w", err)
+		return nil, nil, fmt.Errorf("channels%w", err)
 	case err != nil:
-		return ChannelRules{},
-			fmt.Errorf("channels: not a list of rules, such as [{\"pattern\": \"tmp[.].*\", \"ttl\": \"10m\"}]: %w",
-				err)
+		return nil, nil, fmt.Errorf(
+			"channels: not a list of rules, such as [{\"pattern\": \"tmp[.].*\", \"ttl\": \"10m\"}]: %w", err)
 	}
-	parsed := ChannelRules{Policies: make([]channel.Rule, len(list)), Access: make([]access.ChannelRule, len(list))}
+	policies, rights := make([]channel.Rule, len(list)), make([]access.ChannelRule, len(list))
 	for i, r := range list {
-		bytes, err := withoutUnit(string(r.MaxMessageBytes), parseBytes)
+		bytes, err := withoutUnit(string(r.MaxMessageBytes))
 		if err != nil {
-			return ChannelRules{}, fmt.Errorf("channels[%d].maxMessageBytes: %w", i, err)
+			return nil, nil, fmt.Errorf("channels[%d].maxMessageBytes: %w", i, err)
 		}
-		parsed.Access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers,
+		rights[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers,
 			QueryToken: r.QueryToken}
-		parsed.Policies[i] = channel.Rule{
+		policies[i] = channel.Rule{
 			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes,
 			Replicas:       string(r.Replicas),
 			MaxSubscribers: string(r.MaxSubscribers), Plain: r.Publish == plain, Copies: r.Deliver == copies,
 		}
 		if err := cmp.Or(oneOf(r.Publish, "publish", plain), oneOf(r.Deliver, "deliver", copies)); err != nil {
-			return ChannelRules{}, fmt.Errorf("channels[%d].%w", i, err)
+			return nil, nil, fmt.Errorf("channels[%d].%w", i, err)
 		}
 		if r.Schema == "" {
 			continue
 		}
-		if parsed.Policies[i].Schema, err = open(r.Schema); err != nil {
-			return ChannelRules{}, fmt.Errorf("channels[%d].schema: %w", i, err)
+		if policies[i].Schema, err = open(r.Schema); err != nil {
+			return nil, nil, fmt.Errorf("channels[%d].schema: %w", i, err)
 		}
 	}
 	// What a rule leaves out comes from the default policy, which is valid whatever it is.
 	anyPolicy := channel.Policy{TTL: channel.MinTTL, MaxMessageBytes: 1}
-	if _, err := channel.NewPolicies(anyPolicy, parsed.Policies); err != nil {
-		return ChannelRules{}, err
+	if _, err := channel.NewPolicies(anyPolicy, policies); err != nil {
+		return nil, nil, err
 	}
-	return parsed, access.CheckRules(parsed.Access)
+	return policies, rights, access.CheckRules(rights)
 }
 
 // withoutUnit returns a number of bytes without its unit. Text that refers to captures stays as it is.
-func withoutUnit(text string, parseBytes func(string) (int, error)) (string, error) {
+func withoutUnit(text string) (string, error) {
 	if text == "" || strings.Contains(text, "$") {
 		return text, nil
 	}
-	n, err := parseBytes(text)
+	n, err := byteCount(text)
 	return strconv.Itoa(n), err
+}
+
+const (
+	// leastTicketLife is the shortest life of tickets' channels: that of a ticket of the default queue, and of its
+	// assignment after it.
+	leastTicketLife = matchmaking.DefaultTicketTTL + matchmaking.DefaultAssignmentTTL
+	// leastAssignmentBytes is a size that assignments may have even if other messages must be smaller.
+	leastAssignmentBytes = 256 << 10
+)
+
+// TicketLife returns how long the channels of tickets live without activity: as long as any queue of the configuration
+// needs.
+func (c Config) TicketLife() time.Duration {
+	life := leastTicketLife
+	for _, d := range c.Matchmaking.Queues {
+		life = max(life, d.TicketTTL.Std()+d.AssignmentTTL.Std())
+	}
+	return life
+}
+
+// ChannelRules returns the rules of the configuration, before them those of the channels of tickets and of changes of
+// caches, and after them those that are built in.
+func (c Config) ChannelRules() []channel.Rule {
+	configured := append(slices.Clone(c.Rules), builtIn()...)
+	if len(c.Shards.Reads.Caches) > 0 {
+		configured = append([]channel.Rule{tier.ChannelRule}, configured...)
+	}
+	if !c.Matchmaking.On {
+		return configured
+	}
+	tickets := channel.Rule{
+		Pattern: regexp.QuoteMeta(matchmaking.ChannelPrefix) + ".*", TTL: c.TicketLife().String(),
+		MaxMessageBytes: strconv.Itoa(max(c.Channel.MaxMessageBytes, leastAssignmentBytes)),
+	}
+	return append([]channel.Rule{tickets}, configured...)
 }

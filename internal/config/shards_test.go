@@ -111,12 +111,12 @@ func TestLeasesOfNodes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ttl := rapid.Int64Range(int64(50*time.Millisecond), int64(time.Minute)).Draw(t, "ttl")
-		period := rapid.OneOf(rapid.Int64Range(int64(MinPingPeriod), int64(time.Minute)),
+		period := rapid.OneOf(rapid.Int64Range(int64(minPingPeriod), int64(time.Minute)),
 			rapid.Int64Range(ttl*9/20-2, ttl*9/20+2)).Draw(t, "period")
 		o := ShardOptions{DC: "a", PingPeriod: time.Duration(period),
 			Node: ShardNode{Cache: "author", Listen: "127.0.0.1:0", LeaseTTL: time.Duration(ttl)}}
 		_, refused := lease.NewManager(nil, lease.Options{TTL: o.Node.LeaseTTL, Renew: o.PingPeriod,
 			Margin: o.Node.Margin()})
-		require.Equal(t, refused == nil, o.CompleteNode() == nil, "%v", refused)
+		require.Equal(t, refused == nil, o.completeNode() == nil, "%v", refused)
 	})
 }

@@ -1,6 +1,3 @@
-// Package values parses the values of options. Its errors say what is wrong with the value; the caller adds which
-// option it is, and where it was set.
-
 package config
 
 import (
@@ -12,13 +9,35 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/suggest"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/records/tokens"
+	"github.com/tidemark-dev/tidemark/shard"
+	hostlist "github.com/tidemark-dev/tidemark/shard/hosts"
 )
+
+// Bounds of durations.
+const (
+	minSessionTTL = time.Minute
+	minPingPeriod = 20 * time.Millisecond
+	maxPingPeriod = 10 * time.Minute
+	minLeaseTTL   = 50 * time.Millisecond
+	maxLeaseTTL   = time.Hour
+	minReload     = time.Second
+)
+
+// maxSessionTTL is the TTL of the kind of sessions.
+var maxSessionTTL = records.Session.TTL
 
 // anyText accepts any text.
 func anyText(text string) (string, error) { return text, nil }
@@ -46,7 +65,7 @@ func listen(text string) (string, error) {
 	return text, nil
 }
 
-// listenOrOff is Listen with off. It returns "" if there is nothing to listen on.
+// listenOrOff parses an address to listen on, or off. It returns "" if there is nothing to listen on.
 func listenOrOff(text string) (string, error) {
 	if text == "off" || text == "" {
 		return "", nil
@@ -57,7 +76,7 @@ func listenOrOff(text string) (string, error) {
 // UnixPrefix begins the address of a Unix socket. Its path follows.
 const UnixPrefix = "unix:"
 
-// adminListen is ListenOrOff with Unix sockets. It returns "" if there is nothing to listen on.
+// adminListen is listenOrOff with Unix sockets. It returns "" if there is nothing to listen on.
 func adminListen(text string) (string, error) {
 	path, isUnix := strings.CutPrefix(text, UnixPrefix)
 	switch {
@@ -262,4 +281,93 @@ func replicas(text string) (string, error) {
 func onOrOff(text string) (bool, error) {
 	word, err := oneOfWords("on", "off")(text)
 	return word == "on", err
+}
+
+// parseQuotas refuses limits that no quota can have.
+func parseQuotas(text string) (access.Limits, error) {
+	l, err := access.ParseLimits(text)
+	if l.Waits > 0 || l.NewChannels.Count > 0 || l.NewSubscribers.Count > 0 {
+		err = fmt.Errorf("%q has a limit that is no quota: those are requests, publishedBytes and tickets", text)
+	}
+	return l, err
+}
+
+// parseTarget accepts a pattern of what may be called.
+func parseTarget(text string) (string, error) {
+	_, err := jsonhttp.ParseTargets([]string{text})
+	return text, err
+}
+
+// parseProvider parses the name of an OAuth provider.
+func parseProvider(text string) (string, error) { return text, tokens.CheckProvider(text) }
+
+// parseKind parses the name of a kind of keys, or "unknown".
+func parseKind(text string) (string, error) {
+	if text == "unknown" || slices.ContainsFunc(slices.Concat(records.Kinds, records.Others),
+		func(k *records.Kind) bool { return k.Name == text }) {
+		return text, nil
+	}
+	return "", fmt.Errorf("%.64q is no kind of keys: tidemark kinds lists them", text)
+}
+
+// parseGrants parses the grants of sessions.
+func parseGrants(text string) (access.Grants, error) { return access.ParseGrants([]byte(text)) }
+
+// parseCache parses the name of a cache, which is that of a kind of its values.
+func parseCache(text string) (string, error) {
+	if _, err := tier.Find(text); err != nil {
+		return "", fmt.Errorf("%.64q: %w%s", text, err, suggest.Hint(suggest.Near(text, caches())))
+	}
+	return text, nil
+}
+
+// caches returns the names of all kinds that nodes can have.
+func caches() (names []string) {
+	for _, kind := range records.Kinds {
+		if tier.Allowed(kind) {
+			names = append(names, kind.Name)
+		}
+	}
+	return names
+}
+
+// parseName returns what parses a name of something.
+func parseName(what string) func(string) (string, error) {
+	return func(text string) (string, error) { return text, shard.CheckName(what, text) }
+}
+
+var hostName = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,253}$`)
+
+// parseAdvertise parses an address that others can connect to.
+func parseAdvertise(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q isn't host:port, such as 10.0.0.7:7100", text)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("%q isn't a port from 1 to 65535", port)
+	}
+	if _, err := netip.ParseAddr(host); err != nil && !hostName.MatchString(host) || unspecified(text) {
+		return "", fmt.Errorf("%q has no host that others can connect to", text)
+	}
+	return text, nil
+}
+
+// unspecified reports whether an address to listen on stands for all addresses of the machine.
+func unspecified(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return true
+	}
+	at, err := netip.ParseAddr(host)
+	return err == nil && at.IsUnspecified()
+}
+
+// parseHosts parses a list of hosts: redis alone, or what hosts.Parse parses.
+func parseHosts(text string) ([]string, error) {
+	hosts, err := namedValue(listOf(anyText))(text)
+	if err == nil && !slices.Equal(hosts, []string{HostsOfRedis}) {
+		_, err = hostlist.Parse(hosts, nil)
+	}
+	return hosts, err
 }

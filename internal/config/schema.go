@@ -1,5 +1,3 @@
-// Package schemas checks messages against JSON Schemas, by a library. Start from [Open].
-
 package config
 
 import (
@@ -53,7 +51,7 @@ func notification() *schema {
 	return s
 }
 
-// open returns the schema with this name: NotificationName, or the path of a file.
+// open returns the schema with this name: notificationName, or the path of a file.
 func open(name string) (*schema, error) {
 	if name == notificationName {
 		return notification(), nil
@@ -106,7 +104,7 @@ func compile(text []byte) (*schema, error) {
 	return &schema{compiled: compiled}, nil
 }
 
-// checkDepth returns an error if a text of JSON is nested more deeply than MaxDepth.
+// checkDepth returns an error if a text of JSON is nested more deeply than maxSchemaDepth.
 func checkDepth(text []byte) error {
 	depth, d := 0, json.NewDecoder(bytes.NewReader(text))
 	for {

@@ -1,6 +1,3 @@
-// Package yamltext reads YAML and keeps every value as it is written. The password 0123 stays as it is; by YAML's own
-// rules it would be the number 83.
-
 package config
 
 import (
@@ -12,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parser is a koanf.parser.
+// parser is a koanf.Parser of YAML that keeps every value as it is written. The password 0123 stays as it is; by YAML's
+// own rules it would be the number 83.
 type parser struct{}
 
 // Unmarshal reads the only document of a file.
@@ -41,7 +39,7 @@ func (parser) Unmarshal(data []byte) (map[string]any, error) {
 	}
 }
 
-// Marshal is never called; it makes Parser a koanf.Parser.
+// Marshal is never called; it makes parser a koanf.Parser.
 func (parser) Marshal(map[string]any) ([]byte, error) {
 	return nil, errors.New("writing YAML isn't supported")
 }

@@ -1,0 +1,414 @@
+package config
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/jwt"
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/records/tokens"
+)
+
+// This file is the table of all options. Each function returns those of a group, as values of c: their names, the kind
+// of their value, their default, what sets them, and their help.
+
+const (
+	// forever is the longest duration of options that nothing else bounds.
+	forever = 365 * 24 * time.Hour
+	// maxLeeway is more than synchronized clocks differ by.
+	maxLeeway = 5 * time.Minute
+
+	defaultUserLimits = "requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m," +
+		"newSubscribers=600/m"
+	// defaultSessionGrants let the user of a session follow notifications.
+	defaultSessionGrants = `[{"actions":["subscribe","describe"],"channels":["notifications:{sub}",` +
+		`"notifications:global","notifications:topic:*","notifications:author:*","notifications:shout:*"]},` +
+		`{"actions":["read"],"records":["channels-of/{sub}"]}]`
+)
+
+func serverOptions(c *Config) []option {
+	return []option{
+		define("listen", "host:port", "127.0.0.1:8080", to(&c.Server.Listen, listen), `
+			Address to listen on for HTTP. An empty host means all addresses; port 0 means any free port, which is
+			logged.`),
+		define("admin-listen", "address", "127.0.0.1:8081", to(&c.Server.AdminListen, adminListen), `
+			Address to listen on for administrators: the whole HTTP API, and only here the metrics, profiles, and
+			calls that change queues. A host:port as for HTTP, unix:PATH for a Unix socket with mode 0600, or off.`),
+		define("grace", "duration", "30s", to(&c.Server.Grace, durationBetween(0, forever)), `
+			How long requests in flight may take to finish after SIGTERM or SIGINT.`),
+		define("drain-delay", "duration", "0s", to(&c.Server.DrainDelay, durationBetween(0, forever)), `
+			How long to keep serving after readiness has turned 503, so that load balancers notice. It is part of the
+			grace.`),
+		define("cors-origins", kindList, "", to(&c.Server.CORSOrigins, listOf(origin)), `
+			Origins whose pages may call the API, such as https://example.com, or * for all. Not set: only the
+			service's own.`),
+		define("allow-hosts", kindList, "", to(&c.Server.AllowHosts, listOf(host)), `
+			Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP
+			addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback
+			address.`),
+	}
+}
+
+func grpcOptions(c *Config) []option {
+	return []option{
+		define("grpc-listen", "host:port", "127.0.0.1:50504", to(&c.GRPC.Listen, listenOrOff), `
+			Address to listen on for gRPC, as for HTTP; off for none: then gRPC is served on the HTTP port only.`),
+		define("grpc-message-bytes", "bytes", "1MiB", to(&c.GRPC.MessageBytes, byteCount), `
+			Maximum size of a message in a gRPC call, and so of a ticket with its extensions.`),
+		define("grpc-query-page", "int", "1000", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `
+			Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at
+			most 256KiB, unless one ticket has more.`),
+	}
+}
+
+func tlsOptions(c *Config) []option {
+	return []option{
+		define("tls-cert", "file", "", to(&c.TLS.Cert, namedValue(anyText)), `
+			PEM file with the certificate that all TCP listeners show, followed by those of the authorities between it
+			and a root. Turns TLS on. Read again when the file changes.`),
+		define("tls-key", "file", "", to(&c.TLS.Key, namedValue(anyText)), `
+			PEM file with the private key of tls-cert.`),
+		define("tls-client-ca", "file", "", to(&c.TLS.ClientCA, namedValue(anyText)), `
+			PEM file with the authorities that sign clients' certificates. Clients must then show one, on all TCP
+			listeners.`),
+	}
+}
+
+func accessOptions(c *Config) []option {
+	return []option{
+		define("api-keys", "file", "", to(&c.Access.KeysFile, namedValue(anyText)), `
+			YAML or JSON file with API keys, which tidemark key create --offline writes. Read again when it changes.
+			With this option the service requires credentials.`),
+		define("require-credentials", kindSwitch, "", to(&c.Access.Require, onOrOff), `
+			Whether to require credentials even if neither api-keys nor jwt-keys is set. API keys can be created
+			through the admin listener, if it is a Unix socket.`),
+		define("insecure", kindSwitch, "", to(&c.Access.Insecure, onOrOff), `
+			Whether to let everybody do everything on addresses that other machines can reach. Otherwise the service
+			listens there only if it requires credentials.`),
+	}
+}
+
+func redisOptions(c *Config) []option {
+	return []option{
+		define("redis", "url", "", to(&c.Redis.Address, anyText), `
+			Redis to use: redis://host:port/db, rediss:// for TLS, unix:///path, or host:port,host:port for a Cluster
+			or Sentinels. Not set: the service runs one of its own.`),
+		define("key-prefix", "text", "", to(&c.Redis.KeyPrefix, keyPrefix), `
+			Prefix of every Redis key, so that several installations can share a Redis.`),
+		define("redis-username", "text", "", to(&c.Redis.Username, anyText), `
+			User to log in as.`),
+		define("redis-password", "text", "", to(&c.Redis.Password, anyText), `
+			Password to log in with. Other users of the machine can see flags: prefer the variable or the file.`),
+		define("redis-password-file", "file", "", to(&c.Redis.PasswordFile, anyText), `
+			File that contains the password. A line end is not part of it.`),
+		define("redis-timeout", "duration", "5s", to(&c.Redis.Timeout, durationBetween(time.Millisecond, forever)), `
+			Time limit of one operation on Redis, with its retries. Beyond it the request is answered 503.`),
+		define("redis-connect-timeout", "duration", "30s",
+			to(&c.Redis.ConnectTimeout, durationBetween(time.Millisecond, forever)), `
+			How long to try to reach Redis at start-up.`),
+	}
+}
+
+func redisAccessOptions(c *Config) []option {
+	return []option{
+		define("redis-ca-file", "file", "", to(&c.Redis.TLS.CAFile, anyText), `
+			PEM file with the authorities that may sign Redis's certificate, in place of the system's. Turns TLS on.`),
+		define("redis-cert-file", "file", "", to(&c.Redis.TLS.CertFile, anyText), `
+			PEM file with the service's own certificate, for a Redis that asks for one. Turns TLS on.`),
+		define("redis-key-file", "file", "", to(&c.Redis.TLS.KeyFile, anyText), `
+			PEM file with the private key of redis-cert-file.`),
+		define("redis-sentinel-master", "text", "", to(&c.Redis.Sentinel.Master, anyText), `
+			Name of the primary that the Sentinels watch. The addresses of --redis are then those of the Sentinels.`),
+		define("redis-sentinel-username", "text", "", to(&c.Redis.Sentinel.Username, anyText), `
+			User to log in to the Sentinels as.`),
+		define("redis-sentinel-password", "text", "", to(&c.Redis.Sentinel.Password, anyText), `
+			Password to log in to the Sentinels with.`),
+	}
+}
+
+func managedOptions(c *Config) []option {
+	return []option{
+		define("data-dir", "directory", "./tidemark-data", to(&c.Managed.DataDir, anyText), `
+			Directory in which the managed Redis keeps its data. Only one service at a time can use it.`),
+		define("redis-binary", "file", "", to(&c.Managed.Binary, anyText), `
+			Redis server to run, as a path or a name in PATH. Not set: redis-server or valkey-server, whichever is
+			found first.`),
+	}
+}
+
+func channelOptions(c *Config) []option {
+	return []option{
+		define("channel-ttl", "duration", "24h", to(&c.Channel.TTL, durationBetween(channel.MinTTL, channel.MaxTTL)), `
+			How long a message lives after its publish, and how long a channel and its subscribers live without
+			activity.`),
+		define("channel-max-messages", "int", "0", to(&c.Channel.MaxMessages, intFrom(0)), `
+			Maximum number of messages that a channel keeps; the oldest are removed first. 0: no limit but their
+			lifetime.`),
+		define("channel-max-message-bytes", "bytes", "256KiB", to(&c.Channel.MaxMessageBytes, byteCount), `
+			Maximum size of a message's content.`),
+		define("channel-replicas", "int", "0", to(&c.Channel.Replicas, intFrom(0)), `
+			Replicas of Redis that must confirm a publish before it is answered. If they don't confirm in time, the
+			answer is 503, and trying again is safe. 0: don't wait.`),
+		define("channel-max-subscribers", "int", "0", to(&c.Channel.MaxSubscribers, intFrom(0)), `
+			Maximum number of subscribers of a channel. Beyond it a new one is refused with 409. 0: no limit.`),
+		define("channels", kindRules, "", c.setRules, `
+			Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages,
+			maxMessageBytes, replicas, maxSubscribers, schema, publish, deliver, readers, writers and queryToken. The
+			first rule that matches a channel applies. In a flag or variable: a JSON array.`),
+	}
+}
+
+func tokenOptions(c *Config) []option {
+	return []option{
+		define("jwt-keys", kindList, "", to(&c.Access.Tokens.Keys, namedValue(listOf(anyText))), `
+			Keys that verify users' tokens (JSON Web Tokens): files in PEM or with JSON Web Keys, and https URLs of
+			JSON Web Key Sets (http only from a loopback address). Files are read again when they change; sets are
+			fetched every 5 minutes, and for a key that isn't known. With this option the service requires
+			credentials.`),
+		define("jwt-algorithms", kindList, "RS256,ES256,EdDSA", to(&c.Access.Tokens.Algorithms, listOf(anyText)), `
+			Algorithms that tokens may be signed with: `+strings.Join(jwt.Algorithms, ", ")+`. A key is used only for
+			algorithms of its own sort.`),
+		define("jwt-issuer", "text", "", to(&c.Access.Tokens.Issuer, namedValue(anyText)), `
+			Issuer (iss) that tokens must have. Not set: any.`),
+		define("jwt-audience", kindList, "", to(&c.Access.Tokens.Audience, namedValue(listOf(anyText))), `
+			Audiences (aud) of which a token must have one. Not set: tokens with an audience are refused, since they
+			are for another service.`),
+		define("jwt-leeway", "duration", "0s", to(&c.Access.Tokens.Leeway, durationBetween(0, maxLeeway)), `
+			By how much the issuer's clock may differ: a token is valid for that long before its nbf and after its
+			exp. At most 5m.`),
+		define("jwt-claim", "text", jwt.DefaultClaim, to(&c.Access.Tokens.Claim, anyText), `
+			Claim of a token that has its grants.`),
+	}
+}
+
+func clientOptions(c *Config) []option {
+	return []option{
+		define("user-limits", kindLimits, defaultUserLimits, to(&c.Access.UserLimits, access.ParseLimits), `
+			What each user, and each player with the token of a ticket, may do on one server. A rate is a number for
+			each s, m, h or d, of which all can come at once. What is left out has no limit, nothing has one with off.
+			An API key has the limits of its record.`),
+		define("address-limits", kindLimits, "off", to(&c.Access.AddressLimits, access.ParseLimits), `
+			What the clients of each address, or of each /64 of IPv6, may do together on one server, in the form of
+			user-limits.`),
+		define("quotas", kindLimits, "off", to(&c.Access.Quotas, parseQuotas), `
+			What each user and each API key may do on all servers together, in the form of user-limits: requests,
+			publishedBytes and tickets. Each takes a call of Redis.`),
+		define("trust-proxies", kindList, "", to(&c.Access.TrustProxies, listOf(network)), `
+			Networks of reverse proxies, such as 10.0.0.0/8, whose header X-Forwarded-For says which address a request
+			is from: for address-limits, for the limit of invalid credentials and for the log.`),
+	}
+}
+
+func matchmakingOptions(c *Config) []option {
+	return []option{
+		define("matchmaking", "switch", "on", to(&c.Matchmaking.On, onOrOff), `
+			Whether to serve tickets and queues: on or off.`),
+		define("queues", kindQueues, "", to(&c.Matchmaking.Queues, parseQueues), `
+			Queues of tickets: a mapping from name to definition. The queue default always exists. In a flag or
+			variable: a JSON object.`).orTree(c.setQueues),
+		define("max-queues", "int", "1000", to(&c.Matchmaking.MaxQueues, intFrom(1)), `
+			Maximum number of queues, including those of the configuration. A PUT of one more is answered 409.`),
+		define("callout-allow", kindList, "", to(&c.Matchmaking.CalloutAllow, listOf(parseTarget)), `
+			What queues that are put at run time may call as match functions, evaluators and assigners: hosts or
+			addresses with or without a port, networks such as 10.0.0.0/8, or prefixes of URLs. Private addresses can
+			be called only if an address or network here contains them. Not set: nothing.`),
+		define("tickets-redis", "url", "", to(&c.Matchmaking.Redis, anyText), `
+			Another Redis for tickets and queues, with user and password in the URL if it needs them. Not set: that of
+			the channels.`),
+		define("tickets-read-replicas", "replicas", "off", to(&c.Matchmaking.ReadReplicas, replicas), `
+			Where to read tickets: off for the primary, on for the replicas of a Cluster or behind Sentinels, or the
+			URL of a replica. A ticket that a replica doesn't have is read from the primary.`),
+		define("ticket-replicas", "int", "0", to(&c.Matchmaking.Replicas, intFrom(0)), `
+			Replicas of Redis that must confirm a claim of tickets, and an assignment, before it counts, so that a
+			fail-over that loses writes can't put a ticket into two matches. While fewer confirm, no match is made. 0:
+			don't wait.`),
+		define("lease-ttl", "duration", "3s",
+			to(&c.Matchmaking.LeaseTTL, durationBetween(matchmaking.MinLifetime, forever)), `
+			How long a queue stays with a server that has stopped responding, before another server directs it.`),
+	}
+}
+
+func recordOptions(c *Config) []option {
+	return []option{
+		define("records", "switch", "on", to(&c.Records.On, onOrOff), `
+			Whether to serve records, such as sessions, settings, caches and locks: on or off.`),
+		define("sessions-redis", "url", "", to(&c.Records.Sessions.Redis, anyText), `
+			Another Redis for sessions and for OAuth and verification tokens, with user and password in the URL if it
+			needs them. It must not evict. Not set: that of the channels.`),
+		define("cache-redis", "url", "", to(&c.Records.Cache.Redis, anyText), `
+			Another Redis for caches, with user and password in the URL if it needs them. It may evict. Not set: that
+			of the channels.`),
+		define("session-ttl", "duration", "720h",
+			to(&c.Records.Sessions.TTL, durationBetween(minSessionTTL, maxSessionTTL)), `
+			How long a session lives without activity. At most 720h, which is 30 days.`),
+		define("session-grants", kindGrants, defaultSessionGrants, to(&c.Records.Sessions.Grants, parseGrants), `
+			What the token of a session allows its user, as in the record of an API key. In a flag or variable: a JSON
+			array.`),
+		define("legacy-sessions", "switch", "on", to(&c.Records.Sessions.Legacy, onOrOff), `
+			Whether to accept sessions that applications wrote by hand, with the token in the key. The first check
+			moves such a session.`),
+		define("oauth-providers", kindList, strings.Join(tokens.DefaultProviders, ","),
+			to(&c.Records.OAuth.Providers, listOf(parseProvider)), `
+			OAuth providers whose tokens can be stored.`),
+		define("keyset", "file", "", to(&c.Records.OAuth.Keyset, namedValue(anyText)), `
+			File with the keys that encrypt OAuth tokens, which tidemark keyset create writes. Not set: OAuth tokens
+			can't be stored.`),
+		define("cache-memory", "bytes", "64MiB", to(&c.Records.Cache.Memory, byteCount), `
+			Memory of this process for values of caches that were read. Redis tells the process when one changes.`),
+	}
+}
+
+func keyMetricsOptions(c *Config) []option {
+	return []option{
+		define("key-metrics", kindList, "", to(&c.Records.Metrics.Kinds, listOf(parseKind)), `
+			Kinds of keys, as tidemark keys shows them, for which metrics say how many there are. One server counts
+			for all, and walks over all keys for that. Not set: nothing is counted.`),
+		define("key-metrics-pause", "duration", "10m",
+			to(&c.Records.Metrics.Every, durationBetween(10*time.Second, forever)), `
+			How long the server pauses after it has counted the keys, before it counts them again.`),
+		define("key-metrics-rate", "int", "5000", to(&c.Records.Metrics.Rate, intBetween(1, 1_000_000)), `
+			Maximum number of keys that it looks at in a second.`),
+	}
+}
+
+// shardOptions are those of a service that reads through nodes of shards.
+func shardOptions(c *Config) []option {
+	return []option{
+		define("cache-shards", kindList, "", to(&c.Shards.Reads.Caches, namedValue(listOf(parseCache))), `
+			Kinds of values of the cache, such as author, that nodes of shards hold in memory: they are read through
+			the nodes, and changes are announced to these. Not set: none.`),
+		define("shard-hosts", kindList, HostsOfRedis, to(&c.Shards.Reads.Hosts, parseHosts), `
+			Where nodes are: redis for those that Redis knows of, or a list of them with their data centres, such as
+			a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.`),
+		define("shard-timeout", "duration", tier.DefaultTimeout.String(),
+			to(&c.Shards.Reads.Timeout, durationBetween(time.Millisecond, time.Second)), `
+			How long nodes may take to answer until a value is read from Redis.`),
+		dcOption(c, `
+			Data centre that the service is in: its nodes are asked first, and those of others if they are slow. Not
+			set: all nodes of a shard are asked at once.`),
+		pingOption(c),
+		shardTokenOption(c, `
+			File with the token to show to nodes. A line end is not part of it.`),
+		define("shard-ca-file", "file", "", to(&c.Shards.Reads.CAFile, namedValue(anyText)), `
+			PEM file with the authorities that sign the nodes' certificates. Turns TLS to nodes on.`),
+		define("shard-server-name", "text", "", to(&c.Shards.Reads.Name, namedValue(anyText)), `
+			Name that the certificates of all nodes have. Not set: the host of each node's address.`),
+		define("shard-cert-file", "file", "", to(&c.Shards.Reads.CertFile, namedValue(anyText)), `
+			PEM file with the certificate to show to nodes that ask for one. Turns TLS to nodes on.`),
+		define("shard-key-file", "file", "", to(&c.Shards.Reads.KeyFile, namedValue(anyText)), `
+			PEM file with the private key of shard-cert-file.`),
+	}
+}
+
+func limitOptions(c *Config) []option {
+	return []option{
+		define("max-body-bytes", "bytes", "1MiB", to(&c.Server.MaxBodyBytes, byteCount), `
+			Maximum size of a request's body, and so of a message and of a batch of messages.`),
+		define("body-memory", "bytes", "64MiB", to(&c.Server.BodyMemory, byteCount), `
+			Memory for the bodies of all requests in progress. Beyond it, a request with a body of more than 1KiB is
+			answered 503.`),
+		define("max-connections", "int", "0", to(&c.Server.MaxConnections, intFrom(0)), `
+			Maximum number of connections served at a time. Beyond it only probes are served, and other requests are
+			answered 503. 0: as many as the limit on open files allows.`),
+		define("max-streams", "int", "250", to(&c.Server.MaxStreams, intBetween(1, math.MaxInt32/8)), `
+			Maximum number of requests in progress on one HTTP/2 connection.`),
+		define("max-batch", "int", "1000", to(&c.Limits.MaxBatch, intBetween(1, channel.LargestBatch)), `
+			Maximum number of messages in one publish, from 1 to 3000.`),
+		define("max-fetch", "int", "1000", to(&c.Limits.MaxMax, intFrom(1)), `
+			Maximum number of messages that one fetch may ask for.`),
+		define("fetch-bytes", "bytes", "4MiB", to(&c.Limits.FetchBytes, byteCount), `
+			Maximum size of all contents in the answer to one fetch. One message is always returned.`),
+		define("max-wait", "duration", "1m", to(&c.Limits.MaxWait, durationBetween(0, forever)), `
+			Maximum time that a fetch may ask to wait.`),
+	}
+}
+
+func receiptOptions(c *Config) []option {
+	return []option{
+		define("receipt-keys", kindList, "", to(&c.Receipts.Keys, listOf(receiptKey)), `
+			Keys that sign receipt handles, each at least 32 bytes in base64: the first signs, all verify. Not set:
+			one that the servers share in Redis. Prefer the variable or the file to the flag.`),
+		define("receipt-keys-file", "file", "", to(&c.Receipts.KeysFile, anyText), `
+			File with these keys, one per line.`),
+	}
+}
+
+func logOptions(c *Config) []option {
+	return []option{
+		define("log-level", "level", "info", to(&c.Log.Level, logLevel), `
+			Lowest level that is logged: debug, info, warn or error.`),
+		define("log-format", "format", "text", to(&c.Log.Format, oneOfWords("text", "json")), `
+			Format of the log on standard error: text or json.`),
+	}
+}
+
+// nodeOptions are those of a node.
+func nodeOptions(c *Config) []option {
+	return []option{
+		define("shard-cache", "kind", "", to(&c.Shards.Node.Cache, parseCache), `
+			Kind of values of the cache to serve, such as author. It must be set.`).onNode("cache"),
+		dcOption(c, `
+			Data centre that the node is in. It must be set.`).onNode("dc"),
+		define("shard-host-name", "name", "", to(&c.Shards.Node.Host, parseName("host")), `
+			Name of the node, unique in its data centre and the same after a restart: the node then gets the shard
+			that it had. Not set: the machine's name and the port.`).onNode("host"),
+		define("shard-listen", "host:port", "127.0.0.1:7100", to(&c.Shards.Node.Listen, listen), `
+			Address to listen on for clients. An empty host means all addresses; port 0 means any free port, which is
+			logged.`).onNode("listen"),
+		define("shard-advertise", "host:port", "", to(&c.Shards.Node.Advertise, parseAdvertise), `
+			Address at which clients reach the node. Not set: the one that it listens on, unless that is all
+			addresses.`).onNode("advertise"),
+		define("shard-admin-listen", "address", "127.0.0.1:7101", to(&c.Shards.Node.AdminListen, adminListen), `
+			Address to listen on for probes, metrics and profiles: a host:port, unix:PATH for a Unix socket with mode
+			0600, or off.`).onNode("admin-listen"),
+	}
+}
+
+// servingOptions are those of a node that say when it answers, what, and to whom.
+func servingOptions(c *Config) []option {
+	return []option{
+		pingOption(c).onNode("ping-period"),
+		define("shard-lease-ttl", "duration", "10s",
+			to(&c.Shards.Node.LeaseTTL, durationBetween(minLeaseTTL, maxLeaseTTL)), `
+			How long a shard stays with a node that has stopped responding, before another node gets it. Two ping
+			periods must fit into nine tenths of it.`).onNode("lease-ttl"),
+		define("shard-keep-serving", kindSwitch, "", to(&c.Shards.Node.KeepServing, onOrOff), `
+			Whether to go on answering while Redis can't be reached. Values may then be old, and a node that hangs may
+			answer beside the one that follows it.`).onNode("keep-serving"),
+		define("shard-reload", "duration", "10m", to(&c.Shards.Node.Reload, durationBetween(minReload, forever)), `
+			How often to load everything again. It bounds how old a value is that a program has written to Redis
+			without the service.`).onNode("reload"),
+		define("shard-load-rate", "int", "50000", to(&c.Shards.Node.LoadRate, intBetween(1, 10_000_000)), `
+			Maximum number of keys of Redis that the node looks at in a second while it loads.`).onNode("load-rate"),
+		define("shard-memory", "bytes", "", to(&c.Shards.Node.Memory, byteCount), `
+			Maximum size of all values and their IDs, which take up to 64 bytes more each. What doesn't fit is read
+			from Redis. Not set: no limit.`).onNode("memory"),
+		define("shard-max-connections", "int", "1024", to(&c.Shards.Node.MaxConnections, intBetween(1, 1_000_000)), `
+			Maximum number of connections of clients. A service has one to each node.`).onNode("max-connections"),
+		shardTokenOption(c, `
+			File with the token that clients must show, also for metrics and profiles. A line end is not part of it.`),
+		define("shard-insecure", kindSwitch, "", to(&c.Shards.Node.Insecure, onOrOff), `
+			Whether to let everybody read on addresses that other machines can reach. Otherwise the node listens there
+			only with shard-token-file or tls-client-ca.`).onNode("insecure"),
+	}
+}
+
+// Options that services and nodes both have.
+
+func dcOption(c *Config, help string) option {
+	return define("shard-dc", "name", "", to(&c.Shards.DC, parseName("data centre")), help)
+}
+
+func pingOption(c *Config) option {
+	return define("shard-ping-period", "duration", "1s",
+		to(&c.Shards.PingPeriod, durationBetween(minPingPeriod, maxPingPeriod)), `
+			How often a node renews its lease, and how often a client asks each node for its shard.`)
+}
+
+func shardTokenOption(c *Config, help string) option {
+	return define("shard-token-file", "file", "", to(&c.Shards.TokenFile, namedValue(anyText)), help)
+}
