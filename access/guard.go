@@ -13,7 +13,8 @@ const MaxCredentialBytes = 8 << 10
 
 // Authenticator turns the credentials of one form into principals.
 type Authenticator interface {
-	// Accepts reports whether a credential has the form that this authenticator reads. It does no more than look at it.
+	// Accepts reports whether a credential looks like one that this authenticator reads, mostly by its prefix. It
+	// leaves parsing to Authenticate.
 	Accepts(credential string) bool
 	// Authenticate returns whose credential it is. Errors: ErrInvalidCredential, ErrExpired, and those of what it asks.
 	Authenticate(ctx context.Context, credential string) (*Principal, error)
@@ -22,7 +23,7 @@ type Authenticator interface {
 // Costly is an Authenticator that checks signatures, which take much longer than hashes.
 type Costly interface {
 	Authenticator
-	// Knows reports whether a credential was found valid before, so that nothing is to be checked again.
+	// Knows reports whether nothing is to be checked: a credential was found valid before, or is malformed.
 	Knows(credential string) bool
 }
 
@@ -78,11 +79,11 @@ type Guard struct {
 	revoked        Revocations
 
 	mu    sync.Mutex
-	holds map[*hold]struct{} // those that a revocation can end
+	holds map[*hold]struct{} // that a revocation can end
+	stop  func()             // listening to revoked, while there are holds
 }
 
-// New returns a guard, which listens to o.Revoked for as long as the process runs. Its error names the rule that is
-// wrong.
+// New returns a guard. It listens to o.Revoked while requests wait. Its error names the rule that is wrong.
 func New(o Options) (*Guard, error) {
 	rules, err := compileRules(o.Rules)
 	if err != nil {
@@ -91,9 +92,6 @@ func New(o Options) (*Guard, error) {
 	g := &Guard{
 		authenticators: slices.Clone(o.Authenticators), rules: rules, owners: o.Owners, revoked: o.Revoked,
 		holds: make(map[*hold]struct{}),
-	}
-	if g.revoked != nil {
-		g.revoked.Notify(g.endRevoked)
 	}
 	return g, nil
 }

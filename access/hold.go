@@ -22,9 +22,7 @@ func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, s
 	held, end := context.WithCancelCause(ctx)
 	h := &hold{principal: p, end: end}
 	if g.revoked != nil {
-		g.mu.Lock()
-		g.holds[h] = struct{}{}
-		g.mu.Unlock()
+		g.list(h)
 	}
 	lasting, _ := p.Origin.(Lasting)
 	if lasting != nil {
@@ -42,9 +40,31 @@ func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, s
 		if lasting != nil {
 			lasting.Held(-1)
 		}
-		g.mu.Lock()
-		delete(g.holds, h)
-		g.mu.Unlock()
+		if g.revoked != nil {
+			g.unlist(h)
+		}
+	}
+}
+
+// list adds a hold to those that a revocation ends.
+func (g *Guard) list(h *hold) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.holds) == 0 {
+		g.stop = g.revoked.Notify(g.endRevoked)
+	}
+	g.holds[h] = struct{}{}
+}
+
+// unlist removes a hold, which may have been removed already.
+func (g *Guard) unlist(h *hold) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.holds[h]; !ok {
+		return
+	}
+	if delete(g.holds, h); len(g.holds) == 0 {
+		g.stop()
 	}
 }
 
