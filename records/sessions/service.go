@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -112,7 +113,17 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 // Check returns the session of a token, and renews it if a tenth of its life is gone. Errors: ErrNotFound, also for
 // what is no token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
-	found, err := s.check(ctx, token)
+	parsed, ok := s.Parse(token)
+	if !ok {
+		s.metrics.Check(Unknown)
+		return Session{}, ErrNotFound
+	}
+	return s.CheckToken(ctx, parsed)
+}
+
+// CheckToken is Check for a token that was parsed.
+func (s *Service) CheckToken(ctx context.Context, t Token) (Session, error) {
+	found, err := s.check(ctx, t)
 	switch {
 	case err == nil:
 		s.metrics.Check(Valid)
@@ -124,14 +135,11 @@ func (s *Service) Check(ctx context.Context, token string) (Session, error) {
 	return found, err
 }
 
-func (s *Service) check(ctx context.Context, token string) (Session, error) {
-	if of, ok := Parse(token); ok {
-		return s.valid(s.store.Check(ctx, of, s.rules))
+func (s *Service) check(ctx context.Context, t Token) (Session, error) {
+	if t.Legacy != nil {
+		return s.valid(s.checkLegacy(ctx, t))
 	}
-	if l, ok := s.legacy(token); ok {
-		return s.valid(s.checkLegacy(ctx, l))
-	}
-	return Session{}, ErrNotFound
+	return s.valid(s.store.Check(ctx, t.Ref, s.rules))
 }
 
 // valid returns what a call of the store has returned, or ErrNotFound if the session was revoked in another way.
@@ -142,43 +150,42 @@ func (s *Service) valid(found Session, err error) (Session, error) {
 	return found, err
 }
 
-// Accepts reports whether a token has a form of which there can be sessions.
+// Accepts reports whether a token looks like one that can have a session. It decodes only those of the source, whose
+// claims tell them from other JSON Web Tokens.
 func (s *Service) Accepts(token string) bool {
-	_, ok := s.Ref(token)
+	if strings.HasPrefix(token, Prefix) || !s.rules.Legacy {
+		return strings.HasPrefix(token, Prefix)
+	}
+	_, ok := ParseLegacy(token)
 	return ok
 }
 
-// Ref returns the session that a token names, if it has a form of which there can be sessions.
-func (s *Service) Ref(token string) (Ref, bool) {
-	if of, ok := Parse(token); ok {
-		return of, true
+// Parse parses a token, if it has a form of which there can be sessions.
+func (s *Service) Parse(token string) (Token, bool) {
+	if t, ok := Parse(token); ok || !s.rules.Legacy {
+		return t, ok
 	}
-	l, ok := s.legacy(token)
-	return refOf(l.User, l.Token), ok
-}
-
-func (s *Service) legacy(token string) (Legacy, bool) {
-	if !s.rules.Legacy {
-		return Legacy{}, false
+	l, ok := ParseLegacy(token)
+	if !ok {
+		return Token{}, false
 	}
-	return ParseLegacy(token)
+	return Token{Ref: refOf(l.User, l.Token), Legacy: &l}, true
 }
 
 // checkLegacy checks a session of the source, and makes one of ours of it at the first time. The new one is there
 // before the old one is removed, which is repeated each time: a process may have ended in between.
-func (s *Service) checkLegacy(ctx context.Context, l Legacy) (Session, error) {
-	of := refOf(l.User, l.Token)
-	found, err := s.store.Check(ctx, of, s.rules)
+func (s *Service) checkLegacy(ctx context.Context, t Token) (Session, error) {
+	found, err := s.store.Check(ctx, t.Ref, s.rules)
 	if errors.Is(err, ErrNotFound) {
-		found, err = s.move(ctx, l)
+		found, err = s.move(ctx, *t.Legacy)
 	}
 	if errors.Is(err, ErrNotFound) { // or another check has moved it meanwhile
-		found, err = s.store.Check(ctx, of, s.rules)
+		found, err = s.store.Check(ctx, t.Ref, s.rules)
 	}
 	if err != nil {
 		return Session{}, err
 	}
-	return found, s.store.Forget(ctx, l)
+	return found, s.store.Forget(ctx, *t.Legacy)
 }
 
 func (s *Service) move(ctx context.Context, l Legacy) (Session, error) {
@@ -205,18 +212,18 @@ func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error)
 		return Issued{}, invalid("idempotencyKey", fmt.Sprintf("has %d bytes, it must have from %d to %d", len(key),
 			MinKeyBytes, MaxKeyBytes))
 	}
-	of, ok := Parse(token)
+	t, ok := s.Parse(token)
 	if !ok {
-		if of, ok = s.Ref(token); !ok {
-			return Issued{}, ErrNotFound
-		}
-		// if it isn't there it may have been rotated
-		if _, err := s.check(ctx, token); err != nil && !errors.Is(err, ErrNotFound) {
+		return Issued{}, ErrNotFound
+	}
+	if t.Legacy != nil {
+		// if it doesn't exist it may have been rotated
+		if _, err := s.check(ctx, t); err != nil && !errors.Is(err, ErrNotFound) {
 			return Issued{}, err
 		}
 	}
-	next := nextToken(of.User, token, key)
-	rotated, err := s.valid(s.store.Rotate(ctx, of, refOf(of.User, next).ID, s.rules))
+	next := nextToken(t.User, token, key)
+	rotated, err := s.valid(s.store.Rotate(ctx, t.Ref, refOf(t.User, next).ID, s.rules))
 	if err != nil {
 		return Issued{}, err
 	}

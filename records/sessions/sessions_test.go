@@ -161,7 +161,9 @@ func TestTokens(t *testing.T) {
 		require.ErrorIs(t, err, sessions.ErrNotFound, token)
 		_, err = s.Rotate(t.Context(), token, "")
 		require.ErrorIs(t, err, sessions.ErrNotFound, token)
-		require.False(t, s.Accepts(token))
+		_, ok := s.Parse(token)
+		require.False(t, ok)
+		require.Equal(t, strings.HasPrefix(token, sessions.Prefix), s.Accepts(token), "by its prefix")
 	}
 	require.Empty(t, m.log)
 }
@@ -340,7 +342,7 @@ func TestMove(t *testing.T) {
 	for _, form := range []string{token, "7-Ann-" + token} {
 		found, err := s.Check(t.Context(), form)
 		require.NoError(t, err)
-		of, _ := s.Ref(form)
+		of, _ := s.Parse(form)
 		require.Equal(t, sessions.Session{ID: of.ID, User: "7", Username: "Ann", Created: time.Unix(1_600_000_000, 0),
 			AuthData: []byte(`{"a":1}`)}, found)
 	}
@@ -400,7 +402,7 @@ func TestMove(t *testing.T) {
 
 func refOf(t *testing.T, s *sessions.Service, token string) string {
 	t.Helper()
-	of, ok := s.Ref(token)
+	of, ok := s.Parse(token)
 	require.True(t, ok)
 	return of.ID
 }

@@ -31,14 +31,19 @@ func nextToken(user, old, key string) string {
 	return tokens.With(user, mac.Sum(nil))
 }
 
-// Parse returns the session that a token names, if it has the form of one. Whether there is such a session only the
-// storage knows.
-func Parse(token string) (Ref, bool) {
-	user, ok := tokens.User(token)
+// Token is a credential that was parsed: it names a session, which need not exist.
+type Token struct {
+	Ref
+	Legacy *Legacy // of the source's applications; nil: Service.Create has issued it
+}
+
+// Parse parses a token that Service.Create has issued.
+func Parse(text string) (Token, bool) {
+	user, ok := tokens.User(text)
 	if !ok {
-		return Ref{}, false
+		return Token{}, false
 	}
-	return refOf(user, token), true
+	return Token{Ref: refOf(user, text)}, true
 }
 
 func refOf(user, token string) Ref {

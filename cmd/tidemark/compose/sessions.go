@@ -13,9 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// sessionMemory is how many bytes of sessions client-side caching keeps: what is decoded of them is kept, too.
-const sessionMemory = 8 << 20
-
 func openSessions(n Needs, m sessions.Metrics) (*sessions.Service, error) {
 	o := sessions.Options{Store: records.NewSessions(n.Redis.Sessions), TTL: n.Config.Sessions.TTL,
 		Legacy: n.Config.Sessions.Legacy, Metrics: m}
@@ -34,13 +31,13 @@ func openSessions(n Needs, m sessions.Metrics) (*sessions.Service, error) {
 
 // SessionCredentials makes the tokens of sessions credentials, which are kept up to date until the parts are stopped.
 func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credentials, error) {
-	client, err := tracked.Open(ctx, r.needs.Redis.Sessions, tracked.Options{Memory: sessionMemory})
+	client, err := tracked.Open(ctx, r.needs.Redis.Sessions, tracked.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("sessions as credentials: %w", err)
 	}
 	r.needs.Parts.OnStop(client.Close)
 	known := credentials.New(credentials.Options{
-		Service: r.sessions, Cache: records.NewSessionCache(client), Grants: r.needs.Config.Sessions.Grants,
+		Service: r.sessions, Tracker: records.NewSessionTracker(client), Grants: r.needs.Config.Sessions.Grants,
 		Logger: r.needs.Log,
 	})
 	r.needs.Metrics.MustRegister(

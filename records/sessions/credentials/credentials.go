@@ -1,32 +1,38 @@
 // Package credentials makes the tokens of sessions credentials of package access.
 //
-// Start from [New]. The first request with a token reads its session, through a cache that reports changes; later
-// requests cost the storage nothing. A revocation deletes the session's key: the cache notifies every server that has
-// read it, and each reads again, finds no session, and ends the requests that wait with it. There is no list of
-// revocations, and no polling.
+// Start from [New]. The first request with a token reads its session from the storage, which reports its next change;
+// later requests cost the storage nothing. A revocation deletes the session's key: every server that has read it is
+// notified, reads again, finds no session, and ends the requests that wait with it. There is no list of revocations,
+// and no polling.
 //
-//	request ──► Authenticate ──► known? ──► Principal, with what is known as its Origin
+//	request ──► Authenticate ──► in memory? ──► Principal, whose Origin is the session in memory
 //	                               │ no          ▲
 //	                               └──► Read ────┤ reads again, if requests wait with it
-//	cache:  Changed(session), Lost() ────────────┘ gone: Revoked, Notify
-//
-// # What can be missed
-//
-// While the connection to the storage is lost, changes are not reported. So each known session is read again: at its
-// next request or, if requests wait with it, as soon as the storage answers. Until then those continue to wait, and new
-// requests fail as unavailable.
+//	tracker: Changed(session), Lost() ───────────┘ gone: Revoked, Notify
 //
 // # Memory
 //
-// A server knows up to 20,000 sessions, about 600 bytes each, and those with which requests wait. The least recently
-// used one is dropped, and read again when it is used.
+// There is one memory of sessions: those that nothing has changed since they were read, at most 20,000, of about 600
+// bytes each. A reported change removes a session from it; the least recently used one is dropped if there are too many.
+// Sessions with which requests wait are listed besides, so that each of their changes makes Run read them again.
+//
+// A change can be reported while a session is being read. The reads on their way are therefore counted, and one during
+// which its session changed is repeated.
+//
+// # What can be missed
+//
+// While the connection to the storage is lost, changes are not reported. The memory is then cleared: a session is read
+// at its next request or, if requests wait with it, as soon as the storage answers. Until then those continue to wait,
+// and new requests fail as unavailable.
 package credentials
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -35,40 +41,35 @@ import (
 	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
-// maxKnown is how many sessions are known, besides those with which requests wait.
+// maxKnown is how many sessions are kept in memory.
 const maxKnown = 20_000
 
 // Service checks tokens. *sessions.Service implements it.
 type Service interface {
-	// Ref returns the session that a token names, if it has a form of which there can be sessions.
-	Ref(token string) (sessions.Ref, bool)
-	// Check returns the session of a token, renews it if that is due, and moves it if it is one of the source.
-	Check(ctx context.Context, token string) (sessions.Session, error)
+	// Accepts reports whether a token looks like one that can have a session.
+	Accepts(token string) bool
+	// Parse parses a token, if it has a form of which there can be sessions.
+	Parse(token string) (sessions.Token, bool)
+	// CheckToken returns the session of a token, renews it if that is due, and moves it if it is one of the source.
+	CheckToken(ctx context.Context, t sessions.Token) (sessions.Session, error)
 	// Rules returns what holds for all sessions.
 	Rules() sessions.Rules
 }
 
-// Cache reads sessions, and reports when they change.
-type Cache interface {
-	// Read returns a session, without its Device and AuthData. Errors: sessions.ErrNotFound, and those of the storage.
-	Read(ctx context.Context, of sessions.Ref) (Reading, error)
-	// Listen calls changed after a session that was read has changed or ended, and lost when that may have been missed
-	// for any, until stop is called. Both must return soon.
+// Tracker reads sessions from the storage, and reports when they change.
+type Tracker interface {
+	// Read returns a session, without its Device and AuthData. Its next change is reported. Errors:
+	// sessions.ErrNotFound, and those of the storage.
+	Read(ctx context.Context, of sessions.Ref) (sessions.Session, error)
+	// Listen calls changed after a session that was read has changed or ended, and lost when changes may have been
+	// missed, until stop is called. Both must return soon.
 	Listen(changed func(of sessions.Ref), lost func()) (stop func())
-}
-
-// Reading is a session as it was read.
-type Reading struct {
-	Session sessions.Session
-	// Fresh reports whether the session is still as it was read. A later change is reported after Fresh has returned
-	// true.
-	Fresh func() bool
 }
 
 // Options configures Credentials.
 type Options struct {
 	Service Service
-	Cache   Cache
+	Tracker Tracker
 	Grants  access.Grants // what a session allows its user
 	Logger  *slog.Logger
 }
@@ -78,74 +79,90 @@ type Credentials struct {
 	o     Options
 	renew time.Duration // a session is renewed when it was idle for so long
 
-	mu      sync.Mutex // of what follows, and of the fields of known
-	lru     *simplelru.LRU[sessions.Ref, *known]
-	held    map[sessions.Ref]*known // those with which requests wait
-	losses  int                     // how often changes may have been missed
-	doubted map[sessions.Ref]*known // those of held that are to be read again
-	ended   int                     // requests that waited with sessions that are gone
-	wake    chan struct{}
-	stop    func() // listening
+	mu      sync.Mutex
+	running bool // changes are reported
+	// valid has the sessions that have not changed since they were read.
+	valid   *simplelru.LRU[sessions.Ref, *known]
+	held    map[sessions.Ref][]*known // with which requests wait
+	doubted map[sessions.Ref]struct{} // of held: to be read again
+	reading map[sessions.Ref]*reads
+	losses  int // how often changes may have been missed
+	ended   int // requests that waited with sessions that are gone
+	told    int // of ended: that listeners know of
+
+	wake chan struct{}
 
 	listening sync.Mutex
 	listeners map[*func()]struct{}
 }
 
+// reads counts the reads of one session that are on their way, and its changes meanwhile.
+type reads struct{ running, changes int }
+
+// known is a session in memory. It is the Origin of its principal.
+type known struct {
+	of        sessions.Ref
+	by        *Credentials
+	principal *access.Principal
+
+	gone     atomic.Bool  // the session was revoked, or has ended
+	ends     atomic.Int64 // in milliseconds since 1970
+	active   atomic.Int64 // when it was last active, in seconds since 1970
+	touching atomic.Bool  // it is being renewed
+
+	waits int // requests that wait with it; guarded by Credentials.mu
+}
+
 var (
 	_ access.Costly      = (*Credentials)(nil)
 	_ access.Revocations = (*Credentials)(nil)
+	_ access.Lasting     = (*known)(nil)
 )
 
-// New returns credentials that know no session yet, and listens to the cache until Run has ended.
+// New returns credentials that have no session in memory. They keep sessions, and notice revocations, while Run runs;
+// otherwise each request reads its session.
 func New(o Options) *Credentials {
 	c := &Credentials{
-		o: o, renew: o.Service.Rules().TTL / 10, held: map[sessions.Ref]*known{}, doubted: map[sessions.Ref]*known{},
-		wake: make(chan struct{}, 1), listeners: map[*func()]struct{}{},
+		o: o, renew: o.Service.Rules().TTL / 10, held: map[sessions.Ref][]*known{},
+		doubted: map[sessions.Ref]struct{}{}, reading: map[sessions.Ref]*reads{}, wake: make(chan struct{}, 1),
+		listeners: map[*func()]struct{}{},
 	}
-	c.lru, _ = simplelru.NewLRU(maxKnown, forget) // the size is positive: no error
-	c.stop = o.Cache.Listen(c.change, c.lose)
+	c.valid, _ = simplelru.NewLRU[sessions.Ref, *known](maxKnown, nil) // the size is positive: no error
 	return c
 }
 
-// Counts says how much there is.
+// Counts are the sizes of Credentials.
 type Counts struct {
-	Known int // sessions in memory, without those that only requests wait with
+	Known int // sessions in memory
 	Ended int // requests that waited with a session when it was revoked, or ended, since New
 }
 
-// Counts returns how much there is now.
+// Counts returns the sizes now.
 func (c *Credentials) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Counts{Known: c.lru.Len(), Ended: c.ended}
+	return Counts{Known: c.valid.Len(), Ended: c.ended}
 }
 
-// forget makes sure that a session that isn't known any more is read again before a request waits with it: its changes
-// aren't noted.
-func forget(_ sessions.Ref, k *known) { k.changed = k.changed || k.waits == 0 }
+// Accepts reports whether a credential looks like the token of a session.
+func (c *Credentials) Accepts(credential string) bool { return c.o.Service.Accepts(credential) }
 
-// Accepts reports whether a credential has a form of which there can be sessions.
-func (c *Credentials) Accepts(credential string) bool {
-	_, ok := c.o.Service.Ref(credential)
-	return ok
-}
-
-// Knows reports whether a session was found valid before, and nothing has changed since.
+// Knows reports whether a credential's session is in memory, or can't exist.
 func (c *Credentials) Knows(credential string) bool {
-	of, ok := c.o.Service.Ref(credential)
-	return ok && c.find(of) != nil
+	t, ok := c.o.Service.Parse(credential)
+	return !ok || c.find(t.Ref) != nil
 }
 
 // Authenticate returns the user of a session, and renews the session if that is due. Errors:
 // access.ErrInvalidCredential, and those of the storage.
 func (c *Credentials) Authenticate(ctx context.Context, credential string) (*access.Principal, error) {
-	of, ok := c.o.Service.Ref(credential)
+	t, ok := c.o.Service.Parse(credential)
 	if !ok {
 		return nil, access.ErrInvalidCredential
 	}
-	k := c.find(of)
+	k := c.find(t.Ref)
 	if k == nil {
-		found, err := c.read(ctx, of, credential)
+		found, err := c.read(ctx, t)
 		switch {
 		case errors.Is(err, sessions.ErrNotFound):
 			return nil, access.ErrInvalidCredential
@@ -155,80 +172,130 @@ func (c *Credentials) Authenticate(ctx context.Context, credential string) (*acc
 		k = found
 	}
 	if c.isDue(k) {
-		if err := c.touch(ctx, k, credential); err != nil {
+		if err := c.touch(ctx, k, t); err != nil {
 			return nil, err
 		}
 	}
 	return k.principal, nil
 }
 
-// find returns what is known of a session, or nil if it must be read.
+// find returns a session in memory, or nil if it must be read.
 func (c *Credentials) find(of sessions.Ref) *known {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.lookUp(of)
-	if k == nil || k.isDoubtful() {
-		return nil
-	}
+	k, _ := c.valid.Get(of)
 	return k
 }
 
-func (c *Credentials) lookUp(of sessions.Ref) *known {
-	if k, ok := c.lru.Get(of); ok {
-		return k
+// read reads the session of a token. One of the source is moved before it can be read.
+func (c *Credentials) read(ctx context.Context, t sessions.Token) (*known, error) {
+	k, err := c.load(ctx, t.Ref)
+	if t.Legacy == nil || !errors.Is(err, sessions.ErrNotFound) {
+		return k, err
 	}
-	return c.held[of]
+	if _, err := c.o.Service.CheckToken(ctx, t); err != nil {
+		return nil, err
+	}
+	return c.load(ctx, t.Ref)
 }
 
 // readTries is how often a session is read that changes while it is read.
 const readTries = 3
 
-// read reads a session, which credential is the token of. The source's ones are moved before they can be read.
-func (c *Credentials) read(ctx context.Context, of sessions.Ref, credential string) (*known, error) {
-	k, err := c.load(ctx, of)
-	if !errors.Is(err, sessions.ErrNotFound) {
-		return k, err
-	}
-	if _, isOurs := sessions.Parse(credential); isOurs {
-		return nil, err
-	}
-	if _, err := c.o.Service.Check(ctx, credential); err != nil {
-		return nil, err
-	}
-	return c.load(ctx, of)
-}
-
-// load reads a session until nothing has changed meanwhile, and keeps it. If it changes all the time, it is kept as
-// doubtful.
+// load reads a session until it doesn't change meanwhile, and keeps it. One that changes all the time isn't kept.
 func (c *Credentials) load(ctx context.Context, of sessions.Ref) (*known, error) {
 	for try := 1; ; try++ {
-		r, err := c.o.Cache.Read(ctx, of)
-		if err != nil {
+		end := c.beginRead(of)
+		s, err := c.o.Tracker.Read(ctx, of)
+		c.mu.Lock()
+		fresh := end()
+		switch gone := errors.Is(err, sessions.ErrNotFound); {
+		case err != nil && !gone:
+			c.mu.Unlock()
+			return nil, err
+		case !fresh && c.running && try < readTries:
+			c.mu.Unlock()
+			continue
+		case gone:
+			c.forget(of)
+			c.mu.Unlock()
 			return nil, err
 		}
-		c.mu.Lock()
-		if r.Fresh() || try == readTries {
-			k := c.keep(of, r)
-			c.mu.Unlock()
-			return k, nil
-		}
+		k := c.keep(of, s, fresh)
 		c.mu.Unlock()
+		return k, nil
 	}
 }
 
-// keep keeps what was read. A session that is known keeps its principal, with which requests wait.
-func (c *Credentials) keep(of sessions.Ref, r Reading) *known {
-	k := c.lookUp(of)
-	if k == nil || k.gone.Load() {
-		k = c.newKnown(of, r.Session)
+// forget marks a session as gone.
+func (c *Credentials) forget(of sessions.Ref) {
+	for _, k := range c.held[of] {
+		k.gone.Store(true)
+		c.ended += k.waits
 	}
-	k.update(r.Session, c.o.Service.Rules().TTL)
-	k.losses, k.changed = c.losses, !r.Fresh()
-	c.lru.Add(of, k)
-	if k.changed && k.waits > 0 {
-		c.doubt(k)
+	delete(c.held, of)
+	delete(c.doubted, of)
+	c.valid.Remove(of)
+	if c.ended > c.told {
+		c.signal()
+	}
+}
+
+// beginRead counts a read. end, which is called with c.mu held, reports whether what was read may be kept.
+func (c *Credentials) beginRead(of sessions.Ref) (end func() (fresh bool)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.reading[of]
+	if r == nil {
+		r = &reads{}
+		c.reading[of] = r
+	}
+	r.running++
+	running, losses, changes := c.running, c.losses, r.changes
+	return func() bool {
+		if r.running--; r.running == 0 {
+			delete(c.reading, of)
+		}
+		return running && c.running && losses == c.losses && changes == r.changes
+	}
+}
+
+// keep returns the session that was read, and keeps it if it is fresh. Requests that wait with it already share it.
+func (c *Credentials) keep(of sessions.Ref, s sessions.Session, fresh bool) *known {
+	all := c.held[of]
+	if len(all) == 0 {
+		k, ok := c.valid.Peek(of)
+		if !ok {
+			k = c.newKnown(of, s)
+		}
+		all = []*known{k}
+	}
+	for _, k := range all {
+		k.update(s, c.o.Service.Rules().TTL)
+	}
+	if fresh {
+		c.valid.Add(of, all[0])
+		delete(c.doubted, of)
+	}
+	return all[0]
+}
+
+func (c *Credentials) newKnown(of sessions.Ref, s sessions.Session) *known {
+	k := &known{of: of, by: c}
+	k.principal = &access.Principal{
+		Kind: access.Session, Subject: of.User, Credential: of.ID, Issued: s.Created, Grants: c.o.Grants, Origin: k,
 	}
 	return k
+}
+
+// update records what was read.
+func (k *known) update(s sessions.Session, ttl time.Duration) {
+	ends := s.Expires
+	if ends.IsZero() {
+		ends = s.LastActivity.Add(ttl)
+	}
+	k.ends.Store(ends.UnixMilli())
+	k.active.Store(s.LastActivity.Unix())
 }
 
 // isDue reports whether a session is to be renewed, and by this caller.
@@ -237,9 +304,9 @@ func (c *Credentials) isDue(k *known) bool {
 }
 
 // touch renews a session. If that can't be done now the session is valid all the same, until its end.
-func (c *Credentials) touch(ctx context.Context, k *known, credential string) error {
+func (c *Credentials) touch(ctx context.Context, k *known, t sessions.Token) error {
 	defer k.touching.Store(false)
-	s, err := c.o.Service.Check(ctx, credential)
+	s, err := c.o.Service.CheckToken(ctx, t)
 	switch {
 	case errors.Is(err, sessions.ErrNotFound):
 		c.change(k.of)
@@ -252,4 +319,37 @@ func (c *Credentials) touch(ctx context.Context, k *known, credential string) er
 	defer c.mu.Unlock()
 	k.update(s, c.o.Service.Rules().TTL)
 	return nil
+}
+
+// Ends returns when the session ends, unless it is renewed.
+func (k *known) Ends() time.Time { return time.UnixMilli(k.ends.Load()) }
+
+// Held keeps a session up to date while requests wait with it.
+func (k *known) Held(waits int) {
+	c := k.by
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := k.waits
+	k.waits += waits
+	switch {
+	case k.gone.Load(): // it isn't listed any more
+	case before == 0:
+		c.held[k.of] = append(c.held[k.of], k)
+		if now, _ := c.valid.Peek(k.of); now != k {
+			c.doubt(k.of) // it may have changed since it was read
+		}
+	case k.waits == 0:
+		c.release(k)
+	}
+}
+
+// release removes a session with which no request waits any more.
+func (c *Credentials) release(k *known) {
+	left := slices.DeleteFunc(c.held[k.of], func(other *known) bool { return other == k })
+	if len(left) > 0 {
+		c.held[k.of] = left
+		return
+	}
+	delete(c.held, k.of)
+	delete(c.doubted, k.of)
 }

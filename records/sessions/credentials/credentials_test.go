@@ -23,12 +23,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const ttl = 100 * time.Hour
 
 // storage has sessions by their tokens, which are "s:" and the user, or "jwt:" for one of the source. It is the Service
-// and the Cache.
+// and the Tracker.
 type storage struct {
 	mu       sync.Mutex
 	sessions map[string]sessions.Session // by user
 	source   map[string]bool             // users
-	version  int
 	reads    int
 	checks   int
 	err      error
@@ -37,15 +36,23 @@ type storage struct {
 	lost     func()
 }
 
-func (s *storage) Ref(token string) (sessions.Ref, bool) {
+func (s *storage) Accepts(token string) bool {
+	_, ok := s.Parse(token)
+	return ok
+}
+
+func (s *storage) Parse(token string) (sessions.Token, bool) {
 	kind, user, ok := strings.Cut(token, ":")
-	return sessions.Ref{User: user, ID: "id of " + user}, ok && (kind == "s" || kind == "jwt")
+	t := sessions.Token{Ref: sessions.Ref{User: user, ID: "id of " + user}}
+	if kind == "jwt" {
+		t.Legacy = &sessions.Legacy{User: user}
+	}
+	return t, ok && (kind == "s" || kind == "jwt")
 }
 
 func (s *storage) Rules() sessions.Rules { return sessions.Rules{TTL: ttl} }
 
-func (s *storage) Check(_ context.Context, token string) (sessions.Session, error) {
-	of, _ := s.Ref(token)
+func (s *storage) CheckToken(_ context.Context, of sessions.Token) (sessions.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.checks++
@@ -67,26 +74,22 @@ func (s *storage) Check(_ context.Context, token string) (sessions.Session, erro
 	return found, nil
 }
 
-func (s *storage) Read(_ context.Context, of sessions.Ref) (credentials.Reading, error) {
+func (s *storage) Read(_ context.Context, of sessions.Ref) (sessions.Session, error) {
 	s.mu.Lock()
 	s.reads++
 	found, ok := s.sessions[of.User]
-	err, version, reading := s.err, s.version, s.reading
+	err, reading := s.err, s.reading
 	s.mu.Unlock()
 	if reading != nil {
 		reading()
 	}
 	if err != nil {
-		return credentials.Reading{}, err
+		return sessions.Session{}, err
 	}
 	if !ok {
-		return credentials.Reading{}, sessions.ErrNotFound
+		return sessions.Session{}, sessions.ErrNotFound
 	}
-	return credentials.Reading{Session: found, Fresh: func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.version == version
-	}}, nil
+	return found, nil
 }
 
 func (s *storage) Listen(changed func(of sessions.Ref), lost func()) (stop func()) {
@@ -97,7 +100,6 @@ func (s *storage) Listen(changed func(of sessions.Ref), lost func()) (stop func(
 // set makes a session, or ends it if active is zero, and tells it unless the connection is lost.
 func (s *storage) set(user string, active time.Time) {
 	s.mu.Lock()
-	s.version++
 	s.sessions[user] = sessions.Session{User: user, ID: "id of " + user, Created: time.Unix(1_000_000, 0),
 		LastActivity: active}
 	if active.IsZero() {
@@ -127,7 +129,7 @@ func run(t *testing.T, test func(t *testing.T, r *rig)) {
 		s := &storage{sessions: map[string]sessions.Session{}, source: map[string]bool{}}
 		grants, err := access.ParseGrants([]byte(`[{"actions":["subscribe"],"channels":["notifications:{sub}"]}]`))
 		require.NoError(t, err)
-		known := credentials.New(credentials.Options{Service: s, Cache: s, Grants: grants,
+		known := credentials.New(credentials.Options{Service: s, Tracker: s, Grants: grants,
 			Logger: slog.New(slog.DiscardHandler)})
 		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
 		require.NoError(t, err)
@@ -138,6 +140,7 @@ func run(t *testing.T, test func(t *testing.T, r *rig)) {
 			stop()
 			require.NoError(t, <-done)
 		}()
+		synctest.Wait() // it listens
 		test(t, &rig{storage: s, known: known, guard: guard})
 	})
 }
@@ -238,9 +241,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 		require.ErrorIs(t, context.Cause(held), access.ErrRevoked)
 
 		r.reading = func() { // it changes all the time
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.version++
+			r.changed(sessions.Ref{User: "cay", ID: "id of cay"})
 		}
 		r.set("cay", time.Now())
 		cay := r.hold(t, "s:cay")

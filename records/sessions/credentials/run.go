@@ -2,7 +2,6 @@ package credentials
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -22,9 +21,12 @@ const (
 	retryAfter = 250 * time.Millisecond
 )
 
-// Run ends requests that wait with sessions that are revoked, until ctx ends. It returns nil.
+// Run keeps sessions in memory and ends requests that wait with sessions that are revoked, until ctx ends. It returns
+// nil.
 func (c *Credentials) Run(ctx context.Context) error {
-	defer c.stop()
+	defer c.o.Tracker.Listen(c.change, c.lose)()
+	c.listen(true)
+	defer c.listen(false)
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,32 +45,41 @@ func (c *Credentials) Run(ctx context.Context) error {
 	}
 }
 
-// change marks a session that has changed as doubtful.
+// listen records whether changes are reported.
+func (c *Credentials) listen(running bool) {
+	c.mu.Lock()
+	c.running = running
+	c.mu.Unlock()
+	c.lose()
+}
+
+// change removes a session that has changed from the memory.
 func (c *Credentials) change(of sessions.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k, ok := c.lru.Peek(of); ok {
-		k.changed = true
+	c.valid.Remove(of)
+	if r := c.reading[of]; r != nil {
+		r.changes++
 	}
-	if k := c.held[of]; k != nil {
-		k.changed = true
-		c.doubt(k)
+	if c.held[of] != nil {
+		c.doubt(of)
 	}
 }
 
-// lose marks all sessions as doubtful.
+// lose clears the memory.
 func (c *Credentials) lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.losses++
-	for _, k := range c.held {
-		c.doubt(k)
+	c.valid.Purge()
+	for of := range c.held {
+		c.doubt(of)
 	}
 }
 
 // doubt makes Run read a session again.
-func (c *Credentials) doubt(k *known) {
-	c.doubted[k.of] = k
+func (c *Credentials) doubt(of sessions.Ref) {
+	c.doubted[of] = struct{}{}
 	c.signal()
 }
 
@@ -79,57 +90,39 @@ func (c *Credentials) signal() {
 	}
 }
 
-// review reads the sessions again that are doubtful and with which requests wait. It reports whether none is doubtful
-// any more.
+// review reads the doubted sessions again, and reports those that are gone. It reports whether none is doubted any more.
 func (c *Credentials) review(ctx context.Context) bool {
 	c.mu.Lock()
-	doubted := slices.Collect(maps.Values(c.doubted))
+	doubted := slices.Collect(maps.Keys(c.doubted))
 	c.mu.Unlock()
 	var g errgroup.Group
 	g.SetLimit(readAtOnce)
-	for _, k := range doubted {
+	for _, of := range doubted {
 		g.Go(func() error {
-			c.reread(ctx, k)
+			c.reread(ctx, of)
 			return nil
 		})
 	}
 	_ = g.Wait() // no function returns an error
-	some := false
-	for _, k := range doubted {
-		some = some || k.gone.Load()
-	}
-	if some {
+	c.mu.Lock()
+	news := c.ended > c.told
+	c.told = c.ended
+	left := slices.ContainsFunc(doubted, func(of sessions.Ref) bool {
+		_, ok := c.doubted[of]
+		return ok
+	})
+	c.mu.Unlock()
+	if news {
 		c.notify()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, k := range doubted {
-		if c.doubted[k.of] == k {
-			return false
-		}
-	}
-	return true
+	return !left
 }
 
-// reread reads a session again. It stays doubtful if that fails.
-func (c *Credentials) reread(ctx context.Context, k *known) {
+// reread reads a doubted session again. It stays doubted if that fails.
+func (c *Credentials) reread(ctx context.Context, of sessions.Ref) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	_, err := c.load(ctx, k.of)
-	if err != nil && !errors.Is(err, sessions.ErrNotFound) {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		if !k.gone.Swap(true) {
-			c.ended += k.waits
-		}
-		c.lru.Remove(k.of)
-	}
-	if c.doubted[k.of] == k && (err != nil || !k.isDoubtful()) {
-		delete(c.doubted, k.of)
-	}
+	_, _ = c.load(ctx, of)
 }
 
 // Revoked reports whether the session of a principal was revoked, or has ended. It only looks into memory.

@@ -1,8 +1,3 @@
-// Package copies keeps in Redis which channels have messages that must be copied to followers. Start from [New].
-//
-// All of it is one sorted set. Each announcement is notified on a sharded pub/sub channel, so that waiting costs
-// nothing.
-
 package records
 
 import (

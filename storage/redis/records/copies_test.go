@@ -43,7 +43,7 @@ func connect(t testing.TB, url string) *redis.Conn {
 }
 
 // TestStore: what the set keeps, on each kind of Redis.
-func TestStore(t *testing.T) {
+func TestCopies(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		conn, ctx := connect(t, r.URL), t.Context()
@@ -88,7 +88,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestPage(t *testing.T) {
+func TestCopiesPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Copies to followers"
 	scripts := luatest.Scripts(t, "records/copies")
@@ -96,12 +96,11 @@ func TestPage(t *testing.T) {
 	storetest.RequireUses(t, storetest.KeyRows(t, heading), scripts,
 		map[string][]string{"pending": {"pending_copies:{all}"}, "topic": {"announced_copies:{all}"}}, "pending",
 		"watch")
-	storetest.RequireStatuses(t, "store.go", scripts)
-	storetest.RequireOneCaller(t, scripts, nil)
+	storetest.RequireStatuses(t, "copies.go", scripts)
 }
 
-// TestStoreIsBounded: beyond the bound only channels that are there can be announced.
-func TestStoreIsBounded(t *testing.T) {
+// TestCopiesAreBounded: beyond the bound only channels that are there can be announced.
+func TestCopiesAreBounded(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, redistest.Standalone(t).URL())
 	s, key := records.NewCopies(conn), conn.Prefix()+"pending_copies:{all}"

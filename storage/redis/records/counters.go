@@ -1,6 +1,3 @@
-// Package counters keeps views, states of processes, and statistics in Redis. docs/records.md has the keys and the
-// scripts.
-
 package records
 
 import (

@@ -15,39 +15,39 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
 )
 
-func TestConformance(t *testing.T) {
+func TestCountersConformance(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		recordstest.RunCounters(t, func(t testing.TB) recordstest.CounterHarness {
 			t.Helper()
 			conn := storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
-			return harness{records.NewCounters(conn), conn}
+			return countersHarness{records.NewCounters(conn), conn}
 		})
 	})
 }
 
-// harness spells keys out, so that it doesn't follow a mistake of the store.
-type harness struct {
+// countersHarness spells keys out, so that it doesn't follow a mistake of the store.
+type countersHarness struct {
 	store *records.Counters
 	conn  *redis.Conn
 }
 
-func (h harness) Views() counters.ViewStore { return h.store }
+func (h countersHarness) Views() counters.ViewStore { return h.store }
 
-func (h harness) Stats() counters.StatsStore { return h.store }
+func (h countersHarness) Stats() counters.StatsStore { return h.store }
 
-func (h harness) States() counters.StateStore { return h.store.States() }
+func (h countersHarness) States() counters.StateStore { return h.store.States() }
 
-func (h harness) do(ctx context.Context, command, key string, args ...string) error {
+func (h countersHarness) do(ctx context.Context, command, key string, args ...string) error {
 	c := h.conn.Client()
 	return c.Do(ctx, c.B().Arbitrary(command).Keys(h.conn.Prefix()+key).Args(args...).Build()).Error()
 }
 
-func (h harness) SpoilViews(ctx context.Context, id string) error {
+func (h countersHarness) SpoilViews(ctx context.Context, id string) error {
 	return h.do(ctx, "RPUSH", "viewed:{"+id+"}", "x")
 }
 
-func (h harness) Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error {
+func (h countersHarness) Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error {
 	window, n := ":"+of.Timeframe.Name+":"+strconv.FormatInt(start.Unix(), 10), strconv.FormatInt(value, 10)
 	if of.Fields {
 		return h.do(ctx, "HSET", "stats:{a%7D:%7Bb}"+window, "a", n)

@@ -1,4 +1,3 @@
-// Package records has the stores of records, a package each, and the connections that they share.
 package records
 
 import (

@@ -1,8 +1,3 @@
-// Package scan walks over the keys of a Redis, for diagnostics. It changes nothing.
-//
-// It goes from primary to primary with SCAN, whose COUNT bounds how long one call keeps Redis busy, and asks about the
-// keys of each page in one pipeline. All it keeps is one page. Start at [New].
-
 package records
 
 import (

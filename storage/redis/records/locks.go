@@ -1,5 +1,3 @@
-// Package locks keeps locks of applications in Redis: as leases, whose names are their keys. Start from [New].
-
 package records
 
 import (

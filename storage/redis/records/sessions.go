@@ -8,9 +8,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
 // The scripts of sessions.
@@ -187,4 +190,42 @@ func value(d *redis.Decoder) json.RawMessage {
 		d.Fail(errors.New("a session has a field that isn't JSON"))
 	}
 	return b
+}
+
+// SessionTracker reads sessions on connections on which Redis reports their changes. It may be used by many goroutines.
+type SessionTracker struct {
+	client *tracked.Client
+}
+
+var _ credentials.Tracker = (*SessionTracker)(nil)
+
+// NewSessionTracker returns the sessions in the Redis of a client.
+func NewSessionTracker(client *tracked.Client) *SessionTracker {
+	return &SessionTracker{client: client}
+}
+
+// Read implements credentials.Tracker.
+func (c *SessionTracker) Read(ctx context.Context, of sessions.Ref) (sessions.Session, error) {
+	fields, err := c.client.HGetAll(ctx, keys("").session(of))
+	if err != nil {
+		return sessions.Session{}, fmt.Errorf("read a session: %w", err)
+	}
+	created, errCreated := strconv.ParseInt(fields[fieldCreated], 10, 64)
+	active, errActive := strconv.ParseInt(fields[fieldActive], 10, 64)
+	if errCreated != nil || errActive != nil { // there is none
+		return sessions.Session{}, sessions.ErrNotFound
+	}
+	return sessions.Session{
+		ID: of.ID, User: of.User, Username: fields[fieldUsername], Created: time.Unix(created, 0).UTC(),
+		LastActivity: time.Unix(active, 0).UTC(),
+	}, nil
+}
+
+// Listen implements credentials.Tracker.
+func (c *SessionTracker) Listen(changed func(of sessions.Ref), lost func()) (stop func()) {
+	return c.client.Listen(tracked.Listener{Lost: lost, Changed: func(key string) {
+		if parts, ok := records.Session.Parse(key); ok {
+			changed(sessions.Ref{User: parts[0], ID: parts[1]})
+		}
+	}})
 }

@@ -14,29 +14,29 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
 )
 
-func TestConformance(t *testing.T) {
+func TestSessionsConformance(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		recordstest.RunSessions(t, func(t testing.TB) recordstest.SessionHarness {
 			t.Helper()
 			conn := storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
-			return harness{NewSessions(conn)}
+			return sessionsHarness{NewSessions(conn)}
 		})
 	})
 }
 
-// harness is a store with a key prefix of its own. It spells the source's keys out, so that it doesn't follow a mistake
+// sessionsHarness is a store with a key prefix of its own. It spells the source's keys out, so that it doesn't follow a mistake
 // of the store.
-type harness struct{ store *Sessions }
+type sessionsHarness struct{ store *Sessions }
 
-func (h harness) Store() sessions.Store { return h.store }
+func (h sessionsHarness) Store() sessions.Store { return h.store }
 
-func (h harness) do(ctx context.Context, command, key string, args ...string) (int64, error) {
+func (h sessionsHarness) do(ctx context.Context, command, key string, args ...string) (int64, error) {
 	c := h.store.conn.Client()
 	return c.Do(ctx, c.B().Arbitrary(command).Keys(key).Args(args...).Build()).AsInt64()
 }
 
-func (h harness) Age(ctx context.Context, of sessions.Ref, d time.Duration) error {
+func (h sessionsHarness) Age(ctx context.Context, of sessions.Ref, d time.Duration) error {
 	key := h.store.keys.session(of)
 	seconds := strconv.FormatInt(-int64(d.Seconds()), 10)
 	for _, field := range []string{"created_at", "last_activity"} {
@@ -52,13 +52,13 @@ func (h harness) Age(ctx context.Context, of sessions.Ref, d time.Duration) erro
 	return err
 }
 
-func (h harness) source(l sessions.Legacy) (legacy, hash, set string) {
+func (h sessionsHarness) source(l sessions.Legacy) (legacy, hash, set string) {
 	p := h.store.conn.Prefix()
 	return p + l.User + "-" + l.Username + "-" + l.Token, p + "session:" + l.User + ":" + l.Token,
 		p + "user_sessions:" + l.User
 }
 
-func (h harness) PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error {
+func (h sessionsHarness) PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error {
 	legacy, hash, set := h.source(l)
 	var err error
 	if fields == nil {
@@ -73,7 +73,7 @@ func (h harness) PutSource(ctx context.Context, l sessions.Legacy, fields map[st
 	return err
 }
 
-func (h harness) Source(ctx context.Context, l sessions.Legacy) (int, error) {
+func (h sessionsHarness) Source(ctx context.Context, l sessions.Legacy) (int, error) {
 	legacy, hash, set := h.source(l)
 	one, err := h.do(ctx, "EXISTS", legacy)
 	if err != nil {

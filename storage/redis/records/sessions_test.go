@@ -23,13 +23,11 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-const heading = "## Sessions"
-
 var rules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}
 
 func ref(n int) sessions.Ref { return sessions.Ref{User: "ann", ID: fmt.Sprintf("%064x", n)} }
 
-func (h harness) create(t testing.TB, n int) {
+func (h sessionsHarness) create(t testing.TB, n int) {
 	t.Helper()
 	d := sessions.Draft{Ref: ref(n), New: sessions.New{Username: "Ann", Device: []byte(`{"a":1}`),
 		AuthData: []byte(`[]`)}}
@@ -37,7 +35,7 @@ func (h harness) create(t testing.TB, n int) {
 }
 
 // calls are all operations on the session that there is, the last ones ending it.
-func (h harness) calls() []storetest.Call {
+func (h sessionsHarness) calls() []storetest.Call {
 	return []storetest.Call{
 		{Name: "check",
 			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.Check(ctx, ref(1), rules)) }},
@@ -55,8 +53,9 @@ func (h harness) calls() []storetest.Call {
 	}
 }
 
-func TestPage(t *testing.T) {
+func TestSessionsPage(t *testing.T) {
 	t.Parallel()
+	const heading = "## Sessions"
 	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, heading)
 	k, of := keys(""), sessions.Ref{User: "<user>", ID: "<hash>"}
 	l := sessions.Legacy{User: "<user>", Username: "<username>", Token: "<token>"}
@@ -75,15 +74,14 @@ func TestPage(t *testing.T) {
 func TestSessionsScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "records/sessions")
-	storetest.RequireStatuses(t, "store.go", scripts)
-	storetest.RequireOneCaller(t, scripts, map[string]string{"revokeall": "RevokeAll"})
+	storetest.RequireStatuses(t, "sessions.go", scripts)
 }
 
 // TestKeysOfASession: the fields are those of the source, and nothing has the token.
 func TestKeysOfASession(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
-	h := harness{NewSessions(l.Conn)}
+	h := sessionsHarness{NewSessions(l.Conn)}
 	h.create(t, 1)
 	require.Equal(t, []string{"session:{ann}:" + ref(1).ID, "user_sessions:{ann}"}, l.Found(t))
 	fields, err := l.Node.Do(t, "HGETALL", h.store.keys.session(ref(1))).AsStrMap()
@@ -104,7 +102,7 @@ func TestKeysOfASession(t *testing.T) {
 func TestTheSetOutlivesItsSessions(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
-	h := harness{NewSessions(l.Conn)}
+	h := sessionsHarness{NewSessions(l.Conn)}
 	ctx, sequence := t.Context(), 0
 	rapid.Check(t, func(t *rapid.T) {
 		sequence++
@@ -149,7 +147,7 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 }
 
 // requireWhole expects what there is of a user to be as it must.
-func requireWhole(t *rapid.T, h harness, user string) {
+func requireWhole(t *rapid.T, h sessionsHarness, user string) {
 	ctx := context.Background()
 	setEnds, err := h.do(ctx, "PEXPIRETIME", h.store.keys.sessions(user))
 	require.NoError(t, err)
@@ -168,7 +166,7 @@ func requireWhole(t *rapid.T, h harness, user string) {
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})
-	h := harness{NewSessions(m.Conn)}
+	h := sessionsHarness{NewSessions(m.Conn)}
 	h.create(t, 1)
 	m.Reset(t)
 	for range 10 {
@@ -190,7 +188,7 @@ func TestCosts(t *testing.T) {
 func TestAFullRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	h := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
+	h := sessionsHarness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
 	h.create(t, 1)
 	require.NoError(t, h.Age(t.Context(), ref(1), 20*time.Hour)) // so that it is due
 	storetest.FillUp(t, node)
@@ -209,7 +207,7 @@ func TestAFullRedis(t *testing.T) {
 func TestAnEvictingRedis(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
-	h := harness{NewSessions(l.Conn)}
+	h := sessionsHarness{NewSessions(l.Conn)}
 	h.create(t, 1)
 	require.NoError(t, storagetest.ErrorOf(h.do(t.Context(), "DEL", h.store.keys.sessions("ann"))))
 	for _, c := range h.calls()[:3] {
@@ -221,12 +219,12 @@ func TestAnEvictingRedis(t *testing.T) {
 // TestWrongTypes: a key that is something else stops nothing halfway.
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
-	for _, wrong := range []func(h harness) string{
-		func(h harness) string { return h.store.keys.sessions("ann") },
-		func(h harness) string { return h.store.keys.session(ref(1)) },
+	for _, wrong := range []func(h sessionsHarness) string{
+		func(h sessionsHarness) string { return h.store.keys.sessions("ann") },
+		func(h sessionsHarness) string { return h.store.keys.session(ref(1)) },
 	} {
 		l := storetest.NewLab(t)
-		h := harness{NewSessions(l.Conn)}
+		h := sessionsHarness{NewSessions(l.Conn)}
 		h.create(t, 1)
 		require.NoError(t, l.Node.Do(t, "SET", wrong(h), "odd").Error())
 		before := l.Found(t)
@@ -253,12 +251,12 @@ func TestRights(t *testing.T) {
 		t.Run(missing, func(t *testing.T) {
 			t.Parallel()
 			node := redistest.Start(t, redistest.Options{})
-			h := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
+			h := sessionsHarness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
 			h.create(t, 1)
 			require.NoError(t, h.Age(t.Context(), ref(1), 20*time.Hour))
 			require.NoError(t, node.Do(t, "ACL", "SETUSER", "weak", "on", ">secret", "allkeys", "allchannels", "+@all",
 				"-"+missing).Error())
-			weak := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "weak",
+			weak := sessionsHarness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "weak",
 				Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
 			before := storetest.Dump(t, node)
 			for _, c := range weak.calls() {
@@ -277,7 +275,7 @@ func TestRights(t *testing.T) {
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
-	h := harness{NewSessions(c.Connect(t, redis.Options{Timeout: 100 * time.Millisecond}))}
+	h := sessionsHarness{NewSessions(c.Connect(t, redis.Options{Timeout: 100 * time.Millisecond}))}
 	for n := 1; n <= 20; n++ {
 		h.create(t, n)
 	}
@@ -294,7 +292,7 @@ func TestSlotMove(t *testing.T) {
 		require.True(t, err == nil || isUnavailable(err), "%v", err)
 	}
 	move.CloseSlot(t)
-	slow := harness{NewSessions(c.Connect(t, redis.Options{}))}
+	slow := sessionsHarness{NewSessions(c.Connect(t, redis.Options{}))}
 	for n := 1; n <= 20; n++ {
 		require.NoError(t, storagetest.ErrorOf(slow.store.Check(t.Context(), ref(n), rules)))
 	}

@@ -89,7 +89,7 @@ func TestRevocationOnEveryServer(t *testing.T) {
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		o := redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}
 		one, other := startServer(t, o), startServer(t, o)
-		direct := harness{NewSessions(storetest.Connect(t, o))}
+		direct := sessionsHarness{NewSessions(storetest.Connect(t, o))}
 		for name, end := range map[string]func(t *testing.T, s sessions.Issued){
 			"revoke": func(t *testing.T, s sessions.Issued) {
 				require.NoError(t, one.service.Revoke(t.Context(), s.User, s.ID))
@@ -180,7 +180,7 @@ func TestReading(t *testing.T) {
 	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	h, cache, changed := harness{NewSessions(conn)}, NewSessionTracker(client), make(chan sessions.Ref, 9)
+	h, cache, changed := sessionsHarness{NewSessions(conn)}, NewSessionTracker(client), make(chan sessions.Ref, 9)
 	t.Cleanup(cache.Listen(func(of sessions.Ref) { changed <- of }, func() {}))
 	require.ErrorIs(t, storagetest.ErrorOf(cache.Read(t.Context(), ref(1))), sessions.ErrNotFound)
 	h.create(t, 1)

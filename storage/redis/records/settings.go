@@ -1,10 +1,3 @@
-// Package settings keeps settings in Redis. [Store] implements the store of package records/settings;
-// docs/redis-internals.md documents the keys and the scripts.
-//
-// The index of the settings, which has a mark for each, is one key, and each value is a key in a slot of its own. What
-// is read is shown in the clear only if its mark says so both before and after the value was read. Errors of Redis are
-// those of package fault.
-
 package records
 
 import (

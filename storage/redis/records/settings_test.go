@@ -67,7 +67,7 @@ func TestSettingsPage(t *testing.T) {
 	storetest.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read",
 		"names", "sweep")
 	require.Len(t, rows, 2)
-	storetest.RequireStatuses(t, "store.go", scripts)
+	storetest.RequireStatuses(t, "settings.go", scripts)
 }
 
 // A put that ends in its middle leaves the setting as secret as before, or more so.

@@ -1,9 +1,3 @@
-// Package tokens keeps verification tokens, OAuth states and the sealed tokens of OAuth providers in Redis. [Store]
-// implements the store of package records/tokens; docs/redis-internals.md documents the keys and the scripts.
-//
-// All keys of a user have one slot. What can be taken is under its hash: no key, argument or reply has a token. Errors
-// of Redis are those of package fault.
-
 package records
 
 import (

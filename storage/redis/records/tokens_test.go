@@ -83,7 +83,7 @@ func TestTokensPage(t *testing.T) {
 
 func TestTokensScripts(t *testing.T) {
 	t.Parallel()
-	storetest.RequireStatuses(t, "store.go", luatest.Scripts(t, "records/tokens"))
+	storetest.RequireStatuses(t, "tokens.go", luatest.Scripts(t, "records/tokens"))
 }
 
 // Nothing that is kept has an argument or a key with a token, and what stands there is what the source has.

@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// page is how many keys one SCAN looks at, about.
-const tierPageSize = 500
+// valuesPage is how many keys one SCAN looks at, about.
+const valuesPage = 500
 
 // Values reads the values of the cache. Its methods may be called by many goroutines.
 type Values struct{ conn *redis.Conn }
@@ -77,12 +77,9 @@ func valueOf(ms int64, data []byte, most int) tier.Value {
 // Walk implements tier.Values.
 func (v *Values) Walk(kind *records.Kind) tier.Walk {
 	before, after, _ := strings.Cut(kind.Pattern, "<"+kind.Parts()[0]+">")
-	return &walk{conn: v.conn, kind: kind, pattern: tierLiteral.Replace(v.conn.Prefix()+before) + "*" +
-		tierLiteral.Replace(after)}
+	return &walk{conn: v.conn, kind: kind, pattern: literal.Replace(v.conn.Prefix()+before) + "*" +
+		literal.Replace(after)}
 }
-
-// literal quotes what is special in a pattern.
-var tierLiteral = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // walk goes from primary to primary. If slots move meanwhile, a key can be where the walk has been already. As each key
 // moves once in that time, it is found by a second walk, or was by the first.
@@ -112,7 +109,7 @@ func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 	node, found := w.before.primaries[w.node], rueidis.ScanEntry{}
 	err = w.conn.Retry(ctx, "scan", func(ctx context.Context) (err error) {
 		found, err = node.Do(ctx,
-			node.B().Scan().Cursor(w.cursor).Match(w.pattern).Count(tierPageSize).Build()).AsScanEntry()
+			node.B().Scan().Cursor(w.cursor).Match(w.pattern).Count(valuesPage).Build()).AsScanEntry()
 		return err
 	})
 	if err != nil {
@@ -126,7 +123,7 @@ func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 			ids = append(ids, parts[0])
 		}
 	}
-	return ids, tierPageSize, nil
+	return ids, valuesPage, nil
 }
 
 // restart begins again if the nodes have changed: one that is gone would never answer. Otherwise the walk can go on.

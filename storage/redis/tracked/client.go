@@ -138,8 +138,6 @@ type Entry struct {
 	Found bool
 	// Bytes is the value of a string. Others may read it, too: it must not be changed.
 	Bytes []byte
-	// Fields are those of a hash.
-	Fields map[string]string
 	// Until is when the key ends, or must be read again. It is zero for what a caller can't keep at all, such as that
 	// there is no such key.
 	Until time.Time
@@ -157,14 +155,14 @@ func (e *Entry) Fresh() bool {
 
 // Get reads a string. Keys are without the connection's prefix. Errors: those of Conn.Retry.
 func (c *Client) Get(ctx context.Context, key string) (Entry, error) {
-	entries, err := c.read(ctx, "get", []string{key}, c.get, bytesOf)
+	entries, err := c.read(ctx, "get", []string{key})
 	return entries[0], err
 }
 
 // GetMany reads strings, in one round trip to each node. The entries are in the order of the keys. Errors: those of
 // Conn.Retry.
 func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
-	return c.read(ctx, "get many", keys, c.get, bytesOf)
+	return c.read(ctx, "get many", keys)
 }
 
 // Settle returns once the client knows all changes of keys that were made before the call: it doesn't answer what they
@@ -185,19 +183,19 @@ func (c *Client) Settle(ctx context.Context, keys ...string) error {
 	})
 }
 
-// HGetAll reads a hash. Errors: those of Conn.Retry.
-func (c *Client) HGetAll(ctx context.Context, key string) (Entry, error) {
-	entries, err := c.read(ctx, "hgetall", []string{key}, c.hgetall, fieldsOf)
-	return entries[0], err
+// HGetAll reads a hash from Redis, without keeping it: it is for callers that keep what they decode of it. Its next change
+// is reported as for the other reads. A hash that doesn't exist has no fields. Errors: those of Conn.Retry.
+func (c *Client) HGetAll(ctx context.Context, key string) (fields map[string]string, err error) {
+	err = c.conn.Retry(ctx, "hgetall", func(ctx context.Context) error {
+		fields, err = c.client.Do(ctx, c.client.B().Hgetall().Key(c.conn.Prefix()+key).Build()).AsStrMap()
+		return err
+	})
+	return fields, err
 }
 
 func (c *Client) get(key string) rueidis.Cacheable { return c.client.B().Get().Key(key).Cache() }
 
-func (c *Client) hgetall(key string) rueidis.Cacheable {
-	return c.client.B().Hgetall().Key(key).Cache()
-}
-
-func bytesOf(r rueidis.RedisResult, e *Entry) (err error) {
+func (e *Entry) decode(r rueidis.RedisResult) (err error) {
 	e.Bytes, err = r.AsBytes()
 	e.Found = err == nil
 	if rueidis.IsRedisNil(err) {
@@ -206,17 +204,8 @@ func bytesOf(r rueidis.RedisResult, e *Entry) (err error) {
 	return err
 }
 
-func fieldsOf(r rueidis.RedisResult, e *Entry) (err error) {
-	e.Fields, err = r.AsStrMap()
-	e.Found = len(e.Fields) > 0
-	return err
-}
-
 // read reads all keys with one pipeline to each node. It returns an entry for each key, also with an error.
-func (c *Client) read(
-	ctx context.Context, name string, keys []string,
-	command func(key string) rueidis.Cacheable, decode func(rueidis.RedisResult, *Entry) error,
-) ([]Entry, error) {
+func (c *Client) read(ctx context.Context, name string, keys []string) ([]Entry, error) {
 	entries := make([]Entry, len(keys))
 	if len(keys) == 0 {
 		return entries, nil
@@ -225,14 +214,13 @@ func (c *Client) read(
 		commands := make([]rueidis.CacheableTTL, len(keys))
 		for i, key := range keys {
 			entries[i] = Entry{client: c, key: key, version: c.versions.of(key)} // before it is read
-			commands[i] = rueidis.CT(command(c.conn.Prefix()+key), c.maxAge)
+			commands[i] = rueidis.CT(c.get(c.conn.Prefix()+key), c.maxAge)
 		}
 		for i, result := range c.results(ctx, commands) {
 			e := &entries[i]
-			err := decode(result, e)
+			err := e.decode(result)
 			if outOfMemory(err) {
-				plain := command(c.conn.Prefix() + e.key)
-				err = decode(c.client.Do(ctx, rueidis.Completed(plain)), e)
+				err = e.decode(c.client.Do(ctx, rueidis.Completed(c.get(c.conn.Prefix()+e.key))))
 			}
 			if err != nil {
 				return ownError(ctx, err)

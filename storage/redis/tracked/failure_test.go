@@ -52,9 +52,17 @@ func TestSlotMove(t *testing.T) {
 	absent := r.get("{t}3")
 	require.False(t, absent.Fresh(), "nobody reports that it is created elsewhere")
 
+	r.do("HSET", "{t}h", "f", "old")
+
 	m := c.OpenMove(t, "t")
 	m.MoveKey(t, "{t}1")
 	r.await("{t}1")
+	m.MoveKey(t, "{t}h")
+	hash, err := r.HGetAll(t.Context(), "{t}h") // by a redirection
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"f": "old"}, hash)
+	r.do("HSET", "{t}h", "f", "new")
+	r.await("{t}h")
 	halfway := r.get("{t}1") // by a redirection
 	require.Equal(t, "old", string(halfway.Bytes))
 	require.False(t, halfway.Fresh(), "what a redirection answered isn't kept")
@@ -159,7 +167,7 @@ func TestFullRedis(t *testing.T) {
 	require.Equal(t, "1", string(many[1].Bytes))
 	hash, err := r.HGetAll(t.Context(), "h")
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"f": "v"}, hash.Fields)
+	require.Equal(t, map[string]string{"f": "v"}, hash)
 	r.do("DEL", "k")
 	require.False(t, r.get("k").Found)
 }

@@ -161,6 +161,16 @@ var statusLiteral = regexp.MustCompile(`^"[A-Z_]+"$`)
 // methods that have another name, by script.
 func RequireOneCaller(t testing.TB, scripts []luatest.File, named map[string]string) {
 	t.Helper()
+	want := map[string][]string{}
+	for _, f := range scripts {
+		want[f.Stem()+"Script"] = []string{cmp.Or(named[f.Stem()], strings.ToUpper(f.Stem()[:1])+f.Stem()[1:])}
+	}
+	require.Equal(t, want, Callers(t))
+}
+
+// Callers returns the exported methods of the package that run each script, by the variable of the script.
+func Callers(t testing.TB) map[string][]string {
+	t.Helper()
 	callers := map[string][]string{}
 	for _, file := range GoFiles(t) {
 		for _, d := range file.Decls {
@@ -178,11 +188,7 @@ func RequireOneCaller(t testing.TB, scripts []luatest.File, named map[string]str
 			})
 		}
 	}
-	want := map[string][]string{}
-	for _, f := range scripts {
-		want[f.Stem()+"Script"] = []string{cmp.Or(named[f.Stem()], strings.ToUpper(f.Stem()[:1])+f.Stem()[1:])}
-	}
-	require.Equal(t, want, callers)
+	return callers
 }
 
 // RequireDocumented expects each method of keys.go that returns a key to be in made, and the keys of made to be those
