@@ -51,13 +51,13 @@ type placed struct {
 }
 
 func (m *maker) allocate(ctx context.Context, match round.Match) placed {
-	place, err := m.Assigner.Allocate(ctx, match.Proposal)
+	place, err := m.assigner.Allocate(ctx, match.Proposal)
 	return placed{Match: match, place: place, asked: true, err: err}
 }
 
 // allocateInTurn is allocate, but waits until fewer than maxAllocations run.
 func (m *maker) allocateInTurn(ctx context.Context, match round.Match) placed {
-	slots := m.Health.allocations.slots
+	slots := m.health.allocations.slots
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
@@ -70,23 +70,23 @@ func (m *maker) allocateInTurn(ctx context.Context, match round.Match) placed {
 // countAllocations records how allocations ended.
 func (m *maker) countAllocations(ctx context.Context, succeeded int, failed []placed) {
 	if succeeded > 0 {
-		m.Health.allocations.succeeded()
-		m.Health.allocating.Report(ctx, nil)
+		m.health.allocations.succeeded()
+		m.health.allocating.Report(ctx, nil)
 	}
 	for i := range failed {
-		failed[i].again = time.Now().Add(m.Health.allocations.failed())
-		m.Metrics.AllocationFailed()
-		m.Health.allocating.Report(ctx, failed[i].err)
+		failed[i].again = time.Now().Add(m.health.allocations.failed())
+		m.metrics.AllocationFailed()
+		m.health.allocating.Report(ctx, failed[i].err)
 	}
 }
 
 // giveBack releases the place of a match that was not assigned, in the background.
 func (m *maker) giveBack(p *placed) {
-	m.Tasks.Start(func(ctx context.Context) {
+	m.tasks.Start(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 		defer cancel()
-		if err := m.Assigner.Release(ctx, p.ID, p.place); err != nil {
-			m.Log.ErrorContext(ctx, "cannot release the place of a match", "match", p.ID, "connection",
+		if err := m.assigner.Release(ctx, p.ID, p.place); err != nil {
+			m.log.ErrorContext(ctx, "cannot release the place of a match", "match", p.ID, "connection",
 				p.place.Connection, "error", err)
 		}
 	})

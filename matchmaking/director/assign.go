@@ -34,12 +34,12 @@ type conflicted struct {
 func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
 	var r results
 	todo := make([]placed, 0, len(batch))
-	request := matchmaking.AssignRequest{Queue: m.Definition.Name, Token: c.token, Fence: c.fence,
-		Keep: m.Definition.AssignmentTTL.Std()}
+	request := matchmaking.AssignRequest{Queue: m.definition.Name, Token: c.token, Fence: c.fence,
+		Keep: m.definition.AssignmentTTL.Std()}
 	for _, p := range batch {
 		var assignments matchmaking.AssignMatch
 		if p.err == nil {
-			assignments, p.err = m.Definition.Assignments(&p.Proposal, p.place)
+			assignments, p.err = m.definition.Assignments(&p.Proposal, p.place)
 		}
 		if p.err != nil {
 			r.unplaced = append(r.unplaced, p)
@@ -51,7 +51,7 @@ func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
 	m.countAllocations(ctx, len(todo), r.unplaced)
 	wait := pace.NewBackoff()
 	for began := time.Now(); len(todo) > 0; {
-		outcomes := m.Store.Assign(context.WithoutCancel(ctx), request)
+		outcomes := m.store.Assign(context.WithoutCancel(ctx), request)
 		todo, request.Matches = m.sort(ctx, &r, answered{todo, request.Matches, outcomes})
 		if len(todo) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.NextBackOff())) {
 			r.unknown = todo
@@ -71,7 +71,7 @@ type answered struct {
 var errOutcomes = errors.New("the storage returned another number of outcomes than of matches")
 
 // sort adds the outcomes that are known to results, offers new assignments to the outbox, and returns the matches whose
-// Outcome is not known.
+// outcome is not known.
 func (m *maker) sort(ctx context.Context, r *results, a answered) (todo []placed, again []matchmaking.AssignMatch) {
 	var storageErr error
 	tickets := 0
@@ -98,12 +98,12 @@ func (m *maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 			r.conflicts = append(r.conflicts, conflicted{placed: p, conflicts: o.Conflicts})
 		default:
 			r.assigned = append(r.assigned, p.Members...)
-			m.Metrics.Matched(o.Waits)
+			m.metrics.Matched(o.Waits)
 			entries = appendOutgoing(entries, p.ID, a.assignments[i], o.Entries)
 		}
 	}
-	m.Outbox.Offer(entries)
-	m.Health.storing.Report(ctx, storageErr)
+	m.outbox.Offer(entries)
+	m.health.storing.Report(ctx, storageErr)
 	return todo, again
 }
 
@@ -143,7 +143,7 @@ func (m *maker) conclude(ctx context.Context, c claim, r results) {
 	}
 	for _, o := range outcomes {
 		if len(o.Assigned)+len(o.PutBack)+len(o.Gone)+len(o.Held) > 0 {
-			m.Report(o)
+			m.report(o)
 		}
 	}
 }
@@ -153,8 +153,8 @@ func (m *maker) dropConflicts(ctx context.Context, assigned []*matchmaking.Ticke
 	o := outcome{Assigned: assigned}
 	for i := range matches {
 		p := &matches[i]
-		m.Metrics.Conflict(p.conflicts[0].Reason)
-		m.Log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason",
+		m.metrics.Conflict(p.conflicts[0].Reason)
+		m.log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason",
 			p.conflicts[0].Reason)
 		m.giveBack(&p.placed)
 		m.split(p, &o)
@@ -174,7 +174,7 @@ func (m *maker) split(f *conflicted, o *outcome) {
 		case c.Reason == matchmaking.ConflictGone:
 			o.Gone = append(o.Gone, t)
 		case !c.Until.IsZero():
-			o.Held = append(o.Held, heldMatch{Ticket: t, Until: m.Clock.Local(c.Until).Add(heldMargin)})
+			o.Held = append(o.Held, heldMatch{Ticket: t, Until: m.clock.Local(c.Until).Add(heldMargin)})
 		default:
 			o.PutBack = append(o.PutBack, t)
 		}
@@ -197,7 +197,7 @@ func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o o
 	for i := range matches {
 		p := &matches[i]
 		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.Members...), c.deadline, true
-		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets",
+		m.log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets",
 			idsOf(p.Members), "connection", p.place.Connection)
 	}
 	return o
@@ -220,8 +220,8 @@ func (m *maker) dropRefused(ctx context.Context, matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
 		o.PutBack, o.From = append(o.PutBack, p.Members...), time.Now().Add(pace.LastBackoff)
-		m.Metrics.ProposalRefused()
-		m.Log.ErrorContext(ctx, "the storage refuses a match", "match", p.ID, "tickets", len(p.Members), "error", p.err)
+		m.metrics.ProposalRefused()
+		m.log.ErrorContext(ctx, "the storage refuses a match", "match", p.ID, "tickets", len(p.Members), "error", p.err)
 		m.giveBack(p)
 	}
 	return o

@@ -215,4 +215,4 @@ func TestDirectorStops(t *testing.T) {
 	})
 }
 
-var _ metrics = (*countedTerms)(nil)
+var _ Metrics = (*countedTerms)(nil)

@@ -7,14 +7,14 @@
 // there is something to do:
 //
 //	Queue ──► director: the lease ──► term: a loop over
-//	                                    feed     reads tickets and changes from the storage     (goroutine)
-//	                                    sweeper  takes expired tickets out of the storage       (goroutine)
-//	                                    pool     the tickets in memory                          (package pool)
-//	                                    round    forms matches of the pool                      (package round)
-//	                                    maker    claims if need be, allocates, assigns          (package maker)
+//	                                    feed     reads tickets and changes from the storage   (goroutine)
+//	                                    sweeper  takes expired tickets out of the storage     (goroutine)
+//	                                    pool     the tickets in memory                        (package round)
+//	                                    round    forms matches of the pool                    (package round)
+//	                                    maker    claims if need be, allocates, assigns        (maker.go)
 //	                                    losses   looks for tickets that the storage has lost
 //
 // The pool is a hint: the store's Claim and Assign decide. A failing store, match function or assigner is logged once
 // when it begins and once when it ends, and tried again with a backoff. A lost lease ends the term; matches that it had
-// claimed come to their end by themselves.
+// claimed end by themselves.
 package director

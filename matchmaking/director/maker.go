@@ -1,16 +1,3 @@
-// Package maker turns the matches of rounds into assignments:
-//
-//	claim ──► allocate ──► assign ──► outbox
-//	  │           │           │
-//	  └───────────┴───────────┴──► give back: the place, the claim, and the tickets to the pool
-//
-// A term calls [Maker.Start], which claims. All that follows runs in [Tasks], which may outlive the term: the storage
-// decides whether a match is assigned. While the storage fails they try again; what became of tickets they report to
-// the term as an [Outcome].
-//
-// With an assigner that is immediate nothing is claimed: the tickets need not be held while nothing is waited for. All
-// matches of a round are assigned by one call, which the storage carries out only for the holder of the queue's lease.
-
 package director
 
 import (
@@ -28,47 +15,33 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// maker makes matches for one term. Its fields are set before Start is called and not changed any more. Start is called
-// by one goroutine at a time.
+// maker turns the matches of rounds into assignments, for one term:
+//
+//	claim ──► allocate ──► assign ──► outbox
+//	  │           │           │
+//	  └───────────┴───────────┴──► give back: the place, the claim, and the tickets to the pool
+//
+// start claims. All that follows runs in tasks, which may outlive the term: the storage decides whether a match is
+// assigned. While the storage fails they try again; they report the outcome for each ticket to the term.
+//
+// With an assigner that is immediate nothing is claimed: the tickets need not be held while nothing is waited for. All
+// matches of a round are assigned by one call, which the storage carries out only for the holder of the queue's lease.
+//
+// The fields are set before start is called and not changed any more. One goroutine calls start.
 type maker struct {
-	Store      store
-	Assigner   matchmaking.Assigner
-	Outbox     outbox
-	Definition *matchmaking.Definition
-	Clock      *clock
-	Tasks      *tasks
-	Health     *health
-	Metrics    metrics
-	Log        *slog.Logger
-	Fence      uint64        // of the term's lease
-	Report     func(outcome) // called by tasks
+	store      Store
+	assigner   matchmaking.Assigner
+	outbox     Outbox
+	definition *matchmaking.Definition
+	clock      *clock
+	tasks      *tasks
+	health     *health
+	metrics    Metrics
+	log        *slog.Logger
+	fence      uint64        // of the term's lease
+	report     func(outcome) // called by tasks
 
 	tokens int // used so far: the last part of a token
-}
-
-// outbox carries assignments to their players.
-type outbox interface {
-	// Offer hands over assignments that were made just now. It doesn't wait.
-	Offer(entries []matchmaking.OutboxEntry)
-}
-
-// metrics counts what becomes of matches. Its methods may be called by many goroutines.
-type metrics interface {
-	// Matched counts a match. waits is how long its tickets had waited.
-	Matched(waits []time.Duration)
-	// Conflict counts a match that could not be assigned.
-	Conflict(reason matchmaking.ConflictReason)
-	// ProposalRefused counts a proposal that cannot be a match.
-	ProposalRefused()
-	// AllocationFailed counts a match for which no place was found.
-	AllocationFailed()
-}
-
-// store is what a maker needs of the queues' store.
-type store interface {
-	Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error)
-	Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome
-	Release(ctx context.Context, queue, token string, ids []string) error
 }
 
 // health is what the makers of a queue share from one term to the next. It may be used by many goroutines.
@@ -77,7 +50,7 @@ type health struct {
 	storing, allocating *outage.Outage
 }
 
-// newHealth returns the Health of makers without failures.
+// newHealth returns the health of makers without failures.
 func newHealth(log *slog.Logger) *health {
 	return &health{
 		allocations: allocations{slots: make(chan struct{}, maxAllocations), wait: pace.NewBackoff()},
@@ -122,10 +95,10 @@ const (
 	heldMargin = 2 * time.Millisecond
 )
 
-// Next returns how many of the matches, but at least one, are started together: as many as fit into one claim, or all
+// next returns how many of the matches, but at least one, are started together: as many as fit into one claim, or all
 // of them if nothing is claimed.
-func (m *maker) Next(matches []round.Match) int {
-	if isImmediate(m.Assigner) {
+func (m *maker) next(matches []round.Match) int {
+	if isImmediate(m.assigner) {
 		return len(matches)
 	}
 	tickets := 0
@@ -137,15 +110,15 @@ func (m *maker) Next(matches []round.Match) int {
 	return len(matches)
 }
 
-// Start begins to make matches. If their tickets must be claimed it waits until they are, gives up again those of
+// start begins to make matches. If their tickets must be claimed it waits until they are, gives up again those of
 // matches that are incomplete, and returns what it missed. An error means that the term must end: lease.ErrLost, or
 // that ctx has ended.
-func (m *maker) Start(ctx context.Context, matches []round.Match) (missed, error) {
+func (m *maker) start(ctx context.Context, matches []round.Match) (missed, error) {
 	m.tokens++
-	c := claim{token: strconv.FormatUint(m.Fence, 10) + "." + strconv.Itoa(m.tokens)}
-	if isImmediate(m.Assigner) {
-		c.fence = m.Fence
-		m.Tasks.Start(func(ctx context.Context) { m.makeAtOnce(ctx, c, matches) })
+	c := claim{token: strconv.FormatUint(m.fence, 10) + "." + strconv.Itoa(m.tokens)}
+	if isImmediate(m.assigner) {
+		c.fence = m.fence
+		m.tasks.Start(func(ctx context.Context) { m.makeAtOnce(ctx, c, matches) })
 		return missed{}, nil
 	}
 	return m.startClaimed(ctx, c, matches)
@@ -160,17 +133,17 @@ func (m *maker) startClaimed(ctx context.Context, c claim, matches []round.Match
 	if err != nil {
 		return missed{}, err
 	}
-	m.Clock.Observe(sent, got.Now)
+	m.clock.Observe(sent, got.Now)
 	c.deadline = sent.Add(got.Deadline.Sub(got.Now))
 
 	complete, rest := split(matches, got.IDs)
 	if len(complete) > 0 {
-		m.Tasks.Start(func(ctx context.Context) { m.make(ctx, c, complete) })
+		m.tasks.Start(func(ctx context.Context) { m.make(ctx, c, complete) })
 	}
 	if len(rest) > 0 {
-		m.Tasks.Start(func(ctx context.Context) {
+		m.tasks.Start(func(ctx context.Context) {
 			m.release(ctx, c, idsOf(rest))
-			m.Report(outcome{PutBack: rest})
+			m.report(outcome{PutBack: rest})
 		})
 	}
 	return m.missed(all, &got), nil
@@ -184,7 +157,7 @@ func (m *maker) missed(all []*matchmaking.Ticket, got *matchmaking.Claimed) (not
 	}
 	for _, t := range all {
 		if until, held := got.Held[t.ID]; held {
-			not.Held = append(not.Held, heldMatch{Ticket: t, Until: m.Clock.Local(until).Add(heldMargin)})
+			not.Held = append(not.Held, heldMatch{Ticket: t, Until: m.clock.Local(until).Add(heldMargin)})
 		} else if gone[t.ID] {
 			not.Gone = append(not.Gone, t)
 		}
@@ -227,18 +200,18 @@ func split(matches []round.Match, got []string) (complete []round.Match, rest []
 func (m *maker) claim(ctx context.Context, token string, ids []string) (got matchmaking.Claimed, sent time.Time,
 	err error) {
 	wait := pace.NewBackoff()
-	hold := m.Definition.PendingTimeout.Std()
-	request := matchmaking.ClaimRequest{Queue: m.Definition.Name, Token: token, Fence: m.Fence, Hold: hold, IDs: ids}
+	hold := m.definition.PendingTimeout.Std()
+	request := matchmaking.ClaimRequest{Queue: m.definition.Name, Token: token, Fence: m.fence, Hold: hold, IDs: ids}
 	unsure := false // a try may have held the tickets
 	for {
 		sent = time.Now()
-		got, err = m.Store.Claim(ctx, request)
+		got, err = m.store.Claim(ctx, request)
 		if err == nil || errors.Is(err, lease.ErrLost) {
-			m.Health.storing.Report(ctx, nil) // the storage has answered
+			m.health.storing.Report(ctx, nil) // the storage has answered
 			break
 		}
 		unsure = true
-		m.Health.storing.Report(ctx, err)
+		m.health.storing.Report(ctx, err)
 		if !pace.Sleep(ctx, wait.NextBackOff()) {
 			break
 		}
@@ -248,7 +221,7 @@ func (m *maker) claim(ctx context.Context, token string, ids []string) (got matc
 	}
 	if unsure {
 		c := claim{token: token, deadline: time.Now().Add(hold)}
-		m.Tasks.Start(func(ctx context.Context) { m.release(ctx, c, ids) })
+		m.tasks.Start(func(ctx context.Context) { m.release(ctx, c, ids) })
 	}
 	return got, sent, fmt.Errorf("claim: %w", err)
 }
@@ -260,7 +233,7 @@ func (m *maker) release(ctx context.Context, c claim, ids []string) {
 	defer cancel()
 	wait := pace.NewBackoff()
 	for releasing.Err() == nil {
-		err := m.Store.Release(releasing, m.Definition.Name, c.token, ids)
+		err := m.store.Release(releasing, m.definition.Name, c.token, ids)
 		if err == nil || !pace.Sleep(ctx, wait.NextBackOff()) {
 			return
 		}
@@ -269,7 +242,7 @@ func (m *maker) release(ctx context.Context, c claim, ids []string) {
 
 // makeAtOnce allocates places for matches without waiting, and assigns all of them together.
 func (m *maker) makeAtOnce(ctx context.Context, c claim, matches []round.Match) {
-	allocating, cancel := context.WithTimeout(ctx, m.Definition.PendingTimeout.Std())
+	allocating, cancel := context.WithTimeout(ctx, m.definition.PendingTimeout.Std())
 	defer cancel()
 	all := make([]placed, len(matches))
 	for i, match := range matches {
@@ -281,12 +254,12 @@ func (m *maker) makeAtOnce(ctx context.Context, c claim, matches []round.Match) 
 // make allocates places for matches and assigns them: each as soon as it has a place, and those that have one at the
 // same time together.
 func (m *maker) make(ctx context.Context, c claim, matches []round.Match) {
-	margin := min(max(m.Definition.PendingTimeout.Std()/10, 20*time.Millisecond), time.Second)
+	margin := min(max(m.definition.PendingTimeout.Std()/10, 20*time.Millisecond), time.Second)
 	allocating, cancel := context.WithDeadline(ctx, c.deadline.Add(-margin))
 	defer cancel()
 	found := make(chan placed, len(matches))
 	for _, match := range matches {
-		m.Tasks.Start(func(context.Context) { found <- m.allocateInTurn(allocating, match) })
+		m.tasks.Start(func(context.Context) { found <- m.allocateInTurn(allocating, match) })
 	}
 	for left := len(matches); left > 0; {
 		batch := []placed{<-found}

@@ -20,8 +20,12 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 )
 
-// world is everything around a maker. It records what the maker does, in order.
+// world is everything around a maker. It records what the maker does, in order. A call of any other method panics.
 type world struct {
+	Store
+	Outbox
+	Metrics
+
 	mu       sync.Mutex
 	log      []string
 	outcomes []outcome
@@ -128,22 +132,22 @@ func (a assigner) Immediate() bool { return !a.waits }
 
 const makerHold = 10 * time.Second
 
-// run starts matches and waits for all tasks. It returns what Start returned.
+// run starts matches and waits for all tasks. It returns what start returned.
 func (w *world) run(ctx context.Context, matches ...round.Match) (missed, error) {
 	log := slog.New(slog.DiscardHandler)
 	tasks := newTasks(ctx)
 	m := maker{
-		Store: w, Assigner: assigner{w}, Outbox: w, Definition: &matchmaking.Definition{Name: "q",
+		store: w, assigner: assigner{w}, outbox: w, definition: &matchmaking.Definition{Name: "q",
 			PendingTimeout: matchmaking.Duration(makerHold)},
-		Clock: &clock{}, Tasks: tasks, Health: newHealth(log), Metrics: w, Log: log, Fence: 7,
-		Report: func(o outcome) {
+		clock: &clock{}, tasks: tasks, health: newHealth(log), metrics: w, log: log, fence: 7,
+		report: func(o outcome) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.outcomes = append(w.outcomes, o)
 			w.log = append(w.log, "report")
 		},
 	}
-	missed, err := m.Start(ctx, matches)
+	missed, err := m.start(ctx, matches)
 	tasks.Finish(time.Hour)
 	return missed, err
 }
@@ -416,10 +420,10 @@ func TestAllocationsAtOnce(t *testing.T) {
 func TestNext(t *testing.T) {
 	t.Parallel()
 	hundred := match("m", make([]string, 100)...)
-	m := maker{Assigner: assigner{&world{waits: true}}}
-	require.Equal(t, 1, m.Next([]round.Match{match("m", make([]string, 501)...), hundred}))
-	require.Equal(t, 5, m.Next(slices.Repeat([]round.Match{hundred}, 7)))
-	require.Equal(t, 2, m.Next(slices.Repeat([]round.Match{hundred}, 2)))
-	m.Assigner = assigner{&world{}}
-	require.Equal(t, 700, m.Next(slices.Repeat([]round.Match{hundred}, 700)), "nothing is claimed")
+	m := maker{assigner: assigner{&world{waits: true}}}
+	require.Equal(t, 1, m.next([]round.Match{match("m", make([]string, 501)...), hundred}))
+	require.Equal(t, 5, m.next(slices.Repeat([]round.Match{hundred}, 7)))
+	require.Equal(t, 2, m.next(slices.Repeat([]round.Match{hundred}, 2)))
+	m.assigner = assigner{&world{}}
+	require.Equal(t, 700, m.next(slices.Repeat([]round.Match{hundred}, 700)), "nothing is claimed")
 }

@@ -27,13 +27,34 @@ type Store interface {
 
 // Outbox carries the queue's assignments to their players.
 type Outbox interface {
-	outbox
+	// Offer hands over assignments that were made just now. It doesn't wait.
+	Offer(entries []matchmaking.OutboxEntry)
 	// Run publishes what stays in the outbox for too long, until ctx ends. directed reports whether this server directs
 	// the queue.
 	Run(ctx context.Context, directed func() bool)
 }
 
-// Options is what a Queue is made of. All of it is needed.
+// Metrics counts what a server does for one queue. Its methods may be called by many goroutines.
+type Metrics interface {
+	// Directing is called when this server begins and when it ends to direct the queue. It knows no tickets then.
+	Directing(yes bool)
+	// Tickets is how many tickets wait, and how many of them are in matches that are being made.
+	Tickets(waiting, claimed int)
+	// Expired counts tickets that were found to have expired.
+	Expired(tickets int)
+	// RoundFailed counts a round whose match function or evaluator failed.
+	RoundFailed()
+	// ProposalRefused counts a proposal that cannot be a match.
+	ProposalRefused()
+	// AllocationFailed counts a match for which no place was found.
+	AllocationFailed()
+	// Matched counts a match that was assigned. waits is how long its tickets had waited.
+	Matched(waits []time.Duration)
+	// Conflict counts a match that could not be assigned.
+	Conflict(reason matchmaking.ConflictReason)
+}
+
+// Options configures a Queue. All fields are required.
 type Options struct {
 	Definition    matchmaking.Definition
 	Over          <-chan struct{} // closed when the queue has another definition, or none

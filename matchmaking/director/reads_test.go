@@ -336,6 +336,6 @@ func TestSweeper(t *testing.T) {
 	})
 }
 
-type noMetrics struct{ TermMetrics }
+type noMetrics struct{ Metrics }
 
 func (noMetrics) Expired(int) {}

@@ -28,7 +28,7 @@ type sweeper struct {
 	players *players
 	queue   string
 	every   time.Duration
-	metrics TermMetrics
+	metrics Metrics
 	log     *slog.Logger
 	out     chan []string // expired tickets, before they are taken out
 }

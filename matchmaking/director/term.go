@@ -34,17 +34,13 @@ type term struct {
 	metrics  Metrics
 	log      *slog.Logger
 	matching *outage.Outage
-	loop     loopState
-}
 
-// loopState is what the loop of a term has beside its parts.
-type loopState struct {
-	outcomes  chan outcome
-	end       chan struct{} // closed when nothing is received from outcomes any more
-	lost      context.CancelCauseFunc
-	busy      time.Time // when there was something to do last
-	idleAfter time.Duration
-	full      int // tickets in matches that are being made, with which no round is held
+	outcomes  chan outcome            // from tasks
+	end       chan struct{}           // closed when nothing is received from outcomes any more
+	lose      context.CancelCauseFunc // ends the term
+	busy      time.Time               // when there was something to do last
+	idleAfter time.Duration           // the term ends if it was idle for so long
+	full      int                     // tickets in matches that are being made, with which no round is held
 }
 
 // How many tickets can be in matches that are being made. With an assigner that is not immediate they wait for their
@@ -62,8 +58,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		loop: loopState{outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter,
-			full: maxClaimedSlow},
+		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxClaimedSlow,
 	}
 	immediate := isImmediate(parts.Assigner)
 	t.round = &round.Round{
@@ -72,12 +67,12 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxClaimed: maxClaimedSlow,
 	}
 	if immediate {
-		t.round.MaxClaimed, t.loop.full = maxClaimedImmediate, 1
+		t.round.MaxClaimed, t.full = maxClaimedImmediate, 1
 	}
 	t.pool = round.New(parts.Matcher)
 	t.maker = &maker{
-		Store: d.Store, Assigner: parts.Assigner, Outbox: d.outbox, Definition: def, Clock: &d.clock,
-		Tasks: d.tasks, Health: d.health, Metrics: d.metrics, Log: d.log, Fence: l.fence, Report: t.report,
+		store: d.Store, assigner: parts.Assigner, outbox: d.outbox, definition: def, clock: &d.clock,
+		tasks: d.tasks, health: d.health, metrics: d.metrics, log: d.log, fence: l.fence, report: t.report,
 	}
 	players := &players{subscriptions: d.Subscriptions, log: d.log}
 	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(),
@@ -96,12 +91,12 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 func (t *term) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancelCause(ctx)
-	t.loop.lost = cancel
+	t.lose = cancel
 	running.Go(func() { t.feed.run(ctx) })
 	running.Go(func() { t.sweeper.run(ctx) })
 	t.runLoop(ctx)
 	cancel(nil)
-	close(t.loop.end)
+	close(t.end)
 	running.Wait()
 	if err := context.Cause(ctx); errors.Is(err, lease.ErrLost) {
 		return err
@@ -112,7 +107,7 @@ func (t *term) run(ctx context.Context) error {
 func (t *term) runLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	t.loop.busy = time.Now()
+	t.busy = time.Now()
 	for ctx.Err() == nil {
 		t.update()
 		now := time.Now()
@@ -132,7 +127,7 @@ func (t *term) runLoop(ctx context.Context) {
 			t.takeFed(f)
 		case ids := <-t.sweeper.out:
 			t.remove(ids)
-		case o := <-t.loop.outcomes:
+		case o := <-t.outcomes:
 			t.takeOutcome(o)
 		case <-timer.C:
 		case <-ctx.Done():
@@ -148,7 +143,7 @@ func (t *term) update() {
 			t.takeFed(f)
 		case ids := <-t.sweeper.out:
 			t.remove(ids)
-		case o := <-t.loop.outcomes:
+		case o := <-t.outcomes:
 			t.takeOutcome(o)
 		default:
 			return
@@ -158,10 +153,10 @@ func (t *term) update() {
 
 // isIdle reports whether there was nothing to do for a while.
 func (t *term) isIdle(now time.Time) bool {
-	if t.pool.Len() > 0 || !t.maker.Tasks.None() {
-		t.loop.busy = now
+	if t.pool.Len() > 0 || !t.maker.tasks.None() {
+		t.busy = now
 	}
-	return now.Sub(t.loop.busy) >= t.loop.idleAfter
+	return now.Sub(t.busy) >= t.idleAfter
 }
 
 func (t *term) takeFed(f fed) {
@@ -200,21 +195,21 @@ func (t *term) takeOutcome(o outcome) {
 	}
 	t.takeMissed(o.missed)
 	if o.Lost != nil {
-		t.end(o.Lost)
+		t.stop(o.Lost)
 	}
 }
 
 // report tells the loop what became of tickets, unless the term is over. Tasks call it.
 func (t *term) report(o outcome) {
 	select {
-	case t.loop.outcomes <- o:
-	case <-t.loop.end:
+	case t.outcomes <- o:
+	case <-t.end:
 	}
 }
 
 // nextRound returns when the next round is due by this server's clock, if one is.
 func (t *term) nextRound() (at time.Time, ok bool) {
-	if t.pool.Claimed() >= t.loop.full {
+	if t.pool.Claimed() >= t.full {
 		return at, false // until outcomes have arrived
 	}
 	later := t.round.Matcher.Next()
@@ -234,7 +229,7 @@ func (t *term) nextWake(now time.Time) time.Duration {
 		wait = min(wait, at.Sub(now))
 	}
 	if t.pool.Len() == 0 {
-		wait = min(wait, t.loop.busy.Add(t.loop.idleAfter).Sub(now))
+		wait = min(wait, t.busy.Add(t.idleAfter).Sub(now))
 	}
 	if at, ok := t.pool.NextWake(); ok {
 		wait = min(wait, at.Sub(now))
@@ -256,10 +251,10 @@ func (t *term) holdRound(ctx context.Context) {
 		return
 	}
 	for rest := f.Matches; len(rest) > 0; {
-		n := t.maker.Next(rest)
-		not, err := t.maker.Start(ctx, rest[:n])
+		n := t.maker.next(rest)
+		not, err := t.maker.start(ctx, rest[:n])
 		if err != nil {
-			t.end(err)
+			t.stop(err)
 			return
 		}
 		t.takeMissed(not)
@@ -286,11 +281,11 @@ func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
 	return true
 }
 
-// end is called when matches can't be made any more. The term ends if it has lost its lease; else its context has
+// stop is called when matches can't be made any more. The term ends if it has lost its lease; else its context has
 // ended.
-func (t *term) end(err error) {
+func (t *term) stop(err error) {
 	if errors.Is(err, lease.ErrLost) {
-		t.loop.lost(err)
+		t.lose(err)
 	}
 }
 

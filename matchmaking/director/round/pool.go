@@ -1,6 +1,3 @@
-// Package pool holds the waiting tickets of a queue in memory. It makes no decision, does no I/O, starts nothing, and
-// reads no clock: a director tells its [Pool] what it has read and decided, and at what time.
-
 package round
 
 import (
@@ -26,6 +23,7 @@ import (
 // and no other one, except that the matcher takes out what it proposes: these are waiting here until they are claimed
 // or offered again.
 //
+// It does no I/O, starts nothing and reads no clock: a director says what it has read and decided, and at what time.
 // The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.
 type Pool struct {
 	matcher Matcher

@@ -1,5 +1,3 @@
-// Package storetime converts between this server's clock and the storage's.
-
 package director
 
 import (
@@ -7,8 +5,8 @@ import (
 	"time"
 )
 
-// clock knows the difference of the two clocks from the last answer of the storage. Its zero value takes them for
-// equal. It may be used by many goroutines.
+// clock converts between this server's clock and the storage's, by their difference in the last reply of the storage.
+// Its zero value assumes that they are equal. It may be used by many goroutines.
 type clock struct {
 	ahead atomic.Int64 // ns that the storage's clock is ahead of this server's
 }
