@@ -2,6 +2,7 @@ package function
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -15,40 +16,60 @@ type Acceptance struct {
 	Candidates int // of those, with which it can be in a match of two
 }
 
-// question asks for the acceptances of the first tickets of a list.
-type question struct {
-	CriteriaOptions
-	Tickets    []*matchmaking.Ticket
-	Subjects   int                 // how many of the tickets
-	Now        time.Time           // which decides how far criteria have widened
-	Everyone   bool                // tickets accept each other, whatever their criteria are
-	Acquainted func(a, b int) bool // reports whether two of the tickets, by their places, are in a pool together
+// Crowd is tickets that wait at the same time, with the pools that they pass.
+type Crowd struct {
+	Tickets []*matchmaking.Ticket
+	Pools   [][]int // for each ticket the pools that it passes, as PoolsOf returns them
+	Now     time.Time
 }
 
-// acceptances returns an Acceptance for each subject. It decides by what New's Matcher decides by. Its cost grows with
-// subjects times tickets. It fails only with ctx.
-func acceptances(ctx context.Context, q question) ([]Acceptance, error) {
-	c := newCriteria(q.CriteriaOptions, defaultBounds)
-	entries := make([]*entry, len(q.Tickets))
-	forms := make([]match, len(q.Tickets))
-	for i, t := range q.Tickets {
-		entries[i], forms[i] = newEntry(t, uint64(i)), c.queue.With(t.NumTeams, t.TeamSize)
-		if !q.Everyone {
-			entries[i].widen(c.rules, q.Now)
+// PoolsOf returns the pools of a profile that a ticket passes, by their places. Without pools it is {0}.
+func PoolsOf(p matchmaking.Profile, t *matchmaking.Ticket) []int {
+	if len(p.Pools) == 0 {
+		return []int{0}
+	}
+	var passed []int
+	for i, pool := range p.Pools {
+		if Pass(pool, t) {
+			passed = append(passed, i)
 		}
 	}
-	answers := make([]Acceptance, q.Subjects)
+	return passed
+}
+
+// Acceptances returns, for the first tickets of a crowd, how many others a built-in match function could match them
+// with. For first-come every ticket accepts every other one. It returns nil for match functions that aren't built in.
+// It compares each of the first tickets with all tickets, and fails only with ctx.
+func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) ([]Acceptance, error) {
+	if m.Function != matchmaking.MatchFirstCome && m.Function != matchmaking.MatchCriteria {
+		return nil, nil
+	}
+	criteria := newCriteria(OptionsOf(m), defaultBounds)
+	entries := make([]*entry, len(c.Tickets))
+	forms := make([]match, len(c.Tickets))
+	for i, t := range c.Tickets {
+		entries[i], forms[i] = newEntry(t, uint64(i)), criteria.queue.With(t.NumTeams, t.TeamSize)
+		if m.Function == matchmaking.MatchCriteria {
+			entries[i].widen(criteria.rules, c.Now)
+		}
+	}
+	answers := make([]Acceptance, min(first, len(c.Tickets)))
 	for i := range answers {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j, other := range entries {
-			if i != j && forms[i] == forms[j] && q.Acquainted(i, j) {
-				answers[i].count(c.rules, entries[i], other)
+			if i != j && forms[i] == forms[j] && c.acquainted(i, j) {
+				answers[i].count(criteria.rules, entries[i], other)
 			}
 		}
 	}
 	return answers, nil
+}
+
+// acquainted reports whether two tickets, by their places, are in a pool together.
+func (c *Crowd) acquainted(a, b int) bool {
+	return slices.ContainsFunc(c.Pools[a], func(pool int) bool { return slices.Contains(c.Pools[b], pool) })
 }
 
 func (a *Acceptance) count(r *rules, e, other *entry) {

@@ -57,12 +57,12 @@ type custom struct {
 
 type customPool struct {
 	matchmaking.Pool
-	tickets *sampleLine[*matchmaking.Ticket]
+	tickets *sample[*matchmaking.Ticket]
 }
 
 func newCustomPool(pool matchmaking.Pool) customPool {
 	return customPool{Pool: pool,
-		tickets: newSampleLine(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })}
+		tickets: newSample(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })}
 }
 
 // Add implements Matcher.

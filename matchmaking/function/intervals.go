@@ -1,5 +1,3 @@
-// Package intervals finds the intervals that contain a number.
-
 package function
 
 import "cmp"

@@ -1,5 +1,3 @@
-// Package sample takes some of many values.
-
 package function
 
 import (
@@ -9,30 +7,30 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// sampleLine is values in an order. It must be used by one goroutine at a time.
-type sampleLine[T comparable] struct {
+// sample holds ordered values, of which Take returns some. One goroutine uses it at a time.
+type sample[T comparable] struct {
 	less  func(a, b T) bool
 	all   *btree.BTreeG[T]
 	fresh *btree.BTreeG[T] // those that were never used
 	taken []T              // those of them that the last Take returned
 }
 
-// newSampleLine returns an empty Line.
-func newSampleLine[T comparable](less func(a, b T) bool) *sampleLine[T] {
+// newSample returns an empty sample.
+func newSample[T comparable](less func(a, b T) bool) *sample[T] {
 	tree := func() *btree.BTreeG[T] {
 		return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
 	}
-	return &sampleLine[T]{less: less, all: tree(), fresh: tree()}
+	return &sample[T]{less: less, all: tree(), fresh: tree()}
 }
 
 // Add adds a value.
-func (l *sampleLine[T]) Add(t T) {
+func (l *sample[T]) Add(t T) {
 	l.all.Set(t)
 	l.fresh.Set(t)
 }
 
 // Remove removes a value, if it is there.
-func (l *sampleLine[T]) Remove(t T) {
+func (l *sample[T]) Remove(t T) {
 	l.all.Delete(t)
 	l.fresh.Delete(t)
 }
@@ -40,7 +38,7 @@ func (l *sampleLine[T]) Remove(t T) {
 // Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none.
 // Those that were never used come first, so that none waits for its turn forever; the others are chosen at random, so
 // that any two of them are taken together sooner or later.
-func (l *sampleLine[T]) Take(limit int) (some []T, all bool) {
+func (l *sample[T]) Take(limit int) (some []T, all bool) {
 	if limit == 0 || l.all.Len() <= limit {
 		l.taken = l.fresh.Items()
 		return l.all.Items(), true
@@ -70,7 +68,7 @@ func (l *sampleLine[T]) Take(limit int) (some []T, all bool) {
 }
 
 // Used records that what the last Take returned was used.
-func (l *sampleLine[T]) Used() {
+func (l *sample[T]) Used() {
 	for _, t := range l.taken {
 		l.fresh.Delete(t)
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestTake(t *testing.T) {
 	t.Parallel()
-	l := newSampleLine(cmp.Less[int])
+	l := newSample(cmp.Less[int])
 	for i := range 10 {
 		l.Add(9 - i)
 	}

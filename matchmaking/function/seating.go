@@ -1,14 +1,10 @@
-// Package seating distributes parties, which are players who stay together, over the teams of a match.
-//
-// [Seats] takes parties in an order and gives each the next team that has room for it. This may leave a slot for which
-// no party is small enough. [Match.Plan] decides, only by the sizes of the parties, whether a match can be filled, and
-// how.
-
 package function
 
 import "math/big"
 
-// seats are the free slots of the teams of a match.
+// seats are the free slots of the teams of a match. They take parties, players who stay together, in an order, and give
+// each the next team that has room for it. This may leave a slot for which no party is small enough: Plan decides by
+// the sizes of the parties whether a match can be filled, and how.
 type seats struct {
 	Left int   // in all teams
 	free []int // in each team

@@ -49,7 +49,7 @@ func (w *Watches) unread() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := w.feeds["q"]
-	return f.users - len(f.reading.agenda)
+	return f.users - len(f.agenda)
 }
 
 func inUse() uint64 {

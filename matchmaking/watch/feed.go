@@ -22,14 +22,10 @@ type feed struct {
 	idleSince time.Time // when users became 0
 	waits     map[string]*entry
 	holds     map[string][]chan struct{} // by ID, of assigned tickets
-	reading   reading
 	notes     notes
 	confirmed bool // notifications aren't lost
 	ready     bool // it was confirmed at least once
-}
 
-// reading is which tickets a feed reads when.
-type reading struct {
 	fresh  []*entry  // to be read for the first time, or at once
 	agenda agenda    // to be read later
 	again  []*entry  // taken from the agenda, to be read at turn
@@ -69,28 +65,28 @@ func (f *feed) run(ctx context.Context) {
 func (f *feed) step() (batch []*entry, wait time.Duration) {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
-	now, r := time.Now(), &f.reading
+	now := time.Now()
 	if f.users == 0 && now.Sub(f.idleSince) >= linger {
 		f.notes.clear()
 		delete(f.all.feeds, f.queue)
 		return nil, 0
 	}
-	if r.doubt {
-		r.agenda.allDue(now)
-		r.doubt = false
+	if f.doubt {
+		f.agenda.allDue(now)
+		f.doubt = false
 	}
 	if f.ready || now.Sub(f.started) >= confirmWithin {
-		if batch = r.takeFresh(); len(batch) > 0 {
+		if batch = f.takeFresh(); len(batch) > 0 {
 			return batch, time.Nanosecond
 		}
 	}
-	if r.again == nil && !now.Before(r.resume) {
-		if r.again = r.agenda.take(now, readBatch); r.again != nil {
-			r.turn = now.Add(f.all.limit.ReserveN(now, len(r.again)+callCost).DelayFrom(now))
+	if f.again == nil && !now.Before(f.resume) {
+		if f.again = f.agenda.take(now, readBatch); f.again != nil {
+			f.turn = now.Add(f.all.limit.ReserveN(now, len(f.again)+callCost).DelayFrom(now))
 		}
 	}
-	if r.again != nil && !now.Before(r.turn) {
-		batch, r.again = slices.DeleteFunc(r.again, func(e *entry) bool { return e.over }), nil
+	if f.again != nil && !now.Before(f.turn) {
+		batch, f.again = slices.DeleteFunc(f.again, func(e *entry) bool { return e.over }), nil
 	}
 	return batch, max(f.next(now).Sub(now), time.Nanosecond)
 }
@@ -103,14 +99,13 @@ func (f *feed) next(now time.Time) time.Time {
 			next = at
 		}
 	}
-	r := &f.reading
 	earlier(f.users == 0, f.idleSince.Add(linger))
-	earlier(len(r.fresh) > 0, f.started.Add(confirmWithin))
-	earlier(r.again != nil, r.turn)
-	if r.again == nil && len(r.agenda) > 0 {
-		due := r.agenda[0].due
-		if due.Before(r.resume) {
-			due = r.resume
+	earlier(len(f.fresh) > 0, f.started.Add(confirmWithin))
+	earlier(f.again != nil, f.turn)
+	if f.again == nil && len(f.agenda) > 0 {
+		due := f.agenda[0].due
+		if due.Before(f.resume) {
+			due = f.resume
 		}
 		earlier(true, due)
 	}
@@ -125,14 +120,14 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // takeFresh removes fresh entries, up to the limit of a batch.
-func (r *reading) takeFresh() (batch []*entry) {
-	for len(r.fresh) > 0 && len(batch) < readBatch {
-		e := r.fresh[0]
-		r.fresh[0] = nil
-		r.fresh = r.fresh[1:]
+func (f *feed) takeFresh() (batch []*entry) {
+	for len(f.fresh) > 0 && len(batch) < readBatch {
+		e := f.fresh[0]
+		f.fresh[0] = nil
+		f.fresh = f.fresh[1:]
 		e.fresh = false
 		if !e.over {
-			r.agenda.cancel(e)
+			f.agenda.cancel(e)
 			batch = append(batch, e)
 		}
 	}
@@ -161,8 +156,8 @@ func (f *feed) read(ctx context.Context, batch []*entry) {
 		case e.created == 0:
 			f.decide(e, &end{err: err})
 		default:
-			f.reading.resume = now.Add(retryAfter)
-			f.plan(e, f.reading.resume)
+			f.resume = now.Add(retryAfter)
+			f.plan(e, f.resume)
 		}
 	}
 }
@@ -206,7 +201,7 @@ func (f *feed) hear(e *entry, n *end) {
 func (f *feed) confirm() {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
-	f.confirmed, f.ready, f.reading.doubt = true, true, true // what is being read now is read again too
+	f.confirmed, f.ready, f.doubt = true, true, true // what is being read now is read again too
 	pace.Signal(f.wake)
 }
 
@@ -270,7 +265,7 @@ func (f *feed) due(expires time.Time) time.Time {
 
 // plan makes the feed read a ticket later.
 func (f *feed) plan(e *entry, due time.Time) {
-	f.reading.agenda.plan(e, due)
+	f.agenda.plan(e, due)
 	if e.index == 0 {
 		pace.Signal(f.wake)
 	}
@@ -303,7 +298,7 @@ func (f *feed) link(id string) *entry {
 func (f *feed) refresh(e *entry) {
 	if !e.fresh {
 		e.fresh = true
-		f.reading.fresh = append(f.reading.fresh, e)
+		f.fresh = append(f.fresh, e)
 		pace.Signal(f.wake)
 	}
 }
@@ -321,7 +316,7 @@ func (f *feed) remove(e *entry) {
 		return
 	}
 	e.over = true
-	f.reading.agenda.cancel(e)
+	f.agenda.cancel(e)
 	if e.next != nil {
 		e.next.prev = e.prev
 	}

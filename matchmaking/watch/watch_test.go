@@ -217,7 +217,7 @@ func TestAwait(t *testing.T) {
 		_, read = s.store.taken()
 		require.Equal(t, 2, read)
 		require.Empty(t, s.feeds["q"].waits)
-		require.Empty(t, s.feeds["q"].reading.agenda)
+		require.Empty(t, s.feeds["q"].agenda)
 	})
 }
 
@@ -643,9 +643,9 @@ func TestLeaving(t *testing.T) {
 				f := s.feeds["q"]
 				require.Zero(t, f.users)
 				require.Empty(t, f.waits)
-				require.Empty(t, f.reading.agenda)
-				require.Empty(t, f.reading.fresh)
-				require.Empty(t, f.reading.again)
+				require.Empty(t, f.agenda)
+				require.Empty(t, f.fresh)
+				require.Empty(t, f.again)
 				s.mu.Unlock()
 				s.store.taken()
 				<-time.After(time.Hour)
