@@ -16,7 +16,7 @@ type NewKey struct {
 	Expires     time.Time       `json:"expires,omitzero"` // zero: never
 }
 
-// Key describes an API key. Nothing can be done with it.
+// Key describes an API key, without the key itself.
 type Key struct {
 	ID string `json:"id"`
 	NewKey
@@ -82,7 +82,7 @@ func DecodeNewKey(body []byte) (k NewKey, err error) {
 	return k, err
 }
 
-// DecodeNewRevocation decodes the body that revokes something. The error is an *InputError with SlugInvalidBody.
+// DecodeNewRevocation decodes the body of a revocation. The error is an *InputError with SlugInvalidBody.
 func DecodeNewRevocation(body []byte) (r NewRevocation, err error) {
 	err = decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
 		return d.Object(revocationMembers, func(member string) (err error) {

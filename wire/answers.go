@@ -48,7 +48,7 @@ type Storage struct {
 	Durability Durability `json:"durability"`
 }
 
-// Durability describes what the storage keeps after a crash.
+// Durability describes how durable the storage is.
 type Durability struct {
 	Level          string   `json:"level"` // "always", "everysec", "snapshot", "memory" or "unknown"
 	AppendOnly     bool     `json:"appendOnly"`

@@ -13,21 +13,22 @@ type CachedValue struct {
 	Value json.RawMessage `json:"value"` // a string for the kinds that aren't JSON
 }
 
-// CachedValues are the values that the cache has of those that were asked for.
+// CachedValues are the values that the cache has of those requested.
 type CachedValues struct {
 	Values  []CachedValue `json:"values"`
 	Missing []string      `json:"missing"` // not cached
 	Left    []string      `json:"left"`    // not looked for, since the answer would be too large: ask again
 }
 
-// Invalidation says what to remove from the cache: the values with tags, or those of a kind whose IDs have a prefix.
+// Invalidation selects the values to remove from the cache: those with tags, or those of a kind whose IDs have a
+// prefix.
 type Invalidation struct {
 	Tags   []string `json:"tags,omitempty"`
 	Kind   string   `json:"kind,omitempty"`
 	Prefix string   `json:"prefix,omitempty"` // "": all of the kind
 }
 
-// Invalidated is how many values were removed, or had the tags before they ended.
+// Invalidated is the number of values that were removed, or that had the tags before they ended.
 type Invalidated struct {
 	Values int `json:"values"`
 }

@@ -46,7 +46,7 @@ func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err err
 	return drafts, batch, nil
 }
 
-// orAnArray adds to an error about the type of a body that it may be an array, too.
+// orAnArray adds to an error about the type of a body that an array is valid, too.
 func orAnArray(err error) error {
 	var input *InputError
 	if errors.As(err, &input) {
@@ -68,7 +68,7 @@ func DecodeContent(body []byte) (content []byte, err error) {
 
 // DefinitionError returns an *InputError for an error of package matchmaking that is about the text of a queue's
 // definition, which is the whole body: with SlugInvalidBody if the body isn't a JSON object, and SlugInvalidQueue
-// otherwise. It returns other errors as they are.
+// otherwise. It returns other errors unchanged.
 func DefinitionError(body []byte, err error) error {
 	var e *strictjson.Error
 	switch {
@@ -194,7 +194,7 @@ func emptyBody(slug fault.Slug) *InputError {
 	return &InputError{Slug: slug, Detail: "the body is empty, it must be JSON"}
 }
 
-// inputError returns what a client is told about an error of the decoder.
+// inputError returns the error for clients of an error of the decoder.
 func inputError(e *strictjson.Error, slug fault.Slug) *InputError {
 	input := &InputError{Slug: slug, Detail: e.Error(), Field: e.Pointer, Offset: e.Offset}
 	var cause *InputError

@@ -58,7 +58,7 @@ func TestAppendDrafts(t *testing.T) {
 	}
 }
 
-// TestAppendDraftsRefuses has what is particular to messages; package strictjson tests what makes JSON strict.
+// TestAppendDraftsRefuses tests the rules of messages; package strictjson tests those of strict JSON.
 func TestAppendDraftsRefuses(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]wire.InputError{

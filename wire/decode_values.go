@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// The functions of this file read parts of bodies. What they refuse for a rule of its own is an *InputError without its
-// place, which the decoder adds.
+// The functions of this file read parts of bodies. If a part breaks a rule of its own, the error is an *InputError
+// without its place, which the decoder adds.
 
 // The members of objects in bodies.
 var (

@@ -1,12 +1,16 @@
-// Package wire is the JSON that servers and clients exchange over HTTP: the bodies of /v1 and of the predecessor's API,
-// and the problems that report errors.
+// Package wire has the JSON bodies that servers and clients exchange over HTTP: those of /v1, those of the
+// predecessor's API (predecessor.go), and the problems that report errors (problem.go).
+//
+// The bodies of channels are in publish.go, delivery.go, fetch.go (from several channels), requests.go and answers.go;
+// those of matchmaking in tickets.go and queues.go; those of API keys and revocations in access.go. Records have a file
+// for each resource, such as sessions.go and locks.go.
 //
 // The structs are encoded and decoded by encoding/json. Messages are encoded with the AppendJSON methods instead: they
 // copy a content byte for byte, while encoding/json rewrites its white space and escapes.
 //
 // Servers decode requests with [AppendDrafts] and the Decode functions, which are strict: they refuse duplicate and
-// unknown members, null, text that is not UTF-8, and anything after the JSON value. The content of a message, and what
-// a ticket carries for others, are checked but stay as they were written. The error is always an *[InputError].
+// unknown members, null, text that is not UTF-8, and anything after the JSON value. The content of a message, and the
+// extensions of a ticket, are checked and kept byte for byte. The error is always an *[InputError].
 //
-// All functions may be called by any number of goroutines.
+// Many goroutines may call the functions.
 package wire

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// MaxSources is how many sources one fetch may have.
+// MaxSources is the largest number of sources of one fetch.
 const MaxSources = 256
 
 // FetchRequest is the body of a fetch from several channels.
@@ -32,14 +32,14 @@ type Deliveries struct {
 	Problems   []SourceProblem  `json:"problems"`   // only sources that failed
 }
 
-// SourceDelivery is what a source has.
+// SourceDelivery is the delivery of a source.
 type SourceDelivery struct {
 	Channel    string `json:"channel"`
 	Subscriber string `json:"subscriber"`
 	Delivery
 }
 
-// SourceProblem is what is wrong with a source.
+// SourceProblem is the problem of a source that failed.
 type SourceProblem struct {
 	Channel    string `json:"channel"`
 	Subscriber string `json:"subscriber"`
@@ -71,7 +71,7 @@ func DecodeFetch(body []byte) (FetchRequest, error) {
 	return r, err
 }
 
-// sources reads a list of about so many sources, and stops at one more than may be.
+// sources reads a list of sources, about as many as expected, and stops at one more than MaxSources.
 func sources(d *strictjson.Decoder, about int) ([]Source, error) {
 	list := make([]Source, 0, min(about, MaxSources))
 	err := d.Array(func() error {

@@ -56,8 +56,8 @@ func explained(t *testing.T, body []byte, err error) {
 	require.NotEmpty(t, refused.Slug.Title())
 }
 
-// FuzzDecode checks that encoding/json decodes the same from what is accepted, and that the rest is explained. Package
-// strictjson fuzzes what makes JSON strict.
+// FuzzDecode checks that encoding/json decodes the same from accepted bodies, and that errors have a reason. Package
+// strictjson fuzzes the rules of strict JSON.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `{"receiptHandle":"abc","max":5,"wait":"20s"}`, `{"receiptHandle":"abc","wait":20}`,

@@ -1,5 +1,3 @@
-// Package records has the JSON bodies of the calls for records, a file for each resource.
-
 package wire
 
 // Kind describes one pattern of keys.

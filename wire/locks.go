@@ -19,7 +19,7 @@ type Lock struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// LockState is what everybody may know of a lock.
+// LockState is the public state of a lock.
 type LockState struct {
 	Held      bool      `json:"held"`
 	Fence     uint64    `json:"fence,omitempty"`    // of the last holder, if it is known

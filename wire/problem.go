@@ -43,7 +43,7 @@ func (p *Problem) Slug() fault.Slug {
 	return fault.Slug(slug)
 }
 
-// InputError says what is wrong with a request's body or with one of its parameters.
+// InputError is an error in the body or in a parameter of a request.
 type InputError struct {
 	Slug   fault.Slug // one of the invalid-… slugs
 	Detail string     // for people

@@ -23,13 +23,13 @@ type NextRequest struct {
 	Wait          Wait   `json:"wait,omitempty"`          // 0: don't wait
 }
 
-// Wait is how long a fetch waits for a message. In JSON it is a Go duration such as "20s".
+// Wait is the longest time that a fetch waits for a message. In JSON it is a Go duration such as "20s".
 type Wait time.Duration
 
 // MarshalText returns the Go duration.
 func (w Wait) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
 
-// UnmarshalText accepts what ParseWait accepts.
+// UnmarshalText accepts the texts of ParseWait.
 func (w *Wait) UnmarshalText(text []byte) error {
 	d, err := ParseWait(string(text))
 	if err != nil {
@@ -75,7 +75,7 @@ type SubscribeRequest struct {
 	From From `json:"from,omitzero"`
 }
 
-// From says where a new subscriber starts. In JSON it is "latest", "earliest" or a clock. The zero value is latest.
+// From is the start of a new subscriber. In JSON it is "latest", "earliest" or a clock. The zero value is latest.
 type From struct {
 	Start Start
 	Clock clock.Clock // for StartAt: the first message read is the one after it

@@ -27,7 +27,7 @@ type SessionToken struct {
 // SessionRotation is the body that rotates a session.
 type SessionRotation struct {
 	Token string `json:"token"`
-	// IdempotencyKey is a random text that nobody else knows. A repetition with the same one has the same answer.
+	// IdempotencyKey is a random, secret text. A repetition with the same key has the same answer.
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type Session struct {
 	AuthData     json.RawMessage `json:"authData,omitempty"`
 }
 
-// ListedSession describes a session in a list. It has nothing that a user must not see.
+// ListedSession describes a session in a list. It has no secrets.
 type ListedSession struct {
 	ID           string          `json:"id"`
 	Username     string          `json:"username"`

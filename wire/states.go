@@ -9,7 +9,7 @@ type StateChange struct {
 	TTL    Duration          `json:"ttl,omitzero"`     // how long the state is kept from now on; 0: 1 h
 }
 
-// State is what a process has written of one of its runs.
+// State is the state that a process has written about one of its runs.
 type State struct {
 	Fields    map[string]string `json:"fields"`
 	ExpiresAt time.Time         `json:"expiresAt,omitzero"` // zero: no field is left
