@@ -8,8 +8,8 @@ import (
 )
 
 // readBudget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their
-// share in order of arrival. An owner, such as a channel, has at most turnsPerOwner reads in that queue; its other reads
-// wait for these, so that a channel with many subscribers doesn't delay other channels.
+// share in order of arrival. An owner, such as a channel, has at most turnsPerOwner reads in that queue; its other
+// reads wait for these, so that a channel with many subscribers doesn't delay other channels.
 type readBudget struct {
 	size    int64
 	total   *semaphore.Weighted
@@ -25,7 +25,7 @@ type ownerReads struct {
 	users int // guarded by the budget's lock
 }
 
-// turnsPerOwner lets one read of an owner transfer while another one is decoded.
+// turnsPerOwner allows an owner to transfer one read while it decodes another one.
 const turnsPerOwner = 2
 
 // newReadBudget returns a budget of so many bytes.

@@ -2,9 +2,9 @@
 // access/registry, and [Quotas] counts what holds for all servers together; docs/redis-internals.md documents the keys
 // and the scripts.
 //
-// Keys and revocations have one slot. Each change is in a stream, from which a server reads what is new, and is
+// Keys and revocations have one slot. Each change is in a stream, from which servers read changes, and is
 // notified by a sharded pub/sub channel; a server that isn't notified sees it in the last entry of the stream. All
-// reads are those of the primary. A quota is one key, in a slot of its own.
+// reads are those of the primary. A quota is one key, in its own slot.
 //
 // Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
 // otherwise.

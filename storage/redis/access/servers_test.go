@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// startServer returns what a server knows, kept up to date until the test ends.
+// startServer returns the keys of a server, kept up to date until the test ends.
 func startServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 	t.Helper()
 	r := loadServer(t, o)
@@ -24,7 +24,7 @@ func startServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 	return r
 }
 
-// loadServer returns what a server knows, which isn't kept up to date.
+// loadServer returns the keys of a server, which aren't kept up to date.
 func loadServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 	t.Helper()
 	r, err := accesskeys.New(accesskeys.Options{Store: New(storetest.Connect(t, o)),
@@ -34,7 +34,7 @@ func loadServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 	return r
 }
 
-// run keeps what a server knows up to date until the test ends.
+// run keeps the keys of a server up to date until the test ends.
 func run(t *testing.T, r *accesskeys.Registry) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -147,7 +147,7 @@ func TestARevocationThatIsLost(t *testing.T) {
 	}
 }
 
-// TestCostOfAServer: what a server sends while nothing changes, and while requests are checked.
+// TestCostOfAServer counts the commands of a server while nothing changes, and while requests are checked.
 func TestCostOfAServer(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// harness is a store with a key prefix of its own.
+// harness is a store with its own key prefix.
 type harness struct{ store *Store }
 
 func (h harness) Store() accesskeys.Store { return h.store }
@@ -128,7 +128,7 @@ func TestAnotherHistory(t *testing.T) {
 	require.NotEqual(t, at, now)
 }
 
-// Changes are trimmed, and who is too far behind reads everything.
+// Changes are trimmed, and a server too far behind reads everything.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -177,7 +177,7 @@ func TestErrorsOfRedis(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A user of Redis that may not publish changes nothing: what was answered must be notified.
+// A user of Redis that may not publish changes nothing: every successful change must be notified.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})

@@ -79,7 +79,7 @@ func TestLargeFetch(t *testing.T) {
 }
 
 // A large fetch stops where a fail-over has given the clock of its last message to another one: its receipt would
-// acknowledge messages that nobody has read.
+// acknowledge messages that weren't read.
 func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	t.Parallel()
 	s, n := openStandalone(t)
@@ -99,7 +99,7 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	requireRun(t, s.rest(t.Context(), &all, b), 1, end)
 }
 
-// A large fetch that doesn't get its share in time is answered with what the script has read.
+// A large fetch that doesn't get its share in time returns the messages that the script has read.
 func TestLargeFetchWithoutBudget(t *testing.T) {
 	t.Parallel()
 	shared, n := openStandalone(t)
@@ -118,7 +118,7 @@ func TestLargeFetchWithoutBudget(t *testing.T) {
 	requireRun(t, b, 1, 100)
 }
 
-// Redis's limit on the output buffers of subscribers doesn't apply to fetches, however large, while somebody listens.
+// Redis's limit on the output buffers of subscribers doesn't apply to fetches of any size while there are listeners.
 func TestLargeFetchBesideAListener(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

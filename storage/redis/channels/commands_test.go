@@ -180,7 +180,7 @@ func TestPollOfManyIsOneCommand(t *testing.T) {
 	})
 }
 
-// isOneCommand counts what an operation sends, and what Redis runs for it.
+// isOneCommand counts the commands that an operation sends, and those that Redis runs for it.
 func (m *meter) isOneCommand(t *testing.T, op measured) {
 	t.Helper()
 	m.Reset(t)
@@ -275,7 +275,7 @@ func TestGapsAreFoundQuickly(t *testing.T) {
 	}
 }
 
-// put overwrites a number of the channel's, whose life stays.
+// put overwrites a number of the channel and keeps its TTL.
 func (m *meter) put(t *testing.T, key string, c clock.Clock) {
 	t.Helper()
 	require.NoError(t, m.Node.Do(t, "SET", "c.{ch}."+key, c.String(), "KEEPTTL").Error())
@@ -400,8 +400,8 @@ func fetched(commands [][]string) map[string]bool {
 	return marks
 }
 
-// TestWaitingCostsNothingPerWaiter lets three channels wait with 1, 20 and 200 subscribers: what is sent for them is
-// one clock read of each channel per backstop, and a publish reaches all who wait without another fetch.
+// TestWaitingCostsNothingPerWaiter lets three channels wait with 1, 20 and 200 subscribers: all that is sent for them
+// is one clock read of each channel per backstop, and a publish reaches all waiters without another fetch.
 func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -415,7 +415,7 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 		return counts["one"] >= n && counts["some"] >= n && counts["many"] >= n
 	}
 	c.Tap.AwaitSent(t, before, func(commands [][]string) bool { return len(fetched(commands)) == 221 })
-	settling := c.Tap.Count() // who has fetched is about to sleep
+	settling := c.Tap.Count() // the waiters have fetched and are about to sleep
 	c.Tap.AwaitSent(t, settling, func(commands [][]string) bool { return each(commands, 3) })
 	require.Len(t, storetest.WithName(c.Tap.Sent(before), "SSUBSCRIBE"), 3, "one subscription per channel")
 

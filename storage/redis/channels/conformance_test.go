@@ -58,7 +58,7 @@ func (h *harness) Store() channel.Store { return h.store }
 
 func (h *harness) Lookup() matchmaking.Lookup { return h.lookup }
 
-// do gives a Redis that doesn't answer up, so that a case fails rather than hangs.
+// do times out if Redis doesn't answer, so that a case fails instead of hanging.
 func (h *harness) do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -1,5 +1,3 @@
-// Package envelope is the form of stored messages, {"id":"…","content":…,"at":<ms>}, and of notifications.
-
 package channels
 
 import (
@@ -17,12 +15,12 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// The bytes of the content are never changed: head and tail are added around them and removed again.
+// Messages are stored as {"id":"…","content":…,"at":<ms>}, an envelope around the content, whose bytes never change.
 const (
 	beforeID      = `{"id":"`
 	beforeContent = `","content":`
 
-	// beforeTime follows the content. Then come the milliseconds of Redis's time, and a brace.
+	// beforeTime follows the content, and is followed by Redis's time in milliseconds and a brace.
 	beforeTime = `,"at":`
 )
 
@@ -77,8 +75,8 @@ func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 
 var errNotification = errors.New("not a notification")
 
-// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large to be part
-// of its notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
+// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large for its
+// notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
 func parseNotification(text string) (channel.Event, error) {
 	epochText, rest, _ := strings.Cut(text, " ")
 	clockText, body, _ := strings.Cut(rest, " ")

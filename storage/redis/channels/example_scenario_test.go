@@ -252,7 +252,7 @@ func TestPredecessorsChannel(t *testing.T) {
 	require.LessOrEqual(t, e.Ends(t, "c.{chX}.clock"), e.Ends(t, "c.{chX}.subs"))
 }
 
-// TestPredecessorsSubscriberIsRemoved holds that those who wait for it are told, though the channel has no epoch, or
+// TestPredecessorsSubscriberIsRemoved checks that its waiters are notified, although the channel has no epoch, or
 // not even a clock any more.
 func TestPredecessorsSubscriberIsRemoved(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,7 @@ func TestFailureConnectionsKilledUnderLoad(t *testing.T) {
 }
 
 // While Redis is down every operation is answered as unavailable within the store's time. When Redis is back the
-// same store goes on.
+// same store continues.
 func TestFailureRedisDown(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]struct {
@@ -93,7 +93,7 @@ func TestFailureRedisDown(t *testing.T) {
 			storetest.RequireEach(t.Context(), t, inVain, storetest.RequireUnavailable)
 			storetest.RequireEach(storetest.Shortly(t), t, all, storetest.RequireUnavailable)
 			how.back(n, t)
-			if name != "paused" { // what was sent before is still done when it wakes up
+			if name != "paused" { // commands sent before are still executed when it resumes
 				require.Equal(t, before, stored())
 			}
 			storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)

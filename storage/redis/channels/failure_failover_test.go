@@ -44,7 +44,7 @@ func publishOn(t *testing.T, s *Store, name string, replicated bool) *publishing
 	return p
 }
 
-// publish publishes until the end, each message again and again until that succeeds.
+// publish publishes until the end, and retries each message until it succeeds.
 func (p *publishing) publish(ctx context.Context, name, first string, replicas int) error {
 	for i := 0; !p.ending.Load(); i++ {
 		r := one(name, first+strconv.Itoa(i))

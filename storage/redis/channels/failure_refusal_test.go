@@ -204,7 +204,7 @@ func TestFailureNotPermitted(t *testing.T) {
 	}
 }
 
-// A subscriber whose position a fail-over has given to another message is told so, and its mark stays.
+// A subscriber whose position a fail-over has given to another message receives an error, and its mark stays.
 func TestFailureLostWrites(t *testing.T) {
 	t.Parallel()
 	s, n := openStandalone(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestNoReplyIsFatal walks all errors that Redis answers with through all operations and subscriptions: none is taken
-// for success, none ends the process or hangs a call past its deadline, and all goes on afterwards.
+// for success, none ends the process or hangs a call past its deadline, and everything works afterwards.
 func TestNoReplyIsFatal(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
@@ -28,7 +28,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 		f.RequireRefused(t, text, all)
 		l.requireResumed(t, s, "a1")
 
-		// What is left of subscriptions ends here, with errors in place of their confirmations and of PING.
+		// The remaining subscriptions end here, with errors in place of their confirmations and of PING.
 		f.Fail(text, "SSUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "PING", "DISCARD")
 		for range 3 {
 			stop := s.Listen("y", func(channel.Event) {})
@@ -47,7 +47,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 	})
 }
 
-// requireResumed expects a listener to be confirmed again and to get what is published to x.
+// requireResumed expects a listener to be confirmed again and to receive the messages published to x.
 func (l *listener) requireResumed(t *testing.T, s *Store, id string) {
 	t.Helper()
 	l.await(t, channel.EventConfirmed)

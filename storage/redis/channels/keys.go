@@ -12,7 +12,7 @@ type Keys struct {
 	base string // "<prefix>c.{<channel>}"
 }
 
-// What the keys that a poll reads consist of, beside names.
+// The parts of the keys that polls read, besides names.
 const (
 	beforeChannel = "c.{"
 	afterChannel  = "}"
@@ -26,7 +26,7 @@ func KeysOf(prefix, channel string) Keys {
 	return Keys{base: prefix + beforeChannel + channel + afterChannel}
 }
 
-// keySpace makes keys in one piece of memory, for those who need hundreds at a time. A key that is kept must be cloned.
+// keySpace makes many keys in one allocation. A key that is kept must be cloned.
 type keySpace struct{ text strings.Builder }
 
 func (s *keySpace) join(parts ...string) string {
@@ -46,16 +46,16 @@ func (k Keys) Epoch() string { return k.base + epochSuffix }
 // Subscribers is the set of the names of subscribers.
 func (k Keys) Subscribers() string { return k.base + ".subs" }
 
-// Label holds the name of the queue that the ticket of this channel is in.
+// Label holds the name of the queue of the ticket whose channel this is.
 func (k Keys) Label() string { return k.base + ".label" }
 
-// MarkPrefix is what the keys of marks begin with.
+// MarkPrefix is the prefix of the keys of marks.
 func (k Keys) MarkPrefix() string { return k.base + markInfix }
 
 // Mark holds the mark of a subscriber.
 func (k Keys) Mark(subscriber string) string { return k.base + markInfix + subscriber }
 
-// MessagePrefix is what the keys of messages begin with.
+// MessagePrefix is the prefix of the keys of messages.
 func (k Keys) MessagePrefix() string { return k.base + ".m." }
 
 // Message holds the message at a clock.
@@ -67,7 +67,7 @@ func (k Keys) MessageID(id string) string { return k.base + ".mid." + id }
 // Topic is the topic of the channel's notifications.
 func (k Keys) Topic() string { return k.base }
 
-// ForSubscriber returns the keys that most scripts need first.
+// ForSubscriber returns the first keys of most scripts.
 func (k Keys) ForSubscriber(name string) []string {
 	return []string{k.Clock(), k.Epoch(), k.Mark(name), k.Subscribers()}
 }

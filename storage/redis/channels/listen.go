@@ -5,8 +5,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
-// Listen subscribes to the channel's topic, and keeps the keys of its position, which is read again and again
-// meanwhile.
+// Listen subscribes to the channel's topic, and caches the keys of its position, which is read repeatedly meanwhile.
 func (s *Store) Listen(name string, sink func(channel.Event)) (stop func()) {
 	s.listened.Store(name, s.positionKeys(name))
 	end := s.conn.Listen(s.keys(name).Topic(), pubsub.Listener{
@@ -35,7 +34,7 @@ func (s *Store) event(name, text string) channel.Event {
 		return channel.Event{Kind: channel.EventConfirmed}
 	}
 	if event.Kind == channel.EventUnsubscribed {
-		s.lives.Forget(s.keys(name).Mark(event.Subscriber))
+		s.ttls.remove(s.keys(name).Mark(event.Subscriber))
 	}
 	return event
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads how long marks live if that isn't
-// known, all in one pipeline to each node. Outside of a Cluster one MGET reads all channels.
+// Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads the TTLs of marks that ttlCache
+// doesn't cover, all in one pipeline to each node. Outside of a Cluster one MGET reads all channels.
 func (s *Store) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
 	p := polling{store: s, requests: requests, results: make([]channel.PollResult, len(requests))}
 	p.makeKeys()
 	errs := s.conn.RetryEach(ctx, "poll", len(requests), p.try)
 	for i, err := range errs {
 		if p.results[i].Err = err; err != nil {
-			s.lives.Forget(p.mark(i))
+			s.ttls.remove(p.mark(i))
 		}
 	}
 	return p.results
@@ -63,24 +63,24 @@ func (p *polling) makeKeys() {
 
 func (p *polling) mark(i int) string { return p.reads.of(i)[1] }
 
-// try does what is left, once.
+// try makes one attempt at the requests that are left.
 func (p *polling) try(ctx context.Context, left []int) []error {
 	commands, now := p.reads.commands(left), time.Now()
 	reads := len(commands)
-	var acks, lives []int
+	var acks, marks []int
 	var calls []redis.Call
 	for n, i := range left {
 		r := &p.requests[i]
 		if r.Receipt != nil {
 			acks, calls = append(acks, n), append(calls, p.ackCall(r))
-		} else if !p.store.lives.Lasts(p.mark(i), now, leastLife(&r.FetchRequest), r.Policy.TTL/10) {
-			lives, commands = append(lives, i), append(commands, p.reads.client.B().Pttl().Key(p.mark(i)).Build())
+		} else if !p.store.ttls.covers(p.mark(i), now, leastLife(&r.FetchRequest), r.Policy.TTL/10) {
+			marks, commands = append(marks, i), append(commands, p.reads.client.B().Pttl().Key(p.mark(i)).Build())
 		}
 	}
 	acked, read := p.store.conn.TryMany(ctx, ackScript, calls, commands)
 	errs := p.reads.decode(left, read[:reads], p.one(ctx))
-	for n, i := range lives {
-		p.life(i, now, read[reads+n])
+	for n, i := range marks {
+		p.decodeTTL(i, now, read[reads+n])
 	}
 	for a, n := range acks {
 		if err := p.acked(left[n], now, acked[a]); err != nil {
@@ -136,19 +136,20 @@ func (p *polling) position(i int, values []rueidis.RedisMessage) error {
 	return nil
 }
 
-// life decodes how long a mark lives. If that can't be read now, as while its slot is being moved, the next poll does.
-func (p *polling) life(i int, asked time.Time, read rueidis.RedisResult) {
+// decodeTTL decodes the TTL of a mark. If it can't be read now, as while its slot is being moved, the next poll reads
+// it.
+func (p *polling) decodeTTL(i int, asked time.Time, read rueidis.RedisResult) {
 	ms, err := read.AsInt64()
-	if err != nil || ms == -1 { // the predecessor's marks have no end
+	if err != nil || ms == -1 { // the predecessor's marks have no TTL
 		p.results[i].Due = false
 		return
 	}
 	left := time.Duration(ms) * time.Millisecond
-	p.store.lives.Learn(p.mark(i), asked, left)
+	p.store.ttls.set(p.mark(i), asked, left)
 	p.results[i].Due = left < leastLife(&p.requests[i].FetchRequest)
 }
 
-// leastLife is what must be left of a mark's life after a poll that found nothing: see "Lives" in
+// leastLife returns the TTL that a mark must still have after a poll that found nothing: see "Lives" in
 // docs/redis-internals.md.
 func leastLife(r *channel.FetchRequest) time.Duration {
 	if r.Wait > 0 {
@@ -157,15 +158,15 @@ func leastLife(r *channel.FetchRequest) time.Duration {
 	return r.Policy.TTL / 10 * 9
 }
 
-// ackCall acknowledges, and leaves the mark as much of its life as leastLife says.
+// ackCall returns the call of ack.lua. Its TTL covers the wait, as leastLife requires.
 func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
 	life := redis.Milliseconds(r.Policy.TTL + r.Wait)
 	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(*r.Receipt), life,
 		strconv.Itoa(r.Policy.MaxMessages))}
 }
 
-// acked decodes an acknowledgement. A repeat is stale, and succeeds. If Redis didn't know the script, the position was
-// read before the mark moved.
+// acked decodes an acknowledgement. A repeat is stale, and succeeds. It moves the mark that was read, if that read came
+// first because Redis didn't know the script.
 func (p *polling) acked(i int, asked time.Time, answer redis.Result) error {
 	if answer.Err != nil {
 		return answer.Err
@@ -174,7 +175,7 @@ func (p *polling) acked(i int, asked time.Time, answer redis.Result) error {
 		return err
 	}
 	request, r := &p.requests[i], &p.results[i]
-	p.store.lives.Learn(p.mark(i), asked, request.Policy.TTL+request.Wait)
+	p.store.ttls.set(p.mark(i), asked, request.Policy.TTL+request.Wait)
 	if clock.Between(r.Mark, request.Receipt.Clock, r.Clock) {
 		r.Mark = request.Receipt.Clock
 	}

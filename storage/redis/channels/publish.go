@@ -45,7 +45,7 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 const maxReplicated = 16
 
 // PublishEach publishes all requests in one round trip. Those that must be on replicas before they count are published
-// one by one, since each has to wait for them on a connection of its own.
+// one by one, since each waits for its replicas on its own connection.
 func (s *Store) PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult {
 	results, together := make([]channel.PublishResult, len(requests)), make([]int, 0, len(requests))
 	var replicated errgroup.Group
@@ -112,7 +112,7 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 		newEpoch = id.New()
 	}
 	if r.Policy.Plain {
-		plain = r.Channel // services that subscribe to Redis themselves know no key prefix
+		plain = r.Channel // services that subscribe to Redis directly use no key prefix
 	}
 	args = append(make([]string, 0, 10+len(r.Drafts)),
 		ch.MessagePrefix(), ch.MarkPrefix(), r.Subscriber, ttlMillis(r.Policy), newEpoch, lastEpoch,
@@ -126,7 +126,7 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 
 func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }
 
-// tryReplicated publishes once and returns when as many replicas as the policy asks for have what was written. A repeat
+// tryReplicated publishes once and returns when as many replicas as the policy requires have confirmed it. A repeat
 // finds the dedup records and waits again. It can return the script's reply together with an error.
 func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest, keys, args []string) (redis.Reply,
 	error) {
@@ -141,7 +141,7 @@ func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishReques
 	return r, err
 }
 
-// touch returns a command that writes the last message's dedup record once more, as it is. If all messages were
+// touch returns a command that rewrites the last message's dedup record unchanged. If all messages were
 // duplicates the session has written nothing, and WAIT would wait for nothing.
 func touch(b rueidis.Builder, record string, r redis.Reply) []rueidis.Completed {
 	last := ""

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// recognizeOwn marks those duplicates as new that an earlier attempt of the same call published, whose reply was lost.
+// recognizeOwn marks a duplicate as new if an earlier attempt of the same call published it and its reply was lost.
 // A message is the call's own if it has the same ID and content and was published since the call began: by Redis's
 // clock its age is at most the time that has passed here. If that can't be determined, the message stays a duplicate.
 func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, published []channel.Published,

@@ -102,7 +102,7 @@ func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	require.Negative(t, left.Load())
 }
 
-// TestOwnRetryOfABatch finds out for each message of a batch whose it is.
+// TestOwnRetryOfABatch decides the origin of each message of a batch.
 func TestOwnRetryOfABatch(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
@@ -136,7 +136,7 @@ func TestOwnRetryOfAReplicatedPublish(t *testing.T) {
 	require.Equal(t, []bool{true}, c.publish(t, r))
 }
 
-// TestUnknownOriginIsADuplicate can't find out whose the message is.
+// TestUnknownOriginIsADuplicate: a message whose origin can't be read stays a duplicate.
 func TestUnknownOriginIsADuplicate(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]string{"no time": "PTTL", "no end": "PEXPIRETIME", "no message": "GET"} {

@@ -95,7 +95,7 @@ func (k *ReceiptKeys) check(ctx context.Context) error {
 	return nil
 }
 
-// mergeKeys returns the stored keys, and then those of mine that are missing there, as far as there is room.
+// mergeKeys returns the stored keys, and then those of mine that they lack, up to receiptKeysKept.
 func mergeKeys(stored, mine []receipt.Key) []receipt.Key {
 	all := slices.Clone(stored)
 	for _, key := range mine {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// keyServer is a server as far as its receipt keys go.
+// keyServer is the part of a server that keeps receipt keys.
 type keyServer struct {
 	*ReceiptKeys
 	node    *redistest.Node

@@ -1,10 +1,7 @@
 package channels
 
 import (
-	"fmt"
 	"strconv"
-
-	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
@@ -31,6 +28,7 @@ var refusals = redis.Refusals{
 	"FULL":             channel.ErrTooManySubscribers,
 }
 
+// clockOf reads a clock.
 func clockOf(d *redis.Decoder) clock.Clock {
 	text := d.Text()
 	if d.Err() != nil {
@@ -50,53 +48,4 @@ func number(d *redis.Decoder) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	d.Fail(err)
 	return n
-}
-
-// mget reads as many keys of each of some channels: all with one command, or in a Cluster with one for each channel.
-type mget struct {
-	client rueidis.Client
-	keys   []string // of all channels
-	each   int      // keys of a channel
-}
-
-// of returns the keys of a channel.
-func (m *mget) of(i int) []string { return m.keys[m.each*i : m.each*(i+1)] }
-func (m *mget) inCluster() bool   { return m.client.Mode() == rueidis.ClientModeCluster }
-
-// commands returns the commands that read what is left, at least.
-func (m *mget) commands(left []int) rueidis.Commands {
-	if !m.inCluster() {
-		return rueidis.Commands{m.client.B().Mget().Key(m.keys...).Build()}
-	}
-	commands := make(rueidis.Commands, len(left))
-	for n, i := range left {
-		commands[n] = m.client.B().Mget().Key(m.of(i)...).Build()
-	}
-	return commands
-}
-
-// decode calls one with the values of each channel that was left, or with the error of reading them, and returns its
-// errors.
-func (m *mget) decode(left []int, read []rueidis.RedisResult,
-	one func(int, []rueidis.RedisMessage, error) error) []error {
-	errs := make([]error, len(left))
-	var values, mine []rueidis.RedisMessage
-	var err error
-	for n, i := range left {
-		if n < len(read) { // the channel's own, or the only one
-			values, err = read[n].ToArray()
-		}
-		first := m.each * i
-		if m.inCluster() {
-			first = 0
-		}
-		if err == nil && len(values) < first+m.each {
-			err = fmt.Errorf("%w: MGET returned %d values", redis.ErrReply, len(values))
-		}
-		if err == nil {
-			mine = values[first : first+m.each]
-		}
-		errs[n] = one(i, mine, err)
-	}
-	return errs
 }

@@ -14,7 +14,7 @@ import (
 type Store struct {
 	conn        *redis.Conn
 	notifyBytes int
-	lives       *markLives
+	ttls        *ttlCache
 	listened    sync.Map               // positionKeys by channel, while it is listened to
 	keyChanges  *prometheus.CounterVec // of receipt keys; nil: not counted
 }
@@ -23,19 +23,18 @@ var _ channel.Store = (*Store)(nil)
 
 // Options configures a Store.
 type Options struct {
-	// NotifyBytes is the size from which a message isn't part of its notification; zero: DefaultNotifyBytes.
+	// NotifyBytes is the size from which a message isn't part of its notification. Zero: DefaultNotifyBytes.
 	NotifyBytes int
 	// Metrics registers the store's metrics; nil: none are kept.
 	Metrics prometheus.Registerer
 }
 
-// DefaultNotifyBytes is the default size from which a message isn't part of its notification. Servers with waiters then
-// fetch it.
+// DefaultNotifyBytes is the default of Options.NotifyBytes. Servers with waiters fetch larger messages.
 const DefaultNotifyBytes = 16 << 10
 
 // New returns the channels in the Redis of a connection. The error is that of registering metrics.
 func New(conn *redis.Conn, o Options) (*Store, error) {
-	s := &Store{conn: conn, notifyBytes: o.NotifyBytes, lives: newMarkLives()}
+	s := &Store{conn: conn, notifyBytes: o.NotifyBytes, ttls: newTTLCache()}
 	if s.notifyBytes == 0 {
 		s.notifyBytes = DefaultNotifyBytes
 	}

@@ -72,7 +72,7 @@ func fromTexts(f channel.From) (from, fromClock string) {
 // Unsubscribe runs unsubscribe.lua.
 func (s *Store) Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error {
 	ch, epoch := s.keys(name), ""
-	defer s.lives.Forget(ch.Mark(subscriber))
+	defer s.ttls.remove(ch.Mark(subscriber))
 	if !last.IsZero() {
 		epoch = last.String()
 	}

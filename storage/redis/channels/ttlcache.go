@@ -1,5 +1,3 @@
-// Package lives remembers how long marks live at least, so that polls needn't ask Redis each time.
-
 package channels
 
 import (
@@ -10,47 +8,47 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// markLivesSize is how many marks are remembered: those that were polled last, in about 15 MB at most.
-const markLivesSize = 1 << 16
+// ttlCacheSize is the largest number of marks in a ttlCache, which takes about 15 MB then.
+const ttlCacheSize = 1 << 16
 
-// markLives is what is known about the lives of marks. Many goroutines may use it.
-type markLives struct {
+// ttlCache holds the TTLs of the marks that were polled last, so that a poll needn't read them each time. Many
+// goroutines may use it.
+type ttlCache struct {
 	mu    sync.Mutex
-	known *simplelru.LRU[string, life]
+	marks *simplelru.LRU[string, markTTL]
 }
 
-type life struct {
-	read  time.Time // when it was read
-	until time.Time
+type markTTL struct {
+	read time.Time // when it was read or written
+	ends time.Time
 }
 
-// newMarkLives returns a Lives that knows nothing.
-func newMarkLives() *markLives {
-	known, err := simplelru.NewLRU[string, life](markLivesSize, nil)
+func newTTLCache() *ttlCache {
+	marks, err := simplelru.NewLRU[string, markTTL](ttlCacheSize, nil)
 	if err != nil {
 		panic(err) // impossible: the size is positive
 	}
-	return &markLives{known: known}
+	return &ttlCache{marks: marks}
 }
 
-// Lasts reports whether a mark is known to live for a time from now at least, by what was read at most so long ago.
-func (l *markLives) Lasts(key string, now time.Time, least, trust time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k, ok := l.known.Get(key)
-	return ok && now.Sub(k.read) < trust && !k.until.Before(now.Add(least))
+// covers reports whether a mark is known to live until now and least, from a TTL that was read less than maxAge ago.
+func (c *ttlCache) covers(key string, now time.Time, least, maxAge time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok := c.marks.Get(key)
+	return ok && now.Sub(m.read) < maxAge && !m.ends.Before(now.Add(least))
 }
 
-// Learn keeps how long a mark lives at least from a time on at which that was read or written.
-func (l *markLives) Learn(key string, at time.Time, left time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known.Add(strings.Clone(key), life{read: at, until: at.Add(left)})
+// set records the TTL that a mark had at a time, at least.
+func (c *ttlCache) set(key string, at time.Time, ttl time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.marks.Add(strings.Clone(key), markTTL{read: at, ends: at.Add(ttl)})
 }
 
-// Forget forgets a mark that was removed: one that is made again lives from then on.
-func (l *markLives) Forget(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known.Remove(key)
+// remove removes a mark, whose subscriber was removed or doesn't exist.
+func (c *ttlCache) remove(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.marks.Remove(key)
 }

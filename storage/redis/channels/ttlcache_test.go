@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLives(t *testing.T) {
+func TestTTLCache(t *testing.T) {
 	t.Parallel()
-	l, at := newMarkLives(), time.Now()
-	l.Learn("a", at, time.Hour)
+	c, at := newTTLCache(), time.Now()
+	c.set("a", at, time.Hour)
 	for _, tt := range []struct {
 		key          string
 		after, least time.Duration
@@ -23,8 +23,8 @@ func TestLives(t *testing.T) {
 		{"a", 6 * time.Minute, time.Minute, false}, // it isn't trusted for longer
 		{"b", 0, time.Second, false},
 	} {
-		require.Equal(t, tt.want, l.Lasts(tt.key, at.Add(tt.after), tt.least, 6*time.Minute), "%+v", tt)
+		require.Equal(t, tt.want, c.covers(tt.key, at.Add(tt.after), tt.least, 6*time.Minute), "%+v", tt)
 	}
-	l.Forget("a")
-	require.False(t, l.Lasts("a", at, time.Second, 6*time.Minute))
+	c.remove("a")
+	require.False(t, c.covers("a", at, time.Second, 6*time.Minute))
 }

@@ -1,24 +1,21 @@
-// Package storetest is what the tests of the stores in Redis share: connections, a meter of the commands that an
-// operation sends, a cluster whose slots move, calls that all must fail in the same way, and the tables of
-// docs/redis-internals.md.
 package storetest
 
 import (
 	"context"
 	"log/slog"
-	"sync"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// Patience ends a wait for something that never comes. No test is timed by it.
+// Patience limits waits, so that a broken store fails a test instead of hanging it. A working store never reaches it.
 const Patience = 30 * time.Second
 
 // Connect connects to a Redis until the test ends.
@@ -40,48 +37,27 @@ func Standalone(t testing.TB) (*redis.Conn, *redistest.Node) {
 	return Connect(t, redis.Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}), node
 }
 
-// ErrorOf returns the error of a call that returns a value, too.
-func ErrorOf[T any](_ T, err error) error { return err }
+// Durable makes a private server keep everything over a restart.
+var Durable = redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
 
-// Call is an operation of a store that a test calls while something is wrong.
-type Call struct {
-	Name string
-	Do   func(ctx context.Context) error
-}
-
-// RequireEach makes all calls at the same time and expects something of each error.
-func RequireEach(ctx context.Context, t *testing.T, all []Call, expect func(t testing.TB, err error, about ...any)) {
+// Set changes a server's configuration.
+func Set(t *testing.T, n *redistest.Node, parameter, value string) {
 	t.Helper()
-	errs := AtOnce(all, func(c Call) error { return c.Do(ctx) })
-	for i, c := range all {
-		expect(t, errs[i], c.Name)
-	}
+	require.NoError(t, n.Do(t, "CONFIG", "SET", parameter, value).Error())
 }
 
-// AtOnce calls do for all values at the same time and returns the errors in their order.
-func AtOnce[T any](all []T, do func(T) error) []error {
-	errs := make([]error, len(all))
-	var g sync.WaitGroup
-	for i, v := range all {
-		g.Go(func() { errs[i] = do(v) })
-	}
-	g.Wait()
-	return errs
-}
-
-// RequireFine expects no error. It is for RequireEach.
-func RequireFine(t testing.TB, err error, about ...any) {
+// FillUp fills a server's memory with a key named ballast.
+func FillUp(t *testing.T, n *redistest.Node) {
 	t.Helper()
-	require.NoError(t, err, about...)
-}
-
-// RequireUnavailable expects the error of a call that can be repeated a little later.
-func RequireUnavailable(t testing.TB, err error, about ...any) {
-	t.Helper()
-	require.ErrorIs(t, err, fault.ErrUnavailable, about...)
-	var f *fault.Error
-	require.ErrorAs(t, err, &f, about...)
-	require.NotZero(t, f.RetryAfter, about...)
+	require.NoError(t, n.Do(t, "SETRANGE", "ballast", strconv.Itoa(16<<20), "x").Error())
+	text, err := n.Do(t, "INFO", "memory").ToString()
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(text, "used_memory:")
+	used, err := strconv.Atoi(strings.TrimSpace(rest[:strings.IndexByte(rest, '\n')]))
+	require.NoError(t, err)
+	Set(t, n, "maxmemory-policy", "noeviction")
+	Set(t, n, "maxmemory", strconv.Itoa(used-8<<20))
+	require.ErrorContains(t, n.Do(t, "SET", "one", "more").Error(), "OOM")
 }
 
 // Shortly returns a context whose deadline is near, for calls that can't succeed.
@@ -90,22 +66,6 @@ func Shortly(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// Counted returns the sum of a counter over its labels.
-func Counted(t testing.TB, registry *prometheus.Registry, name string) float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	require.NoError(t, err)
-	sum := 0.0
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == name {
-				sum += m.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
 }
 
 // WaitFor polls until a condition holds. It gives up only if the test would hang otherwise.
@@ -123,72 +83,18 @@ func WaitFor(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Reply returns what a script returns that evaluates to a Lua value.
-func Reply(t testing.TB, value string) (redis.Reply, error) {
+// Counted returns the sum of a counter over its labels.
+func Counted(t testing.TB, registry *prometheus.Registry, name string) float64 {
 	t.Helper()
-	return redis.NewReply("test", redistest.Standalone(t).Do(t, "EVAL", "return "+value, "0"))
-}
-
-// RequireDecoded expects each operation's decoder to accept the replies that are right, as Lua values, and to refuse
-// those that are wrong, and those with a status that no script returns.
-func RequireDecoded(t *testing.T, decoders map[string]func(redis.Reply) error, right, wrong map[string][]string) {
-	t.Helper()
-	for operation, decode := range decoders {
-		require.NotEmpty(t, right[operation], operation)
-		for _, value := range right[operation] {
-			r, err := Reply(t, value)
-			require.NoError(t, err)
-			require.NoError(t, decode(r), "%s: %s", operation, value)
-		}
-		require.NotEmpty(t, wrong[operation], operation)
-		for _, value := range append(wrong[operation], `{'WHAT'}`, `{'ok'}`, `{''}`) {
-			r, err := Reply(t, value)
-			require.NoError(t, err, value)
-			RequireInternal(t, decode(r), "%s: %s", operation, value)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetCounter().GetValue()
+			}
 		}
 	}
-}
-
-// RequireRefusals expects the error of each status.
-func RequireRefusals(t *testing.T, refusals redis.Refusals, want map[string]error) {
-	t.Helper()
-	for status, err := range want {
-		r, noReply := Reply(t, "{'"+status+"'}")
-		require.NoError(t, noReply)
-		require.ErrorIs(t, refusals.Error(r), err)
-	}
-}
-
-// RequireInternal expects the error of a reply that no script returns.
-func RequireInternal(t testing.TB, err error, about ...any) {
-	t.Helper()
-	require.ErrorIs(t, err, redis.ErrReply, about...)
-	var f *fault.Error
-	require.ErrorAs(t, err, &f, about...)
-	require.Equal(t, fault.Internal, f.Kind, about...)
-}
-
-// RequireNotReplicated repeats a call that too few replicas confirm, and gives it more time each time, until the error
-// says so: on a busy machine its time may be over before that. The call must never succeed.
-func RequireNotReplicated(t testing.TB, do func(ctx context.Context) error) {
-	t.Helper()
-	for limit := 100 * time.Millisecond; limit < 2*Patience; limit *= 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		err := do(ctx)
-		cancel()
-		var f *fault.Error
-		require.ErrorAs(t, err, &f)
-		require.NotZero(t, f.RetryAfter)
-		if f.Slug == fault.SlugNotReplicated {
-			return
-		}
-		RequireUnavailable(t, err)
-	}
-	require.FailNow(t, "never answered as not replicated")
-}
-
-// RequireFull expects the error of a call that needs memory.
-func RequireFull(t testing.TB, err error, about ...any) {
-	t.Helper()
-	require.ErrorIs(t, err, fault.ErrStorageFull, about...)
+	return sum
 }

@@ -13,10 +13,10 @@ import (
 // KeyKind is a kind of key that belongs to a name: of a channel or of a queue.
 type KeyKind struct {
 	Key   func(prefix, name, part string) string
-	Parts *rapid.Generator[string] // what the key has besides the name; nil: nothing
+	Parts *rapid.Generator[string] // parts of the key besides the name; nil: none
 }
 
-// AnyName generates valid names, often such as look like parts of keys.
+// AnyName generates valid names, often tricky ones, which look like parts of keys.
 func AnyName(tricky ...string) *rapid.Generator[string] {
 	return rapid.OneOf(rapid.SampledFrom(tricky), Names())
 }
@@ -49,4 +49,19 @@ func RequireOwnKeys(t *testing.T, base string, names *rapid.Generator[string], k
 			}
 		}
 	})
+}
+
+// Names generates valid names of channels, subscribers and messages.
+func Names() *rapid.Generator[string] {
+	return rapid.StringMatching(`[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}`)
+}
+
+// HashTag returns the part of a key that determines its slot in a cluster.
+func HashTag(key string) string {
+	_, after, _ := strings.Cut(key, "{")
+	tag, _, found := strings.Cut(after, "}")
+	if !found || tag == "" {
+		return key
+	}
+	return tag
 }

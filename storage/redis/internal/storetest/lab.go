@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// Lab is a connection, and a way to its Redis behind it.
+// Lab is a connection, and direct access to its Redis.
 type Lab struct {
 	Conn *redis.Conn
 	Node *redistest.Node
@@ -75,29 +74,13 @@ func (l *Lab) Ends(t *testing.T, key string) int64 {
 	return at
 }
 
-// Pass makes all keys as old as if some time had passed.
+// Pass shortens the TTLs of all keys, as if a time had passed.
 func (l *Lab) Pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	for _, key := range l.Found(t) {
 		at := strconv.FormatInt(l.Ends(t, key)-d.Milliseconds(), 10)
 		require.NoError(t, l.Node.Do(t, "PEXPIREAT", l.Conn.Prefix()+key, at).Error())
 	}
-}
-
-// placeholders are those of the page's values, and what stands for each.
-var placeholders = map[string]string{
-	"<ULID>": "[0-7][0-9A-HJKMNP-TV-Z]{25}", "<ms>": "[0-9]{13}", "<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}",
-	"<n>":       "[0-9]+",
-	"<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}",
-}
-
-// Shape returns the pattern of a value in which the page has placeholders.
-func Shape(value string) string {
-	pattern := regexp.QuoteMeta(value)
-	for placeholder, text := range placeholders {
-		pattern = strings.ReplaceAll(pattern, placeholder, text)
-	}
-	return "^" + pattern + "$"
 }
 
 // RequireStep expects the lab to hold the keys of a step and no others: values of a shape, and TTLs up to a difference.
@@ -112,14 +95,20 @@ func (l *Lab) RequireStep(t *testing.T, step Step, slack time.Duration, read fun
 	}
 }
 
-// Only returns the calls of some names.
-func Only(all []Call, names ...string) []Call {
-	return slices.DeleteFunc(slices.Clone(all), func(c Call) bool { return !slices.Contains(names, c.Name) })
+// placeholders are those of the page's values, with the pattern of each.
+var placeholders = map[string]string{
+	"<ULID>": "[0-7][0-9A-HJKMNP-TV-Z]{25}", "<ms>": "[0-9]{13}", "<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}",
+	"<n>":       "[0-9]+",
+	"<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}",
 }
 
-// AllBut returns the others.
-func AllBut(all []Call, names ...string) []Call {
-	return slices.DeleteFunc(slices.Clone(all), func(c Call) bool { return slices.Contains(names, c.Name) })
+// Shape returns the pattern of a value of the page, which may have placeholders.
+func Shape(value string) string {
+	pattern := regexp.QuoteMeta(value)
+	for placeholder, text := range placeholders {
+		pattern = strings.ReplaceAll(pattern, placeholder, text)
+	}
+	return "^" + pattern + "$"
 }
 
 // Dump returns each key of a server with its contents and its end.
@@ -138,27 +127,8 @@ func Dump(t *testing.T, n *redistest.Node) map[string]string {
 	return found
 }
 
-// Set changes a server's configuration.
-func Set(t *testing.T, n *redistest.Node, parameter, value string) {
-	t.Helper()
-	require.NoError(t, n.Do(t, "CONFIG", "SET", parameter, value).Error())
-}
-
-// FillUp fills a server's memory with a key named ballast.
-func FillUp(t *testing.T, n *redistest.Node) {
-	t.Helper()
-	require.NoError(t, n.Do(t, "SETRANGE", "ballast", strconv.Itoa(16<<20), "x").Error())
-	text, err := n.Do(t, "INFO", "memory").ToString()
-	require.NoError(t, err)
-	_, rest, _ := strings.Cut(text, "used_memory:")
-	used, err := strconv.Atoi(strings.TrimSpace(rest[:strings.IndexByte(rest, '\n')]))
-	require.NoError(t, err)
-	Set(t, n, "maxmemory-policy", "noeviction")
-	Set(t, n, "maxmemory", strconv.Itoa(used-8<<20))
-	require.ErrorContains(t, n.Do(t, "SET", "one", "more").Error(), "OOM")
-}
-
-// Values takes the ends off a dump: the life of a channel may be renewed before a right turns out to be missing.
+// Values returns a dump without ends: the TTLs of a channel may be renewed before an operation that lacks a permission
+// fails.
 func Values(dump map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range dump {
@@ -166,21 +136,3 @@ func Values(dump map[string]string) map[string]string {
 	}
 	return kept
 }
-
-// Names generates valid names of channels, subscribers and messages.
-func Names() *rapid.Generator[string] {
-	return rapid.StringMatching(`[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}`)
-}
-
-// HashTag returns what a cluster takes the slot of.
-func HashTag(key string) string {
-	_, after, _ := strings.Cut(key, "{")
-	tag, _, found := strings.Cut(after, "}")
-	if !found || tag == "" {
-		return key
-	}
-	return tag
-}
-
-// Durable makes a private server keep everything over a restart.
-var Durable = redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}

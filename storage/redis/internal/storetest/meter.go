@@ -67,7 +67,7 @@ func (m *Meter) Inside(t testing.TB) int {
 	return n
 }
 
-// WithName returns those of some commands that have a name.
+// WithName returns the commands with a name.
 func WithName(commands [][]string, name string) [][]string {
 	return slices.DeleteFunc(slices.Clone(commands), func(c []string) bool { return c[0] != name })
 }
