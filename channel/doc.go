@@ -11,7 +11,7 @@
 //
 // Start from [Service], which many goroutines may use at the same time. It checks names and sizes, finds a channel's
 // [Policy], signs and verifies receipts, and lets fetches wait: fetch.go has the fetch from one channel, many.go and
-// shares.go the fetch from several. What clients are told when a call fails is an error of package fault. Channels are
+// shares.go the fetch from several. Errors for clients are of package fault. Channels are
 // kept by a [Store], such as storage/redis/channels.
 //
 // # How a fetch waits

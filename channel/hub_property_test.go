@@ -191,7 +191,7 @@ func (g *game) answer(t *rapid.T) {
 	g.world.release(rapid.IntRange(0, answers-1).Draw(t, "answer"))
 }
 
-// collect takes in the polls that have ended.
+// collect checks the polls that have ended.
 func (g *game) collect(t *rapid.T) {
 	synctest.Wait()
 	for _, p := range g.pollers {
@@ -223,7 +223,7 @@ func (g *game) check(t *rapid.T, p *poller, got polled) {
 	g.acknowledge(t, p, r.Epoch, got.Receipt)
 }
 
-// check returns an error unless this is everything after what was read before, in order.
+// check returns an error unless got has everything after the last read, in order.
 func (p past) check(r receipt.Receipt, got polled) error {
 	last, known := p.read[r.Epoch]
 	if n := uint64(len(got.Messages)) + got.Expired; !known || clock.Distance(last, r.Clock) != n {
@@ -239,7 +239,7 @@ func (p past) check(r receipt.Receipt, got polled) error {
 	return nil
 }
 
-// acknowledge acknowledges a poll. Only after a fail-over may the store refuse a receipt of its own.
+// acknowledge acknowledges a poll. Only after a fail-over may the store refuse its own receipts.
 func (g *game) acknowledge(t *rapid.T, p *poller, life ulid.ULID, handle string) {
 	err := g.service.Ack(t.Context(), "ch", p.name, handle)
 	switch {
@@ -269,10 +269,11 @@ func (g *game) finish(t *rapid.T) {
 	}
 }
 
-// TestNoWakeUpIsLost runs random sequences of publishes, expiries, new lives, removals, fetches and clock reads with slow
-// answers, notifications that are late or lost, reconnects, and fail-overs that lose the last writes and reuse their
-// clocks. Each subscriber must read everything in order. Once all answers and notifications have arrived, no poll may
-// wait whose subscriber has something to read or is removed. No time passes in the end, so that the backstop can't help.
+// TestNoWakeUpIsLost runs random sequences of publishes, expiries, new lives, removals, fetches and clock reads with
+// slow answers, notifications that are late or lost, reconnects, and fail-overs that lose the last writes and reuse
+// their clocks. Each subscriber must read everything in order. Once all answers and notifications have arrived, no poll
+// may wait whose subscriber has something to read or is removed. No time passes in the end, so that the backstop can't
+// help.
 func TestNoWakeUpIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ type Deliveries struct {
 	Problems []Problem // sources that failed, in the order of the query
 }
 
-// Found is what a source has.
+// Found is a source that has something, and its delivery.
 type Found struct {
 	Source int // its index in the query
 	Delivery
@@ -86,7 +86,7 @@ type many struct {
 	problems []Problem
 }
 
-// foundBatch is what a source has.
+// foundBatch is a source that has something, and its batch.
 type foundBatch struct {
 	source int
 	Batch

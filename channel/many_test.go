@@ -52,7 +52,7 @@ func TestManyQueriesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A source that fails is told at once, whatever the wait, and stops no other.
+// A source that fails is reported at once, whatever the wait, and doesn't affect the others.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	var polled []string

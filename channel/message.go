@@ -37,7 +37,7 @@ type Published struct {
 	Begun     bool        // the channel was made by this publish, of which this is the first message
 }
 
-// Batch is what a store found after a subscriber's mark.
+// Batch is the result of reading after a subscriber's mark.
 type Batch struct {
 	Epoch    ulid.ULID
 	Mark     clock.Clock // the subscriber's mark at the time

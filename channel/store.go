@@ -11,7 +11,7 @@ import (
 )
 
 // Store keeps channels. Many goroutines may call it at the same time. A method returns within the context's deadline
-// and the store's own time limit. Errors that clients are told are of package fault: fault.ErrUnavailable if the
+// and the store's own time limit. Errors for clients are of package fault: fault.ErrUnavailable if the
 // storage can't serve, fault.ErrStorageFull if it is out of memory. After an error nothing was written, or repeating
 // the call completes it.
 type Store interface {

@@ -44,7 +44,7 @@ func (m *manyWaiter) wait(ctx context.Context, h *hub) {
 	synctest.Wait()
 }
 
-// on makes an event happen on a channel without letting anybody react.
+// on sends an event of a channel, and doesn't wait for waiters to react.
 func (m *manyWaiter) on(channel string, e Event) {
 	m.store.mu.Lock()
 	sink := m.store.sinks[channel]

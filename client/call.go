@@ -25,7 +25,7 @@ type request struct {
 	wait   time.Duration // how long the service may hold the answer back
 }
 
-// Call is a call of a part of the API that has a package of its own, such as client/records.
+// Call is a call of a part of the API that another package serves, such as client/records.
 type Call struct {
 	What   string // what the call does, for errors
 	Method string

@@ -22,7 +22,7 @@ type Client struct {
 }
 
 // New returns a client of the service at baseURL, such as http://127.0.0.1:8080 or https://example.com/tidemark, or
-// unix:PATH for a Unix socket. It doesn't connect yet. The error says what is wrong with baseURL.
+// unix:PATH for a Unix socket. It doesn't connect yet. The error is about baseURL.
 func New(baseURL string, opts ...Option) (*Client, error) {
 	socket, isSocket := strings.CutPrefix(baseURL, "unix:")
 	if isSocket {

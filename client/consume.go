@@ -114,12 +114,12 @@ func (c *Client) ackHandled(ctx context.Context, consumer Consumer, d Delivery, 
 	n := len(part.Messages)
 	same := func(m Message) bool { return m.ID == part.Messages[n-1].ID && m.Clock == part.Messages[n-1].Clock }
 	if n == 0 || !slices.ContainsFunc(d.Messages[:handled], same) {
-		return nil // the channel has changed in the meantime: what was handled is delivered again
+		return nil // the channel has changed in the meantime: the messages are delivered again
 	}
 	return c.ackLast(ctx, consumer, part.ReceiptHandle)
 }
 
-// ackLast acknowledges what was handled, within the grace if ctx has ended.
+// ackLast acknowledges the messages handled, within the grace if ctx has ended.
 func (c *Client) ackLast(ctx context.Context, consumer Consumer, receiptHandle string) error {
 	ctx, cancel := consumer.grace(ctx)
 	defer cancel()

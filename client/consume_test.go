@@ -26,7 +26,7 @@ type queue struct {
 	mu       sync.Mutex
 	last     int                   // the channel's clock
 	mark     int                   // the subscriber's
-	expired  uint64                // told by the next fetch that finds something
+	expired  uint64                // reported by the next fetch that finds something
 	refuse   map[string]fault.Slug // receipts that are refused once, with which slug
 	asked    []int                 // max of each fetch
 	failNext func() http.HandlerFunc
@@ -63,7 +63,7 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h(w, r)
 }
 
-// serve gives the answer, or nil where there is nothing yet.
+// serve returns the answer, or nil if there is nothing yet.
 func (q *queue) serve(r *http.Request, body wire.NextRequest) http.HandlerFunc {
 	if slug, ok := q.refuse[body.ReceiptHandle]; ok {
 		delete(q.refuse, body.ReceiptHandle)
@@ -135,7 +135,7 @@ func TestConsumeAcknowledgesWhatWasHandled(t *testing.T) {
 	}
 }
 
-// TestConsumeEndsWithTheErrorOfHandle acknowledges what was handled before, and nothing else.
+// TestConsumeEndsWithTheErrorOfHandle acknowledges the messages handled before, and no others.
 func TestConsumeEndsWithTheErrorOfHandle(t *testing.T) {
 	t.Parallel()
 	for last, calls := range map[clock.Clock][]int{1: {0}, 4: {0, 3}} {

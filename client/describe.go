@@ -47,7 +47,7 @@ func (c *Client) DescribePage(ctx context.Context, channel string, p Page) (Desc
 	return d, err
 }
 
-// Info returns what the service tells about itself.
+// Info returns the description of the server, its storage and its limits.
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	var i Info
 	_, err := c.call(ctx, request{what: "get the service's info", method: http.MethodGet, path: []string{"info"}}, &i)

@@ -8,7 +8,7 @@
 //
 // A subscriber is created once with Subscribe. Fetch returns the messages after its mark, and Ack moves the mark up to
 // the last message of a fetch. Next does both in one request. Consume is the loop that most readers need, and
-// ConsumeMany the one of those who follow many channels.
+// ConsumeMany the loop for many channels.
 //
 // # Matchmaking
 //

@@ -28,7 +28,7 @@ var (
 	ErrInvalidSubscriber = named(fault.SlugInvalidSubscriber)
 	ErrInvalidMessageID  = named(fault.SlugInvalidMessageID)
 	ErrInvalidContent    = named(fault.SlugInvalidContent) // not JSON, or not UTF-8
-	ErrSchema            = named(fault.SlugSchema)         // not as the schema of the channel's rule asks for
+	ErrSchema            = named(fault.SlugSchema)         // doesn't match the schema of the channel's rule
 	ErrInvalidBody       = named(fault.SlugInvalidBody)
 	ErrInvalidBatch      = named(fault.SlugInvalidBatch)
 	ErrInvalidMax        = named(fault.SlugInvalidMax)
@@ -95,8 +95,8 @@ var (
 	ErrTicketExpired   = errors.New("the ticket expired before there was a match")
 )
 
-// ErrUnreachable means that a try got no answer: no connection, a broken one, or a time-out. The service may have done
-// what was asked.
+// ErrUnreachable means that a try got no answer: no connection, a broken one, or a time-out. The service may have
+// executed the request.
 var ErrUnreachable = errors.New("the service can't be reached")
 
 func named(slug fault.Slug) *Error {

@@ -28,7 +28,7 @@ type call struct {
 	header http.Header
 }
 
-// fake is a service that plays answers in their order, the last one again and again, and keeps what it was asked.
+// fake is a service that returns answers in order, the last one repeatedly, and records the requests.
 type fake struct {
 	*httptest.Server
 	mu      sync.Mutex

@@ -12,7 +12,7 @@ import (
 
 // The calls of this file are answered on the service's admin address only.
 
-// NewKey is an API key that is to be made: its description, its grants as a JSON array, and when it expires.
+// NewKey is an API key to create: its description, its grants as a JSON array, and its expiry.
 type NewKey = wire.NewKey
 
 // Key describes an API key.
@@ -21,14 +21,14 @@ type Key = wire.Key
 // CreatedKey is a new API key. Its Text is what WithToken takes; the service doesn't keep it.
 type CreatedKey = wire.CreatedKey
 
-// NewRevocation revokes a token by its jti, or what a subject got until now.
+// NewRevocation revokes a token by its jti, or all credentials issued to a subject until now.
 type NewRevocation = wire.NewRevocation
 
 // Revocation is a revocation in force.
 type Revocation = wire.Revocation
 
-// CreateKey makes an API key. If its answer was lost it is tried again, and the first key remains, which nobody has:
-// ListKeys shows it. Errors: ErrInvalidKey, with the field that is wrong, ErrInvalidBody, ErrTooManyKeys,
+// CreateKey makes an API key. If its answer was lost it is tried again, and the first key remains unused: Keys lists
+// it. Errors: ErrInvalidKey, with the field that is wrong, ErrInvalidBody, ErrTooManyKeys,
 // ErrUnavailable.
 func (c *Client) CreateKey(ctx context.Context, k NewKey) (CreatedKey, error) {
 	var created CreatedKey
@@ -57,8 +57,8 @@ func (c *Client) DeleteKey(ctx context.Context, id string) error {
 	return err
 }
 
-// Revoke revokes a token, or what a subject got until now. Errors: ErrInvalidRevocation, ErrInvalidBody,
-// ErrManyRevocations, ErrUnavailable.
+// Revoke revokes a token, or all credentials issued to a subject until now. Errors: ErrInvalidRevocation,
+// ErrInvalidBody, ErrManyRevocations, ErrUnavailable.
 func (c *Client) Revoke(ctx context.Context, n NewRevocation) (Revocation, error) {
 	var done Revocation
 	err := c.send(ctx, request{what: "revoke", method: http.MethodPost, path: []string{"revocations"}}, n, &done)

@@ -26,7 +26,7 @@ var service string
 
 var lastWorld atomic.Int64
 
-// newWorld gives the URL of a service that nobody has used yet.
+// newWorld returns the URL of an unused service.
 func newWorld() string { return fmt.Sprintf("%s/world-%d", service, lastWorld.Add(1)) }
 
 func TestMain(m *testing.M) {
@@ -54,7 +54,7 @@ func runWithService(m *testing.M) (code int) {
 	return code
 }
 
-// startService runs TestServiceProcess in a process of its own.
+// startService runs TestServiceProcess in a new process.
 func startService(ctx context.Context) (url string, stop func() error, err error) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServiceProcess$")
 	cmd.Env = append(os.Environ(), serviceEnv+"=1")

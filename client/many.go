@@ -124,7 +124,7 @@ type manyRun struct {
 	failed   error    // of the acknowledgement of a part of a delivery
 }
 
-// take handles what a fetch has found, and returns how long to pause before the next one.
+// take handles the messages of a fetch, and returns how long to pause before the next one.
 func (r *manyRun) take(ctx context.Context, d Deliveries) (pause time.Duration, err error) {
 	r.forget(d.Problems)
 	for i := range d.Found {
@@ -189,8 +189,8 @@ func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
 	return nil
 }
 
-// ackAll acknowledges what was handled, by one fetch whose messages are delivered again, within the grace if ctx has
-// ended.
+// ackAll acknowledges the messages handled, by one fetch whose own messages are delivered again, within the grace if
+// ctx has ended.
 func (r *manyRun) ackAll(ctx context.Context) error {
 	ctx, cancel := Consumer{AckGrace: r.consumer.AckGrace}.grace(ctx)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// delivered is what a channel has: messages of these IDs, and a receipt that names the last.
+// delivered returns the delivery of a channel: messages of these IDs, and a receipt that names the last.
 func delivered(channel string, ids ...string) wire.SourceDelivery {
 	d := wire.SourceDelivery{Channel: channel, Subscriber: "s"}
 	for i, id := range ids {
@@ -153,7 +153,7 @@ func TestConsumeMany(t *testing.T) {
 	}
 }
 
-// receiptsOf returns what a request acknowledges.
+// receiptsOf returns the receipts in a request.
 func receiptsOf(t *testing.T, c call) string {
 	t.Helper()
 	switch {

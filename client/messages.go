@@ -23,7 +23,7 @@ type Published = wire.Published
 type Message = wire.Message
 
 // Publish appends a message to a channel, and creates the channel if it does not exist. The message is on the channel
-// once, however often the call is tried. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
+// once, even if the call is retried. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
 // ErrMessageTooLarge, ErrStorageFull, ErrUnavailable.
 func (c *Client) Publish(ctx context.Context, channel string, d Draft) (Published, error) {
 	published, err := c.publish(ctx, channel, []Draft{d}, false)
@@ -66,7 +66,7 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 		return nil, fmt.Errorf("%s: the answer has %d messages instead of %d", what, len(published), len(drafts))
 	}
 	for i := range published {
-		if made[i] { // nobody else has the ID: an earlier try of this call published it
+		if made[i] { // the client made the ID: an earlier try of this call published it
 			published[i].Duplicate = false
 		}
 	}

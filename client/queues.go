@@ -15,13 +15,13 @@ type Queue = wire.Queue
 // QueueDescription is a queue and its state. Waits is nil if no ticket was matched recently.
 type QueueDescription = wire.QueueDescription
 
-// Waiting is who waits long in a queue, and why.
+// Waiting lists the tickets that wait longest in a queue, with reasons.
 type Waiting = wire.Waiting
 
 // LongestWaits are percentiles of how long tickets have waited, and the longest wait, in milliseconds.
 type LongestWaits = wire.LongestWaits
 
-// Queues returns all queues that the server knows, ordered by name.
+// Queues returns all queues, ordered by name.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	var q wire.Queues
 	_, err := c.call(ctx, request{what: "list the queues", method: http.MethodGet, path: []string{"queues"}}, &q)
@@ -35,7 +35,7 @@ func (c *Client) DescribeQueue(ctx context.Context, queue string) (QueueDescript
 	return d, err
 }
 
-// DescribeWaiting is DescribeQueue with Waiting: who waits long, and why. The server reads up to 10,000 tickets for it,
+// DescribeWaiting is DescribeQueue with Waiting. The server reads up to 10,000 tickets for it,
 // for one request at a time. Errors: those of DescribeQueue, ErrOverloaded.
 func (c *Client) DescribeWaiting(ctx context.Context, queue string) (QueueDescription, error) {
 	r := queueRequest("describe", http.MethodGet, queue)

@@ -140,7 +140,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	policy := quick
 	policy.Notify = func(_ error, pause time.Duration) {
 		pauses = append(pauses, pause)
-		cancel() // nobody wants to wait for it here
+		cancel() // this test doesn't wait for the retry
 	}
 	f := newFake(t, problem(503, fault.SlugUnavailable, 2))
 	c := f.client(t, client.WithRetry(policy))

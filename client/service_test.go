@@ -80,7 +80,7 @@ func (w *worlds) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/"+name, h).ServeHTTP(rw, r)
 }
 
-// make starts one more service, with keys of its own.
+// make starts another service, with its own keys.
 func (w *worlds) make(name string) (http.Handler, error) {
 	log := slog.New(slog.DiscardHandler)
 	conn, err := redis.Connect(w.t.Context(), redis.Options{URL: w.redis, KeyPrefix: w.prefix + name + ".",

@@ -13,23 +13,23 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// From says where a new subscriber starts: Latest, Earliest, or After a clock.
+// From is the start of a new subscriber: Latest, Earliest, or After a clock.
 type From = wire.From
 
-// Places where a new subscriber can start.
+// The starts of new subscribers.
 var (
 	Latest   = From{Start: wire.StartLatest}   // after all messages published so far
 	Earliest = From{Start: wire.StartEarliest} // with the oldest message alive
 )
 
-// After returns the place after the message with a clock.
+// After is the start after the message with a clock.
 func After(at clock.Clock) From { return From{Start: wire.StartAt, Clock: at} }
 
 // Subscription is the outcome of Subscribe. Created is false if the subscriber existed: its mark was not moved then. If
 // an answer was lost and the call was retried, it can be false for a subscriber that the call created.
 type Subscription = wire.Subscription
 
-// FetchOptions says how much to fetch.
+// FetchOptions are the options of a fetch.
 type FetchOptions struct {
 	Max  int           // most messages; 0: the service's default
 	Wait time.Duration // how long to wait for a message if there is none, at most the limit in Info; 0: don't wait
@@ -105,7 +105,7 @@ func (c *Client) Next(ctx context.Context, channel, subscriber, receiptHandle st
 	return d, err
 }
 
-// subscriberRequest returns a request for what is below a channel: the subscriber, and segments of the path after it.
+// subscriberRequest returns a request whose path is that of a subscriber, and the segments after it.
 func subscriberRequest(what, method, channel string, below ...string) request {
 	return request{what: what, method: method, path: append([]string{"channels", channel, "subscribers"}, below...)}
 }

@@ -27,7 +27,7 @@ type NewTicket struct {
 // TicketSpec is the request of a player.
 type TicketSpec = matchmaking.Spec
 
-// SearchFields are the values that the filters of a queue's pools look at.
+// SearchFields are the values that the filters of a queue's pools match.
 type SearchFields = matchmaking.SearchFields
 
 // Criterion is a range, with both ends, for a statistic of other tickets.
@@ -44,7 +44,7 @@ type CreatedTicket = wire.CreatedTicket
 // Ticket describes a ticket. MatchID and Assignment are set if its Status is TicketMatchFound.
 type Ticket = wire.Ticket
 
-// Assignment says where a player plays, and with whom.
+// Assignment is the server that a player connects to, and the match.
 type Assignment = matchmaking.Assignment
 
 // Match is a match that was assigned.
@@ -62,9 +62,9 @@ const (
 	TicketExpired    = string(matchmaking.Expired)
 )
 
-// CreateTicket creates a ticket, with its channel and the subscriber on it. It creates one ticket, however often the
-// call is tried. If a ticket of the queue has the ID already, nothing is changed and that ticket is returned, whatever
-// its status. Errors: ErrInvalidTicket, ErrInvalidBody, ErrNoQueue, ErrTicketExists, ErrTicketTooLarge, ErrQueueFull,
+// CreateTicket creates a ticket, with its channel and the subscriber on it. It creates one ticket, even if the call is
+// retried. If a ticket of the queue has the ID already, nothing is changed and that ticket is returned, whatever its
+// status. Errors: ErrInvalidTicket, ErrInvalidBody, ErrNoQueue, ErrTicketExists, ErrTicketTooLarge, ErrQueueFull,
 // ErrStorageFull, ErrUnavailable. After one of the last two, or without an answer, the ticket may exist: CancelTicket
 // makes sure that it doesn't.
 func (c *Client) CreateTicket(ctx context.Context, t NewTicket) (CreatedTicket, error) {
@@ -147,7 +147,7 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 		case t.Status == TicketExpired:
 			return Assignment{}, ErrTicketExpired
 		}
-		// An answer is early while the service shuts down, and if somebody has removed the subscriber.
+		// The answer is early if the service shuts down or the subscriber was removed.
 		if !pace.Sleep(ctx, emptyPause-time.Since(asked)) {
 			return Assignment{}, ended(ctx)
 		}
@@ -156,7 +156,7 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 	}
 }
 
-// fetchAssignment waits for the message that is a ticket's assignment.
+// fetchAssignment waits for the message with a ticket's assignment.
 func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Duration) (a Assignment, found bool,
 	err error) {
 	name := matchmaking.ChannelOf(id)

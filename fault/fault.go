@@ -1,11 +1,11 @@
-// Package fault is the list of what a client of Tidemark can be told when a request fails.
+// Package fault lists the errors that clients of Tidemark can receive.
 //
 // An [Error] says what sort of outcome it is (its [Kind]), names it for programs (its [Slug]), and says for people what
 // is wrong with this one request. The domain packages and the stores return it, wrapped where that helps; each protocol
 // maps kinds to its own codes in one switch. All slugs are in [List], with their kinds, titles, causes and remedies:
 // docs/errors.md is generated from it.
 //
-// An error that no client is told about, such as a lost lease, is not a fault. The package that returns it declares it.
+// An error that no client receives, such as a lost lease, is not a fault: the package that returns it declares it.
 package fault
 
 import "time"
@@ -15,9 +15,9 @@ type Kind int
 
 // The kinds of errors.
 const (
-	Internal         Kind = iota // a defect of the service, or storage that holds what the service did not write
+	Internal         Kind = iota // a defect of the service, or stored data that the service did not write
 	Invalid                      // the request can never succeed as it is
-	NotFound                     // what the request names does not exist
+	NotFound                     // the object of the request does not exist
 	Forbidden                    // the caller may not do this; nothing was changed
 	Conflict                     // the request is well formed but does not fit the present state
 	TooLarge                     // the request is larger than the service or a policy allows
@@ -31,11 +31,11 @@ const (
 	Unsupported                  // the service isn't set up for the request
 )
 
-// Error is an outcome that a client is told. It must not be changed once it is returned.
+// Error is an error for a client. It must not be changed once it is returned.
 type Error struct {
 	Kind       Kind
 	Slug       Slug
-	Detail     string        // for people: what is wrong with this request
+	Detail     string        // for people: the error of this request
 	Field      string        // the wrong part of the request, as a JSON pointer or a parameter's name; may be empty
 	RetryAfter time.Duration // when trying again may help, for Unavailable and Limited; zero: no advice
 	Cause      error         // the underlying error, for the log; never shown to clients; may be nil

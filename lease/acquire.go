@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// acquire asks for a lease, again and again if it is held and wait is set.
+// acquire asks for a lease, repeatedly if it is held and wait is set.
 func (m *Manager) acquire(ctx context.Context, name string, wait bool) (h *held, err error) {
 	ask := func(ctx context.Context) error {
 		h, err = m.ask(ctx, name)
@@ -43,8 +43,8 @@ func repeat(ctx context.Context, store Watcher, r Request, ask func(context.Cont
 	}
 }
 
-// Line lets the calls of a process that want the same lease, for callers outside of it, ask one after the other:
-// however many wait, they cost the store as much as one. Its zero value is ready.
+// Line queues the calls of a process that ask for the same lease on behalf of callers outside of it: any number of them
+// costs the store as much as one. Its zero value is ready.
 type Line struct{ turns turns }
 
 // Wait calls ask when it is the caller's turn, and again whenever the lease r.Name may have become free, while it
@@ -94,10 +94,10 @@ func (m *Manager) ask(ctx context.Context, name string) (*held, error) {
 	return h, nil
 }
 
-// pollDelay is how long after the end of another's lease a waiter asks for it. Waiters differ.
+// pollDelay returns how long after the end of another holder's lease a waiter asks for it, with jitter.
 func pollDelay(ttl time.Duration) time.Duration {
 	least := max(ttl/100, time.Millisecond)
-	return least + mathrand.N(ttl/20) //nolint:gosec // it isn't a secret
+	return least + mathrand.N(ttl/20) //nolint:gosec // it spreads load and protects nothing
 }
 
 func signal(c chan<- struct{}) {
@@ -107,7 +107,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// turns lets the calls of a process that want the same lease go one after the other. Its zero value is ready.
+// turns queues the calls of a process that want the same lease. Its zero value is ready.
 type turns struct {
 	mu    sync.Mutex
 	names map[string]*turn

@@ -33,7 +33,7 @@
 //	what fails                          what follows
 //	the function returns or panics      the lease is released, and a waiter gets it at once
 //	the process of the holder dies      the lease ends TTL after the last renewal; then a waiter gets it
-//	the process is paused               ctx.Err reports the loss when it goes on; writes are refused by their fence
+//	the process is paused               ctx.Err reports the loss when it resumes; writes are refused by their fence
 //	the store can't be reached          renewals are repeated; at the deadline the context is canceled
 //	the reply to a request is lost      the store repeats it, for the same token; the deadline counts from the first one
 //	an acquired lease isn't used        because its reply came too late: it is released, or ends by itself
@@ -41,7 +41,7 @@
 //	                                    is canceled; until then the fence protects
 //	the clock of the store is set       forward: a lease may end early, as above; backward: it ends later. Fences rise
 //	the function ignores its context    another holder may run at the same time; the fence protects
-//	the machine is suspended            as for a pause; a monotonic clock that stood still meanwhile knows nothing of it
+//	the machine is suspended            as for a pause; a monotonic clock that stops meanwhile doesn't show it
 //
 // # Cost
 //

@@ -23,7 +23,7 @@ type held struct {
 	timer    *time.Timer
 }
 
-// start makes cancel be called when the lease is lost.
+// start makes a loss of the lease call cancel.
 func (h *held) start(cancel context.CancelCauseFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *held) extend(sent time.Time) {
 	}
 }
 
-// end returns until when the lease may be used.
+// end returns the time until which the lease may be used.
 func (h *held) end() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,8 +109,8 @@ func (c holdingContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Deadline returns until when the lease can be relied on that a function holds with ctx, or with a parent of ctx. A
-// renewal moves it; so it isn't the deadline of ctx. It reports false if ctx isn't that of a lease.
+// Deadline returns the time until which the lease that a function holds with ctx, or with a parent of ctx, is valid. A
+// renewal moves it, so it isn't the deadline of ctx. It reports false if ctx isn't that of a lease.
 func Deadline(ctx context.Context) (time.Time, bool) {
 	h, ok := ctx.Value(heldKey{}).(*held)
 	if !ok {

@@ -14,7 +14,7 @@ var (
 	ErrHeld = errors.New("the lease is held by another holder")
 	// ErrLost is the error of a lease that has ended, or may have ended, while it was in use.
 	ErrLost = errors.New("the lease was lost")
-	// ErrRefused is wrapped by errors with which a store refuses a lease for reasons of its own.
+	// ErrRefused is wrapped by errors of a store that refuses a lease for another reason.
 	ErrRefused = errors.New("the lease was refused")
 	// ErrName is the error of a name that doesn't match [NamePattern].
 	ErrName = errors.New("invalid lease name")
@@ -41,9 +41,9 @@ type Store interface {
 	// Renew prolongs leases until r.TTL from now. It returns an error for each, in order. Errors: ErrLost if the token
 	// no longer holds the lease. After any other error the lease may have been renewed.
 	Renew(ctx context.Context, rs []Request) []error
-	// Release ends a lease if the token holds it, and notifies those who watch it. A repeat succeeds while nobody else
-	// has had the lease. Errors: ErrLost if the token has lost it before, or never had it. After any other error the
-	// lease may have been released.
+	// Release ends a lease if the token holds it, and notifies its watchers. A repeat succeeds while no other token has
+	// had the lease. Errors: ErrLost if the token has lost it before, or never had it. After any other error the lease
+	// may have been released.
 	Release(ctx context.Context, name, token string) error
 	Watcher
 }
@@ -60,11 +60,11 @@ type Watcher interface {
 // Request asks for a lease, or for more of it.
 type Request struct {
 	Name  string
-	Token string        // names the holder; new for each time that a lease is asked for
+	Token string        // names the holder; new for each acquisition
 	TTL   time.Duration // from the time at which the store executes the request
 }
 
-// Holding is what a store knows of a lease.
+// Holding is the state of a lease in a store.
 type Holding struct {
 	Fence uint64    // of the last holder
 	Until time.Time // when the lease ends unless it is renewed or released, in the time of the store; zero: it is free

@@ -128,7 +128,7 @@ func (m *Manager) run(ctx context.Context, h *held, f func(context.Context, uint
 	return err
 }
 
-// release ends a lease in the store, in a time of its own. If that fails the lease ends by itself.
+// release ends a lease in the store, also if ctx has ended. If that fails the lease ends by itself.
 func (m *Manager) release(ctx context.Context, h *held) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()

@@ -25,7 +25,7 @@ const (
 
 var errDown = errors.New("the store is down")
 
-// inBubble runs a test with a clock of its own and a manager on a store.
+// inBubble runs a test with a fake clock and a manager on a store.
 func inBubble(t *testing.T, test func(t *testing.T, store *memory, m *lease.Manager)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func newManager(t *testing.T, store lease.Store) *lease.Manager {
 	return m
 }
 
-// sleep lets a time pass.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -186,7 +186,7 @@ func (m *memory) grant(name string, ttl time.Duration) (token string) {
 	return token
 }
 
-// token returns who holds a lease, or "" if it was released.
+// token returns the token that holds a lease, or "" if it was released.
 func (m *memory) token(name string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

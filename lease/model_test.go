@@ -47,7 +47,7 @@ func TestNoTwoHoldersRunAtOnce(t *testing.T) {
 	})
 }
 
-// simulate lets three processes compete for two leases for two minutes, and returns what they did wrong.
+// simulate lets three processes compete for two leases for two minutes, and returns their violations.
 func simulate(t *testing.T, w weather) []string {
 	t.Helper()
 	const processes, length = 3, 2 * time.Minute

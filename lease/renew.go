@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// add makes a lease be renewed.
+// add starts the renewals of a lease.
 func (m *Manager) add(ctx context.Context, h *held) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *Manager) nextRound() (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	wait = max(time.Until(m.wake), 0)
-	return wait - mathrand.N(wait/4+1), true //nolint:gosec // it isn't a secret
+	return wait - mathrand.N(wait/4+1), true //nolint:gosec // it spreads load and protects nothing
 }
 
 // dueBy returns the leases that are due by a time. It removes those that are lost.

@@ -24,8 +24,7 @@ type derivedKeys struct {
 	all  [][]byte
 }
 
-// Derive returns what signs data for a purpose. What is signed for one purpose isn't valid for another one, or as a
-// receipt.
+// Derive returns the keys of a purpose. Data signed for one purpose isn't valid for another one, or as a receipt.
 func (k *Keyring) Derive(purpose string) *Derived { return &Derived{of: k, purpose: purpose} }
 
 // Sign returns the HMAC-SHA256 of data with the key derived from the keyring's first key.

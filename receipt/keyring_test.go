@@ -197,7 +197,7 @@ func TestVerifyRefusesContent(t *testing.T) {
 	}
 }
 
-// refused requires that a handle counts as damaged, not as somebody else's.
+// refused requires that a handle counts as damaged, not as another subscriber's.
 func refused(t require.TestingT, ring *receipt.Keyring, handle string, r receipt.Receipt) {
 	got, err := ring.Verify(handle, r.Channel, r.Subscriber)
 	require.Zero(t, got)

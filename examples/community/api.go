@@ -22,13 +22,13 @@ type site struct {
 	mail     *outbox
 }
 
-// caller is who sends a request.
+// caller is the user who sends a request.
 type caller struct {
 	id      entities.ID // "" for a visitor
 	session string      // the ID of the session
 }
 
-// handler answers a request of somebody with what is sent as JSON.
+// handler handles a request of a caller and returns the answer, which is sent as JSON.
 type handler func(r *http.Request, who caller) (any, error)
 
 // routes returns the forum's API. The session's token is sent in a header and never in a cookie: a page of another site
@@ -63,7 +63,7 @@ func (s *site) routes(mux *http.ServeMux) {
 	}
 }
 
-// members serves those who have a session.
+// members serves callers with a session.
 func (s *site) members(h handler) http.Handler {
 	return s.open(func(r *http.Request, _ caller) (any, error) {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -80,7 +80,7 @@ func (s *site) members(h handler) http.Handler {
 
 const maxBody = 64 << 10
 
-// open serves everybody.
+// open serves all callers.
 func (s *site) open(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

@@ -46,7 +46,7 @@ type topic struct {
 	Followers, Authors []entities.ID
 }
 
-// post is a publication. Its JSON is what stands in the cache, and what the page gets.
+// post is a publication. Its JSON is in the cache, and is sent to the page.
 type post struct {
 	ID        entities.ID `json:"id"`
 	Topic     entities.ID `json:"topic"`
@@ -58,7 +58,7 @@ type post struct {
 	UpdatedAt int64       `json:"updated_at"`
 }
 
-// What the forum tells its users.
+// Errors for users.
 var (
 	errTaken    = errors.New("somebody has this name already")
 	errInput    = errors.New("fill in all fields: at most 100 characters, a text at most 10,000, a password at least 8")
@@ -70,7 +70,7 @@ var (
 // openForum reads the forum's file, or begins a new forum.
 func openForum(path string) (*forum, error) {
 	f := &forum{path: path}
-	text, err := os.ReadFile(path) //nolint:gosec // who starts the forum names its file
+	text, err := os.ReadFile(path) //nolint:gosec // the path is an option of the program
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, errors.Join(err, json.Unmarshal(text, &f.data))
 	}
@@ -200,7 +200,7 @@ func (f *forum) topic(id entities.ID) (entities.Topic, error) {
 // followed.
 type lists struct{ follows, followers []entities.ID }
 
-// follow adds or removes what a user follows: a topic or an author.
+// follow makes a user follow a topic or an author, or stop following it.
 func (f *forum) follow(id entities.ID, sort string, followed entities.ID, on bool) (lists, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -76,7 +76,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	return nil
 }
 
-// grants are what the forum may do.
+// grants are the permissions of the forum.
 const grants = `[
 	{"actions": ["read", "write"]},
 	{"actions": ["publish", "subscribe", "describe"], "channels": ["notifications:*"]}

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
-// publish adds a post, and notifies those who follow its topic or its author.
+// publish adds a post, and notifies the followers of its topic and its author.
 func (s *site) publish(r *http.Request, who caller) (any, error) {
 	body, err := read[struct{ Title, Body string }](r)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *site) publish(r *http.Request, who caller) (any, error) {
 	return p, s.changed(r.Context(), p, "created")
 }
 
-// editing is the operation of the lock that who edits a post holds.
+// editing is the operation of the lock that an editor of a post holds.
 const editing = "edit"
 
 // lock locks a post for whoever begins to edit it, for 30 seconds, and renews the lock.
@@ -76,7 +76,7 @@ func (s *site) edit(r *http.Request, who caller) (any, error) {
 	return p, s.records.ReleaseLock(r.Context(), editing, string(p.ID), body.Lock)
 }
 
-// changed stores what has changed with a post, invalidates what else has it, and notifies.
+// changed stores the lists that change with a post, invalidates the others, and notifies followers.
 func (s *site) changed(ctx context.Context, p post, action string) error {
 	a, err := s.forum.author(p.Author)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *site) notify(ctx context.Context, p post, a entities.Author, action str
 	if err != nil {
 		return err
 	}
-	// Who follows both gets it on both channels, under one ID.
+	// A follower of both receives it on both channels, with the same ID.
 	draft := client.Draft{ID: fmt.Sprintf("post-%s-%s", p.ID, rand.Text()), Content: content}
 	for _, channel := range []string{"notifications:topic:" + string(p.Topic), "notifications:author:" +
 		string(p.Author)} {

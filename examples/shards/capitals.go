@@ -48,7 +48,7 @@ func (f file) Run(ctx context.Context, in shard.Interval, serve func(shard.Reade
 	}
 }
 
-// load returns what is in an interval.
+// load returns the capitals of an interval.
 func (f file) load(in shard.Interval) (map[string]string, error) {
 	opened, err := os.Open(string(f))
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// The source serves what is in its interval, and what has changed.
+// The source returns the values of an interval, and the changes.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "capitals.csv")
@@ -69,7 +69,7 @@ func TestNodes(t *testing.T) {
 			answering++
 		}
 	}
-	go func() { // so that nobody waits for who reads the log
+	go func() { // so that the node never blocks on its log
 		for lines.Scan() {
 		}
 	}()

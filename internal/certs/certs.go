@@ -24,7 +24,7 @@ type Files struct {
 	ClientCA string // the authorities of clients, which must then show a certificate; "": they need none
 }
 
-// Keeper keeps what it has read from files. Its methods may be called by several goroutines.
+// Keeper holds the contents of files. Many goroutines may use it.
 type Keeper struct {
 	files   Files
 	log     *slog.Logger
@@ -112,7 +112,7 @@ func ReadAuthorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// look returns what the file system says of the files.
+// look returns the states of the files.
 func (f Files) look() (found states) {
 	for i, path := range []string{f.Cert, f.Key, f.ClientCA} {
 		if info, err := os.Stat(path); err == nil {
@@ -122,7 +122,7 @@ func (f Files) look() (found states) {
 	return found
 }
 
-// states are what the file system said of each file; nil: it is missing.
+// states are the states of the files in the file system; nil: missing.
 type states [3]os.FileInfo
 
 func (s states) same(others states) bool {

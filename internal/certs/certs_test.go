@@ -47,7 +47,7 @@ func (s *setting) open(files certs.Files) (*certs.Keeper, error) {
 	return certs.Open(files, slog.New(slog.NewTextHandler(&s.log, nil)))
 }
 
-// handshake returns what a client sees of a server, or the server's error.
+// handshake returns the state of a client's connection to a server, or the server's error.
 func (s *setting) handshake(k *certs.Keeper, client *tls.Config) (tls.ConnectionState, error) {
 	s.t.Helper()
 	here, there := net.Pipe()

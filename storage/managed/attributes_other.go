@@ -4,9 +4,9 @@ package managed
 
 import "syscall"
 
-// childAttributes puts the child into a process group of its own, so that a
+// childAttributes puts the child into a new process group, so that a
 // Ctrl-C on the terminal reaches only the service. If the service is
-// killed, the child goes on, and the next service ends it.
+// killed, the child keeps running, and the next service ends it.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

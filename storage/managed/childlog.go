@@ -11,7 +11,7 @@ import (
 
 const tailLines = 10
 
-// childLog logs what a child prints. It is for one goroutine.
+// childLog logs the output of a child. It is for one goroutine.
 type childLog struct {
 	log  *slog.Logger
 	tail []string // the last lines

@@ -71,7 +71,7 @@ func startService(t *testing.T, dir string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// endAbandoned ends what a failed test left running.
+// endAbandoned ends the processes of a failed test.
 func endAbandoned(t *testing.T, service *exec.Cmd, dir string) {
 	t.Helper()
 	_ = service.Wait() // its context has ended
@@ -88,7 +88,7 @@ func kill(t *testing.T, service *exec.Cmd) {
 	require.Error(t, service.Wait())
 }
 
-// running is a Server whose Run is going on.
+// running is a Server whose Run hasn't returned.
 type running struct {
 	*Server
 	log    *logLines
@@ -134,7 +134,7 @@ func (r *running) stop(t *testing.T) {
 	require.NoError(t, <-r.ended)
 }
 
-// client connects by the address that the service gives to its store.
+// client connects to the address that the service passes to its store.
 func (r *running) client(t *testing.T) rueidis.Client {
 	t.Helper()
 	return connect(t, r.Address())

@@ -1,9 +1,9 @@
 // Package managed runs a redis-server (or valkey-server) as a private child
-// process, for a service that was given no Redis of its own.
+// process, for a service that is configured without one.
 //
 // The child listens on a unix socket only, with mode 0600, and keeps its data
 // as an append-only file in the data directory, with mode 0600 in a directory
-// with mode 0700. What it holds survives:
+// with mode 0700. Its data survives:
 //
 //   - a stop of the service, and a SIGTERM of the child: everything;
 //   - a SIGKILL of the service: everything, since the child still ends orderly;
@@ -65,7 +65,7 @@ type Options struct {
 	// means the first of redis-server and valkey-server that is new enough.
 	Binary string
 
-	// Logger logs what happens to the child, and what it prints; nil: nothing.
+	// Logger logs the events and the output of the child; nil: nothing.
 	Logger *slog.Logger
 
 	// StopTimeout is how long a child may take to end when it is asked to,

@@ -34,7 +34,7 @@ func play(ctx context.Context) error {
 	}
 	fmt.Fprintln(os.Stderr, "looking for an opponent with ticket", ticket.ID)
 	a, err := c.AwaitAssignment(ctx, ticket.ID)
-	if ctx.Err() != nil { // the player gives up; this fails if there is a match already
+	if ctx.Err() != nil { // the player stops waiting; this fails if there is a match already
 		return c.CancelTicket(context.WithoutCancel(ctx), ticket.ID)
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// Harness is a store that no other case uses, and a way behind it.
+// Harness is a store that no other case uses, and direct access to its data.
 type Harness interface {
 	// Store returns the store.
 	Store() keys.Store
@@ -52,7 +52,7 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 	})
 }
 
-// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// subject is a store, with the calls that cases make. An unexpected error fails the case.
 type subject struct {
 	t     testing.TB
 	h     Harness

@@ -19,7 +19,7 @@ import (
 // ttl is so long that no lease ends by itself while a case runs.
 const ttl = time.Hour
 
-// Harness is a store of leases that no other case uses, and a way behind it.
+// Harness is a store of leases that no other case uses, and direct access to its data.
 type Harness interface {
 	// Store returns the store.
 	Store() lease.Store
@@ -55,7 +55,7 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 	})
 }
 
-// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// subject is a store, with the calls that cases make. An unexpected error fails the case.
 type subject struct {
 	t     testing.TB
 	h     Harness
@@ -247,7 +247,7 @@ func longLeaseName(s *subject) {
 	s.release(name, "a")
 }
 
-// exclusion lets managers, as different processes have them, compete for a lease.
+// exclusion lets managers compete for a lease, as those of different processes do.
 func exclusion(s *subject) {
 	const processes, runs = 8, 5
 	ctx, cancel := context.WithTimeout(s.t.Context(), storagetest.Patience)
