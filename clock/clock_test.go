@@ -11,10 +11,10 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// positions is how many clocks there are, counted from the bounds.
+// positions is the number of clocks, computed from the bounds.
 const positions = uint64(clock.Max-clock.Min) + 1
 
-// edges are where Lua's number formatting, the sign or the wrap change something.
+// edges are the clocks at which Lua's number formatting or the sign changes, and the wrap.
 var edges = []clock.Clock{0, 1e14, -1e14, clock.Max - 1, clock.Max, clock.Min, clock.Min + 1}
 
 // clocks draws any clock, half of the time one at most a few steps from an edge.
@@ -39,7 +39,7 @@ func steps() *rapid.Generator[uint64] {
 	)
 }
 
-// model moves a clock by counting on a ring of whole numbers of any size.
+// model moves a clock with arithmetic on big integers.
 func model(c clock.Clock, by int64) clock.Clock {
 	n := big.NewInt(int64(c) - int64(clock.Min))
 	n.Add(n, big.NewInt(by))

@@ -120,8 +120,8 @@ func TestTextRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzParse holds Parse against a reader of integers of any size: it accepts
-// exactly those from Min to Max that are written as it would write them.
+// FuzzParse compares Parse with a parser of big integers: it accepts exactly
+// those from Min to Max in their canonical form.
 func FuzzParse(f *testing.F) {
 	for _, tt := range texts {
 		f.Add(tt.text)

@@ -182,7 +182,7 @@ func (h harness) Forget(_ context.Context, name string) error {
 	return nil
 }
 
-// The store of these tests is as a store should be.
+// The store of these tests passes the conformance suite.
 func TestConformanceOfTheStoreInMemory(t *testing.T) {
 	t.Parallel()
 	leasetest.Run(t, func(testing.TB) leasetest.Harness { return harness{&memory{}} })
@@ -387,7 +387,7 @@ func TestAPanicReleasesTheLease(t *testing.T) {
 	})
 }
 
-// A function that needs time to end after its context does has its lease until then.
+// A function keeps its lease until it returns, even after its context has ended.
 func TestTheContextOfHoldEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, store *memory, m *lease.Manager) {
@@ -456,7 +456,7 @@ func TestAWaiterGetsTheLeaseOfADeadHolder(t *testing.T) {
 	})
 }
 
-// A waiter asks once in the life of the lease, however many calls of its process wait.
+// A waiter asks once in the TTL of the lease, whatever the number of waiting calls of its process.
 func TestWaitersCostTheStoreNextToNothing(t *testing.T) {
 	t.Parallel()
 	const lives, waiters = 100, 50

@@ -9,12 +9,12 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// memory is a lease.Store in memory. Set its functions before it is used; they simulate what goes wrong.
+// memory is a lease.Store in memory. Set its functions before it is used; they simulate failures.
 type memory struct {
 	// now is the clock of the store; nil: time.Now.
 	now func() time.Time
 	// before is called before a request has an effect, and after before its reply arrives: an error takes the place of
-	// the reply. nil: nothing goes wrong.
+	// the reply. nil: no failures.
 	before, after func(ctx context.Context, op, name string) error
 	// travel returns how long a request is on its way; it arrives even if its caller no longer waits. It arrives again
 	// later if again isn't zero. nil: requests arrive at once.
@@ -40,7 +40,7 @@ func (m *memory) clock() time.Time {
 	return time.Now()
 }
 
-// do carries out a request, if nothing goes wrong before. effect is called with mu held.
+// do executes a request, unless before fails. effect is called with mu held.
 func (m *memory) do(ctx context.Context, op, name string, effect func(e *entry) error) error {
 	if m.before != nil {
 		if err := m.before(ctx, op, name); err != nil {
@@ -65,7 +65,7 @@ func (m *memory) do(ctx context.Context, op, name string, effect func(e *entry) 
 	return err
 }
 
-// arrive carries out a request when it arrives.
+// arrive executes a request when it arrives.
 func (m *memory) arrive(ctx context.Context, request func() error) error {
 	if m.travel == nil {
 		return request()

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// weather is what goes wrong between processes and their store.
+// weather simulates failures between processes and their store.
 type weather struct {
 	seed      uint64
 	drift     float64 // how much faster the store's clock is than those of the processes
@@ -115,7 +115,7 @@ func simulate(t *testing.T, w weather) []string {
 	return j.faults
 }
 
-// judge looks for functions that run at the same time, and for fences that don't rise.
+// judge finds functions that ran at the same time, and fences that didn't rise.
 type judge struct {
 	mu     sync.Mutex
 	inside map[string]int
@@ -151,7 +151,7 @@ func (j *judge) fault(format string, args ...any) {
 	j.faults = append(slices.Clip(j.faults), fmt.Sprintf(format, args...))
 }
 
-// dice is a source of chance for many goroutines.
+// dice is a random source for many goroutines.
 type dice struct {
 	mu     sync.Mutex
 	random *rand.Rand

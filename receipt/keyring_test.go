@@ -36,7 +36,7 @@ func decode(t require.TestingT, handle string) []byte {
 	return raw
 }
 
-// seal returns the handle of any bytes whatever, with a MAC that is right.
+// seal returns the handle of any bytes, with a valid MAC.
 func seal(key receipt.Key, signed []byte) string {
 	h := hmac.New(sha256.New, key)
 	h.Write(signed)
@@ -52,7 +52,7 @@ func TestGoldenHandle(t *testing.T) {
 	require.Equal(t, example, got)
 }
 
-// TestVersion1 holds that consumers keep their receipts when a server is replaced by one of this version.
+// TestVersion1 checks that receipts stay valid when a server is replaced by one of this version.
 func TestVersion1(t *testing.T) {
 	t.Parallel()
 	got, err := newKeyring(t, fixedKey(1)).Verify(golden1, example.Channel, example.Subscriber)
@@ -149,7 +149,7 @@ func TestVerifyRefusesText(t *testing.T) {
 }
 
 // TestVerifyRefusesContent changes golden and then signs it: with the right key,
-// so that it isn't the MAC that gives the change away, unless the case says so.
+// so that the MAC doesn't reveal the change, unless the case changes it.
 func TestVerifyRefusesContent(t *testing.T) {
 	t.Parallel()
 	key := fixedKey(1)

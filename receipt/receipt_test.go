@@ -33,8 +33,8 @@ func newKeyring(t require.TestingT, keys ...receipt.Key) *receipt.Keyring {
 	return ring
 }
 
-// receipts draws receipts with names of all lengths that fit and clocks of
-// which many are at the edges.
+// receipts draws receipts with names of all valid lengths, and often with
+// clocks at the edges.
 func receipts() *rapid.Generator[receipt.Receipt] {
 	names := rapid.OneOf(
 		rapid.StringMatching(`[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}`),

@@ -1,7 +1,7 @@
-// Package storage has the words for what the stores below it keep their data in, and for how safely it is kept.
+// Package storage describes the storage of the stores below it, and its durability.
 package storage
 
-// Description describes what a store keeps its data in, as found at start-up.
+// Description describes the storage of a store, as found at start-up.
 type Description struct {
 	Kind       string     // "managed", "standalone", "sentinel" or "cluster"
 	Product    string     // "redis" or "valkey"
@@ -17,10 +17,10 @@ type Durability struct {
 	Replicas       int      // connected replicas; in a cluster the fewest of any primary
 	EvictionPolicy string   // maxmemory-policy; any but noeviction can delete messages and clocks
 	MaxMemoryBytes int64    // 0: no limit
-	Warnings       []string // what an operator should change, in whole sentences
+	Warnings       []string // changes that an operator should make, in whole sentences
 }
 
-// Evicts reports whether the storage deletes keys when it runs out of memory, and whether it tells so much.
+// Evicts reports whether the storage deletes keys when it runs out of memory, and whether that is known.
 func (d Durability) Evicts() (evicts, known bool) {
 	switch d.EvictionPolicy {
 	case "noeviction":
@@ -41,7 +41,7 @@ const (
 	DurableAlways DurabilityLevel = "always" // on disk before it is answered: survives a crash of the machine
 	// a crash of the machine loses up to about a second, a crash of the process nothing
 	DurableEverysec DurabilityLevel = "everysec"
-	DurableSnapshot DurabilityLevel = "snapshot" // a crash loses what came after the last RDB snapshot
+	DurableSnapshot DurabilityLevel = "snapshot" // a crash loses everything after the last RDB snapshot
 	DurableMemory   DurabilityLevel = "memory"   // a restart of the storage loses everything
 	DurableUnknown  DurabilityLevel = "unknown"  // the storage doesn't report it
 )

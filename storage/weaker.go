@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// safest lists the levels from the safest. Unknown comes before what is known to lose everything.
+// safest lists the levels from the safest. DurableUnknown comes before DurableMemory, which loses everything.
 var safest = []DurabilityLevel{
 	DurableAlways, DurableEverysec, DurableSnapshot, DurableUnknown, DurableMemory,
 }
 
-// Weaker returns what two parts of one storage have in common: of each property the weaker one.
+// Weaker returns the weaker value of each property of two parts of one storage.
 func Weaker(a, b Description) Description {
 	if slices.Index(safest, b.Durability.Level) > slices.Index(safest, a.Durability.Level) {
 		a.Durability.Level, a.Durability.AppendOnly, a.Durability.Fsync = b.Durability.Level, b.Durability.AppendOnly,
@@ -45,7 +45,7 @@ func olderVersion(a, b string) bool {
 	return len(as) < len(bs)
 }
 
-// Warnings returns what an operator should change, in whole sentences.
+// Warnings returns changes that an operator should make, in whole sentences.
 func (s Description) Warnings() []string {
 	var w []string
 	d := s.Durability

@@ -81,7 +81,7 @@ func endAbandoned(t *testing.T, service *exec.Cmd, dir string) {
 	}
 }
 
-// kill ends the service as no program can prevent.
+// kill ends the service with SIGKILL.
 func kill(t *testing.T, service *exec.Cmd) {
 	t.Helper()
 	require.NoError(t, service.Process.Kill())
@@ -163,8 +163,8 @@ func requireKept(t *testing.T, client rueidis.Client) {
 	require.Equal(t, "kept", value)
 }
 
-// awaitWritten returns when all that was answered before is in the file, where a
-// kill of the process can't take it. Redis may answer first while it fsyncs.
+// awaitWritten returns when all writes answered before are in the file, so that
+// a kill of the process can't lose them. Redis may answer first while it fsyncs.
 func awaitWritten(t *testing.T, client rueidis.Client) {
 	t.Helper()
 	for {

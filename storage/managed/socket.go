@@ -18,7 +18,7 @@ const (
 	maxSocketPath = 103
 )
 
-// socket is the place of the unix socket.
+// socket is the path of the unix socket.
 type socket struct {
 	path string
 	dir  string // a private directory made for the socket alone, or empty

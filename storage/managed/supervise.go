@@ -36,7 +36,7 @@ func (s *Server) supervise(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			s.logStop(err)
-			return struct{}{}, nil //nolint:nilerr // the stop was asked for
+			return struct{}{}, nil //nolint:nilerr // the stop was requested
 		case !s.hasAnswered():
 			return struct{}{}, backoff.Permanent(fmt.Errorf("start the managed redis in %s: %w", s.dataDir, err))
 		case time.Since(begun) >= steadyAfter:

@@ -114,7 +114,7 @@ func (c *Conn) Close() {
 	c.client.Close()
 }
 
-// Prefix returns what every key and topic must begin with.
+// Prefix returns the prefix of every key and topic.
 func (c *Conn) Prefix() string { return c.prefix }
 
 // Timeout returns the time limit of an operation, its retries included.

@@ -10,7 +10,7 @@
 //   - [Conn.Session] runs scripts on a connection of the caller's own and waits until replicas have what they wrote.
 //   - [Conn.Listen] subscribes to a topic of sharded publish/subscribe.
 //   - [Conn.Dial] makes further connections; package tracked does so for client-side caching.
-//   - [Conn.Prefix] is what each key begins with.
+//   - [Conn.Prefix] is the prefix of each key.
 //   - [Replicas] runs read-only scripts on replicas.
 //
 // # Failures

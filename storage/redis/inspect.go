@@ -46,7 +46,7 @@ func (i info) product() (name, version string) {
 	return "redis", i["redis_version"]
 }
 
-// newEnough reports whether the server has what the scripts need: Redis 7.0. Valkey was forked from 7.2.
+// newEnough reports whether the server can run the scripts: Redis 7.0 or newer, or Valkey, which was forked from 7.2.
 func (i info) newEnough() bool {
 	_, version := i.product()
 	major, _, _ := strings.Cut(version, ".")
@@ -111,7 +111,7 @@ func (c *Conn) checkFit(ctx context.Context) error {
 	return nil
 }
 
-// Inspect returns what the data is kept in and how durably. For a cluster that is the weakest primary's durability.
+// Inspect describes the storage and its durability. For a cluster that is the weakest primary's durability.
 // Errors: ErrUnavailable.
 func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
 	var found storage.Description
@@ -167,7 +167,7 @@ func level(d storage.Durability, save string) storage.DurabilityLevel {
 	case d.AppendOnly && d.Fsync == "everysec":
 		return storage.DurableEverysec
 	case d.AppendOnly && d.Fsync == "no":
-		return storage.DurableSnapshot // the operating system writes it to disk when it likes
+		return storage.DurableSnapshot // the operating system decides when it is written to disk
 	case d.AppendOnly, save == unreadable:
 		return storage.DurableUnknown
 	case save != "":

@@ -31,22 +31,22 @@ type Options struct {
 	TLS *tls.Config
 	// Sentinel is used if the hosts of URL are Sentinels.
 	Sentinel Sentinel
-	// KeyPrefix is what every key begins with, so that several installations can share a Redis. No braces.
+	// KeyPrefix is the prefix of every key, so that several installations can share a Redis. No braces.
 	KeyPrefix string
 	// Timeout limits an operation, its retries included; zero: DefaultTimeout.
 	Timeout time.Duration
 	// LargeReadBytes limits how much of large reads is in transit from Redis at the same time; zero:
 	// DefaultLargeReadBytes.
 	LargeReadBytes int
-	// Kind replaces the kind that Inspect finds; empty: what is found.
+	// Kind replaces the kind that Inspect finds; empty: the kind found.
 	Kind string
-	// Logger logs what goes wrong in the background.
+	// Logger logs failures in the background.
 	Logger *slog.Logger
 	// Metrics registers the connection's metrics; nil: none are kept.
 	Metrics prometheus.Registerer
 }
 
-// Sentinel says how to ask Sentinels for a primary.
+// Sentinel configures how to ask Sentinels for a primary.
 type Sentinel struct {
 	Master             string // name of the primary that they watch; empty: no Sentinel
 	Username, Password string // of the Sentinels themselves

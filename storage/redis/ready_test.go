@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// Many probes at once cost what few do, and leave one key behind.
+// Many probes at once cost as much as few, and leave one key.
 func TestReadyIsShared(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
-// replicaPatience bounds a read from a replica, and replicaPause is how long replicas aren't asked after one failed.
+// replicaPatience bounds a read from a replica, and replicaPause is the time without such reads after one failed.
 const (
 	replicaPatience = 500 * time.Millisecond
 	replicaPause    = time.Second

@@ -24,7 +24,7 @@ const (
 // ErrReply is the error of a reply that no script of ours returns.
 var ErrReply = errors.New("malformed script reply")
 
-// Reply is what a script returned.
+// Reply is the reply of a script.
 type Reply struct {
 	Status Status
 	script string

@@ -13,7 +13,7 @@ import (
 
 var quotaScript = lua.Must("access/quota")
 
-// Quotas counts what principals use on all servers together. It may be used by many goroutines.
+// Quotas counts the usage of principals on all servers together. Many goroutines may use it.
 type Quotas struct {
 	conn *redis.Conn
 }
@@ -33,7 +33,7 @@ func (q *Quotas) Take(ctx context.Context, of limits.Quota, units int) (limits.T
 	return taken(reply)
 }
 
-// taken decodes what quota.lua returns.
+// taken decodes the reply of quota.lua.
 func taken(reply redis.Reply) (limits.Taken, error) {
 	d := reply.Decoder()
 	switch reply.Status {

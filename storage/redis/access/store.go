@@ -27,7 +27,7 @@ var (
 const (
 	// changesAtOnce limits the changes that a call reads, and so its reply to about 1 MiB.
 	changesAtOnce = 64
-	// pageSize is about how many keys or revocations a page of Each has.
+	// pageSize is the approximate number of keys or revocations in a page of Each.
 	pageSize = 250
 )
 
@@ -67,7 +67,7 @@ func (s *Store) Create(ctx context.Context, r accesskeys.Record, most int) (acce
 	return createdOf(reply)
 }
 
-// createdOf decodes what create.lua returns.
+// createdOf decodes the reply of create.lua.
 func createdOf(reply redis.Reply) (accesskeys.Position, error) {
 	switch reply.Status {
 	case redis.OK:
@@ -97,7 +97,7 @@ func (s *Store) Revoke(ctx context.Context, r accesskeys.Revocation, most int) (
 	return revokedOf(reply, r)
 }
 
-// revokedOf decodes what revoke.lua returns.
+// revokedOf decodes the reply of revoke.lua.
 func revokedOf(reply redis.Reply, r accesskeys.Revocation) (accesskeys.Revocation, accesskeys.Position, error) {
 	if reply.Status != redis.OK {
 		return accesskeys.Revocation{}, "", refusals.Error(reply)
@@ -139,7 +139,7 @@ func (s *Store) Changes(ctx context.Context, after accesskeys.Position, others .
 	return changesOf(reply, after)
 }
 
-// changesOf decodes what changes.lua returns.
+// changesOf decodes the reply of changes.lua.
 func changesOf(reply redis.Reply, after accesskeys.Position) (accesskeys.Changes, error) {
 	if reply.Status != redis.OK {
 		return accesskeys.Changes{}, refusals.Error(reply)
@@ -156,7 +156,7 @@ func changesOf(reply redis.Reply, after accesskeys.Position) (accesskeys.Changes
 	return changes, d.End()
 }
 
-// entryOf returns what a change is about: what says in which hash the value is. It is empty if it isn't there any more.
+// entryOf decodes the API key or the revocation of a change. It is empty if the value has been deleted.
 func entryOf(what, name, value string) (accesskeys.Entry, error) {
 	switch {
 	case what == "revoked":
@@ -169,7 +169,7 @@ func entryOf(what, name, value string) (accesskeys.Entry, error) {
 	return accesskeys.Entry{Record: &accesskeys.Record{ID: name, Value: []byte(value)}}, nil
 }
 
-// revocationOf decodes a revocation. Without a value it has no times: an API key was deleted that isn't remembered.
+// revocationOf decodes a revocation. One without a value has no times: that of a deleted API key that isn't stored.
 func revocationOf(name, value string) (accesskeys.Entry, error) {
 	kind, of, _ := strings.Cut(name, ":")
 	r := &accesskeys.Revocation{Kind: accesskeys.Kind(kind), Name: of}

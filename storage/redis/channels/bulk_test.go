@@ -78,7 +78,7 @@ func TestLargeFetch(t *testing.T) {
 	require.EqualValues(t, 300, b.Through)
 }
 
-// A large fetch stops where a fail-over has given the clock of its last message to another one: its receipt would
+// A large fetch stops if a fail-over has given the clock of its last message to another one: its receipt would
 // acknowledge messages that weren't read.
 func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestLargeFetchBesideAListener(t *testing.T) {
 	require.Empty(t, l.events, "nothing was interrupted")
 }
 
-// A large fetch reads little more than it is answered with, also where small messages are followed by large ones.
+// A large fetch reads little more than it returns, also if large messages follow small ones.
 func TestLargeFetchOfMessagesThatGrow(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

@@ -65,7 +65,7 @@ func mayRun(script *lua.Script) []string {
 	return names
 }
 
-// measured is an operation of which the commands are counted.
+// measured is an operation whose commands are counted.
 type measured struct {
 	name   string
 	script string

@@ -45,8 +45,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// harness reaches behind a store by the keys of docs/redis-internals.md. It spells them out itself, so that it
-// doesn't follow a mistake of the store's.
+// harness accesses the data of a store by the keys of docs/redis-internals.md. It builds the keys itself, so that
+// mistakes of the store are found.
 type harness struct {
 	store  *channels.Store
 	lookup *queues.Lookup

@@ -34,7 +34,7 @@ func (s *Store) Describe(ctx context.Context, r channel.DescribeRequest) (channe
 	return description(rep)
 }
 
-// description decodes what describe.lua returns.
+// description decodes the reply of describe.lua.
 func description(r redis.Reply) (channel.Description, error) {
 	if r.Status != redis.OK {
 		return channel.Description{}, refusals.Error(r)

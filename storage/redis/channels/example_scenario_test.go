@@ -56,7 +56,7 @@ type example struct {
 	epoch  string
 }
 
-// lab is a store, and a way to its Redis behind it.
+// lab is a store, and direct access to its Redis.
 type lab struct {
 	*Store
 	*storetest.Lab
@@ -270,7 +270,7 @@ func TestPredecessorsSubscriberIsRemoved(t *testing.T) {
 	}
 }
 
-// TestRenewalAtNineTenths holds the page's rule for an idle poll on both sides of its limit.
+// TestRenewalAtNineTenths checks the page's rule for an idle poll on both sides of its limit.
 func TestRenewalAtNineTenths(t *testing.T) {
 	t.Parallel()
 	fetched := func(t *testing.T, aged time.Duration) (before, after map[string]int64) {
@@ -343,8 +343,8 @@ func TestPublishRenewsTheEpochWhenItIsDue(t *testing.T) {
 	}
 }
 
-// TestLivesKeepTheirOrder holds the page's rule of monotony, whatever is done with whatever TTL: no message ends before
-// one in front of it, the clock ends after all of them, and the epoch and the subs no earlier than the clock.
+// TestLivesKeepTheirOrder checks the page's rule of monotony for random operations and TTLs: no message ends before
+// an earlier one, the clock ends after all of them, and the epoch and the subs no earlier than the clock.
 func TestLivesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

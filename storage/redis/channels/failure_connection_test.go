@@ -42,7 +42,7 @@ func TestFailureScriptsFlushed(t *testing.T) {
 	require.Equal(t, polled.Clock, polled.Mark, "the mark has moved, although it was read before the script ran")
 }
 
-// Connections that are cut while messages are published cost nothing but time.
+// Connections that are cut while messages are published only delay them.
 func TestFailureConnectionsKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	const publishers, messages, kills = 8, 100, 25
@@ -65,7 +65,7 @@ func TestFailureConnectionsKilledUnderLoad(t *testing.T) {
 	requireWhole(t, s, n.Client(), "x", publishers*messages)
 }
 
-// While Redis is down every operation is answered as unavailable within the store's time. When Redis is back the
+// While Redis is down every operation returns ErrUnavailable within the store's time limit. When Redis is back the
 // same store continues.
 func TestFailureRedisDown(t *testing.T) {
 	t.Parallel()

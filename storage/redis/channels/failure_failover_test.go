@@ -101,7 +101,7 @@ func (p *publishing) end(t *testing.T) {
 		time.Duration(p.longest.Load()).Round(time.Millisecond))
 }
 
-// requireSound expects what Redis holds of a channel to have no hole and no clock twice.
+// requireSound expects the stored channel to have no hole and no clock twice.
 func requireSound(t *testing.T, s *Store, direct rueidis.Client, name string) {
 	t.Helper()
 	at, err := s.Position(t.Context(), name)
@@ -202,7 +202,8 @@ func TestFailureClusterSwitchover(t *testing.T) {
 	l.requirePublished(t, s, "x", "after")
 }
 
-// While a cluster is down its channels are unavailable, those of nodes that run too. Then they are back.
+// While a cluster is down all its channels are unavailable, also those of nodes that run. Then they are available
+// again.
 func TestFailureClusterDown(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: storetest.Durable.Args})
@@ -234,7 +235,7 @@ func TestFailureClusterDown(t *testing.T) {
 	storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 }
 
-// The part of a cluster that runs serves its channels, where the cluster allows that.
+// The part of a cluster that runs serves its channels, if the cluster allows that.
 func TestFailureClusterPartlyDown(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: []string{"--cluster-require-full-coverage",

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// A Redis that loads its data is one that is back in a moment.
+// A Redis that loads its data is unavailable for a moment.
 func TestFailureLoading(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{Args: []string{
@@ -165,7 +165,7 @@ func TestFailureOutOfMemory(t *testing.T) {
 	storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 }
 
-// A command that Redis's user may not run is an error, and nothing is half done.
+// A command that Redis's user may not run is an error, and nothing is written in part.
 func TestFailureNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -215,7 +215,7 @@ func TestFailureLostWrites(t *testing.T) {
 	require.Len(t, b.Messages, 5)
 	old := channel.AckRequest{Receipt: receiptOf("x", b), Policy: l.policy()}
 
-	// As if the new primary had never got the last three.
+	// As if the new primary had never received the last three.
 	require.NoError(t, n.Do(t, "SET", ch.Clock(), "2", "KEEPTTL").Error())
 	for i := 3; i <= 5; i++ {
 		id := "m" + strconv.Itoa(i)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// TestPublishPlainly: services that subscribe to Redis themselves get each new message once, byte for byte, on the
+// TestPublishPlainly: services that subscribe to Redis directly receive each new message once, byte for byte, on the
 // pub/sub channel with the channel's own name.
 func TestPublishPlainly(t *testing.T) {
 	t.Parallel()

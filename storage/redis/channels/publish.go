@@ -83,7 +83,7 @@ func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishR
 // isPublished reports whether publish.lua has published the messages, or found them.
 func isPublished(r redis.Reply) bool { return r.Status == redis.OK || r.Status == statusCreated }
 
-// decodePublished decodes what publish.lua returns.
+// decodePublished decodes the reply of publish.lua.
 func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published, error) {
 	if !isPublished(r) {
 		return nil, refusals.Error(r)

@@ -35,8 +35,8 @@ func openCut(t *testing.T, n *redistest.Node) cutStore {
 	return c
 }
 
-// loseAnswers cuts all connections when Redis has run a script of some name, so that its answer is lost, this often. It
-// returns how many answers are still to be lost.
+// loseAnswers cuts all connections after a number of runs of a script, so that its answers are lost. It returns the
+// number of answers that are still to be lost.
 func (c cutStore) loseAnswers(sc *lua.Script, times int64) *atomic.Int64 {
 	var left atomic.Int64
 	left.Store(times)
@@ -50,7 +50,7 @@ func (c cutStore) loseAnswers(sc *lua.Script, times int64) *atomic.Int64 {
 	return &left
 }
 
-// publish publishes drafts and returns which of them were answered as duplicates.
+// publish publishes drafts and returns which of them were reported as duplicates.
 func (c cutStore) publish(t *testing.T, r channel.PublishRequest) []bool {
 	t.Helper()
 	published, err := c.Publish(t.Context(), r)
@@ -64,7 +64,7 @@ func (c cutStore) publish(t *testing.T, r channel.PublishRequest) []bool {
 }
 
 // TestOwnRetryIsNoDuplicate loses the answers of publishes that Redis has carried out. The store tries again, finds the
-// message there, and answers its caller as the first publisher that it is.
+// message, and doesn't report it as a duplicate.
 func TestOwnRetryIsNoDuplicate(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int64{"one answer lost": 1, "three answers lost": 3} {
@@ -189,7 +189,7 @@ func TestTimeOfARecord(t *testing.T) {
 	require.True(t, found.now.IsZero())
 }
 
-// ageMessage makes a message older than any call here lasts.
+// ageMessage makes a message older than the duration of any call here.
 func (c cutStore) ageMessage(t *testing.T, name string, at clock.Clock) {
 	t.Helper()
 	key := c.keys(name).Message(at)

@@ -88,7 +88,7 @@ func settle(t *testing.T, servers ...keyServer) {
 	}
 }
 
-// TestReceiptKeyIsShared lets many servers start at once: the first one's key is everybody's.
+// TestReceiptKeyIsShared starts many servers at once: all use the key of the first one.
 func TestReceiptKeyIsShared(t *testing.T) {
 	t.Parallel()
 	first, node := openStandalone(t)
@@ -159,7 +159,7 @@ func TestServersAgreeOnReceiptKeys(t *testing.T) {
 	}
 }
 
-// TestServersAgreeWhereAllDiffer begins with a key of its own for each server, more than are kept.
+// TestServersAgreeWhereAllDiffer starts with a different key on each server, more than are kept.
 func TestServersAgreeWhereAllDiffer(t *testing.T) {
 	t.Parallel()
 	servers := openKeyServers(t, 1)

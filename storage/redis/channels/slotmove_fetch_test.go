@@ -46,7 +46,7 @@ func (h halfMoved) move(t *testing.T, s *Store, moveKey func(testing.TB, string)
 	}
 }
 
-// A fetch returns the same, whichever of the channel's keys have moved and whichever haven't.
+// A fetch returns the same, whichever of the channel's keys have moved.
 func fetchWithEverySubsetMoved(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
@@ -100,7 +100,7 @@ func fetchOnce(t *testing.T, s *Store, h halfMoved) channel.Batch {
 	return b
 }
 
-// What isn't there is not found, and nothing else, while the slot is half moved.
+// Channels and subscribers that don't exist are reported as not found while the slot is half moved.
 func fetchOfNobody(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})

@@ -14,10 +14,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// reader is the subscriber that the channels of these tests have.
+// reader is the subscriber of the channels of these tests.
 const reader = "reader"
 
-// TestSlotMove is what happens to channels whose slots move between two nodes. Its parts come one after the other:
+// TestSlotMove tests channels whose slots move between two nodes. Its parts come one after the other:
 // nodes that move keys to each other at the same time block each other.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestSlotMove(t *testing.T) {
 	}
 }
 
-// lore is what a channel of these tests is like before its slot is moved.
+// lore describes a channel of these tests before its slot is moved.
 type lore struct {
 	start    clock.Clock // the channel's clock before the first message
 	messages int

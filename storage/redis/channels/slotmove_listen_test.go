@@ -40,7 +40,7 @@ func (l *listener) await(t *testing.T, kind channel.EventKind) channel.Event {
 	}
 }
 
-// requirePublished publishes a message and expects the listener to get it.
+// requirePublished publishes a message and expects the listener to receive it.
 func (l *listener) requirePublished(t *testing.T, s *Store, name, id string) {
 	t.Helper()
 	published, err := s.Publish(t.Context(), one(name, id))

@@ -35,7 +35,7 @@ type load struct {
 	total     int
 }
 
-// publish publishes its messages one by one, each again and again under its ID until that succeeds.
+// publish publishes its messages one by one, and retries each with its ID until it succeeds.
 func (l *load) publish(ctx context.Context, publisher int) error {
 	for i := range loadMessages {
 		r := one(loadChannel, fmt.Sprintf("p%d-%d", publisher, i))
@@ -53,7 +53,7 @@ func (l *load) publish(ctx context.Context, publisher int) error {
 	return nil
 }
 
-// taken is what a subscriber has got so far.
+// taken records the messages that a subscriber has received.
 type taken struct {
 	seen map[string]bool
 	last clock.Clock
@@ -165,7 +165,7 @@ func newService(t *testing.T, s *Store, backstop time.Duration) *channel.Service
 	return service
 }
 
-// A channel is used while its slot moves back and forth: no subscriber loses a message or gets one twice or out of
+// A channel is used while its slot moves back and forth: no subscriber loses a message or receives one twice or out of
 // order, and the clocks have no hole.
 func underLoad(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()

@@ -15,12 +15,12 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// movingOperation is what a test calls on a half moved channel, which has the messages m1 and m2 that were fetched as
-// b. It fails where the answer isn't right.
+// movingOperation is a call on a half moved channel, whose messages m1 and m2 were fetched as b. It fails the test if
+// the answer is wrong.
 type movingOperation struct {
 	name string
 	call func(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error
-	// after is what the operation leaves behind, however often it was called.
+	// after checks the state after the operation, which may have been called more than once.
 	after func(s *Store, h halfMoved, d channel.Description) error
 }
 
@@ -88,8 +88,8 @@ func marksAre(want ...clock.Clock) func(*Store, halfMoved, channel.Description) 
 	}
 }
 
-// Operations on a half moved slot are answered rightly or refused for now, whichever keys have moved. What was
-// refused works when the slot has closed, and nothing has happened twice.
+// Operations on a half moved slot succeed or are refused for now, whichever keys have moved. Refused operations succeed
+// when the slot has closed, and none takes effect twice.
 func otherOperations(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})

@@ -16,8 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// A publish that meets a half moved slot writes nothing, whichever keys have moved, and is answered when the slot
-// closes or its time is up.
+// A publish to a half moved slot writes nothing, whichever keys have moved, and returns when the slot closes or its
+// time is over.
 func publishNeverHalfWrites(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -86,7 +86,7 @@ func publishSecond(ctx context.Context, s *Store, name string, want int64) error
 	return nil
 }
 
-// What was published before is answered as such, or refused for now.
+// A message published before is reported as a duplicate, or refused for now.
 func publishOfDuplicates(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
@@ -135,7 +135,7 @@ func drafted(ids ...string) []channel.Draft {
 	return drafts
 }
 
-// A call follows few redirections between nodes each of which takes the other one for the slot's owner.
+// A call follows few redirections between two nodes that each redirect to the other one.
 func nodesDisagree(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -168,7 +168,7 @@ func nodesDisagree(t *testing.T, c storetest.TwoNodes) {
 	require.NoError(t, publishSecond(t.Context(), s, "disagree", 2))
 }
 
-// rejected returns how many calls of a command a node has refused.
+// rejected returns the number of calls of a command that a node has refused.
 func rejected(t *testing.T, n *redistest.Node, command string) float64 {
 	t.Helper()
 	text, err := n.Do(t, "INFO", "commandstats").ToString()

@@ -39,7 +39,7 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 	return subscription(rep)
 }
 
-// subscription decodes what subscribe.lua returns.
+// subscription decodes the reply of subscribe.lua.
 func subscription(r redis.Reply) (channel.Subscription, error) {
 	switch r.Status {
 	case statusBegun, statusCreated, statusExists:

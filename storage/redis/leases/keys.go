@@ -2,7 +2,7 @@ package leases
 
 // Layout makes the keys of leases from their names. Both keys of a lease must have the same hash tag, and so one slot.
 type Layout struct {
-	Holder func(name string) string // the key that has the holder of a lease
+	Holder func(name string) string // the key of the holder of a lease
 	Topic  func(name string) string // the sharded pub/sub channel for notifications of its release
 }
 

@@ -39,7 +39,7 @@ var _ lease.Store = (*Store)(nil)
 // New returns the leases in the Redis of a connection.
 func New(conn *redis.Conn) *Store { return NewLayout(conn, layout(conn.Prefix())) }
 
-// NewLayout is New for leases whose keys have other names, such as those that must share a slot with what they protect.
+// NewLayout is New for leases whose keys have other names, such as those in the slot of the data that they protect.
 func NewLayout(conn *redis.Conn, keys Layout) *Store { return &Store{conn: conn, keys: keys} }
 
 // Acquire implements lease.Store.
@@ -48,7 +48,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (fence uint64, err
 	return h.Fence, err
 }
 
-// Grant is Acquire, and returns until when the lease is granted.
+// Grant is Acquire, and also returns the end of the lease.
 func (s *Store) Grant(ctx context.Context, r lease.Request) (lease.Holding, error) {
 	c := s.call(r)
 	reply, err := s.conn.Run(ctx, acquireScript, c.Keys, c.Args)
@@ -58,8 +58,8 @@ func (s *Store) Grant(ctx context.Context, r lease.Request) (lease.Holding, erro
 	return Granted(reply, refusals)
 }
 
-// Granted decodes the reply of a script that grants a lease as acquire.lua does. Statuses of the script's own are
-// refused.
+// Granted decodes the reply of a script that grants a lease as acquire.lua does. It refuses other
+// statuses.
 func Granted(reply redis.Reply, refused redis.Refusals) (lease.Holding, error) {
 	d := reply.Decoder()
 	switch reply.Status {
@@ -88,13 +88,13 @@ func (s *Store) Renew(ctx context.Context, rs []lease.Request) []error {
 	return errs
 }
 
-// Prolong is Renew for one lease, and returns until when it is prolonged.
+// Prolong is Renew for one lease, and also returns its end.
 func (s *Store) Prolong(ctx context.Context, r lease.Request) (lease.Holding, error) {
 	holdings, errs := s.ProlongEach(ctx, []lease.Request{r})
 	return holdings[0], errs[0]
 }
 
-// ProlongEach is Renew, and returns until when each lease is prolonged.
+// ProlongEach is Renew, and also returns the end of each lease.
 func (s *Store) ProlongEach(ctx context.Context, rs []lease.Request) ([]lease.Holding, []error) {
 	calls, holdings, errs := make([]redis.Call, len(rs)), make([]lease.Holding, len(rs)), make([]error, len(rs))
 	for i, r := range rs {
@@ -108,7 +108,7 @@ func (s *Store) ProlongEach(ctx context.Context, rs []lease.Request) ([]lease.Ho
 	return holdings, errs
 }
 
-// Show returns the fence of the last holder of a lease, if one is known, and until when it holds the lease.
+// Show returns the fence of the last holder of a lease, if one is known, and the end of the lease.
 func (s *Store) Show(ctx context.Context, name string) (lease.Holding, error) {
 	reply, err := s.conn.Run(ctx, showScript, []string{s.keys.Holder(name)}, nil)
 	if err != nil {

@@ -96,8 +96,8 @@ func (s *Subscriptions) leave(at *subscriber, sub *subscription) {
 // watchEvery is how often a connection is checked.
 const watchEvery = time.Second
 
-// watch wakes the listeners of a connection when it has ended. It ends a connection whose node the client has left, as
-// after a fail-over by Sentinel: messages are published elsewhere then.
+// watch wakes the listeners of a connection when it has ended. It ends a connection to a node that the client no longer
+// uses, such as after a fail-over by Sentinel: messages are published on another node then.
 func (s *Subscriptions) watch(at *subscriber) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

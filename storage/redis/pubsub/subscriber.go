@@ -119,7 +119,7 @@ func (at *subscriber) end(err error) {
 	at.gone.Store(&err)
 }
 
-// why returns why the connection, or a subscription on it, has ended.
+// why returns the reason that the connection, or a subscription on it, has ended.
 func (at *subscriber) why() error {
 	if gone := at.gone.Load(); gone != nil {
 		return *gone
@@ -161,8 +161,8 @@ func (at *subscriber) changed(s rueidis.PubSubSubscription) {
 }
 
 // serves returns an error that names the primary of a topic's slot, if that is another node of a cluster. A node that
-// becomes a replica ends its subscriptions, but a node that is a replica accepts new ones. It gets messages some time
-// after its primary has published them, and can miss some.
+// becomes a replica ends its subscriptions, but a node that is a replica accepts new ones. It receives messages later
+// than its primary, and can miss some.
 func (at *subscriber) serves(ctx context.Context, topic string) error {
 	err := at.client.Do(ctx, at.client.B().Exists().Key(topic).Build()).Error()
 	if _, moved := movedTo(err); moved {

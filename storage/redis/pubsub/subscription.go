@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// subscription is one listener of a topic. It gets messages from one connection, and from two during a hand-over from a
-// retired one to the next:
+// subscription is one listener of a topic. It receives messages from one connection, and from two during a hand-over
+// from a retired one to the next:
 //
 //	enter(current) ─► enter(next): hold the messages of next ─► switchOver: pass them on ─► finish
 //
@@ -26,7 +26,7 @@ type subscription struct {
 	stopped       bool
 }
 
-// A plan is what attend must do next for a subscription.
+// plan is the next step of attend for a subscription.
 type plan int
 
 const (

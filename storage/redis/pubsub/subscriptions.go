@@ -69,7 +69,7 @@ func (s *Subscriptions) Listen(topic string, l Listener) (stop func()) {
 	}
 }
 
-// Listeners returns how many listeners a topic has.
+// Listeners returns the number of listeners of a topic.
 func (s *Subscriptions) Listeners(topic string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +120,8 @@ func (s *Subscriptions) wake(sub *subscription) bool {
 	return started
 }
 
-// attend brings a subscription to where nothing needs to be done for it: it is subscribed, on a connection that isn't
-// retired, or it is stopped. No more than one goroutine runs attend for a subscription.
+// attend works until a subscription is subscribed on a connection that isn't retired, or is stopped. No more than one
+// goroutine runs attend for a subscription.
 func (s *Subscriptions) attend(ctx context.Context, sub *subscription) {
 	var wait backoff.BackOff // made when an attempt has failed
 	for again := false; ctx.Err() == nil; {

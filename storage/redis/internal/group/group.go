@@ -1,5 +1,5 @@
-// Package group lets many goroutines share calls: group commit. The first item goes at once, and what arrives while it
-// is on its way goes together in the next call. Start from [New].
+// Package group lets many goroutines share calls: group commit. The first item is sent at once, and items that arrive
+// during its call are sent together in the next one. Start from [New].
 package group
 
 import (
@@ -14,7 +14,7 @@ import (
 var (
 	// ErrClosed is the error of Do after Close.
 	ErrClosed = errors.New("the group is closed")
-	// ErrDropped is the error of Do whose value was in no call.
+	// ErrDropped is the error of Do if its value was in no call.
 	ErrDropped = errors.New("dropped before its call had begun")
 )
 
@@ -39,7 +39,7 @@ type Group[T, R any] struct {
 	mu     sync.Mutex
 	closed bool
 	lanes  map[string]*lane[T, R] // of the keys with calls
-	limit  chan struct{}          // closed when the limit of those that began since begun has passed
+	limit  chan struct{}          // closed when the limit of the calls of Do since begun has passed
 	begun  time.Time
 }
 
@@ -64,7 +64,7 @@ func New[T, R any](o Options[T, R]) *Group[T, R] {
 	return &Group[T, R]{o: o, lanes: map[string]*lane[T, R]{}}
 }
 
-// Do returns the result of a call with a value, and of what others have for the key at the same time. If ctx ends
+// Do returns the result for a value of a call that may have values of other callers for the key too. If ctx ends
 // before the value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of
 // Run, that of ctx or context.DeadlineExceeded after the limit, together with ErrDropped if the value was dropped, and
 // ErrClosed.
@@ -167,7 +167,7 @@ func (g *Group[T, R]) take(key string, l *lane[T, R]) (items []*item[T, R]) {
 	return items
 }
 
-// call makes one call and tells the callers its outcome. It returns how long the next one is to wait.
+// call makes one call and passes the results to its callers. It returns the pause before the next call.
 func (g *Group[T, R]) call(ctx context.Context, key string, items []*item[T, R]) (pause time.Duration) {
 	values := make([]T, len(items))
 	for i, it := range items {

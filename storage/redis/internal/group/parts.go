@@ -1,7 +1,7 @@
 package group
 
-// Parts divides a list of things into parts of at most so many items and bytes. size returns those of a thing. One that
-// is larger is a part of its own.
+// Parts divides a list into parts of at most maxItems items and maxBytes bytes, as size counts them. A larger element
+// is a part by itself.
 func Parts[T any](list []T, size func(T) (items, bytes int), maxItems, maxBytes int) (parts [][]T) {
 	first, items, bytes := 0, 0, 0
 	for i, thing := range list {
