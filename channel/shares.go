@@ -31,8 +31,9 @@ func share(some []ready, most int) []ready {
 }
 
 func shuffle(some []ready) {
-	// for fairness only: nothing depends on it being unpredictable
-	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] }) //nolint:gosec
+	rand.Shuffle(len(some), func(i, j int) { //nolint:gosec // for fairness only
+		some[i], some[j] = some[j], some[i]
+	})
 }
 
 // fetch fetches from the sources that have something, within the limits of the answer, and then from those that are due

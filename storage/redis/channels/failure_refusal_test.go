@@ -175,8 +175,7 @@ func TestFailureNotPermitted(t *testing.T) {
 	trimmed, due := batch, batch
 	due.Policy.TTL = 2 * batch.Policy.TTL // so that the life of the epoch and the subs must be renewed
 	trimmed.Policy.MaxMessages = 2
-	// they share a server whose keys must not change
-	for rights, r := range map[string]channel.PublishRequest{ //nolint:paralleltest
+	for rights, r := range map[string]channel.PublishRequest{ //nolint:paralleltest // they share a server
 		"~* +@all resetchannels":           batch,
 		"~* +@all &elsewhere":              batch,
 		"~* +@all -spublish &*":            batch,

@@ -6,12 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
-
-func testMain(m *testing.M) { redistest.Main(m) }
 
 // While a slot is being moved, and nobody finishes that, its values are read on both sides.
 func TestValuesOfAMovingSlot(t *testing.T) {
