@@ -4,12 +4,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/tidemark-dev/tidemark/access"
 )
@@ -23,19 +23,29 @@ type header struct {
 	Critical  jsontext.Value `json:"crit"`
 }
 
-// readHeader returns the header of a token. It refuses duplicate members, and extensions that must be understood.
+// errHeader doesn't say what is wrong, since that would be a part of the token.
+var errHeader = errors.New("the header isn't JSON as it must be")
+
+// readHeader returns the header of a token. It refuses duplicate members, extensions that must be understood, and a
+// token of which another form would mean the same: what was verified is remembered by the token's text.
 func readHeader(token string) (header, error) {
-	if strings.ContainsAny(token, "\r\n") { // which base64 leaves out: a token would have any number of forms
+	if strings.ContainsAny(token, "\r\n") { // which base64 leaves out
 		return header{}, errors.New("a line end in the token")
 	}
-	encoded, _, _ := strings.Cut(token, ".")
-	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-	if err != nil {
-		return header{}, fmt.Errorf("header: %w", err)
+	parts := strings.SplitN(token, ".", 4)
+	if len(parts) != 3 {
+		return header{}, errors.New("the token isn't a header, claims and a signature")
+	}
+	var text []byte // of the header
+	for i := len(parts) - 1; i >= 0; i-- {
+		var err error
+		if text, err = base64.RawURLEncoding.Strict().DecodeString(parts[i]); err != nil {
+			return header{}, fmt.Errorf("%s: %w", [...]string{"header", "claims", "signature"}[i], err)
+		}
 	}
 	var h header
 	if err := json.Unmarshal(text, &h); err != nil {
-		return header{}, errors.New("the header isn't JSON as it must be") // the library's error has parts of the token
+		return header{}, errHeader
 	}
 	switch {
 	case h.Critical != nil:
@@ -51,41 +61,74 @@ type claims struct {
 	Issuer   string                    `json:"iss"`
 	Subject  string                    `json:"sub"`
 	ID       string                    `json:"jti"`
-	Audience jwt.ClaimStrings          `json:"aud"`
+	Audience audience                  `json:"aud"`
 	Expires  *seconds                  `json:"exp"`
 	Begins   *seconds                  `json:"nbf"`
 	Issued   *seconds                  `json:"iat"`
 	Others   map[string]jsontext.Value `json:",embed"`
 }
 
-// seconds is a time in seconds since 1970.
-type seconds float64
-
-const lastSecond = 253402300799 // of the year 9999
-
-// UnmarshalJSON refuses duplicate members, and what isn't a claim of its kind.
-func (c *claims) UnmarshalJSON(text []byte) error {
-	type plain claims
-	if err := json.Unmarshal(text, (*plain)(c)); err != nil {
-		return errors.New("the claims aren't JSON as it must be") // the library's error has parts of the token
+// readClaims parses claims. It refuses duplicate members, and what isn't a claim of its kind.
+func readClaims(text []byte) (*claims, error) {
+	var c claims
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, errors.New("the claims aren't JSON as it must be") // the library's error has parts of the token
 	}
 	for _, at := range []*seconds{c.Expires, c.Begins, c.Issued} {
 		if at != nil && (*at < 0 || *at > lastSecond) {
-			return errors.New("a time of the claims is out of range")
+			return nil, errors.New("a time of the claims is out of range")
 		}
 	}
-	if c.Subject == "" {
+	return &c, nil
+}
+
+// check returns what is wrong with the claims now. The error is access.ErrExpired only if nothing else is.
+func (c *claims) check(o *Options, now time.Time) error {
+	isOurs := func(a string) bool { return slices.Contains(o.Audience, a) }
+	switch {
+	case c.Expires == nil:
+		return errors.New("the claims have no exp")
+	case c.Subject == "":
 		return errors.New("the claims have no subject")
+	case c.Begins != nil && now.Before(c.Begins.time().Add(-o.Leeway)):
+		return errors.New("the token is not valid yet")
+	case o.Issuer != "" && c.Issuer != o.Issuer:
+		return errors.New("the token has another issuer (iss), or none")
+	case len(o.Audience) > 0 && !slices.ContainsFunc(c.Audience, isOurs):
+		return errors.New("the token has another audience (aud), or none")
+	case !now.Before(c.Expires.time().Add(o.Leeway)):
+		return access.ErrExpired
+	case len(o.Audience) == 0 && len(c.Audience) > 0:
+		return errors.New("the token has an audience, and none is configured")
 	}
 	return nil
 }
 
-func (s *seconds) date() (*jwt.NumericDate, error) {
-	if s == nil {
-		return nil, nil
+// audience is for whom a token is: one name, or a list of them.
+type audience []string
+
+// UnmarshalJSON accepts a string, a list of strings, or null.
+func (a *audience) UnmarshalJSON(text []byte) error {
+	if jsontext.Value(text).Kind() == jsontext.KindString {
+		text = slices.Concat([]byte("["), text, []byte("]"))
 	}
-	return &jwt.NumericDate{Time: s.time()}, nil
+	var list []*string
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	for _, name := range list {
+		if name == nil {
+			return errors.New("null in an audience")
+		}
+		*a = append(*a, *name)
+	}
+	return nil
 }
+
+// seconds is a time in seconds since 1970.
+type seconds float64
+
+const lastSecond = 253402300799 // of the year 9999
 
 // time returns the zero time for nil.
 func (s *seconds) time() time.Time {
@@ -94,26 +137,6 @@ func (s *seconds) time() time.Time {
 	}
 	return time.UnixMilli(int64(*s * 1000))
 }
-
-// The methods of jwt.Claims.
-
-// GetExpirationTime returns exp.
-func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.Expires.date() }
-
-// GetIssuedAt returns iat.
-func (c *claims) GetIssuedAt() (*jwt.NumericDate, error) { return c.Issued.date() }
-
-// GetNotBefore returns nbf.
-func (c *claims) GetNotBefore() (*jwt.NumericDate, error) { return c.Begins.date() }
-
-// GetIssuer returns iss.
-func (c *claims) GetIssuer() (string, error) { return c.Issuer, nil }
-
-// GetSubject returns sub.
-func (c *claims) GetSubject() (string, error) { return c.Subject, nil }
-
-// GetAudience returns aud.
-func (c *claims) GetAudience() (jwt.ClaimStrings, error) { return c.Audience, nil }
 
 // principal returns whom the claims describe. claim is the name of the grants.
 func (c *claims) principal(by *key, claim string, leeway time.Duration) (*access.Principal, error) {

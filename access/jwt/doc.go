@@ -6,7 +6,7 @@
 //	alg     must be one of Options.Algorithms. A key verifies only the algorithms of its own sort: a public key is never the
 //	        secret of an HMAC, and there is no "none".
 //	kid     is looked up in the keys that are known already. A key without an ID is tried for every token.
-//	crit    is refused, and jku, jwk, x5u and x5c are not read.
+//	crit    is refused. jku, jwk, x5u and x5c are not used; a jwk or x5c that is malformed is refused.
 //
 // A token must expire, and have a subject. What was verified is remembered by the token's SHA-256: up to 10,000 tokens,
 // and up to 16 MiB of them.

@@ -28,7 +28,7 @@ const (
 type key struct {
 	id         string // "": it is tried for every token
 	algorithms []string
-	material   any         // as the signing methods of golang-jwt take it
+	material   any         // as jose.JSONWebSignature verifies with it
 	mark       string      // the same for the same key
 	gone       atomic.Bool // it was removed: what it verified isn't valid any more
 }

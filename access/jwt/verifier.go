@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"github.com/go-jose/go-jose/v4"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
@@ -50,16 +50,15 @@ var ErrKeys = &fault.Error{
 // What is wrong with a token, for the log.
 var (
 	errTooLong   = errors.New("the token is too long")
+	errSignature = errors.New("the signature of the token is invalid")
 	errAlgorithm = errors.New("the algorithm of the token isn't one of those that are configured")
 	errNoKey     = errors.New("no key verifies the token: there is none with its key's ID, or for its algorithm")
-	errAudience  = errors.New("the token has an audience, and none is configured")
 )
 
 // Verifier verifies tokens. It is an access.Authenticator, and as one of the access.Revocations it ends what goes on
 // with tokens whose key was removed. Any number of goroutines may use it.
 type Verifier struct {
 	options Options
-	parser  *jwt.Parser
 	keys    *keyring
 	seen    *seen
 	files   []*file
@@ -77,7 +76,7 @@ func New(o Options) (*Verifier, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	v := &Verifier{options: o, parser: o.parser(), keys: newKeyring(len(o.Keys)), seen: newSeen(), log: o.Log,
+	v := &Verifier{options: o, keys: newKeyring(len(o.Keys)), seen: newSeen(), log: o.Log,
 		listeners: make(map[*func()]struct{})}
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)
@@ -123,20 +122,6 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) parser() *jwt.Parser {
-	options := []jwt.ParserOption{
-		jwt.WithValidMethods(o.Algorithms), jwt.WithExpirationRequired(), jwt.WithStrictDecoding(),
-		jwt.WithLeeway(o.Leeway),
-	}
-	if o.Issuer != "" {
-		options = append(options, jwt.WithIssuer(o.Issuer))
-	}
-	if len(o.Audience) > 0 {
-		options = append(options, jwt.WithAudience(o.Audience...))
-	}
-	return jwt.NewParser(options...)
-}
-
 // fit returns an error for a key that is for none of the algorithms.
 func (o *Options) fit(keys []*key) error {
 	for _, k := range keys {
@@ -177,15 +162,15 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Prin
 		return nil, access.ErrInvalidCredential.WithCause(err)
 	}
 	found, known, err := v.verify(token, h)
-	if !known && errors.Is(err, jwt.ErrTokenSignatureInvalid) && len(v.sets) > 0 {
+	if !known && (errors.Is(err, errNoKey) || errors.Is(err, errSignature)) && len(v.sets) > 0 {
 		if errFetch := v.refresh(ctx); errFetch != nil {
 			return nil, errFetch
 		}
 		found, _, err = v.verify(token, h)
 	}
 	switch {
-	case isExpired(err):
-		return nil, access.ErrExpired
+	case errors.Is(err, access.ErrExpired):
+		return nil, err
 	case err != nil:
 		return nil, access.ErrInvalidCredential.WithCause(err)
 	}
@@ -225,34 +210,33 @@ func (v *Verifier) replace(source int, keys []*key) {
 	}
 }
 
-// isExpired reports whether nothing else is wrong with a token.
-func isExpired(err error) bool {
-	return errors.Is(err, jwt.ErrTokenExpired) && !errors.Is(err, jwt.ErrTokenNotValidYet) &&
-		!errors.Is(err, jwt.ErrTokenInvalidIssuer) && !errors.Is(err, jwt.ErrTokenInvalidAudience) &&
-		!errors.Is(err, jwt.ErrTokenRequiredClaimMissing)
-}
-
 // verify verifies a token with the keys that there are. known reports whether there is one with its key's ID. The error
-// is jwt.ErrTokenSignatureInvalid if no key fits.
+// is errNoKey if none may verify it, and errSignature if none does.
 func (v *Verifier) verify(token string, h header) (found verified, known bool, err error) {
 	keys, known := v.keys.find(h.KeyID, h.Algorithm)
-	err = fmt.Errorf("%w: %w", jwt.ErrTokenSignatureInvalid, errNoKey)
+	if len(keys) == 0 {
+		return verified{}, known, errNoKey
+	}
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(h.Algorithm)})
+	if err != nil {
+		return verified{}, known, errHeader // the library's error has parts of the token
+	}
 	for _, k := range keys {
-		var c claims
-		_, err = v.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return k.material, nil })
-		if errors.Is(err, jwt.ErrTokenSignatureInvalid) {
+		text, err := signed.Verify(k.material)
+		if err != nil {
 			continue
 		}
-		if err == nil && len(v.options.Audience) == 0 && len(c.Audience) > 0 {
-			err = errAudience
-		}
+		c, err := readClaims(text)
 		if err == nil {
-			found = verified{by: k, bytes: len(token)}
-			found.principal, err = c.principal(k, v.options.Claim, v.options.Leeway)
+			err = c.check(&v.options, time.Now())
 		}
-		break
+		if err != nil {
+			return verified{}, known, err
+		}
+		p, err := c.principal(k, v.options.Claim, v.options.Leeway)
+		return verified{principal: p, by: k, bytes: len(token)}, known, err
 	}
-	return found, known, err
+	return verified{}, known, errSignature
 }
 
 // refresh fetches all sets again, unless that was tried a moment ago.

@@ -12,7 +12,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/load"
@@ -110,10 +111,11 @@ func (b *bench) makeCredentials(dir string) (key, token string, args []string) {
 	b.Must(err)
 	der, err := x509.MarshalPKIXPublicKey(public)
 	b.Must(err)
-	claims := jwt.MapClaims{
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: private}, nil)
+	b.Must(err)
+	token, err = jwt.Signed(signer).Claims(map[string]any{
 		"sub": "bench", "iss": "https://issuer.example", "exp": time.Now().Add(24 * time.Hour).Unix(), "tidemark": grants,
-	}
-	token, err = jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(private)
+	}).Serialize()
 	b.Must(err)
 	file, pemFile := filepath.Join(dir, "keys.json"), filepath.Join(dir, "token.pem")
 	b.Must(os.WriteFile(file, list, 0o600))

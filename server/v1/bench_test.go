@@ -16,7 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -57,10 +58,12 @@ func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
 	require.NoError(b, err)
 	der, err := x509.MarshalPKIXPublicKey(public)
 	require.NoError(b, err)
-	token, err = jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: private}, nil)
+	require.NoError(b, err)
+	token, err = jwt.Signed(signer).Claims(map[string]any{
 		"sub": "ann", "iss": "https://issuer.example", "exp": time.Now().Add(time.Hour).Unix(),
 		"tidemark": json.RawMessage(grants),
-	}).SignedString(private)
+	}).Serialize()
 	require.NoError(b, err)
 	file, keyFile := filepath.Join(b.TempDir(), "keys"), filepath.Join(b.TempDir(), "token.pem")
 	require.NoError(b, os.WriteFile(file, keys, 0o600))
