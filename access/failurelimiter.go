@@ -1,6 +1,3 @@
-// Package guesses limits how many invalid credentials an address may send, so that nobody can search for one, or keep a
-// server busy with verifying them.
-
 package access
 
 import (
@@ -14,21 +11,22 @@ import (
 )
 
 const (
-	perSecond = 10  // invalid credentials that one address may send
-	burst     = 100 // and at once
+	failuresPerSecond = 10  // invalid credentials that one address may send
+	failureBurst      = 100 // and at once
 
-	maxAddresses = 16 << 10 // that are remembered: about 4 MB
+	maxFailingAddresses = 16 << 10 // that are remembered: about 4 MB
 )
 
-// FailureLimiter counts the invalid credentials of addresses. Only addresses that sent one are remembered; if there are
-// too many, the one that was quiet for longest is forgotten. All methods may be called by several goroutines.
+// FailureLimiter limits how many invalid credentials an address may send, so that nobody can search for a valid one or
+// keep a server busy with verifying signatures. It remembers only addresses that sent an invalid one; if there are too
+// many, it drops the least recently used. Any number of goroutines may use it.
 type FailureLimiter struct {
 	left *lru.Cache[netip.Prefix, *rate.Limiter]
 }
 
-// NewFailureLimiter returns a count without addresses.
+// NewFailureLimiter returns a limiter that knows no addresses.
 func NewFailureLimiter() *FailureLimiter {
-	left, err := lru.New[netip.Prefix, *rate.Limiter](maxAddresses)
+	left, err := lru.New[netip.Prefix, *rate.Limiter](maxFailingAddresses)
 	if err != nil {
 		panic(err) // impossible: the size is positive
 	}
@@ -48,7 +46,7 @@ func (g *FailureLimiter) Check(address string) error {
 	return &fault.Error{
 		Kind: fault.Limited, Slug: fault.SlugRateLimited,
 		Detail:     "too many invalid credentials were sent from this address",
-		RetryAfter: time.Duration((1 - tokens) / perSecond * float64(time.Second)),
+		RetryAfter: time.Duration((1 - tokens) / failuresPerSecond * float64(time.Second)),
 	}
 }
 
@@ -57,7 +55,7 @@ func (g *FailureLimiter) Add(address string) {
 	from := Network(address)
 	left, ok := g.left.Get(from)
 	if !ok {
-		left = rate.NewLimiter(perSecond, burst)
+		left = rate.NewLimiter(failuresPerSecond, failureBurst)
 		if before, found, _ := g.left.PeekOrAdd(from, left); found {
 			left = before
 		}

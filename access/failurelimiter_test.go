@@ -31,20 +31,20 @@ func TestGuessesAreForgotten(t *testing.T) {
 			require.Equal(t, fault.SlugRateLimited, e.Slug)
 			return e.RetryAfter
 		}
-		add("192.0.2.1:1", burst-1)
+		add("192.0.2.1:1", failureBurst-1)
 		require.Zero(t, limited("192.0.2.1:1"))
 		add("192.0.2.1:2", 5)
 		retry := limited("192.0.2.1:3")
-		require.Equal(t, time.Second/perSecond, retry.Round(time.Millisecond))
+		require.Equal(t, time.Second/failuresPerSecond, retry.Round(time.Millisecond))
 		require.NotZero(t, limited("[::ffff:192.0.2.1]:1"))
 		require.Zero(t, limited("192.0.2.2:1"))
 		time.Sleep(retry + time.Millisecond) //nolint:forbidigo // the time of synctest
 		require.Zero(t, limited("192.0.2.1:1"))
 
-		add("[2001:db8::1]:1", burst)
+		add("[2001:db8::1]:1", failureBurst)
 		require.NotZero(t, limited("[2001:db8::ffff:1%eth0]:1"), "the same subnet")
 		require.Zero(t, limited("[2001:db8:0:1::1]:1"))
-		add("@", burst)
+		add("@", failureBurst)
 		require.NotZero(t, limited(""))
 	})
 }
@@ -53,8 +53,8 @@ func TestGuessesAreForgotten(t *testing.T) {
 func TestGuessesAreBounded(t *testing.T) {
 	t.Parallel()
 	g := NewFailureLimiter()
-	for i := range 2 * maxAddresses {
+	for i := range 2 * maxFailingAddresses {
 		g.Add(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
 	}
-	require.Equal(t, maxAddresses, g.left.Len())
+	require.Equal(t, maxFailingAddresses, g.left.Len())
 }

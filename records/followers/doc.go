@@ -1,5 +1,10 @@
-// Package copies copies messages of channels to the followers of what the channels are of, for channels whose rule says
-// deliver: copies.
+// Package followers knows the channels of notifications, which of them a user follows, and who follows one, by the
+// follow lists in the cache. Start from [New].
+//
+// # Copies
+//
+// For channels whose rule says deliver: copies, each message is copied to the followers of the channel's author, topic
+// or publication.
 //
 // A publish announces its channel in a small set first, and makes the subscriber [Subscriber] there. A [Job], which
 // runs in one process at a time, reads the channels of the set as that subscriber, publishes each message on the
@@ -13,5 +18,4 @@
 // After a crash anywhere, the job begins again with what isn't acknowledged, and the followers that have a message
 // already keep the one: the copy is a duplicate. A channel leaves the set when nothing is left to fetch and its last
 // announcement is so old that the publish has ended; a later announcement keeps it there.
-
 package followers

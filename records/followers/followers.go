@@ -1,5 +1,3 @@
-// Package followers knows the channels of notifications, which of them a user follows, and who follows one, by the
-// follow lists in the cache. Start from [New].
 package followers
 
 import (

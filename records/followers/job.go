@@ -108,10 +108,7 @@ func (j *Job) mustReload() bool {
 }
 
 func (j *Job) wake() {
-	select {
-	case j.woken <- struct{}{}:
-	default:
-	}
+	pace.Signal(j.woken)
 }
 
 // add records that a channel may have messages to be copied.
@@ -141,22 +138,29 @@ func (j *Job) next() *reader {
 	return r
 }
 
-// read runs a reader, and arranges for what comes after it.
+// read runs a reader. A channel that failed is read again after a pause.
 func (j *Job) read(ctx context.Context, r *reader) {
 	err := r.run(ctx)
+	j.done(ctx, r, err)
+	if err == nil || ctx.Err() != nil { // the next holder reads all channels of the set
+		return
+	}
+	j.o.Logger.WarnContext(ctx, "cannot copy messages to followers, trying again", "channel", r.channel, "error", err)
+	pace.Sleep(ctx, retryPause)
+	if ctx.Err() == nil {
+		j.add(r.channel)
+	}
+}
+
+// done records the end of a reader. A channel that was announced meanwhile waits again.
+func (j *Job) done(ctx context.Context, r *reader, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.active, r.channel)
 	delete(j.known, r.channel)
 	_, again := j.again[r.channel]
 	delete(j.again, r.channel)
-	switch {
-	case ctx.Err() != nil: // the next holder reads all channels of the set
-	case err != nil:
-		j.o.Logger.WarnContext(ctx, "cannot copy messages to followers, trying again", "channel", r.channel, "error",
-			err)
-		time.AfterFunc(retryPause, func() { j.add(r.channel) })
-	case again:
+	if again && err == nil && ctx.Err() == nil {
 		j.known[r.channel] = struct{}{}
 		j.waiting = append(j.waiting, r.channel)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Description describes the entity caches to nodes and clients: a key is an ID, as package community makes it, and so
+// Description describes the entity caches to nodes and clients: a key is an ID, as package entities makes it, and so
 // is what names its value.
 type Description = shard.Description[string, string, []byte]
 

@@ -4,7 +4,7 @@
 //   - A [Source] is what a node has: it loads the values of an interval and follows their changes.
 //   - A [Through] is a cache.Store that reads through nodes.
 //
-// Package storage/redis/records/tier reads the values in Redis, and announces changes: each write names its IDs on the
+// Package storage/redis/records reads the values in Redis, and announces changes: each write names its IDs on the
 // durable channel of its kind, before and after it.
 //
 //	writer:  announce ──► write ──► announce that it is over

@@ -1,15 +1,3 @@
-// Package table keeps the values of many IDs in memory, for readers that don't wait while they change. Start from
-// [New].
-//
-// # Memory
-//
-// Above its ID and its value, an entry takes at most 64 bytes, also right after the table has grown; of values above
-// 1,000 bytes the allocator rounds up more, an eighth at most. An entry is one string: its end, its ID and its value.
-// These strings stand in chunks of fixed size; a map from 32 bits of the ID's hash to a 32-bit position finds them: 9
-// bytes a place, of which half can be empty. A map from IDs or 64-bit hashes to strings would take 52 to 60 bytes a
-// place after it has grown, before a value is stored. Libraries that keep as little (bigcache, freecache) or share the
-// work among locks (ristretto, otter) are caches: they evict, and the last two need more than 64 bytes for an entry.
-
 package tier
 
 import (
@@ -24,7 +12,15 @@ import (
 // parts is how many locks the IDs are divided among.
 const parts = 64
 
-// table keeps values by their IDs. Its methods may be called by many goroutines.
+// table keeps the values of many IDs in memory, for readers that don't wait while they change. Its methods may be called
+// by many goroutines.
+//
+// Above its ID and its value, an entry takes at most 64 bytes, also right after the table has grown; of values above
+// 1,000 bytes the allocator rounds up more, an eighth at most. An entry is one string: its end, its ID and its value.
+// These strings stand in chunks of fixed size; a map from 32 bits of the ID's hash to a 32-bit position finds them: 9
+// bytes a place, of which half can be empty. A map from IDs or 64-bit hashes to strings would take 52 to 60 bytes a
+// place after it has grown, before a value is stored. Libraries that keep as little (bigcache, freecache) or share the
+// work among locks (ristretto, otter) are caches: they evict, and the last two need more than 64 bytes for an entry.
 type table struct {
 	now     func() time.Duration // by the monotonic clock
 	entries atomic.Int64

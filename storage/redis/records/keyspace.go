@@ -16,7 +16,7 @@ import (
 // page is how many keys one SCAN looks at, about.
 const page = 250
 
-// KeySource walks over the keys that begin with the connection's prefix. It implements survey.KeySource.
+// KeySource walks over the keys that begin with the connection's prefix. It implements keyspace.Source.
 type KeySource struct {
 	conn *redis.Conn
 }

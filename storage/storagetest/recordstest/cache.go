@@ -1,4 +1,3 @@
-// Package recordstest is the conformance suites of cache.Store and cache.Queue. Start from [Run] and [RunQueue].
 package recordstest
 
 import (

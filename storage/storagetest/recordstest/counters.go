@@ -1,4 +1,3 @@
-// Package recordstest is the conformance suite of the stores of records/counters. Start from [Run].
 package recordstest
 
 import (
@@ -32,7 +31,7 @@ func RunCounters(t *testing.T, open func(t testing.TB) CounterHarness) {
 	})
 }
 
-// subject is stores, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// counterSubject is stores, with the calls that cases are made of. An error that a case doesn't ask for fails it.
 type counterSubject struct {
 	t      testing.TB
 	h      CounterHarness

@@ -1,4 +1,3 @@
-// Package recordstest is the conformance suite of sessions.Store. Start from [Run].
 package recordstest
 
 import (
@@ -64,7 +63,7 @@ func RunSessions(t *testing.T, open func(t testing.TB) SessionHarness) {
 	})
 }
 
-// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// sessionSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
 type sessionSubject struct {
 	t     testing.TB
 	h     SessionHarness

@@ -1,4 +1,3 @@
-// Package recordstest is the conformance suite of settings.Store. Start from [Run].
 package recordstest
 
 import (
@@ -53,7 +52,7 @@ func RunSettings(t *testing.T, open func(t testing.TB) SettingHarness) {
 	})
 }
 
-// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// settingSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
 type settingSubject struct {
 	t     testing.TB
 	h     SettingHarness

@@ -1,4 +1,3 @@
-// Package recordstest is the conformance suite of tokens.Store. Start from [Run].
 package recordstest
 
 import (
@@ -48,7 +47,7 @@ func RunTokens(t *testing.T, open func(t testing.TB) TokenHarness) {
 	})
 }
 
-// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// tokenSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
 type tokenSubject struct {
 	t     testing.TB
 	h     TokenHarness
