@@ -2,13 +2,10 @@ package records
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -17,47 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
 )
-
-func TestSettingsConformance(t *testing.T) {
-	t.Parallel()
-	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
-		recordstest.RunSettings(t, func(t testing.TB) recordstest.SettingHarness {
-			t.Helper()
-			s := NewSettings(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))
-			s.most = recordstest.Most
-			return settingsHarness{s, r.Client}
-		})
-	})
-}
-
-// harness is a store with a key prefix of its own.
-type settingsHarness struct {
-	store  *Settings
-	client rueidis.Client
-}
-
-func (h settingsHarness) Store() settings.Store { return h.store }
-
-func (h settingsHarness) Lose(ctx context.Context, name string) error {
-	return h.client.Do(ctx, h.client.B().Del().Key(h.store.conn.Prefix()+"env_vars:{"+name+"}").Build()).Error()
-}
-
-// Age takes time off the marks.
-func (h settingsHarness) Age(ctx context.Context, d time.Duration) error {
-	const script = `
-for i, value in ipairs(redis.call('HGETALL', KEYS[1])) do
-  if i % 2 == 0 then
-    local name = redis.call('HGETALL', KEYS[1])[i - 1]
-    redis.call('HSET', KEYS[1], name, (string.gsub(value, '%d+', function(at) return string.format('%d', at - ARGV[1]) end)))
-  end
-end
-return 1`
-	c := h.client
-	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(1).Key(h.store.conn.Prefix()+"env_vars").Arg(
-		fmt.Sprint(d.Microseconds())).Build()).Error()
-}
 
 func TestSettingsPage(t *testing.T) {
 	t.Parallel()

@@ -17,54 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
 )
-
-func TestTokensConformance(t *testing.T) {
-	t.Parallel()
-	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
-		recordstest.RunTokens(t, func(t testing.TB) recordstest.TokenHarness {
-			t.Helper()
-			return tokensHarness{t, r,
-				NewTokens(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))}
-		})
-	})
-}
-
-// harness is a store with a key prefix of its own.
-type tokensHarness struct {
-	t     testing.TB
-	redis storagetest.Redis
-	store *Tokens
-}
-
-func (h tokensHarness) Store() tokens.Store { return h.store }
-
-// Pass takes time off the lives of the store's keys, each of which more than one node may have.
-func (h tokensHarness) Pass(ctx context.Context, d time.Duration) error {
-	var found []string
-	for _, node := range h.redis.Client.Nodes() {
-		keys, err := node.Do(ctx, node.B().Keys().Pattern(h.store.conn.Prefix()+"*").Build()).AsStrSlice()
-		if err != nil {
-			return err
-		}
-		found = append(found, keys...)
-	}
-	slices.Sort(found)
-	for _, key := range slices.Compact(found) {
-		c := h.redis.Client
-		left, err := c.Do(ctx, c.B().Pttl().Key(key).Build()).AsInt64()
-		if err != nil {
-			return err
-		}
-		require.NotEqual(h.t, int64(-1), left, "%s has no end", key)
-		if err := c.Do(ctx, c.B().Pexpire().Key(key).Milliseconds(left-d.Milliseconds()).Build()).Error(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func TestTokensPage(t *testing.T) {
 	t.Parallel()

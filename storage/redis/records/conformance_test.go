@@ -1,0 +1,210 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/records/tokens"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
+)
+
+// TestConformance runs the suites of the stores on every kind of Redis, each case under a key prefix of its own.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conform(t, "sessions", recordstest.RunSessions,
+		func(_ testing.TB, _ storagetest.Redis, conn *redis.Conn) recordstest.SessionHarness {
+			return sessionsHarness{NewSessions(conn)}
+		})
+	conform(t, "settings", recordstest.RunSettings,
+		func(_ testing.TB, r storagetest.Redis, conn *redis.Conn) recordstest.SettingHarness {
+			s := NewSettings(conn)
+			s.most = recordstest.Most
+			return settingsHarness{s, r.Client}
+		})
+	conform(t, "tokens", recordstest.RunTokens,
+		func(t testing.TB, r storagetest.Redis, conn *redis.Conn) recordstest.TokenHarness {
+			return tokensHarness{t, r, NewTokens(conn)}
+		})
+	conform(t, "counters", recordstest.RunCounters,
+		func(_ testing.TB, _ storagetest.Redis, conn *redis.Conn) recordstest.CounterHarness {
+			return countersHarness{NewCounters(conn), conn}
+		})
+}
+
+// conform runs the suite of one store.
+func conform[H any](t *testing.T, store string, run func(*testing.T, func(testing.TB) H),
+	open func(testing.TB, storagetest.Redis, *redis.Conn) H) {
+	t.Helper()
+	t.Run(store, func(t *testing.T) {
+		t.Parallel()
+		storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+			run(t, func(t testing.TB) H {
+				t.Helper()
+				return open(t, r, storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))
+			})
+		})
+	})
+}
+
+// The harnesses spell keys out, so that they don't follow a mistake of a store.
+
+type sessionsHarness struct{ store *Sessions }
+
+func (h sessionsHarness) Store() sessions.Store { return h.store }
+
+func (h sessionsHarness) do(ctx context.Context, command, key string, args ...string) (int64, error) {
+	c := h.store.conn.Client()
+	return c.Do(ctx, c.B().Arbitrary(command).Keys(key).Args(args...).Build()).AsInt64()
+}
+
+func (h sessionsHarness) Age(ctx context.Context, of sessions.Ref, d time.Duration) error {
+	key := h.store.keys.session(of)
+	seconds := strconv.FormatInt(-int64(d.Seconds()), 10)
+	for _, field := range []string{"created_at", "last_activity"} {
+		if _, err := h.do(ctx, "HINCRBY", key, field, seconds); err != nil {
+			return err
+		}
+	}
+	left, err := h.do(ctx, "PTTL", key)
+	if err != nil {
+		return err
+	}
+	_, err = h.do(ctx, "PEXPIRE", key, strconv.FormatInt(left-d.Milliseconds(), 10))
+	return err
+}
+
+func (h sessionsHarness) source(l sessions.Legacy) (legacy, hash, set string) {
+	p := h.store.conn.Prefix()
+	return p + l.User + "-" + l.Username + "-" + l.Token, p + "session:" + l.User + ":" + l.Token,
+		p + "user_sessions:" + l.User
+}
+
+func (h sessionsHarness) PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error {
+	legacy, hash, set := h.source(l)
+	var err error
+	if fields == nil {
+		_, err = h.do(ctx, "SETNX", legacy, "x")
+	}
+	for name, value := range fields {
+		_, err = h.do(ctx, "HSET", hash, name, value)
+	}
+	if err == nil {
+		_, err = h.do(ctx, "SADD", set, l.Token)
+	}
+	return err
+}
+
+func (h sessionsHarness) Source(ctx context.Context, l sessions.Legacy) (int, error) {
+	legacy, hash, set := h.source(l)
+	one, err := h.do(ctx, "EXISTS", legacy)
+	if err != nil {
+		return 0, err
+	}
+	two, err := h.do(ctx, "EXISTS", hash)
+	if err != nil {
+		return 0, err
+	}
+	three, err := h.do(ctx, "SISMEMBER", set, l.Token)
+	return int(one + two + three), err
+}
+
+type settingsHarness struct {
+	store  *Settings
+	client rueidis.Client
+}
+
+func (h settingsHarness) Store() settings.Store { return h.store }
+
+func (h settingsHarness) Lose(ctx context.Context, name string) error {
+	return h.client.Do(ctx, h.client.B().Del().Key(h.store.conn.Prefix()+"env_vars:{"+name+"}").Build()).Error()
+}
+
+// Age takes time off the marks.
+func (h settingsHarness) Age(ctx context.Context, d time.Duration) error {
+	const script = `
+for i, value in ipairs(redis.call('HGETALL', KEYS[1])) do
+  if i % 2 == 0 then
+    local name = redis.call('HGETALL', KEYS[1])[i - 1]
+    redis.call('HSET', KEYS[1], name, (string.gsub(value, '%d+', function(at) return string.format('%d', at - ARGV[1]) end)))
+  end
+end
+return 1`
+	c := h.client
+	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(1).Key(h.store.conn.Prefix()+"env_vars").Arg(
+		fmt.Sprint(d.Microseconds())).Build()).Error()
+}
+
+type tokensHarness struct {
+	t     testing.TB
+	redis storagetest.Redis
+	store *Tokens
+}
+
+func (h tokensHarness) Store() tokens.Store { return h.store }
+
+// Pass takes time off the lives of the store's keys, each of which more than one node may have.
+func (h tokensHarness) Pass(ctx context.Context, d time.Duration) error {
+	var found []string
+	for _, node := range h.redis.Client.Nodes() {
+		keys, err := node.Do(ctx, node.B().Keys().Pattern(h.store.conn.Prefix()+"*").Build()).AsStrSlice()
+		if err != nil {
+			return err
+		}
+		found = append(found, keys...)
+	}
+	slices.Sort(found)
+	for _, key := range slices.Compact(found) {
+		c := h.redis.Client
+		left, err := c.Do(ctx, c.B().Pttl().Key(key).Build()).AsInt64()
+		if err != nil {
+			return err
+		}
+		require.NotEqual(h.t, int64(-1), left, "%s has no end", key)
+		if err := c.Do(ctx, c.B().Pexpire().Key(key).Milliseconds(left-d.Milliseconds()).Build()).Error(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type countersHarness struct {
+	store *Counters
+	conn  *redis.Conn
+}
+
+func (h countersHarness) Views() counters.ViewStore { return h.store }
+
+func (h countersHarness) Stats() counters.StatsStore { return h.store }
+
+func (h countersHarness) States() counters.StateStore { return h.store.States() }
+
+func (h countersHarness) do(ctx context.Context, command, key string, args ...string) error {
+	c := h.conn.Client()
+	return c.Do(ctx, c.B().Arbitrary(command).Keys(h.conn.Prefix()+key).Args(args...).Build()).Error()
+}
+
+func (h countersHarness) SpoilViews(ctx context.Context, id string) error {
+	return h.do(ctx, "RPUSH", "viewed:{"+id+"}", "x")
+}
+
+func (h countersHarness) Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error {
+	window, n := ":"+of.Timeframe.Name+":"+strconv.FormatInt(start.Unix(), 10), strconv.FormatInt(value, 10)
+	if of.Fields {
+		return h.do(ctx, "HSET", "stats:{a%7D:%7Bb}"+window, "a", n)
+	}
+	return h.do(ctx, "SET", "metrics:{a%7D:%7Bb}"+window, n)
+}
