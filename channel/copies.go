@@ -21,9 +21,12 @@ var errCopies = &fault.Error{
 		" of this channel is the service's",
 }
 
+// mustAnnounce reports whether the messages of a request may have to be copied.
+func (s *Service) mustAnnounce(r *PublishRequest) bool { return r.Policy.Copies && s.copies != nil }
+
 // announce announces the messages of a request if they must be copied. It reports whether that has made the channel.
 func (s *Service) announce(ctx context.Context, r *PublishRequest) (begun bool, err error) {
-	if !r.Policy.Copies || s.copies == nil {
+	if !s.mustAnnounce(r) {
 		return false, nil
 	}
 	if copied, err := s.copies.Announce(ctx, r.Channel); err != nil || !copied {

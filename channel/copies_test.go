@@ -3,7 +3,11 @@ package channel
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -86,4 +90,44 @@ func TestTheReaderOfCopies(t *testing.T) {
 	require.NotErrorIs(t, err, reserved)
 	_, err = s.Subscribe(ctx, SubscribeRequest{Channel: "other", Subscriber: CopiesSubscriber})
 	require.NoError(t, err, "elsewhere it is a name like any other")
+}
+
+// together is announced to by all of n callers, or by none.
+type together struct{ arrived *sync.WaitGroup }
+
+func (a together) Announce(context.Context, string) (bool, error) {
+	a.arrived.Done()
+	a.arrived.Wait()
+	return true, nil
+}
+
+// TestCopiesOfSeveralChannelsAreAnnouncedTogether: no announcement of a PublishEach waits for another one, and all are
+// made before anything is published.
+func TestCopiesOfSeveralChannelsAreAnnouncedTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const channels = 20
+		var subscribed atomic.Int64
+		s := serviceOn(t, &stubStore{
+			publish: func(PublishRequest) ([]Published, error) {
+				require.EqualValues(t, channels, subscribed.Load())
+				return []Published{{ID: "a", Clock: 1}}, nil
+			},
+			subscribe: func(SubscribeRequest) (Subscription, error) {
+				subscribed.Add(1)
+				return Subscription{Begun: true}, nil
+			},
+		}, DefaultLimits(), Rule{Pattern: "copied.*", Copies: true})
+		arrived := new(sync.WaitGroup)
+		arrived.Add(channels)
+		s.copies = together{arrived}
+		requests := []PublishRequest{{Channel: "other", Drafts: []Draft{{ID: "a", Content: []byte("1")}}}}
+		for i := range channels {
+			requests = append(requests, PublishRequest{Channel: "copied" + strconv.Itoa(i), Drafts: requests[0].Drafts})
+		}
+		for i, result := range s.PublishEach(t.Context(), requests) {
+			require.NoError(t, result.Err)
+			require.Equal(t, i > 0, result.Published[0].Begun)
+		}
+	})
 }

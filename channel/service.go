@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 
 	"github.com/oklog/ulid/v2"
 
@@ -83,28 +84,36 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 	return published, nil
 }
 
-// PublishEach is Publish for several channels together: all requests are sent before the first is answered. It returns
-// a result for each. It finds the policies of the requests, which are modified. A request may be for one life of its
-// channel, and may make a subscriber with the channel. Errors: those of Publish, fault.SlugInvalidSubscriber and
-// ErrLaterLife.
+// PublishEach is Publish for several channels together: all requests are sent before the first is answered. Those whose
+// messages are copied are announced before, all at the same time. It returns a result for each. It sets the policies of
+// the requests. A request may be for one life of its channel, and may make a subscriber with the channel. Errors: those
+// of Publish, fault.SlugInvalidSubscriber and ErrLaterLife.
 func (s *Service) PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult {
-	results, valid := make([]PublishResult, len(requests)), make([]PublishRequest, 0, len(requests))
+	results, begun := make([]PublishResult, len(requests)), make([]bool, len(requests))
+	var announcing sync.WaitGroup
 	for i := range requests {
-		if results[i].Err = s.prepare(&requests[i]); results[i].Err == nil {
-			_, results[i].Err = s.announce(ctx, &requests[i])
+		r := &requests[i]
+		if results[i].Err = s.prepare(r); results[i].Err == nil && s.mustAnnounce(r) {
+			announcing.Go(func() { begun[i], results[i].Err = s.announce(ctx, r) })
 		}
+	}
+	announcing.Wait()
+	valid := make([]PublishRequest, 0, len(requests))
+	for i := range requests {
 		if results[i].Err == nil {
 			valid = append(valid, requests[i])
 		}
 	}
 	published := s.store.PublishEach(ctx, valid)
-	for i, r := range requests {
+	for i := range requests {
 		if results[i].Err != nil {
 			continue
 		}
 		results[i], published = published[0], published[1:]
 		if err := results[i].Err; err != nil {
-			results[i].Err = fmt.Errorf("publish to %s: %w", r.Channel, err)
+			results[i].Err = fmt.Errorf("publish to %s: %w", requests[i].Channel, err)
+		} else if begun[i] {
+			results[i].Published[0].Begun = true
 		}
 	}
 	return results
