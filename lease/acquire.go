@@ -8,6 +8,8 @@ import (
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // acquire asks for a lease, repeatedly if it is held and wait is set.
@@ -35,7 +37,7 @@ func repeat(ctx context.Context, store Watcher, r Request, ask func(context.Cont
 		}
 		if freed == nil {
 			freed = make(chan struct{}, 1)
-			defer store.Watch(r.Name, func() { signal(freed) })()
+			defer store.Watch(r.Name, func() { pace.Signal(freed) })()
 		}
 		if err := await(ctx, freed, min(other.For, r.TTL)+pollDelay(r.TTL)); err != nil {
 			return err
@@ -98,13 +100,6 @@ func (m *Manager) ask(ctx context.Context, name string) (*held, error) {
 func pollDelay(ttl time.Duration) time.Duration {
 	least := max(ttl/100, time.Millisecond)
 	return least + mathrand.N(ttl/20) //nolint:gosec // it spreads load and protects nothing
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // turns queues the calls of a process that want the same lease. Its zero value is ready.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	mathrand "math/rand/v2"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // add starts the renewals of a lease.
@@ -16,7 +18,7 @@ func (m *Manager) add(ctx context.Context, h *held) {
 		m.renewing = true
 		go m.renewHeld(context.WithoutCancel(ctx))
 	} else if h.due.Before(m.wake) {
-		signal(m.changed)
+		pace.Signal(m.changed)
 	}
 }
 
@@ -26,7 +28,7 @@ func (m *Manager) remove(h *held) {
 	defer m.mu.Unlock()
 	delete(m.held, h)
 	if len(m.held) == 0 {
-		signal(m.changed)
+		pace.Signal(m.changed)
 	}
 }
 

@@ -73,10 +73,7 @@ func (f *flight) deliver(r result) (needed, over bool) {
 	}
 	if needed {
 		f.results = append(f.results, r)
-		select {
-		case f.signal <- struct{}{}:
-		default:
-		}
+		pace.Signal(f.signal)
 	}
 	return needed, f.returned && f.open == 0
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 const (
@@ -35,12 +37,7 @@ type progress struct {
 // Run keeps the registry up to date until ctx ends. It returns nil.
 func (r *Registry) Run(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
-	defer r.store.Watch(func() {
-		select {
-		case changed <- struct{}{}:
-		default: // it will be seen
-		}
-	})()
+	defer r.store.Watch(func() { pace.Signal(changed) })()
 	look, forget := time.NewTicker(lookEvery), time.NewTicker(forgetEvery)
 	defer look.Stop()
 	defer forget.Stop()

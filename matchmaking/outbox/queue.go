@@ -52,10 +52,7 @@ func (r *Relay) Queue(name string, m Metrics) *Queue {
 // be called without entries too if it is unknown which were made.
 func (q *Queue) Offer(entries []matchmaking.OutboxEntry) {
 	q.relay.offer(q, entries)
-	select {
-	case q.active <- struct{}{}:
-	default:
-	}
+	pace.Signal(q.active)
 }
 
 // wasActive reports whether Offer was called since the last time.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -193,10 +194,7 @@ func (r *Relay) readOn() {
 	}
 	for q := range r.behind {
 		delete(r.behind, q)
-		select {
-		case q.more <- struct{}{}:
-		default:
-		}
+		pace.Signal(q.more)
 	}
 }
 

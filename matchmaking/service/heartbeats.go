@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
@@ -88,10 +89,7 @@ func (h *heartbeats) add(t *matchmaking.Ticket, heartbeat time.Duration) {
 	p.requests++
 	if time.Now().Before(p.until) {
 		q.added = append(q.added, t.ID)
-		select {
-		case h.added <- struct{}{}:
-		default:
-		}
+		pace.Signal(h.added)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -272,9 +273,6 @@ func (r *registry) replace(merged map[string]*queue) {
 	}
 	r.queues = merged
 	if changed {
-		select {
-		case r.changed <- struct{}{}:
-		default:
-		}
+		pace.Signal(r.changed)
 	}
 }

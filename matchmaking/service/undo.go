@@ -49,10 +49,7 @@ func (u *undo) Add(a createAttempt) {
 		return
 	}
 	u.waiting = append(u.waiting, a)
-	select {
-	case u.added <- struct{}{}:
-	default:
-	}
+	pace.Signal(u.added)
 }
 
 // Run undoes attempts until ctx ends, and then tries each remaining one once more, for at most grace.

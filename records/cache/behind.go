@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
@@ -112,12 +113,7 @@ func (w *WriteBehind[T]) Flush(ctx context.Context) error {
 
 func (w *WriteBehind[T]) watch() (changed <-chan struct{}, stop func()) {
 	signal := make(chan struct{}, 1)
-	return signal, w.queue.Watch(w.cache.o.Kind, func() {
-		select {
-		case signal <- struct{}{}:
-		default:
-		}
-	})
+	return signal, w.queue.Watch(w.cache.o.Kind, func() { pace.Signal(signal) })
 }
 
 // Run writes what is in the queue, whenever no other process does, until ctx ends. What it was writing then is written

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // flight is one attempt to get a value, on behalf of all callers of this process that want it.
@@ -112,10 +114,7 @@ func (f *flights[T]) wakeAll() {
 func (f *flights[T]) signal(id string) {
 	delete(f.joined, id)
 	for mine := range f.all[id] {
-		select {
-		case mine.wake <- struct{}{}:
-		default:
-		}
+		pace.Signal(mine.wake)
 	}
 }
 

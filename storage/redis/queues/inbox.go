@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // room is how many bytes of notifications wait at most. What has no room is read from the stream.
@@ -59,10 +61,7 @@ func (b *inbox) signal() {
 	if b.doubted {
 		b.texts = nil
 	}
-	select {
-	case b.arrived <- struct{}{}:
-	default:
-	}
+	pace.Signal(b.arrived)
 }
 
 // Take returns the notifications and removes them. doubted reports that some may be missing.
