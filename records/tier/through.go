@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/records"
@@ -68,8 +69,9 @@ type ThroughOptions struct {
 type Through struct {
 	backing
 
-	o     ThroughOptions
-	kinds map[*records.Kind]*through
+	o         ThroughOptions
+	kinds     map[*records.Kind]*through
+	listening atomic.Bool // Run is
 }
 
 // backing has the methods of a store, one of which is called Store.
@@ -77,7 +79,7 @@ type backing interface{ cache.Store }
 
 var _ cache.Store = (*Through)(nil)
 
-// NewThrough returns a store that reads through the tier. Close ends it, before its store is closed.
+// NewThrough returns a store that reads through the tier while Run runs, and from its store alone otherwise.
 func NewThrough(o ThroughOptions) *Through {
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Metrics == nil {
@@ -85,24 +87,26 @@ func NewThrough(o ThroughOptions) *Through {
 	}
 	t := &Through{backing: o.Store, o: o, kinds: map[*records.Kind]*through{}}
 	for kind, client := range o.Clients {
-		k := &through{client: client}
-		k.stop = o.Store.Listen(kind, cache.Listener{Changed: k.changed, Lost: func() {}})
-		t.kinds[kind] = k
+		t.kinds[kind] = &through{client: client}
 	}
 	return t
 }
 
-// Close ends the listening to changes.
-func (t *Through) Close() {
-	for _, k := range t.kinds {
-		k.stop()
+// Run listens to changes until ctx ends, and then returns nil. It must have returned before the store is closed.
+func (t *Through) Run(ctx context.Context) error {
+	for kind, k := range t.kinds {
+		defer t.o.Store.Listen(kind, cache.Listener{Changed: k.changed, Lost: func() {}})()
 	}
+	t.listening.Store(true)
+	defer t.listening.Store(false)
+	<-ctx.Done()
+	return nil
 }
 
 // Read implements cache.Store.
 func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([]cache.Entry, error) {
 	k := t.kinds[kind]
-	if k == nil || len(ids) == 0 {
+	if k == nil || len(ids) == 0 || !t.listening.Load() {
 		return t.backing.Read(ctx, kind, ids)
 	}
 	found := t.ask(ctx, kind, k, ids)
@@ -158,7 +162,6 @@ func (noMetrics) Count(*records.Kind, Outcome, int) {}
 // through is what is known of one kind.
 type through struct {
 	client Client
-	stop   func()
 
 	mu      sync.Mutex
 	failed  int       // calls in a row

@@ -82,7 +82,14 @@ func through(t *testing.T, n *nodes,
 		b, c := &behind{}, counts{}
 		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{records.Author: n},
 			Metrics: c})
-		defer s.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		defer func() {
+			stop()
+			require.NoError(t, <-done)
+		}()
+		synctest.Wait()
 		test(b, c, func(kind *records.Kind, ids ...string) (values []string) {
 			entries, err := s.Read(t.Context(), kind, ids)
 			require.Equal(t, b.fail != nil && len(b.reads) > 0, err != nil)

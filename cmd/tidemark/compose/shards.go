@@ -57,7 +57,7 @@ func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache
 	store.Announce(announcer)
 	through := tier.NewThrough(tier.ThroughOptions{Store: store, Clients: clients, Timeout: n.Shards.Reads.Timeout,
 		Metrics: metrics})
-	n.Parts.OnStop(through.Close)
+	n.Parts.Run(ctx, "reads through shards", through.Run)
 	return through, nil
 }
 

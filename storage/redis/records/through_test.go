@@ -3,6 +3,7 @@ package records_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // stale is nodes that have seen no change for long: they have an old value of every ID but "none".
@@ -41,9 +43,17 @@ func TestStaleTier(t *testing.T) {
 		through := domain.NewThrough(domain.ThroughOptions{Store: store,
 			Clients: map[*records.Kind]domain.Client{records.Author: stale{}}})
 		c := cache.New(through, cache.Options[string]{Kind: records.Author})
+		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+		done := make(chan error, 1)
+		go func() { done <- through.Run(ctx) }()
+		require.Eventually(t, func() bool { // nodes are asked
+			entries, err := through.Read(t.Context(), records.Author, []string{"any"})
+			return err == nil && entries[0].Found
+		}, storagetest.Patience, time.Millisecond)
 		t.Cleanup(func() {
 			c.Close()
-			through.Close()
+			stop()
+			require.NoError(t, <-done)
 			store.Close()
 			reads.Close()
 		})
