@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,18 +34,5 @@ func TestRecords(t *testing.T) {
 		`tidemark_session_checks_total label:{name:"outcome" value:"failed"} counter:{value:0}`,
 		`tidemark_session_checks_total label:{name:"outcome" value:"unknown"} counter:{value:1}`,
 		`tidemark_session_checks_total label:{name:"outcome" value:"valid"} counter:{value:0}`,
-	}, gatheredRecords(t, r))
-}
-
-func gatheredRecords(t *testing.T, r *prometheus.Registry) (lines []string) {
-	t.Helper()
-	families, err := r.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			m.Counter.CreatedTimestamp = nil
-			lines = append(lines, strings.Join(strings.Fields(f.GetName()+" "+m.String()), " "))
-		}
-	}
-	return lines
+	}, gathered(t, r))
 }

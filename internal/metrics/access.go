@@ -1,4 +1,3 @@
-// Package metrics shows what a server knows of API keys and revocations as metrics. Start from [Register].
 package metrics
 
 import (

@@ -1,4 +1,3 @@
-// Package metrics shows what the services of records count as metrics. Start from [New].
 package metrics
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
-// Records is a cache.Records, a sessions.Records, and a locks.Records.
+// Records is a cache.Metrics, a sessions.Metrics, and a locks.Metrics.
 type Records struct {
 	cache, checks, locks *prometheus.CounterVec
 }

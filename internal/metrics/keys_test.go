@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -30,14 +29,4 @@ func TestKeys(t *testing.T) {
 	}, gathered(t, r))
 	m.Clear()
 	require.Empty(t, gathered(t, r))
-}
-
-func gathered(t *testing.T, r *prometheus.Registry) (lines []string) {
-	t.Helper()
-	families, err := r.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		lines = append(lines, strings.Join(strings.Fields(f.GetName()+" "+f.GetMetric()[0].String()), " "))
-	}
-	return lines
 }

@@ -1,6 +1,3 @@
-// Package metrics shows what clients and nodes of shards see as metrics. Start from [NewClients] and [NewNode].
-//
-// Labels are of data centres, caches and outcomes, never of hosts, so that there are few of them.
 package metrics
 
 import (

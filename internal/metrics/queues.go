@@ -1,4 +1,3 @@
-// Package metrics shows what matchmaking counts to Prometheus.
 package metrics
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// Queues is a service.Queues. Counters count what this server did, and only the server that directs a queue has gauges
+// Queues is a service.Metrics. Counters count what this server did, and only the server that directs a queue has gauges
 // of its tickets, so that the sum over all servers is right.
 type Queues struct {
 	vectors
@@ -161,7 +160,7 @@ func (m *Queues) CreatePaused(queue string, by time.Duration) {
 // Cancelled counts a cancellation that succeeded on this server.
 func (m *Queues) Cancelled(queue string) { m.cancelled.WithLabelValues(queue).Inc() }
 
-// Directing is service.QueueMetrics'.
+// Directing implements service.QueueMetrics.
 func (q *queueMetrics) Directing(yes bool) {
 	value := 0.0
 	if yes {
@@ -173,16 +172,16 @@ func (q *queueMetrics) Directing(yes bool) {
 	}
 }
 
-// Tickets is service.QueueMetrics'.
+// Tickets implements service.QueueMetrics.
 func (q *queueMetrics) Tickets(waiting, claimed int) {
 	q.metrics.tickets.WithLabelValues(q.name, string(matchmaking.Searching)).Set(float64(waiting - claimed))
 	q.metrics.tickets.WithLabelValues(q.name, string(matchmaking.Pending)).Set(float64(claimed))
 }
 
-// Expired is service.QueueMetrics'.
+// Expired implements service.QueueMetrics.
 func (q *queueMetrics) Expired(tickets int) { q.expired.Add(float64(tickets)) }
 
-// Matched is service.QueueMetrics'.
+// Matched implements service.QueueMetrics.
 func (q *queueMetrics) Matched(waits []time.Duration) {
 	q.matches.Inc()
 	for _, w := range waits {
@@ -190,19 +189,19 @@ func (q *queueMetrics) Matched(waits []time.Duration) {
 	}
 }
 
-// Conflict is service.QueueMetrics'.
+// Conflict implements service.QueueMetrics.
 func (q *queueMetrics) Conflict(reason matchmaking.ConflictReason) {
 	q.metrics.conflicts.WithLabelValues(q.name, string(reason)).Inc()
 }
 
-// RoundFailed is service.QueueMetrics'.
+// RoundFailed implements service.QueueMetrics.
 func (q *queueMetrics) RoundFailed() { q.metrics.matchErrors.WithLabelValues(q.name).Inc() }
 
-// AllocationFailed is service.QueueMetrics'.
+// AllocationFailed implements service.QueueMetrics.
 func (q *queueMetrics) AllocationFailed() { q.metrics.allocationErrors.WithLabelValues(q.name).Inc() }
 
-// ProposalRefused is service.QueueMetrics'.
+// ProposalRefused implements service.QueueMetrics.
 func (q *queueMetrics) ProposalRefused() { q.metrics.refusedProposals.WithLabelValues(q.name).Inc() }
 
-// Published is service.QueueMetrics'.
+// Published implements service.QueueMetrics.
 func (q *queueMetrics) Published(age time.Duration) { q.relayLag.Observe(age.Seconds()) }

@@ -1,4 +1,3 @@
-// Package metrics shows how many keys of some kinds there are as metrics. Start from [New].
 package metrics
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/keyspace"
 )
 
-// Keys is a survey.Keys. Only the server that counts has values, so that the sum over all servers is right.
+// Keys is a keyspace.Metrics. Only the server that counts has values, so that the sum over all servers is right.
 type Keys struct {
 	keys, bytes, endless, counted *prometheus.GaugeVec
 }
