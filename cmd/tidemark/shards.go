@@ -20,7 +20,7 @@ const exitLost = 75
 
 func newShards(t cli.Terminal) *cobra.Command {
 	group := cli.NewGroup("shards", "Hold caches in memory, split into shards", newShardServe(t))
-	group.AddCommand(commands.New(t, func(ctx context.Context, c config.Config) (shard.Layouts, func(), error) {
+	group.AddCommand(commands.Shards(t, func(ctx context.Context, c config.Config) (shard.Layouts, func(), error) {
 		conn, _, err := connectRunning(ctx, c,
 			storeNeeds{log: newLogger(t.Stderr, c), metrics: prometheus.NewRegistry()})
 		if err != nil {

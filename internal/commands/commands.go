@@ -1,5 +1,3 @@
-// Package commands is the commands of tidemark that are clients of a service, a file each. Each file begins with the
-// function that returns the command; [Clients] returns all of them.
 package commands
 
 import (
@@ -10,8 +8,12 @@ import (
 
 // Clients returns the commands that are clients of a service.
 func Clients(t cli.Terminal) []*cobra.Command {
-	return append([]*cobra.Command{
+	return []*cobra.Command{
+		// Channels and matchmaking.
 		newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newMatch(t),
 		newQueue(t), newKey(t), newRevoke(t),
-	}, commands(t)...)
+		// Records.
+		newCache(t), newKeyset(t), newKinds(t), newLock(t), newOAuth(t), newUnlock(t), newFollowing(t), newSession(t),
+		newSettings(t), newState(t), newStats(t), newVerify(t), newViews(t),
+	}
 }

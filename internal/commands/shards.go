@@ -1,6 +1,3 @@
-// Package shards is the commands that show and change how caches are split into shards. They read and write Redis
-// themselves, and need no service. Start from [New].
-
 package commands
 
 import (
@@ -16,11 +13,12 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Open connects to the Redis of a configuration.
-type Open func(ctx context.Context, c config.Config) (layouts shard.Layouts, done func(), err error)
+// OpenLayouts connects to the Redis of a configuration.
+type OpenLayouts func(ctx context.Context, c config.Config) (layouts shard.Layouts, done func(), err error)
 
-// New returns the commands.
-func New(t cli.Terminal, open Open) []*cobra.Command {
+// Shards returns the commands that show and change how caches are split into shards. They read and write Redis
+// themselves, and need no service.
+func Shards(t cli.Terminal, open OpenLayouts) []*cobra.Command {
 	b := base{terminal: t, open: open}
 	return []*cobra.Command{newLayout(b), newReshard(b), newStatus(b), newRemove(b)}
 }
@@ -28,7 +26,7 @@ func New(t cli.Terminal, open Open) []*cobra.Command {
 // base is what all of the commands have.
 type base struct {
 	terminal cli.Terminal
-	open     Open
+	open     OpenLayouts
 	cache    string
 	json     bool
 }
