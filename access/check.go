@@ -7,13 +7,6 @@ import (
 	"strings"
 )
 
-// The channel of a ticket is ticketChannels and the ticket's ID, and its only subscriber ticketSubscriber. They are
-// those of package matchmaking.
-const (
-	ticketChannels   = "ticket."
-	ticketSubscriber = "player"
-)
-
 // request is one question to the guard, and what was found out on the way to the answer.
 type request struct {
 	guard     *Guard
@@ -87,7 +80,8 @@ func (g *Guard) CheckSome(p *Principal, a Action) error {
 	if p == nil {
 		p = anonymous
 	}
-	byOthers := len(g.rules) > 0 || g.owners != nil && p.Kind != Nobody // rules of channels, or the tickets' owners
+	byOthers := len(g.rules) > 0 || g.tickets.Owners != nil &&
+		p.Kind != Nobody // rules of channels, or the tickets' owners
 	switch {
 	case p.Kind == Administrator, p.Grants.have(a), byOthers:
 		return nil
@@ -105,8 +99,8 @@ func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
 	if a == Ticket {
 		return r.ticket(ctx, res.Ticket, res.Queue)
 	}
-	if id, ok := strings.CutPrefix(res.Channel, ticketChannels); ok && r.guard.owners != nil {
-		if a == Describe || a == Subscribe && res.Subscriber == ticketSubscriber {
+	if id, ok := r.guard.tickets.of(res.Channel); ok {
+		if a == Describe || a == Subscribe && res.Subscriber == r.guard.tickets.Subscriber {
 			if allowed, err := r.ticket(ctx, id, ""); allowed || err != nil {
 				return allowed, err
 			}
@@ -200,7 +194,7 @@ func (r *request) ruled(a Action) bool {
 func (r *request) ticket(ctx context.Context, id, queue string) (bool, error) {
 	p := r.principal
 	if p.Kind == TicketHolder {
-		if queue != "" || id != p.Credential || r.guard.owners == nil {
+		if queue != "" || id != p.Credential || r.guard.tickets.Owners == nil {
 			return false, nil
 		}
 		return r.life(ctx, id)
@@ -222,7 +216,7 @@ func (r *request) life(ctx context.Context, id string) (bool, error) {
 	if r.principal.Issued.IsZero() {
 		return true, nil // no other ticket has the ID, ever
 	}
-	_, created, err := r.guard.owners.Owner(ctx, id)
+	_, created, err := r.guard.tickets.Owners.Owner(ctx, id)
 	if errors.Is(err, errNoTicket) {
 		return false, nil
 	}
@@ -232,10 +226,10 @@ func (r *request) life(ctx context.Context, id string) (bool, error) {
 // owner reports whether a grant includes the owner of a ticket.
 func (r *request) owner(ctx context.Context, g *Grant, id string) (bool, error) {
 	everyone := g.Owners == nil && r.principal.Kind == APIKey
-	if id == "" || everyone || r.guard.owners == nil {
+	if id == "" || everyone || r.guard.tickets.Owners == nil {
 		return true, nil
 	}
-	owner, _, err := r.guard.owners.Owner(ctx, id)
+	owner, _, err := r.guard.tickets.Owners.Owner(ctx, id)
 	switch {
 	case errors.Is(err, errNoTicket):
 		return r.resource.Queue != "", nil // a new one is the principal's own

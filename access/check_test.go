@@ -80,7 +80,7 @@ func TestPatterns(t *testing.T) {
 // TestGrants checks what grants allow, and what they leave out.
 func TestGrants(t *testing.T) {
 	t.Parallel()
-	g := newGuard(t, access.Options{Owners: owners{"hers": "ann", "his": "bob", "keys": ""}})
+	g := newGuard(t, access.Options{Tickets: ticketsOf(owners{"hers": "ann", "his": "bob", "keys": ""})})
 	channel := func(c, s string) access.Resource { return access.Resource{Channel: c, Subscriber: s} }
 	ticket := func(id string) access.Resource { return access.Resource{Ticket: id} }
 	queue := func(name string) access.Resource { return access.Resource{Queue: name} }
@@ -257,7 +257,7 @@ func holder(ticket string, created time.Time) *access.Principal {
 func TestTicketsByTheStore(t *testing.T) {
 	t.Parallel()
 	ann := user(t, "ann", `[{"actions":["ticket","subscribe"]}]`)
-	g := newGuard(t, access.Options{Owners: owners{}})
+	g := newGuard(t, access.Options{Tickets: ticketsOf(owners{})})
 	down := access.Resource{Ticket: "down"}
 	require.ErrorIs(t, g.Check(t.Context(), ann, access.Ticket, down), fault.ErrUnavailable)
 	require.ErrorIs(t, g.Check(t.Context(), holder("down", born), access.Ticket, down), fault.ErrUnavailable)
@@ -285,7 +285,7 @@ func TestRules(t *testing.T) {
 		{Pattern: `closed[.].*`},
 		{Pattern: `.*[.]lobby`, Writers: []string{"anonymous"}},
 	}
-	g := newGuard(t, access.Options{Rules: rules, Owners: owners{}})
+	g := newGuard(t, access.Options{Rules: rules, Tickets: ticketsOf(owners{})})
 	ann, star, empty := user(t, "ann", `[]`), user(t, "*", `[]`), user(t, "", `[]`)
 	bot, back, none := user(t, "x-bot", `[]`), key(t, `[]`), access.Anonymous()
 	session := &access.Principal{Kind: access.Session, Subject: "ann"}
@@ -390,4 +390,15 @@ func TestOpen(t *testing.T) {
 
 	require.ErrorIs(t, on{access.Publish, "c", ""}.check(t, newGuard(t, access.Options{}), nil), access.ErrNoCredential,
 		"but a closed one nothing to nobody")
+}
+
+// TestTicketsNeedNames: without them no channel would be a ticket's, or each.
+func TestTicketsNeedNames(t *testing.T) {
+	t.Parallel()
+	for _, tickets := range []access.Tickets{
+		{Owners: owners{}}, {Owners: owners{}, Channels: "ticket."}, {Owners: owners{}, Subscriber: "player"},
+	} {
+		_, err := access.New(access.Options{Tickets: tickets})
+		require.Error(t, err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,6 +33,22 @@ type Owners interface {
 	// Owner returns the subject of the user who created a ticket, "" if an API key did, and when that was. It costs no
 	// call of the storage as a rule. Errors: one with fault.SlugNoTicket, and the store's.
 	Owner(ctx context.Context, ticket string) (owner string, created time.Time, err error)
+}
+
+// Tickets are the tickets of matchmaking and their channels. The zero value stands for none: then the names of channels
+// are free.
+type Tickets struct {
+	Owners     Owners
+	Channels   string // prefix of the names of their channels, which a ticket's ID follows
+	Subscriber string // of such a channel, the ticket's player
+}
+
+// of returns the ID of the ticket to which a channel belongs.
+func (t *Tickets) of(channel string) (id string, ok bool) {
+	if t.Owners == nil {
+		return "", false
+	}
+	return strings.CutPrefix(channel, t.Channels)
 }
 
 // Revocations knows which credentials were revoked.
@@ -67,7 +84,7 @@ func (a AllRevocations) Notify(changed func()) (stop func()) {
 type Options struct {
 	Authenticators []Authenticator // the first one that accepts a credential decides
 	Rules          []ChannelRule
-	Owners         Owners // nil: there are no tickets, and the names of their channels are free
+	Tickets        Tickets
 	Revoked        Revocations
 }
 
@@ -75,7 +92,7 @@ type Options struct {
 type Guard struct {
 	authenticators []Authenticator
 	rules          []rule
-	owners         Owners
+	tickets        Tickets
 	revoked        Revocations
 
 	mu    sync.Mutex
@@ -85,12 +102,15 @@ type Guard struct {
 
 // New returns a guard. It listens to o.Revoked while requests wait. Its error names the rule that is wrong.
 func New(o Options) (*Guard, error) {
+	if t := &o.Tickets; t.Owners != nil && (t.Channels == "" || t.Subscriber == "") {
+		return nil, errors.New("tickets need the names of their channels and of the subscriber")
+	}
 	rules, err := compileRules(o.Rules)
 	if err != nil {
 		return nil, err
 	}
 	g := &Guard{
-		authenticators: slices.Clone(o.Authenticators), rules: rules, owners: o.Owners, revoked: o.Revoked,
+		authenticators: slices.Clone(o.Authenticators), rules: rules, tickets: o.Tickets, revoked: o.Revoked,
 		holds: make(map[*hold]struct{}),
 	}
 	return g, nil

@@ -196,7 +196,7 @@ func TestHoldOfNothing(t *testing.T) {
 // TestNoAllocation: a check of grants and rules without captures allocates nothing.
 func TestNoAllocation(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of all goroutines
 	g := newGuard(t, access.Options{Rules: []access.ChannelRule{{Pattern: "all[.].*", Readers: []string{"*"}}},
-		Owners: owners{"hers": "ann"}})
+		Tickets: ticketsOf(owners{"hers": "ann"})})
 	ann := user(t, "ann",
 		`[{"actions":["publish"],"channels":["chat.*","inbox.{sub}"]},{"actions":["subscribe","ticket"],"channels":["x*y"]}]`)
 	for _, o := range []on{

@@ -31,6 +31,11 @@ func (o owners) Owner(_ context.Context, ticket string) (string, time.Time, erro
 	return owner, born, nil
 }
 
+// ticketsOf returns the tickets of owners, with the names that package matchmaking gives their channels.
+func ticketsOf(o owners) access.Tickets {
+	return access.Tickets{Owners: o, Channels: "ticket.", Subscriber: "player"}
+}
+
 func newGuard(t testing.TB, o access.Options) *access.Guard {
 	t.Helper()
 	g, err := access.New(o)

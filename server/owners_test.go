@@ -32,7 +32,9 @@ func startForPlayers(t testing.TB) *harness {
 			_, ok := matchmaking.QueueOf(id)
 			return ok
 		}})
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{tokens, p}, Owners: owners,
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{tokens, p},
+		Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
+			Subscriber: matchmaking.Subscriber},
 		Revoked: p})
 	require.NoError(t, err)
 	owners.harness = start(t, withQueues("waits", `{"match":{"teams":9},"assignmentTTL":"300ms"}`, "other", `{}`),

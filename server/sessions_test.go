@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
@@ -201,7 +202,9 @@ func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	sessionsOf, known := credentialsOf(t, redistest.Standalone(t).URL(),
 		`[{"actions":["subscribe","publish","ticket"]}]`)
 	owners := &ownersOf{}
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Owners: owners,
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known},
+		Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
+			Subscriber: matchmaking.Subscriber},
 		Revoked: known})
 	require.NoError(t, err)
 	h := start(t, withQueues(), func(s *setup) { s.Guard = guard })

@@ -97,7 +97,9 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	if c.users != nil {
 		known, revoked = append(known, c.users), append(revoked, c.users)
 	}
-	guard, err := access.New(access.Options{Authenticators: known, Rules: c.rules, Owners: owners, Revoked: revoked})
+	guard, err := access.New(access.Options{Authenticators: known, Rules: c.rules,
+		Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
+			Subscriber: matchmaking.Subscriber}, Revoked: revoked})
 	if err != nil {
 		return nil, fmt.Errorf("channels: %w", err)
 	}

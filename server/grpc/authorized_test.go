@@ -93,7 +93,10 @@ func closed(t testing.TB) (*harness, *people) {
 	tokens := access.NewTicketTokens(access.TicketTokenOptions{Keys: keys, TTL: time.Hour, Unique: func(id string) bool { return id[0] == 't' }})
 	p := &people{known: map[string]*access.Principal{}, revoked: map[*access.Principal]bool{}}
 	m := &matches{tickets: map[string]*matchmaking.Ticket{}, token: tokens.Offer}
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{ticketTokens{tokens}, p}, Owners: m, Revoked: p})
+	guard, err := access.New(access.Options{
+		Authenticators: []access.Authenticator{ticketTokens{tokens}, p}, Revoked: p,
+		Tickets: access.Tickets{Owners: m, Channels: matchmaking.ChannelPrefix, Subscriber: matchmaking.Subscriber},
+	})
 	require.NoError(t, err)
 	p.add(t, "ann", userOf("ann"), ticketsOnly)
 	p.add(t, "ben", userOf("ben"), ticketsOnly)
