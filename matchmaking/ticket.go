@@ -121,9 +121,6 @@ type Ticket struct {
 	Status     Status
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound
-	// Token is what lets the ticket's player reach this ticket, and nothing else; empty: the caller of Create gets
-	// none, or the ticket was read.
-	Token string
 }
 
 // KeepOnly removes what isn't among these fields, FieldsMatching or more, from a ticket that nobody else uses.

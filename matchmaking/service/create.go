@@ -43,7 +43,7 @@ func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
 // a new life before the ticket exists: nothing that was published for an earlier ticket with the ID reaches this one.
 // If it is unknown whether the ticket was created, it is removed in the background, for as long as it could live,
 // unless Create is called for the same ID again, on any server. A ticket of another owner isn't returned: that is
-// ErrTicketExists. The returned ticket has its Token. Errors: ErrNoQueue, fault.SlugInvalidTicket,
+// ErrTicketExists. See Token for what its player gets. Errors: ErrNoQueue, fault.SlugInvalidTicket,
 // fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and the store's.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, matchmaking.DefaultQueue)
@@ -69,10 +69,16 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
-	if s.o.Token != nil {
-		made.Token = s.o.Token(ctx, made.ID, made.CreateTime)
-	}
 	return *made, created, nil
+}
+
+// Token returns what lets a ticket's player reach this ticket, and nothing else, for the caller of Create; empty: the
+// caller gets none.
+func (s *Service) Token(ctx context.Context, t *matchmaking.Ticket) string {
+	if s.o.Token == nil {
+		return ""
+	}
+	return s.o.Token(ctx, t.ID, t.CreateTime)
 }
 
 // createUnique creates a ticket whose ID is never used again.

@@ -94,6 +94,6 @@ func TestTokenOfANewTicket(t *testing.T) {
 	for _, id := range []string{"", "made", "found"} {
 		ticket, _, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: id})
 		require.NoError(t, err)
-		require.Equal(t, ticket.ID+" at 7", ticket.Token)
+		require.Equal(t, ticket.ID+" at 7", s.Token(t.Context(), &ticket))
 	}
 }

@@ -66,8 +66,8 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	if err != nil {
 		return nil, err
 	}
-	if t.Token != "" {
-		_ = grpc.SetHeader(ctx, metadata.Pairs(metadataToken, t.Token)) // fails only if the client has gone
+	if token := f.matchmaking.Token(ctx, &t); token != "" {
+		_ = grpc.SetHeader(ctx, metadata.Pairs(metadataToken, token)) // fails only if the client has gone
 	}
 	if !created {
 		return convert.FromTicket(&t), nil

@@ -21,6 +21,7 @@ import (
 // Matchmaking is the matchmaker that Open Match's services call. Its errors are those of package matchmaking.
 type Matchmaking interface {
 	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
+	Token(ctx context.Context, t *matchmaking.Ticket) string
 	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
 	Cancel(ctx context.Context, id string) error
 	Delete(ctx context.Context, id string) error

@@ -162,7 +162,7 @@ func (m *matches) locked(call func() error) error {
 	return call()
 }
 
-func (m *matches) Create(ctx context.Context, n service.NewTicket) (created matchmaking.Ticket, isNew bool, err error) {
+func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchmaking.Ticket, isNew bool, err error) {
 	err = m.locked(func() error {
 		if t := m.tickets[n.ID]; t != nil {
 			created = *t
@@ -178,10 +178,14 @@ func (m *matches) Create(ctx context.Context, n service.NewTicket) (created matc
 		m.tickets[created.ID] = &kept
 		return nil
 	})
-	if err == nil && m.token != nil {
-		created.Token = m.token(ctx, created.ID, created.CreateTime)
-	}
 	return created, isNew, err
+}
+
+func (m *matches) Token(ctx context.Context, t *matchmaking.Ticket) string {
+	if m.token == nil {
+		return ""
+	}
+	return m.token(ctx, t.ID, t.CreateTime)
 }
 
 // Owner returns whose ticket it is, for the guard.

@@ -17,6 +17,7 @@ import (
 // Tickets creates, reads and cancels tickets.
 type Tickets interface {
 	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
+	Token(ctx context.Context, t *matchmaking.Ticket) string
 	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
 	Cancel(ctx context.Context, id string) error
 	Attend(ctx context.Context, id string) (stop func()) // the ticket's player is present until stop is called
@@ -49,7 +50,8 @@ func (h *tickets) create(c *web.Call) error {
 	if created {
 		c.SetLocation("/v1/tickets/" + t.ID)
 	}
-	answer := createdTicket(t)
+	answer := createdTicket(&t)
+	answer.Token = h.service.Token(c.Context(), &t)
 	return c.Append(createdStatus(created), 0, answer.AppendJSON)
 }
 
@@ -74,19 +76,19 @@ func (h *tickets) cancel(c *web.Call) error {
 	return c.NoContent()
 }
 
-func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
+func createdTicket(t *matchmaking.Ticket) wire.CreatedTicket {
 	name := matchmaking.ChannelOf(t.ID)
 	at := "/v1/channels/" + name
 	return wire.CreatedTicket{
 		ID: t.ID, Queue: t.Queue, Status: string(t.Status), CreateTime: t.CreateTime.UTC(),
 		Channel: name, Subscriber: matchmaking.Subscriber,
-		ChannelURL: at, MessagesURL: at + "/subscribers/" + matchmaking.Subscriber + "/messages", Token: t.Token,
+		ChannelURL: at, MessagesURL: at + "/subscribers/" + matchmaking.Subscriber + "/messages",
 	}
 }
 
 func ticketOf(t matchmaking.Ticket) wire.Ticket {
 	return wire.Ticket{
-		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(),
+		CreatedTicket: createdTicket(&t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(),
 		LifeMillis: t.Life.Milliseconds(), Spec: convert.WithExtensions(t.Spec), MatchID: t.MatchID,
 		Assignment: t.Assignment,
 	}
