@@ -62,7 +62,7 @@ type Channels interface {
 	PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult
 }
 
-// Followers knows who follows what a channel is of. Followers implements it.
+// Audience returns the followers of what a channel is of. *Followers implements it.
 type Audience interface {
 	Of(ctx context.Context, channel string) ([]entities.ID, error)
 }

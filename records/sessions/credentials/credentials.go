@@ -260,7 +260,8 @@ func (c *Credentials) beginRead(of sessions.Ref) (end func() (fresh bool)) {
 	}
 }
 
-// keep returns the session that was read, and keeps it if it is fresh. Requests that wait with it already share it.
+// keep returns the session that was read, and keeps it if it is fresh, and isn't about to end: the storage may report an
+// end late. Requests that wait with it already share it.
 func (c *Credentials) keep(of sessions.Ref, s sessions.Session, fresh bool) *known {
 	all := c.held[of]
 	if len(all) == 0 {
@@ -273,7 +274,7 @@ func (c *Credentials) keep(of sessions.Ref, s sessions.Session, fresh bool) *kno
 	for _, k := range all {
 		k.update(s, c.o.Service.Rules().TTL)
 	}
-	if fresh {
+	if ending := !s.Expires.IsZero() && time.Until(s.Expires) < retryAfter; fresh && !ending {
 		c.valid.Add(of, all[0])
 		delete(c.doubted, of)
 	}

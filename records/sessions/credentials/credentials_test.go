@@ -350,3 +350,27 @@ func TestMemory(t *testing.T) {
 		require.ErrorIs(t, context.Cause(late), access.ErrRevoked)
 	})
 }
+
+// TestEndThatIsReportedLate: a session that is about to end is read until it has, as nobody may report that soon.
+func TestEndThatIsReportedLate(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		held := r.hold(t, "s:ann")
+		r.mu.Lock()
+		s := r.sessions["ann"]
+		s.Expires = time.Now().Add(time.Millisecond)
+		r.sessions["ann"] = s
+		r.mu.Unlock()
+		r.changed(sessions.Ref{User: "ann", ID: "id of ann"})
+		synctest.Wait()
+		require.NoError(t, held.Err())
+		r.mu.Lock()
+		delete(r.sessions, "ann")
+		r.mu.Unlock()
+		began := time.Now()
+		<-held.Done()
+		require.ErrorIs(t, context.Cause(held), access.ErrRevoked)
+		require.Less(t, time.Since(began), time.Second)
+	})
+}

@@ -206,7 +206,7 @@ func NewSessionTracker(client *tracked.Client) *SessionTracker {
 
 // Read implements credentials.Tracker.
 func (c *SessionTracker) Read(ctx context.Context, of sessions.Ref) (sessions.Session, error) {
-	fields, err := c.client.HGetAll(ctx, keys("").session(of))
+	fields, ends, err := c.client.HGetAll(ctx, keys("").session(of))
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("read a session: %w", err)
 	}
@@ -217,7 +217,7 @@ func (c *SessionTracker) Read(ctx context.Context, of sessions.Ref) (sessions.Se
 	}
 	return sessions.Session{
 		ID: of.ID, User: of.User, Username: fields[fieldUsername], Created: time.Unix(created, 0).UTC(),
-		LastActivity: time.Unix(active, 0).UTC(),
+		LastActivity: time.Unix(active, 0).UTC(), Expires: ends,
 	}, nil
 }
 

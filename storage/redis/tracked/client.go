@@ -184,14 +184,27 @@ func (c *Client) Settle(ctx context.Context, keys ...string) error {
 }
 
 // HGetAll reads a hash from Redis, without keeping it: it is for callers that keep what they decode of it. Its next change
-// is reported as for the other reads. A hash that doesn't exist has no fields. Errors: those of Conn.Retry.
-func (c *Client) HGetAll(ctx context.Context, key string) (fields map[string]string, err error) {
+// is reported as for the other reads; its end is one, but Redis may report that late. ends is when it ends; zero: never.
+// A hash that doesn't exist has no fields. Errors: those of Conn.Retry.
+func (c *Client) HGetAll(ctx context.Context, key string) (fields map[string]string, ends time.Time, err error) {
+	key = c.conn.Prefix() + key
 	err = c.conn.Retry(ctx, "hgetall", func(ctx context.Context) error {
-		fields, err = c.client.Do(ctx, c.client.B().Hgetall().Key(c.conn.Prefix()+key).Build()).AsStrMap()
+		replies := c.client.DoMulti(ctx, c.client.B().Hgetall().Key(key).Build(),
+			c.client.B().Pttl().Key(key).Build())
+		if fields, err = replies[0].AsStrMap(); err != nil {
+			return err
+		}
+		left, err := replies[1].AsInt64()
+		if ends = (time.Time{}); left != noEnd {
+			ends = time.Now().Add(time.Duration(left) * time.Millisecond)
+		}
 		return err
 	})
-	return fields, err
+	return fields, ends, err
 }
+
+// noEnd is what PTTL returns for a key without a TTL.
+const noEnd = -1
 
 func (c *Client) get(key string) rueidis.Cacheable { return c.client.B().Get().Key(key).Cache() }
 
@@ -264,7 +277,7 @@ var errShared = errors.New("the reader that others waited for gave up")
 func ownError(ctx context.Context, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		// it must not count as the end of this caller's context
-		return fmt.Errorf("%w: %v", errShared, err) //nolint:errorlint
+		return fmt.Errorf("%w: %v", errShared, err) //nolint:errorlint // see above
 	}
 	return err
 }

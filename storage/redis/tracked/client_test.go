@@ -113,6 +113,7 @@ func TestReads(t *testing.T) {
 		r.do("SET", "a", "1", "PX", "100000")
 		r.do("SET", "b", "2")
 		r.do("HSET", "h", "f", "v", "g", "w")
+		r.do("PEXPIRE", "h", "100000")
 		for _, key := range []string{"a", "b"} {
 			r.kept(key)
 		}
@@ -126,10 +127,11 @@ func TestReads(t *testing.T) {
 			}
 			require.WithinDuration(t, time.Now().Add(100*time.Second), many[2].Until, storetest.Patience)
 			require.WithinDuration(t, time.Now().Add(tracked.DefaultMaxAge), many[0].Until, storetest.Patience)
-			hash, err := r.HGetAll(t.Context(), "h")
+			hash, ends, err := r.HGetAll(t.Context(), "h")
 			require.NoError(t, err)
 			require.Equal(t, map[string]string{"f": "v", "g": "w"}, hash)
-			none, err := r.HGetAll(t.Context(), "none")
+			require.WithinDuration(t, time.Now().Add(100*time.Second), ends, storetest.Patience)
+			none, _, err := r.HGetAll(t.Context(), "none")
 			require.NoError(t, err)
 			require.Empty(t, none)
 		}
@@ -165,12 +167,12 @@ func TestChanges(t *testing.T) {
 			require.False(t, before.Fresh())
 			r.becomes("k", change.want)
 		}
-		before, err := r.HGetAll(t.Context(), "h")
+		before, _, err := r.HGetAll(t.Context(), "h")
 		require.NoError(t, err)
 		require.Empty(t, before)
 		r.do("HSET", "h", "f", "v")
 		r.await("h")
-		after, err := r.HGetAll(t.Context(), "h")
+		after, _, err := r.HGetAll(t.Context(), "h")
 		require.NoError(t, err)
 		require.Equal(t, map[string]string{"f": "v"}, after)
 	})

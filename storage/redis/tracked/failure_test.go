@@ -58,7 +58,7 @@ func TestSlotMove(t *testing.T) {
 	m.MoveKey(t, "{t}1")
 	r.await("{t}1")
 	m.MoveKey(t, "{t}h")
-	hash, err := r.HGetAll(t.Context(), "{t}h") // by a redirection
+	hash, _, err := r.HGetAll(t.Context(), "{t}h") // by a redirection
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"f": "old"}, hash)
 	r.do("HSET", "{t}h", "f", "new")
@@ -165,7 +165,7 @@ func TestFullRedis(t *testing.T) {
 	many, err := r.GetMany(t.Context(), []string{"none", "k"})
 	require.NoError(t, err)
 	require.Equal(t, "1", string(many[1].Bytes))
-	hash, err := r.HGetAll(t.Context(), "h")
+	hash, _, err := r.HGetAll(t.Context(), "h")
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"f": "v"}, hash)
 	r.do("DEL", "k")

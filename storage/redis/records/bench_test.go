@@ -40,8 +40,8 @@ func BenchmarkPut(b *testing.B) {
 			b.SetParallelism(32)
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
-					// RunParallel has no other
-					if err := c.Put(context.Background(), fmt.Sprint(i%1000), "value"); err != nil { //nolint:usetesting
+					ctx := context.Background() //nolint:usetesting // RunParallel has no other
+					if err := c.Put(ctx, fmt.Sprint(i%1000), "value"); err != nil {
 						b.Error(err)
 					}
 				}
