@@ -2,7 +2,6 @@ package director
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -226,11 +225,11 @@ func TestClaimThatFails(t *testing.T) {
 		err    error
 		log    []string
 	}{
-		"is tried again with its token": {[]error{makerErrDown, makerErrDown, nil}, nil,
+		"is tried again with its token": {[]error{errDown, errDown, nil}, nil,
 			[]string{"claim 7.1 a", "claim 7.1 a", "claim 7.1 a", "allocate m", "assign 7.1 m claimed", "matched",
 				"report"}},
 		"for good": {[]error{lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a"}},
-		"after one that may have held": {[]error{makerErrDown, lease.ErrLost}, lease.ErrLost,
+		"after one that may have held": {[]error{errDown, lease.ErrLost}, lease.ErrLost,
 			[]string{"claim 7.1 a", "claim 7.1 a", "release 7.1 a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +243,7 @@ func TestClaimThatFails(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{waits: true, claims: slices.Repeat([]error{makerErrDown}, 1000)}
+		w := &world{waits: true, claims: slices.Repeat([]error{errDown}, 1000)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := w.run(ctx, match("m", "a"))
@@ -252,8 +251,6 @@ func TestClaimThatFails(t *testing.T) {
 		require.Equal(t, "release 7.1 a", w.log[len(w.log)-1])
 	})
 }
-
-var makerErrDown = errors.New("down")
 
 // conflict is the outcome of a match that one ticket prevents.
 func conflict(id string, reason matchmaking.ConflictReason, until time.Duration) matchmaking.AssignOutcome {
@@ -277,7 +274,7 @@ func TestMatchesThatFail(t *testing.T) {
 		later    bool   // the tickets are available later
 	}{
 		"no place": {
-			allocate: makerErrDown, later: true, log: []string{"allocation failed", "give back m "}, outcome: both,
+			allocate: errDown, later: true, log: []string{"allocation failed", "give back m "}, outcome: both,
 			released: "a,b",
 		},
 		"a ticket is gone": {
@@ -347,7 +344,7 @@ func TestAssignIsRepeated(t *testing.T) {
 		asked := map[string]int{}
 		w := &world{assign: func(match string) matchmaking.AssignOutcome {
 			if asked[match]++; match == "m2" && asked[match] < 3 {
-				return matchmaking.AssignOutcome{Err: makerErrDown} // the reply is lost
+				return matchmaking.AssignOutcome{Err: errDown} // the reply is lost
 			}
 			return matchmaking.AssignOutcome{} // m2 exists
 		}}
@@ -367,7 +364,7 @@ func TestOutcomeThatIsNeverKnown(t *testing.T) {
 				w := &world{waits: waits,
 					assign: func(
 						string) matchmaking.AssignOutcome {
-						return matchmaking.AssignOutcome{Err: makerErrDown}
+						return matchmaking.AssignOutcome{Err: errDown}
 					}}
 				want := outcome{PutBack: named("a"), Uncertain: true}
 				if waits {

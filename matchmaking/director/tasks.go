@@ -21,7 +21,7 @@ type tasks struct {
 func newTasks(ctx context.Context) *tasks {
 	t := &tasks{}
 	// the owner of the tasks calls GiveUp
-	t.ctx, t.GiveUp = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec
+	t.ctx, t.GiveUp = context.WithCancel(context.WithoutCancel(ctx))
 	return t
 }
 

@@ -1,5 +1,3 @@
-// Package owners remembers who owns which ticket, so that a check costs the storage nothing. Start from [Owners].
-
 package service
 
 import (
@@ -22,7 +20,7 @@ const (
 
 // owners knows the owners of tickets. An ID that the service made has one owner forever. Another ID can get a ticket of
 // another owner once its ticket is gone, which this server doesn't see if another one creates it: such an owner is kept
-// for Age. All methods may be called by several goroutines.
+// for age. All methods may be called by several goroutines.
 type owners struct {
 	store  store
 	lookup func(ctx context.Context, id string) (matchmaking.Owner, error)
@@ -41,7 +39,7 @@ type owned struct {
 	until   time.Time // the ID may belong to another ticket then; zero: never
 }
 
-// newOwners returns Owners that read tickets from a store, and their queues by lookup.
+// newOwners returns owners that read tickets from a store, and their queues by lookup.
 func newOwners(store store, lookup func(ctx context.Context, id string) (matchmaking.Owner, error)) *owners {
 	kept, err := lru.New[string, owned](most)
 	if err != nil {

@@ -1,5 +1,3 @@
-// Package undo removes tickets of which it is unknown whether they were created.
-
 package service
 
 import (

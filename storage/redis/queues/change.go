@@ -10,7 +10,7 @@ import (
 )
 
 // parseChange parses an entry of the changes: id, expires and ticket of a new ticket; id and released of a released
-// one; id alone of a cancelled one. Errors: ErrMalformed.
+// one; id alone of a cancelled one. Errors: errMalformed.
 func parseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchmaking.Change, error) {
 	id, ok := fields["id"]
 	if !ok {
@@ -54,7 +54,7 @@ type changeNews struct {
 }
 
 // parseChanges parses a notification of changes: "<first> <after> ", and "<id> <expires, ms> <size> <ticket of so many
-// bytes>" for each, one after the other. Errors: ErrNotification, ErrMalformed.
+// bytes>" for each, one after the other. Errors: errNotification, errMalformed.
 func parseChanges(r matchmaking.ChangesRequest, text string) (n changeNews, changes []matchmaking.Change, err error) {
 	n.First, text, _ = strings.Cut(text, " ")
 	if n.After, text, _ = strings.Cut(text, " "); text == "" {

@@ -1,6 +1,3 @@
-// Package confirm runs scripts of queues whose writes count only when enough replicas have them, and reads what others
-// wrote only then. Both run in a session, together with the commands that wait for the replicas. Start from [New].
-
 package queues
 
 import (
@@ -25,7 +22,8 @@ const (
 	readsAtOnce = 100
 )
 
-// confirmer runs the scripts of one store. It may be used by many goroutines.
+// confirmer runs scripts whose writes count only when enough replicas have them, and reads what others wrote only then.
+// Both run in a session, together with the commands that wait for the replicas. It may be used by many goroutines.
 type confirmer struct {
 	conn     *redis.Conn
 	replicas int

@@ -42,7 +42,7 @@ func parseEnds(text string, each func(matchmaking.TicketEnd)) error {
 	return nil
 }
 
-// cut returns the first three words of a text, and what follows. Errors: ErrNotification.
+// cut returns the first three words of a text, and what follows. Errors: errNotification.
 func cut(text string) (words [3]string, rest string, err error) {
 	for i := range words {
 		word, after, found := strings.Cut(text, " ")

@@ -138,8 +138,7 @@ func TestQueueNotPermitted(t *testing.T) {
 	root.prepare(t)
 	root.AddShort(t, "short")
 	root.Expires(t, "short")
-	// they share a server whose keys must not change
-	for rights, names := range map[string][]string{ //nolint:paralleltest
+	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys stay as they are
 		"~* &* +@all -spublish": {"create", "assign", "cancel"},
 		"~* +@all -xadd":        {"create", "assign", "cancel", "release"},
 		"~* +@all -zadd":        {"create", "claim", "renew"},

@@ -1,5 +1,3 @@
-// Package inbox keeps the notifications that wait for the follower of a queue. Start from [New].
-
 package queues
 
 import (
@@ -13,7 +11,7 @@ import (
 // room is how many bytes of notifications wait at most. What has no room is read from the stream.
 const room = 1 << 20
 
-// inbox is the notifications that wait for a follower. Its methods may be called by many goroutines.
+// inbox keeps the notifications that wait for a follower. Its methods may be called by many goroutines.
 type inbox struct {
 	arrived chan struct{} // buffered (capacity 1): texts or doubted
 
@@ -24,7 +22,7 @@ type inbox struct {
 	doubted bool // notifications may be missing
 }
 
-// newInbox returns an Inbox whose subscription is not confirmed.
+// newInbox returns an inbox whose subscription is not confirmed.
 func newInbox() *inbox { return &inbox{arrived: make(chan struct{}, 1)} }
 
 // Add adds a notification. One without a text says that there are changes, but not which. What comes before the

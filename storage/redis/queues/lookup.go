@@ -1,6 +1,3 @@
-// Package lookup keeps which queue a ticket is in: it implements matchmaking.Lookup. It is apart from the queues, since
-// it needs a connection to the Redis of the channels, which may be another one. Start from [New].
-
 package queues
 
 import (
@@ -14,7 +11,8 @@ import (
 
 var openScript = lua.Must("channels/open")
 
-// Lookup keeps which queue a ticket is in, as the label of the ticket's channel. It may be used by many goroutines.
+// Lookup keeps which queue a ticket is in, as the label of the ticket's channel: it implements matchmaking.Lookup. Its
+// connection is to the Redis of the channels, which may be another one. It may be used by many goroutines.
 type Lookup struct {
 	conn *redis.Conn
 }

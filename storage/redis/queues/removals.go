@@ -1,6 +1,3 @@
-// Package rides lets published entries of an outbox wait for a call that removes them on its way to Redis. The zero
-// [Rides] is ready to use.
-
 package queues
 
 import (

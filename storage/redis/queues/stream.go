@@ -1,5 +1,3 @@
-// Package stream reads the entries of Redis's streams, and their IDs.
-
 package queues
 
 import (

@@ -1,5 +1,3 @@
-// Package values reads strings of one slot. Start from [Reader].
-
 package queues
 
 import (
