@@ -65,24 +65,6 @@ func writeUnless(err error, t cli.Terminal, value any) error {
 }
 
 func newOAuth(t cli.Terminal) *cobra.Command {
-	put := &cobra.Command{
-		Use:   "put USER PROVIDER",
-		Short: "Keep the tokens of a provider for a user, from standard input",
-		Long:  `Keep the tokens of a provider for a user. Standard input has them as JSON: {"accessToken": "…", "refreshToken": "…"}, or one of them.`,
-		Args:  cli.Arguments(2, 2),
-	}
-	cli.AddConnection(put, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		text, err := cli.ReadAll(ctx, t.Stdin)
-		if err != nil {
-			return err
-		}
-		var tokens records.OAuthTokens
-		if err := json.Unmarshal(text, &tokens); err != nil {
-			return cli.Usagef("standard input isn't JSON with tokens: %w", err)
-		}
-		ends, err := records.New(c).PutOAuthTokens(ctx, args[0], args[1], tokens)
-		return writeUnless(err, t, ends)
-	})
 	get := &cobra.Command{Use: "get USER PROVIDER", Short: "Print the tokens of a provider for a user",
 		Args: cli.Arguments(2, 2)}
 	cli.AddConnection(get, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
@@ -94,17 +76,6 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 	cli.AddConnection(remove, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		return records.New(c).DeleteOAuthTokens(ctx, args[0], args[1])
 	})
-	var n records.NewOAuthState
-	state := &cobra.Command{Use: "state PROVIDER", Short: "Keep the state of a login and print it",
-		Args: cli.Arguments(1, 1)}
-	connection := cli.AddConnection(state, t, patience)
-	state.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` that the user goes to after the login")
-	state.Flags().StringVar(&n.CSRFToken, "csrf-token", "", "`TEXT` that the user's browser must have, too")
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		n.Provider = args[0]
-		issued, err := records.New(c).CreateOAuthState(ctx, n)
-		return writeUnless(err, t, issued)
-	})
 	takeState := &cobra.Command{Use: "take-state", Short: "Take the state of a login from standard input, once",
 		Args: cli.Arguments(0, 0)}
 	cli.AddConnection(takeState, t, patience).Handle(func(ctx context.Context, c *client.Client, _ []string) error {
@@ -115,6 +86,43 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 		found, err := records.New(c).TakeOAuthState(ctx, text)
 		return writeUnless(err, t, found)
 	})
-	return cli.NewGroup("oauth", "Keep the tokens of OAuth providers, and the states of logins", put, get, remove,
-		state, takeState)
+	return cli.NewGroup("oauth", "Keep the tokens of OAuth providers, and the states of logins", newOAuthPut(t), get,
+		remove, newOAuthState(t), takeState)
+}
+
+func newOAuthPut(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "put USER PROVIDER",
+		Short: "Keep the tokens of a provider for a user, from standard input",
+		Long:  `Keep the tokens of a provider for a user. Standard input has them as JSON: {"accessToken": "…", "refreshToken": "…"}, or one of them.`,
+		Args:  cli.Arguments(2, 2),
+	}
+	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		text, err := cli.ReadAll(ctx, t.Stdin)
+		if err != nil {
+			return err
+		}
+		var tokens records.OAuthTokens
+		if err := json.Unmarshal(text, &tokens); err != nil {
+			return cli.Usagef("standard input isn't JSON with tokens: %w", err)
+		}
+		ends, err := records.New(c).PutOAuthTokens(ctx, args[0], args[1], tokens)
+		return writeUnless(err, t, ends)
+	})
+	return cmd
+}
+
+func newOAuthState(t cli.Terminal) *cobra.Command {
+	var n records.NewOAuthState
+	cmd := &cobra.Command{Use: "state PROVIDER", Short: "Keep the state of a login and print it",
+		Args: cli.Arguments(1, 1)}
+	connection := cli.AddConnection(cmd, t, patience)
+	cmd.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` that the user goes to after the login")
+	cmd.Flags().StringVar(&n.CSRFToken, "csrf-token", "", "`TEXT` that the user's browser must have, too")
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		n.Provider = args[0]
+		issued, err := records.New(c).CreateOAuthState(ctx, n)
+		return writeUnless(err, t, issued)
+	})
+	return cmd
 }
