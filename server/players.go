@@ -76,8 +76,7 @@ func (c *channels) poll(ctx context.Context, id string, q channel.Query, handle 
 // missed reports whether a poll that was empty missed the assignment, which is published now. If that fails, a later
 // poll asks again.
 func (c *channels) missed(ctx context.Context, id string, wait time.Duration) bool {
-	// it bounds the work, and protects nothing
-	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec
+	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec // it only bounds the work
 		return false
 	}
 	published, err := c.players.Listen(ctx, id)

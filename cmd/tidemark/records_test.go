@@ -19,8 +19,7 @@ func TestEvictingRedis(t *testing.T) {
 	keeps := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
 	evicts := redistest.Start(t,
 		redistest.Options{Args: []string{"--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"}})
-	//nolint:paralleltest // a log is read when its service has stopped
-	for _, c := range []struct{ args, refused, logged string }{
+	for _, c := range []struct{ args, refused, logged string }{ //nolint:paralleltest // logs are read when services stop
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `of=cache kind=standalone`},
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `eviction=volatile-ttl maxMemory=1073741824`},
 		{"--redis=K --sessions-redis=E",

@@ -62,7 +62,7 @@ type Channels interface {
 	PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult
 }
 
-// Audience returns the followers of what a channel is of. *Followers implements it.
+// Audience finds the followers of the entity that a channel is of. *Followers implements it.
 type Audience interface {
 	Of(ctx context.Context, channel string) ([]entities.ID, error)
 }

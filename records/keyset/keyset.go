@@ -150,8 +150,7 @@ func Create(path string) error {
 	if err != nil {
 		return fmt.Errorf("make a key: %w", err)
 	}
-	// the operator names the file
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) //nolint:gosec
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) //nolint:gosec // the operator's file
 	if err != nil {
 		return fmt.Errorf("create a keyset: %w", err)
 	}

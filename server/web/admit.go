@@ -15,7 +15,7 @@ type gate struct {
 	guard   *access.Guard // nil: the service is open
 	guesses *access.FailureLimiter
 	limiter *limits.Limiter // nil: nobody has limits
-	proxies *proxies        // nil: there are none
+	proxies *Proxies        // nil: there are none
 }
 
 // Guard returns the guard, or nil if the service is open.

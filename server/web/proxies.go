@@ -1,5 +1,3 @@
-// Package proxies finds the address of a client whose requests come through proxies.
-
 package web
 
 import (
@@ -13,11 +11,11 @@ import (
 // header is the header in which each proxy names the address that a request came from, behind those of earlier ones.
 const header = echo.HeaderXForwardedFor
 
-// proxies are the proxies that are trusted to say where a request came from. A nil proxies trusts nobody.
-type proxies struct{ extract echo.IPExtractor }
+// Proxies are the proxies that are trusted to say where a request came from. A nil *Proxies trusts nobody.
+type Proxies struct{ extract echo.IPExtractor }
 
-// Trust returns the proxies that have addresses in networks, or nil if there are none.
-func Trust(networks []netip.Prefix) *proxies {
+// TrustProxies returns the proxies that have addresses in networks, or nil if there are none.
+func TrustProxies(networks []netip.Prefix) *Proxies {
 	if len(networks) == 0 {
 		return nil
 	}
@@ -28,12 +26,12 @@ func Trust(networks []netip.Prefix) *proxies {
 			IP: n.Addr().AsSlice(), Mask: net.CIDRMask(n.Bits(), n.Addr().BitLen()),
 		}))
 	}
-	return &proxies{extract: echo.ExtractIPFromXFFHeader(options...)}
+	return &Proxies{extract: echo.ExtractIPFromXFFHeader(options...)}
 }
 
 // Client returns the address of the client that a request is from, which came from the address remote: the last one in
 // the headers that no trusted proxy has, or remote, which may have a port, if that is no trusted proxy's.
-func (p *proxies) Client(remote string, forwarded []string) string {
+func (p *Proxies) Client(remote string, forwarded []string) string {
 	if p == nil || len(forwarded) == 0 {
 		return remote
 	}

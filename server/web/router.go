@@ -26,7 +26,7 @@ type Options struct {
 	Ready   func(context.Context) error // reports whether the service can serve, for the readiness probes
 	Guard   *access.Guard               // decides who may do what; nil: the service is open
 	Limiter *limits.Limiter             // of each client; nil: nobody has limits
-	Proxies *proxies                    // that say where a request came from; nil: there are none
+	Proxies *Proxies                    // that say where a request came from; nil: there are none
 
 	CORS CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for

@@ -276,8 +276,7 @@ var errShared = errors.New("the reader that others waited for gave up")
 // ownError replaces the end of another caller's context by an error that may pass.
 func ownError(ctx context.Context, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		// it must not count as the end of this caller's context
-		return fmt.Errorf("%w: %v", errShared, err) //nolint:errorlint // see above
+		return fmt.Errorf("%w: %v", errShared, err) //nolint:errorlint // not the end of this caller's context
 	}
 	return err
 }
