@@ -1,115 +1,25 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// people are the principals of a closed service, by their credentials, and what was revoked.
-type people struct {
-	known  map[string]*access.Principal
-	unseen atomic.Bool // all credentials are slow to check
-
-	mu      sync.Mutex
-	revoked map[string]bool // by the ID of the credential
-	changed []func()
-}
-
-func (p *people) Accepts(string) bool { return true }
-
-func (p *people) Authenticate(_ context.Context, credential string) (*access.Principal, error) {
-	if who := p.known[credential]; who != nil {
-		return who, nil
-	}
-	return nil, access.ErrInvalidCredential
-}
-
-func (p *people) Knows(string) bool { return !p.unseen.Load() }
-
-func (p *people) Revoked(who *access.Principal) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.revoked[who.Credential]
-}
-
-func (p *people) Notify(changed func()) (stop func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.changed = append(p.changed, changed)
-	return func() {}
-}
-
-func (p *people) revoke(credential string) {
-	p.mu.Lock()
-	p.revoked[credential] = true
-	changed := p.changed
-	p.mu.Unlock()
-	for _, tell := range changed {
-		tell()
-	}
-}
-
-func (p *people) unrevoke() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.revoked)
-}
-
-// add adds an API key with grants in JSON.
-func (p *people) add(t testing.TB, credential, grants string) {
-	t.Helper()
-	parsed, err := access.ParseGrants([]byte(grants))
-	require.NoError(t, err)
-	p.known[credential] = &access.Principal{Kind: access.APIKey, Credential: credential, Grants: parsed}
-}
-
-// closed makes the service closed, to all but p.
-func closed(t testing.TB, p *people, rules ...access.ChannelRule) func(*setup) {
-	t.Helper()
-	p.known, p.revoked = map[string]*access.Principal{}, map[string]bool{}
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{p}, Rules: rules, Revoked: p})
-	require.NoError(t, err)
-	return func(s *setup) { s.Guard = guard }
-}
-
-func bearer(token string) header { return header{"Authorization", "Bearer " + token} }
-
-// as makes requests without an Authorization header have one.
-func (h *harness) as(token string) { h.client.Transport = sender{h.client.Transport, token} }
-
-type sender struct {
-	http.RoundTripper
-	token string
-}
-
-func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header["Authorization"] == nil {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	return s.RoundTripper.RoundTrip(r)
-}
-
-// callOf returns a request to a route.
-func callOf(r web.Route) (method, path string) {
-	return r.Method, strings.NewReplacer(
-		":channel", "c", ":subscriber", "s", ":ticket_id", "i", ":id", "i", ":queue", "q", ":kind", "author", `\:`, ":",
-		":profile", "heap", "pprof/profile", "pprof/profile?seconds=0", "pprof/trace", "pprof/trace?seconds=0",
-	).Replace(r.Path)
+func unrevoke(p *servertest.People) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	clear(p.Ended)
 }
 
 // grantFor returns the only grant that a route needs.
@@ -129,25 +39,27 @@ func grantFor(r web.Route) string {
 // else, and with one that grants what the route needs.
 func TestEveryRouteIsClosed(t *testing.T) {
 	t.Parallel()
-	var p people
-	proxied := func(s *setup) { s.Clients.TrustProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
-	public := start(t, withQueues(), closed(t, &p), proxied)
-	p.add(t, "nothing", `[]`)
-	routes := server.Routes(public.server)
+	var p servertest.People
+	proxied := func(s *servertest.Setup) {
+		s.Clients.TrustProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	}
+	public := servertest.Start(t, servertest.WithQueues(), servertest.Closed(t, &p), proxied)
+	p.Add(t, "nothing", `[]`)
+	routes := public.Routes()
 	require.Greater(t, len(routes), 30)
 	for i, r := range routes {
 		h := public
 		if r.Admin {
-			h = public.onAdmin()
+			h = public.OnAdmin()
 		}
-		method, path := callOf(r)
+		method, path := servertest.CallOf(r)
 		if strings.HasPrefix(path, "/openmatch.") || strings.HasPrefix(path, "/grpc.") {
 			continue // a test of package server/grpc calls these by each protocol
 		}
 		require.NotEqual(t, r.Open, r.Action != "", "%s %s has an action, or is open", method, path)
 		if r.Open {
 			require.Regexp(t, `^/(livez|readyz|probe/liveness|probe/readiness)$`, path)
-			require.Equal(t, http.StatusOK, h.do(method, path, "").status)
+			require.Equal(t, http.StatusOK, h.Do(method, path, "").Status)
 			continue
 		}
 		var others []string
@@ -157,23 +69,23 @@ func TestEveryRouteIsClosed(t *testing.T) {
 				others = append(others, `"`+string(a)+`"`)
 			}
 		}
-		p.add(t, "others", `[{"actions":[`+strings.Join(others, ",")+`]}]`)
-		p.add(t, "enough", grantFor(r))
-		h.refused(r, http.StatusUnauthorized, fault.SlugNoCredential)
+		p.Add(t, "others", `[{"actions":[`+strings.Join(others, ",")+`]}]`)
+		p.Add(t, "enough", grantFor(r))
+		refused(h, r, http.StatusUnauthorized, fault.SlugNoCredential)
 		// an address may send few invalid credentials
-		another := header{"X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i)}
-		h.refused(r, http.StatusUnauthorized, fault.SlugInvalidCredential, bearer("unknown"), another)
-		h.refused(r, http.StatusForbidden, fault.SlugNotGranted, bearer("nothing"))
+		another := servertest.Header{Name: "X-Forwarded-For", Value: fmt.Sprintf("198.51.100.%d", i)}
+		refused(h, r, http.StatusUnauthorized, fault.SlugInvalidCredential, servertest.Bearer("unknown"), another)
+		refused(h, r, http.StatusForbidden, fault.SlugNotGranted, servertest.Bearer("nothing"))
 		if r.Action != access.Any {
-			h.refused(r, http.StatusForbidden, fault.SlugNotGranted, bearer("others"))
+			refused(h, r, http.StatusForbidden, fault.SlugNotGranted, servertest.Bearer("others"))
 		}
 		if path == "/debug/pprof/profile" || path == "/debug/pprof/trace" {
 			path += "?seconds=0.001"
 		}
-		request, err := http.NewRequestWithContext(t.Context(), method, h.url+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), method, h.URL+path, http.NoBody)
 		require.NoError(t, err)
 		request.Header.Set("Authorization", "Bearer enough")
-		got, err := h.client.Do(request)
+		got, err := h.Client.Do(request)
 		require.NoError(t, err)
 		require.NoError(t, got.Body.Close())
 		require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, got.StatusCode, "%s %s", method,
@@ -193,20 +105,20 @@ var challenges = map[fault.Slug]string{
 }
 
 // refused checks that a route answers with nothing but a problem.
-func (h *harness) refused(r web.Route, status int, slug fault.Slug, headers ...header) {
-	h.t.Helper()
-	method, path := callOf(r)
-	got := h.do(method, path, `{"content":1}`, headers...)
-	require.Equal(h.t, challenges[slug], got.header.Get("WWW-Authenticate"), "%s %s", method, path)
+func refused(h *servertest.Harness, r web.Route, status int, slug fault.Slug, headers ...servertest.Header) {
+	h.TB.Helper()
+	method, path := servertest.CallOf(r)
+	got := h.Do(method, path, `{"content":1}`, headers...)
+	require.Equal(h.TB, challenges[slug], got.Header.Get("WWW-Authenticate"), "%s %s", method, path)
 	switch {
 	case method == http.MethodHead:
-		got.is(status, "")
+		got.Is(status, "")
 	case strings.HasPrefix(path, "/channel/"):
-		got.oldError(status, wire.OldCodeRejected)
+		got.OldError(status, wire.OldCodeRejected)
 	case strings.HasPrefix(path, "/v1/frontendservice/"), strings.HasPrefix(path, "/v1/queryservice/"):
-		require.Contains(h.t, string(got.body), `"code":`)
-		require.Equal(h.t, status, got.status)
+		require.Contains(h.TB, string(got.Body), `"code":`)
+		require.Equal(h.TB, status, got.Status)
 	default:
-		got.problem(status, slug)
+		got.Problem(status, slug)
 	}
 }

@@ -1,12 +1,9 @@
 package server_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"flag"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,36 +14,11 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
-
-// raw sends bytes as they are, closes its side of the connection, and returns the answer.
-func (h *harness) raw(request string) answer {
-	h.t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(h.t.Context(), "tcp", h.addr)
-	require.NoError(h.t, err)
-	defer func() { require.NoError(h.t, conn.Close()) }()
-	_, err = io.WriteString(conn, request)
-	require.NoError(h.t, err)
-	_ = conn.(*net.TCPConn).CloseWrite() // fails if the server has closed the connection after its answer
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(h.t, err)
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(h.t, err)
-	require.NoError(h.t, resp.Body.Close())
-	got := answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: body}
-	got.isSafe()
-	return got
-}
-
-// cut splits METHOD path body.
-func cut(call string) (method, path, body string) {
-	method, rest, _ := strings.Cut(call, " ")
-	path, body, _ = strings.Cut(rest, " ")
-	return method, path, body
-}
 
 var long = strings.Repeat("n", 129)
 
@@ -59,7 +31,7 @@ var badCalls = map[string]string{
 	"path-no-channel":       "GET /v1/channels/",
 	"path-other-case":       "GET /V1/info",
 	"method":                "PATCH /v1/channels/c {}",
-	"method-of-fetch":       "HEAD-IS-NOT-ONE " + at + "/messages",
+	"method-of-fetch":       "HEAD-IS-NOT-ONE " + servertest.At + "/messages",
 	"channel-empty":         `POST /v1/channels//messages {"content":1}`,
 	"channel-slash":         `POST /v1/channels/a%2Fb/messages {"content":1}`,
 	"channel-slash-only":    `POST /v1/channels/%2F/messages {"content":1}`,
@@ -91,25 +63,25 @@ var badCalls = map[string]string{
 	"body-no-content": `POST /v1/channels/c/messages [{"content":1},{"id":"a"}]`,
 	"batch-empty":     "POST /v1/channels/c/messages []",
 	"content-too-large": `POST /v1/channels/c/messages [{"content":1},{"content":"` + strings.Repeat("x",
-		maxMessageBytes) + `"}]`,
-	"content-too-large-put": `PUT /v1/channels/c/messages/a "` + strings.Repeat("x", maxMessageBytes) + `"`,
+		servertest.MaxMessageBytes) + `"}]`,
+	"content-too-large-put": `PUT /v1/channels/c/messages/a "` + strings.Repeat("x", servertest.MaxMessageBytes) + `"`,
 	"content-empty":         "PUT /v1/channels/c/messages/a",
 	"content-not-json":      "PUT /v1/channels/c/messages/a hello",
 	"batch-too-large": `POST /v1/channels/c/messages [` + strings.Repeat(`{"content":1},`, 1000) +
 		`{"content":1}]`,
-	"max-zero":             "GET " + at + "/messages?max=0",
-	"max-too-large":        "GET " + at + "/messages?max=1001",
-	"wait-too-long":        "GET " + at + "/messages?wait=1h",
-	"query-unknown":        "GET " + at + "/messages?Max=1",
-	"query-twice":          "GET " + at + "/messages?max=1&max=2",
-	"query-escape":         "GET " + at + "/messages?max=%zz",
+	"max-zero":             "GET " + servertest.At + "/messages?max=0",
+	"max-too-large":        "GET " + servertest.At + "/messages?max=1001",
+	"wait-too-long":        "GET " + servertest.At + "/messages?wait=1h",
+	"query-unknown":        "GET " + servertest.At + "/messages?Max=1",
+	"query-twice":          "GET " + servertest.At + "/messages?max=1&max=2",
+	"query-escape":         "GET " + servertest.At + "/messages?max=%zz",
 	"query-where-none-is":  `POST /v1/channels/c/messages?wait=1 {"content":1}`,
-	"subscribe-from":       `PUT ` + at + ` {"from":"now"}`,
+	"subscribe-from":       `PUT ` + servertest.At + ` {"from":"now"}`,
 	"subscribe-from-ahead": `PUT /v1/channels/c/subscribers/new {"from":5}`,
-	"ack-no-handle":        "POST " + at + "/ack {}",
-	"ack-malformed":        `POST ` + at + `/ack {"receiptHandle":"nonsense"}`,
-	"next-max":             `POST ` + at + `/next {"max":0}`,
-	"next-wait":            `POST ` + at + `/next {"wait":"1h"}`,
+	"ack-no-handle":        "POST " + servertest.At + "/ack {}",
+	"ack-malformed":        `POST ` + servertest.At + `/ack {"receiptHandle":"nonsense"}`,
+	"next-max":             `POST ` + servertest.At + `/next {"max":0}`,
+	"next-wait":            `POST ` + servertest.At + `/next {"wait":"1h"}`,
 }
 
 // badMatchCalls are requests about tickets and queues that are refused. Their problems are in testdata/tickets, by
@@ -149,51 +121,37 @@ var badMatchCalls = map[string]string{
 // TestBadInput compares the problems of bad requests with testdata, and shows that they change nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.subscribe("c", "s")
-	h.publish("c", "a", "1")
-	before := h.keys()
-	h.refuses("problems", badCalls)
-	require.Equal(t, before, h.keys())
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	h.Publish("c", "a", "1")
+	before := h.Keys()
+	refuses(h, "problems", badCalls)
+	require.Equal(t, before, h.Keys())
 }
 
 func TestBadInputOfMatchmaking(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues()).onAdmin()
-	require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/queues/busy", "{}").status)
-	h.create(`{"queue":"busy","id":"taken"}`)
-	h.refuses("tickets", badMatchCalls)
-	require.Equal(t, string(matchmaking.Searching), h.ticket("taken").Status)
+	h := servertest.Start(t, servertest.WithQueues()).OnAdmin()
+	require.Equal(t, http.StatusCreated, h.Do("PUT", "/v1/queues/busy", "{}").Status)
+	h.Create(`{"queue":"busy","id":"taken"}`)
+	refuses(h, "tickets", badMatchCalls)
+	require.Equal(t, string(matchmaking.Searching), h.Ticket("taken").Status)
 }
 
 // refuses compares the answers to calls with the files of a folder, which has one for each call.
-func (h *harness) refuses(folder string, calls map[string]string) {
-	h.t.Helper()
+func refuses(h *servertest.Harness, folder string, calls map[string]string) {
+	h.TB.Helper()
 	for name, call := range calls {
-		method, path, body := cut(call)
-		got := h.do(method, path, body, header{"X-Request-Id", "the-id"})
-		require.Equal(h.t, wire.MediaProblem, got.header.Get("Content-Type"), name)
-		require.True(h.t, got.status >= 400 && got.status < 500, "%s: %d", name, got.status)
-		require.Equal(h.t, got.status == http.StatusMethodNotAllowed, got.header.Get("Allow") != "", name)
-		golden(h.t, filepath.Join("testdata", folder, name+".json"), got.body)
+		method, path, body := servertest.Cut(call)
+		got := h.Do(method, path, body, servertest.Header{Name: "X-Request-Id", Value: "the-id"})
+		require.Equal(h.TB, wire.MediaProblem, got.Header.Get("Content-Type"), name)
+		require.True(h.TB, got.Status >= 400 && got.Status < 500, "%s: %d", name, got.Status)
+		require.Equal(h.TB, got.Status == http.StatusMethodNotAllowed, got.Header.Get("Allow") != "", name)
+		golden(h.TB, filepath.Join("testdata", folder, name+".json"), got.Body)
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.json"))
-	require.NoError(h.t, err)
-	require.Len(h.t, files, len(calls))
-}
-
-// keys returns the keys of the channels and their values.
-func (h *harness) keys() map[string]string {
-	h.t.Helper()
-	keys, err := h.redis.Do(h.t, "KEYS", h.prefix+"*").AsStrSlice()
-	require.NoError(h.t, err)
-	values := map[string]string{}
-	for _, key := range keys {
-		dump, err := h.redis.Do(h.t, "DUMP", key).ToString()
-		require.NoError(h.t, err)
-		values[key] = dump
-	}
-	return values
+	require.NoError(h.TB, err)
+	require.Len(h.TB, files, len(calls))
 }
 
 // golden compares data, indented, with a file.
@@ -215,38 +173,38 @@ func golden(t testing.TB, file string, data []byte) {
 // TestNamesAtTheirEdges: names that are just valid are accepted, escaped or not.
 func TestNamesAtTheirEdges(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	for _, name := range []string{"a", "0", "A.b:c_d-e", strings.Repeat("n", 128), "info", "messages", "a..", "%41",
 		"%61%2E%62", "a%3ab"} {
-		got := h.do("PUT", "/v1/channels/"+name+"/messages/"+name, "1")
-		require.Equal(t, http.StatusCreated, got.status, "%s", got.body)
-		h.do("PUT", "/v1/channels/"+name+"/subscribers/"+name, "")
-		require.Equal(t, http.StatusOK, h.do("GET", "/v1/channels/"+name+"/subscribers/"+name+"/messages", "").status)
-		require.Equal(t, http.StatusOK, h.do("GET", "/v1/channels/"+name, "").status)
+		got := h.Do("PUT", "/v1/channels/"+name+"/messages/"+name, "1")
+		require.Equal(t, http.StatusCreated, got.Status, "%s", got.Body)
+		h.Do("PUT", "/v1/channels/"+name+"/subscribers/"+name, "")
+		require.Equal(t, http.StatusOK, h.Do("GET", "/v1/channels/"+name+"/subscribers/"+name+"/messages", "").Status)
+		require.Equal(t, http.StatusOK, h.Do("GET", "/v1/channels/"+name, "").Status)
 	}
-	require.Equal(t, "A", decode[wire.Description](h.do("GET", "/v1/channels/%41", "")).Channel)
-	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", "/v1/channels/A", "")).Clock)
+	require.Equal(t, "A", servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/%41", "")).Channel)
+	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/A", "")).Clock)
 }
 
 // TestPathsAreRoutedAsTheyWereSent: an escape never selects another route.
 func TestPathsAreRoutedAsTheyWereSent(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.subscribe("c", "s")
-	h.do("GET", "/v1/channels/c%2Fsubscribers%2Fs%2Fmessages", "").problem(400, fault.SlugInvalidChannel)
-	h.do("DELETE", "/v1/channels/c/subscribers/s%2F..%2Fs", "").problem(400, fault.SlugInvalidSubscriber)
-	h.do("GET", "/v1%2Finfo", "").problem(404, fault.SlugNoPath)
-	h.do("GET", "/%76%31/info", "").problem(404, fault.SlugNoPath)
-	h.do("GET", "/v1/../metrics", "").problem(404, fault.SlugNoPath)
-	h.do("GET", "//v1/info", "").problem(404, fault.SlugNoPath)
-	h.do("GET", "/v1/channels/c/../../info", "").problem(404, fault.SlugNoPath)
-	require.Equal(t, http.StatusOK, h.do("GET", at+"/messages", "").status, "the subscriber is still there")
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	h.Do("GET", "/v1/channels/c%2Fsubscribers%2Fs%2Fmessages", "").Problem(400, fault.SlugInvalidChannel)
+	h.Do("DELETE", "/v1/channels/c/subscribers/s%2F..%2Fs", "").Problem(400, fault.SlugInvalidSubscriber)
+	h.Do("GET", "/v1%2Finfo", "").Problem(404, fault.SlugNoPath)
+	h.Do("GET", "/%76%31/info", "").Problem(404, fault.SlugNoPath)
+	h.Do("GET", "/v1/../metrics", "").Problem(404, fault.SlugNoPath)
+	h.Do("GET", "//v1/info", "").Problem(404, fault.SlugNoPath)
+	h.Do("GET", "/v1/channels/c/../../info", "").Problem(404, fault.SlugNoPath)
+	require.Equal(t, http.StatusOK, h.Do("GET", servertest.At+"/messages", "").Status, "the subscriber is still there")
 }
 
 // TestInvalidHTTP sends what net/http refuses before any handler is called.
 func TestInvalidHTTP(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	const get, post, host = "GET /v1/info HTTP/1.1\r\n", "POST /v1/channels/c/messages HTTP/1.1\r\n",
 		"Host: localhost\r\n"
 	for name, bad := range map[string]struct {
@@ -272,25 +230,25 @@ func TestInvalidHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := h.raw(bad.request)
-			got.t = t
-			require.True(t, bytes.HasSuffix(got.body, []byte("}\n")), "%s", got.body)
-			require.Contains(t, got.problem(bad.status, fault.SlugInvalidRequest).Detail, bad.detail)
-			require.NotEmpty(t, got.header.Get("Date"))
+			got := h.Raw(bad.request)
+			got.TB = t
+			require.True(t, bytes.HasSuffix(got.Body, []byte("}\n")), "%s", got.Body)
+			require.Contains(t, got.Problem(bad.status, fault.SlugInvalidRequest).Detail, bad.detail)
+			require.NotEmpty(t, got.Header.Get("Date"))
 		})
 	}
-	h.raw("OPTIONS * HTTP/1.1\r\n"+host+"\r\n").problem(404, fault.SlugNoPath)
+	h.Raw("OPTIONS * HTTP/1.1\r\n"+host+"\r\n").Problem(404, fault.SlugNoPath)
 }
 
 // TestBadChunks sends bodies whose chunks are malformed.
 func TestBadChunks(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	const head = " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for _, chunks := range []string{"x\r\n1\r\n0\r\n\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "1\r\n12", "5\r\n1",
 		"1;" + strings.Repeat("x", 8<<10)} {
-		h.raw("POST /v1/channels/c/messages"+head+chunks).problem(400, fault.SlugInvalidBody)
-		h.raw("PUT /channel/c/message/m"+head+chunks).oldError(400, "")
+		h.Raw("POST /v1/channels/c/messages"+head+chunks).Problem(400, fault.SlugInvalidBody)
+		h.Raw("PUT /channel/c/message/m"+head+chunks).OldError(400, "")
 	}
-	require.Equal(t, 404, h.do("GET", "/v1/channels/c", "").status, "nothing was published")
+	require.Equal(t, 404, h.Do("GET", "/v1/channels/c", "").Status, "nothing was published")
 }

@@ -24,81 +24,81 @@ import (
 )
 
 // direct calls the handler without a connection, because a draining server accepts none.
-func (h *harness) direct(method, path string) answer {
-	h.t.Helper()
+func direct(h *servertest.Harness, method, path string) servertest.Answer {
+	h.TB.Helper()
 	recorder := httptest.NewRecorder()
-	h.server.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(h.t.Context(), method,
+	h.Server.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(h.TB.Context(), method,
 		"http://localhost"+path, nil))
-	got := answer{t: h.t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
-	checkContract(h.t, method, path, got)
+	got := servertest.Answer{TB: h.TB, Status: recorder.Code, Header: recorder.Header(), Body: recorder.Body.Bytes()}
+	servertest.CheckContract(h.TB, method, path, got)
 	return got
 }
 
-func (h *harness) awaitDraining() {
-	h.t.Helper()
-	h.logs.Await(h.t, func(r servertest.Record) bool { return r.Message == "draining" })
+func awaitDraining(h *servertest.Harness) {
+	h.TB.Helper()
+	h.Logs.Await(h.TB, func(r servertest.Record) bool { return r.Message == "draining" })
 }
 
 // TestDrain ends the context of Run while polls wait and a publish is in progress: all are answered, and Run returns.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.subscribe("c", "s")
-	polls := h.waiting(t.Context(), 3, "GET "+at+"/messages?wait=1m")
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	polls := h.Waiting(t.Context(), 3, "GET "+servertest.At+"/messages?wait=1m")
 	entered, release := make(chan struct{}), make(chan struct{})
-	h.store.intercept(func(_ context.Context, call string) error {
+	h.Store.Intercept(func(_ context.Context, call string) error {
 		if call == "Publish" {
 			close(entered)
 			<-release
 		}
 		return nil
 	})
-	published := make(chan answer, 1)
+	published := make(chan servertest.Answer, 1)
 	go func() {
-		got, err := h.try(t.Context(), "PUT", "/v1/channels/d/messages/a", strings.NewReader("1"))
+		got, err := h.Try(t.Context(), "PUT", "/v1/channels/d/messages/a", strings.NewReader("1"))
 		if err != nil {
-			got = answer{t: t, body: []byte(err.Error())}
+			got = servertest.Answer{TB: t, Body: []byte(err.Error())}
 		}
 		published <- got
 	}()
 	<-entered
-	h.stop()
+	h.Stop()
 	for range 3 {
 		got := <-polls
-		got.is(200, `{"messages":[],"more":false,"expired":0}`)
+		got.Is(200, `{"messages":[],"more":false,"expired":0}`)
 	}
-	got := h.direct("GET", "/readyz")
-	got.problem(503, fault.SlugDraining)
-	require.Equal(t, "1", got.header.Get("Retry-After"))
-	h.direct("GET", "/probe/readiness").oldError(503, "")
-	h.direct("GET", "/livez").is(200, `{"status":"ok"}`+"\n")
+	got := direct(h, "GET", "/readyz")
+	got.Problem(503, fault.SlugDraining)
+	require.Equal(t, "1", got.Header.Get("Retry-After"))
+	direct(h, "GET", "/probe/readiness").OldError(503, "")
+	direct(h, "GET", "/livez").Is(200, `{"status":"ok"}`+"\n")
 
 	close(release)
 	got = <-published
-	got.is(201, `{"channel":"d","id":"a","clock":1,"duplicate":false}`)
-	require.NoError(t, <-h.stopped)
-	_, err := h.try(t.Context(), "GET", "/livez", nil)
+	got.Is(201, `{"channel":"d","id":"a","clock":1,"duplicate":false}`)
+	require.NoError(t, <-h.Stopped)
+	_, err := h.Try(t.Context(), "GET", "/livez", nil)
 	require.ErrorContains(t, err, "refused")
 }
 
 // TestDrainDelay: during the delay connections are accepted, readiness is 503, and polls don't wait.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(s *setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
-	h.subscribe("c", "s")
-	polls := h.waiting(t.Context(), 1, "POST "+at+"/next"+` {"wait":"1m"}`)
-	h.stop()
-	h.awaitDraining()
+	h := servertest.Start(t, func(s *servertest.Setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
+	h.Subscribe("c", "s")
+	polls := h.Waiting(t.Context(), 1, "POST "+servertest.At+"/next"+` {"wait":"1m"}`)
+	h.Stop()
+	awaitDraining(h)
 	got := <-polls
-	got.is(200, `{"messages":[],"more":false,"expired":0}`)
-	got = h.do("GET", "/readyz", "")
-	got.problem(503, fault.SlugDraining)
-	require.True(t, got.last)
-	h.do("GET", at+"/messages?wait=1m", "").is(200, `{"messages":[],"more":false,"expired":0}`)
-	h.publish("c", "a", "1")
-	require.Len(t, h.fetch("c", "s").Messages, 1)
-	require.NoError(t, h.listener.Close(), "nothing is left to wait for")
-	require.NoError(t, <-h.stopped)
+	got.Is(200, `{"messages":[],"more":false,"expired":0}`)
+	got = h.Do("GET", "/readyz", "")
+	got.Problem(503, fault.SlugDraining)
+	require.True(t, got.Last)
+	h.Do("GET", servertest.At+"/messages?wait=1m", "").Is(200, `{"messages":[],"more":false,"expired":0}`)
+	h.Publish("c", "a", "1")
+	require.Len(t, h.Fetch("c", "s").Messages, 1)
+	require.NoError(t, h.Listener.Close(), "nothing is left to wait for")
+	require.NoError(t, <-h.Stopped)
 }
 
 // TestDrainKeepsConnections: a connection that is idle when the drain begins is served once more, and then closed.
@@ -107,21 +107,21 @@ func TestDrainKeepsConnections(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := start(t, func(s *setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
-			h.client = servertest.Client(t, http2)
+			h := servertest.Start(t, func(s *servertest.Setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
+			h.Client = servertest.Client(t, http2)
 			var reused []bool
 			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 				GotConn: func(i httptrace.GotConnInfo) { reused = append(reused, i.Reused) },
 			})
 			publish := func(id string) {
-				got, err := h.try(ctx, "PUT", "/v1/channels/c/messages/"+id, strings.NewReader("1"))
+				got, err := h.Try(ctx, "PUT", "/v1/channels/c/messages/"+id, strings.NewReader("1"))
 				require.NoError(t, err)
-				require.Equal(t, 201, got.status)
+				require.Equal(t, 201, got.Status)
 			}
 			publish("a")
 			publish("b")
-			h.stop()
-			h.awaitDraining()
+			h.Stop()
+			awaitDraining(h)
 			publish("c")
 			require.Equal(t, []bool{false, true, true}, reused)
 			reused = nil
@@ -129,9 +129,9 @@ func TestDrainKeepsConnections(t *testing.T) {
 				publish(fmt.Sprint("d", len(reused)))
 				return !reused[len(reused)-1]
 			}, servertest.Patience, servertest.Step)
-			h.client.CloseIdleConnections()
-			require.NoError(t, h.listener.Close(), "nothing is left to wait for")
-			require.NoError(t, <-h.stopped)
+			h.Client.CloseIdleConnections()
+			require.NoError(t, h.Listener.Close(), "nothing is left to wait for")
+			require.NoError(t, <-h.Stopped)
 		})
 	}
 }
@@ -139,35 +139,35 @@ func TestDrainKeepsConnections(t *testing.T) {
 // TestGrace: requests that don't finish within the grace are cut off, and Run returns ErrGrace.
 func TestGrace(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(s *setup) { s.Grace = time.Millisecond })
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Grace = time.Millisecond })
 	entered := make(chan struct{})
 	cutOff := make(chan error, 1)
-	h.store.intercept(func(ctx context.Context, _ string) error {
+	h.Store.Intercept(func(ctx context.Context, _ string) error {
 		close(entered)
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	go func() {
-		_, err := h.try(t.Context(), "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"))
+		_, err := h.Try(t.Context(), "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"))
 		cutOff <- err
 	}()
 	<-entered
-	h.stop()
-	require.ErrorIs(t, <-h.stopped, server.ErrGrace)
+	h.Stop()
+	require.ErrorIs(t, <-h.Stopped, server.ErrGrace)
 	require.Error(t, <-cutOff)
 }
 
 // TestGraceOfGRPC is that of requests.
 func TestGraceOfGRPC(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues(), func(s *setup) { s.Grace = time.Millisecond })
+	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Grace = time.Millisecond })
 	entered := make(chan struct{})
-	h.store.intercept(func(ctx context.Context, _ string) error {
+	h.Store.Intercept(func(ctx context.Context, _ string) error {
 		close(entered)
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	f := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, h.url))
+	f := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, h.URL))
 	cutOff := make(chan error, 1)
 	go func() {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "tidemark-ticket-id", "mine")
@@ -175,17 +175,18 @@ func TestGraceOfGRPC(t *testing.T) {
 		cutOff <- err
 	}()
 	<-entered
-	h.stop()
-	require.ErrorIs(t, <-h.stopped, server.ErrGrace)
+	h.Stop()
+	require.ErrorIs(t, <-h.Stopped, server.ErrGrace)
 	require.Equal(t, codes.Unavailable, status.Code(<-cutOff))
 }
 
 // TestListenerFails: Run returns when its listener fails.
 func TestListenerFails(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	s := server.New(server.Options{Service: h.service, Storage: func() storage.Description { return shownStorage },
-		Logger: slog.New(slog.DiscardHandler)})
+	h := servertest.Start(t)
+	s := server.New(server.Options{Service: h.Service,
+		Storage: func() storage.Description { return servertest.ShownStorage },
+		Logger:  slog.New(slog.DiscardHandler)})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())

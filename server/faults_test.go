@@ -23,12 +23,15 @@ import (
 // storeCalls are the calls that need the storage.
 func storeCalls(handle string) []string {
 	return []string{
-		`POST /v1/channels/c/messages {"content":1}`, "PUT /v1/channels/c/messages/x 1", "PUT " + at, "DELETE " + at,
+		`POST /v1/channels/c/messages {"content":1}`, "PUT /v1/channels/c/messages/x 1", "PUT " + servertest.At,
+		"DELETE " + servertest.At,
 		"GET /v1/channels/c",
-		"GET " + at + "/messages?wait=1m", "POST " + at + `/ack {"receiptHandle":"` + handle + `"}`,
-		"POST " + at + `/next {"receiptHandle":"` + handle + `","wait":"1m"}`,
-		"PUT /channel/c/message/x 1", "PUT " + oldAt, "GET " + oldAt + "?timeout=1m", "DELETE " + oldAt,
-		"DELETE " + oldAt + "/message?ackHandle=" + handle,
+		"GET " + servertest.At + "/messages?wait=1m", "POST " + servertest.At + `/ack {"receiptHandle":"` + handle +
+			`"}`,
+		"POST " + servertest.At + `/next {"receiptHandle":"` + handle + `","wait":"1m"}`,
+		"PUT /channel/c/message/x 1", "PUT " + servertest.OldAt, "GET " + servertest.OldAt + "?timeout=1m",
+		"DELETE " + servertest.OldAt,
+		"DELETE " + servertest.OldAt + "/message?ackHandle=" + handle,
 	}
 }
 
@@ -50,71 +53,71 @@ var faults = map[string]struct {
 // TestFaultsOfTheStorage fails every call in each way. The client isn't told the cause, and the log is.
 func TestFaultsOfTheStorage(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.subscribe("c", "s")
-	h.publish("c", "a", "1")
-	handle := h.fetch("c", "s").ReceiptHandle
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	h.Publish("c", "a", "1")
+	handle := h.Fetch("c", "s").ReceiptHandle
 	for name, fails := range faults {
-		h.store.fail(fails.err)
+		h.Store.Fail(fails.err)
 		for i, call := range storeCalls(handle) {
-			method, path, body := cut(call)
+			method, path, body := servertest.Cut(call)
 			id := fmt.Sprint(name, "-", i)
-			got := h.do(method, path, body, header{"X-Request-Id", id})
-			require.Equal(t, fails.status, got.status, call)
-			require.Equal(t, fails.retry, got.header.Get("Retry-After"))
-			require.NotContains(t, string(got.body), "secret")
-			require.NotContains(t, string(got.body), "10.0.0.1")
+			got := h.Do(method, path, body, servertest.Header{Name: "X-Request-Id", Value: id})
+			require.Equal(t, fails.status, got.Status, call)
+			require.Equal(t, fails.retry, got.Header.Get("Retry-After"))
+			require.NotContains(t, string(got.Body), "secret")
+			require.NotContains(t, string(got.Body), "10.0.0.1")
 			if i == 0 {
-				golden(t, filepath.Join("testdata", "faults", name+".json"), got.body)
+				golden(t, filepath.Join("testdata", "faults", name+".json"), got.Body)
 			}
-			logged := h.logs.Request(t, id)
+			logged := h.Logs.Request(t, id)
 			require.Contains(t, logged.Attributes["error"], fails.err.Error())
 			require.GreaterOrEqual(t, logged.Level, slog.LevelWarn)
 		}
 	}
-	h.store.fail(fault.ErrStorageFull)
-	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, fault.SlugStorageFull)
-	h.do("PUT", at, "").problem(507, fault.SlugStorageFull)
-	h.do("PUT", "/channel/c/message/a", `1`).oldError(507, "")
-	h.store.fail(&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, Detail: "too few replicas"})
-	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(503, fault.SlugNotReplicated)
-	h.store.fail(nil)
-	require.Len(t, h.fetch("c", "s").Messages, 1, "nothing was lost or changed")
+	h.Store.Fail(fault.ErrStorageFull)
+	h.Do("POST", "/v1/channels/c/messages", `{"content":1}`).Problem(507, fault.SlugStorageFull)
+	h.Do("PUT", servertest.At, "").Problem(507, fault.SlugStorageFull)
+	h.Do("PUT", "/channel/c/message/a", `1`).OldError(507, "")
+	h.Store.Fail(&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, Detail: "too few replicas"})
+	h.Do("PUT", "/v1/channels/c/messages/a", `1`).Problem(503, fault.SlugNotReplicated)
+	h.Store.Fail(nil)
+	require.Len(t, h.Fetch("c", "s").Messages, 1, "nothing was lost or changed")
 }
 
 // TestPanic: a panic is answered with 500, and the server goes on.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.store.intercept(func(context.Context, string) error { panic("the secret of the handler") })
-	got := h.do("POST", "/v1/channels/c/messages", `{"content":1}`, header{"X-Request-Id", "p"})
-	got.problem(500, fault.SlugInternal)
-	require.NotContains(t, string(got.body), "secret")
-	logged := h.logs.Await(t, func(r servertest.Record) bool { return r.Message == "panic in a handler" })
+	h := servertest.Start(t)
+	h.Store.Intercept(func(context.Context, string) error { panic("the secret of the handler") })
+	got := h.Do("POST", "/v1/channels/c/messages", `{"content":1}`, servertest.Header{Name: "X-Request-Id", Value: "p"})
+	got.Problem(500, fault.SlugInternal)
+	require.NotContains(t, string(got.Body), "secret")
+	logged := h.Logs.Await(t, func(r servertest.Record) bool { return r.Message == "panic in a handler" })
 	require.Equal(t, "p", logged.Attributes["requestId"])
 	require.Equal(t, "the secret of the handler", logged.Attributes["panic"])
-	require.Contains(t, logged.Attributes["stack"], "faultyStore")
-	h.do("PUT", "/channel/c/message/a", "1").oldError(500, "")
+	require.Contains(t, logged.Attributes["stack"], "FaultyStore")
+	h.Do("PUT", "/channel/c/message/a", "1").OldError(500, "")
 
-	h.store.fail(nil)
-	require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", `{"content":1}`).status)
+	h.Store.Fail(nil)
+	require.Equal(t, 201, h.Do("POST", "/v1/channels/c/messages", `{"content":1}`).Status)
 }
 
 // TestAbort: if a handler aborts, its client gets a broken connection, and no part of an answer.
 func TestAbort(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.store.intercept(func(context.Context, string) error { panic(http.ErrAbortHandler) })
-	_, err := h.try(t.Context(), "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"))
+	h := servertest.Start(t)
+	h.Store.Intercept(func(context.Context, string) error { panic(http.ErrAbortHandler) })
+	_, err := h.Try(t.Context(), "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"))
 	require.ErrorContains(t, err, "EOF")
 }
 
 // TestClientGoesWhilePublishing: a client that goes away is not an error of the service.
 func TestClientGoesWhilePublishing(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	entered := make(chan struct{})
-	h.store.intercept(func(ctx context.Context, _ string) error {
+	h.Store.Intercept(func(ctx context.Context, _ string) error {
 		close(entered)
 		<-ctx.Done()
 		return ctx.Err()
@@ -124,9 +127,10 @@ func TestClientGoesWhilePublishing(t *testing.T) {
 		<-entered
 		cancel()
 	}()
-	_, err := h.try(ctx, "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"), header{"X-Request-Id", "gone"})
+	_, err := h.Try(ctx, "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"),
+		servertest.Header{Name: "X-Request-Id", Value: "gone"})
 	require.ErrorIs(t, err, context.Canceled)
-	logged := h.logs.Request(t, "gone")
+	logged := h.Logs.Request(t, "gone")
 	require.Equal(t, "499", logged.Attributes["status"])
 	require.Equal(t, slog.LevelDebug, logged.Level)
 }
@@ -135,32 +139,32 @@ func TestClientGoesWhilePublishing(t *testing.T) {
 func TestRedisIsDown(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	h := start(t, func(s *setup) { s.redis, s.timeout = node, 300*time.Millisecond })
-	h.subscribe("c", "s")
-	h.do("GET", "/readyz", "").is(200, `{"status":"ok"}`)
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Redis, s.Timeout = node, 300*time.Millisecond })
+	h.Subscribe("c", "s")
+	h.Do("GET", "/readyz", "").Is(200, `{"status":"ok"}`)
 	node.Kill(t)
-	for _, call := range storeCalls(h.receipts.Sign(receipt.Receipt{Channel: "c", Subscriber: "s", Clock: 1})) {
-		method, path, body := cut(call)
-		require.Equal(t, 503, h.do(method, path, body).status, call)
+	for _, call := range storeCalls(h.Receipts.Sign(receipt.Receipt{Channel: "c", Subscriber: "s", Clock: 1})) {
+		method, path, body := servertest.Cut(call)
+		require.Equal(t, 503, h.Do(method, path, body).Status, call)
 	}
-	h.do("GET", "/readyz", "").problem(503, fault.SlugUnavailable)
-	h.do("GET", "/probe/readiness", "").oldError(503, "")
-	h.do("GET", "/livez", "").is(200, `{"status":"ok"}`)
+	h.Do("GET", "/readyz", "").Problem(503, fault.SlugUnavailable)
+	h.Do("GET", "/probe/readiness", "").OldError(503, "")
+	h.Do("GET", "/livez", "").Is(200, `{"status":"ok"}`)
 }
 
 // TestRedisIsFull fills a real Redis. Calls that free memory succeed.
 func TestRedisIsFull(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	h := start(t, func(s *setup) { s.redis = node })
-	h.subscribe("c", "s")
-	h.publish("c", "a", "1")
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Redis = node })
+	h.Subscribe("c", "s")
+	h.Publish("c", "a", "1")
 	node.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, fault.SlugStorageFull)
-	h.do("PUT", "/v1/channels/c/subscribers/new", "").problem(507, fault.SlugStorageFull)
-	got := h.fetch("c", "s")
+	h.Do("POST", "/v1/channels/c/messages", `{"content":1}`).Problem(507, fault.SlugStorageFull)
+	h.Do("PUT", "/v1/channels/c/subscribers/new", "").Problem(507, fault.SlugStorageFull)
+	got := h.Fetch("c", "s")
 	require.Len(t, got.Messages, 1)
-	h.do("POST", at+"/ack", `{"receiptHandle":"`+got.ReceiptHandle+`"}`).is(204, "")
-	h.do("DELETE", at, "").is(204, "")
-	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", "/v1/channels/c", "")).Clock)
+	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+got.ReceiptHandle+`"}`).Is(204, "")
+	h.Do("DELETE", servertest.At, "").Is(204, "")
+	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/c", "")).Clock)
 }

@@ -16,11 +16,11 @@ import (
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
 	const streams = 50
-	h := start(t, func(s *setup) { s.Limits.MaxStreams = streams })
-	h.subscribe("c", "s")
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Limits.MaxStreams = streams })
+	h.Subscribe("c", "s")
 	var running atomic.Int64
 	release := make(chan struct{})
-	h.store.intercept(func(_ context.Context, call string) error {
+	h.Store.Intercept(func(_ context.Context, call string) error {
 		if call == "Fetch" {
 			running.Add(1)
 			defer running.Add(-1)
@@ -28,15 +28,15 @@ func TestRapidReset(t *testing.T) {
 		}
 		return nil
 	})
-	c, err := load.DialFlood(t.Context(), h.addr, true)
+	c, err := load.DialFlood(t.Context(), h.Addr, true)
 	require.NoError(t, err)
 	defer c.Close()
 	for err == nil { // until the server has closed the connection
-		err = c.Resets(at+"/messages?wait=1m", 100)
+		err = c.Resets(servertest.At+"/messages?wait=1m", 100)
 	}
 	<-c.Ended()
 	require.LessOrEqual(t, running.Load(), int64(streams))
-	require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
+	require.Equal(t, 201, h.Do("PUT", "/v1/channels/d/messages/a", "1").Status, "others are served")
 	close(release)
 	require.Eventually(t, func() bool { return running.Load() == 0 }, servertest.Patience, servertest.Step)
 }
@@ -45,16 +45,16 @@ func TestRapidReset(t *testing.T) {
 func TestStreamsOfAConnection(t *testing.T) {
 	t.Parallel()
 	const streams = 50
-	h := start(t, func(s *setup) { s.Limits.MaxStreams = streams })
-	h.subscribe("c", "s")
-	c, err := load.DialFlood(t.Context(), h.addr, true)
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Limits.MaxStreams = streams })
+	h.Subscribe("c", "s")
+	c, err := load.DialFlood(t.Context(), h.Addr, true)
 	require.NoError(t, err)
 	defer c.Close()
-	require.NoError(t, c.Gets(at+"/messages?wait=1m", 4*streams))
-	require.Eventually(t, func() bool { waiting, _ := h.service.Waiting(); return waiting == streams },
+	require.NoError(t, c.Gets(servertest.At+"/messages?wait=1m", 4*streams))
+	require.Eventually(t, func() bool { waiting, _ := h.Service.Waiting(); return waiting == streams },
 		servertest.Patience, servertest.Step)
-	require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
-	waiting, _ := h.service.Waiting()
+	require.Equal(t, 201, h.Do("PUT", "/v1/channels/d/messages/a", "1").Status, "others are served")
+	waiting, _ := h.Service.Waiting()
 	require.Equal(t, streams, waiting)
 }
 
@@ -72,15 +72,15 @@ func TestFrameFloods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := start(t)
-			c, err := load.DialFlood(t.Context(), h.addr, false)
+			h := servertest.Start(t)
+			c, err := load.DialFlood(t.Context(), h.Addr, false)
 			require.NoError(t, err)
 			defer c.Close()
 			for n := 0; err == nil && (n < 100 || flooding.closed); n++ {
 				err = flooding.send(c)
 			}
 			require.Equal(t, flooding.closed, err != nil)
-			require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
+			require.Equal(t, 201, h.Do("PUT", "/v1/channels/d/messages/a", "1").Status, "others are served")
 		})
 	}
 }

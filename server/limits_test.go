@@ -29,19 +29,19 @@ func parseLimits(t testing.TB, text string) access.Limits {
 }
 
 // limited returns the credential of a new key that may do everything, as much as its limits allow.
-func (p *people) limited(t testing.TB, text string) header {
+func limited(t testing.TB, p *servertest.People, text string) servertest.Header {
 	t.Helper()
-	credential := "limited" + strconv.Itoa(len(p.known))
-	p.add(t, credential, `[{"actions":["publish","subscribe","describe","ticket","queue"]}]`)
-	p.known[credential].Limits = parseLimits(t, text)
-	return bearer(credential)
+	credential := "limited" + strconv.Itoa(len(p.Known))
+	p.Add(t, credential, `[{"actions":["publish","subscribe","describe","ticket","queue"]}]`)
+	p.Known[credential].Limits = parseLimits(t, text)
+	return servertest.Bearer(credential)
 }
 
 // TestLimits: what is beyond a limit is refused, by each API in its form, and what isn't is still served.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, withQueues(), closed(t, &p))
+	var p servertest.People
+	h := servertest.Start(t, servertest.WithQueues(), servertest.Closed(t, &p))
 	for i, tt := range []struct{ limits, served, refused, still string }{
 		{"requests=1/h", "GET /v1/info", "GET /v1/info", ""},
 		{"requests=1/h", "PUT /channel/0/subscription/polling/s", "GET /channel/0/subscription/polling/s", ""},
@@ -62,60 +62,60 @@ func TestLimits(t *testing.T) {
 		{"tickets=1/h", `POST /v1/tickets {"queue":"duel"}`, `POST /v1/tickets {"queue":"duel"}`, `GET /v1/queues`},
 		{"requests=1/h", `GET /v1/info`, `POST /v1/frontendservice/tickets {"ticket":{}}`, ""},
 	} {
-		as := p.limited(t, tt.limits)
-		do := func(call string) answer {
+		as := limited(t, &p, tt.limits)
+		do := func(call string) servertest.Answer {
 			t.Helper()
-			method, path, body := cut(call)
-			return h.do(method, path, body, as)
+			method, path, body := servertest.Cut(call)
+			return h.Do(method, path, body, as)
 		}
-		require.Less(t, do(tt.served).status, 300, "%d %s", i, tt.served)
+		require.Less(t, do(tt.served).Status, 300, "%d %s", i, tt.served)
 		got := do(tt.refused)
 		switch {
 		case strings.Contains(tt.refused, " /channel/"):
-			got.oldError(http.StatusTooManyRequests, "")
+			got.OldError(http.StatusTooManyRequests, "")
 		case strings.Contains(tt.refused, "frontendservice"):
-			require.Contains(t, string(got.body), `"code":8`)
-			require.Equal(t, http.StatusTooManyRequests, got.status)
+			require.Contains(t, string(got.Body), `"code":8`)
+			require.Equal(t, http.StatusTooManyRequests, got.Status)
 		default:
-			got.problem(http.StatusTooManyRequests, fault.SlugRateLimited)
+			got.Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
 		}
-		seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+		seconds, err := strconv.Atoi(got.Header.Get("Retry-After"))
 		require.NoError(t, err)
 		require.InDelta(t, 1800, seconds, 1800)
 		if tt.still != "" {
-			require.Less(t, do(tt.still).status, 300, tt.still)
+			require.Less(t, do(tt.still).Status, 300, tt.still)
 		}
 	}
-	p.add(t, "admin", `[{"actions":["admin"]}]`)
-	require.Contains(t, string(h.onAdmin().do("GET", "/metrics", "", bearer("admin")).body),
+	p.Add(t, "admin", `[{"actions":["admin"]}]`)
+	require.Contains(t, string(h.OnAdmin().Do("GET", "/metrics", "", servertest.Bearer("admin")).Body),
 		`tidemark_limited_total{limit="newChannels",of="key"} 3`)
 }
 
 // TestRateLimitHeaders: a client with a limit of requests is told how it stands, in each answer.
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
-	as := p.limited(t, "requests=3/h")
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	as := limited(t, &p, "requests=3/h")
 	for _, left := range []int{2, 1, 0, 0} {
-		got := h.do("GET", "/v1/channels/none", "", as)
-		require.Equal(t, `"requests";q=3;w=3600`, got.header.Get("RateLimit-Policy"))
-		require.Regexp(t, fmt.Sprintf(`^"requests";r=%d;t=[1-9]\d*$`, left), got.header.Get("RateLimit"))
+		got := h.Do("GET", "/v1/channels/none", "", as)
+		require.Equal(t, `"requests";q=3;w=3600`, got.Header.Get("RateLimit-Policy"))
+		require.Regexp(t, fmt.Sprintf(`^"requests";r=%d;t=[1-9]\d*$`, left), got.Header.Get("RateLimit"))
 	}
-	got := h.do("GET", "/v1/channels/none", "", p.limited(t, "waits=1"))
-	require.Empty(t, got.header["Ratelimit"])
+	got := h.Do("GET", "/v1/channels/none", "", limited(t, &p, "waits=1"))
+	require.Empty(t, got.Header["Ratelimit"])
 }
 
 // TestLimitsOfGRPC: all protocols are refused in their form.
 func TestLimitsOfGRPC(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, withQueues(), closed(t, &p))
+	var p servertest.People
+	h := servertest.Start(t, servertest.WithQueues(), servertest.Closed(t, &p))
 	for _, protocol := range servertest.Protocols {
-		f := openmatch.NewFrontendServiceClient(protocol.Dial(t, h.grpcAddr, h.url))
+		f := openmatch.NewFrontendServiceClient(protocol.Dial(t, h.GRPCAddr, h.URL))
 		for _, limit := range []string{"tickets=1/h", "requests=1/h"} {
-			as := p.limited(t, limit)
-			ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", as.value, "tidemark-queue", "duel")
+			as := limited(t, &p, limit)
+			ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", as.Value, "tidemark-queue", "duel")
 			_, err := f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 			require.NoError(t, err, protocol.Name)
 			_, err = f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
@@ -135,24 +135,24 @@ func TestLimitsOfGRPC(t *testing.T) {
 // TestLimitsOfWaits: who waits too often is refused, and others aren't held up.
 func TestLimitsOfWaits(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, withQueues(), closed(t, &p))
-	ann, bob := p.limited(t, "waits=2"), p.limited(t, "waits=2")
-	for _, as := range []header{ann, bob} {
-		token := strings.TrimPrefix(as.value, "Bearer ")
+	var p servertest.People
+	h := servertest.Start(t, servertest.WithQueues(), servertest.Closed(t, &p))
+	ann, bob := limited(t, &p, "waits=2"), limited(t, &p, "waits=2")
+	for _, as := range []servertest.Header{ann, bob} {
+		token := strings.TrimPrefix(as.Value, "Bearer ")
 		for range 2 {
-			h.waitAs(token)
+			waitAs(h, token)
 		}
 		const messages = "/v1/channels/c/subscribers/s/messages"
-		h.do("GET", messages+"?wait=20s", "", as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
-		h.do("POST", "/v1/channels/c/subscribers/s/next", `{"wait":"20s"}`, as).problem(http.StatusTooManyRequests,
+		h.Do("GET", messages+"?wait=20s", "", as).Problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
+		h.Do("POST", "/v1/channels/c/subscribers/s/next", `{"wait":"20s"}`, as).Problem(http.StatusTooManyRequests,
 			fault.SlugTooManyWaits)
-		h.do("POST", "/v1/fetch", `{"wait":"20s","from":[{"channel":"c","subscriber":"s"}]}`,
-			as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
-		h.do("GET", "/channel/c/subscription/polling/s?timeout=20s", "", as).oldError(http.StatusTooManyRequests, "")
-		require.Equal(t, http.StatusOK, h.do("GET", messages, "", as).status, "it doesn't wait")
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", as.value)
-		watch, err := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, h.url)).
+		h.Do("POST", "/v1/fetch", `{"wait":"20s","from":[{"channel":"c","subscriber":"s"}]}`,
+			as).Problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
+		h.Do("GET", "/channel/c/subscription/polling/s?timeout=20s", "", as).OldError(http.StatusTooManyRequests, "")
+		require.Equal(t, http.StatusOK, h.Do("GET", messages, "", as).Status, "it doesn't wait")
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", as.Value)
+		watch, err := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, h.URL)).
 			WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: "t"})
 		require.NoError(t, err)
 		_, err = watch.Recv()
@@ -163,63 +163,67 @@ func TestLimitsOfWaits(t *testing.T) {
 // TestWaitsOfFetchesOfMany: each 8 channels count as one request that waits.
 func TestWaitsOfFetchesOfMany(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
-	as := p.limited(t, "waits=4")
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	as := limited(t, &p, "waits=4")
 	from := make([]string, 24)
 	for i := range from {
 		from[i] = fmt.Sprint("c", i)
-		require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/channels/"+from[i]+"/subscribers/s", "", as).status)
+		require.Equal(t, http.StatusCreated, h.Do("PUT", "/v1/channels/"+from[i]+"/subscribers/s", "", as).Status)
 	}
-	h.as(strings.TrimPrefix(as.value, "Bearer "))
-	body := func(n int) string { return strings.Replace(fetchBody(from[:n]...), "{", `{"wait":"20s",`, 1) }
-	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(24)) // 3 of 4
-	h.do("POST", "/v1/fetch", body(9)).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
-	h.do("POST", "/v1/fetch", fetchBody(from...)).is(200, `{"deliveries":[],"problems":[]}`)
-	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(8))
+	h.As(strings.TrimPrefix(as.Value, "Bearer "))
+	body := func(n int) string {
+		return strings.Replace(servertest.FetchBody(from[:n]...), "{", `{"wait":"20s",`, 1)
+	}
+	h.Waiting(t.Context(), 1, "POST /v1/fetch "+body(24)) // 3 of 4
+	h.Do("POST", "/v1/fetch", body(9)).Problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
+	h.Do("POST", "/v1/fetch", servertest.FetchBody(from...)).Is(200, `{"deliveries":[],"problems":[]}`)
+	h.Waiting(t.Context(), 1, "POST /v1/fetch "+body(8))
 }
 
 // waitAs makes a fetch wait.
-func (h *harness) waitAs(token string) {
-	h.t.Helper()
+func waitAs(h *servertest.Harness, token string) {
+	h.TB.Helper()
 	other := *h
-	other.client = servertest.Client(h.t, false)
-	other.as(token)
-	other.subscribe("c", "s")
-	other.waiting(h.t.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=20s")
+	other.Client = servertest.Client(h.TB, false)
+	other.As(token)
+	other.Subscribe("c", "s")
+	other.Waiting(h.TB.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=20s")
 }
 
 // TestManyChannelsOfOneKey: a key that makes up names makes as many channels as its limit, and no more are in Redis.
 func TestManyChannelsOfOneKey(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
 	const most = 20
-	as, made := p.limited(t, fmt.Sprintf("newChannels=%d/d", most)), 0
+	as, made := limited(t, &p, fmt.Sprintf("newChannels=%d/d", most)), 0
 	for i := range 1000 {
-		if h.do("POST", fmt.Sprintf("/v1/channels/%d/messages", i), `{"content":1}`, as).status == http.StatusCreated {
+		if h.Do("POST", fmt.Sprintf("/v1/channels/%d/messages", i), `{"content":1}`, as).Status == http.StatusCreated {
 			made++
 		}
 	}
 	require.Equal(t, most, made)
-	require.Equal(t, http.StatusCreated, h.do("POST", "/v1/channels/0/messages", `{"content":1}`, as).status,
+	require.Equal(t, http.StatusCreated, h.Do("POST", "/v1/channels/0/messages", `{"content":1}`, as).Status,
 		"it exists")
-	require.Equal(t, http.StatusCreated, h.do("POST", "/v1/channels/new/messages", `{"content":1}`,
-		p.limited(t, "off")).status)
-	require.Equal(t, http.StatusNotFound, h.do("GET", "/v1/channels/999", "", as).status)
+	require.Equal(t, http.StatusCreated, h.Do("POST", "/v1/channels/new/messages", `{"content":1}`,
+		limited(t, &p, "off")).Status)
+	require.Equal(t, http.StatusNotFound, h.Do("GET", "/v1/channels/999", "", as).Status)
 }
 
 // TestLimitsOfAddresses: an open service limits addresses. Only a trusted proxy says which.
 func TestLimitsOfAddresses(t *testing.T) {
 	t.Parallel()
 	for _, trusted := range []bool{true, false} {
-		h := start(t, withQueues(), func(s *setup) {
+		h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) {
 			s.Clients.Limits = limits.Options{Addresses: parseLimits(t, "requests=1/h")}
 			if trusted {
 				s.Clients.TrustProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			}
 		})
-		get := func(from string) int { return h.do("GET", "/v1/info", "", header{"X-Forwarded-For", from}).status }
+		get := func(from string) int {
+			return h.Do("GET", "/v1/info", "", servertest.Header{Name: "X-Forwarded-For", Value: from}).Status
+		}
 		require.Equal(t, http.StatusOK, get("192.0.2.1"))
 		require.Equal(t, http.StatusTooManyRequests, get("192.0.2.1"))
 		other := http.StatusOK
@@ -227,8 +231,8 @@ func TestLimitsOfAddresses(t *testing.T) {
 			other = http.StatusTooManyRequests
 		}
 		require.Equal(t, other, get("192.0.2.2"))
-		require.Equal(t, http.StatusOK, h.do("GET", "/livez", "").status, "probes have no limits")
-		f := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, h.url))
+		require.Equal(t, http.StatusOK, h.Do("GET", "/livez", "").Status, "probes have no limits")
+		f := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, h.URL))
 		for from, refused := range map[string]bool{"192.0.2.1": true, "192.0.2.2": true, "192.0.2.3": !trusted} {
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "x-forwarded-for", from)
 			_, err := f.GetTicket(ctx, &openmatch.GetTicketRequest{TicketId: "t"})
@@ -238,6 +242,6 @@ func TestLimitsOfAddresses(t *testing.T) {
 		if trusted {
 			client = "192.0.2.2"
 		}
-		h.logs.Await(t, func(r servertest.Record) bool { return strings.HasPrefix(r.Attributes["client"], client) })
+		h.Logs.Await(t, func(r servertest.Record) bool { return strings.HasPrefix(r.Attributes["client"], client) })
 	}
 }

@@ -122,7 +122,7 @@ func New(o Options) *Server {
 	limiter := o.limiter()
 	s.router = web.New(web.Options{
 		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter,
-		Proxies: web.TrustProxies(o.Clients.TrustProxies), CORS: o.CORS, AllowHosts: o.AllowHosts,
+		TrustProxies: o.Clients.TrustProxies, CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}

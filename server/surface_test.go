@@ -11,54 +11,57 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.do("GET", "/v1/info", "").like(200, `{
+	h := servertest.Start(t)
+	h.Do("GET", "/v1/info", "").Like(200, `{
 		"version": "test", "access": "open",
 		"storage": {"kind": "standalone", "product": "redis", "version": "7.0.15", "durability": {
 			"level": "memory", "appendOnly": false, "fsync": "everysec", "replicas": 0, "evictionPolicy": "noeviction",
 			"maxMemoryBytes": 0, "warnings": ["The append-only file is off."]}},
 		"limits": {"maxNameBytes": 128, "maxBodyBytes": 1048576, "maxBatch": 1000, "defaultMax": 64, "maxMax": 1000,
 			"maxFetchBytes": 4194304, "maxWaitMs": 60000}}`)
-	h.do("GET", "/v1/info?x=1", "").problem(400, fault.SlugInvalidQuery)
+	h.Do("GET", "/v1/info?x=1", "").Problem(400, fault.SlugInvalidQuery)
 }
 
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	for _, path := range []string{"/livez", "/readyz", "/readyz?verbose"} {
-		h.do("GET", path, "").is(200, `{"status":"ok"}`)
-		h.do("HEAD", path, "").is(200, "")
+		h.Do("GET", path, "").Is(200, `{"status":"ok"}`)
+		h.Do("HEAD", path, "").Is(200, "")
 	}
 }
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	for _, sane := range []string{"a", "7c9e-%{}", strings.Repeat("i", 128)} {
-		require.Equal(t, sane, h.do("GET", "/livez", "", header{"X-Request-Id", sane}).header.Get("X-Request-Id"))
-		require.Equal(t, "/livez", h.logs.Request(t, sane).Attributes["path"])
+		require.Equal(t, sane,
+			h.Do("GET", "/livez", "", servertest.Header{Name: "X-Request-Id", Value: sane}).Header.Get("X-Request-Id"))
+		require.Equal(t, "/livez", h.Logs.Request(t, sane).Attributes["path"])
 	}
 	seen := map[string]bool{}
 	for _, insane := range []string{"", "a b", "tab\tbed", "é", strings.Repeat("i", 129)} {
-		id := h.do("GET", "/nothing", "", header{"X-Request-Id", insane}).header.Get("X-Request-Id")
+		id := h.Do("GET", "/nothing", "", servertest.Header{Name: "X-Request-Id", Value: insane}).Header.Get(
+			"X-Request-Id")
 		_, err := ulid.ParseStrict(id)
 		require.NoError(t, err, "%q", insane)
 		require.False(t, seen[id])
 		seen[id] = true
-		require.Equal(t, "404", h.logs.Request(t, id).Attributes["status"])
+		require.Equal(t, "404", h.Logs.Request(t, id).Attributes["status"])
 	}
 }
 
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	id := h.do("GET", "/v1/channels/a%2Fb", "").header.Get("X-Request-Id")
-	logged := h.logs.Request(t, id)
+	h := servertest.Start(t)
+	id := h.Do("GET", "/v1/channels/a%2Fb", "").Header.Get("X-Request-Id")
+	logged := h.Logs.Request(t, id)
 	require.Equal(t, slog.LevelDebug, logged.Level)
 	require.Equal(t, "/v1/channels/a%2Fb", logged.Attributes["path"])
 	require.Equal(t, "GET", logged.Attributes["method"])
@@ -71,10 +74,10 @@ func TestAccessLog(t *testing.T) {
 // TestEveryAnswerIsSafe calls every route, and unknown paths and methods, with an empty and with a malformed body.
 func TestEveryAnswerIsSafe(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues())
+	h := servertest.Start(t, servertest.WithQueues())
 	calls := []string{"GET /nothing", "PATCH /v1/info", "OPTIONS /v1/info", "OPTIONS /nothing",
 		"OPTIONS /openmatch.FrontendService/GetTicket"}
-	for _, r := range server.Routes(h.server) {
+	for _, r := range h.Routes() {
 		calls = append(calls, r.Method+" "+strings.NewReplacer(":channel", "c", ":subscriber", "s", ":id", "i",
 			":queue", "q").Replace(r.Path))
 	}
@@ -83,13 +86,13 @@ func TestEveryAnswerIsSafe(t *testing.T) {
 			"application/grpc-web+proto"} {
 			method, path, _ := strings.Cut(call, " ")
 			for _, body := range []string{"", "nonsense"} {
-				request, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
+				request, err := http.NewRequestWithContext(t.Context(), method, h.URL+path, strings.NewReader(body))
 				require.NoError(t, err)
 				request.Header.Set("Content-Type", contentType)
-				resp, err := h.client.Do(request)
+				resp, err := h.Client.Do(request)
 				require.NoError(t, err)
 				require.NoError(t, resp.Body.Close())
-				answer{t: t, header: resp.Header}.isSafe()
+				servertest.Answer{TB: t, Header: resp.Header}.IsSafe()
 			}
 		}
 	}
@@ -97,75 +100,79 @@ func TestEveryAnswerIsSafe(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	for path, allow := range map[string]string{
-		"/v1/channels/c/messages": "OPTIONS, POST", at: "OPTIONS, DELETE, PUT", at + "/messages": "OPTIONS, GET",
-		"/v1/info": "OPTIONS, GET, HEAD",
+		"/v1/channels/c/messages": "OPTIONS, POST", servertest.At: "OPTIONS, DELETE, PUT",
+		servertest.At + "/messages": "OPTIONS, GET",
+		"/v1/info":                  "OPTIONS, GET, HEAD",
 	} {
-		got := h.do("OPTIONS", path, "")
-		got.is(http.StatusNoContent, "")
-		require.Equal(t, allow, got.header.Get("Allow"))
-		require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
+		got := h.Do("OPTIONS", path, "")
+		got.Is(http.StatusNoContent, "")
+		require.Equal(t, allow, got.Header.Get("Allow"))
+		require.Empty(t, got.Header.Get("Access-Control-Allow-Origin"))
 	}
-	require.Equal(t, http.StatusNotFound, h.do("OPTIONS", "/nothing", "").status)
-	h.do("HEAD", at+"/messages", "").is(http.StatusMethodNotAllowed, "")
+	require.Equal(t, http.StatusNotFound, h.Do("OPTIONS", "/nothing", "").Status)
+	h.Do("HEAD", servertest.At+"/messages", "").Is(http.StatusMethodNotAllowed, "")
 }
 
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	const mine = "https://app.example.com"
-	h := start(t, func(s *setup) { s.CORS = server.CORS{AllowOrigins: []string{mine}} })
-	preflight := h.do("OPTIONS", at+"/ack", "", header{"Origin", mine}, header{"Access-Control-Request-Method", "POST"},
-		header{"Access-Control-Request-Headers", "content-type"})
-	preflight.is(http.StatusNoContent, "")
+	h := servertest.Start(t, func(s *servertest.Setup) { s.CORS = server.CORS{AllowOrigins: []string{mine}} })
+	preflight := h.Do("OPTIONS", servertest.At+"/ack", "", servertest.Header{Name: "Origin", Value: mine},
+		servertest.Header{Name: "Access-Control-Request-Method", Value: "POST"},
+		servertest.Header{Name: "Access-Control-Request-Headers", Value: "content-type"})
+	preflight.Is(http.StatusNoContent, "")
 	for name, value := range map[string]string{
 		"Origin": mine, "Methods": "OPTIONS, POST",
 		"Headers": "Authorization,Content-Type,X-Request-Id,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Queue,Tidemark-Ticket-Id",
 	} {
-		require.Equal(t, value, preflight.header.Get("Access-Control-Allow-"+name))
+		require.Equal(t, value, preflight.Header.Get("Access-Control-Allow-"+name))
 	}
-	require.Equal(t, "3600", preflight.header.Get("Access-Control-Max-Age"))
+	require.Equal(t, "3600", preflight.Header.Get("Access-Control-Max-Age"))
 
 	for _, path := range []string{"/v1/info", "/v1/channels/c", "/nothing"} { // errors too
-		got := h.do("GET", path, "", header{"Origin", mine})
-		require.Equal(t, mine, got.header.Get("Access-Control-Allow-Origin"))
+		got := h.Do("GET", path, "", servertest.Header{Name: "Origin", Value: mine})
+		require.Equal(t, mine, got.Header.Get("Access-Control-Allow-Origin"))
 		require.Equal(t,
-			"X-Request-Id,Retry-After,Location,Www-Authenticate,Ratelimit,Ratelimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin", got.header.Get("Access-Control-Expose-Headers"))
-		require.Equal(t, "Origin", got.header.Get("Vary"))
-		require.Empty(t, h.do("GET", path, "", header{"Origin", "https://evil.example.com"}).header.Get(
-			"Access-Control-Allow-Origin"))
+			"X-Request-Id,Retry-After,Location,Www-Authenticate,Ratelimit,Ratelimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin", got.Header.Get("Access-Control-Expose-Headers"))
+		require.Equal(t, "Origin", got.Header.Get("Vary"))
+		require.Empty(t,
+			h.Do("GET", path, "", servertest.Header{Name: "Origin", Value: "https://evil.example.com"}).Header.Get(
+				"Access-Control-Allow-Origin"))
 	}
 }
 
 func TestNoCORSByDefault(t *testing.T) {
 	t.Parallel()
-	got := start(t).do("GET", "/v1/info", "", header{"Origin", "https://app.example.com"})
-	require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
-	require.Empty(t, got.header.Get("Vary"))
+	got := servertest.Start(t).Do("GET", "/v1/info", "",
+		servertest.Header{Name: "Origin", Value: "https://app.example.com"})
+	require.Empty(t, got.Header.Get("Access-Control-Allow-Origin"))
+	require.Empty(t, got.Header.Get("Vary"))
 }
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.subscribe("c", "s")
-	h.do("POST", "/v1/channels/c/messages", `[{"id":"a","content":1},{"id":"b","content":1},{"id":"a","content":1}]`)
-	h.redis.Do(t, "DEL", h.prefix+"c.{c}.m.1")
-	fetched := h.fetch("c", "s")
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	h.Do("POST", "/v1/channels/c/messages", `[{"id":"a","content":1},{"id":"b","content":1},{"id":"a","content":1}]`)
+	h.Redis.Do(t, "DEL", h.Prefix+"c.{c}.m.1")
+	fetched := h.Fetch("c", "s")
 	require.EqualValues(t, 1, fetched.Expired)
 	handle := fetched.ReceiptHandle
-	h.do("POST", at+"/next", `{"receiptHandle":"`+handle+`"}`)
-	h.do("POST", at+"/ack", `{"receiptHandle":"`+handle+`"}`)
-	h.do("POST", at+"/next", "") // acknowledges nothing
-	h.do("PUT", "/channel/c/message/c", "1")
-	old := decode[wire.OldDelivery](h.do("GET", oldAt, ""))
-	h.do("DELETE", oldAt+"/message?ackHandle="+old.AckHandle, "")
-	h.do("BREW", "/v1/info", "")
-	h.do("BREW", "/nothing", "")
-	h.do("POST", "/v1/channels/c/messages", "")
-	polls := h.waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=1m&max=1")
-	got := h.onAdmin().do("GET", "/metrics", "")
-	require.Equal(t, http.StatusOK, got.status)
-	h.onAdmin().do("HEAD", "/metrics", "")
+	h.Do("POST", servertest.At+"/next", `{"receiptHandle":"`+handle+`"}`)
+	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+handle+`"}`)
+	h.Do("POST", servertest.At+"/next", "") // acknowledges nothing
+	h.Do("PUT", "/channel/c/message/c", "1")
+	old := servertest.Decode[wire.OldDelivery](h.Do("GET", servertest.OldAt, ""))
+	h.Do("DELETE", servertest.OldAt+"/message?ackHandle="+old.AckHandle, "")
+	h.Do("BREW", "/v1/info", "")
+	h.Do("BREW", "/nothing", "")
+	h.Do("POST", "/v1/channels/c/messages", "")
+	polls := h.Waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=1m&max=1")
+	got := h.OnAdmin().Do("GET", "/metrics", "")
+	require.Equal(t, http.StatusOK, got.Status)
+	h.OnAdmin().Do("HEAD", "/metrics", "")
 	for _, line := range []string{
 		"tidemark_messages_published_total 3",
 		"tidemark_messages_duplicates_total 1",
@@ -183,8 +190,8 @@ func TestMetrics(t *testing.T) {
 		"go_goroutines ",
 		"process_cpu_seconds_total ",
 	} {
-		require.Contains(t, string(got.body), "\n"+line)
+		require.Contains(t, string(got.Body), "\n"+line)
 	}
-	h.stop()
-	require.Equal(t, http.StatusOK, (<-polls).status)
+	h.Stop()
+	require.Equal(t, http.StatusOK, (<-polls).Status)
 }

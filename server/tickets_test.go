@@ -26,8 +26,8 @@ func packed(t testing.TB, m proto.Message) *anypb.Any {
 // byte, and is shown as JSON.
 func TestTicketsComeBack(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues("alone", `{"match":{"teams":9}}`))
-	conn := servertest.Native.Dial(t, h.grpcAddr, h.url)
+	h := servertest.Start(t, servertest.WithQueues("alone", `{"match":{"teams":9}}`))
+	conn := servertest.Native.Dial(t, h.GRPCAddr, h.URL)
 	frontend, ctx := openmatch.NewFrontendServiceClient(conn), metadata.AppendToOutgoingContext(t.Context(),
 		"tidemark-queue", "alone")
 	hero := &anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255, 1}}
@@ -61,7 +61,7 @@ func TestTicketsComeBack(t *testing.T) {
 		require.Equal(t, sent[ticket.GetId()], packed(t, ticket).GetValue())
 	}
 
-	shown := h.ticket(odd.GetId())
+	shown := h.Ticket(odd.GetId())
 	require.EqualValues(t, 30_000, shown.LifeMillis, "the ttl of its persistent_field")
 	require.JSONEq(t, `{"@type":"mygame.example/mygame.Hero","value":"AP8B"}`, string(shown.PersistentField["hero"]))
 	require.JSONEq(t, `{"@type":"type.googleapis.com/google.protobuf.Value","value":"EQEAAAAAAPh/"}`,

@@ -25,7 +25,7 @@ import (
 )
 
 // startWithTLS returns a harness with TLS on all listeners, and the configuration of a client that trusts it.
-func startWithTLS(t *testing.T, changes ...func(*setup)) (*harness, *tls.Config) {
+func startWithTLS(t *testing.T, changes ...func(*servertest.Setup)) (*servertest.Harness, *tls.Config) {
 	t.Helper()
 	authority, err := certstest.New(t.TempDir())
 	require.NoError(t, err)
@@ -35,45 +35,45 @@ func startWithTLS(t *testing.T, changes ...func(*setup)) (*harness, *tls.Config)
 	require.NoError(t, err)
 	trusting, err := authority.Client()
 	require.NoError(t, err)
-	h := start(t, append(changes, func(s *setup) { s.certs = shown })...)
-	h.secureClient(trusting, false)
+	h := servertest.Start(t, append(changes, func(s *servertest.Setup) { s.Certs = shown })...)
+	secureClient(h, trusting, false)
 	return h, trusting
 }
 
 // secureClient makes the harness send its requests with TLS.
-func (h *harness) secureClient(trusting *tls.Config, http2 bool) {
+func secureClient(h *servertest.Harness, trusting *tls.Config, http2 bool) {
 	transport := &http.Transport{TLSClientConfig: trusting, Protocols: new(http.Protocols)}
 	transport.Protocols.SetHTTP1(!http2)
 	transport.Protocols.SetHTTP2(http2)
-	h.t.Cleanup(transport.CloseIdleConnections)
-	h.client = &http.Client{Transport: transport}
+	h.TB.Cleanup(transport.CloseIdleConnections)
+	h.Client = &http.Client{Transport: transport}
 }
 
 // TestTLS publishes and waits over each protocol.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	h, trusting := startWithTLS(t, withQueues())
+	h, trusting := startWithTLS(t, servertest.WithQueues())
 	for _, http2 := range []bool{false, true} {
-		h.secureClient(trusting, http2)
-		h.subscribe("c", "s")
-		polls := h.waiting(t.Context(), 1, "GET "+at+"/messages?wait=1m")
-		resp, err := h.client.Post(h.url+"/v1/channels/c/messages", "application/json",
+		secureClient(h, trusting, http2)
+		h.Subscribe("c", "s")
+		polls := h.Waiting(t.Context(), 1, "GET "+servertest.At+"/messages?wait=1m")
+		resp, err := h.Client.Post(h.URL+"/v1/channels/c/messages", "application/json",
 			strings.NewReader(`{"content":1}`))
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, 201, resp.StatusCode)
 		require.Equal(t, http2, resp.ProtoMajor == 2)
-		require.Equal(t, 200, (<-polls).status)
-		h.do("DELETE", at, "")
+		require.Equal(t, 200, (<-polls).Status)
+		h.Do("DELETE", servertest.At, "")
 	}
-	conn, err := grpc.NewClient("passthrough:///"+h.grpcAddr,
+	conn, err := grpc.NewClient("passthrough:///"+h.GRPCAddr,
 		grpc.WithTransportCredentials(credentials.NewTLS(trusting)))
 	require.NoError(t, err)
 	_, err = openmatch.NewFrontendServiceClient(conn).GetTicket(t.Context(),
 		&openmatch.GetTicketRequest{TicketId: "nobody"})
 	require.Equal(t, codes.NotFound, status.Code(err))
 	require.NoError(t, conn.Close())
-	_, err = openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, "")).GetTicket(t.Context(),
+	_, err = openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, "")).GetTicket(t.Context(),
 		&openmatch.GetTicketRequest{TicketId: "nobody"})
 	require.Equal(t, codes.Unavailable, status.Code(err), "without TLS")
 }
@@ -83,7 +83,7 @@ func TestTLS(t *testing.T) {
 func TestRefusalsWithTLS(t *testing.T) {
 	t.Parallel()
 	h, trusting := startWithTLS(t)
-	conn, err := (&tls.Dialer{Config: trusting}).DialContext(t.Context(), "tcp", h.addr)
+	conn, err := (&tls.Dialer{Config: trusting}).DialContext(t.Context(), "tcp", h.Addr)
 	require.NoError(t, err)
 	_, err = io.WriteString(conn, "GET / HTTP/nonsense\r\n\r\n")
 	require.NoError(t, err)
@@ -91,29 +91,30 @@ func TestRefusalsWithTLS(t *testing.T) {
 	require.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	answer{t: t, status: resp.StatusCode, header: resp.Header, body: body}.problem(400, fault.SlugInvalidRequest)
+	servertest.Answer{TB: t, Status: resp.StatusCode, Header: resp.Header, Body: body}.Problem(400,
+		fault.SlugInvalidRequest)
 	_ = conn.Close() // the server has closed it
 
-	plain := h.raw("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	require.Contains(t, plain.problem(400, fault.SlugInvalidRequest).Detail, "https://")
+	plain := h.Raw("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.Contains(t, plain.Problem(400, fault.SlugInvalidRequest).Detail, "https://")
 }
 
 // TestUnfinishedHandshakes count as connections, and beyond the limit the oldest ones are closed.
 func TestUnfinishedHandshakes(t *testing.T) {
 	t.Parallel()
 	const limit = 2
-	h, trusting := startWithTLS(t, func(s *setup) { s.Limits.MaxConnections = limit })
+	h, trusting := startWithTLS(t, func(s *servertest.Setup) { s.Limits.MaxConnections = limit })
 	var held []net.Conn
 	for range limit + server.ReservedConnections {
-		held = append(held, h.connect("\x16\x03\x01")) // the beginning of a handshake
+		held = append(held, h.Connect("\x16\x03\x01")) // the beginning of a handshake
 	}
-	require.Eventually(t, func() bool { return server.Connections(h.server) == len(held) }, servertest.Patience,
+	require.Eventually(t, func() bool { return server.Connections(h.Server) == len(held) }, servertest.Patience,
 		servertest.Step)
-	h.secureClient(trusting, true)
-	require.Equal(t, 200, h.do("GET", "/readyz", "").status)
-	h.do("GET", "/v1/info", "").problem(503, fault.SlugOverloaded)
+	secureClient(h, trusting, true)
+	require.Equal(t, 200, h.Do("GET", "/readyz", "").Status)
+	h.Do("GET", "/v1/info", "").Problem(503, fault.SlugOverloaded)
 	_, err := held[limit].Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 
-	require.NotEmpty(t, h.logs.AwaitMessage(t, "TLS handshake failed").Attributes["client"])
+	require.NotEmpty(t, h.Logs.AwaitMessage(t, "TLS handshake failed").Attributes["client"])
 }

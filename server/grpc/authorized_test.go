@@ -55,6 +55,8 @@ func (p *people) Revoked(who *access.Principal) bool {
 }
 
 func (p *people) Notify(changed func()) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.changed = changed
 	return func() {}
 }
@@ -62,8 +64,11 @@ func (p *people) Notify(changed func()) (stop func()) {
 func (p *people) revoke(credential string) {
 	p.mu.Lock()
 	p.revoked[p.known[credential]] = true
+	changed := p.changed
 	p.mu.Unlock()
-	p.changed()
+	if changed != nil { // the guard listens while a request waits
+		changed()
+	}
 }
 
 // add adds a principal.

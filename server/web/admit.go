@@ -15,7 +15,7 @@ type gate struct {
 	guard   *access.Guard // nil: the service is open
 	guesses *access.FailureLimiter
 	limiter *limits.Limiter // nil: nobody has limits
-	proxies *Proxies        // nil: there are none
+	proxies *proxies        // nil: there are none
 }
 
 // Guard returns the guard, or nil if the service is open.
@@ -45,7 +45,7 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 // Client returns the address of the client of a request that came from the address remote, and has the headers
 // X-Forwarded-For.
 func (g *gate) Client(remote string, forwarded []string) string {
-	return g.proxies.Client(remote, forwarded)
+	return g.proxies.client(remote, forwarded)
 }
 
 // Limited reports whether clients may have limits.

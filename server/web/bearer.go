@@ -1,5 +1,3 @@
-// Package bearer finds the credential of a request, as RFC 6750 has it: in the header Authorization, or in the query.
-
 package web
 
 import (
@@ -34,7 +32,7 @@ var (
 	}
 )
 
-// Token returns the token of the headers Authorization, or "" if there are none. The error is ErrMalformed.
+// Token returns the token of the headers Authorization, or "" if there are none. The error is errMalformed.
 func Token(headers []string) (string, error) {
 	if len(headers) == 0 {
 		return "", nil
@@ -55,7 +53,7 @@ var inToken = func() (set [256]bool) {
 	return set
 }()
 
-// wellFormed returns ErrMalformed unless a token has the form that RFC 6750 gives it.
+// wellFormed returns errMalformed unless a token has the form that RFC 6750 gives it.
 func wellFormed(token string) error {
 	text := strings.TrimRight(token, "=")
 	for i := range len(text) {

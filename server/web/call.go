@@ -41,7 +41,7 @@ func newCall(r *route, ec echo.Context) *Call {
 	c := &Call{
 		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
 	}
-	if at := c.request.Header[header]; len(at) > 0 {
+	if at := c.request.Header[forwardedFor]; len(at) > 0 {
 		c.request.RemoteAddr = r.router.Client(c.request.RemoteAddr, at)
 	}
 	c.ctx = c.request.Context()

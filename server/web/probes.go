@@ -1,5 +1,3 @@
-// Package probes serves the probes of orchestrators: /livez and /readyz.
-
 package web
 
 import (
@@ -8,21 +6,22 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Register adds the routes.
+// Register adds the routes of the probes of orchestrators, /livez and /readyz, which are served on connections beyond
+// the limit too.
 func Register(r *Router) {
-	a, c := API{Router: r, Fail: Fail, Always: true}, &calls{r}
-	a.AddGet(Route{Path: "/livez", Query: QueryIgnored, Open: true, Handle: c.live})
-	a.AddGet(Route{Path: "/readyz", Query: QueryIgnored, Open: true, Handle: c.ready})
+	a, p := API{Router: r, Fail: Fail, Always: true}, &probes{r}
+	a.AddGet(Route{Path: "/livez", Query: QueryIgnored, Open: true, Handle: p.live})
+	a.AddGet(Route{Path: "/readyz", Query: QueryIgnored, Open: true, Handle: p.ready})
 }
 
-type calls struct{ router *Router }
+type probes struct{ router *Router }
 
 // live is GET /livez: the process answers.
-func (*calls) live(c *Call) error { return c.Value(http.StatusOK, wire.Status{Status: "ok"}) }
+func (*probes) live(c *Call) error { return c.Value(http.StatusOK, wire.Status{Status: "ok"}) }
 
 // ready is GET /readyz: requests can be served, and the server isn't draining.
-func (s *calls) ready(c *Call) error {
-	if err := s.router.Ready(c.Context()); err != nil {
+func (p *probes) ready(c *Call) error {
+	if err := p.router.Ready(c.Context()); err != nil {
 		return err
 	}
 	return c.Value(http.StatusOK, wire.Status{Status: "ok"})

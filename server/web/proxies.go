@@ -8,14 +8,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// header is the header in which each proxy names the address that a request came from, behind those of earlier ones.
-const header = echo.HeaderXForwardedFor
+// forwardedFor is the header in which each proxy appends the address that a request came from.
+const forwardedFor = echo.HeaderXForwardedFor
 
-// Proxies are the proxies that are trusted to say where a request came from. A nil *Proxies trusts nobody.
-type Proxies struct{ extract echo.IPExtractor }
+// proxies are the proxies that are trusted to say where a request came from. A nil *proxies trusts nobody.
+type proxies struct{ extract echo.IPExtractor }
 
-// TrustProxies returns the proxies that have addresses in networks, or nil if there are none.
-func TrustProxies(networks []netip.Prefix) *Proxies {
+// trust returns the proxies that have addresses in networks, or nil if there are none.
+func trust(networks []netip.Prefix) *proxies {
 	if len(networks) == 0 {
 		return nil
 	}
@@ -26,16 +26,16 @@ func TrustProxies(networks []netip.Prefix) *Proxies {
 			IP: n.Addr().AsSlice(), Mask: net.CIDRMask(n.Bits(), n.Addr().BitLen()),
 		}))
 	}
-	return &Proxies{extract: echo.ExtractIPFromXFFHeader(options...)}
+	return &proxies{extract: echo.ExtractIPFromXFFHeader(options...)}
 }
 
-// Client returns the address of the client that a request is from, which came from the address remote: the last one in
-// the headers that no trusted proxy has, or remote, which may have a port, if that is no trusted proxy's.
-func (p *Proxies) Client(remote string, forwarded []string) string {
+// client returns the address of the client of a request that came from the address remote, which may have a port: the
+// last one in the headers that isn't a trusted proxy's, or remote itself unless that is a trusted proxy.
+func (p *proxies) client(remote string, forwarded []string) string {
 	if p == nil || len(forwarded) == 0 {
 		return remote
 	}
-	client := p.extract(&http.Request{RemoteAddr: remote, Header: http.Header{header: forwarded}})
+	client := p.extract(&http.Request{RemoteAddr: remote, Header: http.Header{forwardedFor: forwarded}})
 	if host, _, err := net.SplitHostPort(remote); client == "" || err == nil && client == host {
 		return remote
 	}

@@ -10,7 +10,7 @@ import (
 // TestClient: only trusted proxies say where a request came from, and a client can't add to what they say.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	p := TrustProxies([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")})
+	p := trust([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")})
 	for _, tt := range []struct {
 		remote    string
 		forwarded []string
@@ -30,7 +30,7 @@ func TestClient(t *testing.T) {
 		{"10.1.2.3:99", []string{"198.51.100.7, anything"}, "10.1.2.3:99"},
 		{"@", []string{"198.51.100.7"}, "@"},
 	} {
-		require.Equal(t, tt.client, p.Client(tt.remote, tt.forwarded), "%v", tt)
+		require.Equal(t, tt.client, p.client(tt.remote, tt.forwarded), "%v", tt)
 	}
-	require.Equal(t, "10.1.2.3:99", TrustProxies(nil).Client("10.1.2.3:99", []string{"198.51.100.7"}))
+	require.Equal(t, "10.1.2.3:99", trust(nil).client("10.1.2.3:99", []string{"198.51.100.7"}))
 }

@@ -1,5 +1,3 @@
-// Package query reads the queries of requests.
-
 package web
 
 import (

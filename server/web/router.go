@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -21,12 +22,12 @@ import (
 
 // Options configures a Router. All fields are required, except where their comments say otherwise.
 type Options struct {
-	Logger  *slog.Logger
-	Metrics *prometheus.Registry
-	Ready   func(context.Context) error // reports whether the service can serve, for the readiness probes
-	Guard   *access.Guard               // decides who may do what; nil: the service is open
-	Limiter *limits.Limiter             // of each client; nil: nobody has limits
-	Proxies *Proxies                    // that say where a request came from; nil: there are none
+	Logger       *slog.Logger
+	Metrics      *prometheus.Registry
+	Ready        func(context.Context) error // reports whether the service can serve, for the readiness probes
+	Guard        *access.Guard               // decides who may do what; nil: the service is open
+	Limiter      *limits.Limiter             // of each client; nil: nobody has limits
+	TrustProxies []netip.Prefix              // whose X-Forwarded-For says where a request came from
 
 	CORS CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
@@ -81,7 +82,7 @@ func New(o Options) *Router {
 			public: view{echo.New(), &origins{cors: o.CORS, hosts: o.AllowHosts}},
 			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts}},
 		},
-		gate: gate{guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: o.Proxies},
+		gate: gate{guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies)},
 		log:  o.Logger, ready: o.Ready,
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,

@@ -1,5 +1,6 @@
-// Package servertest is what the tests of the server's packages share: a recorder of logs (here), and clients of each
-// protocol (protocol.go).
+// Package servertest is what the tests of the server's packages share: a server on a real Redis with a client, which
+// checks each answer against docs/openapi.yaml ([Start]), a recorder of logs ([Logs]), and clients of each protocol of gRPC
+// ([Protocol]).
 package servertest
 
 import (

@@ -1,4 +1,4 @@
-package server_test
+package servertest
 
 import (
 	"context"
@@ -10,41 +10,43 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// faultyStore is a store that can be made to fail, or to block, before each call.
-type faultyStore struct {
+// FaultyStore is a store that can be made to fail, or to block, before each call.
+type FaultyStore struct {
 	channel.Store
 	before  atomic.Pointer[func(ctx context.Context, call string) error]
 	fetched atomic.Pointer[func()] // called after each fetch
 }
 
-// fail makes all calls return err from now on. If err is nil, they succeed again.
-func (f *faultyStore) fail(err error) {
-	f.intercept(func(context.Context, string) error { return err })
+// Fail makes all calls return err from now on. If err is nil, they succeed again.
+func (f *FaultyStore) Fail(err error) {
+	f.Intercept(func(context.Context, string) error { return err })
 }
 
-// intercept makes all calls call before first, with the name of their method, and fail if it fails.
-func (f *faultyStore) intercept(before func(ctx context.Context, call string) error) {
+// Intercept makes all calls call before first, with the name of their method, and fail if it fails.
+func (f *FaultyStore) Intercept(before func(ctx context.Context, call string) error) {
 	f.before.Store(&before)
 }
 
 // onFetch makes each fetch call done at its end.
-func (f *faultyStore) onFetch(done func()) { f.fetched.Store(&done) }
+func (f *FaultyStore) onFetch(done func()) { f.fetched.Store(&done) }
 
-func (f *faultyStore) enter(ctx context.Context, call string) error {
+func (f *FaultyStore) enter(ctx context.Context, call string) error {
 	if before := f.before.Load(); before != nil {
 		return (*before)(ctx, call)
 	}
 	return nil
 }
 
-func (f *faultyStore) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
+// Publish implements channel.Store.
+func (f *FaultyStore) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
 	if err := f.enter(ctx, "Publish"); err != nil {
 		return nil, err
 	}
 	return f.Store.Publish(ctx, r)
 }
 
-func (f *faultyStore) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
+// Fetch implements channel.Store.
+func (f *FaultyStore) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	if err := f.enter(ctx, "Fetch"); err != nil {
 		return channel.Batch{}, err
 	}
@@ -55,7 +57,8 @@ func (f *faultyStore) Fetch(ctx context.Context, r channel.FetchRequest) (channe
 	return b, err
 }
 
-func (f *faultyStore) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
+// Poll implements channel.Store.
+func (f *FaultyStore) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
 	results := make([]channel.PollResult, len(requests))
 	if err := f.enter(ctx, "Poll"); err != nil {
 		for i := range results {
@@ -70,21 +73,24 @@ func (f *faultyStore) Poll(ctx context.Context, requests []channel.PollRequest) 
 	return results
 }
 
-func (f *faultyStore) Ack(ctx context.Context, r channel.AckRequest) error {
+// Ack implements channel.Store.
+func (f *FaultyStore) Ack(ctx context.Context, r channel.AckRequest) error {
 	if err := f.enter(ctx, "Ack"); err != nil {
 		return err
 	}
 	return f.Store.Ack(ctx, r)
 }
 
-func (f *faultyStore) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
+// Next implements channel.Store.
+func (f *FaultyStore) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	if err := f.enter(ctx, "Next"); err != nil {
 		return channel.Batch{}, err
 	}
 	return f.Store.Next(ctx, a, r)
 }
 
-func (f *faultyStore) Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
+// Subscribe implements channel.Store.
+func (f *FaultyStore) Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
 	if err := f.enter(ctx, "Subscribe"); err != nil {
 		return channel.Subscription{}, err
 	}
@@ -94,7 +100,7 @@ func (f *faultyStore) Subscribe(ctx context.Context, r channel.SubscribeRequest)
 // faultyLookup fails with the store.
 type faultyLookup struct {
 	matchmaking.Lookup
-	store *faultyStore
+	store *FaultyStore
 }
 
 func (f *faultyLookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
@@ -104,14 +110,16 @@ func (f *faultyLookup) Reserve(ctx context.Context, r matchmaking.Reservation) (
 	return f.Lookup.Reserve(ctx, r)
 }
 
-func (f *faultyStore) Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error {
+// Unsubscribe implements channel.Store.
+func (f *FaultyStore) Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error {
 	if err := f.enter(ctx, "Unsubscribe"); err != nil {
 		return err
 	}
 	return f.Store.Unsubscribe(ctx, name, subscriber, last)
 }
 
-func (f *faultyStore) Describe(ctx context.Context, r channel.DescribeRequest) (channel.Description, error) {
+// Describe implements channel.Store.
+func (f *FaultyStore) Describe(ctx context.Context, r channel.DescribeRequest) (channel.Description, error) {
 	if err := f.enter(ctx, "Describe"); err != nil {
 		return channel.Description{}, err
 	}

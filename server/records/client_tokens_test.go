@@ -1,4 +1,4 @@
-package server_test
+package records_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
 // forgetful loses the first answer to each path.
@@ -30,8 +31,8 @@ func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestClientOfTokens: the tries of a call of the Go client count as one, also if the answer to the first is lost.
 func TestClientOfTokens(t *testing.T) {
 	t.Parallel()
-	h := start(t, withKeyset(newKeyset(t)))
-	service, err := client.New(h.url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
+	h := servertest.Start(t, withKeyset(newKeyset(t)))
+	service, err := client.New(h.URL, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
 		client.WithRetry(client.RetryPolicy{MinPause: 1}))
 	require.NoError(t, err)
 	defer service.Close()
@@ -69,8 +70,8 @@ func TestClientOfTokens(t *testing.T) {
 // TestClientOfSettings: lists and backups of more than a page, and of more than a call takes.
 func TestClientOfSettings(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	service, err := client.New(h.onAdmin().url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
+	h := servertest.Start(t)
+	service, err := client.New(h.OnAdmin().URL, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
 		client.WithRetry(client.RetryPolicy{MinPause: 1}))
 	require.NoError(t, err)
 	defer service.Close()

@@ -1,4 +1,4 @@
-package server_test
+package records_test
 
 import (
 	"context"
@@ -10,15 +10,17 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
 // live keeps the settings of a service current until the test ends, and returns them and what changes, as
 // "<name>=<value>".
-func (h *harness) live(o records.LiveOptions, options ...client.Option) (*records.LiveSettings, <-chan string) {
-	h.t.Helper()
-	c, err := client.New(h.url, options...)
-	require.NoError(h.t, err)
-	h.t.Cleanup(c.Close)
+func live(h *servertest.Harness, o records.LiveOptions, options ...client.Option) (*records.LiveSettings,
+	<-chan string) {
+	h.TB.Helper()
+	c, err := client.New(h.URL, options...)
+	require.NoError(h.TB, err)
+	h.TB.Cleanup(c.Close)
 	changes := make(chan string, 100)
 	o.Changed = func(name string, now *records.Setting) {
 		switch {
@@ -30,25 +32,25 @@ func (h *harness) live(o records.LiveOptions, options ...client.Option) (*record
 		changes <- name
 	}
 	l := records.New(c).LiveSettings(o)
-	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	ctx, stop := context.WithCancel(context.WithoutCancel(h.TB.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
-	h.t.Cleanup(func() {
+	h.TB.Cleanup(func() {
 		stop()
-		require.ErrorIs(h.t, <-ended, context.Canceled)
+		require.ErrorIs(h.TB, <-ended, context.Canceled)
 	})
 	select {
 	case <-l.Ready():
 	case err := <-ended:
 		ended <- err
-		require.FailNow(h.t, "ended", "%v", err)
+		require.FailNow(h.TB, "ended", "%v", err)
 	}
 	return l, changes
 }
 
-func (h *harness) setting(name, value string) {
-	h.t.Helper()
-	h.do("PUT", "/v1/settings/"+name, `{"value":"`+value+`"}`).with(200)
+func setting(h *servertest.Harness, name, value string) {
+	h.TB.Helper()
+	h.Do("PUT", "/v1/settings/"+name, `{"value":"`+value+`"}`).With(200)
 }
 
 // awaitChange waits for a change, and drops those before it.
@@ -69,35 +71,35 @@ func awaitChange(t *testing.T, changes <-chan string, want string) {
 // TestLiveSettings: a process knows each change, also those that it was told nothing of because messages were lost.
 func TestLiveSettings(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	h.setting("LOG_LEVEL", "info")
-	h.setting("JWT_SECRET", "hidden")
-	l, changes := h.live(records.LiveOptions{})
+	h := servertest.Start(t)
+	setting(h, "LOG_LEVEL", "info")
+	setting(h, "JWT_SECRET", "hidden")
+	l, changes := live(h, records.LiveOptions{})
 	require.Len(t, l.All(), 2)
 	secret, ok := l.Get("JWT_SECRET")
 	require.True(t, ok)
 	require.Equal(t, "hidden", *secret.Value)
-	logging, onlyLogs := h.live(records.LiveOptions{Category: "logging"})
+	logging, onlyLogs := live(h, records.LiveOptions{Category: "logging"})
 	require.Len(t, logging.All(), 1)
-	h.setting("FEATURE_X", "on")
+	setting(h, "FEATURE_X", "on")
 	awaitChange(t, changes, "FEATURE_X=on")
-	h.setting("LOG_LEVEL", "debug")
+	setting(h, "LOG_LEVEL", "debug")
 	awaitChange(t, changes, "LOG_LEVEL=debug")
 	awaitChange(t, onlyLogs, "LOG_LEVEL=debug")
-	h.do("DELETE", "/v1/settings/FEATURE_X", "").is(204, "")
+	h.Do("DELETE", "/v1/settings/FEATURE_X", "").Is(204, "")
 	awaitChange(t, changes, "FEATURE_X deleted")
-	h.publish("settings", "odd", `"no change"`)
-	h.publish("settings", "foreign", `{"name":"../keys","category":"logging","event":"put"}`)
-	h.publish("settings", "none", `{"name":"NONE","category":"logging","event":"put"}`)
+	h.Publish("settings", "odd", `"no change"`)
+	h.Publish("settings", "foreign", `{"name":"../keys","category":"logging","event":"put"}`)
+	h.Publish("settings", "none", `{"name":"NONE","category":"logging","event":"put"}`)
 
 	// The storage loses the channel, and with it a message.
-	require.NoError(t, h.redis.Do(t, "SET", h.prefix+"env_vars:{LOG_LEVEL}", "trace").Error())
-	for key := range h.keys() {
+	require.NoError(t, h.Redis.Do(t, "SET", h.Prefix+"env_vars:{LOG_LEVEL}", "trace").Error())
+	for key := range h.Keys() {
 		if strings.Contains(key, "{settings}") {
-			require.NoError(t, h.redis.Do(t, "DEL", key).Error())
+			require.NoError(t, h.Redis.Do(t, "DEL", key).Error())
 		}
 	}
-	h.setting("FEATURE_Y", "on")
+	setting(h, "FEATURE_Y", "on")
 	awaitChange(t, onlyLogs, "LOG_LEVEL=trace")
 	awaitChange(t, changes, "FEATURE_Y=on")
 	require.Len(t, l.All(), 3)
@@ -108,22 +110,22 @@ func TestLiveSettings(t *testing.T) {
 // found later.
 func TestLiveSettingsOfAReader(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
-	p.add(t, "admin", `[{"actions":["read","write","admin"]}]`)
-	p.add(t, "reader",
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	p.Add(t, "admin", `[{"actions":["read","write","admin"]}]`)
+	p.Add(t, "reader",
 		`[{"actions":["read"],"records":["settings","settings/*"]},{"actions":["subscribe"],"channels":["settings"]}]`)
-	p.add(t, "stranger", `[{"actions":["read"],"records":["settings","settings/*"]}]`)
-	h.as("admin")
-	h.setting("JWT_SECRET", "hidden")
-	l, changes := h.live(records.LiveOptions{Refresh: 10 * time.Millisecond}, client.WithToken("reader"))
+	p.Add(t, "stranger", `[{"actions":["read"],"records":["settings","settings/*"]}]`)
+	h.As("admin")
+	setting(h, "JWT_SECRET", "hidden")
+	l, changes := live(h, records.LiveOptions{Refresh: 10 * time.Millisecond}, client.WithToken("reader"))
 	secret, ok := l.Get("JWT_SECRET")
 	require.True(t, ok && secret.Secret && secret.Value == nil)
-	require.NoError(t, h.redis.Do(t, "HSET", h.prefix+"env_vars", "LOG_LEVEL", "public 1").Error())
-	require.NoError(t, h.redis.Do(t, "SET", h.prefix+"env_vars:{LOG_LEVEL}", "trace").Error())
+	require.NoError(t, h.Redis.Do(t, "HSET", h.Prefix+"env_vars", "LOG_LEVEL", "public 1").Error())
+	require.NoError(t, h.Redis.Do(t, "SET", h.Prefix+"env_vars:{LOG_LEVEL}", "trace").Error())
 	awaitChange(t, changes, "LOG_LEVEL=trace")
 
-	c, err := client.New(h.url, client.WithToken("stranger"))
+	c, err := client.New(h.URL, client.WithToken("stranger"))
 	require.NoError(t, err)
 	defer c.Close()
 	require.ErrorIs(t, records.New(c).LiveSettings(records.LiveOptions{}).Run(t.Context()), client.ErrNotGranted)

@@ -1,4 +1,4 @@
-package server_test
+package records_test
 
 import (
 	"encoding/base64"
@@ -33,51 +33,52 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-func (h *harness) newSession(user string) string {
-	h.t.Helper()
+func newSession(h *servertest.Harness, user string) string {
+	h.TB.Helper()
 	body := `{"username":"Ann","deviceInfo":{"agent":"x"},"authData":{"secret":"only for back ends"}}`
-	return decode[wire.IssuedSession](h.do("POST", "/v1/users/"+user+"/sessions", body).with(http.StatusCreated)).Token
+	return servertest.Decode[wire.IssuedSession](h.Do("POST", "/v1/users/"+user+"/sessions",
+		body).With(http.StatusCreated)).Token
 }
 
-func (h *harness) checkSession(token string) answer {
-	h.t.Helper()
-	return h.do("POST", "/v1/sessions/check", fmt.Sprintf(`{"token":%q}`, token))
+func checkSession(h *servertest.Harness, token string) servertest.Answer {
+	h.TB.Helper()
+	return h.Do("POST", "/v1/sessions/check", fmt.Sprintf(`{"token":%q}`, token))
 }
 
 // TestSessions: whatever users are called, each has its own sessions, and lists have neither tokens nor what is for
 // back ends.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	users := map[string]string{"ann": "ann", "a%2Fb": "a/b", "a%7D%3A%7Bb": "a}:{b", "%D0%B0%20%25": "а %", "*": "*",
 		"..%2F": "../"}
 	tokens := map[string]string{}
 	for path, user := range users {
-		tokens[path] = h.newSession(path)
-		found := decode[wire.Session](h.checkSession(tokens[path]).with(http.StatusOK))
+		tokens[path] = newSession(h, path)
+		found := servertest.Decode[wire.Session](checkSession(h, tokens[path]).With(http.StatusOK))
 		require.Equal(t, user, found.User)
 		require.JSONEq(t, `{"secret":"only for back ends"}`, string(found.AuthData))
 	}
 	for path := range users {
-		list := h.do("GET", "/v1/users/"+path+"/sessions", "").with(http.StatusOK)
-		require.Len(t, decode[wire.Sessions](list).Sessions, 1)
-		require.NotContains(t, string(list.body), "back ends")
-		require.NotContains(t, string(list.body), tokens[path])
-		rotated := decode[wire.IssuedSession](h.do("POST", "/v1/sessions/rotate",
-			fmt.Sprintf(`{"token":%q}`, tokens[path])).with(http.StatusOK))
-		h.checkSession(tokens[path]).problem(http.StatusNotFound, fault.SlugNoSession)
-		h.do("DELETE", "/v1/users/"+path+"/sessions", "").with(http.StatusNoContent)
-		h.checkSession(rotated.Token).problem(http.StatusNotFound, fault.SlugNoSession)
-		h.do("DELETE", "/v1/users/"+path+"/sessions/"+strings.Repeat("0", 64), "").with(http.StatusNoContent)
+		list := h.Do("GET", "/v1/users/"+path+"/sessions", "").With(http.StatusOK)
+		require.Len(t, servertest.Decode[wire.Sessions](list).Sessions, 1)
+		require.NotContains(t, string(list.Body), "back ends")
+		require.NotContains(t, string(list.Body), tokens[path])
+		rotated := servertest.Decode[wire.IssuedSession](h.Do("POST", "/v1/sessions/rotate",
+			fmt.Sprintf(`{"token":%q}`, tokens[path])).With(http.StatusOK))
+		checkSession(h, tokens[path]).Problem(http.StatusNotFound, fault.SlugNoSession)
+		h.Do("DELETE", "/v1/users/"+path+"/sessions", "").With(http.StatusNoContent)
+		checkSession(h, rotated.Token).Problem(http.StatusNotFound, fault.SlugNoSession)
+		h.Do("DELETE", "/v1/users/"+path+"/sessions/"+strings.Repeat("0", 64), "").With(http.StatusNoContent)
 	}
 }
 
 // TestTokensOfSessionsAreAllAlike: an answer doesn't tell why a token isn't valid.
 func TestTokensOfSessionsAreAllAlike(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	ann, bob := h.newSession("ann"), h.newSession("bob")
-	h.do("DELETE", "/v1/users/bob/sessions", "").with(http.StatusNoContent)
+	h := servertest.Start(t)
+	ann, bob := newSession(h, "ann"), newSession(h, "bob")
+	h.Do("DELETE", "/v1/users/bob/sessions", "").With(http.StatusNoContent)
 	var first string
 	for _, token := range []string{
 		bob, ann[:47] + bob[47:], bob[:47] + ann[47:], "tms_" + strings.Repeat("A", 43) +
@@ -86,9 +87,9 @@ func TestTokensOfSessionsAreAllAlike(t *testing.T) {
 		"7-Ann-eyJhIjoxfQ.eyJ1c2VyX2lkIjo3LCJ1c2VybmFtZSI6IkFubiJ9.x",
 		"env_vars:{JWT_SECRET}", "user_sessions:{ann}", "session:{ann}:x",
 	} {
-		a := h.checkSession(token)
-		a.problem(http.StatusNotFound, fault.SlugNoSession)
-		p := decode[map[string]any](a)
+		a := checkSession(h, token)
+		a.Problem(http.StatusNotFound, fault.SlugNoSession)
+		p := servertest.Decode[map[string]any](a)
 		delete(p, "requestId")
 		delete(p, "instance")
 		text := fmt.Sprint(p)
@@ -97,12 +98,12 @@ func TestTokensOfSessionsAreAllAlike(t *testing.T) {
 		}
 		require.Equal(t, first, text, token)
 	}
-	h.checkSession(ann).with(http.StatusOK)
+	checkSession(h, ann).With(http.StatusOK)
 }
 
 func TestBadSessions(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	large := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 	const sessions, id = "/v1/users/ann/sessions", "/v1/users/ann/sessions/"
 	for _, tt := range []struct {
@@ -134,7 +135,7 @@ func TestBadSessions(t *testing.T) {
 		{"POST", "/v1/sessions/rotate", `{"token":"x","idempotencyKey":"short"}`, fault.SlugInvalidSession,
 			"/idempotencyKey"},
 	} {
-		p := h.do(tt.method, tt.path, tt.body).problem(http.StatusBadRequest, tt.slug)
+		p := h.Do(tt.method, tt.path, tt.body).Problem(http.StatusBadRequest, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %.60s", tt.method, tt.path, tt.body)
 	}
 }
@@ -142,8 +143,8 @@ func TestBadSessions(t *testing.T) {
 // TestClientOfSessions: a rotation whose answer was lost is the same one when the Go client tries it again.
 func TestClientOfSessions(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	service, err := client.New(h.url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
+	h := servertest.Start(t)
+	service, err := client.New(h.URL, client.WithHTTPClient(&http.Client{Transport: forgetful{}}),
 		client.WithRetry(client.RetryPolicy{MinPause: 1}))
 	require.NoError(t, err)
 	defer service.Close()
@@ -188,7 +189,8 @@ func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *creden
 	kept, err := compose.Open(t.Context(), compose.Needs{
 		Config:   config.RecordOptions{Sessions: config.SessionOptions{Grants: grants}},
 		Redis:    stores.Instances{Records: conn, Sessions: conn, Cache: conn},
-		Channels: start(t).service, Parts: parts, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Channels: servertest.Start(t).Service, Parts: parts, Log: slog.New(slog.DiscardHandler),
+		Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
 	known, err := kept.SessionCredentials(t.Context())
@@ -201,56 +203,56 @@ func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	t.Parallel()
 	sessionsOf, known := credentialsOf(t, redistest.Standalone(t).URL(),
 		`[{"actions":["subscribe","publish","ticket"]}]`)
-	owners := &ownersOf{}
+	owners := &servertest.OwnersOf{}
 	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known},
 		Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
 			Subscriber: matchmaking.Subscriber},
 		Revoked: known})
 	require.NoError(t, err)
-	h := start(t, withQueues(), func(s *setup) { s.Guard = guard })
-	owners.harness = h
+	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Guard = guard })
+	owners.Harness = h
 	var tokens []string
 	for range 2 {
 		issued, err := sessionsOf.Create(t.Context(), "ann", sessions.New{Username: "Ann"})
 		require.NoError(t, err)
 		tokens = append(tokens, issued.Token)
 	}
-	other, mine := bearer(tokens[0]), bearer(tokens[1])
+	other, mine := servertest.Bearer(tokens[0]), servertest.Bearer(tokens[1])
 	for _, name := range []string{"a", "b", "c"} {
-		h.do("PUT", "/v1/channels/"+name+"/subscribers/ann", "", mine).with(http.StatusCreated)
+		h.Do("PUT", "/v1/channels/"+name+"/subscribers/ann", "", mine).With(http.StatusCreated)
 	}
-	ticket := h.createdBy(tokens[1], `{"queue":"duel"}`)
+	ticket := h.CreatedBy(tokens[1], `{"queue":"duel"}`)
 
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", mine.value)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", mine.Value)
 	watched := make(chan error, 1)
 	go func() {
-		watch, err := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, h.url)).
+		watch, err := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, h.URL)).
 			WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: ticket.ID})
 		if err == nil {
 			_, err = watch.Recv()
 		}
 		watched <- err
 	}()
-	require.Eventually(t, func() bool { waits, _ := h.matches.Waits(); return waits == 1 }, servertest.Patience,
+	require.Eventually(t, func() bool { waits, _ := h.Matches.Waits(); return waits == 1 }, servertest.Patience,
 		servertest.Step)
-	body := strings.Replace(fetchBody("a/ann", "b/ann", "c/ann"), "{", `{"wait":"20s",`, 1)
-	waitWith := func(token string) <-chan answer {
+	body := strings.Replace(servertest.FetchBody("a/ann", "b/ann", "c/ann"), "{", `{"wait":"20s",`, 1)
+	waitWith := func(token string) <-chan servertest.Answer {
 		user := *h
-		user.client = servertest.Client(t, false)
-		user.as(token)
-		return user.waiting(t.Context(), 1, "POST /v1/fetch "+body)
+		user.Client = servertest.Client(t, false)
+		user.As(token)
+		return user.Waiting(t.Context(), 1, "POST /v1/fetch "+body)
 	}
 	stays, ends := waitWith(tokens[0]), waitWith(tokens[1])
 
 	checked, err := sessionsOf.Check(t.Context(), tokens[1])
 	require.NoError(t, err)
 	require.NoError(t, sessionsOf.Revoke(t.Context(), "ann", checked.ID))
-	(<-ends).problem(http.StatusUnauthorized, fault.SlugRevokedCredential)
+	(<-ends).Problem(http.StatusUnauthorized, fault.SlugRevokedCredential)
 	err = <-watched
 	require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
 	require.Equal(t, access.ErrRevoked.Detail, status.Convert(err).Message())
-	h.do("PUT", "/v1/channels/b/messages/1", "1", other).with(http.StatusCreated)
-	require.Len(t, decode[wire.Deliveries]((<-stays).with(http.StatusOK)).Deliveries, 1)
+	h.Do("PUT", "/v1/channels/b/messages/1", "1", other).With(http.StatusCreated)
+	require.Len(t, servertest.Decode[wire.Deliveries]((<-stays).With(http.StatusOK)).Deliveries, 1)
 }
 
 // TestGuessedSessions: who guesses tokens of sessions is soon refused without a look at Redis, while users with theirs
@@ -261,12 +263,12 @@ func TestGuessedSessions(t *testing.T) {
 	sessionsOf, known := credentialsOf(t, tap.Addr(), `[{"actions":["describe"]}]`)
 	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
 	require.NoError(t, err)
-	h := start(t, func(s *setup) { s.Guard = guard })
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Guard = guard })
 
 	issued, err := sessionsOf.Create(t.Context(), "ann", sessions.New{Username: "Ann"})
 	require.NoError(t, err)
-	mine := header{"Authorization", "Bearer " + issued.Token}
-	h.do("GET", "/v1/channels/c", "", mine).problem(http.StatusNotFound, fault.SlugNoChannel)
+	mine := servertest.Header{Name: "Authorization", Value: "Bearer " + issued.Token}
+	h.Do("GET", "/v1/channels/c", "", mine).Problem(http.StatusNotFound, fault.SlugNoChannel)
 	before := tap.Count()
 	for n := range 2000 {
 		guess := fmt.Sprintf("tms_%042dA%s", n, base64.RawURLEncoding.EncodeToString([]byte("ann")))
@@ -274,8 +276,9 @@ func TestGuessedSessions(t *testing.T) {
 			guess = fmt.Sprintf("tms_%d", n)
 		}
 		require.Contains(t, []int{http.StatusUnauthorized, http.StatusTooManyRequests},
-			h.do("GET", "/v1/channels/c", "", header{"Authorization", "Bearer " + guess}).status)
+			h.Do("GET", "/v1/channels/c", "", servertest.Header{Name: "Authorization",
+				Value: "Bearer " + guess}).Status)
 	}
 	require.Less(t, tap.Count()-before, 1000)
-	h.do("GET", "/v1/channels/c", "", mine).problem(http.StatusNotFound, fault.SlugNoChannel)
+	h.Do("GET", "/v1/channels/c", "", mine).Problem(http.StatusNotFound, fault.SlugNoChannel)
 }

@@ -1,4 +1,4 @@
-package server_test
+package records_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -18,28 +19,28 @@ import (
 // one key below the prefix.
 func TestOddIDsInTheCache(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	ids := []string{
 		"1", "01", "1}", "{1}", "1}:x{2", "%31", "*", "?", "1/2", "..", "1:2", "a b", "a+b", "a%20b", "жук", "<script>",
 		"\u00e9", "e\u0301",
 	}
 	for i, id := range ids {
 		value := fmt.Sprintf(`[%d]`, i)
-		h.do("PUT", "/v1/cache/author-followers/"+url.PathEscape(id), value).is(204, "")
-		h.do("PUT", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), `[{"n":`+value+`}]`).is(
+		h.Do("PUT", "/v1/cache/author-followers/"+url.PathEscape(id), value).Is(204, "")
+		h.Do("PUT", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), `[{"n":`+value+`}]`).Is(
 			204, "")
 	}
 	for i, id := range ids {
-		got := h.do("GET", "/v1/cache/author-followers/"+url.PathEscape(id), "")
-		got.is(200, fmt.Sprintf(`[%d]`, i))
-		require.Equal(t, "application/json", got.header.Get("Content-Type"))
-		h.do("GET", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), "").is(200,
+		got := h.Do("GET", "/v1/cache/author-followers/"+url.PathEscape(id), "")
+		got.Is(200, fmt.Sprintf(`[%d]`, i))
+		require.Equal(t, "application/json", got.Header.Get("Content-Type"))
+		h.Do("GET", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), "").Is(200,
 			fmt.Sprintf(`[{"n":[%d]}]`, i))
-		h.do("HEAD", "/v1/cache/author-followers/"+url.PathEscape(id), "").is(200, "")
+		h.Do("HEAD", "/v1/cache/author-followers/"+url.PathEscape(id), "").Is(200, "")
 	}
 	kept := 0
-	for key := range h.keys() {
-		kind := records.Of(strings.TrimPrefix(key, h.prefix))
+	for key := range h.Keys() {
+		kind := records.Of(strings.TrimPrefix(key, h.Prefix))
 		require.NotNil(t, kind, key)
 		if kind == records.AuthorFollowers || kind == records.Shouts {
 			kept++
@@ -51,8 +52,8 @@ func TestOddIDsInTheCache(t *testing.T) {
 // TestPoisonOfTheCache refuses what would break readers, and writes nothing.
 func TestPoisonOfTheCache(t *testing.T) {
 	t.Parallel()
-	h := start(t)
-	before := h.keys()
+	h := servertest.Start(t)
+	before := h.Keys()
 	long := strings.Repeat("x", 129)
 	for call, want := range map[string]fault.Slug{
 		"PUT /v1/cache/author/1 [1]":                                        fault.SlugInvalidValue,
@@ -91,18 +92,18 @@ func TestPoisonOfTheCache(t *testing.T) {
 		"POST /v1/cache/invalidate {\"kind\":\"session\",\"prefix\":\"\"}":  fault.SlugNoKind,
 		"POST /v1/cache/invalidate {\"kind\":\"search\",\"pattern\":\"*\"}": fault.SlugInvalidBody,
 	} {
-		method, path, body := cut(call)
-		got := h.do(method, path, body)
-		require.Less(t, got.status, 500, "%s: %s", call, got.body)
-		p := decode[wire.Problem](got)
-		require.Equal(t, want, p.Slug(), "%s: %s", call, got.body)
+		method, path, body := servertest.Cut(call)
+		got := h.Do(method, path, body)
+		require.Less(t, got.Status, 500, "%s: %s", call, got.Body)
+		p := servertest.Decode[wire.Problem](got)
+		require.Equal(t, want, p.Slug(), "%s: %s", call, got.Body)
 	}
 	for size, want := range map[int]int{records.Author.MaxBytes: 204, records.Author.MaxBytes + 1: 413} {
 		value := `{"bio":"` + strings.Repeat("x", size-len(`{"bio":""}`)) + `"}`
-		require.Equal(t, want, h.do("PUT", "/v1/cache/author/large", value).status)
+		require.Equal(t, want, h.Do("PUT", "/v1/cache/author/large", value).Status)
 	}
-	h.do("DELETE", "/v1/cache/author/large", "").is(204, "")
-	require.Equal(t, before, h.keys())
+	h.Do("DELETE", "/v1/cache/author/large", "").Is(204, "")
+	require.Equal(t, before, h.Keys())
 }
 
 func manyIDs(n int) string { return `{"ids":["1"` + strings.Repeat(`,"1"`, n-1) + `]}` }
@@ -110,12 +111,12 @@ func manyIDs(n int) string { return `{"ids":["1"` + strings.Repeat(`,"1"`, n-1) 
 // TestManyLargeValues asks for more than an answer may have: the rest is left, and nothing is lost.
 func TestManyLargeValues(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	value := `{"bio":"` + strings.Repeat("x", 900<<10) + `"}`
 	left := []string{}
 	for i := range 6 {
 		left = append(left, fmt.Sprint(i))
-		h.do("PUT", "/v1/cache/author/"+left[i], value).is(204, "")
+		h.Do("PUT", "/v1/cache/author/"+left[i], value).Is(204, "")
 	}
 	type many struct {
 		Values []struct{ ID string }
@@ -123,7 +124,8 @@ func TestManyLargeValues(t *testing.T) {
 	}
 	got := 0
 	for _, want := range []int{4, 2} {
-		answer := decode[many](h.do("POST", "/v1/cache/author/get", `{"ids":["`+strings.Join(left, `","`)+`"]}`))
+		answer := servertest.Decode[many](h.Do("POST", "/v1/cache/author/get", `{"ids":["`+strings.Join(left, `","`)+
+			`"]}`))
 		require.Len(t, answer.Values, want)
 		got += len(answer.Values)
 		left = answer.Left
@@ -135,27 +137,27 @@ func TestManyLargeValues(t *testing.T) {
 // TestWhoMayUseTheCache checks grants against canonical IDs, also of those that only the body has.
 func TestWhoMayUseTheCache(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
-	p.add(t, "all", `[{"actions":["read","write"]}]`)
-	p.add(t, "reader", `[{"actions":["read"],"records":["cache/author/1","cache/search/go redis*"]}]`)
-	p.add(t, "writer", `[{"actions":["write"],"records":["cache/search/*","cache/author/1","cache/shouts/a=*"]}]`)
-	h.serves("all",
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	p.Add(t, "all", `[{"actions":["read","write"]}]`)
+	p.Add(t, "reader", `[{"actions":["read"],"records":["cache/author/1","cache/search/go redis*"]}]`)
+	p.Add(t, "writer", `[{"actions":["write"],"records":["cache/search/*","cache/author/1","cache/shouts/a=*"]}]`)
+	h.Serves("all",
 		"PUT /v1/cache/author/1 {}", "PUT /v1/cache/author/2 {}", "PUT /v1/cache/search/go%20redis {}",
 		`POST /v1/cache/invalidate {"tags":["a"]}`)
-	h.serves("reader",
+	h.Serves("reader",
 		"GET /v1/cache/author/1", "GET /v1/cache/search/%20GO%20%20Redis", `POST /v1/cache/author/get {"ids":["1"]}`,
 		`POST /v1/cache/search/get {"ids":["GO redis"]}`)
-	h.forbids("reader",
+	h.Forbids("reader",
 		"GET /v1/cache/author/2", "GET /v1/cache/author/1%2F", "GET /v1/cache/topic/1", "GET /v1/cache/search/go",
 		"DELETE /v1/cache/author/1",
 		`POST /v1/cache/author/get {"ids":["1","2"]}`, `POST /v1/cache/invalidate {"kind":"search"}`)
-	got := h.do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(entities.MaxMany+1), "1", "2"),
-		bearer("reader"))
-	got.problem(400, fault.SlugInvalidID) // before each ID is looked at
-	h.serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []",
+	got := h.Do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(entities.MaxMany+1), "1", "2"),
+		servertest.Bearer("reader"))
+	got.Problem(400, fault.SlugInvalidID) // before each ID is looked at
+	h.Serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []",
 		`POST /v1/cache/invalidate {"kind":"search"}`)
-	h.forbids("writer",
+	h.Forbids("writer",
 		"PUT /v1/cache/author/2 {}", "GET /v1/cache/author/1", "PUT /v1/cache/shouts/b=1 []",
 		`POST /v1/cache/invalidate {"kind":"shouts","prefix":"a="}`,
 		`POST /v1/cache/invalidate {"tags":["a"]}`)

@@ -1,4 +1,4 @@
-package server_test
+package records_test
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 
 func TestCountersThatAreRefused(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	many := `"` + strings.Join(strings.Fields(strings.Repeat("x ", 65)), `","`) + `"`
 	for _, tt := range []struct {
 		method, path, body string
@@ -60,7 +60,7 @@ func TestCountersThatAreRefused(t *testing.T) {
 		{"GET", "/v1/stats/a/daily?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", "", 400, fault.SlugInvalidQuery,
 			"to"},
 	} {
-		p := h.do(tt.method, tt.path, tt.body).problem(tt.status, tt.slug)
+		p := h.Do(tt.method, tt.path, tt.body).Problem(tt.status, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %s", tt.method, tt.path, tt.body)
 	}
 }
@@ -68,23 +68,23 @@ func TestCountersThatAreRefused(t *testing.T) {
 // TestCountersOfOthers: a call for many needs the right to each.
 func TestCountersOfOthers(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
-	p.add(t, "ann", `[{"actions":["read","write"],"records":["views/1","views/2"]}]`)
-	p.add(t, "root", `[{"actions":["read","write"],"records":["views", "views/*"]}]`)
-	ann, root := bearer("ann"), bearer("root")
-	h.do("POST", "/v1/views", `{"views":{"1":1,"2":1}}`, ann).is(202, `{"views":{"1":1,"2":1}}`)
-	h.do("POST", "/v1/views", `{"views":{"1":1,"3":1}}`, ann).problem(403, fault.SlugNotGranted)
-	h.do("POST", "/v1/views/slugs", `{"slugs":{"one":"1","three":"3"}}`, root).with(204)
-	h.do("GET", "/v1/views?id=2&slug=one", "", ann).with(200)
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	p.Add(t, "ann", `[{"actions":["read","write"],"records":["views/1","views/2"]}]`)
+	p.Add(t, "root", `[{"actions":["read","write"],"records":["views", "views/*"]}]`)
+	ann, root := servertest.Bearer("ann"), servertest.Bearer("root")
+	h.Do("POST", "/v1/views", `{"views":{"1":1,"2":1}}`, ann).Is(202, `{"views":{"1":1,"2":1}}`)
+	h.Do("POST", "/v1/views", `{"views":{"1":1,"3":1}}`, ann).Problem(403, fault.SlugNotGranted)
+	h.Do("POST", "/v1/views/slugs", `{"slugs":{"one":"1","three":"3"}}`, root).With(204)
+	h.Do("GET", "/v1/views?id=2&slug=one", "", ann).With(200)
 	for _, query := range []string{"id=3", "id=1&id=3", "slug=three"} {
-		h.do("GET", "/v1/views?"+query, "", ann).problem(403, fault.SlugNotGranted)
+		h.Do("GET", "/v1/views?"+query, "", ann).Problem(403, fault.SlugNotGranted)
 	}
 	for _, path := range []string{"/v1/views/import", "/v1/views/slugs"} {
-		h.do("POST", path, "{}", ann).problem(403, fault.SlugNotGranted)
+		h.Do("POST", path, "{}", ann).Problem(403, fault.SlugNotGranted)
 	}
 	require.Eventually(t, func() bool {
-		found := decode[wire.ViewsList](h.do("GET", "/v1/views?id=1&id=3", "", root).with(200))
+		found := servertest.Decode[wire.ViewsList](h.Do("GET", "/v1/views?id=1&id=3", "", root).With(200))
 		return found.Views[0].Total == 1 && found.Views[1].Total == 0
 	}, servertest.Patience, servertest.Step, "what was refused counts nothing")
 }

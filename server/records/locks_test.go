@@ -1,4 +1,4 @@
-package server_test
+package records_test
 
 import (
 	"strconv"
@@ -15,14 +15,14 @@ import (
 const lockPath = "/v1/locks/resize/7"
 
 // lock acquires the lock of lockPath.
-func (h *harness) lock(headers ...header) wire.Lock {
-	h.t.Helper()
-	return decode[wire.Lock](h.do("PUT", lockPath, "", headers...).with(200))
+func lock(h *servertest.Harness, headers ...servertest.Header) wire.Lock {
+	h.TB.Helper()
+	return servertest.Decode[wire.Lock](h.Do("PUT", lockPath, "", headers...).With(200))
 }
 
 func TestLocksThatAreRefused(t *testing.T) {
 	t.Parallel()
-	h := start(t)
+	h := servertest.Start(t)
 	for _, tt := range []struct {
 		method, path, body string
 		slug               fault.Slug
@@ -45,69 +45,69 @@ func TestLocksThatAreRefused(t *testing.T) {
 		{"DELETE", lockPath, `{}`, fault.SlugInvalidLock, "/token"},
 		{"DELETE", lockPath, ``, fault.SlugInvalidBody, ""},
 	} {
-		p := h.do(tt.method, tt.path, tt.body).problem(400, tt.slug)
+		p := h.Do(tt.method, tt.path, tt.body).Problem(400, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %s", tt.method, tt.path, tt.body)
 	}
-	h.do("GET", lockPath, "").is(200, `{"held":false}`)
+	h.Do("GET", lockPath, "").Is(200, `{"held":false}`)
 }
 
 // TestLocksOfOthers: tokens of other locks, guessed ones and what Redis has open nothing, and grants say who may lock
 // what.
 func TestLocksOfOthers(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
-	p.add(t, "ann", `[{"actions":["read","write"],"records":["locks/*/7"]}]`)
-	p.add(t, "bob", `[{"actions":["read"],"records":["locks/*"]},{"actions":["write"],"records":["locks/other/*"]}]`)
-	ann, bob := bearer("ann"), bearer("bob")
-	held := h.lock(ann)
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	p.Add(t, "ann", `[{"actions":["read","write"],"records":["locks/*/7"]}]`)
+	p.Add(t, "bob", `[{"actions":["read"],"records":["locks/*"]},{"actions":["write"],"records":["locks/other/*"]}]`)
+	ann, bob := servertest.Bearer("ann"), servertest.Bearer("bob")
+	held := lock(h, ann)
 	for _, method := range []string{"PUT", "DELETE"} {
-		h.do(method, lockPath, `{"token":"`+held.Token+`"}`, bob).problem(403, fault.SlugNotGranted)
-		h.do(method, "/v1/locks/resize/8", `{"token":"`+held.Token+`"}`, ann).problem(403, fault.SlugNotGranted)
-		h.do(method, "/v1/locks/other/7", `{"token":"`+held.Token+`"}`, bob).problem(409, fault.SlugLockLost)
-		h.do(method, lockPath, `{"token":"tml_AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, ann).problem(409, fault.SlugLockLost)
+		h.Do(method, lockPath, `{"token":"`+held.Token+`"}`, bob).Problem(403, fault.SlugNotGranted)
+		h.Do(method, "/v1/locks/resize/8", `{"token":"`+held.Token+`"}`, ann).Problem(403, fault.SlugNotGranted)
+		h.Do(method, "/v1/locks/other/7", `{"token":"`+held.Token+`"}`, bob).Problem(409, fault.SlugLockLost)
+		h.Do(method, lockPath, `{"token":"tml_AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, ann).Problem(409, fault.SlugLockLost)
 	}
-	shown := h.do("GET", lockPath, "", bob).with(200)
-	require.NotContains(t, string(shown.body), held.Token)
-	h.do("GET", lockPath, "").problem(401, fault.SlugNoCredential)
+	shown := h.Do("GET", lockPath, "", bob).With(200)
+	require.NotContains(t, string(shown.Body), held.Token)
+	h.Do("GET", lockPath, "").Problem(401, fault.SlugNoCredential)
 }
 
 // TestLocksThatWait: a wait ends with a release, counts as a wait, and ends when the server drains.
 func TestLocksThatWait(t *testing.T) {
 	t.Parallel()
-	var p people
-	h := start(t, closed(t, &p))
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
 	const grants = `[{"actions":["read","write"],"records":["locks/*"]}]`
-	p.add(t, "one", grants)
-	p.known["one"].Limits = access.Limits{Waits: 1}
-	p.add(t, "other", grants)
-	held := h.lock(bearer("other"))
-	wait := func() <-chan answer {
-		got := make(chan answer, 1)
+	p.Add(t, "one", grants)
+	p.Known["one"].Limits = access.Limits{Waits: 1}
+	p.Add(t, "other", grants)
+	held := lock(h, servertest.Bearer("other"))
+	wait := func() <-chan servertest.Answer {
+		got := make(chan servertest.Answer, 1)
 		go func() {
-			a := answer{status: 429} // while the request below waits
-			for a.status == 429 {
-				a = h.do("PUT", lockPath, `{"wait":"1m"}`, bearer("one"))
+			a := servertest.Answer{Status: 429} // while the request below waits
+			for a.Status == 429 {
+				a = h.Do("PUT", lockPath, `{"wait":"1m"}`, servertest.Bearer("one"))
 			}
 			got <- a
 		}()
 		require.Eventually(t, func() bool { // it has begun to wait
-			a := h.do("PUT", "/v1/locks/x/y", `{"wait":"1ms","ttl":"1s"}`, bearer("one"))
-			return a.status == 429
+			a := h.Do("PUT", "/v1/locks/x/y", `{"wait":"1ms","ttl":"1s"}`, servertest.Bearer("one"))
+			return a.Status == 429
 		}, servertest.Patience, servertest.Step)
 		return got
 	}
 	got := wait()
-	h.do("DELETE", lockPath, `{"token":"`+held.Token+`"}`, bearer("other")).with(204)
-	next := decode[wire.Lock]((<-got).with(200))
+	h.Do("DELETE", lockPath, `{"token":"`+held.Token+`"}`, servertest.Bearer("other")).With(204)
+	next := servertest.Decode[wire.Lock]((<-got).With(200))
 	require.Greater(t, next.Fence, held.Fence)
-	refused := h.do("PUT", lockPath, "", bearer("other"))
-	refused.problem(409, fault.SlugLockHeld)
-	seconds, err := strconv.Atoi(refused.header.Get("Retry-After"))
+	refused := h.Do("PUT", lockPath, "", servertest.Bearer("other"))
+	refused.Problem(409, fault.SlugLockHeld)
+	seconds, err := strconv.Atoi(refused.Header.Get("Retry-After"))
 	require.NoError(t, err)
 	require.InDelta(t, 29, seconds, 1)
 
 	got = wait()
-	h.stop()
-	(<-got).problem(409, fault.SlugLockHeld)
+	h.Stop()
+	(<-got).Problem(409, fault.SlugLockHeld)
 }

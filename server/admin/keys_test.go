@@ -1,4 +1,4 @@
-package server_test
+package admin_test
 
 import (
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	credentials "github.com/tidemark-dev/tidemark/storage/redis/access"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -36,7 +37,7 @@ func newRegistry(t *testing.T) *registered {
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	r := &registered{}
-	r.root, r.rootText, err = keys.Generate(keys.NewKey{Grants: json.RawMessage(everything)}, time.Now())
+	r.root, r.rootText, err = keys.Generate(keys.NewKey{Grants: json.RawMessage(servertest.Everything)}, time.Now())
 	require.NoError(t, err)
 	line, err := json.Marshal([]keys.Key{r.root})
 	require.NoError(t, err)
@@ -49,69 +50,63 @@ func newRegistry(t *testing.T) *registered {
 	return r
 }
 
-// with checks the status of an answer.
-func (a answer) with(status int) answer {
-	a.t.Helper()
-	require.Equal(a.t, status, a.status, "%s", a.body)
-	return a
-}
-
 // closedBy closes a service by a registry.
-func closedBy(t *testing.T, r *registered) func(*setup) {
+func closedBy(t *testing.T, r *registered) func(*servertest.Setup) {
 	t.Helper()
 	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{r}, Revoked: r})
 	require.NoError(t, err)
-	return func(s *setup) { s.Guard, s.Keys = guard, r }
+	return func(s *servertest.Setup) { s.Guard, s.Keys = guard, r }
 }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	h := start(t, closedBy(t, r))
-	admin := h.onAdmin()
-	admin.do("GET", "/v1/keys", "").problem(401, fault.SlugNoCredential)
-	admin.do("POST", "/v1/keys", `{"grants":[]}`).problem(401, fault.SlugNoCredential)
-	root := bearer(r.rootText)
-	got := admin.do("POST", "/v1/keys",
+	h := servertest.Start(t, closedBy(t, r))
+	admin := h.OnAdmin()
+	admin.Do("GET", "/v1/keys", "").Problem(401, fault.SlugNoCredential)
+	admin.Do("POST", "/v1/keys", `{"grants":[]}`).Problem(401, fault.SlugNoCredential)
+	root := servertest.Bearer(r.rootText)
+	got := admin.Do("POST", "/v1/keys",
 		`{"description":"shop","grants":[{"actions": ["publish"], "channels":["orders.*"]}],"expires":"2100-01-01T00:00:00Z"}`, root)
-	shop := decode[wire.CreatedKey](got.with(201))
+	shop := servertest.Decode[wire.CreatedKey](got.With(201))
 	require.Equal(t, "key:"+r.root.ID, shop.CreatedBy)
 	require.Equal(t, 2100, shop.Expires.Year())
 	require.Contains(t, shop.Text, shop.ID)
-	require.Equal(t, 201, h.do("PUT", "/v1/channels/orders.1/messages/a", "1", bearer(shop.Text)).status)
-	h.do("PUT", "/v1/channels/others/messages/a", "1", bearer(shop.Text)).problem(403, fault.SlugNotGranted)
+	require.Equal(t, 201, h.Do("PUT", "/v1/channels/orders.1/messages/a", "1", servertest.Bearer(shop.Text)).Status)
+	h.Do("PUT", "/v1/channels/others/messages/a", "1", servertest.Bearer(shop.Text)).Problem(403, fault.SlugNotGranted)
 	for _, call := range []string{"GET /v1/keys", "POST /v1/keys", "DELETE /v1/keys/" + shop.ID, "GET /v1/revocations",
 		"POST /v1/revocations"} {
 		method, path, _ := strings.Cut(call, " ")
-		admin.do(method, path, "", bearer(shop.Text)).problem(403, fault.SlugNotGranted)
-		h.do(method, path, "", root).unrouted()
+		admin.Do(method, path, "", servertest.Bearer(shop.Text)).Problem(403, fault.SlugNotGranted)
+		unrouted(h.Do(method, path, "", root))
 	}
 
-	got = admin.do("GET", "/v1/keys", "", root)
-	require.NotContains(t, string(got.body), shop.Text[len(shop.Text)-43:])
-	require.NotContains(t, string(got.body), fmt.Sprintf("%x", r.root.Hash))
-	require.Len(t, decode[wire.Keys](got.with(200)).Keys, 2)
-	first := decode[wire.Keys](admin.do("GET", "/v1/keys?limit=1", "", root).with(200))
+	got = admin.Do("GET", "/v1/keys", "", root)
+	require.NotContains(t, string(got.Body), shop.Text[len(shop.Text)-43:])
+	require.NotContains(t, string(got.Body), fmt.Sprintf("%x", r.root.Hash))
+	require.Len(t, servertest.Decode[wire.Keys](got.With(200)).Keys, 2)
+	first := servertest.Decode[wire.Keys](admin.Do("GET", "/v1/keys?limit=1", "", root).With(200))
 	require.Len(t, first.Keys, 1)
-	second := decode[wire.Keys](admin.do("GET", "/v1/keys?limit=1&cursor="+first.Cursor, "", root).with(200))
+	second := servertest.Decode[wire.Keys](admin.Do("GET", "/v1/keys?limit=1&cursor="+first.Cursor, "", root).With(200))
 	require.Len(t, second.Keys, 1)
 	require.Empty(t, second.Cursor)
 	for _, k := range append(first.Keys, second.Keys...) {
 		require.Equal(t, k.ID == r.root.ID, k.Configured)
 	}
 
-	require.Equal(t, 204, admin.do("DELETE", "/v1/keys/"+shop.ID, "", root).status)
-	require.Equal(t, 204, admin.do("DELETE", "/v1/keys/"+shop.ID, "", root).status, "a repeat")
-	h.do("PUT", "/v1/channels/orders.1/messages/b", "1", bearer(shop.Text)).problem(401, fault.SlugRevokedCredential)
-	admin.do("DELETE", "/v1/keys/aaaaaaaaaaaaaaaa", "", root).problem(404, fault.SlugNoKey)
-	admin.do("DELETE", "/v1/keys/"+r.root.ID, "", root).problem(409, fault.SlugKeyFixed)
-	require.NotContains(t, h.logs.Text(t), shop.Text[len(shop.Text)-43:])
+	require.Equal(t, 204, admin.Do("DELETE", "/v1/keys/"+shop.ID, "", root).Status)
+	require.Equal(t, 204, admin.Do("DELETE", "/v1/keys/"+shop.ID, "", root).Status, "a repeat")
+	h.Do("PUT", "/v1/channels/orders.1/messages/b", "1", servertest.Bearer(shop.Text)).Problem(401,
+		fault.SlugRevokedCredential)
+	admin.Do("DELETE", "/v1/keys/aaaaaaaaaaaaaaaa", "", root).Problem(404, fault.SlugNoKey)
+	admin.Do("DELETE", "/v1/keys/"+r.root.ID, "", root).Problem(409, fault.SlugKeyFixed)
+	require.NotContains(t, h.Logs.Text(t), shop.Text[len(shop.Text)-43:])
 }
 
 func TestBadKeyRequests(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	admin := start(t, func(s *setup) { s.Keys = r }).onAdmin()
+	admin := servertest.Start(t, func(s *servertest.Setup) { s.Keys = r }).OnAdmin()
 	for _, tt := range []struct {
 		call  string
 		slug  fault.Slug
@@ -139,31 +134,31 @@ func TestBadKeyRequests(t *testing.T) {
 		{`POST /v1/revocations {"subject":"a","until":"9999-01-01T00:00:00Z"}`, fault.SlugInvalidRevocation, "/until"},
 		{`POST /v1/revocations {"key":"a"}`, fault.SlugInvalidBody, "/key"},
 	} {
-		method, path, body := cut(tt.call)
-		got := admin.do(method, path, body).problem(400, tt.slug)
+		method, path, body := servertest.Cut(tt.call)
+		got := admin.Do(method, path, body).Problem(400, tt.slug)
 		require.Equal(t, tt.field, got.Field, "%.100s", tt.call)
 	}
 	require.Equal(t, "admin",
-		decode[wire.CreatedKey](admin.do("POST", "/v1/keys", `{"grants":[]}`).with(201)).CreatedBy,
+		servertest.Decode[wire.CreatedKey](admin.Do("POST", "/v1/keys", `{"grants":[]}`).With(201)).CreatedBy,
 		"on an open service")
 }
 
 func TestRevocations(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	admin := start(t, func(s *setup) { s.Keys = r }).onAdmin()
+	admin := servertest.Start(t, func(s *servertest.Setup) { s.Keys = r }).OnAdmin()
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	token := decode[wire.Revocation](admin.do("POST", "/v1/revocations", `{"jti":"a/b c","until":"`+
-		until.Format(time.RFC3339)+`"}`).with(201))
+	token := servertest.Decode[wire.Revocation](admin.Do("POST", "/v1/revocations", `{"jti":"a/b c","until":"`+
+		until.Format(time.RFC3339)+`"}`).With(201))
 	require.Equal(t, "a/b c", token.JTI)
 	require.Equal(t, until.Add(time.Hour), token.Until)
-	subject := decode[wire.Revocation](admin.do("POST", "/v1/revocations", `{"subject":"ann"}`).with(201))
+	subject := servertest.Decode[wire.Revocation](admin.Do("POST", "/v1/revocations", `{"subject":"ann"}`).With(201))
 	require.Equal(t, 30*24*time.Hour, subject.Until.Sub(subject.At))
 	require.True(t, r.Revoked(&access.Principal{Kind: access.User, Subject: "ann"}))
-	first := decode[wire.Revocations](admin.do("GET", "/v1/revocations?limit=1", "").with(200))
+	first := servertest.Decode[wire.Revocations](admin.Do("GET", "/v1/revocations?limit=1", "").With(200))
 	require.Equal(t, []wire.Revocation{token}, first.Revocations)
-	second := decode[wire.Revocations](admin.do("GET", "/v1/revocations?limit=1&cursor="+
-		strings.ReplaceAll(first.Cursor, " ", "+"), "").with(200))
+	second := servertest.Decode[wire.Revocations](admin.Do("GET", "/v1/revocations?limit=1&cursor="+
+		strings.ReplaceAll(first.Cursor, " ", "+"), "").With(200))
 	require.Equal(t, []wire.Revocation{subject}, second.Revocations)
 	require.Empty(t, second.Cursor)
 }
@@ -172,12 +167,12 @@ func TestRevocations(t *testing.T) {
 func TestARevokedKeyEndsItsWait(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
-	h := start(t, closedBy(t, r))
-	k, text, err := r.Create(t.Context(), keys.NewKey{Grants: json.RawMessage(everything)})
+	h := servertest.Start(t, closedBy(t, r))
+	k, text, err := r.Create(t.Context(), keys.NewKey{Grants: json.RawMessage(servertest.Everything)})
 	require.NoError(t, err)
-	require.Equal(t, 201, h.do("PUT", "/v1/channels/c/subscribers/s", "", bearer(text)).status)
-	h.as(text)
-	answered := h.waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=60s")
+	require.Equal(t, 201, h.Do("PUT", "/v1/channels/c/subscribers/s", "", servertest.Bearer(text)).Status)
+	h.As(text)
+	answered := h.Waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=60s")
 	require.NoError(t, r.Delete(t.Context(), k.ID))
-	(<-answered).problem(401, fault.SlugRevokedCredential)
+	(<-answered).Problem(401, fault.SlugRevokedCredential)
 }

@@ -1,0 +1,73 @@
+package predecessor_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// TestPredecessor calls every route of the predecessor's API for each of its answers.
+func TestPredecessor(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	const nobody = `{"error":"the subscriber doesn't exist: subscribe first","code":"` + wire.OldCodeNoSubscriber + `"}`
+	const subscription, none = `{"channelID":"c","subscriberID":"s"}`,
+		`{"channelID":"c","messages":[],"moreMessages":false}`
+	h.Play(
+		servertest.Exchange{Call: "GET " + servertest.OldAt, Status: 404, Answer: nobody},
+		servertest.Exchange{Call: "PUT " + servertest.OldAt + " this is ignored", Status: 200, Answer: subscription},
+		servertest.Exchange{Call: "PUT " + servertest.OldAt, Status: 200, Answer: subscription},
+		servertest.Exchange{Call: "GET " + servertest.OldAt, Status: 200, Answer: none},
+		servertest.Exchange{Call: "GET " + servertest.OldAt + "?timeout=-5s", Status: 200, Answer: none},
+		servertest.Exchange{Call: `PUT /channel/c/message/m1 { "text": "<hello>" }`, Status: 200,
+			Answer: `{"channelID":"c","messageID":"m1"}`},
+		servertest.Exchange{Call: `PUT /channel/c/message/m1 "again"`, Status: 200,
+			Answer: `{"channelID":"c","messageID":"m1"}`},
+		servertest.Exchange{Call: "PUT /v1/channels/c/messages/m2 2", Status: 201,
+			Answer: `{"channel":"c","id":"m2","clock":2,"duplicate":false}`},
+		servertest.Exchange{Call: "GET " + servertest.OldAt + "?timeout=1s&max=1&unknown=1&max=5&%zz=", Status: 200,
+			Answer: `{"channelID":"c","messages":[{"messageID":"m1","content":{"text":"<hello>"}}],"ackHandle":"*","moreMessages":true}`},
+		servertest.Exchange{Call: "DELETE " + servertest.OldAt + "/message?ackHandle=RECEIPT", Status: 204, Answer: ""},
+		servertest.Exchange{Call: "DELETE " + servertest.OldAt + "/message?ackHandle=RECEIPT", Status: 204, Answer: ""},
+		servertest.Exchange{Call: "GET " + servertest.OldAt, Status: 200,
+			Answer: `{"channelID":"c","messages":[{"messageID":"m2","content":2}],"ackHandle":"*","moreMessages":false}`},
+		servertest.Exchange{Call: "POST " + servertest.At + `/ack {"receiptHandle":"RECEIPT"}`, Status: 204,
+			Answer: ""},
+		servertest.Exchange{Call: "DELETE " + servertest.OldAt, Status: 200, Answer: subscription},
+		servertest.Exchange{Call: "DELETE " + servertest.OldAt, Status: 200, Answer: subscription},
+		servertest.Exchange{Call: "DELETE " + servertest.OldAt + "/message?ackHandle=RECEIPT", Status: 404,
+			Answer: nobody},
+		servertest.Exchange{Call: "GET /probe/liveness", Status: 200, Answer: `{"storage":{}}`},
+		servertest.Exchange{Call: "GET /probe/readiness", Status: 200, Answer: `{"storage":{}}`},
+		servertest.Exchange{Call: "HEAD /probe/readiness", Status: 200, Answer: ""},
+	)
+}
+
+func TestPredecessorRefuses(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	for call, message := range map[string]string{
+		"GET " + servertest.OldAt + "?timeout=20": `Invalid "timeout" parameter "20"`,
+		"GET " + servertest.OldAt + "?timeout=":   `Invalid "timeout" parameter ""`,
+		"GET " + servertest.OldAt + "?max=-1":     `Invalid "max" parameter "-1"`,
+		"GET " + servertest.OldAt + "?max=many":   `Invalid "max" parameter "many"`,
+		"DELETE " + servertest.OldAt + "/message": `Missing "ackHandle" parameter`,
+		"PUT /channel/c/message/m":                "the body is empty, it must be JSON",
+		"PUT /channel/c/message/-m":               `the message ID "-m" has '-' at byte 0: it must match ^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`,
+		"PUT /channel//message/m 1":               "the channel name is empty",
+		"PUT /channel//subscription/polling/s":    "the channel name is empty",
+	} {
+		method, path, body := servertest.Cut(call)
+		require.Equal(t, message, h.Do(method, path, body).OldError(400, "").Error, call)
+	}
+	for _, path := range []string{"/channel/c", "/channel/c/subscription/polling", "/channel/c/message/m/n"} {
+		h.Do("GET", path, "").OldError(404, "")
+	}
+	got := h.Do("POST", "/channel/c/message/m", "")
+	got.OldError(405, "")
+	require.Equal(t, "OPTIONS, PUT", got.Header.Get("Allow"))
+}
