@@ -184,7 +184,7 @@ func (s *Server) addRoutes() {
 		records.Register(s.router, *o.Records)
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})
-	web.Register(s.router)
+	web.RegisterProbes(s.router)
 }
 
 // Handler returns the API of the public listener. It doesn't need Run.

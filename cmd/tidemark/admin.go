@@ -56,7 +56,7 @@ func newAdministration(ready func() error, n nodeNeeds) (*administration, error)
 		},
 	})}
 	admin.Register(a.router, admin.Options{Metrics: n.Metrics})
-	web.Register(a.router)
+	web.RegisterProbes(a.router)
 	return a, nil
 }
 

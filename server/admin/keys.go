@@ -114,16 +114,16 @@ const (
 // pageQuery reads cursor and limit.
 func pageQuery(raw string) (after string, limit int, err error) {
 	limit = defaultPage
-	err = web.Read(raw, []string{"cursor", "limit"}, func(name, value string) (err error) {
+	err = web.ReadQuery(raw, []string{"cursor", "limit"}, func(name, value string) (err error) {
 		switch {
 		case name == "cursor" && len(value) > maxCursor:
-			return web.Refuse(name, "cursor must be that of an answer")
+			return web.RefuseParameter(name, "cursor must be that of an answer")
 		case name == "cursor":
 			after = value
 			return nil
 		}
 		if limit, err = strconv.Atoi(value); err != nil || limit < 1 || limit > maxPage {
-			return web.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, maxPage))
+			return web.RefuseParameter(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, maxPage))
 		}
 		return nil
 	})

@@ -37,7 +37,7 @@ func (m *method) admit(ctx context.Context) (context.Context, *access.Principal,
 		return ctx, access.From(ctx), nil
 	}
 	address := m.clientOf(ctx)
-	credential, err := web.Token(metadata.ValueFromIncomingContext(ctx, metadataAuthorization))
+	credential, err := web.BearerToken(metadata.ValueFromIncomingContext(ctx, metadataAuthorization))
 	if err != nil && m.router.Guard() != nil {
 		return ctx, nil, err
 	}

@@ -130,14 +130,14 @@ func (h *cacheCalls) put(c *web.Call) error {
 
 // putQuery reads ttl and tags.
 func putQuery(c *web.Call, v *entities.Value) error {
-	return web.Read(c.Request().URL.RawQuery, []string{"ttl", "tags"}, func(name, value string) (err error) {
+	return web.ReadQuery(c.Request().URL.RawQuery, []string{"ttl", "tags"}, func(name, value string) (err error) {
 		switch {
 		case value == "":
 		case name == "tags":
 			v.Tags = strings.Split(value, ",")
 		default:
 			if v.TTL, err = time.ParseDuration(value); err != nil || v.TTL <= 0 {
-				return web.Refuse(name, fmt.Sprintf("ttl is %.64q, it must be a duration such as 30s", value))
+				return web.RefuseParameter(name, fmt.Sprintf("ttl is %.64q, it must be a duration such as 30s", value))
 			}
 		}
 		return nil

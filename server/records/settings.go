@@ -93,7 +93,7 @@ func (h *settingCalls) delete(c *web.Call) error {
 // page reads the parameters of a list.
 func page(c *web.Call) (l settings.List, err error) {
 	l = settings.List{Limit: settings.MaxPage}
-	err = web.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"},
+	err = web.ReadQuery(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"},
 		func(name, value string) (err error) {
 			switch name {
 			case "category":
@@ -102,7 +102,7 @@ func page(c *web.Call) (l settings.List, err error) {
 				l.After = value
 			default:
 				if l.Limit, err = strconv.Atoi(value); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
-					return web.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value,
+					return web.RefuseParameter(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value,
 						settings.MaxPage))
 				}
 			}

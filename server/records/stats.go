@@ -135,13 +135,13 @@ func (h *statsCalls) showMetric(c *web.Call) error {
 func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) (
 	[]T, error) {
 	var from, to time.Time
-	err := web.Read(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
+	err := web.ReadQuery(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
 		at := &from
 		if name == "to" {
 			at = &to
 		}
 		if *at, err = time.Parse(time.RFC3339, value); err != nil {
-			err = web.Refuse(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name,
+			err = web.RefuseParameter(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name,
 				value))
 		}
 		return err

@@ -88,13 +88,13 @@ func (h *viewCalls) show(c *web.Call) error {
 func (h *viewCalls) list(c *web.Call) error {
 	asked, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
-		return web.Refuse("", "the query can't be read")
+		return web.RefuseParameter("", "the query can't be read")
 	}
 	ids, slugs := asked["id"], asked["slug"]
 	delete(asked, "id")
 	delete(asked, "slug")
 	for name := range asked {
-		return web.Refuse(name, "the only parameters are id and slug")
+		return web.RefuseParameter(name, "the only parameters are id and slug")
 	}
 	totals, err := h.service.Totals(c.Context(), ids, slugs)
 	if err != nil {

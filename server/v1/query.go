@@ -20,7 +20,7 @@ var (
 
 // fetchQuery reads max and wait.
 func fetchQuery(raw string, q *channel.Query) error {
-	return web.Read(raw, fetchParameters, func(name, value string) (err error) {
+	return web.ReadQuery(raw, fetchParameters, func(name, value string) (err error) {
 		if name == "max" {
 			q.Max, err = wire.ParseMax(value)
 		} else {
@@ -32,18 +32,18 @@ func fetchQuery(raw string, q *channel.Query) error {
 
 // pageQuery reads cursor and limit.
 func pageQuery(raw string, p *channel.Page) error {
-	return web.Read(raw, pageParameters, func(name, value string) error {
+	return web.ReadQuery(raw, pageParameters, func(name, value string) error {
 		if name == "cursor" {
 			n, err := strconv.ParseUint(value, 10, 64)
 			if err != nil {
-				return web.Refuse(name, fmt.Sprintf("cursor is %.64q, it must be the cursor of an answer", value))
+				return web.RefuseParameter(name, fmt.Sprintf("cursor is %.64q, it must be the cursor of an answer", value))
 			}
 			p.Cursor = channel.Cursor(n)
 			return nil
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > channel.MaxPage {
-			return web.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, channel.MaxPage))
+			return web.RefuseParameter(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, channel.MaxPage))
 		}
 		p.Limit = n
 		return nil
@@ -52,7 +52,7 @@ func pageQuery(raw string, p *channel.Page) error {
 
 // queueQuery reads queue.
 func queueQuery(raw string) (queue string, err error) {
-	err = web.Read(raw, queueParameters, func(_, value string) error {
+	err = web.ReadQuery(raw, queueParameters, func(_, value string) error {
 		queue = value
 		return matchmaking.CheckQueueName(value)
 	})

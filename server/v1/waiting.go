@@ -11,9 +11,9 @@ import (
 
 // waitingQuery reads waiting.
 func waitingQuery(raw string) (waiting bool, err error) {
-	err = web.Read(raw, waitingParameters, func(name, value string) error {
+	err = web.ReadQuery(raw, waitingParameters, func(name, value string) error {
 		if value != "true" && value != "false" {
-			return web.Refuse(name, fmt.Sprintf("waiting is %.64q, it must be true or false", value))
+			return web.RefuseParameter(name, fmt.Sprintf("waiting is %.64q, it must be true or false", value))
 		}
 		waiting = value == "true"
 		return nil

@@ -96,10 +96,10 @@ func (c *Call) admit() error {
 // reads, shows or logs the query ever sees it.
 func (c *Call) credential() (string, error) {
 	header := c.request.Header[authorizationHeader]
-	token, times := take(c.request)
+	token, times := takeToken(c.request)
 	switch {
 	case times == 0:
-		return Token(header)
+		return BearerToken(header)
 	case times > 1 || len(header) > 0:
 		return "", errTwice
 	}
@@ -166,7 +166,7 @@ func (c *Call) challenge(err error) {
 	default:
 		return
 	}
-	value := scheme + ` realm="tidemark"`
+	value := bearerScheme + ` realm="tidemark"`
 	if code != "" {
 		value += `, error="` + code + `", error_description="` + e.Slug.Title() + `"`
 	}

@@ -12,8 +12,8 @@ import (
 // Where a client sends its credential.
 const (
 	authorizationHeader = "Authorization"
-	scheme              = "Bearer"
-	parameter           = "access_token" // for browsers, where a rule of the channel allows it
+	bearerScheme        = "Bearer"
+	tokenParameter      = "access_token" // for browsers, where a rule of the channel allows it
 )
 
 // What is wrong with how a credential is sent.
@@ -23,22 +23,22 @@ var (
 		Detail: "the request must have one header Authorization, with the scheme Bearer and one token",
 	}
 	errInQuery = &fault.Error{
-		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: parameter,
-		Detail: "no rule of the channel allows " + parameter + " here; send the token in the header Authorization",
+		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: tokenParameter,
+		Detail: "no rule of the channel allows " + tokenParameter + " here; send the token in the header Authorization",
 	}
 	errTwice = &fault.Error{
-		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: parameter,
+		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: tokenParameter,
 		Detail: "the request has more than one token; send it once",
 	}
 )
 
-// Token returns the token of the headers Authorization, or "" if there are none. The error is errMalformed.
-func Token(headers []string) (string, error) {
+// BearerToken returns the token of the headers Authorization, or "" if there are none. The error is errMalformed.
+func BearerToken(headers []string) (string, error) {
 	if len(headers) == 0 {
 		return "", nil
 	}
 	sent, token, _ := strings.Cut(headers[0], " ")
-	if len(headers) > 1 || !strings.EqualFold(sent, scheme) {
+	if len(headers) > 1 || !strings.EqualFold(sent, bearerScheme) {
 		return "", errMalformed
 	}
 	token = strings.TrimLeft(token, " ")
@@ -69,7 +69,7 @@ func wellFormed(token string) error {
 
 // take removes the token from a request's URL: nothing that reads, shows or logs the query sees it then. It returns the
 // last one, and how many there were.
-func take(r *http.Request) (token string, times int) {
+func takeToken(r *http.Request) (token string, times int) {
 	for rest := r.URL.RawQuery; rest != ""; {
 		var pair string
 		pair, rest, _ = strings.Cut(rest, "&")
@@ -90,5 +90,5 @@ func take(r *http.Request) (token string, times int) {
 func isToken(pair string) bool {
 	name, _, _ := strings.Cut(pair, "=")
 	plain, err := url.QueryUnescape(name)
-	return err == nil && plain == parameter
+	return err == nil && plain == tokenParameter
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Register adds the routes of the probes of orchestrators, /livez and /readyz, which are served on connections beyond
+// RegisterProbes adds the routes of the probes of orchestrators, /livez and /readyz, which are served on connections beyond
 // the limit too.
-func Register(r *Router) {
+func RegisterProbes(r *Router) {
 	a, p := API{Router: r, Fail: Fail, Always: true}, &probes{r}
 	a.AddGet(Route{Path: "/livez", Query: QueryIgnored, Open: true, Handle: p.live})
 	a.AddGet(Route{Path: "/readyz", Query: QueryIgnored, Open: true, Handle: p.ready})

@@ -10,9 +10,9 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Read calls read with each parameter of a raw query, and refuses those that are not known, at most 64 of them, or are
-// repeated. Unlike url.ParseQuery it makes no map. Errors: those of Refuse and of read.
-func Read(raw string, known []string, read func(name, value string) error) error {
+// ReadQuery calls read with each parameter of a raw query, and refuses those that are not known, at most 64 of them, or are
+// repeated. Unlike url.ParseQuery it makes no map. Errors: those of RefuseParameter and of read.
+func ReadQuery(raw string, known []string, read func(name, value string) error) error {
 	seen := 0 // a bit for each
 	for raw != "" {
 		var pair string
@@ -27,10 +27,10 @@ func Read(raw string, known []string, read func(name, value string) error) error
 		i := slices.Index(known, name)
 		switch {
 		case i < 0:
-			return Refuse(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name,
+			return RefuseParameter(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name,
 				strings.Join(known, " and ")))
 		case seen&(1<<i) != 0:
-			return Refuse(name, "the query parameter "+name+" is given twice")
+			return RefuseParameter(name, "the query parameter "+name+" is given twice")
 		}
 		seen |= 1 << i
 		if err := read(name, value); err != nil {
@@ -45,12 +45,12 @@ func unescapePair(pair string) (name, value string, err error) {
 	plainName, errName := url.QueryUnescape(name)
 	plainValue, errValue := url.QueryUnescape(value)
 	if errName != nil || errValue != nil {
-		return "", "", Refuse("", fmt.Sprintf("the query parameter %.64q has an invalid percent-escape", name))
+		return "", "", RefuseParameter("", fmt.Sprintf("the query parameter %.64q has an invalid percent-escape", name))
 	}
 	return plainName, plainValue, nil
 }
 
-// Refuse returns the error for a parameter: a *wire.InputError with fault.SlugInvalidQuery.
-func Refuse(name, detail string) error {
+// RefuseParameter returns the error for a parameter: a *wire.InputError with fault.SlugInvalidQuery.
+func RefuseParameter(name, detail string) error {
 	return &wire.InputError{Slug: fault.SlugInvalidQuery, Field: name, Detail: detail, Offset: -1}
 }

@@ -82,8 +82,10 @@ func New(o Options) *Router {
 			public: view{echo.New(), &origins{cors: o.CORS, hosts: o.AllowHosts}},
 			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts}},
 		},
-		gate: gate{guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies)},
-		log:  o.Logger, ready: o.Ready,
+		gate: gate{
+			guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies),
+		},
+		log: o.Logger, ready: o.Ready,
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
