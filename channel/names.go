@@ -5,7 +5,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/names"
 )
 
-// MaxNameBytes is the longest channel name, subscriber name and message ID.
+// MaxNameBytes is the maximum length of channel names, subscriber names and message IDs, in bytes.
 const MaxNameBytes = names.MaxBytes
 
 // NamePattern is the regular expression that channel names, subscriber names and message IDs match.

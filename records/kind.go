@@ -1,7 +1,7 @@
 // Package records is the table of what Tidemark keeps in Redis beside channels and tickets: sessions, tokens, settings,
 // caches, views, locks, states and statistics.
 //
-// A [Kind] is one pattern of keys, and says what may stand there and for how long. [Kinds] has all of them: the stores
+// A [Kind] describes one key pattern: the type, content and lifetime of its keys. [Kinds] has all of them: the stores
 // make their keys with it, docs/records.md and the diagnostics are made from it. The packages below this one have one
 // part each: its operations, and the interface of its storage.
 package records

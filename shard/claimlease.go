@@ -15,8 +15,8 @@ var errOusted = fmt.Errorf("%w: the shard can't be claimed again", lease.ErrLost
 
 // claimLease makes a lease of the claim of a member: it is the lease.Store of that one lease.
 //
-// A lease that wasn't renewed in time is lost, but its claim may go on: a node that keeps its shard goes on with the
-// token that it had, and so neither waits for itself nor leaves the shard to another.
+// A lease can expire here while its claim is still valid in the store. A node that keeps its shard reuses its token, so
+// that its own claim does not block it.
 type claimLease struct {
 	claims  Claims
 	member  Member

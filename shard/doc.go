@@ -19,9 +19,9 @@
 //
 // # What a client does
 //
-// The client learns which host has which interval from every answer, including late ones. Of a host's answers the one
-// to the newest request counts. A host that leaves the list of hosts is removed. A host that stops answering is not, as
-// it may only be slow: each Get of its keys asks it, until it answers otherwise or leaves the list.
+// The client learns which host has which interval from every answer, including late ones. For each host, the answer
+// to the newest request is used. A host that leaves the list of hosts is removed. A host that stops answering is kept,
+// because it may only be slow: each Get of its keys still asks it, until it answers otherwise or leaves the list.
 //
 // A Get asks all hosts that have a key, up to 64. It groups the keys that the same hosts have, and sends each host one
 // call for a group, of up to [MaxKeys] keys. A call that times out or can't reach its host is repeated while its keys
@@ -32,8 +32,8 @@
 //
 // A client pings each host every PingPeriod. With 3,000 hosts, 1,000 clients and the default of 1 s, each client sends
 // 3,000 pings a second and each host receives 1,000. PingRate bounds what a client sends; a longer PingPeriod lowers
-// both. A client then learns later of a node that has begun to answer, which doesn't matter to Gets whose keys have
-// another host. SkipPings omits the pings of hosts that answer Gets.
+// both. The client then discovers new nodes later. Gets whose keys have another host are not affected. SkipPings omits
+// the pings of hosts that answer Gets.
 //
 // # What a node does
 //
@@ -47,7 +47,7 @@
 //   - The source fails before the shard is loaded: it is run again after 0.1 s to 10 s. The claim is renewed meanwhile.
 //   - The source fails later: the same, and the values loaded last are served meanwhile.
 //   - The claims can't be reached: it answers until its claim ends, and then stops. The source goes on. As soon as it
-//     can, it renews the claim or claims the same shard again, and answers at once; see lost claims below.
+//     can, it renews the claim or claims the same shard again, and answers at once; if claims may be lost, see below.
 //   - The claims can't be reached, with KeepServing: it answers until a claim is refused. Meanwhile another node may
 //     answer with newer values.
 //   - Another node has its shard: Run returns an error that wraps lease.ErrLost, so that a supervisor restarts it.
@@ -55,16 +55,17 @@
 //   - The process is paused: as if the claims couldn't be reached.
 //   - ctx of Run ends: it stops answering and leaves its shard, which another node gets at once.
 //   - The clock of the node's machine is set: no effect, only the monotonic clock counts.
-//   - The clock of the claims is set forward: a claim may end early, and until its next ping a node may answer beside
-//     another one.
-//   - Claims may be lost, as in a fail-over or a restart of Redis: claims that are still known go on. No shard is
-//     granted for a TTL, until all claims that may be lost have ended. A node whose claim was lost stops with its next
-//     ping or at the end of its claim, and then waits like one whose claim has ended; both keep what they have loaded.
-//     Hosts that are known to have had a shard claim first.
+//   - The clock of the claims is set forward: a claim may end early; two nodes may then answer for one shard until the
+//     next ping of the first.
+//   - Claims may be lost, as in a fail-over or a restart of Redis: claims that Redis still has remain valid. No shard
+//     is granted for a TTL, until all claims that may be lost have ended. A node whose claim was lost stops at its next
+//     ping or when the claim ends. It then waits to claim again, and keeps its loaded values. Hosts that Redis still
+//     lists for a shard may claim it first.
 //   - Redis's old primary goes on beside the new one, in a partition: a node that reaches only the old one answers
-//     until TTL − Margin after the last ping that it confirmed. If that ping was later than the first claim at the new
-//     primary, two nodes answer for a while. Answers carry their incarnation: the higher one has the shard. With
-//     min-replicas-to-write 1 the old primary rejects pings once it has missed its replica for min-replicas-max-lag.
+//     until TTL − Margin after the last ping that the old primary confirmed. If that ping was later than the first
+//     claim at the new primary, two nodes answer for a while. Answers carry their incarnation: the higher one has the
+//     shard. With min-replicas-to-write 1 the old primary rejects pings once it has missed its replica for
+//     min-replicas-max-lag.
 //
 // # Where to start
 //

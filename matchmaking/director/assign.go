@@ -174,7 +174,7 @@ func (m *maker) split(f *conflicted, o *outcome) {
 		case c.Reason == matchmaking.ConflictGone:
 			o.Gone = append(o.Gone, t)
 		case !c.Until.IsZero():
-			o.Held = append(o.Held, heldMatch{Ticket: t, Until: m.clock.Local(c.Until).Add(heldMargin)})
+			o.Held = append(o.Held, heldTicket{Ticket: t, Until: m.clock.Local(c.Until).Add(heldMargin)})
 		default:
 			o.PutBack = append(o.PutBack, t)
 		}

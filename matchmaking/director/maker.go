@@ -69,21 +69,22 @@ type outcome struct {
 	Lost      error                 // lease.ErrLost: the term has lost its lease
 }
 
-// claim is a claim that the storage gave, or what stands for one with an immediate assigner.
+// claim is a claim granted by the storage or, with an immediate assigner, the lease under which tickets are assigned
+// without one.
 type claim struct {
 	token    string
 	fence    uint64    // of the lease that assigns without a claim; 0: the token holds the tickets
 	deadline time.Time // by this server's clock, a little early; zero: nothing is held
 }
 
-// missed is tickets that could not be claimed or assigned.
+// missed holds the tickets that could not be claimed or assigned.
 type missed struct {
 	Gone []*matchmaking.Ticket // assigned, cancelled, expired, or never there
-	Held []heldMatch           // by another claim
+	Held []heldTicket          // by another claim
 }
 
-// heldMatch is a ticket that another claim holds.
-type heldMatch struct {
+// heldTicket is a ticket that another claim holds.
+type heldTicket struct {
 	Ticket *matchmaking.Ticket
 	Until  time.Time // by this server's clock
 }
@@ -157,7 +158,7 @@ func (m *maker) missed(all []*matchmaking.Ticket, got *matchmaking.Claimed) (not
 	}
 	for _, t := range all {
 		if until, held := got.Held[t.ID]; held {
-			not.Held = append(not.Held, heldMatch{Ticket: t, Until: m.clock.Local(until).Add(heldMargin)})
+			not.Held = append(not.Held, heldTicket{Ticket: t, Until: m.clock.Local(until).Add(heldMargin)})
 		} else if gone[t.ID] {
 			not.Gone = append(not.Gone, t)
 		}

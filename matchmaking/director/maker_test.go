@@ -290,7 +290,7 @@ func TestMatchesThatFail(t *testing.T) {
 		"another claim holds a ticket": {
 			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictClaim, time.Second) },
 			log:    []string{"conflict claim", "give back m at-m"}, released: "a,b",
-			outcome: outcome{missed: missed{Held: []heldMatch{{Ticket: named("a")[0]}}}, PutBack: named("b")},
+			outcome: outcome{missed: missed{Held: []heldTicket{{Ticket: named("a")[0]}}}, PutBack: named("b")},
 		},
 		"refused for good": {
 			assign: func() matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: matchmaking.ErrNotAssigned} },

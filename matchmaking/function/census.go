@@ -57,7 +57,7 @@ func (c *census) meet(n int) {
 		return
 	}
 	byAge := func(a, b *entry) bool { return compareAge(a, b) < 0 }
-	c.open[n], c.bySize[n] = newTestTree(byAge), newTestTree(byAge)
+	c.open[n], c.bySize[n] = newTree(byAge), newTree(byAge)
 	c.index.byAge.Scan(func(e *entry) bool {
 		c.know(e, n, c.known(e, n))
 		return true

@@ -74,7 +74,7 @@ func newCriteria(o CriteriaOptions, b bounds) *criteria {
 		entries: make(map[string]*entry),
 		groups:  make(map[match]*group),
 		changed: make(map[*group]bool),
-		timers: newTestTree(func(a, b *entry) bool {
+		timers: newTree(func(a, b *entry) bool {
 			return cmp.Or(a.wakes().Compare(b.wakes()), cmp.Compare(a.serial, b.serial)) < 0
 		}),
 	}
@@ -192,9 +192,4 @@ func (c *criteria) Next() time.Time {
 		return e.wakes()
 	}
 	return time.Time{}
-}
-
-// newTree returns an ordered tree for use by one goroutine.
-func newTestTree[T any](less func(a, b T) bool) *btree.BTreeG[T] {
-	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
 }

@@ -29,7 +29,7 @@ type group struct {
 func newGroup(c *criteria, m match) *group {
 	return &group{
 		owner: c, form: m, players: m.Players(),
-		fresh: newTestTree(func(a, b *entry) bool { return compareAge(a, b) < 0 }),
+		fresh: newTree(func(a, b *entry) bool { return compareAge(a, b) < 0 }),
 		index: newIndex(c.bounds.first, &c.steps),
 	}
 }

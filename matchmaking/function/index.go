@@ -41,10 +41,10 @@ func (p point) before(other point) bool {
 func newIndex(first int, steps *int) *index {
 	byAge := func(a, b *entry) bool { return compareAge(a, b) < 0 }
 	return &index{
-		byAge:  newTestTree(byAge),
+		byAge:  newTree(byAge),
 		values: make(map[string]*btree.BTreeG[point]),
 		wishes: make(map[string]*spans),
-		free:   newTestTree(byAge),
+		free:   newTree(byAge),
 		first:  first,
 		steps:  steps,
 	}
@@ -58,7 +58,7 @@ func (x *index) add(entries []*entry) {
 		for _, s := range e.stats {
 			tree := x.values[s.Name]
 			if tree == nil {
-				tree = newTestTree(point.before)
+				tree = newTree(point.before)
 				x.values[s.Name] = tree
 			}
 			tree.Set(point{value: s.Value, entry: e})

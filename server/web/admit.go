@@ -12,10 +12,10 @@ import (
 
 // gate decides who is served.
 type gate struct {
-	guard   *access.Guard // nil: the service is open
-	guesses *access.FailureLimiter
-	limiter *limits.Limiter // nil: nobody has limits
-	proxies *proxies        // nil: there are none
+	guard    *access.Guard // nil: the service is open
+	failures *access.FailureLimiter
+	limiter  *limits.Limiter // nil: nobody has limits
+	proxies  *proxies        // nil: there are none
 }
 
 // Guard returns the guard, or nil if the service is open.
@@ -28,7 +28,7 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 	if credential == "" {
 		return g.guard.Authenticate(ctx, "")
 	}
-	tooMany := g.guesses.Check(address)
+	tooMany := g.failures.Check(address)
 	if tooMany != nil && !g.guard.IsCheap(credential) {
 		return nil, tooMany
 	}
@@ -36,7 +36,7 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 	// An expired token is verified each time that it comes, unless it was seen before.
 	if errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrExpired) &&
 		!g.guard.IsCheap(credential) {
-		g.guesses.Add(address)
+		g.failures.Add(address)
 		err = cmp.Or(tooMany, err)
 	}
 	return p, err

@@ -20,8 +20,8 @@
 // credentials.go reads what a client sends, admit.go asks the guard whom it stands for and whether that principal may
 // do the route's action. That happens once, before the handler is called. A handler that learns from the body what the
 // request is about calls Call.Allow. The context of a route that waits ends when the credential does, and the answer is
-// an error then. Package guesses limits the invalid credentials of an address. Without a guard the service is open, and
-// credentials are ignored.
+// an error then. An access.FailureLimiter limits the invalid credentials of each address. Without a guard the service
+// is open, and credentials are ignored.
 //
 // # What is refused before a handler is called
 //

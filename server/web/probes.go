@@ -6,8 +6,8 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// RegisterProbes adds the routes of the probes of orchestrators, /livez and /readyz, which are served on connections beyond
-// the limit too.
+// RegisterProbes adds the routes of the probes of orchestrators, /livez and /readyz, which are served on connections
+// beyond the limit too.
 func RegisterProbes(r *Router) {
 	a, p := API{Router: r, Fail: Fail, Always: true}, &probes{r}
 	a.AddGet(Route{Path: "/livez", Query: QueryIgnored, Open: true, Handle: p.live})

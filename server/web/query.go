@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// ReadQuery calls read with each parameter of a raw query, and refuses those that are not known, at most 64 of them, or are
-// repeated. Unlike url.ParseQuery it makes no map. Errors: those of RefuseParameter and of read.
+// ReadQuery calls read with each parameter of a raw query, and refuses those that are not known, at most 64 of them, or
+// are repeated. Unlike url.ParseQuery it makes no map. Errors: those of RefuseParameter and of read.
 func ReadQuery(raw string, known []string, read func(name, value string) error) error {
 	seen := 0 // a bit for each
 	for raw != "" {

@@ -83,7 +83,7 @@ func New(o Options) *Router {
 			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts}},
 		},
 		gate: gate{
-			guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies),
+			guard: o.Guard, failures: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies),
 		},
 		log: o.Logger, ready: o.Ready,
 		bodies: bodyMemory{

@@ -19,9 +19,8 @@ import (
 //	                                ▲
 //	                                └── add: another claim holds it until a deadline
 //
-// A ticket that was cancelled or has expired is removed from any state. Every waiting ticket was added to the matcher,
-// and no other one, except that the matcher takes out what it proposes: these are waiting here until they are claimed
-// or offered again.
+// A ticket that was cancelled or has expired is removed from any state. The matcher has exactly the waiting
+// tickets, except those that it has proposed: they stay waiting here until they are claimed or offered again.
 //
 // It does no I/O, starts nothing and reads no clock: a director says what it has read and decided, and at what time.
 // The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.

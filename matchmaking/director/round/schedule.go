@@ -8,9 +8,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// Schedule decides when the next round is held. After a round that found matches the next one is held a debounce later
-// at most, so that under load many tickets share a claim. After one that found none it is held as soon as the matcher
-// has rested for twice as long as it worked, so that the second ticket of a pair does not wait.
+// Schedule decides when the next round starts. After a round that found matches the next one starts a debounce later at
+// most, so that under load many tickets share a claim. After one that found none it starts when twice the duration of
+// that round has passed, so that the second ticket of a pair does not wait.
 type Schedule struct {
 	debounce  time.Duration
 	notBefore time.Time // of the next round

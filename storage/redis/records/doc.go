@@ -1,6 +1,6 @@
 // Package records keeps records in Redis. docs/redis-internals.md documents the keys and the scripts.
 //
-// There is a store for each package below records, each in the files of its name:
+// There is one store for each subpackage of records, in the files of its name:
 //
 //   - [Sessions], and [SessionTracker], which reports their changes. A session and the set of its user's sessions have
 //     one slot, that of the user, and each operation is one script. Only the keys of the source's applications, which
@@ -14,9 +14,9 @@
 //   - [Copies]: the channels with messages that must be copied to followers, in one sorted set. Each announcement is
 //     notified on a sharded pub/sub channel, so that waiting costs nothing.
 //   - [Values] reads cached values for the nodes of the read tier, and [Announcer] announces their changes. The values
-//     are those of package cache, below this one; announcements are messages of channels.
-//   - [KeySource] walks over the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose COUNT
-//     bounds how long one call keeps Redis busy, keeps no more than one page in memory, and changes nothing.
+//     are those of the subpackage cache; announcements are messages of channels.
+//   - [KeySource] walks over the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose
+//     COUNT bounds how long one call keeps Redis busy, keeps no more than one page in memory, and changes nothing.
 //
 // [Instances] says which Redis has which records. topology.go finds the primaries, and notices that they changed.
 //
