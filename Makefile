@@ -33,7 +33,7 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 	@scripts/install-curl.sh
 	@scripts/install-valkey.sh
 	@[ -n '$(RACE)' ] || echo 'test: the race detector is off, since there is no C compiler (Debian: gcc and libc6-dev)'
-	go test $(RACE) -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
+	go test $(RACE) -count=1 -timeout 20m $(TESTFLAGS) $(PKG)
 
 lint: ## check style, comments, the import rules, and the dashboards
 	$(GOLANGCI) run
@@ -61,11 +61,12 @@ chaos: build ## test the service under faults for ten minutes, and write docs/re
 	@scripts/install-faketime.sh
 	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" $(ARGS)
 
-check: ## run what CI runs: lint, all tests with the race detector, and openapi
+check: ## run what CI runs: lint, all tests with the race detector, openapi, and the size of the program
 	@scripts/install-cc.sh
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory openapi
+	@scripts/check-binary.sh
 
 generate: ## generate Go code from the .proto files
 	@scripts/generate.sh

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 browser=$(scripts/install-chromium.sh --path | tail -n 1)
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
-go build -buildvcs=false -o "$built/" ./cmd/tidemark ./examples/community
+go build -buildvcs=false -tags grpcnotrace -o "$built/" ./cmd/tidemark ./examples/community
 cd tools/e2e
 go tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml
 TIDEMARK_TEST_BINARY="$built/tidemark" TIDEMARK_TEST_COMMUNITY="$built/community" TIDEMARK_TEST_CHROMIUM="$browser" \
