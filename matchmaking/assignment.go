@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Assignment tells a player where to play, and with whom. As JSON it is the content of the message on the ticket's
+// Assignment is the connection and the match of a player. As JSON it is the content of the message on the ticket's
 // channel.
 type Assignment struct {
 	TicketID   string                     `json:"ticketId"`
@@ -16,13 +16,14 @@ type Assignment struct {
 	Queue      string                     `json:"queue"`
 	Connection string                     `json:"connection"`
 	Team       int                        `json:"team"`                // counted from 0
-	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if the queue reveals them
-	Opponents  []string                   `json:"opponents,omitempty"` // tickets of the other teams, if the queue reveals them
+	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if revealed
+	Opponents  []string                   `json:"opponents,omitempty"` // tickets of the other teams, if revealed
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
-// Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment as JSON, and
-// an AssignedMatch as its record. An extension of the assigner replaces one of the match function with the same name.
+// Assignments returns the match for the store to assign: the Assignment of each ticket of a proposal, as JSON, and an
+// AssignedMatch as its record. An extension of the assigner replaces an extension of the match function with the same
+// name.
 func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, error) {
 	shared, err := writeShared(Assignment{
 		MatchID: p.ID, Queue: d.Name, Connection: place.Connection, Extensions: merge(p.Extensions, place.Extensions),
@@ -60,8 +61,8 @@ func merge(match, place map[string]json.RawMessage) map[string]json.RawMessage {
 	return all
 }
 
-// sharedJSON is what the assignments of a match have in common, as JSON: the members before the team, and those after
-// the other tickets.
+// sharedJSON is the part that all assignments of a match share, as JSON: the members before the team, and those after
+// the lists of tickets.
 type sharedJSON struct{ before, after []byte }
 
 func writeShared(a Assignment) (sharedJSON, error) {
@@ -103,7 +104,7 @@ func (s *sharedJSON) write(ticketID string, number int, teams [][]*Ticket, revea
 	return append(content, s.after...)
 }
 
-// appendIDs appends a member with the IDs of all tickets but one, unless there is none.
+// appendIDs appends a member with the IDs of all tickets except one. It appends nothing if no ticket remains.
 func appendIDs(content []byte, member string, teams [][]*Ticket, except string) []byte {
 	separator := member
 	for _, team := range teams {

@@ -67,7 +67,7 @@ func TestAssignments(t *testing.T) {
 	require.ErrorContains(t, err, "match m")
 }
 
-// TestAssignmentsAreJSON shows that what is written for teams of all sizes is the JSON of Assignment.
+// TestAssignmentsAreJSON checks that the output for teams of all sizes equals the JSON of Assignment.
 func TestAssignmentsAreJSON(t *testing.T) {
 	t.Parallel()
 	d := matchmaking.Definition{Name: "duel", Reveal: matchmaking.RevealOpponents}
@@ -92,7 +92,7 @@ func TestAssignmentsAreJSON(t *testing.T) {
 	}
 }
 
-// TestRecord shows that the record of a match is the JSON of AssignedMatch, and that its extensions are left out if it
+// TestRecord checks that the record of a match is the JSON of AssignedMatch, and that its extensions are omitted if it
 // would be too large.
 func TestRecord(t *testing.T) {
 	t.Parallel()

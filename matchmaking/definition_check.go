@@ -16,16 +16,16 @@ const (
 	evaluatorHTTP      = "http"
 )
 
-// Limits of a match, whoever proposes it.
+// Limits of a match from any match function.
 const (
 	MaxMatchTickets = 100
 	MaxMatchPlayers = 1000
 )
 
-// MaxParty is the largest number of players that a ticket can stand for, in a queue whose team size isn't known.
+// MaxParty is the largest number of players of a ticket in a queue without a known team size.
 const MaxParty = 100
 
-// Check returns the first error of a definition, without those that building its parts finds. Errors:
+// Check returns the first error of a definition, except errors that only building its parts finds. Errors:
 // fault.SlugInvalidQueue.
 func (d Definition) Check() error {
 	var c checker
@@ -47,7 +47,7 @@ func (d Definition) Check() error {
 	return c.err
 }
 
-// checker keeps the first error.
+// checker collects the first error.
 type checker struct{ err error }
 
 func (c *checker) require(holds bool, path, format string, args ...any) {
@@ -129,7 +129,7 @@ func (c *checker) assigner(a AssignBy) {
 	c.atLeast("assigner.timeout", a.Timeout, time.Millisecond)
 }
 
-// called checks the URL of a part that calls out, by its kind.
+// called checks the URL of a part that calls a service, by its kind.
 func (c *checker) called(path, kind, address string) {
 	switch kind {
 	case evaluatorHTTP:

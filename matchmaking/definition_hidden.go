@@ -2,12 +2,11 @@ package matchmaking
 
 import "github.com/tidemark-dev/tidemark/internal/redact"
 
-// Hidden replaces each secret of a definition that is shown. In a definition that is put it stands for the stored
-// secret.
+// Hidden replaces each secret of a definition in output. In a definition that is put it means the stored secret.
 const Hidden = redact.Mark
 
-// Redacted returns the definition with Hidden in place of the webhook's secret, and of the user information and the
-// query's values of each URL.
+// Redacted returns the definition with Hidden in place of the webhook's secret, and of the user information and query
+// values of each URL.
 func (d Definition) Redacted() Definition {
 	if d.Assigner.Secret != "" {
 		d.Assigner.Secret = Hidden
@@ -29,7 +28,7 @@ func (d *Definition) addresses() []address {
 		{"assigner.url", &d.Assigner.URL}}
 }
 
-// Hides reports whether Hidden stands for a secret of the definition.
+// Hides reports whether the definition contains Hidden in place of a secret.
 func (d Definition) Hides() bool {
 	for _, a := range d.addresses() {
 		if redact.InURL(*a.url) {
@@ -39,9 +38,9 @@ func (d Definition) Hides() bool {
 	return d.Assigner.Secret == Hidden
 }
 
-// Unhide replaces Hidden by the secrets of stored, the definition of the same queue. A secret is only used with the
-// URL that it is stored with, so that a client that can't read it can't send it
-// elsewhere. Errors: fault.SlugInvalidQueue.
+// Unhide replaces Hidden by the secrets of stored, the definition of the same queue. A secret is used only with the URL
+// that it is stored with, so that a client without access to the secret can't redirect it to another URL. Errors:
+// fault.SlugInvalidQueue.
 func (d *Definition) Unhide(stored Definition) error {
 	known := stored.addresses()
 	for i, a := range d.addresses() {

@@ -9,18 +9,18 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// ParseDefinition reads a queue's definition from JSON, sets the defaults of keys that are missing or null, and checks
-// all that can be checked without building the queue's parts. json.Marshal writes the result in a form that is read as
-// the same again. Unknown and duplicate keys are errors. Errors: fault.SlugInvalidQueue; the field, and the beginning
-// of the detail, is the path of what is wrong, such as match.widen[0].after. An error about the text itself wraps a
-// *strictjson.Error, too.
+// ParseDefinition parses a queue's definition from JSON, sets the defaults of keys that are missing or null, and makes
+// all checks that don't require building the queue's parts. Parsing the output of json.Marshal returns an equal
+// definition. Unknown and duplicate keys are errors. Errors: fault.SlugInvalidQueue; the field, and the beginning of
+// the detail, is the path of the invalid value, such as match.widen[0].after. An error about the text itself also wraps
+// a *strictjson.Error.
 func ParseDefinition(name string, text []byte) (Definition, error) {
 	return parseDefinition(name, text, strictjson.NullIsUnset)
 }
 
-// ParseDefinitionText is ParseDefinition for a tree of map[string]any, []any and strings, as it is read from a
-// configuration file whose values are all text: numbers and booleans are read from strings. nil, as the tree or in it,
-// is a missing value.
+// ParseDefinitionText is ParseDefinition for a tree of map[string]any, []any and strings, as read from a configuration
+// file whose values are all text: numbers and booleans are parsed from strings. nil, as the tree or in it, is a missing
+// value.
 func ParseDefinitionText(name string, tree any) (Definition, error) {
 	if tree == nil {
 		tree = map[string]any{}
@@ -37,7 +37,7 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 		return Definition{}, err
 	}
 	d := written{Definition: DefaultDefinition(name)}
-	d.Reveal = "" // is it given?
+	d.Reveal = "" // whether it is set
 	var wrong *strictjson.Error
 	if err := strictjson.Unmarshal(text, &d, options...); errors.As(err, &wrong) {
 		return Definition{}, malformed(wrong)
@@ -51,13 +51,13 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 	return d.Definition, nil
 }
 
-// written is a definition as it may be written.
+// written is the input form of a definition.
 type written struct {
 	Definition
-	Teammates *bool `json:"teammates"` // the old name of reveal: true is teammates, and false is none
+	Teammates *bool `json:"teammates"` // the former name of reveal: true means teammates, false means none
 }
 
-// reveal sets Reveal by its old name, or to the default.
+// reveal sets Reveal from its former name, or to the default.
 func (d *written) reveal() error {
 	old := RevealNone
 	if d.Teammates != nil && *d.Teammates {
@@ -71,7 +71,7 @@ func (d *written) reveal() error {
 	return nil
 }
 
-// malformed returns an error with fault.SlugInvalidQueue that wraps wrong, which says where in the text it is.
+// malformed returns an error with fault.SlugInvalidQueue that wraps wrong, which has the position in the text.
 func malformed(wrong *strictjson.Error) error {
 	told := &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: wrong.Path, Detail: wrong.Error()}
 	if wrong.Path == "" {
@@ -80,7 +80,7 @@ func malformed(wrong *strictjson.Error) error {
 	return invalidKey{told: told, err: wrong}
 }
 
-// DefaultDefinition returns the definition of a queue for which no key is given.
+// DefaultDefinition returns the definition of a queue without any configured key.
 func DefaultDefinition(name string) Definition {
 	return Definition{
 		Name: name,

@@ -39,7 +39,7 @@ func TestDefinitionDefaults(t *testing.T) {
 	}, d)
 }
 
-// everything is a definition that has a value for every key.
+// everything is a definition with a value for every key.
 const everything = `{
 	"match": {
 		"function": "criteria", "teams": 3, "teamSize": 4, "acceptance": "one-sided",
@@ -72,7 +72,7 @@ func TestDefinitionIsTheSameWhenItIsWrittenAndRead(t *testing.T) {
 	}
 }
 
-// teammates is the old name of reveal.
+// teammates is the former name of reveal.
 func TestReveal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]matchmaking.Reveal{
@@ -85,7 +85,7 @@ func TestReveal(t *testing.T) {
 	}
 }
 
-// asText gives a tree with all values as text, as it is read from YAML.
+// asText returns a tree with all values as text, as read from YAML.
 func asText(t *testing.T, value any) any {
 	t.Helper()
 	switch value := value.(type) {

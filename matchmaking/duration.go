@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that JSON and YAML write as text, such as "1m30s".
+// Duration is a time.Duration that is encoded in JSON and YAML as text, such as "1m30s".
 type Duration time.Duration
 
 // Std returns the time.Duration.

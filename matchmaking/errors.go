@@ -8,55 +8,55 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// Errors that callers compare with errors.Is, which compares the slug.
+// Errors for comparison with errors.Is, which compares the slug.
 var (
 	ErrNoTicket = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoTicket, Detail: "the ticket doesn't exist"}
 	ErrNoQueue  = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoQueue, Detail: "the queue doesn't exist"}
-	// ErrNoMatch is the error of reading a match that doesn't exist, or whose record isn't kept any more.
+	// ErrNoMatch is returned for a match that doesn't exist, or whose record has expired.
 	ErrNoMatch = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoMatch, Detail: "the match doesn't exist"}
-	// ErrTicketExists is the error of creating a ticket with the ID of a ticket in another queue, or of another owner.
-	// It doesn't say which.
+	// ErrTicketExists is returned when the ID of a new ticket belongs to a ticket in another queue, or of another
+	// owner. It doesn't distinguish the two cases.
 	ErrTicketExists = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketExists,
 		Detail: "a ticket of another queue or owner has this ID"}
 	ErrTicketMatched = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketMatched,
 		Detail: "the ticket is in a match already"}
 	ErrQueueFull = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugQueueFull,
 		Detail: "the limit of tickets that wait in the queue is reached"}
-	// ErrTooManyQueues is the error of defining a queue when the limit of queues is reached.
+	// ErrTooManyQueues is returned when a new queue would exceed the limit of queues.
 	ErrTooManyQueues = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTooManyQueues,
 		Detail: "the limit of queues is reached: delete one, or raise max-queues"}
 	ErrQueueFixed = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugQueueFixed,
 		Detail: "the queue is part of the service's configuration"}
 )
 
-// Errors of a store that no client is told.
+// Errors of a store that clients never receive.
 var (
-	// ErrQueueIdle is the error with which the lease of an idle queue is refused.
+	// ErrQueueIdle is returned by Acquire for the lease of an idle queue.
 	ErrQueueIdle   = fmt.Errorf("%w: the queue is empty and has no director", lease.ErrRefused)
 	ErrChangesLost = errors.New("changes of the queue were removed before they were read")
-	// ErrNotAssigned is the error of an assignment that the storage refused and always will. Nothing was assigned.
+	// ErrNotAssigned is the error of an assignment that the storage refused permanently. Nothing was assigned.
 	ErrNotAssigned = errors.New("the storage refused the assignment")
 	ErrUndone      = errors.New("the creation was undone before it arrived")
-	// ErrNotSent is the error of a creation that ended before the storage was asked.
+	// ErrNotSent is the error of a creation that ended before a command was sent to the storage.
 	ErrNotSent = errors.New("the creation was not sent")
-	// ErrLaterTicket is the error of publishing an assignment for a ticket whose ID belongs to a later ticket.
+	// ErrLaterTicket is the error of publishing an assignment for a ticket whose ID belongs to a later ticket now.
 	ErrLaterTicket = errors.New("a later life of the ticket's channel has begun")
 )
 
-// InvalidTicket returns an error with fault.SlugInvalidTicket. field is the part of the ticket that is wrong.
+// InvalidTicket returns an error with fault.SlugInvalidTicket. field is the invalid part of the ticket.
 func InvalidTicket(field, format string, args ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field,
 		Detail: fmt.Sprintf(format, args...)}
 }
 
-// InvalidQueue returns an error with fault.SlugInvalidQueue. field is the path of what is wrong in the definition.
+// InvalidQueue returns an error with fault.SlugInvalidQueue. field is the path of the invalid value in the definition.
 func InvalidQueue(field, format string, args ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: field,
 		Detail: fmt.Sprintf(format, args...)}
 }
 
 // InvalidKey returns an error with fault.SlugInvalidQueue for the value of a key of a definition. It wraps err, which
-// says what is wrong with the value.
+// describes the problem with the value.
 func InvalidKey(key string, err error) error {
 	return invalidKey{
 		told: &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: key,
@@ -64,13 +64,13 @@ func InvalidKey(key string, err error) error {
 	}
 }
 
-// invalidKey is what the client is told, and the error that it follows from.
+// invalidKey is the error for the client, and its cause.
 type invalidKey struct {
 	told *fault.Error
 	err  error
 }
 
-// Error returns what the client is told.
+// Error returns the text for the client.
 func (e invalidKey) Error() string { return e.told.Detail }
 
 // Unwrap returns both errors.

@@ -7,21 +7,20 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/names"
 )
 
-// NamePattern is the regular expression of the names of queues and the IDs of tickets and matches. It is that of
-// channel names and message IDs, since tickets' channels and assignments' messages are named after them.
+// NamePattern is the regular expression of the names of queues and the IDs of tickets and matches. It equals that of
+// channel names and message IDs, since the names of tickets' channels and the message IDs of assignments contain them.
 const NamePattern = names.Pattern
 
-// MaxTicketIDBytes is the longest ticket ID: its channel's name must be one.
+// MaxTicketIDBytes is the length limit of ticket IDs: the name of the ticket's channel must be valid.
 const MaxTicketIDBytes = names.MaxBytes - len(ChannelPrefix)
 
-// MaxMatchIDBytes is the longest match ID: its assignments' message ID must be one.
+// MaxMatchIDBytes is the length limit of match IDs: the message ID of its assignments must be valid.
 const MaxMatchIDBytes = names.MaxBytes - len(MessagePrefix)
 
-// MaxQueueNameBytes is the longest name of a queue: what NewID returns must be the ID of a ticket or a match.
+// MaxQueueNameBytes is the length limit of queue names: the result of NewID must be a valid ID of a ticket or a match.
 const MaxQueueNameBytes = MaxMatchIDBytes - ulid.EncodedSize - 1
 
-// NewID returns an ID for a ticket or a match of a queue that no other ticket or match has: a ULID, a dot, and the
-// queue's name.
+// NewID returns a unique ID for a ticket or a match of a queue: a ULID, a dot, and the queue's name.
 func NewID(queue string) string { return id.New() + "." + queue }
 
 // QueueOf returns the queue that is part of an ID of the form that NewID returns. ok is false for any other ID.
@@ -38,12 +37,12 @@ func QueueOf(id string) (queue string, ok bool) {
 	return queue, CheckQueueName(queue) == nil
 }
 
-// isULIDDigit reports whether a ULID in upper case can have a character.
+// isULIDDigit reports whether an upper-case ULID can contain a character.
 func isULIDDigit(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' && c != 'I' && c != 'L' && c != 'O' && c != 'U'
 }
 
-// CheckQueueName returns an error unless name can be the name of a queue: it matches NamePattern and has at most
+// CheckQueueName returns an error unless name is a valid queue name: it matches NamePattern and has at most
 // MaxQueueNameBytes. Errors: SlugInvalidQueue, with the field "queue".
 func CheckQueueName(name string) error {
 	switch {
@@ -56,7 +55,7 @@ func CheckQueueName(name string) error {
 	return nil
 }
 
-// CheckTicketID returns an error unless id can be the ID of a ticket: it matches NamePattern and has at most
+// CheckTicketID returns an error unless id is a valid ticket ID: it matches NamePattern and has at most
 // MaxTicketIDBytes. Errors: SlugInvalidTicket, with the field "id".
 func CheckTicketID(id string) error {
 	switch {
@@ -68,8 +67,8 @@ func CheckTicketID(id string) error {
 	return nil
 }
 
-// CheckChosenID returns an error unless a caller can choose id for a ticket: it passes CheckTicketID, and doesn't have
-// the form of those that NewID returns. Errors: SlugInvalidTicket, with the field "id".
+// CheckChosenID returns an error unless a caller may choose id for a ticket: it passes CheckTicketID, and doesn't have
+// the form of IDs from NewID. Errors: SlugInvalidTicket, with the field "id".
 func CheckChosenID(id string) error {
 	if err := CheckTicketID(id); err != nil {
 		return err
@@ -81,8 +80,8 @@ func CheckChosenID(id string) error {
 	return nil
 }
 
-// CheckMatchID returns an error unless id can be the ID of a match: it matches NamePattern and has at most
-// MaxMatchIDBytes. Errors: SlugInvalidTicket, with the field "matchId".
+// CheckMatchID returns an error unless id is a valid match ID: it matches NamePattern and has at most MaxMatchIDBytes.
+// Errors: SlugInvalidTicket, with the field "matchId".
 func CheckMatchID(id string) error {
 	switch {
 	case len(id) > MaxMatchIDBytes:

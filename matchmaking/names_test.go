@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestIDsNameTheirQueue holds for the longest name of a queue too.
+// TestIDsNameTheirQueue checks that NewID's IDs contain their queue, also for the longest queue name.
 func TestIDsNameTheirQueue(t *testing.T) {
 	t.Parallel()
 	longest := strings.Repeat("q", matchmaking.MaxQueueNameBytes)
@@ -28,7 +28,7 @@ func TestIDsNameTheirQueue(t *testing.T) {
 	}
 }
 
-// TestChosenIDs holds that callers can choose every ID but those of the service's form.
+// TestChosenIDs checks that callers can choose every ID except those of the service's form.
 func TestChosenIDs(t *testing.T) {
 	t.Parallel()
 	const made = "01ARZ3NDEKTSV4RRFFQ69G5FAV"

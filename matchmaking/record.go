@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// AssignedMatch is a match that was assigned.
+// AssignedMatch is the record of an assigned match.
 type AssignedMatch struct {
 	ID         string                     `json:"matchId"`
 	Queue      string                     `json:"queue"`
@@ -20,13 +20,13 @@ type AssignedMatch struct {
 // MatchedTicket is a ticket of a match.
 type MatchedTicket struct {
 	ID      string `json:"id"`
-	Players int    `json:"players,omitempty"` // how many players it stands for, if they are several
+	Players int    `json:"players,omitempty"` // number of players, if more than one
 }
 
 // maxRecordBytes is the largest record of a match that includes the match's extensions.
 const maxRecordBytes = 64 << 10
 
-// ParseMatch returns the match whose record a store returned.
+// ParseMatch parses the record of a match from a store.
 func ParseMatch(record []byte, at time.Time) (AssignedMatch, error) {
 	m := AssignedMatch{AssignTime: at}
 	if err := json.Unmarshal(record, &m); err != nil {
@@ -35,7 +35,7 @@ func ParseMatch(record []byte, at time.Time) (AssignedMatch, error) {
 	return m, nil
 }
 
-// record returns an AssignedMatch as JSON. IDs need no escapes. If it would be too large, it has no extensions.
+// record returns an AssignedMatch as JSON. IDs need no escapes. Extensions are omitted if it would be too large.
 func (s *sharedJSON) record(teams [][]*Ticket, tickets int) []byte {
 	const frame, perTicket = 32, 48
 	record := make([]byte, 0, frame+len(s.before)+len(s.after)+perTicket*tickets)

@@ -10,10 +10,10 @@ import (
 )
 
 // Store stores queues and their tickets. All methods may be called at the same time by many goroutines. They return
-// within the context's deadline and the store's own time limit. Outcomes that a client is told are a *fault.Error,
-// perhaps wrapped: fault.ErrUnavailable if the storage cannot serve, fault.ErrStorageFull if it has no memory. Every
-// call may be repeated; each says what a repetition finds. Each is atomic, also while a slot moves. Times are those of
-// the storage's clock.
+// within the context's deadline and the store's own time limit. Errors meant for clients are a *fault.Error, perhaps
+// wrapped: fault.ErrUnavailable if the storage cannot serve, fault.ErrStorageFull if it has no memory. Every call may
+// be repeated; each method documents the result of a repetition. Each is atomic, also while a slot moves. Times are
+// those of the storage's clock.
 type Store interface {
 	Creations
 	Tickets
@@ -28,118 +28,117 @@ type Store interface {
 
 // Creations creates tickets.
 type Creations interface {
-	// Create creates a ticket that can be matched. If the queue has a ticket with its ID, in whatever status, Create
-	// returns that one, and created is false; one that waits belongs to this attempt from then on. Errors:
-	// ErrQueueFull, ErrUndone if the attempt or its epoch was undone, and ErrNotSent if ctx ended before the storage
-	// was asked.
+	// Create creates a ticket that can be matched. If the queue has a ticket with its ID, in any status, Create returns
+	// that ticket with created false; if that ticket waits, it belongs to this attempt from then on. Errors:
+	// ErrQueueFull, ErrUndone if the attempt or its epoch was undone, and ErrNotSent if ctx ended before a command was
+	// sent to the storage.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
-	// Size returns how many bytes Create stores of a spec.
+	// Size returns the number of bytes that Create stores for a spec.
 	Size(s *Spec) int
-	// Find is Create for a ticket that exists. Errors: ErrNoTicket; after that no attempt with the request's epoch can
+	// Find is Create for an existing ticket. Errors: ErrNoTicket; after that no attempt with the request's epoch can
 	// create one for UndoneFor.
 	Find(ctx context.Context, r CreateRequest) (Ticket, error)
 	// Undo removes the ticket that an attempt created, as if it had never existed, unless it belongs to another attempt
-	// or doesn't wait anymore. If there is none, the attempt can't create one for UndoneFor, in case it is still on its
-	// way. An epoch in place of an attempt stands for all attempts that have it, and removes no ticket. Undo reports
+	// or no longer waits. If it does not exist, the attempt can't create it for UndoneFor, in case its command arrives
+	// late. An epoch in place of an attempt covers all attempts with that epoch, and removes no ticket. Undo reports
 	// whether a ticket with the ID exists.
 	Undo(ctx context.Context, queue, id, attempt string) (exists bool, err error)
 }
 
-// Tickets is what players do with their tickets.
+// Tickets reads and changes single tickets.
 type Tickets interface {
-	// Ticket reads a ticket, from a replica if the store is configured so, and then, if it isn't found, from the
-	// primary. One whose life has ended can be read for CreateRequest.Keep longer. Errors: ErrNoTicket.
+	// Ticket reads a ticket, from a replica if the store is configured so, and then from the primary if the replica
+	// doesn't have it. A ticket whose life has ended remains readable for CreateRequest.Keep. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
-	// Cancel removes a ticket from its queue. One that is cancelled or has expired stays as it is, and that is no
+	// Cancel removes a ticket from its queue. For a cancelled or expired ticket it changes nothing and returns no
 	// error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
-	// Delete is Cancel for a ticket that waits, which can be read as cancelled for its CreateRequest.Keep. One that is
-	// assigned is removed: nobody reads it or its assignment any more. A message on its channel stays, or is still
-	// published. One that is cancelled, has expired or doesn't exist stays as it is.
+	// Delete is Cancel for a waiting ticket, which remains readable as cancelled for its CreateRequest.Keep. An
+	// assigned ticket is removed: neither it nor its assignment can be read any more. A message on its channel remains,
+	// or is still published. A ticket that is cancelled, has expired or doesn't exist isn't changed.
 	Delete(ctx context.Context, queue, id string) error
-	// Renew extends the life of tickets that wait to their TTL from now, up to the end of their Life. It ignores
-	// others.
+	// Renew extends the life of waiting tickets to their TTL from now, up to the end of their Life. It ignores others.
 	Renew(ctx context.Context, queue string, ids []string) error
-	// Listen has Assign put the assignment of a ticket that waits into the outbox, as it does for all tickets with an
-	// epoch, and returns "". It returns an assignment, as JSON, that was made before. Errors: ErrNoTicket if the ticket
-	// is over.
+	// Listen makes Assign put the assignment of a waiting ticket into the outbox, as it does for all tickets with an
+	// epoch, and returns "". If the ticket is assigned, it returns the assignment, as JSON. Errors: ErrNoTicket if the
+	// ticket has ended.
 	Listen(ctx context.Context, queue, id string) (content string, err error)
 }
 
-// UndoneFor is how long an undone attempt to create a ticket stays undone: longer than a command can be on its way to
-// Redis.
+// UndoneFor is how long an undone attempt to create a ticket stays undone: longer than the maximum delay of a command
+// to Redis.
 const UndoneFor = 10 * time.Minute
 
-// CreateRequest is the ticket that Create creates.
+// CreateRequest contains the ticket to create.
 type CreateRequest struct {
-	// Ticket is the ticket, of which the store sets the times, by its clock, and the status. Its TTL is 200 ms or more;
-	// a Life of less than the TTL is the TTL.
+	// Ticket is the ticket; the store sets its times, by the storage's clock, and its status. Its TTL is 200 ms or
+	// more; a Life of less than the TTL is raised to the TTL.
 	Ticket
 	Attempt    string        // identifies this attempt for Undo: a ULID
-	Keep       time.Duration // how long it can be read after it has ended, in whatever way
-	MaxTickets int           // limit of tickets that wait in the queue, this one included; 0: no limit
+	Keep       time.Duration // how long it can be read after its end
+	MaxTickets int           // limit of waiting tickets in the queue, this one included; 0: no limit
 	Listening  bool          // as after Listen; has no effect with an Epoch
 }
 
-// CancelRequest is the ticket that Cancel removes.
+// CancelRequest identifies the ticket to cancel.
 type CancelRequest struct {
 	Queue string
 	ID    string
 	Keep  time.Duration // how long it can be read as cancelled
 }
 
-// Claims is what a director does with tickets.
+// Claims are the operations of a director on tickets.
 type Claims interface {
-	// Claim holds tickets for a token until a deadline: those given, or the oldest up to a limit. It leaves out tickets
-	// that another token holds until its deadline; those that this token holds get the new deadline. Errors:
-	// lease.ErrLost if r.Fence isn't that of the queue's lease, and nothing was claimed.
+	// Claim holds tickets for a token until a deadline: the given tickets, or the oldest up to a limit. It skips
+	// tickets that another token holds until its deadline; tickets already held by this token get the new deadline.
+	// Errors: lease.ErrLost if r.Fence isn't that of the queue's lease, and nothing was claimed.
 	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
 	// Assign assigns all tickets of each match or none of them: each must be alive, unassigned, and held by the token
-	// before its deadline. With the fence of the queue's lease a ticket that nobody holds can be assigned too. The
-	// matches are decided one after the other, independent of each other: there is an outcome for each, in order, with
-	// an error of its own if the storage failed; a repetition then returns what became of it. A match that was assigned
-	// before succeeds again.
+	// before its deadline. With the fence of the queue's lease, an unclaimed ticket can be assigned too. The matches
+	// are processed one after the other, independently: there is an outcome for each, in order, with an error of its
+	// own if the storage failed; a repetition then returns the actual outcome. A match that was assigned before
+	// succeeds again.
 	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
-	// Release gives up those of the tickets that this token holds.
+	// Release releases those of the tickets that this token holds.
 	Release(ctx context.Context, queue, token string, ids []string) error
-	// TakeOver ends the claims of directors before the one with this fence on some tickets, so that those directors
+	// TakeOver ends the claims of earlier directors, those with a lower fence, on some tickets, so that those directors
 	// can't assign them anymore, and returns the tickets. Errors: lease.ErrLost if the fence isn't that of the queue's
 	// lease.
 	TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error)
-	// Sweep removes tickets from the queue whose life has ended, if their players were notified, and lists others whose
+	// Sweep removes tickets whose life has ended from the queue, if their players were notified, and lists others whose
 	// life has ended, up to a limit.
 	Sweep(ctx context.Context, queue string, notified []string, limit int) (Swept, error)
 }
 
 // Swept is the result of Sweep.
 type Swept struct {
-	Removed int      // tickets that were removed
+	Removed int      // removed tickets
 	Expired []string // tickets whose life has ended and that are still in the queue
 }
 
-// ClaimRequest is what Claim holds.
+// ClaimRequest is the request of Claim.
 type ClaimRequest struct {
 	Queue string
-	Token string        // new for every claim; that of a director is its fence, a dot and a number
-	Fence uint64        // of the director's lease, which must be held; 0: the claim needs no lease
+	Token string        // new for every claim; a director's token is its fence, a dot and a number
+	Fence uint64        // of the director's lease, which must be valid; 0: the claim needs no lease
 	Hold  time.Duration // from now to the deadline
 	IDs   []string      // tickets to hold; empty: the oldest
-	Limit int           // tickets at most, if IDs is empty
+	Limit int           // maximum number of tickets, if IDs is empty
 }
 
 // Claimed is the result of Claim.
 type Claimed struct {
 	Now      time.Time
 	Deadline time.Time
-	IDs      []string             // held by the token now
-	Held     map[string]time.Time // of the IDs asked for: held by another token, until then
-	Gone     []string             // of the IDs asked for: assigned, cancelled, expired, or never created
+	IDs      []string             // now held by the token
+	Held     map[string]time.Time // of the requested IDs: held by another token, and its deadline
+	Gone     []string             // of the requested IDs: assigned, cancelled, expired, or never created
 }
 
-// AssignRequest is the matches that Assign assigns.
+// AssignRequest contains the matches to assign.
 type AssignRequest struct {
 	Queue   string
-	Token   string        // new for every call but a repetition
+	Token   string        // new for every call except a repetition
 	Fence   uint64        // of the director's lease; 0: the token must hold all tickets
 	Keep    time.Duration // how long tickets, assignments and records can be read: the queue's AssignmentTTL
 	Matches []AssignMatch
@@ -149,28 +148,28 @@ type AssignRequest struct {
 type AssignMatch struct {
 	ID          string
 	Assignments []AssignTicket
-	Record      []byte // what Match returns, JSON; empty: the match can't be read
+	Record      []byte // result of Match, JSON; empty: the match can't be read
 }
 
 // AssignTicket is one ticket of a match, with the message for its player.
 type AssignTicket struct {
 	ID      string
-	Created time.Time // a ticket with this ID that was created at another time is another ticket; zero: any is meant
+	Created time.Time // a ticket with this ID and another creation time is another ticket; zero: any
 	Epoch   ulid.ULID // the ticket's
 	Content []byte    // an Assignment as JSON
 }
 
 // AssignOutcome is the result of Assign for one match.
 type AssignOutcome struct {
-	// Err is ErrNotAssigned or, if AssignRequest.Fence isn't that of the queue's lease, lease.ErrLost, and the match
-	// isn't assigned; or the storage failed, and it may be assigned or not: repeat.
+	// Err is ErrNotAssigned, or lease.ErrLost if AssignRequest.Fence isn't that of the queue's lease; the match isn't
+	// assigned then. For any other error, a storage failure, the outcome is unknown: repeat the call.
 	Err error
-	// Conflicts are the tickets that could not be assigned. If there is one, nothing was assigned.
+	// Conflicts are the tickets that could not be assigned. If it isn't empty, nothing was assigned.
 	Conflicts []Conflict
-	// Entries are the entries of the outbox, in the order of Assignments: "" for a ticket that has none, see
+	// Entries are the entries of the outbox, in the order of Assignments: "" for a ticket without an entry, see
 	// Tickets.Listen. It is empty if an earlier call assigned the match.
 	Entries []string
-	// Waits are how long the tickets had waited, in the order of Assignments. It is empty if Entries is.
+	// Waits are the waiting times of the tickets, in the order of Assignments. It is empty if Entries is.
 	Waits []time.Duration
 }
 
@@ -178,88 +177,88 @@ type AssignOutcome struct {
 type Conflict struct {
 	ID     string
 	Reason ConflictReason
-	Until  time.Time // of ConflictClaim, if another token holds the ticket: that claim's deadline
+	Until  time.Time // of ConflictClaim, if another token holds the ticket: the deadline of that claim
 }
 
-// ConflictReason is why a ticket could not be assigned.
+// ConflictReason is the reason for a conflict.
 type ConflictReason string
 
 // The reasons of conflicts.
 const (
-	ConflictGone ConflictReason = "gone" // it is assigned to another match, cancelled, expired, or was never created
-	// another token holds it; or the token must hold it and doesn't, or not any more
+	ConflictGone ConflictReason = "gone" // it is assigned to another match, cancelled, expired, or never existed
+	// another token holds it; or the token must hold it and doesn't
 	ConflictClaim ConflictReason = "claim"
 )
 
-// Leases decides who directs a queue.
+// Leases decides which server directs a queue.
 type Leases interface {
-	// Leases returns the leases of queues, by their names. Acquire returns ErrQueueIdle if no director holds the lease
+	// Leases returns the leases of queues, by queue name. Acquire returns ErrQueueIdle if no director holds the lease
 	// and the queue has neither tickets nor outgoing assignments.
 	Leases() lease.Store
 }
 
-// Feed is how a director learns about the tickets of its queue.
+// Feed notifies a director of changes to its queue's tickets.
 type Feed interface {
-	// Snapshot reads all tickets that wait, the oldest first, and the point in the changes after which they may have
+	// Snapshot reads all waiting tickets, the oldest first, and the position in the changes from which they may have
 	// changed.
 	Snapshot(ctx context.Context, r WaitingRequest) (Snapshot, error)
-	// Waiting calls each with the tickets that wait, the oldest first, at most a hundred at a time, until each returns
-	// an error. It holds no more of them in memory. A ticket that comes or goes meanwhile may be among them or not.
+	// Waiting calls each with the waiting tickets, the oldest first, in batches of at most a hundred, until each
+	// returns an error. It holds only one batch in memory. A ticket that is added or removed meanwhile may be included
+	// or not.
 	Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error
-	// Follow begins to read the changes of a queue after a point.
+	// Follow begins to read the changes of a queue after a position.
 	Follow(r ChangesRequest) Follower
-	// Watch calls notify after each change of a queue whose lease nobody holds, or after several at once, until ctx
-	// ends. free reports that the lease of the queue may be free. While the connection is down calls are missed; when
-	// it is back, as when it is first established, there is one with free. notify must not block. Several goroutines
-	// may call it.
+	// Watch calls notify after one or several changes of a queue without a lease holder, until ctx ends. free reports
+	// that the lease of the queue may be free. While the connection is down calls are missed; each time it is
+	// established, notify is called with free set. notify must not block. Several goroutines may call it.
 	Watch(ctx context.Context, queue string, notify func(free bool))
 }
 
-// Follower reads the changes of a queue, each once and in order. One goroutine at a time may use it.
+// Follower reads the changes of a queue, each once and in order. It is not safe for concurrent use.
 type Follower interface {
-	// Next returns the changes after those that it has returned before. If there is none it waits for one, for wait at
-	// most, and returns none then. Errors: ErrChangesLost if some changes are gone: take a Snapshot.
+	// Next returns the changes after those that it has returned before. If there are none it waits for one for at most
+	// wait, and then returns none. Errors: ErrChangesLost if some changes are no longer stored: take a Snapshot.
 	Next(ctx context.Context, wait time.Duration) (Changes, error)
-	// Stop ends what Follow has begun.
+	// Stop ends the follower and its subscription.
 	Stop()
 }
 
-// Snapshot is all tickets that wait in a queue.
+// Snapshot contains all waiting tickets of a queue.
 type Snapshot struct {
-	After   string // the point in the changes
+	After   string // the position in the changes
 	Now     time.Time
 	Tickets []*Ticket            // Searching or Pending
-	Held    map[string]time.Time // those that are Pending, and until when
+	Held    map[string]time.Time // the Pending tickets, and their deadlines
 }
 
-// WaitingRequest asks for the tickets that wait in a queue.
+// WaitingRequest is a request for the waiting tickets of a queue.
 type WaitingRequest struct {
 	Queue  string
 	Fields Fields
 }
 
-// Fields is which fields of tickets are read.
+// Fields selects the ticket fields to read.
 type Fields int
 
-// The fields that can be read.
+// The values of Fields.
 const (
 	FieldsNone     Fields = iota // IDs, times and status
 	FieldsMatching               // and criteria, statistics and sizes
 	FieldsSearch                 // and the search fields
-	FieldsAll                    // and the extensions, what was sent, and the owner
+	FieldsAll                    // and the extensions, the sent message, and the owner
 )
 
-// ChangesRequest asks for the changes after a point.
+// ChangesRequest is a request for the changes after a position.
 type ChangesRequest struct {
 	Queue  string
 	After  string
-	Limit  int    // of changes that are read from the storage at once
-	Fields Fields // of tickets that were created, FieldsMatching or more
+	Limit  int    // maximum number of changes read from the storage at once
+	Fields Fields // of created tickets, FieldsMatching or more
 }
 
-// Changes is what happened in a queue, without what its director did itself.
+// Changes are the changes of a queue, except those made by its director.
 type Changes struct {
-	After   string   // the point after these changes
+	After   string   // the position after these changes
 	Changes []Change // in order
 }
 
@@ -271,17 +270,17 @@ type Change struct {
 	Released  string // a ticket's ID
 }
 
-// AssignedFeed is how servers learn what becomes of the tickets that their players wait for.
+// AssignedFeed notifies servers of the ends of tickets that their players wait for.
 type AssignedFeed interface {
-	// ListenAssigned calls l for the tickets of a queue that are assigned or removed, until stop is called. It returns
-	// at once. After stop has returned l isn't called anymore.
+	// ListenAssigned calls l for the assigned or removed tickets of a queue, until stop is called. It returns at once.
+	// After stop has returned l isn't called anymore.
 	ListenAssigned(queue string, l AssignedListener) (stop func())
 	// States reads the states of tickets, in order, never from a replica.
 	States(ctx context.Context, queue string, ids []string) ([]TicketState, error)
 }
 
-// AssignedListener is called for the tickets of one queue. Its functions are called one after the other, by different
-// goroutines. They must not block and must not call stop.
+// AssignedListener receives notifications about the tickets of one queue. Its functions are called one after the other,
+// by different goroutines. They must not block and must not call stop.
 type AssignedListener struct {
 	Confirmed   func()            // from now on Ended is called for every ticket
 	Ended       func(e TicketEnd) // a ticket was assigned or removed; some calls may come before Confirmed, or twice
@@ -296,18 +295,18 @@ type TicketEnd struct {
 	Gone    bool   // it was cancelled, or its creation was undone
 }
 
-// TicketState is the state of a ticket for those who wait for its assignment.
+// TicketState is the state of a ticket as needed to wait for its assignment.
 type TicketState struct {
 	Created time.Time     // zero: it neither waits nor is assigned
 	Left    time.Duration // until its life ends, unless it is renewed, if it waits
 	Content string        // an Assignment as JSON, if it is assigned
 
-	// Unconfirmed is set if it is assigned, but no player may be told yet since too few replicas of the storage are
-	// known to have that. Content is empty then.
+	// Unconfirmed is set if the ticket is assigned, but too few replicas have confirmed the assignment to send it to a
+	// player. Content is empty then.
 	Unconfirmed bool
 }
 
-// Outbox is assignments on their way to the channels of their tickets, if somebody has asked for these.
+// Outbox holds assignments that are to be published on the channels of their tickets, if those channels are wanted.
 type Outbox interface {
 	// Outgoing returns entries that have been in the outbox for at least age, the oldest first, up to a limit.
 	Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]OutboxEntry, error)
@@ -315,7 +314,7 @@ type Outbox interface {
 	Delivered(ctx context.Context, queue string, entries []string) error
 }
 
-// OutboxEntry is an assignment that its channel may not have yet.
+// OutboxEntry is an assignment that may not be published on its channel yet.
 type OutboxEntry struct {
 	Entry    string
 	TicketID string
@@ -325,28 +324,28 @@ type OutboxEntry struct {
 	Age      time.Duration
 }
 
-// Matches is the matches that were assigned.
+// Matches reads assigned matches.
 type Matches interface {
-	// Match returns the record of a match, AssignMatch.Record, and when it was assigned, to the microsecond. It can be
+	// Match returns the record of a match, AssignMatch.Record, and its assignment time, to the microsecond. It can be
 	// read for AssignRequest.Keep after that, but at least for a minute. Errors: ErrNoMatch.
 	Match(ctx context.Context, queue, id string) (record []byte, at time.Time, err error)
 }
 
-// Admin is what operators read and change.
+// Admin are the operations for operators.
 type Admin interface {
-	// Describe returns the state of a queue, with as many of its last matches as asked for. A queue that never had a
-	// ticket is empty.
+	// Describe returns the state of a queue, with the given number of its last matches. A queue that never had a ticket
+	// is empty.
 	Describe(ctx context.Context, queue string, matches int) (QueueState, error)
-	// Definitions returns the stored definitions, as they were put, by the queue's name.
+	// Definitions returns the stored definitions, unchanged, by queue name.
 	Definitions(ctx context.Context) (map[string][]byte, error)
-	// PutDefinition stores a queue's definition, and reports whether there was none. Errors: ErrTooManyQueues if there
-	// was none and there are r.Max others.
+	// PutDefinition stores a queue's definition, and reports whether it is new. Errors: ErrTooManyQueues if it is new
+	// and there are r.Max others.
 	PutDefinition(ctx context.Context, r PutRequest) (created bool, err error)
 	// DeleteDefinition removes a definition. Removing one that doesn't exist is no error.
 	DeleteDefinition(ctx context.Context, queue string) error
 }
 
-// PutRequest is the definition that PutDefinition stores.
+// PutRequest contains the definition to store.
 type PutRequest struct {
 	Queue      string
 	Definition []byte
@@ -358,12 +357,12 @@ type QueueState struct {
 	Searching  int           // tickets, now
 	Pending    int           // tickets, now
 	Outgoing   int           // entries of the outbox, now
-	Matched    int64         // tickets, since the queue was last unused for a day; the next three too
+	Matched    int64         // tickets, since the queue was last unused for a day; also for the next three
 	Cancelled  int64         // tickets
 	Expired    int64         // tickets
 	Conflicts  int64         // matches that could not be assigned
-	OldestWait time.Duration // of the tickets that wait; 0: none does
-	// Recent is the last matches, up to 1,000, the newest last.
+	OldestWait time.Duration // oldest waiting ticket; 0: no ticket waits
+	// Recent are the last matches, up to 1,000, the newest last.
 	Recent []RecentMatch
 	Now    time.Time
 }
@@ -371,5 +370,5 @@ type QueueState struct {
 // RecentMatch is a match that was assigned recently.
 type RecentMatch struct {
 	At    time.Time
-	Waits []time.Duration // how long its tickets had waited
+	Waits []time.Duration // waiting times of its tickets
 }

@@ -16,10 +16,10 @@ import (
 // Subscriber is the subscriber of each ticket's channel.
 const Subscriber = "player"
 
-// ChannelPrefix is the prefix of the names of tickets' channels. The ticket's ID follows.
+// ChannelPrefix is the prefix of the names of tickets' channels, followed by the ticket's ID.
 const ChannelPrefix = "ticket."
 
-// MessagePrefix is the prefix of the message IDs of assignments. The match's ID follows.
+// MessagePrefix is the prefix of the message IDs of assignments, followed by the match's ID.
 const MessagePrefix = "assignment-"
 
 // ChannelOf returns the name of a ticket's channel.
@@ -34,30 +34,30 @@ const (
 	Pending    Status = "PENDING"     // a director's claim holds it until a deadline
 	MatchFound Status = "MATCH_FOUND" // it is assigned
 	Cancelled  Status = "CANCELLED"   // its player cancelled it
-	Expired    Status = "EXPIRED"     // its life ended before it was matched
+	Expired    Status = "EXPIRED"     // it expired before it was matched
 )
 
-// Spec is what a ticket asks for. It never changes; treat what it refers to as read-only. As JSON it is part of the
-// bodies of the HTTP API, match functions and assigners.
+// Spec is the content of a request to be matched. It never changes; treat referenced values as read-only. As JSON it is
+// part of the bodies of the HTTP API, match functions and assigners.
 type Spec struct {
 	SearchFields SearchFields `json:"searchFields,omitzero"`
-	// Criteria are the tickets that this one accepts, by their statistics: for each name, one of the criteria with that
-	// name must hold.
+	// Criteria select the tickets that this one accepts, by their statistics: for each name, one of the criteria with
+	// that name must hold.
 	Criteria   []Criterion `json:"criteria,omitempty"`
 	Statistics []Statistic `json:"statistics,omitempty"` // for the criteria of other tickets
 	NumTeams   int         `json:"numTeams,omitempty"`   // of the match; 0: the queue's
 	TeamSize   int         `json:"teamSize,omitempty"`   // in players, of the match; 0: the queue's
-	Players    int         `json:"players,omitempty"`    // how many players the ticket stands for: a party; 0: one
-	// Extensions and PersistentField are JSON values of the caller's own, by name; a protobuf Any is an object with
+	Players    int         `json:"players,omitempty"`    // number of players of the ticket: a party; 0: one
+	// Extensions and PersistentField are the caller's own JSON values, by name; a protobuf Any is an object with
 	// "@type". They are empty if the ticket has Sent, which contains them.
 	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
 	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
-	// Sent is the message with which Open Match's API created the ticket, for package openmatch/convert. It is opaque
+	// Sent is the message of a ticket created through Open Match's API, for package openmatch/convert. It is opaque
 	// here. Empty: the ticket was created otherwise.
 	Sent []byte `json:"-"`
 }
 
-// Party returns how many players a ticket stands for.
+// Party returns the number of players of a ticket.
 func (s *Spec) Party() int { return max(s.Players, 1) }
 
 // SearchFields are the fields that a pool's filters test.
@@ -67,8 +67,8 @@ type SearchFields struct {
 	StringArgs map[string]string `json:"stringArgs,omitempty"`
 }
 
-// Statistics returns the finite numbers as statistics, ordered by name: those of a ticket of Open Match's API, unless it
-// has an extension with others.
+// Statistics returns the finite numbers as statistics, ordered by name: the statistics of a ticket from Open Match's
+// API without an extension for them.
 func (f *SearchFields) Statistics() []Statistic {
 	var statistics []Statistic
 	for name, value := range f.DoubleArgs {
@@ -80,8 +80,8 @@ func (f *SearchFields) Statistics() []Statistic {
 	return statistics
 }
 
-// Doubles are numbers by name. Unlike JSON's own they may be NaN or infinite, which are written as the strings "NaN",
-// "Infinity" and "-Infinity", as protobuf's JSON does.
+// Doubles are numbers by name. Unlike JSON numbers they may be NaN or infinite, which are encoded as the strings "NaN",
+// "Infinity" and "-Infinity", as in protobuf's JSON mapping.
 type Doubles = strictjson.Doubles
 
 // Criterion is a range of a statistic of other tickets, both ends included.
@@ -91,7 +91,7 @@ type Criterion struct {
 	MaxValue float64 `json:"maxValue"`
 }
 
-// Statistic is a value of a ticket for criteria and weights.
+// Statistic is a value of a ticket, used by criteria and weights.
 type Statistic struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -110,20 +110,20 @@ type Ticket struct {
 	ID    string
 	Queue string
 	Spec
-	// Owner is the subject of the user that created the ticket; empty: it wasn't a user, or the service is open. Only
-	// its owner reaches the ticket, and callers that may reach those of others.
+	// Owner is the subject of the user that created the ticket; empty: it wasn't created by a user, or the service is
+	// open. Only the owner, and callers with access to other users' tickets, can access the ticket.
 	Owner      string
 	CreateTime time.Time     // of the storage's clock, in microseconds
-	Expires    time.Time     // of the storage's clock, in milliseconds, unless a heartbeat renews it
+	Expires    time.Time     // of the storage's clock, in milliseconds; a heartbeat extends it
 	TTL        time.Duration // from CreateTime, or from the last heartbeat if the queue has one
-	Life       time.Duration // from CreateTime at most, however often it is renewed
-	Epoch      ulid.ULID     // of the life that it began of its channel; zero: its ID is never used again
+	Life       time.Duration // from CreateTime: the maximum, including renewals
+	Epoch      ulid.ULID     // of the channel life that it began; zero: its ID is never reused
 	Status     Status
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound
 }
 
-// KeepOnly removes what isn't among these fields, FieldsMatching or more, from a ticket that nobody else uses.
+// KeepOnly removes all fields except the given ones, FieldsMatching or more, from a ticket that has no other user.
 func (t *Ticket) KeepOnly(f Fields) {
 	if f < FieldsAll {
 		t.Extensions, t.PersistentField, t.Sent, t.Owner = nil, nil, nil, ""

@@ -29,7 +29,7 @@ const (
 const (
 	agonesPath       = "gameserverallocation"
 	agonesNamespace  = "default"
-	stateAllocated   = "ALLOCATED" // AllocationRequest's enum; READY is its default
+	stateAllocated   = "ALLOCATED" // AllocationRequest's enum; READY is the default
 	extensionServer  = "gameServerName"
 	extensionPorts   = "ports"
 	digestLabelBytes = 16

@@ -1,16 +1,16 @@
 // Package assigner contains the built-in assigners, which find a game server for a match. Start with [New].
 //
 //	static    the same text for every match, in which the match's ID and the queue's name can be inserted
-//	webhook   your own service, called over HTTP with a signed body
+//	webhook   an operator's service, called over HTTP with a signed body
 //	agones    the allocator service of Agones, called over its REST API
 //
 // All assigners are safe for concurrent use.
 //
 // # Webhooks
 //
-// A webhook is one URL that is sent two kinds of POST requests: to allocate a connection for a match, and to release it
-// if no player was told of it. docs/callouts.md has the bodies, their headers and their repetitions. [Verifier] checks
-// signatures.
+// A webhook is one URL that receives two kinds of POST requests: to allocate a connection for a match, and to release a
+// connection that was sent to no player. docs/callouts.md describes the bodies, headers and repetitions. [Verifier]
+// checks signatures.
 //
 // # Agones
 //
@@ -18,10 +18,10 @@
 // tidemark.dev/match, and annotations tidemark.dev/match and tidemark.dev/queue. If no game server is available, or the
 // failure is temporary, the request is repeated until shortly before the deadline of the match's claim.
 //
-// Agones has no idempotency keys. So each request first selects, by the label, an Allocated game server that an earlier
-// request got whose response was lost, and only then a Ready one. Agones is eventually consistent: within about a
-// second of the lost response, a repetition may miss that game server and allocate another one. Agones cannot release a
-// game server either. Release sets the label tidemark.dev/released to "true", which a game server can watch through the
+// Agones has no idempotency keys. So each request first selects, by the label, an Allocated game server of an earlier
+// request with a lost response, and only then a Ready one. Agones is eventually consistent: within about a second of
+// the lost response, a repetition may miss that game server and allocate another one. Agones cannot release a game
+// server either. Release sets the label tidemark.dev/released to "true", which a game server can watch through the
 // Agones SDK. A game server that doesn't watch it must shut down when nobody connects for a while, or it stays
 // Allocated.
 //

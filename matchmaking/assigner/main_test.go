@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const generous = matchmaking.Duration(time.Minute)
 
-// service is a service that assigners call. It answers with what it is told to, the last of it again and again, and
-// keeps what it was asked.
+// service is a service for assigners. It returns the configured responses, repeating the last one, and records
+// requests.
 type service struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type reply struct {
 	status     int
 	body       string
 	retryAfter string
-	broken     bool // the connection is closed in the middle of the answer
+	broken     bool // the connection is closed in the middle of the response
 }
 
 type received struct {
@@ -41,7 +41,7 @@ type received struct {
 	body   []byte
 }
 
-// serve starts a service that is stopped with the test.
+// serve starts a service that stops with the test.
 func serve(t *testing.T, answers ...reply) *service {
 	t.Helper()
 	s := &service{answers: answers}
@@ -84,7 +84,7 @@ func (s *service) calls() []received {
 	return append([]received(nil), s.got...)
 }
 
-// build makes an assigner of a queue that is called duel.
+// build returns an assigner of the queue duel.
 func build(t *testing.T, by matchmaking.AssignBy) matchmaking.Assigner {
 	t.Helper()
 	a, err := New(matchmaking.Definition{Name: "duel", Assigner: by}, nil)

@@ -16,14 +16,14 @@ import (
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = 2 * time.Second
-	// lastTry is the least time before the deadline at which another try makes sense.
+	// lastTry is the minimum time before the deadline for another try.
 	lastTry = 20 * time.Millisecond
 )
 
 // call is a call that may be repeated.
 type call struct {
 	try   func(ctx context.Context) (jsonhttp.Response, error)
-	again func(error) bool // reports whether to repeat the call after a failure
+	again func(error) bool // reports whether to repeat the call after an error
 }
 
 // keepTrying repeats the call until it succeeds, fails permanently, or the deadline of ctx is near. Without a deadline
@@ -57,7 +57,7 @@ func keepTrying(ctx context.Context, c call) (jsonhttp.Response, error) {
 	}
 }
 
-// asked returns the pause that the response requested, with jitter added.
+// asked returns the pause requested by the response, with jitter added.
 func asked(err error) time.Duration {
 	var status *jsonhttp.StatusError
 	if !errors.As(err, &status) || status.RetryAfter <= 0 {
@@ -66,7 +66,7 @@ func asked(err error) time.Duration {
 	return status.RetryAfter + rand.N(status.RetryAfter/4+1) //nolint:gosec // jitter needs no secure randomness
 }
 
-// sleep waits for d. It fails if ctx ends before.
+// sleep waits for d. It fails if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

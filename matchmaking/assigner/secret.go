@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// secretBytes is the longest secret or token. It also limits what is read from a wrong file.
+// secretBytes is the length limit of a secret or token. It also limits the read of a wrong file.
 const secretBytes = 16 << 10
 
 // readSecret returns the only line of a file, without the line end.
@@ -36,7 +36,7 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// secretOf returns the secret from one of two keys, or none.
+// secretOf returns the secret from one of two keys, or "".
 func secretOf(secret, file string) (string, error) {
 	switch {
 	case secret != "" && file != "":

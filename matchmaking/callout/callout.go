@@ -14,7 +14,7 @@ const (
 	EvaluatorGRPC = "grpc"
 )
 
-// responseBytes is the largest response: some hundred thousand matches.
+// responseBytes is the size limit of a response: room for some hundred thousand matches.
 const responseBytes = 32 << 20
 
 // Function returns the match function of a queue's definition, whose kind is http or grpc. It calls targets only, or

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// evaluator calls an evaluator and validates what it accepts.
+// evaluator calls an evaluator and validates the accepted matches.
 type evaluator struct {
 	queue string
 	call  func(ctx context.Context, proposals []matchmaking.Proposal) (accepted []string, err error)

@@ -38,7 +38,7 @@ type (
 	evalStream = grpc.BidiStreamingServer[openmatch.EvaluateRequest, openmatch.EvaluateResponse]
 )
 
-// run is a MatchFunction, and evaluate an Evaluator, of one function.
+// run implements a MatchFunction, and evaluate an Evaluator, each by one function.
 type (
 	run      func(context.Context, *openmatch.RunRequest, runStream) error
 	evaluate func(context.Context, evalStream) error
@@ -101,7 +101,7 @@ func grpcEvaluatorAt(t *testing.T, url string) matchmaking.Evaluator {
 	return evaluatorOf(t, matchmaking.Caller{Kind: EvaluatorGRPC, URL: url})
 }
 
-// proposalOf is a match as a function of Open Match's proposes it.
+// proposalOf returns a match in the form of a proposal by Open Match's functions.
 func proposalOf(id string, tickets ...string) *openmatch.Match {
 	m := &openmatch.Match{MatchId: id, MatchProfile: "ranked", MatchFunction: "mine"}
 	for _, ticket := range tickets {
@@ -117,7 +117,7 @@ func packed(t *testing.T, m proto.Message) *anypb.Any {
 	return a
 }
 
-// proposing is a function that always proposes the same.
+// proposing returns a function that always proposes the same matches.
 func proposing(matches ...*openmatch.Match) run {
 	return func(_ context.Context, _ *openmatch.RunRequest, stream runStream) error {
 		for _, m := range matches {
@@ -311,7 +311,7 @@ func TestGRPCUsesTLSForHTTPS(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestGRPCFunctionOfAURL with a path and credentials calls the methods below it.
+// TestGRPCFunctionOfAURL checks that a URL with a path and credentials calls the methods below it.
 func TestGRPCFunctionOfAURL(t *testing.T) {
 	t.Parallel()
 	calls := make(chan []string, 1)

@@ -22,7 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// Where a gRPC call has the name of its queue.
+// Keys of the queue's name in a gRPC call.
 const (
 	metadataQueue  = "tidemark-queue" // of the call
 	extensionQueue = "tidemark.queue" // of the profile, a google.protobuf.StringValue
@@ -31,18 +31,18 @@ const (
 const (
 	grpcMessageBytes = 4 << 20 // of one message, the default of gRPC's own servers
 	grpcHeaderBytes  = 64 << 10
-	// gRPC's own servers end connections with more than a PING in 5 minutes, and their calls
+	// gRPC's servers close connections, with their calls, after more than one PING in 5 minutes
 	grpcPingAfter   = 6 * time.Minute
-	grpcPingTimeout = 5 * time.Second  // also for what is sent to be confirmed by TCP
-	grpcIdle        = 30 * time.Second // a connection that isn't used is closed
+	grpcPingTimeout = 5 * time.Second  // also for TCP to acknowledge sent data
+	grpcIdle        = 30 * time.Second // an unused connection is closed
 )
 
-// grpcBackoff is how long a service that can't be reached is left alone. Calls fail at once meanwhile.
+// grpcBackoff is the pause after a failed connection attempt. Calls fail at once meanwhile.
 var grpcBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
 	MaxDelay: 2 * time.Second}
 
 // dialGRPC returns a client of a gRPC service, which connects with its first call. For an http:// URL it uses HTTP/2
-// with prior knowledge, as gRPC servers without TLS expect. The address is checked at each connection, as targets say.
+// with prior knowledge, as gRPC servers without TLS expect. The address of each connection is checked against targets.
 func dialGRPC(address string, targets *jsonhttp.Targets) (*grpc.ClientConn, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -73,10 +73,10 @@ func dialGRPC(address string, targets *jsonhttp.Targets) (*grpc.ClientConn, erro
 	return grpc.NewClient("passthrough:///"+net.JoinHostPort(u.Hostname(), port), options...)
 }
 
-// closeConn closes the connection of a function or an evaluator that is garbage: nothing else ends them.
+// closeConn closes the connection of a function or an evaluator when it is garbage-collected: nothing else closes it.
 func closeConn(conn *grpc.ClientConn) { _ = conn.Close() }
 
-// withURL returns what adds a URL's path to methods, and its credentials to calls.
+// withURL returns an interceptor that adds a URL's path to methods, and its credentials to calls.
 func withURL(u *url.URL) grpc.StreamClientInterceptor {
 	path, authorization := strings.TrimSuffix(u.Path, "/"), ""
 	if u.User != nil {
@@ -99,8 +99,8 @@ func inQueue(ctx context.Context, queue string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, metadataQueue, queue)
 }
 
-// callError returns why a call failed whose context, call, was derived from ctx: the end of ctx, the call's timeout, or
-// err. The service may notice that the time is over before its caller does.
+// callError returns the reason for the failure of a call whose context, call, was derived from ctx: the end of ctx, the
+// call's timeout, or err. The service may report the deadline before the caller's context does.
 func callError(ctx, call context.Context, err error) error {
 	late := errors.Is(call.Err(), context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 	end, hasEnd := ctx.Deadline()

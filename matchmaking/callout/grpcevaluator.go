@@ -64,7 +64,7 @@ func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Propos
 }
 
 // exchange sends the matches and receives the accepted IDs at the same time, since an evaluator may respond before it
-// has all matches. stop ends the call.
+// has received all matches. stop ends the call.
 func exchange(stream evaluation, matches []*openmatch.Match, stop context.CancelFunc) ([]string, error) {
 	sent := make(chan struct{})
 	go func() {
@@ -82,7 +82,7 @@ func exchange(stream evaluation, matches []*openmatch.Match, stop context.Cancel
 	return accepted, err
 }
 
-// receive returns the accepted IDs, which must not be more than were proposed.
+// receive returns the accepted IDs, at most as many as the proposals.
 func receive(stream evaluation, most int) ([]string, error) {
 	var accepted []string
 	for len(accepted) <= most {

@@ -88,7 +88,7 @@ func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile,
 	}
 }
 
-// add adds a match, unless one of its tickets is not waiting: the function queries tickets itself, a little before or
+// add adds a match, unless one of its tickets is not waiting: the function queries tickets itself, shortly before or
 // after the queue's director.
 func (f *grpcFunction) add(ctx context.Context, match *openmatch.Match, all *proposals) error {
 	a, err := foundOf(match, f.teams)

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// profileOf returns the profile to call a function with. A profile without pools gets those of the call, without
+// profileOf returns the profile for a call of a function. A profile without pools gets the pools of the call, without
 // filters: Open Match's functions query tickets by pool.
 func profileOf(
 	queue string, p matchmaking.Profile, pools map[string][]*matchmaking.Ticket,
@@ -35,8 +35,8 @@ func profileOf(
 	return profile, nil
 }
 
-// foundOf converts a match that a function proposes. Its tickets are assigned in turn to teams teams, or to as many as
-// it has tickets. An evaluation_input of an unknown type is for the function's own evaluator.
+// foundOf converts a match proposed by a function. Its tickets are assigned in turn to the given number of teams, at
+// most one team per ticket. An evaluation_input of an unknown type is left to the function's own evaluator.
 func foundOf(match *openmatch.Match, teams int) (found, error) {
 	a := found{ID: match.GetMatchId()}
 	if match.GetBackfill() != nil {

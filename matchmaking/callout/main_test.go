@@ -17,8 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(collected{m}) }
 
-// collected makes functions and evaluators garbage when the tests have ended: then nothing of their connections may
-// remain.
+// collected makes functions and evaluators garbage at the end of the tests: then none of their connections may remain.
 type collected struct{ *testing.M }
 
 // Run runs the tests.
@@ -29,7 +28,7 @@ func (m collected) Run() int {
 
 const generous = matchmaking.Duration(time.Minute)
 
-// serve answers with handle for as long as the test runs.
+// serve responds with handle for the duration of the test.
 func serve(t *testing.T, handle http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -37,7 +36,7 @@ func serve(t *testing.T, handle http.HandlerFunc) string {
 	return server.URL
 }
 
-// answer makes a handler that always answers the same.
+// answer returns a handler with a constant response.
 func answer(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -47,7 +46,7 @@ func answer(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// function makes a match function of a queue that is called duel, with two teams.
+// function returns a match function of the queue duel, with two teams.
 func function(t *testing.T, m matchmaking.Match) matchmaking.MatchFunction {
 	t.Helper()
 	if m.Timeout == 0 {
@@ -58,7 +57,7 @@ func function(t *testing.T, m matchmaking.Match) matchmaking.MatchFunction {
 	return f
 }
 
-// evaluatorOf makes an evaluator of a queue that is called duel.
+// evaluatorOf returns an evaluator of the queue duel.
 func evaluatorOf(t *testing.T, c matchmaking.Caller) matchmaking.Evaluator {
 	t.Helper()
 	if c.Timeout == 0 {
@@ -77,13 +76,13 @@ func ticketsNamed(ids ...string) []*matchmaking.Ticket {
 	return tickets
 }
 
-// pools are two: tickets a, b and c in one, b and d in the other.
+// pools returns two pools: one with tickets a, b and c, one with b and d.
 func pools() map[string][]*matchmaking.Ticket {
 	all := ticketsNamed("a", "b", "c", "d")
 	return map[string][]*matchmaking.Ticket{"first": all[:3], "second": {all[1], all[3]}}
 }
 
-// teamsOf gives the IDs of a proposal's tickets, by team.
+// teamsOf returns the IDs of a proposal's tickets, by team.
 func teamsOf(p matchmaking.Proposal) [][]string {
 	teams := make([][]string, len(p.Teams))
 	for i, team := range p.Teams {

@@ -38,15 +38,15 @@ func newProposals(pools map[string][]*matchmaking.Ticket) *proposals {
 	return p
 }
 
-// unknownTicketError means that a match has a ticket that is in no pool.
+// unknownTicketError is the error of a match with a ticket that is in no pool.
 type unknownTicketError struct{ match, ticket string }
 
-// Error names the match and the ticket.
+// Error returns a text with the match and the ticket.
 func (e *unknownTicketError) Error() string {
 	return fmt.Sprintf("match %q has the ticket %q, which is in no pool", e.match, e.ticket)
 }
 
-// add validates a match and adds it. It fails with *unknownTicketError or another error that describes the match.
+// add validates a match and adds it. Errors: *unknownTicketError, or another error that describes the match.
 func (p *proposals) add(a found) error {
 	made := matchmaking.Proposal{ID: a.ID, Score: a.Score, Extensions: a.Extensions}
 	if a.ID != "" {
@@ -78,7 +78,7 @@ func (p *proposals) add(a found) error {
 	return nil
 }
 
-// team looks up the tickets of a team. seen has those of the match so far.
+// team looks up the tickets of a team. seen contains the tickets of the match so far.
 func (p *proposals) team(match string, ids []string, seen map[string]bool) ([]*matchmaking.Ticket, error) {
 	tickets := make([]*matchmaking.Ticket, len(ids))
 	for i, id := range ids {

@@ -1,3 +1,4 @@
-// Package insight reports who waits long in a queue, and why. [Reader] reads the waiting tickets, up to a bound, and
-// [Examine] computes the [Report]. Whether tickets accept each other is decided by package function, as in a match.
+// Package insight reports the longest waiting tickets of a queue and the reasons. [Reader] reads the waiting tickets,
+// up to a bound, and [Examine] computes the [Report]. Package function decides whether tickets accept each other, as in
+// a match.
 package insight

@@ -18,7 +18,7 @@ import (
 
 var now = time.Unix(1_000_000, 0)
 
-// ticket has waited for some seconds.
+// ticket returns a ticket that has waited for the given seconds.
 func ticket(id string, seconds int, s matchmaking.Spec) *matchmaking.Ticket {
 	return &matchmaking.Ticket{ID: id, Spec: s, CreateTime: now.Add(-time.Duration(seconds) * time.Second)}
 }
@@ -45,7 +45,7 @@ func examine(t *testing.T, definition string, tickets ...*matchmaking.Ticket) in
 	return r
 }
 
-// TestAcceptance: after 30 s, a accepts 1400 to 1700 and b 1500 to 1800; c accepts 1300 to 1500, d everyone. e needs
+// TestAcceptance: after 30 s, a accepts 1400 to 1700 and b 1500 to 1800; c accepts 1300 to 1500, d all tickets. e needs
 // teams of two.
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
@@ -94,11 +94,11 @@ func TestAcceptance(t *testing.T) {
 	}
 }
 
-// TestRanges: no two tickets with the same value are in different ranges, and a ticket's last value counts.
+// TestRanges: tickets with the same value are in the same range, and a ticket's last value counts.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		values []float64 // each has waited for as many seconds as there are values before it
+		values []float64 // the wait of each in seconds is the number of values before it
 		want   string    // ranges, tickets, and the longest wait
 	}{
 		"none":                   {},
@@ -149,11 +149,11 @@ func TestReport(t *testing.T) {
 	require.Equal(t, insight.Report{}, examine(t, `{}`))
 }
 
-// source is a queue with tickets without end, all alike.
+// source is a queue with an endless number of identical tickets.
 type source struct {
 	spec   matchmaking.Spec
-	during func(ctx context.Context) error // called while tickets are read; may be nil
-	fields matchmaking.Fields              // that were asked for
+	during func(ctx context.Context) error // called during the read of tickets; may be nil
+	fields matchmaking.Fields              // the requested fields
 }
 
 func (s *source) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
@@ -202,7 +202,7 @@ func TestReaderMakesOneReportAtATime(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		for range 2 { // the first that takes too long doesn't block the next
+		for range 2 { // the first report, which times out, doesn't block the next
 			_, err := reader.Report(t.Context(), matchmaking.Definition{}, matchmaking.QueueState{})
 			require.Equal(t, fault.SlugUnavailable, errorOf(t, err).Slug)
 		}

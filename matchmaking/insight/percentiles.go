@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Percentiles are percentiles of values, each of which is one of them.
+// Percentiles are percentiles of values, by nearest rank.
 type Percentiles[T cmp.Ordered] struct {
 	P50, P90, P99, Max T
 }
 
-// Waits are percentiles of how long tickets have waited.
+// Waits are percentiles of the waiting times of tickets.
 type Waits = Percentiles[time.Duration]
 
-// PercentilesOf returns the percentiles of some values, by nearest rank, and sorts the values. Those of none are 0.
+// PercentilesOf returns the percentiles of the values, by nearest rank, and sorts the values. Without values all are 0.
 func PercentilesOf[T cmp.Ordered](values []T) (p Percentiles[T]) {
 	if len(values) == 0 {
 		return p

@@ -12,14 +12,14 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 )
 
-// What a report examines at most. Memory and time are bounded by it.
+// Limits of the tickets in a report, which bound its memory and time.
 const (
 	MaxExamined = 10_000   // tickets
 	maxBytes    = 32 << 20 // of their criteria and statistics
 	maxTime     = 10 * time.Second
 )
 
-// Waiting reads the tickets that wait in a queue, as Store.Waiting does.
+// Waiting reads the waiting tickets of a queue, as Store.Waiting does.
 type Waiting interface {
 	Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error
 }
@@ -40,8 +40,8 @@ var errBusy = &fault.Error{
 
 var errEnough = errors.New("enough tickets were read")
 
-// Report makes a report of a queue whose state was read just now. Errors: fault.SlugOverloaded while another report is
-// made, fault.ErrUnavailable if it takes too long, and those of reading.
+// Report makes a report of a queue from its state, which must be current. Errors: fault.SlugOverloaded while another
+// report is made, fault.ErrUnavailable if it takes too long, and those of reading.
 func (r *Reader) Report(ctx context.Context, d matchmaking.Definition, s matchmaking.QueueState) (Report, error) {
 	if !r.busy.TryLock() {
 		return Report{}, errBusy
@@ -57,7 +57,7 @@ func (r *Reader) Report(ctx context.Context, d matchmaking.Definition, s matchma
 	if err != nil {
 		return Report{}, inTime(err)
 	}
-	report.Waiting = max(s.Searching+s.Pending, report.Examined) // some may have come meanwhile
+	report.Waiting = max(s.Searching+s.Pending, report.Examined) // tickets may have been added meanwhile
 	return report, nil
 }
 
@@ -68,7 +68,7 @@ func inTime(err error) error {
 	return fmt.Errorf("examine the waiting tickets: %w", err)
 }
 
-// read returns the oldest tickets of a queue, without what a report doesn't need.
+// read returns the oldest tickets of a queue, with only the fields of a report.
 func (r *Reader) read(ctx context.Context, d matchmaking.Definition, now time.Time) (function.Crowd, error) {
 	request := matchmaking.WaitingRequest{Queue: d.Name, Fields: matchmaking.FieldsMatching}
 	if len(d.Profile.Pools) > 0 {

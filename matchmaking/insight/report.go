@@ -19,22 +19,22 @@ const (
 	maxNameBytes  = 128
 )
 
-// Report is who waits long in a queue, and why.
+// Report describes the longest waiting tickets of a queue and the reasons.
 type Report struct {
 	Waiting    int // tickets in the queue
-	Examined   int // of those, the oldest: what the rest of the report is about
+	Examined   int // of those, the oldest: the subject of the rest of the report
 	Waits      Waits
-	Statistics []Statistic // those that most criteria name, by name
-	Longest    []Ticket    // that have waited the longest, the longest first
+	Statistics []Statistic // those used by the most criteria, by name
+	Longest    []Ticket    // the longest waiting ones, in descending order
 }
 
-// Statistic is the tickets that have a statistic, in ranges with about as many of them each.
+// Statistic describes the tickets with a statistic, in ranges of about equal numbers of tickets.
 type Statistic struct {
 	Name   string
-	Ranges []Range // ascending; no two tickets with the same value are in different ranges
+	Ranges []Range // ascending; tickets with the same value are in the same range
 }
 
-// Range is the tickets whose statistic is in a range, both ends included.
+// Range describes the tickets whose statistic is in a range, both ends included.
 type Range struct {
 	Min, Max float64
 	Tickets  int
@@ -46,10 +46,10 @@ type Ticket struct {
 	ID         string
 	Wait       time.Duration
 	Players    int
-	Acceptance *function.Acceptance // among the examined tickets; nil: the match function isn't built in
+	Acceptance *function.Acceptance // among the examined tickets; nil: the match function isn't a built-in one
 }
 
-// Examine makes a report of tickets that wait in a queue, the oldest first. It fails only with ctx.
+// Examine makes a report of a queue's waiting tickets, the oldest first. Its only error is that of ctx.
 func Examine(ctx context.Context, m matchmaking.Match, c function.Crowd) (Report, error) {
 	r := Report{Examined: len(c.Tickets)}
 	waits := make([]time.Duration, len(c.Tickets))
@@ -74,13 +74,13 @@ func Examine(ctx context.Context, m matchmaking.Match, c function.Crowd) (Report
 	return r, nil
 }
 
-// waitOf returns how long a ticket has waited. It may have been created after now.
+// waitOf returns the waiting time of a ticket, which may have been created after now.
 func waitOf(t *matchmaking.Ticket, now time.Time) time.Duration { return max(0, now.Sub(t.CreateTime)) }
 
-// namesOf returns the names that most tickets have in their criteria, in order.
+// namesOf returns the names that occur in the criteria of the most tickets, in order.
 func namesOf(tickets []*matchmaking.Ticket) []string {
 	count := make(map[string]int)
-	last := make(map[string]*matchmaking.Ticket) // that was counted, so that each is counted once
+	last := make(map[string]*matchmaking.Ticket) // the last counted ticket, so that each counts once
 	for _, t := range tickets {
 		for _, c := range t.Criteria {
 			if len(c.Name) <= maxNameBytes && last[c.Name] != t {
@@ -137,7 +137,7 @@ func rangeOf(some []measured) Range {
 	return Range{Min: some[0].value, Max: some[len(some)-1].value, Tickets: len(some), Waits: PercentilesOf(waits)}
 }
 
-// valueOf returns a ticket's statistic, if it is a finite number: the last one with the name counts.
+// valueOf returns a ticket's statistic, if it is a finite number: the last one with the name.
 func valueOf(t *matchmaking.Ticket, name string) (value float64, ok bool) {
 	for _, s := range slices.Backward(t.Statistics) {
 		if s.Name == name {

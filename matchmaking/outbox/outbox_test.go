@@ -20,23 +20,23 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// world is the outbox of the queue "duel", the channels of its tickets, and what else a relay needs.
+// world is the outbox of the queue "duel", the channels of its tickets, and the other dependencies of a relay.
 type world struct {
 	mu        sync.Mutex
-	entries   []matchmaking.OutboxEntry // all that there ever were
-	in        map[string]time.Time      // those in the outbox, and since when
+	entries   []matchmaking.OutboxEntry // all entries ever made
+	in        map[string]time.Time      // entries in the outbox, and the time of their addition
 	published []string                  // "<ticket> <epoch>" of each successful publish
-	batches   []int                     // how many assignments were published together
-	looks     int                       // how often the outbox was read
+	batches   []int                     // number of assignments in each batch
+	looks     int                       // number of reads of the outbox
 	lags      []time.Duration
 	log       bytes.Buffer
 
 	publish func(e *matchmaking.OutboxEntry) error // nil: succeeds
-	hangs   string                                 // a ticket whose batch isn't answered
+	hangs   string                                 // a ticket whose batch never returns
 	remove  func() error                           // nil: succeeds
 	owner   matchmaking.Owner
-	ticket  *matchmaking.Ticket // nil: there is none
-	created time.Time           // of the ticket that there is
+	ticket  *matchmaking.Ticket // nil: no later ticket exists
+	created time.Time           // of the existing ticket
 }
 
 func (w *world) Outgoing(_ context.Context, _ string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
@@ -134,8 +134,8 @@ const (
 	testKeep = time.Hour
 )
 
-// test runs a relay of a world, its queue's backstop included, with time that passes only while all wait. It fails
-// unless the test leaves the outbox empty.
+// test runs a relay of a world, including its queue's backstop, in simulated time. It fails unless the outbox is empty
+// at the end of the test.
 func test(t *testing.T, run func(t *testing.T, w *world, q *Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,14 +162,14 @@ func test(t *testing.T, run func(t *testing.T, w *world, q *Queue)) {
 	})
 }
 
-// outgoing returns how many entries are in the outbox.
+// outgoing returns the number of entries in the outbox.
 func (w *world) outgoing() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.in)
 }
 
-// done returns what was published.
+// done returns the published assignments.
 func (w *world) done() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,23 +183,23 @@ func (w *world) repair() {
 	w.publish, w.hangs = nil, ""
 }
 
-// logged returns how often a message was logged.
+// logged returns the number of times that a message was logged.
 func (w *world) logged(message string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.Count(w.log.String(), message)
 }
 
-// Write is the log's.
+// Write implements io.Writer for the log.
 func (w *world) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log.Write(line)
 }
 
-// after lets time pass.
+// after advances the time.
 func after(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the time of synctest
+	time.Sleep(d) //nolint:forbidigo // synctest's simulated time
 	synctest.Wait()
 }
 
@@ -226,7 +226,8 @@ func TestAssignmentsOfADeadServerArePublished(t *testing.T) {
 	})
 }
 
-// TestAQuietOutboxIsReadRarely until matches are assigned again, whether or not it is known which.
+// TestAQuietOutboxIsReadRarely checks that reads are rare until matches are assigned again, with or without known
+// entries.
 func TestAQuietOutboxIsReadRarely(t *testing.T) {
 	t.Parallel()
 	test(t, func(t *testing.T, w *world, q *Queue) {
@@ -249,7 +250,7 @@ func TestAQuietOutboxIsReadRarely(t *testing.T) {
 	})
 }
 
-// TestRemovalFails has an assignment published again, which the channel recognizes by its message ID.
+// TestRemovalFails checks that an assignment is published again; the channel recognizes it by its message ID.
 func TestRemovalFails(t *testing.T) {
 	t.Parallel()
 	test(t, func(t *testing.T, w *world, q *Queue) {
@@ -297,7 +298,7 @@ func TestPublishFails(t *testing.T) {
 	}
 }
 
-// TestANodeThatHangs holds up what goes to it for a while, and nothing else.
+// TestANodeThatHangs checks that a hanging node delays only its own channels, and only for a while.
 func TestANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	test(t, func(t *testing.T, w *world, q *Queue) {
@@ -329,8 +330,8 @@ func TestAssignmentsThatCanNeverBePublishedAreDropped(t *testing.T) {
 	})
 }
 
-// TestLaterLives publishes for a life of the channel that is over: its ID belongs to another ticket, unless the channel
-// was lost and made again for the same ticket.
+// TestLaterLives publishes for a channel life that has ended: its ID belongs to another ticket, unless the channel was
+// lost and created again for the same ticket.
 func TestLaterLives(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -371,7 +372,7 @@ func TestLaterLives(t *testing.T) {
 	}
 }
 
-// assignMany puts n assignments into the outbox, each with content of so many bytes.
+// assignMany adds n assignments to the outbox, each with the given number of bytes of content.
 func (w *world) assignMany(n, bytes int) []matchmaking.OutboxEntry {
 	tickets := make([]string, n)
 	for i := range tickets {
@@ -387,8 +388,8 @@ func (w *world) assignMany(n, bytes int) []matchmaking.OutboxEntry {
 	return entries
 }
 
-// TestMuchIsPublishedTogether and within bounds: what there is no room for waits in the outbox until there is, and is
-// published long before the backstop's next look. Nothing is published twice.
+// TestMuchIsPublishedTogether checks that batches stay within their bounds: entries without room wait in the outbox
+// until there is room, and are published long before the next pass of the backstop. Nothing is published twice.
 func TestMuchIsPublishedTogether(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ entries, bytes, batch, held int }{

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// readBatch is how many entries that are due the backstop reads at once.
+	// readBatch is the number of due entries that the backstop reads at once.
 	readBatch = 500
-	// backstopOthers is how much less often servers that don't direct the queue look, and for how much older entries.
-	// The director's looks as rarely once it has found nothing so many times in a row.
+	// backstopOthers is the factor for the interval and the minimum age of entries on servers that don't direct the
+	// queue. After this number of consecutive empty passes, the director's server uses the longer interval too.
 	backstopOthers = 5
 )
 
@@ -29,14 +29,14 @@ type Queue struct {
 	relay   *Relay
 	name    string
 	metrics Metrics
-	more    chan struct{} // buffered (capacity 1): the outbox has more, and there is room
+	more    chan struct{} // buffered (capacity 1): the outbox has further entries, and there is room
 	active  chan struct{} // buffered (capacity 1): matches were assigned
 
 	mu      sync.Mutex
 	failing map[string]retry // by entry
 }
 
-// retry is when an entry that could not be published is tried again.
+// retry is the state of an entry whose publishing failed.
 type retry struct {
 	at   time.Time
 	wait *backoff.ExponentialBackOff
@@ -48,14 +48,14 @@ func (r *Relay) Queue(name string, m Metrics) *Queue {
 		failing: map[string]retry{}}
 }
 
-// Offer hands over assignments that were just made. It doesn't wait: what there is no room for is left to Run. It is to
-// be called without entries too if it is unknown which were made.
+// Offer hands over new assignments. It doesn't block: entries without room are left to Run. Call it without entries if
+// it is unknown which assignments were made.
 func (q *Queue) Offer(entries []matchmaking.OutboxEntry) {
 	q.relay.offer(q, entries)
 	pace.Signal(q.active)
 }
 
-// wasActive reports whether Offer was called since the last time.
+// wasActive reports whether Offer was called since the previous call of wasActive.
 func (q *Queue) wasActive() bool {
 	select {
 	case <-q.active:
@@ -65,14 +65,14 @@ func (q *Queue) wasActive() bool {
 	}
 }
 
-// Run is the backstop: it periodically offers what has been in the outbox for too long, and what there was no room for
-// as soon as there is, until ctx ends. directed reports whether this server directs the queue.
+// Run is the backstop: until ctx ends, it periodically offers old entries of the outbox, and entries that had no room
+// as soon as there is room. directed reports whether this server directs the queue.
 func (q *Queue) Run(ctx context.Context, directed func() bool) {
 	failing := outage.New(q.relay.log.With("queue", q.name), "cannot relay the outbox")
 	timer := time.NewTimer(pace.Jitter(q.relay.o.Age))
 	defer timer.Stop()
-	var stir <-chan struct{} // active, while the queue is quiet
-	empty := 0               // how often nothing was found and assigned since the last time, in a row
+	var stir <-chan struct{} // active, during quiet passes
+	empty := 0               // consecutive passes without entries and without new matches
 	for {
 		age := q.relay.o.Age
 		select {
@@ -103,7 +103,7 @@ func (q *Queue) Run(ctx context.Context, directed func() bool) {
 	}
 }
 
-// pass offers entries that are at least of an age, and returns how many it found.
+// pass offers entries of at least the given age, and returns the number found.
 func (q *Queue) pass(ctx context.Context, age time.Duration) (found int, err error) {
 	failing, pending := q.failures(), q.relay.pendingOf(q.name)
 	limit := readBatch + failing + len(pending)
@@ -118,15 +118,15 @@ func (q *Queue) pass(ctx context.Context, age time.Duration) (found int, err err
 	return len(entries), nil
 }
 
-// failures returns how many entries wait before they are tried again, maxHeld at most.
+// failures returns the number of entries that wait for a retry, maxHeld at most.
 func (q *Queue) failures() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.failing)
 }
 
-// due returns the entries without those that failed a moment ago, and those that were pending when the reading of the
-// outbox began: they may have been published since.
+// due returns the entries except recent failures, and except those that were pending when the read of the outbox began:
+// they may have been published since.
 func (q *Queue) due(entries []matchmaking.OutboxEntry, pending map[string]bool) []matchmaking.OutboxEntry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,13 +137,13 @@ func (q *Queue) due(entries []matchmaking.OutboxEntry, pending map[string]bool) 
 			due = append(due, e)
 		}
 	}
-	// What wasn't tried again for so long isn't in the outbox anymore.
+	// An entry without a retry for that long is no longer in the outbox.
 	maps.DeleteFunc(q.failing,
 		func(_ string, f retry) bool { return now.Sub(f.at) > backstopOthers*backstopOthers*q.relay.o.Age })
 	return due
 }
 
-// published counts an assignment of an age that was published.
+// published records that an assignment of the given age was published.
 func (q *Queue) published(entry string, age time.Duration) {
 	q.metrics.Published(age)
 	q.mu.Lock()
@@ -153,13 +153,13 @@ func (q *Queue) published(entry string, age time.Duration) {
 	}
 }
 
-// failed makes an entry wait before it is tried again. The first failure is logged, unless the storage is the cause.
+// failed delays the retry of an entry. The first failure is logged, unless the storage is the cause.
 func (q *Queue) failed(ctx context.Context, d *delivery, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	f, again := q.failing[d.Entry]
 	if !again && len(q.failing) >= maxHeld {
-		return // it is tried again with the next pass
+		return // retried by the next pass
 	}
 	if !again {
 		f.wait = pace.NewBackoff()
@@ -172,7 +172,7 @@ func (q *Queue) failed(ctx context.Context, d *delivery, err error) {
 	q.failing[d.Entry] = f
 }
 
-// drops reports whether an entry is dropped: it can never be published, and its channel is gone by now.
+// drops reports whether an entry is dropped: it can never be published, and its channel must have expired.
 func (q *Queue) drops(ctx context.Context, d *delivery, err error) bool {
 	var told *fault.Error
 	if !errors.As(err, &told) || (told.Kind != fault.Invalid && told.Kind != fault.TooLarge) ||
@@ -184,7 +184,7 @@ func (q *Queue) drops(ctx context.Context, d *delivery, err error) bool {
 	return true
 }
 
-// isStorageFailure reports whether the storage failed, as it would for any other assignment.
+// isStorageFailure reports whether an error is a storage failure, which affects all assignments.
 func isStorageFailure(err error) bool {
 	var told *fault.Error
 	return errors.As(err, &told) && (told.Kind == fault.Unavailable || told.Kind == fault.StorageFull) ||

@@ -13,45 +13,45 @@ import (
 )
 
 const (
-	// publishers is how many batches are published at the same time, maxBatch and batchBytes how many assignments, or
-	// bytes of them, are in one of them at most.
+	// publishers is the number of concurrent batches; maxBatch and batchBytes limit the number and the bytes of the
+	// assignments in a batch.
 	publishers = 4
 	maxBatch   = 64
 	batchBytes = 1 << 20
-	// maxHeld and heldBytes are how many assignments, or bytes of them, are in memory. More are left in the outbox
-	// until there is room.
+	// maxHeld and heldBytes limit the number and the bytes of the assignments in memory. Further ones are left in the
+	// outbox until there is room.
 	maxHeld   = 2000
 	heldBytes = 16 << 20
-	// publishTime bounds the publishing of one batch: a node that doesn't answer must not hold up the others' channels.
+	// publishTime limits the publishing of one batch: an unresponsive node must not delay the channels of others.
 	publishTime = 500 * time.Millisecond
-	// removeBatch and removeDelay are when published entries are removed from the outbox: when there are so many, or so
-	// long after the first one.
+	// removeBatch and removeDelay trigger the removal of published entries from the outbox: at that number of entries,
+	// or that long after the first one.
 	removeBatch = 200
 	removeDelay = 5 * time.Millisecond
-	// removeCalls is how many calls to remove entries are in progress at the same time.
+	// removeCalls is the number of concurrent calls to remove entries.
 	removeCalls = 8
 )
 
-// Store is what a relay needs of the queues' store.
+// Store is the part of the queues' store that a relay uses.
 type Store interface {
 	matchmaking.Outbox
-	// Ticket is a method of matchmaking.Tickets.
+	// Ticket is the method of matchmaking.Tickets.
 	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
-	// States is a method of matchmaking.AssignedFeed.
+	// States is the method of matchmaking.AssignedFeed.
 	States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
 }
 
 // Publisher publishes assignments on the channels of tickets.
 type Publisher interface {
-	// Publish publishes assignments on their tickets' channels, together, each in the life of the channel that has the
-	// entry's epoch; zero: in any. It may be repeated. It returns an error for each: matchmaking.ErrLaterTicket if a
-	// later life has begun. It doesn't keep entries.
+	// Publish publishes assignments on their tickets' channels, together, each in the channel life with the entry's
+	// epoch; zero: in any. It may be repeated. It returns an error for each: matchmaking.ErrLaterTicket if a later life
+	// has begun. It doesn't retain entries.
 	Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error
 }
 
 // Metrics measures the deliveries of one queue. It may be used by many goroutines.
 type Metrics interface {
-	// Published records that an assignment of this age was published.
+	// Published records that an assignment of the given age was published.
 	Published(age time.Duration)
 }
 
@@ -61,14 +61,14 @@ type Options struct {
 	Publisher Publisher
 	Lookup    matchmaking.Lookup
 	Logger    *slog.Logger
-	Age       time.Duration // how old an entry is before the backstop publishes it
-	Keep      time.Duration // how old an entry is before it is dropped if it can never be published
+	Age       time.Duration // minimum age of an entry for the backstop to publish it
+	Keep      time.Duration // minimum age of an entry to be dropped if it can never be published
 }
 
-// delivery is an assignment that is to be published.
+// delivery is an assignment to be published.
 type delivery struct {
 	queue *Queue
-	read  time.Time // when the entry had its Age
+	read  time.Time // time at which the entry had its Age
 	matchmaking.OutboxEntry
 }
 
@@ -85,21 +85,21 @@ func (d *delivery) age(now time.Time) time.Duration { return d.Age + now.Sub(d.r
 //	                     │                                             ▲
 //	outbox ──► backstop ─┴─ (older than Age, or when there is room) ───┘
 //
-// A publisher takes what is held, many at a time, and publishes it together. What there is no room for, what fails, and
-// what another server left stays in the outbox for the backstop. An entry is removed only after it was published, and
-// its message ID makes a repetition harmless. So nothing is lost or seen twice, wherever a relay dies. Run and Close
-// are called once each, the other methods by many goroutines, until Close.
+// A publisher takes held assignments in batches, and publishes each batch at once. Entries without room, failed
+// entries, and those of other servers stay in the outbox for the backstop. An entry is removed only after it was
+// published, and its message ID makes a repetition harmless. So no assignment is lost or received twice, wherever a
+// relay fails. Run and Close are called once each, the other methods by many goroutines, until Close.
 type Relay struct {
 	o         Options
 	log       *slog.Logger
 	published chan []key
 
 	mu      sync.Mutex
-	arrived *sync.Cond      // held has grown, or closed
-	held    []delivery      // no publisher has taken them
-	pending map[key]int     // taken or held, and neither removed nor failed: how many bytes their contents have
-	bytes   int             // of all that are pending
-	behind  map[*Queue]bool // the outboxes of these have more
+	arrived *sync.Cond      // held has grown, or closed is set
+	held    []delivery      // not yet taken by a publisher
+	pending map[key]int     // held or taken, and neither removed nor failed: the sizes of their contents
+	bytes   int             // total of all pending entries
+	behind  map[*Queue]bool // queues whose outboxes have further entries
 	closed  bool
 }
 
@@ -113,7 +113,7 @@ func New(o Options) *Relay {
 	return r
 }
 
-// offer holds those of the entries that aren't pending, until there is no room for more.
+// offer holds the entries that aren't pending, as long as there is room.
 func (r *Relay) offer(q *Queue, entries []matchmaking.OutboxEntry) {
 	now := time.Now()
 	r.mu.Lock()
@@ -136,7 +136,7 @@ func (r *Relay) offer(q *Queue, entries []matchmaking.OutboxEntry) {
 	}
 }
 
-// take moves what is held, up to a batch, to batch. It waits if nothing is held, and returns nothing after Close.
+// take moves held assignments to batch, up to its limits. It waits if nothing is held, and returns nothing after Close.
 func (r *Relay) take(batch []delivery) []delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *Relay) take(batch []delivery) []delivery {
 	return batch
 }
 
-// forget makes entries no longer pending. If there is much room then, the outboxes that have more are read.
+// forget makes entries no longer pending. If enough room is free then, the outboxes with further entries are read.
 func (r *Relay) forget(keys []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +166,7 @@ func (r *Relay) forget(keys []key) {
 	r.readOn()
 }
 
-// leave makes a queue's outbox, which has more, be read when there is much room.
+// leave schedules a read of a queue's outbox, which has further entries, for when enough room is free.
 func (r *Relay) leave(q *Queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *Relay) leave(q *Queue) {
 	r.readOn()
 }
 
-// pendingOf returns which entries of a queue's outbox are pending.
+// pendingOf returns the pending entries of a queue's outbox.
 func (r *Relay) pendingOf(queue string) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +187,7 @@ func (r *Relay) pendingOf(queue string) map[string]bool {
 	return pending
 }
 
-// readOn makes the outboxes that have more be read if there is much room. The lock is held.
+// readOn triggers reads of the outboxes with further entries if enough room is free. The lock is held.
 func (r *Relay) readOn() {
 	if len(r.pending) > maxHeld/2 || r.bytes > heldBytes/2 {
 		return
@@ -198,7 +198,7 @@ func (r *Relay) readOn() {
 	}
 }
 
-// Close tells Run that nothing more is offered. Run then publishes what is held, and returns.
+// Close ends the offering of assignments. Run then publishes the held ones, and returns.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func (r *Relay) Close() {
 	r.arrived.Broadcast()
 }
 
-// Run publishes what is offered until Close. When ctx ends, publishing fails.
+// Run publishes offered assignments until Close. After ctx ends, publishing fails.
 func (r *Relay) Run(ctx context.Context) {
 	var publishing, removing sync.WaitGroup
 	for range publishers {
@@ -237,7 +237,7 @@ func (r *Relay) publish(ctx context.Context) {
 	}
 }
 
-// settle passes on those of a batch that are to be removed from the outbox, and leaves the others to the backstop.
+// settle sends the published entries of a batch to removePublished, and leaves the others to the backstop.
 func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 	now := time.Now()
 	done := make([]key, 0, len(batch))
@@ -266,10 +266,10 @@ func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 	}
 }
 
-// errOver is the error of an assignment whose ticket's ID belongs to another ticket by now.
+// errOver is the error of an assignment whose ticket's ID now belongs to another ticket.
 var errOver = errors.New("the ticket's ID belongs to another ticket")
 
-// publishLater publishes an assignment for whose channel a later life has begun. Errors: errOver.
+// publishLater publishes an assignment whose channel has begun a later life. Errors: errOver.
 func (r *Relay) publishLater(ctx context.Context, d *delivery) error {
 	owner, over, err := r.laterOwner(ctx, d)
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Await waits for the assignment of a ticket, whose player is present meanwhile, as with Attend. It returns at once if
-// the ticket is assigned. A wait costs the server some hundred bytes, and the storage one read at most and nothing
-// while it lasts. It needs Run. Errors: ErrNoTicket if there is no such ticket, or when it is cancelled or has expired;
+// Await waits for the assignment of a ticket, whose player counts as present meanwhile, as with Attend. It returns at
+// once if the ticket is assigned. A wait costs the server some hundred bytes, and the storage at most one read at its
+// beginning. It needs Run. Errors: ErrNoTicket if the ticket does not exist, or when it is cancelled or has expired;
 // fault.ErrUnavailable after Drain; that of ctx; and the store's.
 func (s *Service) Await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
 	queue, err := s.queueOf(ctx, id)
@@ -20,7 +20,7 @@ func (s *Service) Await(ctx context.Context, id string) (*matchmaking.Assignment
 	}
 	_, err = s.registry.lookup(ctx, queue)
 	switch {
-	case errors.Is(err, matchmaking.ErrNoQueue): // anybody can write an ID that names a queue
+	case errors.Is(err, matchmaking.ErrNoQueue): // the queue's name in an ID can be invented
 		return s.assignment(ctx, queue, id)
 	case err != nil:
 		return nil, fmt.Errorf("await the assignment of ticket %s: %w", id, err)
@@ -33,7 +33,7 @@ func (s *Service) Await(ctx context.Context, id string) (*matchmaking.Assignment
 	return a, nil
 }
 
-// assignment returns the assignment of a ticket in a queue that doesn't exist anymore.
+// assignment returns the assignment of a ticket in a deleted queue.
 func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
 	t, err := s.o.Store.Ticket(ctx, queue, id)
 	switch {
@@ -45,16 +45,15 @@ func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmakin
 	return t.Assignment, nil
 }
 
-// Waits returns how many calls of Await there are, and for how many queues this server listens to notifications for
-// them.
+// Waits returns the number of calls of Await in progress, and the number of queues with a subscription for them.
 func (s *Service) Waits() (waits, feeds int) { return s.watches.Count() }
 
-// lookAgain is after how long AwaitEnd reads the ticket once, in case that it was removed before notifications were
-// heard.
+// lookAgain is the delay after which AwaitEnd reads the ticket once, in case it was removed before notifications were
+// received.
 const lookAgain = time.Second
 
-// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more: when it was deleted, or its
-// assignment's time has passed. Errors: fault.ErrUnavailable after Drain, and that of ctx.
+// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more: it was deleted, or its assignment has
+// expired. Errors: fault.ErrUnavailable after Drain, and that of ctx.
 func (s *Service) AwaitEnd(ctx context.Context, queue, id string) error {
 	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
 	if q := s.registry.known()[queue]; q != nil {

@@ -43,7 +43,7 @@ func (f *feeds) States(_ context.Context, _ string, ids []string) (states []matc
 	return states, nil
 }
 
-// ended notifies about a ticket of queue duel.
+// ended notifies listeners about a ticket of queue duel.
 func (f *feeds) ended(e matchmaking.TicketEnd) {
 	f.mu.Lock()
 	l := f.listeners["duel"]
@@ -51,11 +51,11 @@ func (f *feeds) ended(e matchmaking.TicketEnd) {
 	l.Ended(e)
 }
 
-// began is when all tickets were created.
+// began is the creation time of all tickets.
 var began = time.UnixMicro(1_800_000_000_000_000)
 
-// TestAwait: a ticket that the service made is waited for without a read, once there are others. Names of queues that
-// don't exist cost no subscription, and waits end with Drain.
+// TestAwait: a wait for a ticket that the service created needs no read, except the first. Names of unknown queues
+// cause no subscription, and waits end with Drain.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestAwaitEnd returns when an assigned ticket was deleted, here or on another server, and when its time has passed.
-// What is notified about another ticket with its ID changes nothing.
+// TestAwaitEnd returns when an assigned ticket was deleted, here or on another server, and when its assignment has
+// expired. Notifications about another ticket with its ID have no effect.
 func TestAwaitEnd(t *testing.T) {
 	t.Parallel()
 	const keep = 30 * time.Second

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestMadeIDs creates, reads and cancels tickets with IDs that the service makes, without a look-up.
+// TestMadeIDs creates, reads and cancels tickets with IDs from the service, without a lookup.
 func TestMadeIDs(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

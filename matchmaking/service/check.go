@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// check returns an error unless a ticket can be in a queue, whatever its size. Errors: fault.SlugInvalidTicket; the
+// check returns an error unless a queue accepts a ticket, regardless of its size. Errors: fault.SlugInvalidTicket; the
 // field is a JSON pointer.
 func (n *NewTicket) check(d *matchmaking.Definition) error {
 	if n.ID != "" {
@@ -96,7 +96,7 @@ func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 	return nil
 }
 
-// largestParty returns how many players a ticket can stand for: those of a team. Match functions of the operator form
+// largestParty returns the maximum number of players of a ticket: the team size. An operator's match functions form
 // teams of any size, unless the ticket sets it.
 func largestParty(s *matchmaking.Spec, m *matchmaking.Match) int {
 	switch {
@@ -110,7 +110,7 @@ func largestParty(s *matchmaking.Spec, m *matchmaking.Match) int {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// checkSize returns an error if a stored ticket would have more than limit bytes.
+// checkSize returns an error if the stored form of a ticket would exceed limit bytes.
 func checkSize(size, limit int) error {
 	if size <= limit {
 		return nil

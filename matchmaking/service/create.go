@@ -16,34 +16,34 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )
 
-// NewTicket is the ticket that Create creates.
+// NewTicket is the input of Create.
 type NewTicket struct {
 	Queue string // empty: matchmaking.DefaultQueue
-	ID    string // empty: the service makes one, by matchmaking.NewID
+	ID    string // empty: generated with matchmaking.NewID
 	Spec  matchmaking.Spec
 	Owner string // Ticket.Owner
-	// TTL is how long the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat it stays in
-	// the queue for one heartbeat at a time, renewed by Attend.
+	// TTL is the time during which the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat
+	// the ticket stays in the queue for one heartbeat at a time, renewed by Attend.
 	TTL time.Duration
-	// PersistentTTL is the life that the ticket asks for in its persistent_field, if TTL is zero: at most the queue's
+	// PersistentTTL is the life requested in the ticket's persistent_field, used if TTL is zero: at most the queue's
 	// TicketTTL.
 	PersistentTTL time.Duration
-	// ChannelLater leaves it to OpenChannel to make the ticket's channel. It has no effect with an ID.
+	// ChannelLater leaves the creation of the ticket's channel to OpenChannel. It has no effect with an ID.
 	ChannelLater bool
 }
 
-// life returns how long the ticket can be matched.
+// life returns the time during which the ticket can be matched.
 func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
 	most := d.TicketTTL.Std()
 	return min(cmp.Or(n.TTL, n.PersistentTTL, most), most)
 }
 
 // Create creates a ticket, and its channel [matchmaking.ChannelOf] with the subscriber [matchmaking.Subscriber]. If the
-// queue has a ticket with its ID, in whatever status, Create returns that one, and created is false. The channel begins
-// a new life before the ticket exists: nothing that was published for an earlier ticket with the ID reaches this one.
-// If it is unknown whether the ticket was created, it is removed in the background, for as long as it could live,
-// unless Create is called for the same ID again, on any server. A ticket of another owner isn't returned: that is
-// ErrTicketExists. See Token for what its player gets. Errors: ErrNoQueue, fault.SlugInvalidTicket,
+// queue has a ticket with its ID, in any status, Create returns that ticket with created false. The channel begins a
+// new life before the ticket exists: messages for an earlier ticket with the ID are never delivered to this one. If it
+// is unknown whether the ticket was created, it is removed in the background, for the length of its life, unless Create
+// is called for the same ID again, on any server. A ticket of another owner isn't returned: the error is
+// ErrTicketExists. See Token for the credential of its player. Errors: ErrNoQueue, fault.SlugInvalidTicket,
 // fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and the store's.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, matchmaking.DefaultQueue)
@@ -60,7 +60,7 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 	if s.isFull(ctx, q, n.ID) {
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
-	var made *matchmaking.Ticket // the ticket is large: copies would be on the stack of each creation that waits
+	var made *matchmaking.Ticket // the ticket is large: copies would be on the stack of each waiting creation
 	if n.ID != "" {
 		made, created, err = s.createNamed(ctx, q, &n)
 	} else {
@@ -72,8 +72,8 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 	return *made, created, nil
 }
 
-// Token returns what lets a ticket's player reach this ticket, and nothing else, for the caller of Create; empty: the
-// caller gets none.
+// Token returns, for the caller of Create, a credential that gives the ticket's player access to this ticket only;
+// empty: the caller gets none.
 func (s *Service) Token(ctx context.Context, t *matchmaking.Ticket) string {
 	if s.o.Token == nil {
 		return ""
@@ -81,7 +81,7 @@ func (s *Service) Token(ctx context.Context, t *matchmaking.Ticket) string {
 	return s.o.Token(ctx, t.ID, t.CreateTime)
 }
 
-// createUnique creates a ticket whose ID is never used again.
+// createUnique creates a ticket whose ID is never reused.
 func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool,
 	err error) {
 	n.ID = matchmaking.NewID(n.Queue)
@@ -93,14 +93,14 @@ func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *
 	return s.create(ctx, q, n, ulid.ULID{})
 }
 
-// maxContention limits how often the creation of one ticket starts over because others create tickets with the same ID.
+// maxContention limits the restarts of a creation because of concurrent creations with the same ID.
 const maxContention = 16
 
 var errContention = fault.ErrUnavailable.WithCause(
 	errors.New("many requests create tickets with one ID at the same time"))
 
-// createNamed creates a ticket with an ID that the caller has chosen. The ID belongs to a queue for one life of the
-// ticket's channel, which ends only after that queue has promised that no ticket is created in it anymore.
+// createNamed creates a ticket with a caller-chosen ID. The ID belongs to a queue for one life of the ticket's channel,
+// which ends only after it is certain that no ticket can be created in that queue under it anymore.
 func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool,
 	err error) {
 	reservation := s.reservation(n, ulid.ULID{})
@@ -141,13 +141,13 @@ func (s *Service) reservation(n *NewTicket, replaces ulid.ULID) matchmaking.Rese
 	}
 }
 
-// epochAfter returns a new epoch that is later than another one, even if this server's clock is behind.
+// epochAfter returns a new epoch that is later than the given one, even if this server's clock is behind.
 func epochAfter(earlier ulid.ULID) ulid.ULID {
 	return id.At(ulid.Time(max(ulid.Now(), earlier.Time()+1)))
 }
 
-// vacate returns ErrNoTicket when an ID that belongs to another queue is free. Errors: ErrTicketExists if that queue
-// has a ticket with the ID.
+// vacate returns ErrNoTicket when an ID that belongs to another queue can be reused. Errors: ErrTicketExists if that
+// queue has a ticket with the ID.
 func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner) error {
 	exists, err := s.o.Store.Undo(ctx, owner.Queue, id, owner.Epoch.String())
 	switch {
@@ -159,7 +159,7 @@ func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner
 	return matchmaking.ErrNoTicket
 }
 
-// create creates a ticket whose channel is open, in the life with the epoch; zero: its ID is never used again.
+// create creates a ticket whose channel is open, in the life with the epoch; zero: its ID is never reused.
 func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid.ULID) (t *matchmaking.Ticket,
 	created bool, err error) {
 	life := n.life(&q.Definition)
@@ -198,8 +198,8 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	return &made, created, nil
 }
 
-// own returns ErrTicketExists if the ticket that an attempt has found is another owner's. Then it doesn't belong to the
-// attempt any more.
+// own returns ErrTicketExists if the ticket found by an attempt has another owner. The ticket then no longer belongs to
+// the attempt.
 func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error {
 	if t.Owner == n.Owner {
 		return nil
@@ -208,8 +208,8 @@ func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error
 	return fmt.Errorf("create ticket %s: %w", n.ID, matchmaking.ErrTicketExists)
 }
 
-// find returns the existing ticket for an attempt to create it. Errors: ErrNoTicket; then none is created in the life
-// with the epoch.
+// find returns the existing ticket for an attempt to create it. Errors: ErrNoTicket; then none can be created in the
+// life with the epoch.
 func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*matchmaking.Ticket, error) {
 	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{
@@ -227,14 +227,14 @@ func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*mat
 	return &t, nil
 }
 
-// undoUnknown undoes an attempt unless its error says that no ticket belongs to it.
+// undoUnknown undoes an attempt unless its error shows that no ticket belongs to it.
 func (s *Service) undoUnknown(a createAttempt, err error) {
 	if !isRefusal(err) {
 		s.undo.Add(a)
 	}
 }
 
-// isRefusal reports whether an error of Store.Create or Find says that no ticket belongs to the attempt. After other
+// isRefusal reports whether an error of Store.Create or Find shows that no ticket belongs to the attempt. After other
 // errors that is unknown.
 func isRefusal(err error) bool {
 	if errors.Is(err, matchmaking.ErrUndone) || errors.Is(err, matchmaking.ErrNotSent) {
@@ -247,11 +247,11 @@ func isRefusal(err error) bool {
 	return told.Slug == fault.SlugQueueFull || told.Kind != fault.Unavailable && told.Kind != fault.Internal
 }
 
-// fullFor is how long isFull asks the storage after a queue was full.
+// fullFor is the time for which isFull queries the storage after a queue was full.
 const fullFor = time.Second
 
-// isFull reports whether a queue that was full a moment ago still is, and has no ticket with the ID. It saves reserving
-// a channel for each ticket that a flooded queue refuses. Creating the ticket decides.
+// isFull reports whether a queue that was full a moment ago still is, and has no ticket with the ID. It avoids
+// reserving a channel for each ticket that a full queue refuses. The creation of the ticket remains authoritative.
 func (s *Service) isFull(ctx context.Context, q *queue, id string) bool {
 	if time.Now().UnixNano() > q.fullTill.Load() {
 		return false

@@ -69,7 +69,7 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestLargeTickets are refused before anything is reserved for them.
+// TestLargeTickets checks that oversized tickets are refused before anything is reserved for them.
 func TestLargeTickets(t *testing.T) {
 	t.Parallel()
 	m, reserved := newMemory(), 0
@@ -92,7 +92,7 @@ func TestLargeTickets(t *testing.T) {
 	}
 }
 
-// TestFullQueue shows that a flood of tickets for which a queue has no room leaves nothing behind, but for the first.
+// TestFullQueue checks that a flood of tickets to a full queue leaves nothing behind, except for the first.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,15 +119,15 @@ func TestFullQueue(t *testing.T) {
 		create("a", 1)
 		create("b", 1)
 		create("", 1)
-		create("exists", 2)     // its repetition needs no room
-		time.Sleep(fullFor + 1) //nolint:forbidigo // the time of synctest
+		create("exists", 2)     // a repetition needs no room
+		time.Sleep(fullFor + 1) //nolint:forbidigo // synctest's simulated time
 		create("b", 3)
 		waiting = 0
 		create("b", 4)
 	})
 }
 
-// TestAttemptsOfUnknownOutcome are undone, those whose error says that there is no ticket aren't.
+// TestAttemptsOfUnknownOutcome checks that attempts of unknown outcome are undone, and those without a ticket aren't.
 func TestAttemptsOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -154,7 +154,7 @@ func TestAttemptsOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestUndo retries until the storage has confirmed each attempt, and gives up those whose ticket has ended by itself.
+// TestUndo retries until the storage has confirmed each attempt, and drops attempts whose ticket has expired.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,14 +172,14 @@ func TestUndo(t *testing.T) {
 		s.undo.Add(createAttempt{ID: "never", Until: now.Add(time.Minute)})
 		ended := make(chan struct{})
 		go func() { s.undo.Run(t.Context(), time.Second); close(ended) }()
-		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of synctest
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // synctest's simulated time
 		synctest.Wait()
 		require.Zero(t, s.undo.Left())
 		require.Equal(t, 4, tries["late"])
 	})
 }
 
-// TestNamedTickets follows the steps to an ID that another queue, another life, or another request has.
+// TestNamedTickets checks the steps for an ID that another queue, another life, or another request holds.
 func TestNamedTickets(t *testing.T) {
 	t.Parallel()
 	mine, theirs := matchmaking.Owner{Queue: "duel", Epoch: ulid.Make()},

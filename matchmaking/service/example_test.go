@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
-// Embed matchmaking in a program that has a connection to Redis and channels, and match two players.
+// Embed matchmaking in a program with a Redis connection and channels, and match two players.
 func Example() {
 	var (
 		ctx      context.Context

@@ -32,8 +32,8 @@ func (l *lookedAt) Outgoing(ctx context.Context, queue string, age time.Duration
 	return found, err
 }
 
-// A fail-over loses an assignment that was written just before. No player was told, since no replica had confirmed it,
-// and so the players get one match.
+// A fail-over loses an assignment that was written just before. No player had received it, since no replica had
+// confirmed it, and so the players receive one match.
 func TestAFailoverThatLosesAnAssignment(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})
@@ -80,7 +80,7 @@ func TestAFailoverThatLosesAnAssignment(t *testing.T) {
 	}
 }
 
-// A fail-over loses a ticket that was just created. Its player's wait ends, and no other one's does.
+// A fail-over loses a ticket that was just created. Its player's wait ends, and all others continue.
 func TestPlayersOfLostTicketsAreTold(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

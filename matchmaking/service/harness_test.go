@@ -21,8 +21,8 @@ type tampered struct {
 	matchmaking.Store
 	dead atomic.Bool // its server can no longer reach the storage
 
-	create func(context.Context, matchmaking.CreateRequest) error // after the ticket was made
-	undo   func() error                                           // before
+	create func(context.Context, matchmaking.CreateRequest) error // called after the ticket was created
+	undo   func() error                                           // called first
 	assign func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
 }
 
@@ -121,7 +121,7 @@ func (l *tamperedLeases) Release(ctx context.Context, name, token string) error 
 	return l.Store.Release(ctx, name, token)
 }
 
-// brokenChannels is channels on which publishing can fail.
+// brokenChannels are channels whose Publish can fail.
 type brokenChannels struct {
 	service.Channels
 	fail func(name string) error
@@ -175,7 +175,7 @@ func (p *place) Release(_ context.Context, matchID string, a matchmaking.Allocat
 	return nil
 }
 
-// tried returns for how many matches the assigner was called, and what was given back.
+// tried returns the number of matches for which the assigner was called, and the released allocations.
 func (p *place) tried() (allocated int, released map[string]matchmaking.Allocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (p *place) tried() (allocated int, released map[string]matchmaking.Allocati
 	return len(p.allocated), released
 }
 
-// buildWith builds queues with an assigner of the test's.
+// buildWith builds queues with the test's assigner.
 func buildWith(a matchmaking.Assigner) matchmaking.Build {
 	return func(d matchmaking.Definition) (matchmaking.Parts, error) {
 		parts, err := build(d)
@@ -195,7 +195,7 @@ func buildWith(a matchmaking.Assigner) matchmaking.Build {
 	}
 }
 
-// requireMatched waits for the assignments of two tickets, which are of one match.
+// requireMatched waits for the assignments of two tickets of one match.
 func (w *world) requireMatched(t *testing.T, a, b string) matchmaking.Assignment {
 	t.Helper()
 	toA, toB := w.assignment(t, a), w.assignment(t, b)
@@ -203,7 +203,7 @@ func (w *world) requireMatched(t *testing.T, a, b string) matchmaking.Assignment
 	return toA
 }
 
-// requireNoMore makes sure that there is one message on a ticket's channel, after all was delivered.
+// requireNoMore checks that a ticket's channel has one message after all deliveries.
 func (w *world) requireNoMore(t *testing.T, queue string, tickets ...string) {
 	t.Helper()
 	w.emptied(t, queue)

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// renewBatch is how many tickets are renewed in one call.
+// renewBatch is the number of tickets renewed in one call.
 const renewBatch = 500
 
 // heartbeats renews the tickets of present players, in queues with a heartbeat. Its run owns the only goroutine; the
@@ -20,7 +20,7 @@ const renewBatch = 500
 type heartbeats struct {
 	store matchmaking.Tickets
 	log   *slog.Logger
-	added chan struct{} // buffered (capacity 1): a ticket is new
+	added chan struct{} // buffered (capacity 1): a ticket was added
 
 	mu     sync.Mutex
 	queues map[string]*presentQueue
@@ -29,7 +29,7 @@ type heartbeats struct {
 // presentQueue is the tickets of a queue whose players are present.
 type presentQueue struct {
 	interval time.Duration             // between two renewals
-	due      time.Time                 // the next renewal of all tickets
+	due      time.Time                 // time of the next renewal of all tickets
 	tickets  map[string]*presentPlayer // by ID
 	added    []string                  // IDs of tickets to renew at once
 }
@@ -45,8 +45,9 @@ func newHeartbeats(store matchmaking.Tickets, log *slog.Logger) *heartbeats {
 }
 
 // Attend marks the ticket's player as present, until stop is called. In a queue with a heartbeat the ticket is renewed
-// at once, and then three times in a heartbeat, until the end of its Life. Otherwise Attend does nothing. It never
-// fails: a ticket that can't be looked up isn't renewed by this call. stop must be called; further calls do nothing.
+// at once, and then three times per heartbeat, until the end of its Life. Otherwise Attend does nothing. It never
+// fails: a ticket that can't be looked up isn't renewed by this call. stop must be called; further calls of stop do
+// nothing.
 func (s *Service) Attend(ctx context.Context, id string) (stop func()) {
 	nothing := func() {}
 	if !s.registry.hasHeartbeats() {
@@ -68,7 +69,7 @@ func (s *Service) Attend(ctx context.Context, id string) (stop func()) {
 	return sync.OnceFunc(func() { s.heartbeats.remove(name, id) })
 }
 
-// add begins to renew a ticket.
+// add starts the renewal of a ticket.
 func (h *heartbeats) add(t *matchmaking.Ticket, heartbeat time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,8 +84,8 @@ func (h *heartbeats) add(t *matchmaking.Ticket, heartbeat time.Duration) {
 		p = &presentPlayer{}
 		q.tickets[t.ID] = p
 	}
-	// It is compared with this server's clock, which is exact enough for a heartbeat. An earlier request may have been
-	// for an earlier ticket with this ID.
+	// until is compared with this server's clock, which is accurate enough for a heartbeat. An earlier request may have
+	// been for an earlier ticket with this ID.
 	p.until = t.CreateTime.Add(t.Life)
 	p.requests++
 	if time.Now().Before(p.until) {
@@ -128,10 +129,10 @@ func (h *heartbeats) run(ctx context.Context) {
 	}
 }
 
-// idleInterval is how often run collects although no player is present.
+// idleInterval is the interval of collect while no player is present.
 const idleInterval = time.Minute
 
-// collect returns the tickets to renew now, by queue, and how long to wait for the next.
+// collect returns the tickets to renew now, by queue, and the time until its next call.
 func (h *heartbeats) collect(now time.Time) (due map[string][]string, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +144,7 @@ func (h *heartbeats) collect(now time.Time) (due map[string][]string, wait time.
 			q.due = now.Add(q.interval)
 			for id, p := range q.tickets {
 				if now.Before(p.until) {
-					ids = append(ids, id) // renewing an added one twice is harmless
+					ids = append(ids, id) // renewing a new one twice is harmless
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestHeartbeats attends one ticket with two requests. The times are of its renewals.
+// TestHeartbeats marks one ticket as attended by two requests. The times are those of its renewals.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHeartbeats(t *testing.T) {
 			renewed = nil
 		}
 		go s.heartbeats.run(t.Context())
-		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the time of synctest
+		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's simulated time
 		first, second := s.Attend(t.Context(), "ann"), s.Attend(t.Context(), "ann")
 		pass(2 * time.Second)
 		seconds(0, 1, 2)
@@ -58,7 +58,7 @@ func TestHeartbeats(t *testing.T) {
 		seconds()
 		third := s.Attend(t.Context(), "ann")
 		pass(6 * time.Second)
-		seconds(6, 7, 8, 9) // and not after the end of its Life
+		seconds(6, 7, 8, 9) // and none after the end of its Life
 		third()
 	})
 }

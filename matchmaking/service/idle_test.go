@@ -23,7 +23,7 @@ func (w *world) becomesIdle(t *testing.T, queue string) {
 	}, soon, 5*time.Millisecond)
 }
 
-// pair starts two servers with connections of their own, which give up a queue soon after it is empty.
+// pair starts two servers with separate connections, which release an empty queue quickly.
 func (w *world) pair(t *testing.T) (a, b *service.Service) {
 	t.Helper()
 	o := w.options(t, define(t, "duel", `{}`))
@@ -51,10 +51,10 @@ func TestAnIdleQueueIsDirectedAgainWhenATicketComes(t *testing.T) {
 	})
 }
 
-// deaf is a store that loses all notifications, except those that report that some may be lost.
+// deaf is a store that drops all notifications, except those that report possible loss.
 type deaf struct {
 	matchmaking.Store
-	back chan struct{} // something is received for each of these of the queue duel
+	back chan struct{} // receives a value for each of those of the queue duel
 }
 
 func (d *deaf) Watch(ctx context.Context, queue string, notify func(free bool)) {
@@ -69,7 +69,7 @@ func (d *deaf) Watch(ctx context.Context, queue string, notify func(free bool)) 
 	})
 }
 
-// Notifications are lost while their connection is cut. The changes are found when it is back.
+// Notifications are lost while their connection is cut. The changes are found after the reconnection.
 func TestALostNotificationLosesNoTicket(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -91,7 +91,7 @@ func TestALostNotificationLosesNoTicket(t *testing.T) {
 	}
 }
 
-// A single ticket keeps its queue directed, and the next server finds it after the director has stopped.
+// A single ticket keeps its queue directed, and the next server finds the ticket after the director has stopped.
 func TestAQueueWithATicketIsNotIdle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// brief is a definition with which the IDs of tickets are soon free again.
+// brief is a definition with short lifetimes, so that the IDs of tickets are soon reusable.
 const brief = `{"assignmentTTL": "300ms"}`
 
 // isSlug reports whether an error has a slug.
@@ -48,8 +48,8 @@ func (w *world) match(t *testing.T, s *service.Service, queue string) (match str
 	return ann.MatchID
 }
 
-// A new ticket gets its own assignment, and nothing of an earlier one with its ID, whether or not that one's was
-// acknowledged, also in another queue.
+// A new ticket receives its own assignment, and no message of an earlier one with its ID, whether or not that message
+// was acknowledged, also in another queue.
 func TestTicketIDsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {
@@ -85,10 +85,10 @@ func TestNewTicketHasNothing(t *testing.T) {
 	_, created, err := s.Create(t.Context(), service.NewTicket{Queue: "one", ID: "ann"})
 	require.NoError(t, err)
 	require.False(t, created)
-	w.assignment(t, "ann") // a repeat doesn't pass over its own assignment
+	w.assignment(t, "ann") // a repetition doesn't skip its own assignment
 }
 
-// An assignment that was delayed isn't published to a later ticket with the ID.
+// A delayed assignment isn't published to a later ticket with the ID.
 func TestLateRelayOfAnEarlierTicket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +126,7 @@ func (w *world) emptyOutbox(t *testing.T, queue string) {
 	}, soon, 5*time.Millisecond)
 }
 
-// After a ticket has ended, in whatever way, its ID is free for any queue. Refused attempts don't delay that.
+// After a ticket has ended, in any way, its ID is free for any queue. Refused attempts don't delay that.
 func TestIDIsFreeOnceItsTicketIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -211,7 +211,7 @@ func (h *held) Create(ctx context.Context, r matchmaking.CreateRequest) (matchma
 	return h.Store.Create(ctx, r)
 }
 
-// Many requests on many servers create a ticket with one ID in several queues at the same time. One succeeds, and its
+// Many concurrent requests on many servers create a ticket with one ID in several queues. One succeeds, and its
 // assignment is published.
 func TestManyCreateOneID(t *testing.T) {
 	t.Parallel()
@@ -248,7 +248,7 @@ func TestManyCreateOneID(t *testing.T) {
 	})
 }
 
-// lose removes keys, as a fail-over of their node can.
+// lose removes keys, as a fail-over of their node may.
 func (w *world) lose(t *testing.T, pattern string) {
 	t.Helper()
 	n := redistest.Standalone(t)
@@ -258,8 +258,8 @@ func (w *world) lose(t *testing.T, pattern string) {
 	require.NoError(t, n.Do(t, append([]string{"DEL"}, keys...)...).Error())
 }
 
-// A ticket's channel is lost, and created again when its player creates the ticket once more. The ticket is the same,
-// and its assignment is published on the new channel.
+// A ticket's channel is lost, and created again when its player repeats the creation of the ticket. The ticket is the
+// same, and its assignment is published on the new channel.
 func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -274,7 +274,7 @@ func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
 	require.Equal(t, w.assignment(t, "ben").MatchID, w.assignment(t, "ann").MatchID)
 }
 
-// A lost channel can be created again for a ticket of another queue, which doesn't get the assignment of the first.
+// A lost channel can be created again for a ticket of another queue, which doesn't receive the assignment of the first.
 func TestAssignmentAfterTheChannelWasLostToAnotherQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -289,7 +289,8 @@ func TestAssignmentAfterTheChannelWasLostToAnotherQueue(t *testing.T) {
 	require.Empty(t, w.fetch(t, "ann", 0).Messages)
 }
 
-// TestAFailoverLosesThatAChannelIsWanted while the channel exists. The player is told when it is asked for again.
+// TestAFailoverLosesThatAChannelIsWanted covers a fail-over that loses the request for a channel while the channel
+// exists. The player receives the assignment after the next request for it.
 func TestAFailoverLosesThatAChannelIsWanted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -309,8 +310,8 @@ func TestAFailoverLosesThatAChannelIsWanted(t *testing.T) {
 	}
 }
 
-// TestChannelsThatAreMadeLater are made by a player's first look or by the assignment, whichever is first. Each player
-// receives the assignment once.
+// TestChannelsThatAreMadeLater checks channels that are created by a player's first fetch or by the assignment,
+// whichever is first. Each player receives the assignment once.
 func TestChannelsThatAreMadeLater(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {

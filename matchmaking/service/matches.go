@@ -7,8 +7,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Match reads a match that was assigned. It can be read for the queue's AssignmentTTL, but at least for a minute. An
-// empty queue is the one that the ID names, if the service made it. Errors: ErrNoMatch, fault.SlugInvalidQueue with the
+// Match reads an assigned match. It can be read for the queue's AssignmentTTL, but at least for a minute. An empty
+// queue means the queue in the ID, if the service generated it. Errors: ErrNoMatch, fault.SlugInvalidQueue with the
 // field "queue", and the store's.
 func (s *Service) Match(ctx context.Context, queue, id string) (matchmaking.AssignedMatch, error) {
 	if matchmaking.CheckMatchID(id) != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// memory is what a Service needs of others, for one that isn't run. A call of a method that it hasn't panics.
+// memory implements the dependencies of a Service that isn't run. Unimplemented methods panic.
 type memory struct {
 	matchmaking.Store
 	calls []string // of Open, Unsubscribe and Publish
@@ -24,7 +24,7 @@ type memory struct {
 	mu          sync.Mutex
 	definitions map[string][]byte
 	reads       int    // of the definitions
-	read        func() // is called before a read returns
+	read        func() // called before a read returns
 
 	size     int       // of all tickets
 	epoch    ulid.ULID // of all IDs
@@ -121,7 +121,7 @@ func (m *memory) States(_ context.Context, _ string, ids []string) ([]matchmakin
 	return m.states(ids)
 }
 
-// Listen finds what States does.
+// Listen returns the content that States returns.
 func (m *memory) Listen(_ context.Context, _, id string) (string, error) {
 	found, err := m.states([]string{id})
 	if err == nil && found[0].Created.IsZero() {

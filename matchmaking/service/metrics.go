@@ -8,25 +8,25 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/outbox"
 )
 
-// Metrics counts what a server does. Its methods may be called by many goroutines.
+// Metrics counts the operations of a server. Its methods may be called by many goroutines.
 type Metrics interface {
-	// Queue returns the metrics of one queue. It is called when the queue is not idle anymore.
+	// Queue returns the metrics of one queue. It is called when the queue becomes active.
 	Queue(name string) QueueMetrics
-	// Forget is called when a queue is gone.
+	// Forget is called when a queue was deleted.
 	Forget(queue string)
-	// Created counts a ticket that was created on this server.
+	// Created counts a ticket creation on this server.
 	Created(queue string)
-	// Cancelled counts a cancellation that succeeded on this server, repeats included.
+	// Cancelled counts a successful cancellation on this server, including repetitions.
 	Cancelled(queue string)
 }
 
-// QueueMetrics counts what a server does for one queue.
+// QueueMetrics counts the operations of a server on one queue.
 type QueueMetrics interface {
 	director.Metrics
 	outbox.Metrics
 }
 
-// uncounted is Metrics that count nothing.
+// uncounted implements Metrics without counting.
 type uncounted struct{}
 
 func (uncounted) Queue(string) QueueMetrics           { return uncounted{} }

@@ -19,7 +19,7 @@ func measured(t *testing.T, r *prometheus.Registry) service.Metrics {
 	return m
 }
 
-// values returns what a queue's metrics show: values of counters and gauges, and numbers of samples.
+// values returns the values of a queue's metrics: values of counters and gauges, and numbers of samples.
 func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -44,7 +44,7 @@ func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float
 	return found
 }
 
-// TestMetrics counts what happens in a queue from its definition to its deletion.
+// TestMetrics checks the metrics of a queue from its definition to its deletion.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// most is how many owners are kept, of some 500 bytes each at most.
+	// most is the maximum number of cached owners, of some 500 bytes each at most.
 	most = 10_000
-	// age is after how long the owner of an ID that its creator has chosen is read again.
+	// age is the time after which the owner of a caller-chosen ID is read again.
 	age = time.Second
 )
 
-// owners knows the owners of tickets. An ID that the service made has one owner forever. Another ID can get a ticket of
-// another owner once its ticket is gone, which this server doesn't see if another one creates it: such an owner is kept
-// for age. All methods may be called by several goroutines.
+// owners caches the owners of tickets. A service-generated ID has one owner forever. Another ID can belong to a ticket
+// of another owner after its ticket has ended, which this server doesn't notice if another server creates it: such an
+// owner is cached for age. All methods may be called by several goroutines.
 type owners struct {
 	store  store
 	lookup func(ctx context.Context, id string) (matchmaking.Owner, error)
@@ -36,10 +36,10 @@ type store interface {
 type owned struct {
 	owner   string
 	created time.Time // of the ticket
-	until   time.Time // the ID may belong to another ticket then; zero: never
+	until   time.Time // the ID may belong to another ticket from then on; zero: never
 }
 
-// newOwners returns owners that read tickets from a store, and their queues by lookup.
+// newOwners returns owners that read tickets from a store, and their queues with lookup.
 func newOwners(store store, lookup func(ctx context.Context, id string) (matchmaking.Owner, error)) *owners {
 	kept, err := lru.New[string, owned](most)
 	if err != nil {
@@ -48,10 +48,10 @@ func newOwners(store store, lookup func(ctx context.Context, id string) (matchma
 	return &owners{store: store, lookup: lookup, kept: kept}
 }
 
-// Kept returns how many owners are kept.
+// Kept returns the number of cached owners.
 func (o *owners) Kept() int { return o.kept.Len() }
 
-// Owner returns who owns a ticket, and when the ticket was created. Errors: matchmaking.ErrNoTicket and the store's.
+// Owner returns the owner of a ticket, and the ticket's creation time. Errors: matchmaking.ErrNoTicket and the store's.
 func (o *owners) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
 	found, ok := o.kept.Get(id)
 	if !ok || !found.until.IsZero() && !time.Now().Before(found.until) {
@@ -60,7 +60,7 @@ func (o *owners) Owner(ctx context.Context, id string) (owner string, created ti
 	return found.owner, found.created, err
 }
 
-// Add keeps the owner of a ticket that was read at a time or later.
+// Add caches the owner of a ticket that was read at the given time or later.
 func (o *owners) Add(t *matchmaking.Ticket, read time.Time) { o.add(t, read) }
 
 func (o *owners) add(t *matchmaking.Ticket, read time.Time) owned {
@@ -72,14 +72,14 @@ func (o *owners) add(t *matchmaking.Ticket, read time.Time) owned {
 	return found
 }
 
-// Forget makes the next call of Owner read the owner of a ticket, unless its ID can never be another ticket's.
+// Forget makes the next call of Owner read the owner of a ticket, unless its ID is never reused.
 func (o *owners) Forget(id string) {
 	if _, ok := matchmaking.QueueOf(id); !ok {
 		o.kept.Remove(id)
 	}
 }
 
-// read reads the owner of a ticket, which a replica may have of an earlier ticket with the ID.
+// read reads the owner of a ticket; a replica may return that of an earlier ticket with the ID.
 func (o *owners) read(ctx context.Context, id string) (owned, error) {
 	read := time.Now()
 	now, err := o.lookup(ctx, id)
@@ -90,7 +90,7 @@ func (o *owners) read(ctx context.Context, id string) (owned, error) {
 	if err != nil {
 		return owned{}, fmt.Errorf("read the owner of ticket %s: %w", id, err)
 	}
-	if t.Epoch != now.Epoch { // or the channel was lost, and made again
+	if t.Epoch != now.Epoch { // or the channel was lost and created again
 		states, err := o.store.States(ctx, now.Queue, []string{id})
 		if err != nil || len(states) == 0 || !states[0].Created.Equal(t.CreateTime) {
 			return owned{}, errors.Join(err, matchmaking.ErrNoTicket)

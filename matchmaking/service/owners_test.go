@@ -14,8 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestOwner reads an owner once, unless the ID can get another ticket: then once a second. It remembers a bounded
-// number.
+// TestOwner checks that an owner is read once, or once a second if the ID can be reused, and that the cache is bounded.
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +39,7 @@ func TestOwner(t *testing.T) {
 		}
 		made := matchmaking.NewID("duel")
 		is(made, "ann", 1, 1)
-		time.Sleep(time.Hour) //nolint:forbidigo // the time of synctest
+		time.Sleep(time.Hour) //nolint:forbidigo // synctest's simulated time
 		is(made, "ann", 1, 1)
 
 		now.Epoch = ulid.Make()
@@ -53,10 +52,10 @@ func TestOwner(t *testing.T) {
 		is(made, "ann", 1, 3)
 		now.Owner, now.CreateTime, now.Epoch = "ben", time.UnixMicro(2), epochAfter(m.epoch)
 		m.epoch = now.Epoch
-		time.Sleep(age) //nolint:forbidigo // the time of synctest
+		time.Sleep(age) //nolint:forbidigo // synctest's simulated time
 		is("mine", "ben", 2, 4)
 
-		m.epoch = epochAfter(m.epoch) // of which the replica that is read doesn't know
+		m.epoch = epochAfter(m.epoch) // unknown to the replica that is read
 		_, _, err := s.Owner(t.Context(), "stale")
 		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
 		now.CreateTime = time.UnixMicro(3)
@@ -78,7 +77,7 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// TestTokenOfANewTicket: whoever creates a ticket, or finds it, gets the token of its player.
+// TestTokenOfANewTicket: a caller that creates or finds a ticket receives the token of its player.
 func TestTokenOfANewTicket(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

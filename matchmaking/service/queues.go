@@ -17,14 +17,14 @@ type QueueDescription struct {
 
 	matchmaking.QueueState
 	MatchesPerSecond          float64       // over the last minute
-	WaitP50, WaitP90, WaitP99 time.Duration // of the tickets of recent matches; 0: there are none
+	WaitP50, WaitP90, WaitP99 time.Duration // waiting times of recent matches' tickets; 0: no matches
 }
 
 // rateWindow is the period of MatchesPerSecond.
 const rateWindow = time.Minute
 
-// Waiting calls each with the tickets that wait in a queue, the oldest first, several at a time, until each returns an
-// error. Errors: ErrNoQueue, the store's, and that of each.
+// Waiting calls each with the waiting tickets of a queue, the oldest first, in batches, until each returns an error.
+// Errors: ErrNoQueue, the store's, and that of each.
 func (s *Service) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
 	each func([]*matchmaking.Ticket) error) error {
 	if _, err := s.registry.lookup(ctx, r.Queue); err != nil {
@@ -55,7 +55,7 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 }
 
 // matchRate returns the matches per second over rateWindow, or over the time since the first of the recent matches if
-// there are more in the window than are kept.
+// the window has more matches than are kept.
 func matchRate(recent []matchmaking.RecentMatch, now time.Time) float64 {
 	window, matches := rateWindow, 0
 	for _, m := range recent {
@@ -72,7 +72,7 @@ func matchRate(recent []matchmaking.RecentMatch, now time.Time) float64 {
 // fullRecent is the number of recent matches that are kept.
 const fullRecent = 1000
 
-// waitPercentiles returns percentiles of the waits of recent matches, or 0 if there are none.
+// waitPercentiles returns percentiles of the waiting times of recent matches, or 0 without matches.
 func waitPercentiles(recent []matchmaking.RecentMatch) (p50, p90, p99 time.Duration) {
 	var waits []time.Duration
 	for _, m := range recent {
@@ -82,7 +82,7 @@ func waitPercentiles(recent []matchmaking.RecentMatch) (p50, p90, p99 time.Durat
 	return p.P50, p.P90, p.P99
 }
 
-// Definitions returns the queues that this server knows, by name, without their secrets.
+// Definitions returns the queues known to this server, by name, without their secrets.
 func (s *Service) Definitions() []matchmaking.Definition {
 	all := s.registry.sorted()
 	list := make([]matchmaking.Definition, len(all))
@@ -92,9 +92,10 @@ func (s *Service) Definitions() []matchmaking.Definition {
 	return list
 }
 
-// PutQueue defines or replaces a queue, on all servers, by a definition in JSON. It can't name files of the servers.
-// [matchmaking.Hidden] stands for a stored secret. PutQueue returns the definition without its secrets. Errors:
-// fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a repetition completes it.
+// PutQueue defines or replaces a queue, on all servers, by a definition in JSON. The definition can't refer to files of
+// the servers. [matchmaking.Hidden] means the stored secret. PutQueue returns the definition without its secrets.
+// Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a repetition completes
+// it.
 func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool,
 	err error) {
 	d, err = matchmaking.ParseDefinition(name, definition)
@@ -125,9 +126,9 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 	return d.Redacted(), created, nil
 }
 
-// DeleteQueue removes a queue that was put. The default queue gets its original definition back. It succeeds if the
-// queue doesn't exist. Errors: fault.SlugInvalidQueue, fault.SlugQueueInUse if tickets wait or assignments are on their
-// way, ErrQueueFixed and the store's.
+// DeleteQueue removes a queue that was put. The default queue reverts to its original definition. It succeeds if the
+// queue doesn't exist. Errors: fault.SlugInvalidQueue, fault.SlugQueueInUse if it has waiting tickets or unpublished
+// assignments, ErrQueueFixed and the store's.
 func (s *Service) DeleteQueue(ctx context.Context, name string) error {
 	return s.registry.remove(ctx, name)
 }

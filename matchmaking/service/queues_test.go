@@ -22,7 +22,7 @@ func TestQueuesThatArePutAndDeletedAtRunTime(t *testing.T) {
 		_, created, err := a.PutQueue(t.Context(), "arena", []byte(`{"assigner":{"connection":"one","secret":"s"}}`))
 		require.NoError(t, err)
 		require.True(t, created)
-		first := create(t, b, service.NewTicket{Queue: "arena"}) // at once, on the other server, too
+		first := create(t, b, service.NewTicket{Queue: "arena"}) // at once, also on the other server
 		second := create(t, a, service.NewTicket{Queue: "arena"})
 		require.Equal(t, "one", w.requireMatched(t, first.ID, second.ID).Connection)
 

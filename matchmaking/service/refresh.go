@@ -9,11 +9,11 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// missRefresh is the shortest time between two reads of the definitions because of unknown names.
+// missRefresh is the minimum interval between reads of the definitions because of unknown names.
 const missRefresh = 100 * time.Millisecond
 
 // refreshMiss reads the stored definitions, with a read that begins after the call. Concurrent calls share one read,
-// and there is at most one in missRefresh, so that unknown names don't load the store.
+// limited to one per missRefresh, so that unknown names don't overload the store.
 func (r *registry) refreshMiss(ctx context.Context) error {
 	read := r.misses.DoChan("", func() (any, error) { // it continues after ctx ends, for the other callers
 		ctx := context.WithoutCancel(ctx)
@@ -35,8 +35,7 @@ func (r *registry) refreshMiss(ctx context.Context) error {
 	}
 }
 
-// beginReading prevents that a read of the definitions that began earlier replaces what becomes known from now on,
-// until end is called.
+// beginReading prevents an earlier read of the definitions from replacing newer definitions, until end is called.
 func (r *registry) beginReading(ctx context.Context) (end func(), err error) {
 	select {
 	case r.reading <- struct{}{}:

@@ -20,8 +20,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// registry is the queues that this server knows: those of the configuration, those that were put on any server, and the
-// default one. A queue that was just put on another server is found too, because an unknown name makes the registry
+// registry holds the queues known to this server: those of the configuration, those that were put on any server, and
+// the default one. A queue that was just put on another server is found too, because an unknown name makes the registry
 // read the stored definitions first. It may be used by many goroutines.
 type registry struct {
 	o       *Options
@@ -33,8 +33,8 @@ type registry struct {
 	mu         sync.Mutex
 	queues     map[string]*queue // replaced as a whole, never modified
 	heartbeats bool              // a queue has a heartbeat
-	unreadable map[string]string // stored definitions that this server can't read, and why: each is logged once
-	lastMiss   time.Time         // when the last read because of an unknown name began
+	unreadable map[string]string // stored definitions that this server can't read, and the error: each is logged once
+	lastMiss   time.Time         // start of the last read because of an unknown name
 }
 
 // queue is one definition of one queue.
@@ -42,8 +42,8 @@ type queue struct {
 	matchmaking.Definition
 	fixed    bool
 	text     []byte
-	over     chan struct{} // closed when the queue has another definition, or none
-	fullTill atomic.Int64  // Unix nanoseconds: until then noRoom asks the storage
+	over     chan struct{} // closed when the queue has another definition, or is removed
+	fullTill atomic.Int64  // Unix nanoseconds: isFull queries the storage until then
 }
 
 func newRegistry(o *Options) (*registry, error) {
@@ -76,7 +76,7 @@ func newQueue(d matchmaking.Definition) (*queue, error) {
 	return &queue{Definition: d, text: text, over: make(chan struct{})}, nil
 }
 
-// check returns an error unless a queue can have a definition. Errors: fault.SlugInvalidQueue.
+// check returns an error unless a definition is valid for a queue. Errors: fault.SlugInvalidQueue.
 func (r *registry) check(d matchmaking.Definition) error {
 	if err := matchmaking.CheckQueueName(d.Name); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (r *registry) remove(ctx context.Context, name string) error {
 	if err := matchmaking.CheckQueueName(name); err != nil {
 		return err
 	}
-	if name != matchmaking.DefaultQueue { // which exists without a definition too
+	if name != matchmaking.DefaultQueue { // it exists without a definition too
 		state, err := r.o.Store.Describe(ctx, name, 0)
 		if err != nil {
 			return fmt.Errorf("delete queue %s: %w", name, err)
@@ -203,7 +203,7 @@ func queueInUse(name string, state matchmaking.QueueState) error {
 	}
 }
 
-// stored returns the definition that a queue has in the store now, or the zero Definition if there is none.
+// stored returns the current stored definition of a queue, or the zero Definition without one.
 func (r *registry) stored(ctx context.Context, name string) (matchmaking.Definition, error) {
 	if err := r.refresh(ctx); err != nil {
 		return matchmaking.Definition{}, err
@@ -211,7 +211,7 @@ func (r *registry) stored(ctx context.Context, name string) (matchmaking.Definit
 	return cmp.Or(r.known()[name], &queue{}).Definition, nil
 }
 
-// merge replaces the definitions that were put. A queue whose definition hasn't changed remains the same *queue.
+// merge replaces the definitions that were put. A queue with an unchanged definition remains the same *queue.
 func (r *registry) merge(stored map[string][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

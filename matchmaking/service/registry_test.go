@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestUnknownQueues are looked for in the store: those that ask meanwhile share one read, and reads are missRefresh
-// apart.
+// TestUnknownQueues checks that unknown queues are looked up in the store: concurrent calls share one read, and reads
+// are missRefresh apart.
 func TestUnknownQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestUnknownQueues(t *testing.T) {
 	})
 }
 
-// TestUnknownQueueDuringARead is found although a read that began before it was defined hasn't returned.
+// TestUnknownQueueDuringARead checks that a new queue is found although an earlier read is still in progress.
 func TestUnknownQueueDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestUnknownQueueDuringARead(t *testing.T) {
 	})
 }
 
-// TestRefresh replaces the queues whose definition has changed, and no others.
+// TestRefresh checks that only queues with a changed definition are replaced.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -105,7 +105,7 @@ func TestRefresh(t *testing.T) {
 	require.Empty(t, r.changed)
 }
 
-// TestStoredDefinitionsThatAreInvalid are those of a later version of the service, for example.
+// TestStoredDefinitionsThatAreInvalid covers invalid definitions, such as those of a later version of the service.
 func TestStoredDefinitionsThatAreInvalid(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -217,7 +217,8 @@ func requireInvalidQueue(t *testing.T, err error, field, detail string) {
 	require.Contains(t, told.Detail, detail)
 }
 
-// TestShownDefinitionsCanBePutAgain puts what is shown, which has no secrets, and finds the secrets in the store.
+// TestShownDefinitionsCanBePutAgain puts the output form, which has no secrets, and checks that the stored secrets are
+// used.
 func TestShownDefinitionsCanBePutAgain(t *testing.T) {
 	t.Parallel()
 	const definition = `{"match":{"function":"http","url":"http://127.0.0.1:1/f?key=hush1&b=2"},` +
@@ -243,7 +244,7 @@ func TestShownDefinitionsCanBePutAgain(t *testing.T) {
 	want.Match.Teams = 3
 	require.Equal(t, want, stored())
 
-	// What is hidden goes nowhere else.
+	// A hidden secret is sent to no other URL.
 	for field, change := range map[string]func(*matchmaking.Definition){
 		"match.url":       func(d *matchmaking.Definition) { d.Match.URL = "http://127.0.0.2:1/f?key=xxxxx&b=xxxxx" },
 		"evaluator.url":   func(d *matchmaking.Definition) { d.Evaluator.URL = "http://xxxxx@127.0.0.2:1/e" },
@@ -279,7 +280,7 @@ func TestMatchRateAndWaits(t *testing.T) {
 		{nil, 0},
 		{matches(6, time.Second), 0.1},
 		{matches(200, time.Second), 59.0 / 60},
-		// all of them in the last ten seconds: there were more, perhaps
+		// all of them in the last ten seconds: there may have been more
 		{matches(fullRecent, 10*time.Millisecond), 100},
 	} {
 		require.InDelta(t, c.want, matchRate(c.recent, now), 1e-9)

@@ -25,34 +25,35 @@ type Options struct {
 	Lookup   matchmaking.Lookup
 	Channels Channels
 	Build    matchmaking.Build
-	// Definitions are the queues of the configuration, which PutQueue and DeleteQueue don't change.
+	// Definitions are the queues of the configuration; PutQueue and DeleteQueue refuse to change them.
 	Definitions []matchmaking.Definition
-	// MaxQueues is the limit of queues, those of the configuration included, for PutQueue; zero: DefaultMaxQueues.
+	// MaxQueues is the limit of queues for PutQueue, including those of the configuration; zero: DefaultMaxQueues.
 	MaxQueues int
-	// ChannelTTL is how long a ticket's channel lives without activity. No ticket and its assignment can live longer.
+	// ChannelTTL is the life of a ticket's channel without activity. It limits the life of a ticket with its
+	// assignment.
 	ChannelTTL time.Duration
-	// Token returns a token for the player of a ticket that the caller of Create has created; empty: the caller needs
-	// none. nil: there are no tokens.
+	// Token returns a token for the player of a ticket created by the caller of Create; empty: the caller needs none.
+	// nil: tokens are disabled.
 	Token   func(ctx context.Context, ticket string, created time.Time) string
 	Logger  *slog.Logger
 	Metrics Metrics // nil: nothing is counted
 	Timing
 }
 
-// Timing is the durations of a Service. Zero values are replaced by the defaults.
+// Timing holds the durations of a Service. Zero values are replaced by the defaults.
 type Timing struct {
-	LeaseTTL  time.Duration // how long the lease of a queue lasts without a renewal
-	RelayAge  time.Duration // how old an assignment in the outbox is before any server publishes it
-	Refresh   time.Duration // how often the stored definitions are read
-	IdleAfter time.Duration // how long a queue is empty before its director gives up the lease
-	Drain     time.Duration // how long matches in progress may take after the context of Run has ended
+	LeaseTTL  time.Duration // duration of a queue's lease without a renewal
+	RelayAge  time.Duration // minimum age of an assignment in the outbox for any server to publish it
+	Refresh   time.Duration // interval of reads of the stored definitions
+	IdleAfter time.Duration // time without tickets after which a director releases the lease
+	Drain     time.Duration // limit for matches in progress after the context of Run has ended
 }
 
 // Channels delivers assignments to players.
 type Channels interface {
 	outbox.Publisher
 	matchmaking.Subscriptions
-	// Open makes a ticket's channel and its subscriber if they don't exist.
+	// Open creates a ticket's channel and its subscriber if they don't exist.
 	Open(ctx context.Context, ticketID string) error
 }
 
@@ -89,7 +90,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Service is matchmaking as the APIs and embedding programs call it. It may be used by many goroutines. Tickets can be
+// Service implements matchmaking for the APIs and embedding programs. It may be used by many goroutines. Tickets can be
 // created and read without its Run; they are matched, and their assignments delivered, while any server runs it.
 type Service struct {
 	o          Options
@@ -99,7 +100,7 @@ type Service struct {
 	relay      *outbox.Relay
 	watches    *watch.Watches
 	leases     *lease.Manager
-	idle       *outage.Outage // looking at idle queues
+	idle       *outage.Outage // interval of checks of idle queues
 	owners     *owners
 
 	mu      sync.Mutex
@@ -134,12 +135,12 @@ func New(o Options) (*Service, error) {
 }
 
 // Run directs queues, relays their assignments and serves Await until ctx ends. Then it proposes no more matches, waits
-// for those in progress for at most Timing.Drain, publishes the assignments that it has, and gives up its leases. It
-// returns nil when all that it started has ended. It must be called once.
+// for those in progress for at most Timing.Drain, publishes its remaining assignments, and releases its leases. It
+// returns nil when all its goroutines have ended. It must be called once.
 func (s *Service) Run(ctx context.Context) error {
 	relaying, endRelay := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRelay()
-	var before, relay sync.WaitGroup // relay ends after everything that offers it assignments
+	var before, relay sync.WaitGroup // relay ends after all sources of assignments
 	relay.Go(func() { s.relay.Run(relaying) })
 	before.Go(func() { s.registry.watch(ctx) })
 	before.Go(func() { s.undo.Run(ctx, s.o.Drain) })
@@ -183,7 +184,7 @@ func (s *Service) runQueues(ctx context.Context) {
 	}
 }
 
-// runQueue runs a queue under one definition after the other, until ctx ends or the queue has none.
+// runQueue runs a queue under one definition after the other, until ctx ends or the queue is removed.
 func (s *Service) runQueue(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		known := s.registry.known()[name]

@@ -100,7 +100,7 @@ func TestAnExpiredTicketEndsItsWatch(t *testing.T) {
 	require.Equal(t, matchmaking.Expired, read.Status)
 }
 
-// A director that can't end a player's wait retries, and leaves it to the next director when it ends.
+// A director that fails to end a player's wait retries, and leaves it to the next director when it stops.
 func TestAnExpiredTicketIsToldOfByTheNextDirector(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,7 +142,7 @@ func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
 	background(t, s.Run)
 	stays := create(t, s, service.NewTicket{Queue: "duel"})
 	stop := s.Attend(t.Context(), stays.ID)
-	for range 2 { // as long as it takes, and then as long again
+	for range 2 { // the first duration, and then the same again
 		goes, _, err := s.Create(t.Context(),
 			service.NewTicket{Queue: "duel", Spec: matchmaking.Spec{NumTeams: 1, TeamSize: 9}})
 		require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestACreationThatFailsLeavesNothing(t *testing.T) {
 	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "other", ID: "again"})
 	require.ErrorIs(t, err, fault.ErrUnavailable)
 	fail.Store(false)
-	// The caller tries again, and gets to another server: the ticket is that attempt's now.
+	// The caller retries on another server: the ticket now belongs to that attempt.
 	_, created, err := newService(t, w.options(t, define(t, "other", `{}`))).Create(t.Context(),
 		service.NewTicket{Queue: "other", ID: "again"})
 	require.NoError(t, err)

@@ -12,10 +12,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// directs makes a service direct a queue, if no other one does, and waits until it does.
+// directs makes a service direct a queue, unless another one does, and waits until it does.
 func directs(t *testing.T, s *service.Service, queue string) {
 	t.Helper()
-	made := create(t, s, service.NewTicket{Queue: queue}) // so that it isn't idle
+	made := create(t, s, service.NewTicket{Queue: queue}) // so that the queue isn't idle
 	require.Eventually(t, func() bool {
 		d, err := s.Describe(t.Context(), queue)
 		return err == nil && d.Directed

@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Ticket reads a ticket. One that has ended can be read for the queue's AssignmentTTL longer. Errors: ErrNoTicket and
-// the store's.
+// Ticket reads a ticket. A ticket that has ended remains readable for the queue's AssignmentTTL. Errors: ErrNoTicket
+// and the store's.
 func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
 	queue, err := s.queueOf(ctx, id)
 	if err != nil {
@@ -26,8 +26,8 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 	return t, nil
 }
 
-// Cancel removes a ticket from its queue, and ends the fetches that wait on its channel. It succeeds for a ticket that
-// is cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and
+// Cancel removes a ticket from its queue, and ends the waiting fetches of its channel. It succeeds for a ticket that is
+// cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and
 // those of the store and the channels, after which a repetition completes it.
 func (s *Service) Cancel(ctx context.Context, id string) error {
 	defer s.ForgetOwner(id)
@@ -45,12 +45,12 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	}
 	err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: owner.Queue, ID: id, Keep: keep})
 	switch {
-	case errors.Is(err, matchmaking.ErrNoTicket): // it may be created now: its player's subscription stays
+	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
 		return nil
 	case err != nil:
 		return fmt.Errorf("cancel ticket %s: %w", id, err)
 	}
-	if q != nil { // the metrics of a deleted queue are gone
+	if q != nil { // a deleted queue has no metrics
 		s.o.Metrics.Cancelled(owner.Queue)
 	}
 	if err := s.o.Channels.Unsubscribe(ctx, id, owner.Epoch); err != nil {
@@ -59,8 +59,8 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// Delete is Cancel for a ticket that waits. One that is assigned can't be read any more; the message with its
-// assignment stays on its channel. Errors: those of the store and the channels, after which a repetition completes it.
+// Delete is Cancel for a waiting ticket. An assigned ticket can't be read any more; the message with its assignment
+// stays on its channel. Errors: those of the store and the channels, after which a repetition completes it.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.Cancel(ctx, id)
 	if !errors.Is(err, matchmaking.ErrTicketMatched) {
@@ -79,8 +79,8 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// OpenChannel makes the channel of a ticket that waits or is assigned, if the ticket was created with ChannelLater. The
-// subscriber then gets the assignment, be it made before or after. Errors: those of Listen and of the channels.
+// OpenChannel creates the channel of a waiting or assigned ticket that was created with ChannelLater. The subscriber
+// then receives the assignment, whether it was made before or after. Errors: those of Listen and of the channels.
 func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	if _, err := s.Listen(ctx, id); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	if err := s.o.Channels.Open(ctx, id); err != nil {
 		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 	}
-	// A cancel in between has found no subscriber to remove.
+	// A concurrent cancel found no subscriber to remove.
 	queue, _ := matchmaking.QueueOf(id)
 	_, err := s.stateOf(ctx, queue, id)
 	if errors.Is(err, matchmaking.ErrNoTicket) {
@@ -99,10 +99,10 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	return err
 }
 
-// Listen makes the assignment of a ticket with an ID that the service made a message on its channel: when it is
-// assigned, or at once if it is assigned already. published reports the second; the channel exists then. A repetition
-// publishes nothing twice. For any other ID it returns ErrNoTicket, and reads nothing. Errors: ErrNoTicket also if the
-// ticket is over, and those of the store and the channels.
+// Listen requests the assignment of a ticket with a service-generated ID as a message on its channel: when it is
+// assigned, or at once if it is already assigned. published reports the latter; the channel exists then. A repetition
+// publishes nothing twice. For any other ID it returns ErrNoTicket without a read. Errors: ErrNoTicket also if the
+// ticket has ended, and those of the store and the channels.
 func (s *Service) Listen(ctx context.Context, id string) (published bool, err error) {
 	queue, ok := matchmaking.QueueOf(id)
 	if !ok {
@@ -118,7 +118,7 @@ func (s *Service) Listen(ctx context.Context, id string) (published bool, err er
 	return true, s.publish(ctx, id, assignment)
 }
 
-// stateOf returns the state of a ticket that waits or is assigned. Errors: ErrNoTicket if it is over, and the store's.
+// stateOf returns the state of a waiting or assigned ticket. Errors: ErrNoTicket if it has ended, and the store's.
 func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.TicketState, error) {
 	states, err := s.o.Store.States(ctx, queue, []string{id})
 	switch {
@@ -130,8 +130,8 @@ func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.Ti
 	return states[0], nil
 }
 
-// publish publishes the assignment of a ticket that somebody may have asked for too late for the outbox, or whose
-// channel was lost: under the same message ID as a relay does.
+// publish publishes an assignment that was requested too late for the outbox, or whose channel was lost, under the same
+// message ID as a relay.
 func (s *Service) publish(ctx context.Context, id, assignment string) error {
 	var a matchmaking.Assignment
 	if err := json.Unmarshal([]byte(assignment), &a); err != nil {
@@ -144,14 +144,14 @@ func (s *Service) publish(ctx context.Context, id, assignment string) error {
 	return nil
 }
 
-// Owner returns who owns a ticket, see [matchmaking.Ticket], and when the ticket was created, which tells apart tickets
-// that had the same ID. If the ID was chosen by its creator, the answer can be a second old. Most calls need no read.
-// Errors: ErrNoTicket and the store's.
+// Owner returns the owner of a ticket, see [matchmaking.Ticket], and the ticket's creation time, which distinguishes
+// tickets with the same ID. For a caller-chosen ID, the result can be a second old. Most calls need no read. Errors:
+// ErrNoTicket and the store's.
 func (s *Service) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
 	return s.owners.Owner(ctx, id)
 }
 
-// ForgetOwner makes the next call of Owner read the owner of a ticket, unless its ID can never be another ticket's.
+// ForgetOwner makes the next call of Owner read the owner of a ticket, unless its ID is never reused.
 func (s *Service) ForgetOwner(id string) { s.owners.Forget(id) }
 
 // queueOf returns the queue of a ticket. Errors: ErrNoTicket and the store's.
@@ -160,8 +160,8 @@ func (s *Service) queueOf(ctx context.Context, id string) (string, error) {
 	return owner.Queue, err
 }
 
-// ownerOf returns the queue of a ticket, and the epoch of its channel's life unless the service made the ID, which
-// names the queue and is never used again. Errors: ErrNoTicket and the store's.
+// ownerOf returns the queue of a ticket, and the epoch of its channel's life, which is zero for a service-generated ID,
+// since that contains the queue's name and is never reused. Errors: ErrNoTicket and the store's.
 func (s *Service) ownerOf(ctx context.Context, id string) (matchmaking.Owner, error) {
 	if queue, ok := matchmaking.QueueOf(id); ok {
 		return matchmaking.Owner{Queue: queue}, nil

@@ -10,27 +10,28 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// maxUnknown limits the attempts that wait to be undone. More are dropped: their tickets end with their life.
+// maxUnknown limits the attempts waiting for undo. Further ones are dropped: their tickets expire.
 const maxUnknown = 10_000
 
-// createAttempt is an attempt to create a ticket of which it is unknown whether it succeeded.
+// createAttempt is an attempt to create a ticket with an unknown outcome.
 type createAttempt struct {
 	Queue   string
 	ID      string // of the ticket
 	Attempt string
-	Until   time.Time // until then the ticket may live, or the attempt may still be on its way
+	Until   time.Time // the end of the ticket's life, or of the attempt's possible delay
 }
 
-// undo removes tickets of attempts until the storage has confirmed it. A ticket that another attempt has found
-// meanwhile, on any server, belongs to that one and stays. Its Run owns the only goroutine; Add may be called by many.
+// undo removes the tickets of attempts until the storage has confirmed it. A ticket that another attempt has found
+// meanwhile, on any server, belongs to that attempt and stays. Its Run owns the only goroutine; Add may be called by
+// many.
 type undo struct {
 	store matchmaking.Creations
 	log   *slog.Logger
-	added chan struct{} // buffered (capacity 1): an attempt is new
+	added chan struct{} // buffered (capacity 1): an attempt was added
 
 	mu      sync.Mutex
 	waiting []createAttempt // the oldest first
-	dropped int             // attempts, since that was logged
+	dropped int             // dropped attempts since the last log message
 }
 
 // newUndo returns an Undo without attempts.
@@ -38,7 +39,7 @@ func newUndo(store matchmaking.Creations, log *slog.Logger) *undo {
 	return &undo{store: store, log: log, added: make(chan struct{}, 1)}
 }
 
-// Add adds an attempt to those that are to be undone.
+// Add schedules the undo of an attempt.
 func (u *undo) Add(a createAttempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -68,7 +69,7 @@ func (u *undo) Run(ctx context.Context, grace time.Duration) {
 	u.pass(last)
 }
 
-// maxUndoFailures is the number of failures that end a pass: the storage can't serve.
+// maxUndoFailures is the number of failures that end a pass: the storage is unavailable.
 const maxUndoFailures = 8
 
 // pass tries each attempt once, and reports whether none is left.
@@ -107,7 +108,7 @@ func (u *undo) take() []createAttempt {
 	return list
 }
 
-// Left returns how many attempts wait.
+// Left returns the number of waiting attempts.
 func (u *undo) Left() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

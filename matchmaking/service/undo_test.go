@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// undone is a storage that counts what it undoes.
+// undone is a storage that counts undo calls.
 type undone struct {
 	matchmaking.Creations
 	times int
@@ -25,7 +25,7 @@ func (u *undone) Undo(context.Context, string, string, string) (bool, error) {
 	return false, nil
 }
 
-// However many attempts there are too many of, the log has a line of them.
+// However many attempts are dropped, the log has one line for them.
 func TestTooManyAttemptsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,10 +25,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
-// soon is how long tests wait for what should happen at once.
+// soon is the timeout of tests for events that should happen at once.
 const soon = 20 * time.Second
 
-// world is channels and queues in a Redis, under their own key prefix.
+// world holds channels and queues in a Redis, under their own key prefix.
 type world struct {
 	url      string
 	conn     *redis.Conn
@@ -75,7 +75,7 @@ func openWorld(t *testing.T, url string) *world {
 	return w
 }
 
-// connect opens connections as another server does.
+// connect opens connections like another server's.
 func (w *world) connect(t *testing.T) (*redis.Conn, *queues.Store) {
 	t.Helper()
 	conn, err := redis.Connect(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix,
@@ -87,7 +87,7 @@ func (w *world) connect(t *testing.T) (*redis.Conn, *queues.Store) {
 	return conn, tickets
 }
 
-// background runs something until the test ends or stop is called.
+// background runs a function until the test ends or stop is called.
 func background(t *testing.T, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -187,7 +187,7 @@ func (w *world) fetch(t *testing.T, ticket string, wait time.Duration) channel.D
 	return d
 }
 
-// emptied waits until nothing waits in a queue, nor is on its way.
+// emptied waits until a queue has neither waiting tickets nor unpublished assignments.
 func (w *world) emptied(t *testing.T, queue string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

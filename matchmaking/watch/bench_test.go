@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// BenchmarkWait measures what a wait takes besides its caller's goroutine and ID, and the memory of a waiting one.
+// BenchmarkWait measures the cost of a wait without its caller's goroutine and ID, and the memory of a waiting one.
 func BenchmarkWait(b *testing.B) {
 	st := &store{tickets: map[string]matchmaking.TicketState{}, listeners: map[string]matchmaking.AssignedListener{}}
 	w := New(st, slog.New(slog.DiscardHandler))
@@ -44,7 +44,7 @@ func BenchmarkWait(b *testing.B) {
 	runtime.KeepAlive(ids)
 }
 
-// unread returns how many waits of the queue haven't been read.
+// unread returns the number of unread waits of the queue.
 func (w *Watches) unread() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

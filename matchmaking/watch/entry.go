@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// entry is one wait. Watches' lock guards it, except end after done is closed.
+// entry is one wait. It is guarded by Watches' lock, except end after done is closed.
 type entry struct {
 	id         string
-	created    int64         // of the ticket that is waited for, in µs; 0: not known before the first read
+	created    int64         // of the ticket, in µs; 0: unknown before the first read
 	done       chan struct{} // closed when end is final
-	end        *end          // before done is closed: what was notified while created was not known; nil: nothing
-	prev, next *entry        // others with the same ID
-	due        time.Time     // when it is read again
+	end        *end          // before done is closed: notifications received while created was unknown; nil: none
+	prev, next *entry        // further entries with the same ID
+	due        time.Time     // time of the next read
 	index      int32         // in the agenda, or outside
 	fresh      bool          // it is among the feed's fresh entries
-	over       bool          // it is not in the feed anymore
+	over       bool          // removed from the feed
 }
 
-// end is what a wait ends with.
+// end is the result of a wait.
 type end struct {
 	created int64  // of the ticket
 	content string // an assignment as JSON
-	read    bool   // content was read, not notified
+	read    bool   // content comes from a read, not a notification
 	err     error
 }
 
 // outside is the index of an entry that isn't in the agenda.
 const outside = -1
 
-// agenda is a heap of entries by when they are due.
+// agenda is a heap of entries by the time of their next read.
 type agenda []*entry
 
 func (a agenda) Len() int           { return len(a) }
@@ -56,7 +56,7 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// plan adds an entry, or changes when it is due.
+// plan adds an entry, or changes the time of its next read.
 func (a *agenda) plan(e *entry, due time.Time) {
 	e.due = due
 	if e.index == outside {
@@ -73,7 +73,7 @@ func (a *agenda) cancel(e *entry) {
 	}
 }
 
-// take removes entries that are due, up to a limit.
+// take removes due entries, up to a limit.
 func (a *agenda) take(now time.Time, limit int) (due []*entry) {
 	for len(*a) > 0 && len(due) < limit && !(*a)[0].due.After(now) {
 		due = append(due, heap.Pop(a).(*entry))
@@ -84,6 +84,6 @@ func (a *agenda) take(now time.Time, limit int) (due []*entry) {
 // allDue makes all entries due.
 func (a agenda) allDue(now time.Time) {
 	for _, e := range a {
-		e.due = now // any order of equal ones is a heap
+		e.due = now // any order of equal times is a heap
 	}
 }

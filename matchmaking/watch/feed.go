@@ -10,27 +10,27 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// feed is the waits of one queue. Its run owns the only goroutine. All fields but the first ones are guarded by
+// feed holds the waits of one queue. Its run owns the only goroutine. All fields except the first ones are guarded by
 // Watches' lock.
 type feed struct {
 	all     *Watches
 	queue   string
 	started time.Time
-	wake    chan struct{} // buffered (capacity 1): run has something new to do
+	wake    chan struct{} // buffered (capacity 1): run has work
 
-	users     int       // waits, those that end included
-	idleSince time.Time // when users became 0
+	users     int       // waits, including those that are ending
+	idleSince time.Time // the time when users became 0
 	waits     map[string]*entry
 	holds     map[string][]chan struct{} // by ID, of assigned tickets
 	notes     notes
-	confirmed bool // notifications aren't lost
+	confirmed bool // no notifications are lost
 	ready     bool // it was confirmed at least once
 
 	fresh  []*entry  // to be read for the first time, or at once
 	agenda agenda    // to be read later
-	again  []*entry  // taken from the agenda, to be read at turn
-	turn   time.Time // when the limit lets again be read
-	resume time.Time // nothing is taken from the agenda before; after a failure
+	again  []*entry  // taken from the agenda, for a read at turn
+	turn   time.Time // the time when the rate limit permits the next read
+	resume time.Time // nothing is taken from the agenda before this time; after a failure
 	doubt  bool      // all of the agenda is due
 }
 
@@ -39,7 +39,7 @@ func newFeed(w *Watches, queue string) *feed {
 		holds: map[string][]chan struct{}{}, notes: newNotes(w)}
 }
 
-// run listens and reads until ctx ends or the feed was without waits for long.
+// run listens and reads until ctx ends or the feed had no waits for linger.
 func (f *feed) run(ctx context.Context) {
 	stop := f.all.store.ListenAssigned(f.queue, matchmaking.AssignedListener{
 		Confirmed: f.confirm, Ended: f.ended, Interrupted: f.interrupt,
@@ -61,7 +61,7 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// step returns the tickets to read now, and how long there is nothing else to do, at most; 0: the feed has ended.
+// step returns the tickets to read now, and the maximum time until its next call; 0: the feed has ended.
 func (f *feed) step() (batch []*entry, wait time.Duration) {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
@@ -91,7 +91,7 @@ func (f *feed) step() (batch []*entry, wait time.Duration) {
 	return batch, max(f.next(now).Sub(now), time.Nanosecond)
 }
 
-// next returns when step has something to do, unless something happens before.
+// next returns the time of the next call of step unless something happens before.
 func (f *feed) next(now time.Time) time.Time {
 	next := now.Add(time.Hour)
 	earlier := func(is bool, at time.Time) {
@@ -119,7 +119,7 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
-// takeFresh removes fresh entries, up to the limit of a batch.
+// takeFresh removes fresh entries, up to the batch limit.
 func (f *feed) takeFresh() (batch []*entry) {
 	for len(f.fresh) > 0 && len(batch) < readBatch {
 		e := f.fresh[0]
@@ -134,7 +134,7 @@ func (f *feed) takeFresh() (batch []*entry) {
 	return batch
 }
 
-// read reads tickets, and decides what becomes of their entries.
+// read reads tickets, and applies the results to their entries.
 func (f *feed) read(ctx context.Context, batch []*entry) {
 	ids := make([]string, len(batch))
 	for i, e := range batch {
@@ -162,7 +162,7 @@ func (f *feed) read(ctx context.Context, batch []*entry) {
 	}
 }
 
-// apply applies what was read of a ticket.
+// apply applies the state that was read of a ticket.
 func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
 	created := s.Created.UnixMicro()
 	early := e.end
@@ -182,7 +182,7 @@ func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
 	}
 }
 
-// hear applies a notification about a ticket with the entry's ID.
+// hear applies a notification to an entry with the ticket's ID.
 func (f *feed) hear(e *entry, n *end) {
 	switch {
 	case e.created == 0:
@@ -197,15 +197,15 @@ func (f *feed) hear(e *entry, n *end) {
 	}
 }
 
-// confirm is called when no notification is lost from now on.
+// confirm handles the confirmation of the subscription: no notification is lost from now on.
 func (f *feed) confirm() {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
-	f.confirmed, f.ready, f.doubt = true, true, true // what is being read now is read again too
+	f.confirmed, f.ready, f.doubt = true, true, true // a read in progress is repeated too
 	pace.Signal(f.wake)
 }
 
-// interrupt is called when notifications may be lost.
+// interrupt handles an interruption: notifications may be lost.
 func (f *feed) interrupt() {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
@@ -213,7 +213,7 @@ func (f *feed) interrupt() {
 	f.notes.clear()
 }
 
-// ended is called with what was notified about a ticket.
+// ended handles a notification about a ticket.
 func (f *feed) ended(t matchmaking.TicketEnd) {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
@@ -238,7 +238,7 @@ func (f *feed) ended(t matchmaking.TicketEnd) {
 	}
 }
 
-// join returns an entry for a ticket, which needs no read if there is a note of it.
+// join returns an entry for a ticket, which needs no read if the ticket is noted.
 func (f *feed) join(id string) *entry {
 	n := f.notes.take(id)
 	if n == nil || n.created == 0 {
@@ -257,13 +257,13 @@ func (f *feed) join(id string) *entry {
 	return e
 }
 
-// due returns when a ticket is read again, if nothing happens: when its life should have ended, or as a backstop.
+// due returns the time of a ticket's next read if nothing happens: the expected end of its life, or the backstop.
 func (f *feed) due(expires time.Time) time.Time {
 	after := min(expires.Sub(f.started), time.Since(f.started)+pace.Jitter(backstop))
 	return f.started.Add(after.Truncate(together) + together)
 }
 
-// plan makes the feed read a ticket later.
+// plan schedules a later read of a ticket.
 func (f *feed) plan(e *entry, due time.Time) {
 	f.agenda.plan(e, due)
 	if e.index == 0 {
@@ -271,14 +271,14 @@ func (f *feed) plan(e *entry, due time.Time) {
 	}
 }
 
-// closed is the channel of entries that are final from the beginning.
+// closed is the done channel of entries that are final from the beginning.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// add adds an entry for a ticket that is to be read.
+// add adds an entry whose ticket is to be read.
 func (f *feed) add(id string) *entry {
 	e := f.link(id)
 	f.refresh(e)
@@ -294,7 +294,7 @@ func (f *feed) link(id string) *entry {
 	return e
 }
 
-// refresh makes the feed read a ticket at once.
+// refresh schedules an immediate read of a ticket.
 func (f *feed) refresh(e *entry) {
 	if !e.fresh {
 		e.fresh = true

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// AwaitGone returns nil when a notification says that a ticket of a queue was removed, or when enough receives. A
+// AwaitGone returns nil after a notification that a ticket of a queue was removed, or when enough receives. A
 // notification can be lost, or be about an earlier ticket with the ID. Errors: ErrEnded, and that of ctx.
 func (w *Watches) AwaitGone(ctx context.Context, queue, id string, enough <-chan time.Time) error {
 	f, gone := w.hold(queue, id)
@@ -23,7 +23,7 @@ func (w *Watches) AwaitGone(ctx context.Context, queue, id string, enough <-chan
 	}
 }
 
-// hold returns a channel of a feed that is closed when a ticket was removed.
+// hold returns a channel of a feed that is closed when a ticket is removed.
 func (w *Watches) hold(queue, id string) (*feed, chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +45,7 @@ func (w *Watches) release(f *feed, id string, gone chan struct{}) {
 	f.holds[id] = rest
 }
 
-// removed ends all holds of a ticket. Watches' lock is held.
+// removed ends all holds of a ticket. The caller holds Watches' lock.
 func (f *feed) removed(id string) {
 	for _, gone := range f.holds[id] {
 		close(gone)

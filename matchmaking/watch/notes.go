@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// noteLife is how long a note lasts: as a rule the player waits for the ticket at once.
+	// noteLife is the life of a note: a player normally waits for the ticket at once.
 	noteLife = 10 * time.Second
-	// maxNoteBytes limits the memory of all notes of a server. Tickets beyond it are not noted.
+	// maxNoteBytes limits the memory of all notes of a server. Further tickets are not noted.
 	maxNoteBytes = 32 << 20
-	noteBytes    = 256 // of a note without the assignment, about
+	noteBytes    = 256 // approximate size of a note without the assignment
 )
 
-// notes is tickets that this server creates, in the order in which their notes end. Watches' lock guards it.
+// notes are the tickets that this server creates, ordered by the end of their notes. They are guarded by Watches' lock.
 type notes struct {
 	all    *Watches
 	byID   map[string]*note
@@ -25,11 +25,11 @@ type notes struct {
 // note is a ticket that this server creates.
 type note struct {
 	id      string
-	created int64     // in µs; 0: not known yet
-	expires time.Time // about when the ticket's life ends
+	created int64     // in µs; 0: not yet known
+	expires time.Time // approximate end of the ticket's life
 	until   time.Time // the end of the note
-	end     *end      // what was notified; nil: nothing
-	bytes   int       // of noteBytes; 0: it is not in notes anymore
+	end     *end      // the notification; nil: none
+	bytes   int       // of noteBytes; 0: removed from notes
 }
 
 func newNotes(w *Watches) notes { return notes{all: w, byID: map[string]*note{}} }
@@ -40,8 +40,8 @@ type Expectation struct {
 	note *note
 }
 
-// Expect notes a ticket that this server is about to create, if waiting for it can then do without a read. Call Created
-// once it is created. Its ID must never have been used, and never be used again.
+// Expect notes a ticket that this server is about to create, if a wait for it can then omit the read. Call Created
+// after its creation. Its ID must never have been used, and never be reused.
 func (w *Watches) Expect(queue, id string) Expectation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *Watches) Expect(queue, id string) Expectation {
 	return Expectation{all: w, note: n}
 }
 
-// Created completes the note of a ticket that was created.
+// Created completes the note of a created ticket.
 func (x Expectation) Created(t *matchmaking.Ticket) {
 	if x.note == nil {
 		return
@@ -72,7 +72,7 @@ func (x Expectation) Created(t *matchmaking.Ticket) {
 
 func (s *notes) has(id string) bool { return s.byID[id] != nil }
 
-// hear records what was notified about a noted ticket.
+// hear records a notification about a noted ticket.
 func (s *notes) hear(id string, e *end) {
 	n := s.byID[id]
 	if s.all.noteBytes+len(e.content) > maxNoteBytes {
@@ -84,7 +84,7 @@ func (s *notes) hear(id string, e *end) {
 	n.end = e
 }
 
-// take removes and returns the note of a ticket; nil: there is none.
+// take removes and returns the note of a ticket; nil: no note.
 func (s *notes) take(id string) *note {
 	n := s.byID[id]
 	if n == nil {
@@ -102,7 +102,7 @@ func (s *notes) drop(n *note) {
 	delete(s.byID, n.id)
 }
 
-// forget removes notes that have ended, and returns when the next one does; zero: there is none.
+// forget removes expired notes, and returns the time when the next one expires; zero: no notes.
 func (s *notes) forget(now time.Time) (next time.Time) {
 	for len(s.oldest) > 0 {
 		n := s.oldest[0]

@@ -18,45 +18,46 @@ import (
 )
 
 const (
-	// linger is how long a feed continues without waits.
+	// linger is the time that a feed continues without waits.
 	linger = 10 * time.Second
-	// confirmWithin is how long the first reads of a feed wait for its confirmation. They are repeated when it comes
-	// later.
+	// confirmWithin is the time that the first reads of a feed wait for its confirmation. They are repeated after a
+	// later confirmation.
 	confirmWithin = 250 * time.Millisecond
-	// backstop is about how often a ticket is read although nothing happened. It is less than the shortest usual
-	// assignmentTTL, so that a lost assignment is found before it ends.
+	// backstop is the approximate interval of reads of a ticket without events. It is less than the shortest usual
+	// assignmentTTL, so that a lost assignment is found before it expires.
 	backstop = 40 * time.Second
-	// readBatch is how many tickets are read in one call.
+	// readBatch is the number of tickets in one read call.
 	readBatch = 250
-	// readRate limits how many tickets the server reads again in a second. Each call counts as callCost more.
+	// readRate limits the repeated reads of the server, in tickets per second. Each call counts as callCost additional
+	// tickets.
 	readRate  = 20_000
 	readBurst = 5_000
 	callCost  = 25
-	// together is the distance of the times at which tickets are read again, so that many are read in one call.
+	// together is the granularity of the times of repeated reads, so that many are made in one call.
 	together = 250 * time.Millisecond
-	// retryAfter is how long a feed pauses after a failed read of tickets that it reads again.
+	// retryAfter is the pause of a feed after a failed repeated read.
 	retryAfter = time.Second
 )
 
 // ErrEnded is the error of waits when the service ends.
 var ErrEnded = fault.ErrUnavailable.WithCause(errors.New("waiting for assignments has ended"))
 
-// Watches is the waits of a server. Its methods may be called by many goroutines.
+// Watches are the waits of a server. Its methods may be called by many goroutines.
 type Watches struct {
 	store   matchmaking.AssignedFeed
 	failing *outage.Outage
-	limit   *rate.Limiter // of reading again
+	limit   *rate.Limiter // limits repeated reads
 	added   chan struct{} // buffered (capacity 1): a feed is new
 	drained chan struct{} // closed by Drain
 	drain   sync.Once
 
-	mu        sync.Mutex // guards all of the feeds too
+	mu        sync.Mutex // also guards all feeds
 	feeds     map[string]*feed
-	starting  []*feed // not yet running
+	starting  []*feed // not yet started
 	noteBytes int     // of all feeds' notes
 }
 
-// New returns watches without any waits.
+// New returns Watches without waits.
 func New(store matchmaking.AssignedFeed, log *slog.Logger) *Watches {
 	return &Watches{
 		store: store, failing: outage.New(log, "cannot read tickets that players wait for"),
@@ -65,8 +66,8 @@ func New(store matchmaking.AssignedFeed, log *slog.Logger) *Watches {
 	}
 }
 
-// Run serves waits until ctx ends, and then drains them. It must be called once; waits that begin before it
-// is called continue when it is.
+// Run serves waits until ctx ends, and then drains them. It must be called once; waits that began before the call
+// continue then.
 func (w *Watches) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -94,9 +95,9 @@ func (w *Watches) takeStarting() []*feed {
 	return starting
 }
 
-// Await waits for the assignment of a ticket, and returns at once if it has one. Errors: matchmaking.ErrNoTicket if the
-// ticket neither waits nor is assigned, now or later; ErrEnded; that of ctx; and the store's, if the ticket can't be
-// read at first.
+// Await waits for the assignment of a ticket, and returns at once if it is assigned. Errors: matchmaking.ErrNoTicket if
+// the ticket neither waits nor is assigned, now or later; ErrEnded; that of ctx; and the store's, if the first read of
+// the ticket fails.
 func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
 	f, e := w.join(queue, id)
 	defer func() { w.end(f, e) }()
@@ -120,13 +121,13 @@ func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Ass
 			return nil, fmt.Errorf("the stored assignment of ticket %s can't be read: %w", id,
 				errors.Join(err, errForeign))
 		}
-		e = w.again(f, id) // a notification that someone else has sent, perhaps
+		e = w.again(f, id) // perhaps a notification from someone else
 	}
 }
 
 var errForeign = errors.New("it isn't the ticket's")
 
-// join adds an entry to the feed of a queue, which it starts if there is none.
+// join adds an entry to the feed of a queue, which it starts if needed.
 func (w *Watches) join(queue, id string) (*feed, *entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +135,7 @@ func (w *Watches) join(queue, id string) (*feed, *entry) {
 	return f, f.join(id)
 }
 
-// use returns the feed of a queue, which it starts if there is none. The lock is held; leave must be called.
+// use returns the feed of a queue, which it starts if needed. The caller holds the lock, and must call leave.
 func (w *Watches) use(queue string) *feed {
 	f := w.feeds[queue]
 	if f == nil {
@@ -147,7 +148,7 @@ func (w *Watches) use(queue string) *feed {
 	return f
 }
 
-// leave ends a use of a feed. The lock is held.
+// leave ends a use of a feed. The caller holds the lock.
 func (w *Watches) leave(f *feed) {
 	if f.users--; f.users == 0 {
 		f.idleSince = time.Now()
@@ -163,14 +164,14 @@ func (w *Watches) end(f *feed, e *entry) {
 	w.leave(f)
 }
 
-// again returns a new entry for a ticket that is to be read.
+// again returns a new entry whose ticket is to be read.
 func (w *Watches) again(f *feed, id string) *entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return f.add(id)
 }
 
-// Count returns how many waits there are, and for how many queues there is a feed.
+// Count returns the number of waits, and of queues with a feed.
 func (w *Watches) Count() (waits, feeds int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// store is a queue in memory, whose tickets and notifications the test makes.
+// store is a queue in memory whose tickets and notifications are controlled by the test.
 type store struct {
 	mu        sync.Mutex
 	tickets   map[string]matchmaking.TicketState
@@ -24,7 +24,7 @@ type store struct {
 	unheard   bool        // new subscriptions aren't confirmed
 	fail      error       // of reads
 	reads     []int       // tickets of each
-	reading   func()      // called after a read was answered, before it returns; may be nil
+	reading   func()      // called after a read was answered, before it returns; optional
 	at        []time.Time // of each read
 }
 
@@ -64,14 +64,14 @@ func (s *store) read(ids []string) (states []matchmaking.TicketState, reading fu
 	return states, s.reading, s.fail
 }
 
-// set runs change under the lock.
+// set calls change with the lock held.
 func (s *store) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// create makes tickets that wait.
+// create creates waiting tickets.
 func (s *store) create(created time.Time, left time.Duration, ids ...string) {
 	s.set(func() {
 		for _, id := range ids {
@@ -80,7 +80,7 @@ func (s *store) create(created time.Time, left time.Duration, ids ...string) {
 	})
 }
 
-// assign assigns a ticket silently, and returns what would be notified.
+// assign assigns a ticket without a notification, and returns the notification.
 func (s *store) assign(id, match string) (e matchmaking.TicketEnd) {
 	s.set(func() {
 		created := s.tickets[id].Created
@@ -100,7 +100,7 @@ func (s *store) listener() (l matchmaking.AssignedListener) {
 	return l
 }
 
-// taken returns how many reads there were, and of how many tickets, since the last call.
+// taken returns the number of reads, and of tickets read, since the last call.
 func (s *store) taken() (reads, tickets int) {
 	s.set(func() {
 		for _, n := range s.reads {
@@ -117,7 +117,7 @@ type scene struct {
 	t     *testing.T
 	store *store
 	made  time.Time // when the tickets were created
-	stop  func()    // ends Run, and waits for it
+	stop  func()    // ends Run, and waits for its return
 }
 
 // play runs a test with watches on a store, whose tickets a and b wait for an hour.
@@ -195,7 +195,7 @@ func (w *wait) fails(t *testing.T, err error) {
 	require.ErrorIs(t, w.err, err)
 }
 
-// TestAwait: all waits for a ticket get its assignment, after one read each and one subscription.
+// TestAwait: all waits for a ticket receive its assignment, after one read each and one subscription.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
@@ -221,7 +221,7 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestReadsAreGrouped: what comes during a read is read together.
+// TestReadsAreGrouped: waits that begin during a read are read together.
 func TestReadsAreGrouped(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
@@ -240,15 +240,15 @@ func TestReadsAreGrouped(t *testing.T) {
 	})
 }
 
-// TestLives: a wait is for one life of its ticket, whatever is notified about others with its ID.
+// TestLives: a wait is for one life of its ticket, independent of notifications about others with its ID.
 func TestLives(t *testing.T) {
 	t.Parallel()
 	earlier, later := -time.Minute, time.Minute
 	for name, c := range map[string]struct {
-		during bool // it is notified while the ticket is read
+		during bool // the notification during the read
 		at     time.Duration
 		gone   bool
-		then   func(s *scene) // what is true when the ticket is read again
+		then   func(s *scene) // the state at the second read
 		want   error
 		match  string
 	}{
@@ -299,7 +299,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestDoubt: whatever puts notifications in doubt, the assignment is found by a read.
+// TestDoubt: the assignment is found by a read after any loss of notifications.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	for name, doubt := range map[string]func(s *scene, e matchmaking.TicketEnd){
@@ -359,7 +359,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestUnreadableAssignment ends the wait if it is stored so.
+// TestUnreadableAssignment checks that an unreadable stored assignment ends the wait.
 func TestUnreadableAssignment(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
@@ -370,7 +370,7 @@ func TestUnreadableAssignment(t *testing.T) {
 	})
 }
 
-// TestExpiry: a wait ends with its ticket's life, which a heartbeat may have renewed, although nothing is notified.
+// TestExpiry: a wait ends with its ticket's life, which a heartbeat may have extended, without a notification.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
@@ -384,7 +384,7 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestReadingAgainIsBounded: a crowd is read again in batches, at a limited rate, after an interruption and as a
+// TestReadingAgainIsBounded: many tickets are read again in batches, at a limited rate, after an interruption and as a
 // backstop.
 func TestReadingAgainIsBounded(t *testing.T) {
 	t.Parallel()
@@ -425,7 +425,7 @@ func TestReadingAgainIsBounded(t *testing.T) {
 	})
 }
 
-// TestWithoutConfirmation: a ticket is read although the subscription isn't confirmed, and again when it is.
+// TestWithoutConfirmation: a ticket is read before the subscription is confirmed, and again after the confirmation.
 func TestWithoutConfirmation(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
@@ -441,7 +441,7 @@ func TestWithoutConfirmation(t *testing.T) {
 	})
 }
 
-// TestFailingReads end a wait that has just begun, and no other one.
+// TestFailingReads checks that failing reads end only waits that have just begun.
 func TestFailingReads(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
@@ -461,7 +461,7 @@ func TestFailingReads(t *testing.T) {
 	})
 }
 
-// TestExpectedTickets need no read while the feed is confirmed.
+// TestExpectedTickets checks that expected tickets need no read while the feed is confirmed.
 func TestExpectedTickets(t *testing.T) {
 	t.Parallel()
 	create := func(s *scene, id string) {
@@ -546,7 +546,7 @@ func TestExpectedTickets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play(t, func(t *testing.T, s *scene) {
-				create(s, "unheard") // there is no feed yet
+				create(s, "unheard") // no feed exists yet
 				s.one("a")
 				s.store.taken()
 				w, from := c.play(s), time.Now()
@@ -572,7 +572,7 @@ func TestExpectedTickets(t *testing.T) {
 	})
 }
 
-// TestFeedsEnd: a feed is used again if a wait comes soon, and ends otherwise.
+// TestFeedsEnd: a feed is reused if a wait begins soon, and ends otherwise.
 func TestFeedsEnd(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
@@ -601,7 +601,7 @@ func TestFeedsEnd(t *testing.T) {
 	})
 }
 
-// TestLeaving at any point of a wait leaves nothing behind.
+// TestLeaving checks that leaving at any point of a wait leaks nothing.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]func(s *scene) *wait{
@@ -658,7 +658,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestEnd ends all waits, and those that begin later.
+// TestEnd checks that all waits end, including those that begin later.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {

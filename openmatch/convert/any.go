@@ -22,8 +22,9 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// known returns the types whose Anys are readable as JSON. The list is fixed, and not that of what a program links: one
-// server must read what another wrote. Any itself isn't listed, since it can hold a message of any type.
+// known returns the types whose Anys are readable as JSON. The list is fixed, independent of the types linked into a
+// program: every server must be able to read the values written by others. Any itself isn't listed, since it can hold a
+// message of any type.
 var known = sync.OnceValue(func() *protoregistry.Types {
 	types := new(protoregistry.Types)
 	for _, m := range []proto.Message{
@@ -33,7 +34,7 @@ var known = sync.OnceValue(func() *protoregistry.Types {
 		&timestamppb.Timestamp{}, &emptypb.Empty{}, &openmatch.DefaultEvaluationCriteria{},
 	} {
 		if err := types.RegisterMessage(m.ProtoReflect().Type()); err != nil {
-			panic(err) // a type is listed twice
+			panic(err) // duplicate type
 		}
 	}
 	return types
@@ -61,8 +62,8 @@ func ToExtensions(anys map[string]*anypb.Any) (map[string]json.RawMessage, error
 	return extensions, nil
 }
 
-// FromExtensions returns extensions as Anys. JSON that a google.protobuf.Value can't represent becomes a string with
-// the text of the JSON.
+// FromExtensions returns extensions as Anys. JSON that a google.protobuf.Value can't represent becomes a string that
+// contains the JSON text.
 func FromExtensions(extensions map[string]json.RawMessage) map[string]*anypb.Any {
 	return changed(extensions, fromJSON)
 }
@@ -80,7 +81,7 @@ func toJSON(a *anypb.Any) (json.RawMessage, error) {
 	return compact.Bytes(), err
 }
 
-// anyJSON is toJSON, but writes an Any that JSON can't represent like one of an unknown type.
+// anyJSON is toJSON, except that an Any that JSON can't represent is written like one of an unknown type.
 func anyJSON(a *anypb.Any) json.RawMessage {
 	if text, err := toJSON(a); err == nil {
 		return text
@@ -114,7 +115,7 @@ func fromJSON(text json.RawMessage) *anypb.Any {
 	return pack(value)
 }
 
-// typed reads the JSON that toJSON writes. ok is false for other JSON.
+// typed parses the output of toJSON. ok is false for other JSON.
 func typed(text json.RawMessage) (*anypb.Any, bool) {
 	if !bytes.Contains(text, []byte(typeMember)) {
 		return nil, false
@@ -137,7 +138,7 @@ func typed(text json.RawMessage) (*anypb.Any, bool) {
 	return &anypb.Any{TypeUrl: typeURL, Value: value}, err == nil
 }
 
-// pack returns an Any of a message whose strings are UTF-8, with the same bytes each time.
+// pack returns an Any of a message whose strings are UTF-8. The encoding is deterministic.
 func pack(m proto.Message) *anypb.Any {
 	a := new(anypb.Any)
 	if err := anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}); err != nil {
@@ -146,7 +147,7 @@ func pack(m proto.Message) *anypb.Any {
 	return a
 }
 
-// changed returns a map of the same names with changed values, or nil if there are none.
+// changed returns a map with the same names and converted values, or nil if empty.
 func changed[V, W any](values map[string]V, change func(V) W) map[string]W {
 	if len(values) == 0 {
 		return nil
@@ -158,7 +159,7 @@ func changed[V, W any](values map[string]V, change func(V) W) map[string]W {
 	return all
 }
 
-// invalid returns the error of a message that a client sent.
+// invalid returns the error of an invalid message from a client.
 func invalid(field, format string, args ...any) error {
 	return &fault.Error{
 		Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field, Detail: field + ": " + fmt.Sprintf(format,
@@ -168,7 +169,7 @@ func invalid(field, format string, args ...any) error {
 
 // within returns err with parent and a dot before its field.
 func within(parent string, err error) error {
-	if e, ok := err.(*fault.Error); ok { //nolint:errorlint // invalid made it, and nothing wraps it
+	if e, ok := err.(*fault.Error); ok { //nolint:errorlint // created by invalid, and not wrapped
 		return &fault.Error{Kind: e.Kind, Slug: e.Slug, Field: parent + "." + e.Field, Detail: parent + "." + e.Detail}
 	}
 	return err

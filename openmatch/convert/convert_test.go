@@ -36,14 +36,14 @@ func valueOf(t testing.TB, v any) *anypb.Any {
 	return anyOf(t, value)
 }
 
-// jsonOf returns the spec of a message, and what JSON callers see of it.
+// jsonOf returns the spec of a message, and its form for JSON callers.
 func jsonOf(t require.TestingT, m *openmatch.Ticket) (spec, seen matchmaking.Spec) {
 	spec, err := convert.ToSpec(m)
 	require.NoError(t, err)
 	return spec, convert.WithExtensions(spec)
 }
 
-// TestExtensions shows a client's Anys as JSON, and an assigner's JSON as Anys.
+// TestExtensions converts a client's Anys to JSON, and an assigner's JSON to Anys.
 func TestExtensions(t *testing.T) {
 	t.Parallel()
 	const types = `"@type":"type.googleapis.com/`
@@ -112,7 +112,7 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAMessage reads what matching needs.
+// TestFieldsOfAMessage checks the fields used for matching.
 func TestFieldsOfAMessage(t *testing.T) {
 	t.Parallel()
 	numbers := &openmatch.SearchFields{DoubleArgs: map[string]float64{"b": 2, "a": 1, "nan": math.NaN(),
@@ -149,7 +149,7 @@ func TestFieldsOfAMessage(t *testing.T) {
 	}
 }
 
-// TestTTL is that of an Int64Value, also as JSON.
+// TestTTL checks the TTL from an Int64Value, also as JSON.
 func TestTTL(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
@@ -169,7 +169,7 @@ func TestTTL(t *testing.T) {
 	}}))
 }
 
-// TestMessageOfJSON is what Open Match's clients see of a ticket of the JSON API.
+// TestMessageOfJSON checks the message that Open Match's clients receive for a ticket of the JSON API.
 func TestMessageOfJSON(t *testing.T) {
 	t.Parallel()
 	spec := matchmaking.Spec{

@@ -1,5 +1,5 @@
-// Package convert turns messages of package openmatch into values of package matchmaking, and back. The gRPC services
-// and the call-outs to match functions use it.
+// Package convert converts messages of package openmatch to values of package matchmaking, and back, for the gRPC
+// services and the call-outs to match functions.
 //
 // The To functions read messages. Messages come from clients, so these functions can fail: the error is a *fault.Error
 // of kind Invalid that names the field. The From functions make messages and always succeed. All functions may be
@@ -8,13 +8,13 @@
 // # Tickets
 //
 // [ToSpec] keeps the message of a ticket's creator in matchmaking.Spec.Sent, and [FromTicket] returns it as it was.
-// [WithExtensions] makes of it the JSON that the HTTP API, match functions and assigners are sent.
+// [WithExtensions] converts it to the JSON for the HTTP API, match functions and assigners.
 //
 // # Extensions
 //
-// Extensions are protobuf Anys in messages, and JSON elsewhere. An Any whose type every server knows
-// (protobuf's wrappers, Value, Struct, ListValue, Duration, Timestamp and Empty, and DefaultEvaluationCriteria) is
-// converted by protobuf's JSON mapping, for example to
+// Extensions are protobuf Anys in messages, and JSON elsewhere. An Any of a well-known type (protobuf's wrappers,
+// Value, Struct, ListValue, Duration, Timestamp and Empty, and DefaultEvaluationCriteria) is converted by protobuf's
+// JSON mapping, for example to
 //
 //	{"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "eu"}
 //

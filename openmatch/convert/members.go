@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// matchOf returns the extension tidemark.match of an assignment. Each player gets one, and package structpb takes ten
-// times as long for it as all the rest of the message: it is encoded here, in the order of names, as that package
+// matchOf returns the extension tidemark.match of an assignment. Each player receives one, and package structpb would
+// take ten times as long for it as the rest of the message: it is encoded here, in the order of names, as that package
 // would.
 func matchOf(a *matchmaking.Assignment) *anypb.Any {
 	m := make(members, 0, 128)

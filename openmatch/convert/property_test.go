@@ -63,7 +63,7 @@ func anys() *rapid.Generator[*anypb.Any] {
 	})
 }
 
-// unknown adds fields to a message that our .proto files don't have.
+// unknown adds fields to a message that are not in our .proto files.
 func unknown(t *rapid.T, m proto.Message) {
 	var fields []byte
 	for range rapid.IntRange(0, 2).Draw(t, "unknown fields") {
@@ -74,7 +74,7 @@ func unknown(t *rapid.T, m proto.Message) {
 	m.ProtoReflect().SetUnknown(fields)
 }
 
-// tickets generates what clients can send.
+// tickets generates tickets that clients can send.
 func tickets() *rapid.Generator[*openmatch.Ticket] {
 	return rapid.Custom(func(t *rapid.T) *openmatch.Ticket {
 		extensions := rapid.MapOfN(names(), anys(), 0, 3)
@@ -89,13 +89,13 @@ func tickets() *rapid.Generator[*openmatch.Ticket] {
 			}
 			unknown(t, m.SearchFields)
 		}
-		decoded := new(openmatch.Ticket) // without what is empty
+		decoded := new(openmatch.Ticket) // without empty values
 		require.NoError(t, proto.Unmarshal(bytesOf(t, m), decoded))
 		return decoded
 	})
 }
 
-// TestMessagesComeBack: what a client sent comes back as it was.
+// TestMessagesComeBack: a message from a client is returned unchanged.
 func TestMessagesComeBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -121,8 +121,8 @@ func text(t *rapid.T, v any) string {
 	return string(text)
 }
 
-// TestJSONComesBack: what a client sent as JSON comes back by way of the message that Open Match's clients see: then
-// plain JSON is that of a Value.
+// TestJSONComesBack: JSON from a client is unchanged after a conversion to the message for Open Match's clients and
+// back; plain JSON becomes that of a Value.
 func TestJSONComesBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

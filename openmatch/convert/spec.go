@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// The extensions that hold what Open Match's tickets have no fields for.
+// The extensions for data without a field in Open Match's tickets.
 const (
 	criteriaExtension   = "tidemark.criteria"
 	statisticsExtension = "tidemark.statistics"
@@ -69,7 +69,7 @@ func readExtensions(spec *matchmaking.Spec, extensions map[string]*anypb.Any) er
 	return err
 }
 
-// read decodes an extension, if it is given: a Value, Struct or ListValue.
+// read decodes an extension, if present: a Value, Struct or ListValue.
 func read(extensions map[string]*anypb.Any, name string, into any) (given bool, err error) {
 	a, given := extensions[name]
 	if !given {

@@ -11,16 +11,16 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// ToSpec returns what a ticket asks for.
+// ToSpec returns the spec of a ticket.
 //
 // Open Match's tickets have no criteria, statistics or sizes. The statistics are the finite double_args, ordered by
-// name. Three extensions, which may be Values, Structs or ListValues, have the rest:
+// name. Three extensions, which may be Values, Structs or ListValues, contain the rest:
 //
 //	tidemark.criteria    [{"name": "ping", "minValue": 0, "maxValue": 50}, …]
 //	tidemark.statistics  [{"name": "ping", "value": 20}, …], in place of the double_args
 //	tidemark.match       {"numTeams": 2, "teamSize": 3, "players": 2}, or some of them
 //
-// The message is kept as it is in Spec.Sent, with all of its extensions and unknown fields. ToSpec fails if one of
+// The message is stored unchanged in Spec.Sent, with all of its extensions and unknown fields. ToSpec fails if one of
 // these three extensions is malformed.
 func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{SearchFields: toSearchFields(t.GetSearchFields())}
@@ -34,9 +34,9 @@ func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	return spec, nil
 }
 
-// FromTicket returns a ticket as a message: that of its creator if it was one, with the ID, the create time and the
-// assignment. Otherwise what Open Match's tickets don't have is in extensions, as in [ToSpec], unless the ticket has
-// extensions with their names.
+// FromTicket returns a ticket as a message: its creator's message, if it was created by one, with the ID, the create
+// time and the assignment. Otherwise, data without a field in Open Match's tickets is in extensions, as in [ToSpec],
+// unless the ticket has extensions with these names.
 func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 	m := sentBy(&t.Spec)
 	if m == nil {
@@ -53,9 +53,8 @@ func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 	return m
 }
 
-// WithExtensions returns a spec with the extensions and the persistent_field of the message that it was made of, for a
-// body of JSON. An Any that JSON can't represent, such as a NaN in a google.protobuf.Value, is written like one of an
-// unknown type.
+// WithExtensions returns a spec with the extensions and the persistent_field of its source message, for a body of JSON.
+// An Any that JSON can't represent, such as a NaN in a google.protobuf.Value, is written like one of an unknown type.
 func WithExtensions(s matchmaking.Spec) matchmaking.Spec {
 	if m := sentBy(&s); m != nil {
 		s.Extensions, s.PersistentField = changed(m.GetExtensions(), anyJSON), changed(m.GetPersistentField(), anyJSON)
@@ -63,7 +62,7 @@ func WithExtensions(s matchmaking.Spec) matchmaking.Spec {
 	return s
 }
 
-// sentBy returns the message that a spec was made of, or nil if it was made of something else.
+// sentBy returns the source message of a spec, or nil if it has another source.
 func sentBy(s *matchmaking.Spec) *openmatch.Ticket {
 	if s.Sent == nil {
 		return nil
@@ -75,7 +74,7 @@ func sentBy(s *matchmaking.Spec) *openmatch.Ticket {
 	return m
 }
 
-// FromAssignment returns an assignment as a message. What Open Match's assignments have no fields for is in the
+// FromAssignment returns an assignment as a message. Data without a field in Open Match's assignments is in the
 // extension tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as
 //
 //	{"matchId": "01K….duel", "queue": "duel", "team": 0, "teammates": ["ann"], "opponents": ["ben"]}
@@ -90,13 +89,13 @@ func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
 	return m
 }
 
-// toSearchFields shares what the message refers to.
+// toSearchFields shares the message's referenced values.
 func toSearchFields(f *openmatch.SearchFields) matchmaking.SearchFields {
 	return matchmaking.SearchFields{Tags: f.GetTags(), DoubleArgs: f.GetDoubleArgs(), StringArgs: f.GetStringArgs()}
 }
 
-// fromSearchFields returns a message even if there are no fields, because match functions don't check for nil. It
-// shares what they refer to.
+// fromSearchFields returns a message even without fields, because match functions don't check for nil. It shares the
+// referenced values.
 func fromSearchFields(f matchmaking.SearchFields) *openmatch.SearchFields {
 	return &openmatch.SearchFields{Tags: f.Tags, DoubleArgs: f.DoubleArgs, StringArgs: f.StringArgs}
 }

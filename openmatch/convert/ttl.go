@@ -10,15 +10,15 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// ttlField is the name of the value in persistent_field with a ticket's life, as minimatch's tickets have it: a
+// ttlField is the name of the value in persistent_field with a ticket's life, as in minimatch's tickets: a
 // google.protobuf.Int64Value in nanoseconds.
 const ttlField = "ttl"
 
-// TTLOf returns how long a ticket asks to be matched in its persistent_field, or 0. A value of another type is the
-// caller's own.
+// TTLOf returns the matching time that a ticket requests in its persistent_field, or 0. A value of another type is the
+// caller's own and ignored.
 func TTLOf(t *openmatch.Ticket) time.Duration { return ttlOf(t.GetPersistentField()[ttlField]) }
 
-// TTLOfJSON is TTLOf for a persistentField of JSON.
+// TTLOfJSON is TTLOf for a persistentField in JSON.
 func TTLOfJSON(persistentField map[string]json.RawMessage) time.Duration {
 	if text, given := persistentField[ttlField]; given {
 		return ttlOf(fromJSON(text))

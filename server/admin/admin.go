@@ -12,8 +12,8 @@ import (
 
 // Options configures the routes.
 type Options struct {
-	Metrics *prometheus.Registry // what /metrics shows
-	Keys    Registry             // nil: there are no calls for API keys and revocations
+	Metrics *prometheus.Registry // the content of /metrics
+	Keys    Registry             // nil: no calls for API keys and revocations
 }
 
 // Register adds the routes.

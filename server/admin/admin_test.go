@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestAdminListener: it serves the whole API, and what nothing else serves.
+// TestAdminListener: it serves the whole API, and routes that no other listener serves.
 func TestAdminListener(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())
@@ -43,13 +43,13 @@ func TestAdminListener(t *testing.T) {
 	}
 }
 
-// unrouted checks that an answer is the one to a path that doesn't exist, or that has other methods.
+// unrouted checks that an answer is that of a nonexistent path, or of a path with other methods.
 func unrouted(a servertest.Answer) {
 	a.TB.Helper()
 	require.Contains(a.TB, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, a.Status)
 }
 
-// TestRecordings: profiles and traces have a bounded length, are recorded for one client at a time, and end with the
+// TestRecordings: profiles and traces have a bounded duration, are recorded for one client at a time, and end with the
 // service.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestRecordings(t *testing.T) {
 	go func() {
 		for {
 			got, err := admin.Try(t.Context(), "GET", "/debug/pprof/trace?seconds=10", nil)
-			if err != nil || got.Status != http.StatusServiceUnavailable { // while the one below is recorded
+			if err != nil || got.Status != http.StatusServiceUnavailable { // during the recording below
 				recorded <- got
 				return
 			}
@@ -78,7 +78,8 @@ func TestRecordings(t *testing.T) {
 	require.Equal(t, 200, (<-recorded).Status)
 }
 
-// TestAdminListenerIsForNoPages: no page of another origin may send it anything, whatever CORS allows elsewhere.
+// TestAdminListenerIsForNoPages: no page of another origin may send requests to it, independent of the CORS
+// configuration.
 func TestAdminListenerIsForNoPages(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues(),
@@ -104,7 +105,7 @@ func TestAdminListenerIsForNoPages(t *testing.T) {
 	require.Equal(t, 201, h.Do("POST", "/v1/tickets", "{}", page...).Status, "as configured")
 }
 
-// TestAdminListenerDrainsLast: it can be asked about requests that are still in progress.
+// TestAdminListenerDrainsLast: it serves while other requests are still in progress.
 func TestAdminListenerDrainsLast(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -133,7 +134,7 @@ func TestAdminListenerDrainsLast(t *testing.T) {
 	require.ErrorContains(t, err, "refused")
 }
 
-// TestAdminSocket: the listener may be a Unix socket, on which everybody is the administrator.
+// TestAdminSocket: the listener may be a Unix socket, on which every client is the administrator.
 func TestAdminSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

@@ -1,4 +1,4 @@
-// Package admin serves what only the admin listener shows: the metrics and the profiles of the process.
+// Package admin serves the routes of the admin listener only, such as the metrics and the profiles of the process.
 //
 // Start at [Register], which lists the routes.
 package admin

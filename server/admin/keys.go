@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Registry keeps API keys and revocations.
+// Registry stores API keys and revocations.
 type Registry interface {
 	Create(ctx context.Context, n accesskeys.NewKey) (k accesskeys.Key, text string, err error)
 	Delete(ctx context.Context, id string) error

@@ -22,7 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// registered is a registry on a Redis, with a key of a file that may do everything.
+// registered is a registry on a Redis, and a key file's key with all permissions.
 type registered struct {
 	*keys.Registry
 	root     keys.Key
@@ -50,7 +50,7 @@ func newRegistry(t *testing.T) *registered {
 	return r
 }
 
-// closedBy closes a service by a registry.
+// closedBy returns an option that makes a service require credentials, and stores its keys in a registry.
 func closedBy(t *testing.T, r *registered) func(*servertest.Setup) {
 	t.Helper()
 	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{r}, Revoked: r})
@@ -163,7 +163,7 @@ func TestRevocations(t *testing.T) {
 	require.Empty(t, second.Cursor)
 }
 
-// TestARevokedKeyEndsItsWait: at once, and not after the time that it would have waited.
+// TestARevokedKeyEndsItsWait: the wait ends at once, before its timeout.
 func TestARevokedKeyEndsItsWait(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)

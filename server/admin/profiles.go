@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// recording is something that the process is asked to record for a while.
+// recording records data of the process for a duration.
 type recording struct {
 	usual, longest time.Duration
 	start          func(io.Writer) error
@@ -26,10 +26,10 @@ var (
 	executionTrace = recording{usual: time.Second, longest: 10 * time.Second, start: trace.Start, stop: trace.Stop}
 )
 
-// profiles serves what go tool pprof and go tool trace read.
+// profiles serves the data for go tool pprof and go tool trace.
 type profiles struct {
 	draining  <-chan struct{}
-	recording chan struct{} // buffered (capacity 1); holds a value while something is recorded
+	recording chan struct{} // buffered (capacity 1); holds a value during a recording
 }
 
 func newProfiles(draining <-chan struct{}) *profiles {
@@ -45,7 +45,7 @@ func (p *profiles) list(c *web.Call) error {
 	return c.Value(http.StatusOK, map[string][]string{"profiles": names})
 }
 
-// show is GET /debug/pprof/{profile}. The parameter debug makes it readable.
+// show is GET /debug/pprof/{profile}. The parameter debug selects a readable form.
 func (p *profiles) show(c *web.Call) error {
 	profile := pprof.Lookup(c.Param(0))
 	if profile == nil {
@@ -67,8 +67,8 @@ var errRecording = &fault.Error{
 	Detail: "a profile or trace is being recorded for another client; trying again is safe",
 }
 
-// record returns a handler that records for as many seconds as the parameter says, for one client at a time. It ends
-// early when the client goes away or the server drains.
+// record returns a handler that records for the number of seconds in the parameter, for one client at a time. It ends
+// early when the client disconnects or the server drains.
 func (p *profiles) record(r recording) web.Handler {
 	return func(c *web.Call) error {
 		duration, err := r.duration(c)
@@ -98,7 +98,7 @@ func (p *profiles) record(r recording) web.Handler {
 	}
 }
 
-// duration returns how long the client wants to record.
+// duration returns the recording time that the client requests.
 func (r recording) duration(c *web.Call) (time.Duration, error) {
 	const parameter = "seconds"
 	text := c.Request().URL.Query().Get(parameter)

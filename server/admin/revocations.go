@@ -23,7 +23,7 @@ func (h *revocations) create(c *web.Call) error {
 	}
 	what := accesskeys.Revocation{Until: n.Until}
 	switch {
-	case n.JTI != "" && n.Subject != "": // refused: it isn't of a kind
+	case n.JTI != "" && n.Subject != "": // refused: invalid combination
 	case n.JTI != "":
 		what.Kind, what.Name = accesskeys.RevokedToken, n.JTI
 	case n.Subject != "":

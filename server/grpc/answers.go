@@ -12,10 +12,10 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// answers says how long clients may take to read the answers to queries: a call that nobody reads would never end.
+// answers limits the time of clients to read the answers to queries: an unread answer would never end.
 type answers struct {
 	limit time.Duration // for the whole answer
-	stall time.Duration // in which nothing is read, so that the next message can't be sent
+	stall time.Duration // without any read, so that the next message can't be sent
 }
 
 var defaultAnswers = answers{limit: time.Minute, stall: 5 * time.Second}

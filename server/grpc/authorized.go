@@ -12,7 +12,7 @@ import (
 
 const metadataAuthorization = "authorization"
 
-// guarded reports whether the client of a call must be known.
+// guarded reports whether a call requires a known client.
 func (m *method) guarded() bool {
 	return m.path != "" && !m.need.open && (m.router.Guard() != nil || !m.http && m.router.Limited())
 }
@@ -49,7 +49,7 @@ func (m *method) admit(ctx context.Context) (context.Context, *access.Principal,
 	return ctx, p, err
 }
 
-// whileValid calls the handler of a stream, whose context ends when the client's credential does.
+// whileValid calls the handler of a stream with a context that ends with the client's credential.
 func (c *call) whileValid(handler func() error) error {
 	if !c.method.guarded() {
 		return handler()
@@ -66,7 +66,7 @@ func (c *call) whileValid(handler func() error) error {
 	return err
 }
 
-// credentialEnd returns why the client's credential isn't valid any more, or nil.
+// credentialEnd returns the reason why the client's credential is no longer valid, or nil.
 func credentialEnd(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, access.ErrExpired) || errors.Is(cause, access.ErrRevoked) {
 		return cause
@@ -74,8 +74,8 @@ func credentialEnd(ctx context.Context) error {
 	return nil
 }
 
-// authorizeMessage checks whether the client's credential is still valid, since a message may come late, and whether
-// the client may do what the first message asks for to its resource.
+// authorizeMessage checks whether the client's credential is still valid, since a message may arrive late, and whether
+// the client has permission for the first message's resource.
 func (c *call) authorizeMessage(message any, first bool) error {
 	if !c.method.guarded() {
 		return nil

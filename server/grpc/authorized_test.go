@@ -27,13 +27,13 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// people are the principals of a service that isn't open, by their credentials, and what was revoked.
+// people are the principals of a service that isn't open, by their credentials, and the revoked ones.
 type people struct {
 	mu      sync.Mutex
 	known   map[string]*access.Principal
 	revoked map[*access.Principal]bool
 	changed func()
-	asked   int // times that a credential was authenticated
+	asked   int // number of authentications of a credential
 }
 
 func (p *people) Accepts(string) bool { return true }
@@ -66,7 +66,7 @@ func (p *people) revoke(credential string) {
 	p.revoked[p.known[credential]] = true
 	changed := p.changed
 	p.mu.Unlock()
-	if changed != nil { // the guard listens while a request waits
+	if changed != nil { // the guard watches during requests
 		changed()
 	}
 }
@@ -109,10 +109,10 @@ func closed(t testing.TB) (*harness, *people) {
 	return serve(t, m, guard), p
 }
 
-// ticketTokens accepts what holders does, and nothing else.
+// ticketTokens accepts the tokens that holders accepts, and no others.
 type ticketTokens struct{ *access.TicketTokens }
 
-// as returns a context with a credential, and with metadata, names and values by turns.
+// as returns a context with a credential, and with metadata, alternating names and values.
 func (h *harness) as(credential string, kv ...string) context.Context {
 	return metadata.AppendToOutgoingContext(h.t.Context(), append([]string{"authorization", "Bearer " + credential}, kv...)...)
 }
@@ -136,7 +136,7 @@ func call(ctx context.Context, conn grpcgo.ClientConnInterface, m protoreflect.M
 	return status.Code(err)
 }
 
-// needed is the action that each service, or method, needs.
+// needed is the action required by each service, or method.
 func needed(m protoreflect.MethodDescriptor) access.Action {
 	switch service := m.Parent().Name(); {
 	case service == "Health":
@@ -149,8 +149,8 @@ func needed(m protoreflect.MethodDescriptor) access.Action {
 	return access.Ticket
 }
 
-// TestEveryMethodIsClosed calls every method by every protocol without a credential, with one that grants nothing, with
-// one that grants all else, and with one that grants what it needs.
+// TestEveryMethodIsClosed calls every method by every protocol without a credential, without grants, with all other
+// grants, and with the required grant.
 func TestEveryMethodIsClosed(t *testing.T) {
 	t.Parallel()
 	h, p := closed(t)
@@ -178,7 +178,7 @@ func TestEveryMethodIsClosed(t *testing.T) {
 					continue
 				}
 				require.Equal(t, codes.Unauthenticated, call(t.Context(), conn, m), at)
-				if i == 0 { // more often than that they would be taken for guesses
+				if i == 0 { // more of them would count as guesses
 					require.Equal(t, codes.Unauthenticated, call(h.as("unknown"), conn, m), at)
 				}
 				require.Equal(t, codes.PermissionDenied, call(h.as("nothing"), conn, m), at)
@@ -203,7 +203,7 @@ func (h *harness) created(f openmatch.FrontendServiceClient, credential string, 
 	return made.GetId(), strings.Join(header.Get("Tidemark-Ticket-Token"), "")
 }
 
-// reaches returns the codes with which the calls about a ticket end: of GetTicket, WatchAssignments, DeindexTicket and
+// reaches returns the result codes of the calls about a ticket: of GetTicket, WatchAssignments, DeindexTicket and
 // DeleteTicket.
 func (h *harness) reaches(f openmatch.FrontendServiceClient, credential, id string) (all [4]codes.Code) {
 	h.t.Helper()
@@ -224,8 +224,8 @@ func (h *harness) reaches(f openmatch.FrontendServiceClient, credential, id stri
 
 var nothingAtAll = [4]codes.Code{codes.PermissionDenied, codes.PermissionDenied, codes.PermissionDenied, codes.PermissionDenied}
 
-// TestTicketsOfOthers can't be reached, whoever made them, and can't be told from tickets that don't exist. Back ends
-// reach all.
+// TestTicketsOfOthers checks that other users' tickets are inaccessible, and indistinguishable from nonexistent ones.
+// Back ends can access all.
 func TestTicketsOfOthers(t *testing.T) {
 	t.Parallel()
 	h, p := closed(t)
@@ -252,7 +252,8 @@ func TestTicketsOfOthers(t *testing.T) {
 	}
 }
 
-// TestTokensOfTickets: each opens its own ticket, in the life that it was made for, and nothing else.
+// TestTokensOfTickets: each token gives access to its own ticket, in the life that it was made for, and to nothing
+// else.
 func TestTokensOfTickets(t *testing.T) {
 	t.Parallel()
 	h, _ := closed(t)
@@ -315,7 +316,7 @@ func TestTicketsOfQueues(t *testing.T) {
 	}
 }
 
-// TestWatchesEndWithTheirCredential at once, when it is revoked or expires.
+// TestWatchesEndWithTheirCredential checks that watches end at once when their credential is revoked or expires.
 func TestWatchesEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	h, p := closed(t)
@@ -348,7 +349,7 @@ func TestWatchesEndWithTheirCredential(t *testing.T) {
 	response := make(chan string)
 	go func() {
 		got := h.sendAs("lost", "GET", "/v1/frontendservice/tickets/"+id+"/assignments", "")
-		body, _ := io.ReadAll(got.Body) // what has come shows what failed
+		body, _ := io.ReadAll(got.Body) // shown on failure
 		response <- strings.TrimSpace(got.Status + string(body))
 	}()
 	h.awaitWaiting(1)
@@ -356,7 +357,7 @@ func TestWatchesEndWithTheirCredential(t *testing.T) {
 	require.Equal(t, `401 Unauthorized{"code":16,"message":"the credentials were revoked","details":[]}`, <-response)
 }
 
-// TestALateMessage: a call that was admitted changes nothing if its credential was revoked before its message came.
+// TestALateMessage: a call has no effect if its credential was revoked before its message arrived.
 func TestALateMessage(t *testing.T) {
 	t.Parallel()
 	h, p := closed(t)
@@ -388,7 +389,7 @@ func (h *harness) sendAs(credential, method, path, body string) *http.Response {
 	return response
 }
 
-// TestCredentialsInMetadata: one entry authorization is read, and nothing else.
+// TestCredentialsInMetadata: exactly one entry authorization is read.
 func TestCredentialsInMetadata(t *testing.T) {
 	t.Parallel()
 	h, _ := closed(t)
@@ -451,7 +452,7 @@ func TestCredentialsOfJSONPaths(t *testing.T) {
 	require.NotContains(t, h.logs.Text(t), got.Header.Get("Tidemark-Ticket-Token"))
 }
 
-// TestGuessesByGRPC: whoever sends many invalid credentials has to wait.
+// TestGuessesByGRPC: a client that sends many invalid credentials has to wait.
 func TestGuessesByGRPC(t *testing.T) {
 	t.Parallel()
 	h, _ := closed(t)

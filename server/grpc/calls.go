@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// method is a procedure on one of the two listeners. It is made once, so that a call looks nothing up.
+// method is a procedure on one of the two listeners. It is created once, so that a call needs no lookups.
 type method struct {
 	path     string // /openmatch.FrontendService/GetTicket; empty for procedures that don't exist
 	asks     bool   // the client sends a stream
@@ -33,7 +33,7 @@ type method struct {
 
 // around returns a copy of a service's description, whose handlers begin and end a call. It wraps handlers and has no
 // interceptors, because grpc-go reads the message of a unary call before it calls an interceptor: the client would be
-// authenticated too late, and a message that can't be read neither counted nor logged.
+// authenticated too late, and an unreadable message neither counted nor logged.
 func around(sd *grpc.ServiceDesc, newMethod func(path string) *method) *grpc.ServiceDesc {
 	made := &grpc.ServiceDesc{ServiceName: sd.ServiceName, HandlerType: sd.HandlerType, Metadata: sd.Metadata}
 	for _, d := range sd.Methods {
@@ -84,7 +84,7 @@ type call struct {
 	received bool   // the first message was waited for
 	headed   bool   // head was called
 	status   int    // for metrics and log
-	err      error  // what went wrong, for the log
+	err      error  // the cause, for the log
 	client   *access.Principal
 }
 
@@ -122,7 +122,7 @@ func (c *call) finish() {
 	})
 }
 
-// path returns the procedure, which the client may have invented.
+// path returns the procedure, which may be invented by the client.
 func (c *call) path() string {
 	if c.method.path == "" {
 		path, _ := grpc.Method(c.ctx)
@@ -149,7 +149,7 @@ const (
 	metadataForwarded = "x-forwarded-for"
 )
 
-// requestID returns the ID that the client sent, or a new one. It is made when it is first needed.
+// requestID returns the ID that the client sent, or a new one. It is generated on first use.
 func (c *call) requestID() string {
 	if c.id == "" {
 		c.id = web.RequestID(c.sentID(), c.started)
@@ -162,8 +162,7 @@ func (c *call) sentID() []string {
 }
 
 // head adds the request's ID to the headers of the answer if the client sent one. Other clients don't need the ID of a
-// call that succeeds, and a header whose value is new in each answer costs much time. On the HTTP port the router adds
-// it.
+// successful call, and a header with a new value in each answer is expensive. On the HTTP port the router adds it.
 func (c *call) head() {
 	if c.headed || c.request != nil {
 		return
@@ -174,14 +173,14 @@ func (c *call) head() {
 	}
 }
 
-// trail adds the request's ID, under which the log has a failed call, to the trailers of its answer.
+// trail adds the request's ID, which is also in the log, to the trailers of a failed call's answer.
 func (c *call) trail(err error) {
 	if err != nil && c.request == nil && c.ctx.Err() == nil {
 		_ = grpc.SetTrailer(c.ctx, metadata.MD{metadataRequestID: {c.requestID()}}) // fails only outside of calls
 	}
 }
 
-// explain returns the error for the client of an error of the service.
+// explain converts an error of the service to the error for the client.
 func (c *call) explain(err error) error {
 	if err == nil {
 		return nil
@@ -231,8 +230,7 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	return &unreadError{cause: err}
 }
 
-// lift removes the deadlines that net/http has for a request whose answer is a stream: it may last as long as the
-// client wants.
+// lift removes the deadlines of net/http for a request whose answer is a stream: it has no time limit.
 func (c *call) lift() {
 	if c.request != nil && c.method.streams {
 		c.request.setDeadlines(time.Time{}, time.Time{})
@@ -268,8 +266,8 @@ func (s *stream) RecvMsg(message any) error {
 	return s.receiveUntilDrained(message)
 }
 
-// receiveUntilDrained reads a message unless the server drains: other calls that wait are ended by the services. After
-// an error the goroutine that reads ends with the call.
+// receiveUntilDrained reads a message unless the server drains: other waiting calls are ended by the services. After an
+// error the reading goroutine ends with the call.
 func (s *stream) receiveUntilDrained(message any) error {
 	read := make(chan error, 1)
 	go func() { read <- s.receive(message, s.ServerStream.RecvMsg) }()

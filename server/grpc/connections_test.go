@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestPings: a connection of the listener of gRPC on which PINGs come too fast is closed, also without calls, and no
-// other.
+// TestPings: a connection of the listener of gRPC with too frequent PINGs is closed, also without calls, and others
+// aren't.
 func TestPings(t *testing.T) {
 	t.Parallel()
 	const sent = 20
@@ -47,7 +47,8 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestIdleConnections of the listener of gRPC are closed, and those with a call that waits are not.
+// TestIdleConnections checks that idle connections of the listener of gRPC are closed, and those with a waiting call
+// are not.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *grpc.Services) { grpc.LimitConnections(s, time.Hour, 50*time.Millisecond) })

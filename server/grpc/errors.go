@@ -56,13 +56,13 @@ func CodeOf(e *fault.Error) codes.Code {
 	return codes.Internal
 }
 
-// grpcError is an error that is for the client as it is.
+// grpcError is an error that is sent to the client unchanged.
 type grpcError interface {
 	error
 	GRPCStatus() *status.Status
 }
 
-// toldOf returns what a client is told about an error. The log has the rest, under the request's ID.
+// toldOf returns the client's part of an error. The log has the rest, under the request's ID.
 func toldOf(ctx context.Context, err error) *status.Status {
 	var told grpcError
 	var e *fault.Error
@@ -82,7 +82,7 @@ func toldOf(ctx context.Context, err error) *status.Status {
 	}
 }
 
-// withRetry tells a client beyond its limits when to try again.
+// withRetry adds the retry delay for a client that exceeds its limits.
 func withRetry(told *status.Status, e *fault.Error) *status.Status {
 	if e.Kind != fault.Limited || e.RetryAfter <= 0 {
 		return told
@@ -94,7 +94,7 @@ func withRetry(told *status.Status, e *fault.Error) *status.Status {
 	return more
 }
 
-// statusOf returns the status of an error in metrics and log, whose client is told code.
+// statusOf returns the HTTP status of an error for metrics and log. code is the gRPC code sent to the client.
 func statusOf(code codes.Code, err error) int {
 	var unread *unreadError
 	switch {
@@ -109,7 +109,7 @@ func statusOf(code codes.Code, err error) int {
 	case errors.Is(err, errSlow), errors.Is(err, errUnreadAnswer):
 		return http.StatusRequestTimeout
 	case errors.Is(err, errQueries):
-		return http.StatusServiceUnavailable // 413 would say that the client sent too much
+		return http.StatusServiceUnavailable // 413 would mean a too large request
 	}
 	return statusOfCode(code)
 }

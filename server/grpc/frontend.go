@@ -46,10 +46,10 @@ type frontend struct {
 	drained     <-chan struct{} // when it is closed, calls that wait end
 }
 
-// errDraining ends calls that wait when the server drains.
+// errDraining ends waiting calls when the server drains.
 var errDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
 
-// CreateTicket creates a ticket in the queue that the metadata names, or in the default one.
+// CreateTicket creates a ticket in the queue from the metadata, or in the default one.
 func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTicketRequest) (*openmatch.Ticket, error) {
 	asked := request.GetTicket()
 	if err := checkTicket(asked); err != nil {
@@ -76,12 +76,12 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	return asked, nil
 }
 
-// queueOfTicket returns the queue that the client's metadata names for a new ticket.
+// queueOfTicket returns the queue for a new ticket from the client's metadata.
 func queueOfTicket(ctx context.Context) string {
 	return cmp.Or(metadataOf(ctx, metadataQueue), matchmaking.DefaultQueue)
 }
 
-// checkTicket refuses what Open Match refuses, with the same texts.
+// checkTicket refuses the same tickets as Open Match, with the same texts.
 func checkTicket(t *openmatch.Ticket) error {
 	switch {
 	case t == nil:
@@ -94,7 +94,7 @@ func checkTicket(t *openmatch.Ticket) error {
 	return nil
 }
 
-// DeleteTicket removes a ticket, whether it waits or has a match. It succeeds if there is no such ticket.
+// DeleteTicket removes a ticket, whether it waits or has a match. It succeeds if the ticket does not exist.
 func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTicketRequest) (*emptypb.Empty, error) {
 	if err := f.matchmaking.Delete(ctx, request.GetTicketId()); err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTi
 	return new(emptypb.Empty), nil
 }
 
-// DeindexTicket takes a ticket out of its queue. One that has a match keeps it, and can be read. It succeeds if there
-// is no such ticket.
+// DeindexTicket removes a ticket from its queue. A matched ticket keeps its match, and remains readable. It succeeds if
+// the ticket does not exist.
 func (f *frontend) DeindexTicket(
 	ctx context.Context, request *openmatch.DeindexTicketRequest,
 ) (*openmatch.DeindexTicketResponse, error) {
@@ -122,7 +122,7 @@ func (f *frontend) GetTicket(ctx context.Context, request *openmatch.GetTicketRe
 	return convert.FromTicket(&t), nil
 }
 
-// ticket reads a ticket. A cancelled or expired one doesn't exist for clients of Open Match.
+// ticket reads a ticket. For clients of Open Match a cancelled or expired one doesn't exist.
 func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
 	t, err := f.matchmaking.Ticket(ctx, id)
 	switch {

@@ -107,8 +107,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// TestDeleteTicket succeeds whatever became of the ticket, which is gone then. DeindexTicket leaves one that has a
-// match.
+// TestDeleteTicket succeeds in every state of the ticket, which is removed. DeindexTicket leaves a matched one.
 func TestDeleteTicket(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -142,7 +141,7 @@ func TestRepeatedCreate(t *testing.T) {
 	require.True(t, proto.Equal(first, h.create(f, &openmatch.Ticket{}, "Tidemark-Ticket-Id", "mine")))
 }
 
-// TestRefusedTickets answers in Open Match's words, if it has some.
+// TestRefusedTickets checks that errors have Open Match's texts, where it has any.
 func TestRefusedTickets(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// Matchmaking is the matchmaker that Open Match's services call. Its errors are those of package matchmaking.
+// Matchmaking is the matchmaker for Open Match's services. Its errors are those of package matchmaking.
 type Matchmaking interface {
 	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
 	Token(ctx context.Context, t *matchmaking.Ticket) string
@@ -26,7 +26,7 @@ type Matchmaking interface {
 	Cancel(ctx context.Context, id string) error
 	Delete(ctx context.Context, id string) error
 
-	// Await waits for the assignment of a ticket, whose player is present meanwhile. Drain ends it.
+	// Await waits for the assignment of a ticket, whose player counts as present meanwhile. Drain ends it.
 	Await(ctx context.Context, id string) (*matchmaking.Assignment, error)
 	// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more.
 	AwaitEnd(ctx context.Context, queue, id string) error
@@ -38,12 +38,12 @@ type Matchmaking interface {
 
 // Options configures the services. Router and Matchmaking are required.
 type Options struct {
-	Router      *web.Router // counts, logs, knows whether the service is ready, and has the routes of AddRoutes
+	Router      *web.Router // counts and logs calls, reports readiness, and has the routes of AddRoutes
 	Matchmaking Matchmaking
 	Limits      Limits
 }
 
-// Limits bounds what clients can make the services do.
+// Limits are the limits of clients' use of the services.
 type Limits struct {
 	MessageBytes int // of a message that a client sends; 0: DefaultMessageBytes
 	SlowMessages int // that take longer than a second to arrive on the listener of gRPC; 0: DefaultSlowMessages
@@ -60,7 +60,7 @@ const (
 	LargestQueryPage    = 10_000 // as in Open Match
 )
 
-// checkedNames are the services that health checks know. The empty one is the whole server.
+// checkedNames are the services of health checks. The empty one is the whole server.
 var checkedNames = []string{
 	"", openmatch.FrontendService_ServiceDesc.ServiceName, openmatch.QueryService_ServiceDesc.ServiceName,
 	grpc_health_v1.Health_ServiceDesc.ServiceName,
@@ -71,7 +71,7 @@ type Services struct {
 	router     *web.Router
 	limits     Limits
 	served     []served
-	native     func() *grpc.Server // on a listener of its own; made when it is first needed, since it starts goroutines
+	native     func() *grpc.Server // on its own listener; created on first use, since it starts goroutines
 	onRoutes   *grpc.Server        // on the HTTP port
 	lines      map[string]streamed // of the HTTP port, by path
 	arrivals   grpcserver.Arrivals // on the listener of its own

@@ -39,7 +39,7 @@ func (d *gzipDecompressor) Read(p []byte) (int, error) {
 	return n, clientsFault(err)
 }
 
-// clientsFault returns err as one that the client caused.
+// clientsFault returns err as an error caused by the client.
 func clientsFault(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

@@ -30,7 +30,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// harness serves the services on a matchmaker whose matches the test makes, and on channels in memory.
+// harness serves the services on a matchmaker controlled by the test, and on channels in memory.
 type harness struct {
 	t       testing.TB
 	router  *web.Router
@@ -53,7 +53,7 @@ func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
 	return serve(t, &matches{tickets: map[string]*matchmaking.Ticket{}}, nil, changes...)
 }
 
-// serve serves the services, to those whom the guard allows it.
+// serve serves the services to the clients that the guard permits.
 func serve(t testing.TB, m *matches, guard *access.Guard, changes ...func(*grpc.Services)) *harness {
 	t.Helper()
 	h := &harness{t: t, logs: servertest.NewLogs(), matches: m, metrics: prometheus.NewRegistry()}
@@ -103,7 +103,7 @@ func (h *harness) dial(p servertest.Protocol) grpcgo.ClientConnInterface {
 	return p.Dial(h.t, h.address, h.url)
 }
 
-// create creates a ticket. The metadata are names and values by turns.
+// create creates a ticket. The metadata are alternating names and values.
 func (h *harness) create(f openmatch.FrontendServiceClient, ticket *openmatch.Ticket, kv ...string) *openmatch.Ticket {
 	h.t.Helper()
 	ctx := metadata.AppendToOutgoingContext(h.t.Context(), kv...)
@@ -138,10 +138,10 @@ func (h *harness) awaitWaiting(n int) {
 	}, servertest.Patience, servertest.Step)
 }
 
-// matches is a matchmaker whose matches the test makes.
+// matches is a matchmaker controlled by the test.
 type matches struct {
 	mu          sync.Mutex
-	changed     chan struct{} // closed with the next change; nil: nobody waits for it
+	changed     chan struct{} // closed by the next change; nil: no waiter
 	drained     bool
 	waiting     int          // calls of Await
 	fail        func() error // of all calls that can fail; nil: they succeed
@@ -152,7 +152,7 @@ type matches struct {
 	token       func(ctx context.Context, ticket string, created time.Time) string
 }
 
-// locked runs call under the lock, unless the test makes calls fail.
+// locked runs call with the lock held, unless calls are set to fail.
 func (m *matches) locked(call func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +188,7 @@ func (m *matches) Token(ctx context.Context, t *matchmaking.Ticket) string {
 	return m.token(ctx, t.ID, t.CreateTime)
 }
 
-// Owner returns whose ticket it is, for the guard.
+// Owner returns the owner of a ticket, for the guard.
 func (m *matches) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
 	t, err := m.Ticket(ctx, id)
 	return t.Owner, t.CreateTime, err
@@ -250,7 +250,7 @@ func (m *matches) AwaitEnd(ctx context.Context, _, id string) error {
 	return m.until(ctx, func() (bool, error) { return m.tickets[id] == nil, nil })
 }
 
-// until waits until something has happened. Drain ends it.
+// until waits for a condition. Drain ends it.
 func (m *matches) until(ctx context.Context, happened func() (bool, error)) error {
 	for {
 		var yes bool
@@ -284,7 +284,7 @@ func (m *matches) Drain() {
 	})
 }
 
-// wake makes all calls of Await look again. The lock is held.
+// wake makes all calls of Await check again. The caller holds the lock.
 func (m *matches) wake() {
 	if m.changed != nil {
 		close(m.changed)
@@ -328,7 +328,7 @@ func (m *matches) assign(id, connection string) {
 	})
 }
 
-// set runs change under the lock.
+// set runs change with the lock held.
 func (m *matches) set(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -91,8 +91,8 @@ func TestHealthWatch(t *testing.T) {
 	}
 }
 
-// TestReflection lists the services and describes them, in both versions, which have the same messages. A stream that
-// its client holds ends with the drain.
+// TestReflection lists the services and describes them, in both versions, which have the same messages. An open stream
+// ends with the drain.
 func TestReflection(t *testing.T) {
 	t.Parallel()
 	h := start(t)

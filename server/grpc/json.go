@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// jsonPath is a path of Open Match's for callers of HTTP with JSON, from the annotation of its method.
+// jsonPath is one of Open Match's paths for HTTP with JSON, from the annotation of its method.
 type jsonPath struct {
 	verb      string
 	path      string // as the router has it
@@ -95,7 +95,7 @@ func (p jsonLines) serve(c *web.Call) error {
 	method := p.lines[p.method]
 	if err := method.handler(method.impl, stream); err != nil {
 		told, code := status.Convert(err), c.Status()
-		if code == web.StatusClientGone { // for metrics and log; a client whose timeout has passed may be there
+		if code == web.StatusClientGone { // for metrics and log; a client may still be connected after its timeout
 			code = http.StatusGatewayTimeout
 		}
 		stream.end(code, told)
@@ -103,7 +103,7 @@ func (p jsonLines) serve(c *web.Call) error {
 	return nil
 }
 
-// fill reads the request. What is in the path is set after what is in the body. The body isn't needed any more then.
+// fill decodes the request. The path's values override the body's. The body isn't needed afterwards.
 func (p jsonLines) fill(m proto.Message, c *web.Call, body *web.Buffer) error {
 	if p.hasBody && len(body.Bytes) > 0 {
 		if err := jsonIn.Unmarshal(body.Bytes, m); err != nil {
@@ -131,7 +131,7 @@ type jsonStream struct {
 // Context returns the context of the call, with the request's headers as metadata.
 func (s *jsonStream) Context() context.Context { return s.ctx }
 
-// SetHeader does nothing: the headers are the plumbing's.
+// SetHeader does nothing: such headers are not part of the answer.
 func (s *jsonStream) SetHeader(metadata.MD) error { return nil }
 
 // RecvMsg reads the only message of the request.
@@ -197,7 +197,7 @@ func (s *jsonStream) end(code int, told *status.Status) {
 	_ = s.write(code, append(data, '\n')) // fails only if the client has gone
 }
 
-// failJSON answers a call of a JSON path that no service has seen.
+// failJSON answers a call of a JSON path that failed before it reached a service.
 func failJSON(c *web.Call, err error) {
 	told := toldOf(c.Context(), err)
 	code := statusOf(told.Code(), err)

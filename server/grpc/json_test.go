@@ -43,7 +43,7 @@ func (h *harness) answers(status int, method, path, body string) (answer map[str
 	return answer
 }
 
-// TestJSONPaths of Open Match, with its bodies and errors.
+// TestJSONPaths checks Open Match's JSON paths, with its bodies and errors.
 func TestJSONPaths(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -107,7 +107,7 @@ func TestJSONPaths(t *testing.T) {
 	require.False(t, lines.Scan())
 }
 
-// TestJSONThatIsNotCompressed although its headers say so is the client's fault.
+// TestJSONThatIsNotCompressed checks that uncompressed JSON with headers for compressed JSON is the client's fault.
 func TestJSONThatIsNotCompressed(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -128,7 +128,7 @@ func TestJSONThatIsNotCompressed(t *testing.T) {
 	}
 }
 
-// TestJSONOfWhatItCannotRepresent: a ticket with such an extension can be read, and so can those beside it.
+// TestJSONOfWhatItCannotRepresent: a ticket with such an extension can be read, and so can others in the same answer.
 func TestJSONOfWhatItCannotRepresent(t *testing.T) {
 	t.Parallel()
 	h := start(t)

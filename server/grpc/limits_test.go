@@ -19,8 +19,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// stalled begins a call on the listener of gRPC whose message doesn't arrive completely. It returns what the call ends
-// with.
+// stalled begins a call on the listener of gRPC whose message doesn't arrive completely. It returns the result of the
+// call.
 func (h *harness) stalled(id string) (ended <-chan string) {
 	h.t.Helper()
 	reader, writer := io.Pipe()
@@ -45,7 +45,8 @@ func (h *harness) stalled(id string) (ended <-chan string) {
 	return codes
 }
 
-// TestSlowMessages are refused when they take too long, and the oldest of too many slow ones. Other calls go on.
+// TestSlowMessages checks that slow messages are refused after a time, and the oldest of too many slow ones. Other
+// calls continue.
 func TestSlowMessages(t *testing.T) {
 	t.Parallel()
 	t.Run("too long", func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestSlowMessages(t *testing.T) {
 	})
 }
 
-// TestUnreadAnswers: a query whose client reads nothing ends, so that others are served.
+// TestUnreadAnswers: a query with an unread answer ends, so that others are served.
 func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
 	const soon = 200 * time.Millisecond
@@ -86,7 +87,7 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// requireUnreadEnd leaves as many queries unread as there can be, until others are answered.
+// requireUnreadEnd leaves the maximum number of queries unread, until others are answered.
 func (h *harness) requireUnreadEnd(t *testing.T) {
 	t.Helper()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
@@ -131,7 +132,7 @@ func TestStreamsOfAConnection(t *testing.T) {
 	h.drain()
 }
 
-// TestLogOfWhatTheClientEnds: its deadline is no failure of the service.
+// TestLogOfWhatTheClientEnds: the client's deadline is not a failure of the service.
 func TestLogOfWhatTheClientEnds(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -25,8 +25,7 @@ func envelope(flags byte, length int, message []byte) []byte {
 	return append(out, message...)
 }
 
-// post sends a body as a call of gRPC, whatever is in it. The outcome is that of the client's fault, on the wire and in
-// the log.
+// post sends any body as a call of gRPC. The outcome is an error of the client, on the wire and in the log.
 func (h *harness) post(t *testing.T, url, procedure string, body []byte, code codes.Code) {
 	t.Helper()
 	outcome := map[codes.Code]string{codes.ResourceExhausted: "413", codes.Unimplemented: "404"}[code]
@@ -55,7 +54,7 @@ func (h *harness) post(t *testing.T, url, procedure string, body []byte, code co
 }
 
 // TestMalformedCalls: where grpc-go reads the prefixes of messages, which is on its own listener and in streams of
-// requests, or their flags, it calls what is wrong with them an internal error. It is counted as the client's.
+// requests, or their flags, it reports malformed ones as internal errors. They are counted as the client's.
 func TestMalformedCalls(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -85,7 +84,7 @@ func TestMalformedCalls(t *testing.T) {
 	}
 }
 
-// TestTwoMessages where there is one.
+// TestTwoMessages sends two messages to a method that takes one.
 func TestTwoMessages(t *testing.T) {
 	t.Parallel()
 	h := start(t)

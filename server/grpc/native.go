@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// What one connection of the listener of its own can make the server do.
+// Limits of one connection of gRPC's own listener.
 const (
 	largestAnswer = 4 << 20 // what clients accept by default
 	// of the answer to a query, unless one ticket has more: what is not read yet is in memory
@@ -42,7 +42,7 @@ const (
 // errSlow is the error of a message that took too long to arrive.
 var errSlow = status.Error(codes.DeadlineExceeded, web.ErrBodySlow.Detail)
 
-// keepalives says which connections of the listener of its own are closed.
+// keepalives decides which connections of gRPC's own listener are closed.
 type keepalives struct {
 	pingsApart time.Duration // clients may not send PINGs more often
 	idleAfter  time.Duration // a connection without calls
@@ -61,7 +61,7 @@ func (s *Services) nativeOptions() []grpc.ServerOption {
 	}
 }
 
-// ErrCutOff is returned by Drain if calls were in progress when its context ended. They were cut off.
+// ErrCutOff is returned by Drain if it closed connections with calls in progress because its context ended.
 var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves gRPC on connections of l until Drain is called. It must be called at most once.

@@ -18,7 +18,7 @@ type need struct {
 	open   bool                                                   // no credentials are needed
 }
 
-// needs are the needs of all methods. A method that isn't here isn't served.
+// needs are the permissions of all methods. A method that isn't listed isn't served.
 var needs = map[string]need{
 	openmatch.FrontendService_CreateTicket_FullMethodName:     {action: access.Ticket, of: ofNewTicket},
 	openmatch.FrontendService_GetTicket_FullMethodName:        {action: access.Ticket, of: ofTicket},

@@ -37,7 +37,7 @@ const (
 	maxQueriesOne = 4 // of one connection
 )
 
-// enter begins a query of a connection, unless there are too many.
+// enter begins a query of a connection, unless the limit is reached.
 func (q *query) enter(connection string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +126,7 @@ type asked struct {
 	fields matchmaking.Fields // that the answer needs
 }
 
-// walk answers with the waiting tickets of a pool. It keeps a hundred tickets in memory at a time.
+// walk sends the waiting tickets of a pool. It keeps a hundred tickets in memory at a time.
 func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	if a.pool == nil {
 		return badRequest(".pool is required")

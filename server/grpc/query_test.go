@@ -33,7 +33,7 @@ func (h *harness) inQueue(queue string) context.Context {
 	return metadata.AppendToOutgoingContext(h.t.Context(), "tidemark-queue", queue)
 }
 
-// ids queries a pool's tickets by both procedures, which answer alike.
+// ids queries a pool's tickets by both procedures, whose answers must be equal.
 func (h *harness) ids(pool *openmatch.Pool, queue string) (ids []string, pages int, err error) {
 	h.t.Helper()
 	stream, err := h.query().QueryTicketIds(h.inQueue(queue), &openmatch.QueryTicketIdsRequest{Pool: pool})
@@ -67,7 +67,7 @@ func (h *harness) ids(pool *openmatch.Pool, queue string) (ids []string, pages i
 	return ids, pages, end
 }
 
-// TestQueryFindsTheQueue by the metadata, by the pool, or takes the default one.
+// TestQueryFindsTheQueue checks that a query uses the queue of the metadata, of the pool, or the default one.
 func TestQueryFindsTheQueue(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -144,7 +144,8 @@ func TestRefusedQueries(t *testing.T) {
 	isError(t, err, codes.NotFound, matchmaking.ErrNoQueue.Detail)
 }
 
-// TestQueriesOfOneConnection are limited too, so that it leaves some to others.
+// TestQueriesOfOneConnection checks that queries are also limited per connection, so that one leaves capacity for
+// others.
 func TestQueriesOfOneConnection(t *testing.T) {
 	t.Parallel()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
@@ -181,7 +182,7 @@ func TestQueriesOfOneConnection(t *testing.T) {
 	}
 }
 
-// TestQueriesAreLimited: one too many is refused at once, and answered when another has ended.
+// TestQueriesAreLimited: a query beyond the limit is refused at once, and succeeds when another has ended.
 func TestQueriesAreLimited(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// RequestHeaders and ResponseHeaders are what gRPC-Web and Connect clients in a web page send, and must be able to
-// read.
+// RequestHeaders and ResponseHeaders are the headers that gRPC-Web and Connect clients in a web page send, and must be
+// able to read.
 var (
 	RequestHeaders = []string{
 		"Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web", "X-User-Agent",
@@ -89,8 +89,7 @@ type procedure struct {
 	empty  []byte // stands for an empty body; nil: nothing does
 }
 
-// shortRequestBytes is the largest message of procedures that need no larger one: a call that lasts can keep its
-// message.
+// shortRequestBytes is the largest message of procedures with small messages: a long call can retain its message.
 const shortRequestBytes = 4 << 10
 
 // add adds the routes of a method, so that each has its own metrics.
@@ -124,7 +123,7 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 	}
 }
 
-// refuse answers a request that isn't served. What a client may not do it is told as its protocol has it.
+// refuse answers a request that isn't served, in the form of the client's protocol.
 func (p procedure) refuse(c *web.Call, err error) {
 	var e *fault.Error
 	switch {
@@ -158,7 +157,7 @@ func (p procedure) serve(c *web.Call) error {
 	return nil
 }
 
-// check checks the message of a request before memory is taken for what it announces.
+// check checks the message of a request before memory is allocated for its announced size.
 func (p procedure) check(c *web.Call, body []byte) error {
 	kind, length := c.Request().Header.Get("Content-Type"), len(body)
 	if !p.json && (strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+")) {
@@ -177,7 +176,7 @@ func (p procedure) check(c *web.Call, body []byte) error {
 	return nil
 }
 
-// call lets the services answer a request.
+// call passes a request to the services.
 func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	limit, err := timeoutOf(c.Request().Header, p.json)
 	if err != nil {
@@ -195,15 +194,15 @@ func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	p.calls.ServeHTTP(c.Response(), translated)
 }
 
-// declare sets headers by which vanguard recognizes the protocol, if clients need not send them, and leaves parameters
-// out.
+// declare sets the headers by which vanguard recognizes the protocol, if clients may omit them, and removes the query
+// parameters of JSON paths.
 func (p procedure) declare(r *http.Request) {
 	const version, kind = "Connect-Protocol-Version", "Content-Type"
 	sent, _, _ := strings.Cut(r.Header.Get(kind), ";")
 	switch {
 	case p.json:
 		where := *r.URL
-		where.RawQuery = "" // what a call has is in its path or its body; parameters are ignored, as in grpc-gateway
+		where.RawQuery = "" // the data of a call is in its path or body; parameters are ignored, as in grpc-gateway
 		r.URL = &where
 		r.Header = r.Header.Clone()
 		r.Header.Set(kind, "application/json")
@@ -214,10 +213,10 @@ func (p procedure) declare(r *http.Request) {
 	}
 }
 
-// errUnreadCall is the error of a call that could not be read. It tells only the client more.
+// errUnreadCall is the error of an unreadable call. Only the client receives the details.
 var errUnreadCall = errors.New("the call can't be read")
 
-// messageBody is a body that has arrived. Its memory is free once it was read.
+// messageBody is a body that has arrived. Its memory is released after the read.
 type messageBody struct {
 	*bytes.Reader
 	buffer *web.Buffer
@@ -238,8 +237,8 @@ func (b *messageBody) Close() error { return nil }
 
 func (b *messageBody) release() { b.once.Do(b.buffer.Release) }
 
-// request is a request on the HTTP port, which its call tells what becomes of it. grpc-go runs the handler of a call in
-// a goroutine of its own, which can end after the request. All methods may be called by several goroutines.
+// request is a request on the HTTP port; its call reports the outcome to it. grpc-go runs the handler of a call in a
+// goroutine of its own, which can end after the request. All methods may be called by several goroutines.
 type request struct {
 	mu   sync.Mutex
 	call *web.Call // nil: the request has ended
@@ -283,7 +282,7 @@ func isGRPC(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }
 
-// failCall answers a call that no service has seen.
+// failCall answers a call that failed before it reached a service.
 func failCall(c *web.Call, err error) {
 	told := toldOf(c.Context(), err)
 	status := statusOf(told.Code(), err)

@@ -19,7 +19,7 @@ const (
 // longestTimeout is the longest timeout of calls. Longer ones are ignored, as in grpc-go.
 const longestTimeout = 8 * time.Hour
 
-// timeout is the time that a client waits for its call on the HTTP port.
+// timeout is the client's timeout for its call on the HTTP port.
 type timeout struct {
 	duration time.Duration
 	limited  bool // otherwise duration has no meaning
@@ -27,7 +27,7 @@ type timeout struct {
 	header, text string // that the client sent
 }
 
-// timeoutOf returns the timeout of a request. json says that it is on a JSON path. The error is for the client.
+// timeoutOf returns the timeout of a request. json reports whether it is on a JSON path. The error is for the client.
 func timeoutOf(h http.Header, json bool) (t timeout, err error) {
 	t.header = headerConnectTimeout
 	parse := parseConnectTimeout

@@ -12,8 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestTimeouts: on the HTTP port a client's timeout ends its call, and a header that is no timeout is the client's
-// fault.
+// TestTimeouts: on the HTTP port a client's timeout ends its call, and an invalid timeout header is the client's fault.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -43,7 +43,7 @@ func (f *frontend) hold(ctx context.Context, id, queue string) error {
 	return noTicket(id)
 }
 
-// orDraining returns err, or what ends calls when the server drains.
+// orDraining returns err, or the error for draining when the server drains.
 func (f *frontend) orDraining(err error) error {
 	select {
 	case <-f.drained:

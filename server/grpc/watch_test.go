@@ -71,7 +71,7 @@ func (h *harness) watchIn(ctx context.Context, f openmatch.FrontendServiceClient
 	return w
 }
 
-// TestAbandonedWatchIsReleased at once: what clients have left takes no memory.
+// TestAbandonedWatchIsReleased checks that abandoned watches release their memory at once.
 func TestAbandonedWatchIsReleased(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
 	h := start(t)
 	f := h.frontend(servertest.GRPC)
@@ -94,7 +94,7 @@ func TestAbandonedWatchIsReleased(t *testing.T) { //nolint:paralleltest // it me
 		clients.Wait()
 		h.awaitWaiting(0)
 	}
-	wave() // allocates what stays
+	wave() // allocates memory that remains
 	const waves = 10
 	before := objects()
 	for range waves {
@@ -113,8 +113,8 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment is deleted; or if
-// it can't be read.
+// TestWatchEndsWithItsTicket: at once for a nonexistent ticket, during the wait, when its assignment is deleted, or on
+// a read error.
 func TestWatchEndsWithItsTicket(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -163,7 +163,7 @@ func TestWatchAtDrain(t *testing.T) {
 	}
 }
 
-// TestWatcherGoes ends the call in the server too, when the client cancels it or its deadline passes.
+// TestWatcherGoes checks that the call ends in the server too, when the client cancels it or its deadline passes.
 func TestWatcherGoes(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -183,7 +183,7 @@ func TestWatcherGoes(t *testing.T) {
 	}
 }
 
-// TestWatchOutlivesTheLimits that net/http has for requests and for answers.
+// TestWatchOutlivesTheLimits checks that a watch outlives the limits of net/http for requests and answers.
 func TestWatchOutlivesTheLimits(t *testing.T) {
 	t.Parallel()
 	const limit = 300 * time.Millisecond

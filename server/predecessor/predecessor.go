@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Channels is what the handlers call. It has the methods of *channel.Service.
+// Channels are the operations for the handlers, implemented by *channel.Service.
 type Channels interface {
 	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
 	Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error)
@@ -74,7 +74,7 @@ type handlers struct {
 // publish is PUT /channel/{channel}/message/{id}. A duplicate is answered like the first message.
 func (h *handlers) publish(c *web.Call) error {
 	name, id := c.Param(0), c.Param(1)
-	if err := channel.CheckMessageID(id); err != nil { // the service would make an ID if there was none
+	if err := channel.CheckMessageID(id); err != nil { // the service would generate an ID for an empty one
 		return err
 	}
 	body, content, err := c.Content()
@@ -85,7 +85,7 @@ func (h *handlers) publish(c *web.Call) error {
 		Channel: name, Drafts: []channel.Draft{{ID: id, Content: content}},
 	})
 	if err != nil {
-		return err // the body isn't released: what was given up may still be on its way to the storage
+		return err // the body isn't released: an abandoned write may still be on its way to the storage
 	}
 	body.Release()
 	answer := wire.OldPublished{ChannelID: name, MessageID: published[0].ID}
@@ -144,8 +144,8 @@ func (h *handlers) ack(c *web.Call) error {
 // live is GET /probe/liveness.
 func live(c *web.Call) error { return c.Value(http.StatusOK, wire.OldProbe{}) }
 
-// fail answers with an error as the predecessor did, which had one code for all refused receipts, and one for all
-// refused credentials.
+// fail answers with an error in the predecessor's form, with one code for all refused receipts, and one for all refused
+// credentials.
 func fail(c *web.Call, err error) {
 	p := web.ProblemOf(err)
 	status, answer := p.Status, wire.OldError{Error: p.Detail}

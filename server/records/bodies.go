@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// decode reads a call's body, and decodes it. The body's memory is released when it returns.
+// decode reads and decodes a call's body. The body's memory is released when it returns.
 func decode[T any](c *web.Call) (asked T, err error) {
 	body, err := c.Body()
 	if err != nil {
@@ -22,7 +22,7 @@ func decode[T any](c *web.Call) (asked T, err error) {
 	return asked, err
 }
 
-// decodeOptional is decode for a body that may be empty, and then stands for the default.
+// decodeOptional is decode for an optional body. An empty body selects the default.
 func decodeOptional[T any](c *web.Call, asked T) (T, error) {
 	body, err := c.Body()
 	if err != nil {
@@ -37,8 +37,8 @@ func decodeOptional[T any](c *web.Call, asked T) (T, error) {
 
 var pointers = strings.NewReplacer(".", "/", "[", "/", "]", "")
 
-// inBody turns the field of an error, such as settings[0].name, into a JSON pointer, if it is of the body and not one
-// of those in the path.
+// inBody turns the field of an error, such as settings[0].name, into a JSON pointer, if it is in the body and not in
+// the path.
 func inBody(err error, path ...string) error {
 	var e *fault.Error
 	if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Field == "" || slices.Contains(path, e.Field) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Cache has the values of the cache. *entities.Values implements it.
+// Cache are the operations on cached values, implemented by *entities.Values.
 type Cache interface {
 	CacheReader
 	CacheWriter
@@ -29,7 +29,7 @@ type CacheReader interface {
 	GetMany(ctx context.Context, k *entities.Kind, ids []string) ([]cache.Entry, error)
 }
 
-// CacheWriter changes values.
+// CacheWriter writes and removes values.
 type CacheWriter interface {
 	Put(ctx context.Context, v entities.Value) error
 	Delete(ctx context.Context, k *entities.Kind, id string) error
@@ -55,10 +55,10 @@ func addCache(a web.API, values Cache) {
 
 const cacheRecords = "cache"
 
-// nothing is for calls whose body says what they are about.
+// nothing is the resource of calls whose body contains the resources.
 func nothing(*web.Call) access.Resource { return access.Resource{} }
 
-// of returns the record of a value, by its canonical ID: other ways to write a search must not be other records.
+// of returns the record of a value, by its canonical ID: other spellings of a search are the same record.
 func (h *cacheCalls) of(c *web.Call) access.Resource {
 	k, id, err := named(c)
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *cacheCalls) of(c *web.Call) access.Resource {
 	return access.Record(cacheRecords, k.Name, id)
 }
 
-// named returns the kind and the canonical ID that are in the path.
+// named returns the kind and the canonical ID from the path.
 func named(c *web.Call) (*entities.Kind, string, error) {
 	k, err := entities.Find(c.Param(0))
 	if err != nil {
@@ -122,7 +122,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 	}
 	v.Bytes = body.Bytes
 	if err := h.values.Put(c.Context(), v); err != nil {
-		return err // the body isn't released: what was given up may still be on its way to the storage
+		return err // the body isn't released: an abandoned write may still be on its way to the storage
 	}
 	body.Release()
 	return c.NoContent()
@@ -187,15 +187,15 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 	return c.Value(http.StatusOK, manyOf(k, request.IDs, entries))
 }
 
-// manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only others can have
-// written, is like one that is missing.
+// manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only another program can
+// have written, counts as missing.
 func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedValues {
 	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{},
 		Left: append([]string{}, ids[len(entries):]...)}
 	for i, e := range entries {
 		value := json.RawMessage(e.Bytes)
 		if e.Found && !k.JSON {
-			value, _ = json.Marshal(string(e.Bytes)) // a string has JSON
+			value, _ = json.Marshal(string(e.Bytes)) // a string is always valid as JSON
 		}
 		if !e.Found || !json.Valid(value) {
 			answer.Missing = append(answer.Missing, ids[i])
@@ -209,8 +209,7 @@ func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedVa
 var errInvalidation = &wire.InputError{Slug: fault.SlugInvalidBody,
 	Detail: "either tags or kind must be given, and prefix only with kind", Offset: -1}
 
-// invalidate is POST /v1/cache/invalidate. It can concern more than the IDs that a grant names, and so needs one for
-// all.
+// invalidate is POST /v1/cache/invalidate. It can affect IDs outside a grant, and so needs a grant for all.
 func (h *cacheCalls) invalidate(c *web.Call) error {
 	request, err := decode[wire.Invalidation](c)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// TestOddIDsInTheCache stores under IDs that look like other keys, paths and patterns: each has a value of its own, in
-// one key below the prefix.
+// TestOddIDsInTheCache stores values under IDs that resemble other keys, paths and patterns: each has a separate value,
+// in one key below the prefix.
 func TestOddIDsInTheCache(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -49,7 +49,7 @@ func TestOddIDsInTheCache(t *testing.T) {
 	require.Equal(t, 2*len(ids), kept)
 }
 
-// TestPoisonOfTheCache refuses what would break readers, and writes nothing.
+// TestPoisonOfTheCache checks that values that would break readers are rejected, and nothing is written.
 func TestPoisonOfTheCache(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -108,7 +108,7 @@ func TestPoisonOfTheCache(t *testing.T) {
 
 func manyIDs(n int) string { return `{"ids":["1"` + strings.Repeat(`,"1"`, n-1) + `]}` }
 
-// TestManyLargeValues asks for more than an answer may have: the rest is left, and nothing is lost.
+// TestManyLargeValues requests more than an answer may contain: the rest is left out, and nothing is lost.
 func TestManyLargeValues(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -134,7 +134,7 @@ func TestManyLargeValues(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestWhoMayUseTheCache checks grants against canonical IDs, also of those that only the body has.
+// TestWhoMayUseTheCache checks grants against canonical IDs, also of IDs in bodies.
 func TestWhoMayUseTheCache(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -154,7 +154,7 @@ func TestWhoMayUseTheCache(t *testing.T) {
 		`POST /v1/cache/author/get {"ids":["1","2"]}`, `POST /v1/cache/invalidate {"kind":"search"}`)
 	got := h.Do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(entities.MaxMany+1), "1", "2"),
 		servertest.Bearer("reader"))
-	got.Problem(400, fault.SlugInvalidID) // before each ID is looked at
+	got.Problem(400, fault.SlugInvalidID) // before each ID is checked
 	h.Serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []",
 		`POST /v1/cache/invalidate {"kind":"search"}`)
 	h.Forbids("writer",

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// forgetful loses the first answer to each path.
+// forgetful drops the first answer to each path.
 type forgetful map[string]bool
 
 func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -28,7 +28,7 @@ func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.Join(err, answer.Body.Close(), errors.New("the answer is lost"))
 }
 
-// TestClientOfTokens: the tries of a call of the Go client count as one, also if the answer to the first is lost.
+// TestClientOfTokens: the tries of a call of the Go client count as one, also if the first answer is lost.
 func TestClientOfTokens(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, withKeyset(newKeyset(t)))
@@ -67,7 +67,7 @@ func TestClientOfTokens(t *testing.T) {
 	require.ErrorIs(t, err, records.ErrNoOAuthTokens)
 }
 
-// TestClientOfSettings: lists and backups of more than a page, and of more than a call takes.
+// TestClientOfSettings: lists and backups of more than a page, and of more than the limit of a call.
 func TestClientOfSettings(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)

@@ -65,7 +65,7 @@ func TestCountersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestCountersOfOthers: a call for many needs the right to each.
+// TestCountersOfOthers: a call for many objects needs permission for each.
 func TestCountersOfOthers(t *testing.T) {
 	t.Parallel()
 	var p servertest.People

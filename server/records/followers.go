@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Followers knows which channels users follow.
+// Followers reads the channels that users follow.
 type Followers interface {
 	Following(ctx context.Context, user string) (followers.Following, error)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// live keeps the settings of a service current until the test ends, and returns them and what changes, as
+// live keeps the settings of a service current until the test ends, and returns them and their changes, as
 // "<name>=<value>".
 func live(h *servertest.Harness, o records.LiveOptions, options ...client.Option) (*records.LiveSettings,
 	<-chan string) {
@@ -53,7 +53,7 @@ func setting(h *servertest.Harness, name, value string) {
 	h.Do("PUT", "/v1/settings/"+name, `{"value":"`+value+`"}`).With(200)
 }
 
-// awaitChange waits for a change, and drops those before it.
+// awaitChange waits for a change, and drops earlier ones.
 func awaitChange(t *testing.T, changes <-chan string, want string) {
 	t.Helper()
 	for limit := time.After(time.Minute); ; {
@@ -68,7 +68,7 @@ func awaitChange(t *testing.T, changes <-chan string, want string) {
 	}
 }
 
-// TestLiveSettings: a process knows each change, also those that it was told nothing of because messages were lost.
+// TestLiveSettings: a process learns of each change, also if its message was lost.
 func TestLiveSettings(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -106,7 +106,7 @@ func TestLiveSettings(t *testing.T) {
 	require.Len(t, logging.All(), 1)
 }
 
-// TestLiveSettingsOfAReader: secrets stay hidden from a client that may not see them, and a put that told nobody is
+// TestLiveSettingsOfAReader: secrets stay hidden from a client without permission, and a put without a notification is
 // found later.
 func TestLiveSettingsOfAReader(t *testing.T) {
 	t.Parallel()

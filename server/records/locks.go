@@ -20,7 +20,7 @@ type Locks interface {
 	Renew(ctx context.Context, r locks.Request) (locks.Lock, error)
 	Release(ctx context.Context, n locks.Name, token string) error
 	Show(ctx context.Context, n locks.Name) (lease.Holding, error)
-	Drain() // ends what waits, now and later
+	Drain() // ends waits, now and later
 }
 
 func addLocks(a web.API, service Locks) {

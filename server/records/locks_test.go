@@ -51,8 +51,8 @@ func TestLocksThatAreRefused(t *testing.T) {
 	h.Do("GET", lockPath, "").Is(200, `{"held":false}`)
 }
 
-// TestLocksOfOthers: tokens of other locks, guessed ones and what Redis has open nothing, and grants say who may lock
-// what.
+// TestLocksOfOthers: tokens of other locks, guessed tokens and values from Redis are refused, and grants decide which
+// locks a client may use.
 func TestLocksOfOthers(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -91,7 +91,7 @@ func TestLocksThatWait(t *testing.T) {
 			}
 			got <- a
 		}()
-		require.Eventually(t, func() bool { // it has begun to wait
+		require.Eventually(t, func() bool { // the wait has begun
 			a := h.Do("PUT", "/v1/locks/x/y", `{"wait":"1ms","ttl":"1s"}`, servertest.Bearer("one"))
 			return a.Status == 429
 		}, servertest.Patience, servertest.Step)

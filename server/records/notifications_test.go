@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestNotificationsOfOthers: with what sessions are granted by default a user reads their own notifications and those
-// that all may read, as their own subscriber, and publishes none.
+// TestNotificationsOfOthers: with the default grants of sessions a user reads their own notifications and the public
+// ones, as their own subscriber, and can't publish.
 func TestNotificationsOfOthers(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -40,7 +40,7 @@ func TestNotificationsOfOthers(t *testing.T) {
 	h.Do("PUT", "/v1/cache/author-follows-topics/ann", "[1]", ann).Problem(403, fault.SlugNotGranted)
 }
 
-// TestChannelsOfUsersThatAreRefused: no user gets the channel of something else by their name.
+// TestChannelsOfUsersThatAreRefused: no user name gives access to another kind of channel.
 func TestChannelsOfUsersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)

@@ -1,5 +1,5 @@
 // Package records serves records: sessions, tokens, settings, caches, views, locks, states and statistics. Each
-// resource has a file, with its routes, its handlers, and the interface of the service that they call.
+// resource has a file, with its routes, its handlers, and the interface of its service.
 //
 // Start at [Register].
 package records
@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// Options has the service of each resource. A resource without a service has no routes.
+// Options holds the service of each resource. A resource without a service has no routes.
 type Options struct {
 	Locks         Locks
 	Verifications Verifications
@@ -23,7 +23,7 @@ type Options struct {
 	Followers     Followers
 }
 
-// Drain ends what waits, now and later.
+// Drain ends waits, now and later.
 func (o *Options) Drain() {
 	if o.Locks != nil {
 		o.Locks.Drain()
@@ -66,7 +66,7 @@ func Register(r *web.Router, o Options) {
 	}
 }
 
-// of returns the record that a path is about: a resource, and the path's first parameters.
+// of returns the record in a path: a resource, and the path's first parameters.
 func of(resource string, parameters int) func(*web.Call) access.Resource {
 	return func(c *web.Call) access.Resource {
 		ids := make([]string, parameters)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Sessions is what the handlers of sessions call. *sessions.Service implements it.
+// Sessions are the operations for the handlers of sessions, implemented by *sessions.Service.
 type Sessions interface {
 	SessionIssuer
 	SessionRevoker

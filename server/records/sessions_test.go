@@ -45,8 +45,7 @@ func checkSession(h *servertest.Harness, token string) servertest.Answer {
 	return h.Do("POST", "/v1/sessions/check", fmt.Sprintf(`{"token":%q}`, token))
 }
 
-// TestSessions: whatever users are called, each has its own sessions, and lists have neither tokens nor what is for
-// back ends.
+// TestSessions: each user name has separate sessions, and lists contain neither tokens nor data for back ends.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -73,7 +72,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestTokensOfSessionsAreAllAlike: an answer doesn't tell why a token isn't valid.
+// TestTokensOfSessionsAreAllAlike: an answer doesn't reveal why a token is invalid.
 func TestTokensOfSessionsAreAllAlike(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -140,7 +139,7 @@ func TestBadSessions(t *testing.T) {
 	}
 }
 
-// TestClientOfSessions: a rotation whose answer was lost is the same one when the Go client tries it again.
+// TestClientOfSessions: a rotation with a lost answer has the same result when the Go client retries it.
 func TestClientOfSessions(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -175,7 +174,7 @@ func TestClientOfSessions(t *testing.T) {
 	require.ErrorIs(t, c.RevokeSession(t.Context(), "ann", "x"), clients.ErrInvalidID)
 }
 
-// credentialsOf returns sessions in a Redis that are credentials, with grants.
+// credentialsOf returns sessions in a Redis that serve as credentials, with grants.
 func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *credentials.Credentials) {
 	t.Helper()
 	conn, err := redis.Connect(t.Context(), redis.Options{URL: address, KeyPrefix: redistest.Prefix(t),
@@ -198,7 +197,8 @@ func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *creden
 	return kept.API.Sessions, known
 }
 
-// TestARevokedSessionEndsItsWaits, those on many channels and watches of gRPC, too, and none of another session.
+// TestARevokedSessionEndsItsWaits: waits on one or many channels and gRPC watches end, and those of other sessions
+// don't.
 func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	t.Parallel()
 	sessionsOf, known := credentialsOf(t, redistest.Standalone(t).URL(),
@@ -255,8 +255,8 @@ func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	require.Len(t, servertest.Decode[wire.Deliveries]((<-stays).With(http.StatusOK)).Deliveries, 1)
 }
 
-// TestGuessedSessions: who guesses tokens of sessions is soon refused without a look at Redis, while users with theirs
-// go on. What hasn't the form of a token costs Redis nothing from the start.
+// TestGuessedSessions: a client that guesses session tokens is soon refused without a read of Redis, while users with
+// valid ones are served. Malformed tokens never cause a read of Redis.
 func TestGuessedSessions(t *testing.T) {
 	t.Parallel()
 	tap := redistest.NewProxy(t, redistest.Standalone(t))

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Settings keeps settings.
+// Settings stores settings.
 type Settings interface {
 	Put(ctx context.Context, n settings.New) (settings.Setting, error)
 	Get(ctx context.Context, name string, clear bool) (settings.Setting, error)
@@ -37,7 +37,7 @@ func addSettings(a web.API, service Settings) {
 
 type settingCalls struct{ service Settings }
 
-// missing is the error for a body without a member that it must have.
+// missing is the error for a body without a required member.
 func missing(member string) error {
 	return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: "/" + member,
 		Offset: -1}
@@ -69,10 +69,10 @@ func shownSetting(s settings.Setting) wire.Setting {
 	return shown
 }
 
-// get is GET /v1/settings/{name}. Secrets are shown to those who may do what needs the admin listener.
+// get is GET /v1/settings/{name}. Secrets are shown to clients with admin permission.
 func (h *settingCalls) get(c *web.Call) error {
 	if settings.Reserved(c.Param(0)) {
-		return web.ErrNoPath // other routes have these, on the admin listener only
+		return web.ErrNoPath // on other routes, only the admin listener has these
 	}
 	clear := c.Allow(access.Admin, access.Resource{}) == nil
 	found, err := h.service.Get(c.Context(), c.Param(0), clear)

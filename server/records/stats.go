@@ -131,7 +131,7 @@ func (h *statsCalls) showMetric(c *web.Call) error {
 	return c.Value(http.StatusOK, wire.MetricRange{Windows: windows})
 }
 
-// windowsOf reads the windows that a query asks for.
+// windowsOf reads the windows from a query.
 func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) (
 	[]T, error) {
 	var from, to time.Time

@@ -11,13 +11,13 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Verifications issues and takes verification tokens.
+// Verifications issues and consumes verification tokens.
 type Verifications interface {
 	Issue(ctx context.Context, v tokens.Verification) (token string, ends time.Time, err error)
 	TakeVerification(ctx context.Context, t tokens.Type, token, attempt string) (tokens.Verification, error)
 }
 
-// OAuth keeps the states of OAuth logins, and what providers gave.
+// OAuth stores the states of OAuth logins, and the tokens of providers.
 type OAuth interface {
 	NewState(ctx context.Context, n tokens.State) (state string, ends time.Time, err error)
 	TakeState(ctx context.Context, state, attempt string) (tokens.State, error)

@@ -81,7 +81,7 @@ func TestVerifications(t *testing.T) {
 	require.NotContains(t, h.Logs.Text(t), token[4:47], "no log has a token")
 }
 
-// TestOneTakeWins: of many callers at the same time one gets the answer.
+// TestOneTakeWins: of many concurrent callers one receives the token.
 func TestOneTakeWins(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -167,7 +167,7 @@ func TestOAuthTokens(t *testing.T) {
 	none.Do("DELETE", ann, "").Is(204, "")
 }
 
-// TestSettings: what a client sees of settings, by what it may do.
+// TestSettings: the visible settings of clients, by their permissions.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -220,7 +220,7 @@ func TestSettings(t *testing.T) {
 	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").Problem(404, fault.SlugNoSetting)
 }
 
-// TestBackupOfSettings: an export can be imported elsewhere, and is what was exported.
+// TestBackupOfSettings: an export can be imported elsewhere, and the import equals the original.
 func TestBackupOfSettings(t *testing.T) {
 	t.Parallel()
 	h, other := servertest.Start(t).OnAdmin(), servertest.Start(t).OnAdmin()

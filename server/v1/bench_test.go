@@ -77,8 +77,8 @@ func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
 	return g, apiKey, token
 }
 
-// BenchmarkHandlers measures what a request allocates, without net/http and the service. Those with a credential are of
-// a service that requires one.
+// BenchmarkHandlers measures the allocations of a request, without net/http and the service. Requests with a credential
+// are sent to a service that requires one.
 func BenchmarkHandlers(b *testing.B) {
 	content := `"` + strings.Repeat("x", 254) + `"`
 	s := &still{delivery: channel.Delivery{Receipt: strings.Repeat("h", 120)}}
@@ -132,7 +132,7 @@ func BenchmarkHandlers(b *testing.B) {
 	}
 }
 
-// discard drops what is written.
+// discard is a response writer that drops its input.
 type discard struct {
 	header http.Header
 	status int

@@ -2,9 +2,9 @@
 // tickets, queues and info. docs/openapi.yaml is its contract and docs/http-api.md its manual.
 //
 // [Register] adds the routes to a router. Each handler decodes its request with package wire, makes one call of a
-// service, and encodes the answer with package wire. Errors of the service are returned as they are: package web
-// answers them. The interfaces in this package are what the handlers need of the services.
+// service, and encodes the answer with package wire. Errors of the service are returned unchanged: package web converts
+// them to answers. The interfaces in this package are the parts of the services that the handlers use.
 //
-// Nothing here knows of reserved channels, of the limits of clients, or of the channels of tickets: the server's
-// operations on channels do, which are the [Channels] of [Options].
+// Reserved channels, the limits of clients, and the channels of tickets are not handled here, but by the server's
+// operations on channels, the [Channels] of [Options].
 package v1

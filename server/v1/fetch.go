@@ -47,8 +47,8 @@ func (d *deliveries) fetchMany(c *web.Call) error {
 	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
 }
 
-// granted returns the query for those of the sources that the client may fetch from. The others are problems of the
-// answer, for which the query doesn't wait; if all are because the client has no credential, that is the error.
+// granted returns the query for the sources that the client may fetch from. The others are problems of the answer,
+// without a wait; if all are refused because the client has no credential, that is the error.
 func granted(c *web.Call, r *wire.FetchRequest, answer *wire.Deliveries) (channel.ManyQuery, error) {
 	q := channel.ManyQuery{From: make([]channel.Source, 0, len(r.From)), Max: r.Max, Wait: time.Duration(r.Wait)}
 	anonymous := 0

@@ -22,7 +22,7 @@ func problemsOf(d wire.Deliveries) (list []string) {
 	return list
 }
 
-// TestFetchMany goes through what one call does: it acknowledges, fetches, waits, and reports what is wrong with a
+// TestFetchMany checks the effects of one call: it acknowledges, fetches, waits, and reports the problems of each
 // channel.
 func TestFetchMany(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestFetchMany(t *testing.T) {
 	require.Equal(t, "a1", d.Deliveries[0].Messages[0].ID)
 }
 
-// TestBadFetchMany: bodies that are refused as a whole.
+// TestBadFetchMany: bodies that are rejected as a whole.
 func TestBadFetchMany(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -117,7 +117,8 @@ func TestBadFetchMany(t *testing.T) {
 		"a receipt of any length")
 }
 
-// TestFetchManyIsGranted one by one: what isn't granted is a problem, which keeps the others from waiting only.
+// TestFetchManyIsGranted checks sources one by one: a source that isn't granted is a problem, and only makes the others
+// not wait.
 func TestFetchManyIsGranted(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -132,7 +133,7 @@ func TestFetchManyIsGranted(t *testing.T) {
 	body := strings.Replace(servertest.FetchBody("a", "a/t", "c", "open/anonymous"), "{", `{"wait":"1m",`, 1)
 	const denied = "403 not-granted"
 	for credential, want := range map[string][]string{
-		"some": {"a/t: " + denied, "c/s: " + denied}, // a key may read what a rule opens to all
+		"some": {"a/t: " + denied, "c/s: " + denied}, // a key may read channels that a rule opens to all
 		"none": {"a/s: " + denied, "a/t: " + denied, "c/s: " + denied},
 		"all":  {"a/t: 404 subscriber-not-found"},
 		"":     {"a/s: 401 credentials-missing", "a/t: 401 credentials-missing", "c/s: 401 credentials-missing"},

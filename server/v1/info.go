@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Info is what GET /v1/info shows of the service.
+// Info is the content of GET /v1/info.
 type Info struct {
 	Version string
 	Access  string

@@ -17,7 +17,7 @@ type Matches interface {
 
 type matches struct{ service Matches }
 
-// of returns the queue of a match, from the query or from its ID, before the match is read. Without any the call is
+// of returns the queue of a match, from the query or from its ID, before the match is read. Without either the call is
 // refused.
 func (h *matches) of(c *web.Call) access.Resource {
 	queue, _ := queueQuery(c.Request().URL.RawQuery) // show refuses a malformed one

@@ -75,8 +75,8 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, ann, servertest.Decode[wire.CreatedTicket](again))
 }
 
-// TestChannelsThatAreMadeLater asks for the channels of tickets that were created without: while they wait, once they
-// are assigned, when they are over, and for tickets that don't exist.
+// TestChannelsThatAreMadeLater requests the channels of tickets that were created without: waiting, assigned, ended and
+// nonexistent ones.
 func TestChannelsThatAreMadeLater(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues("alone", `{"match":{"teams":3}}`))
@@ -119,7 +119,7 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	}
 }
 
-// TestPlayersOfBothKinds matches a player who came by REST with one who came by gRPC. A drain ends watches.
+// TestPlayersOfBothKinds matches a REST player with a gRPC player. A drain ends watches.
 func TestPlayersOfBothKinds(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())
@@ -204,7 +204,7 @@ func TestTickets(t *testing.T) {
 	h.Do("GET", "/v1/tickets/ann", "").Problem(404, fault.SlugNoTicket)
 }
 
-// TestHeartbeat: a poll of the ticket's channel keeps it, and a ticket whose player has gone expires.
+// TestHeartbeat: polls of a ticket's channel renew it, and a ticket whose player has left expires.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues("lively", `{"heartbeat":"1s","match":{"teams":3}}`))
@@ -212,7 +212,7 @@ func TestHeartbeat(t *testing.T) {
 	defer leave()
 	gone, here := h.Create(`{"queue":"lively","id":"gone"}`), h.Create(`{"queue":"lively","id":"here"}`)
 	polls := h.Waiting(ctx, 1, "POST "+strings.TrimSuffix(here.MessagesURL, "messages")+`next {"wait":"1m"}`)
-	statusOf := func(id string) matchmaking.Status { // without the heartbeat that GET is
+	statusOf := func(id string) matchmaking.Status { // without the heartbeat of a GET
 		ticket, err := h.Matches.Ticket(t.Context(), id)
 		require.NoError(t, err)
 		return ticket.Status
@@ -232,8 +232,8 @@ func TestHeartbeat(t *testing.T) {
 	expires(here.ID)
 }
 
-// TestReservedChannels: assignments can't be forged, since clients can't write to a ticket's channel, and neither can
-// what else the service keeps for itself.
+// TestReservedChannels: assignments can't be forged, since clients can't write to a ticket's channel, nor to other
+// reserved channels.
 func TestReservedChannels(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Reserved = []string{"cache:"} })
@@ -270,7 +270,7 @@ func TestReservedChannels(t *testing.T) {
 	h.Create(`{"queue":"duel","id":"bob"}`)
 	require.Len(t, servertest.Decode[wire.Delivery](<-polls).Messages, 1, "the assignment alone")
 
-	// Reading of tickets is open: describe, fetch, next and ack.
+	// Reading a ticket's channel is permitted: describe, fetch, next and ack.
 	require.Equal(t, http.StatusOK, h.Do("GET", ann.ChannelURL, "").Status)
 	next := strings.TrimSuffix(ann.MessagesURL, "messages") + "next"
 	handle := servertest.Decode[wire.Delivery](h.Do("POST", next, `{}`)).ReceiptHandle
@@ -282,7 +282,7 @@ func TestWithoutMatchmaking(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
 	for _, call := range []string{"POST /v1/tickets", "GET /v1/tickets/t", "GET /v1/queues"} {
-		// the contract is that of a service with it
+		// the contract describes a service with this route
 		got := h.Raw(call + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
 		got.Problem(404, fault.SlugNoPath)
 	}

@@ -37,7 +37,7 @@ func (m *messages) publish(c *web.Call) error {
 	}
 	published, err := m.service.Publish(c.Context(), channel.PublishRequest{Channel: c.Param(0), Drafts: drafts})
 	if err != nil {
-		return err // the body isn't released: what was given up may still be on its way to the storage
+		return err // the body isn't released: an abandoned write may still be on its way to the storage
 	}
 	body.Release()
 	return answerPublished(c, published, batch)
@@ -46,7 +46,7 @@ func (m *messages) publish(c *web.Call) error {
 // put is PUT /v1/channels/{channel}/messages/{id}.
 func (m *messages) put(c *web.Call) error {
 	id := c.Param(1)
-	if err := channel.CheckMessageID(id); err != nil { // the service would make an ID if there was none
+	if err := channel.CheckMessageID(id); err != nil { // the service would generate an ID for an empty one
 		return err
 	}
 	body, content, err := c.Content()

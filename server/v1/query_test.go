@@ -11,8 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// FuzzFetchQuery compares the query parser with url.ParseQuery, which accepts all that it accepts, with the same
-// values.
+// FuzzFetchQuery compares the query parser with url.ParseQuery, which accepts the same input with the same values.
 func FuzzFetchQuery(f *testing.F) {
 	for _, s := range []string{
 		"", "max=1", "wait=20s&max=5", "max=1&max=2", "wait=20", "%6dax=5", "max=%35", "max=+5", "&&", "=", "max",

@@ -135,8 +135,8 @@ func inBody(err error) error {
 	return &told
 }
 
-// fieldInBody turns a path into a JSON pointer: match.widen[0].after is /match/widen/0/after. It returns a pointer as
-// it is.
+// fieldInBody turns a path into a JSON pointer: match.widen[0].after is /match/widen/0/after. It returns a pointer
+// unchanged.
 func fieldInBody(path string) string {
 	if path == "" || path[0] == '/' {
 		return path

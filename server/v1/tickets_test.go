@@ -26,7 +26,7 @@ func (o *oneTicket) Ticket(context.Context, string) (matchmaking.Ticket, error) 
 
 func (o *oneTicket) Attend(context.Context, string) (stop func()) { return func() { o.beats++ } }
 
-// TestReadingATicketIsAHeartbeat if the ticket waits.
+// TestReadingATicketIsAHeartbeat checks that a read of a waiting ticket is a heartbeat.
 func TestReadingATicketIsAHeartbeat(t *testing.T) {
 	t.Parallel()
 	for status, beats := range map[matchmaking.Status]int{

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// Channels is what the handlers of channels call. It has the methods of *channel.Service.
+// Channels are the operations for the handlers of channels, implemented by *channel.Service.
 type Channels interface {
 	Messages
 	Subscribers
@@ -16,7 +16,7 @@ type Channels interface {
 	Describer
 }
 
-// Matchmaking is what the handlers of tickets, matches and queues call.
+// Matchmaking are the operations for the handlers of tickets, matches and queues.
 type Matchmaking interface {
 	Tickets
 	Matches
@@ -26,7 +26,7 @@ type Matchmaking interface {
 // Options configures the API.
 type Options struct {
 	Channels    Channels
-	Matchmaking Matchmaking // nil: there are no routes of tickets, matches and queues
+	Matchmaking Matchmaking // nil: no routes of tickets, matches and queues
 	Info        Info
 }
 
@@ -97,7 +97,7 @@ func registerMatchmaking(a web.API, m Matchmaking) {
 	a.NothingBelow("/v1/queues/:queue")
 }
 
-// createdStatus returns the status of a request that creates something, or finds that it exists.
+// createdStatus returns the status of a request that creates an object, or finds an existing one.
 func createdStatus(created bool) int {
 	if created {
 		return http.StatusCreated

@@ -74,7 +74,7 @@ func TestChannels(t *testing.T) {
 	)
 }
 
-// TestReceipts: one receipt that is forged, and one that doesn't fit the channel, for every call that takes them.
+// TestReceipts: a forged receipt, and a receipt of another channel, for every call with receipts.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -96,7 +96,7 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestLongPoll ends waits in all ways: a message, their time, their subscriber, and their client.
+// TestLongPoll ends waits in all ways: by a message, a timeout, the removal of the subscriber, and the client.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -157,7 +157,7 @@ func TestDescribeInPages(t *testing.T) {
 	require.Greater(t, pages, 5)
 }
 
-// TestContentIsKeptByteForByte by each call that publishes, and each that delivers.
+// TestContentIsKeptByteForByte checks each call that publishes, and each that delivers.
 func TestContentIsKeptByteForByte(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -166,7 +166,7 @@ func TestContentIsKeptByteForByte(t *testing.T) {
 		`{ "a" : [ 1,2 , {"b":null} ] }`, `"<&>\u0041\/é€😀"`, `1.50e+003`, `9007199254740993`, "[\n\t1\r\n]", `""`,
 		`null`, `{"\u0061":1,"":2}`,
 		`"cut \ud83d"`, `{"\uDE00":"\ud83d\ud83d x"}`, // half of a surrogate pair, as JavaScript writes it
-		// like an answer of net/http
+		// resembles an answer of net/http
 		"[ \"HTTP/1.1 400 Bad Request\",\r\n\r\n \"Content-Type: text/plain; charset=utf-8\\r\\nConnection: close\" ]",
 	}
 	for i, content := range contents {
@@ -198,7 +198,7 @@ func TestContentsDontMix(t *testing.T) {
 		for i := range each {
 			id := fmt.Sprintf("p%d-%d", p, i)
 			body := fmt.Sprintf(`{"id":%q,"content":%q}`, id, strings.Repeat(id, 1+i))
-			// no content type is wrong
+			// without a content type
 			resp, err := h.Client.Post(h.URL+"/v1/channels/c/messages", "?", strings.NewReader(body))
 			if err != nil {
 				return err

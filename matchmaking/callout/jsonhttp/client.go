@@ -27,9 +27,9 @@ const ContentType = "application/json"
 
 const (
 	userAgent       = "tidemark"
-	idleConnections = 64 // per host, so that this many calls at a time need no new connection
+	idleConnections = 64 // per host, so that this many concurrent calls need no new connection
 	idleFor         = 30 * time.Second
-	textBytes       = 512      // of the body of an error response, for the error
+	textBytes       = 512      // of the body of an error response, in the error
 	drainBytes      = 64 << 10 // read of an unused body, so that its connection can be reused
 )
 
@@ -58,7 +58,7 @@ func transport() *http.Transport {
 	return t
 }
 
-// followNone returns a redirect as the response: a signed body or a bearer token must not be sent elsewhere.
+// followNone returns a redirect as the response: a signed body or a bearer token must not be sent to another URL.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // CloseIdle closes idle connections. The client can still be used.
@@ -142,7 +142,7 @@ func Encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// parseURL returns the URL of a service, or why text is none.
+// parseURL returns the URL of a service, or an error that describes why text is invalid.
 func parseURL(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, errors.New("missing URL")

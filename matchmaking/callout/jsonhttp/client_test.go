@@ -193,7 +193,7 @@ func TestNobodyThereIsRetryable(t *testing.T) {
 	require.True(t, Retryable(err))
 }
 
-// TestErrorsHaveNoTokens makes calls fail at every stage. The errors are logged.
+// TestErrorsHaveNoTokens checks that errors of every stage, which are logged, contain no tokens.
 func TestErrorsHaveNoTokens(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)

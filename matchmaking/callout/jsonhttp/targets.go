@@ -15,8 +15,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Targets are the services that queues created at run time may call. Whoever may create a queue chooses its URLs, so
-// they are checked twice: the URL when the queue is created, and the address at each dial, since a name can resolve to
+// Targets are the services that queues created at run time may call. The creator of a queue chooses its URLs, so they
+// are checked twice: the URL when the queue is created, and the address at each dial, since a name can resolve to
 // another address by then. A nil *Targets allows everything, for queues of the configuration, which the operator
 // controls.
 type Targets struct {
@@ -113,7 +113,7 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// Check reports whether text is the URL of a service that may be called: one of http or https, with a host and without
+// Check returns an error unless text is the URL of a service that may be called: http or https, with a host and without
 // a fragment. It does not resolve the host.
 func (t *Targets) Check(target string) error {
 	u, err := parseURL(target)
@@ -161,7 +161,8 @@ func below(base, target string) bool {
 // Dialer returns a dialer of allowed addresses. Targets must not be nil.
 func (t *Targets) Dialer() *net.Dialer { return &net.Dialer{Timeout: DialTimeout, Control: t.control} }
 
-// Restrict makes a transport dial only allowed addresses, and without a proxy, which would resolve names itself.
+// Restrict makes a transport dial only allowed addresses, and without a proxy, since a proxy would resolve names
+// itself.
 func (t *Targets) Restrict(transport *http.Transport) {
 	if t == nil {
 		return
@@ -169,7 +170,7 @@ func (t *Targets) Restrict(transport *http.Transport) {
 	transport.Proxy, transport.DialContext = nil, t.Dialer().DialContext
 }
 
-// DialTimeout is how long a connection may take to open.
+// DialTimeout limits the opening of a connection.
 const DialTimeout = 10 * time.Second
 
 func (t *Targets) control(network, address string, c syscall.RawConn) error {

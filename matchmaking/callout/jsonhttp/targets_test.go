@@ -92,7 +92,7 @@ func TestTargetsDial(t *testing.T) {
 	}
 }
 
-// TestTargetsCalls uses real listeners on a loopback address.
+// TestTargetsCalls uses actual listeners on a loopback address.
 func TestTargetsCalls(t *testing.T) {
 	t.Parallel()
 	called := make(chan string, 10)

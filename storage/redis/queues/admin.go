@@ -17,7 +17,7 @@ var (
 	defineScript = lua.Must("queues/define")
 )
 
-// Describe runs queue.lua. Published entries that wait to be removed are removed before.
+// Describe runs queue.lua. Published entries that wait for their removal are removed first.
 func (s *Store) Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error) {
 	if err := s.removeRiding(ctx, queue); err != nil {
 		return matchmaking.QueueState{}, err
@@ -31,7 +31,7 @@ func (s *Store) Describe(ctx context.Context, queue string, matches int) (matchm
 	return queueState(rep)
 }
 
-// queueState decodes what queue.lua returns.
+// queueState decodes the reply of queue.lua.
 func queueState(r redis.Reply) (matchmaking.QueueState, error) {
 	if r.Status != redis.OK {
 		return matchmaking.QueueState{}, refusals.Error(r)
@@ -89,7 +89,7 @@ func (s *Store) Definitions(ctx context.Context) (map[string][]byte, error) {
 	return definitions, nil
 }
 
-// PutDefinition runs define.lua. A repeat finds the definition there.
+// PutDefinition runs define.lua. A repetition finds the stored definition.
 func (s *Store) PutDefinition(ctx context.Context, r matchmaking.PutRequest) (bool, error) {
 	args := []string{r.Queue, string(r.Definition), strconv.Itoa(r.Max)}
 	rep, err := s.conn.Run(ctx, defineScript, []string{definitionsKey(s.conn.Prefix())}, args)

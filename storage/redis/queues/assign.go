@@ -20,13 +20,13 @@ import (
 
 var assignScript = lua.Must("queues/assign")
 
-// Limits of one call of assign.lua. A match is never split: one that is larger has a call of its own.
+// Limits of one call of assign.lua. A match is never split: a larger one has its own call.
 const (
 	assignTickets = 500
 	assignBytes   = 512 << 10
 )
 
-// feedBytes is the size of a notification of assignments beyond which it has no contents.
+// feedBytes is the size beyond which a notification of assignments omits their contents.
 const feedBytes = 64 << 10
 
 // Assign runs assign.lua for many matches at once, all calls in one round trip.
@@ -50,7 +50,7 @@ func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []match
 	return outcomes
 }
 
-// assignSize returns how many tickets a match has, and about how many bytes.
+// assignSize returns the number of tickets of a match, and their approximate size in bytes.
 func assignSize(m matchmaking.AssignMatch) (tickets, bytes int) {
 	for _, a := range m.Assignments {
 		bytes += len(a.Content)
@@ -88,7 +88,7 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 	return c
 }
 
-// Match reads what follows the mark of a match: when it was assigned, and its record.
+// Match parses the value after the mark of a match: its assignment time and its record.
 func (s *Store) Match(ctx context.Context, queue, id string) (record []byte, at time.Time, err error) {
 	c, key := s.conn.Client(), s.keys(queue).match(id)
 	err = s.conn.Retry(ctx, "match", func(ctx context.Context) error {
@@ -107,12 +107,12 @@ func (s *Store) Match(ctx context.Context, queue, id string) (record []byte, at 
 	return record, at, err
 }
 
-// mayPass reports whether an error is due to the state of the storage and not to the request.
+// mayPass reports whether an error is caused by the state of the storage and not by the request.
 func mayPass(err error) bool {
 	return errors.Is(err, fault.ErrUnavailable) || errors.Is(err, fault.ErrStorageFull)
 }
 
-// createdText returns the argument of scripts for when a ticket was created: empty for any time.
+// createdText returns the script argument for a ticket's creation time: empty for any time.
 func createdText(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -120,8 +120,8 @@ func createdText(at time.Time) string {
 	return strconv.FormatInt(at.UnixMicro(), 10)
 }
 
-// assigned returns the outcomes of the matches of one call. If replicas didn't confirm the call, only what was refused
-// is known.
+// assigned returns the outcomes of the matches of one call. If replicas didn't confirm the call, only refusals are
+// certain.
 func assigned(matches []matchmaking.AssignMatch, r redis.Result) []matchmaking.AssignOutcome {
 	outcomes, err := make([]matchmaking.AssignOutcome, 0, len(matches)), r.Err
 	if err == nil || r.Reply.Status != "" {
@@ -142,7 +142,7 @@ func assigned(matches []matchmaking.AssignMatch, r redis.Result) []matchmaking.A
 	return all
 }
 
-// assignOutcomes decodes what assign.lua returned for n matches.
+// assignOutcomes decodes the reply of assign.lua for n matches.
 func assignOutcomes(r redis.Reply, n int) ([]matchmaking.AssignOutcome, error) {
 	switch r.Status {
 	case redis.OK, statusExists, statusConflict:

@@ -16,8 +16,8 @@ import (
 
 var statesScript = lua.Must("queues/states")
 
-// ListenAssigned subscribes to the topic on which scripts notify of tickets that are assigned or removed. After a
-// notification that it cannot read, l can't know what it has missed, as after an interruption.
+// ListenAssigned subscribes to the topic on which scripts notify of assigned or removed tickets. An unreadable
+// notification counts as an interruption, since its content is lost.
 func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (stop func()) {
 	return s.conn.Listen(s.keys(queue).assigned(), pubsub.Listener{
 		Confirmed:   l.Confirmed,
@@ -33,8 +33,8 @@ func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (st
 	})
 }
 
-// notifyAssigned publishes the tickets of matches that replicas have confirmed: no player is told before. If it fails,
-// or its server dies first, those who wait find the assignment when they read the ticket again.
+// notifyAssigned publishes the tickets of matches that replicas have confirmed: players are not notified earlier. If it
+// fails, or its server stops first, waiting clients find the assignment at the next read of the ticket.
 func (s *Store) notifyAssigned(ctx context.Context, r matchmaking.AssignRequest, outcomes []matchmaking.AssignOutcome) {
 	var text []byte
 	publish := func() {
@@ -53,7 +53,7 @@ func (s *Store) notifyAssigned(ctx context.Context, r matchmaking.AssignRequest,
 		}
 		for _, a := range r.Matches[i].Assignments {
 			if a.Created.IsZero() {
-				continue // any ticket with the ID was meant
+				continue // any ticket with the ID was requested
 			}
 			if len(text) > 0 && len(text)+len(a.Content) > feedBytes {
 				publish()
@@ -66,7 +66,7 @@ func (s *Store) notifyAssigned(ctx context.Context, r matchmaking.AssignRequest,
 	}
 }
 
-// statesAtOnce is how many tickets one call of states.lua reads.
+// statesAtOnce is the number of tickets that one call of states.lua reads.
 const statesAtOnce = 1000
 
 // States runs states.lua.
@@ -103,8 +103,8 @@ func (s *Store) newConfirmer(replicas int) *confirmer {
 	return newConfirmer(s.conn, replicas, statesScript)
 }
 
-// confirmStates reads those of the states again that have an assignment, until enough replicas have it too. If that
-// fails, or takes long, they are Unconfirmed.
+// confirmStates repeats the read of the states with an assignment, until enough replicas have it too. On a failure or a
+// timeout they are Unconfirmed.
 func (s *Store) confirmStates(ctx context.Context, queue string, ids []string, states []matchmaking.TicketState) {
 	var at []int
 	var assigned []string
@@ -137,8 +137,8 @@ func (s *Store) confirmedStates(ctx context.Context, queue string, ids []string)
 
 var errChanged = fault.ErrUnavailable.WithCause(errors.New("the ticket was changed while it was read"))
 
-// told completes a ticket that was read. If it is assigned, it waits until enough replicas have that: the player may be
-// told.
+// told completes the result of a ticket read. If the ticket is assigned, it waits until enough replicas have the
+// assignment, so that it may be sent to the player.
 func (s *Store) told(ctx context.Context, t *matchmaking.Ticket) error {
 	if t.Assignment == nil || s.confirmed == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// After a notification that can't be read, what listeners know is in doubt.
+// After an unreadable notification, listeners are told of an interruption.
 func TestMalformedNotificationOfAssignments(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

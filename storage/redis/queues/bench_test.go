@@ -24,7 +24,7 @@ func newBenchHall(b *testing.B) (*hall, *redistest.Node) {
 	return newHall(b, conn, node.Client()), node
 }
 
-// info returns a number of Redis's INFO.
+// info returns a numeric field of Redis's INFO.
 func info(b testing.TB, node *redistest.Node, section, field string) float64 {
 	b.Helper()
 	text, err := node.Do(b, "INFO", section).ToString()
@@ -37,8 +37,8 @@ func info(b testing.TB, node *redistest.Node, section, field string) float64 {
 	return n
 }
 
-// BenchmarkQueueTicket takes tickets of 1,024 players through the queue: created, read by their director, assigned in
-// pairs under its lease, and delivered. It reports what a ticket costs Redis.
+// BenchmarkQueueTicket moves tickets of 1,024 players through the queue: creation, read by the director, assignment in
+// pairs under its lease, and delivery. It reports the cost of a ticket for Redis.
 func BenchmarkQueueTicket(b *testing.B) {
 	const players = 1024
 	h, node := newBenchHall(b)
@@ -103,7 +103,7 @@ func BenchmarkQueueTicket(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tickets/s")
 }
 
-// BenchmarkQueueMemory reports what a waiting ticket costs Redis in memory.
+// BenchmarkQueueMemory reports the Redis memory of a waiting ticket.
 func BenchmarkQueueMemory(b *testing.B) {
 	const tickets = 50_000
 	for b.Loop() {

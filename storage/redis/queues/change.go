@@ -41,20 +41,20 @@ func added(r matchmaking.ChangesRequest, id, expires, value string) (matchmaking
 	return matchmaking.Change{Added: &t}, nil
 }
 
-// Sizes in a notification of changes that stand for a ticket that was cancelled or released.
+// Special sizes in a notification of changes for a cancelled or released ticket.
 const (
 	cancelledSize = -1
 	releasedSize  = -2
 )
 
-// changeNews is where the changes of a notification are in the stream.
+// changeNews is the position of a notification's changes in the stream.
 type changeNews struct {
 	First string // the entry of the first change
-	After string // the point after the last one
+	After string // the position after the last one
 }
 
-// parseChanges parses a notification of changes: "<first> <after> ", and "<id> <expires, ms> <size> <ticket of so many
-// bytes>" for each, one after the other. Errors: errNotification, errMalformed.
+// parseChanges parses a notification of changes: "<first> <after> ", and "<id> <expires, ms> <size> <ticket of that
+// many bytes>" for each, one after the other. Errors: errNotification, errMalformed.
 func parseChanges(r matchmaking.ChangesRequest, text string) (n changeNews, changes []matchmaking.Change, err error) {
 	n.First, text, _ = strings.Cut(text, " ")
 	if n.After, text, _ = strings.Cut(text, " "); text == "" {
@@ -65,7 +65,7 @@ func parseChanges(r matchmaking.ChangesRequest, text string) (n changeNews, chan
 		if parts, text, err = cut(text); err != nil {
 			return changeNews{}, nil, err
 		}
-		id := strings.Clone(parts[0]) // what keeps it must not keep the whole notification
+		id := strings.Clone(parts[0]) // a copy, so that the whole notification isn't retained
 		size, err := strconv.Atoi(parts[2])
 		if err != nil || size < releasedSize || size > len(text) {
 			return changeNews{}, nil, fmt.Errorf("%w: size %q", errNotification, parts[2])

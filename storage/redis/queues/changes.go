@@ -16,15 +16,15 @@ var changesScript = lua.Must("queues/changes")
 
 // follower reads the changes of a queue: from notifications, and from the stream if some of these may be missing.
 //
-// The number of an entry, after the dash of its ID, is one more than that of the entry before, if what is in front of
-// the dash is the same. So if a notification begins with the number after that of the last change that the follower
-// has, nothing is missing in between. After any other it reads the stream. So it needs no order of notifications, and
-// all of them may be lost, late, or there twice.
+// The sequence number of an entry, after the dash of its ID, is one more than that of the previous entry, if the parts
+// before the dash are equal. So if a notification begins with the number after that of the follower's last change,
+// nothing is missing in between. After any other notification it reads the stream. So notifications may arrive in any
+// order, and may be lost, late, or duplicated.
 type follower struct {
 	store   *Store
-	request matchmaking.ChangesRequest // After is where the follower is
+	request matchmaking.ChangesRequest // After is the follower's position
 	inbox   *inbox
-	trimmed time.Time // when changes that were read were removed last
+	trimmed time.Time // time of the last removal of changes that were read
 	stops   []func()
 }
 
@@ -42,7 +42,7 @@ func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
 	return f
 }
 
-// newFollower returns a follower that isn't subscribed. It begins by reading.
+// newFollower returns a follower that isn't subscribed. Its first call reads the stream.
 func newFollower(s *Store, r matchmaking.ChangesRequest) *follower {
 	f := &follower{store: s, request: r, inbox: newInbox(), trimmed: time.Now()}
 	f.inbox.Doubt()
@@ -79,8 +79,8 @@ func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.
 	return c, nil
 }
 
-// apply returns the changes of notifications, as long as each follows the one before. missing reports that the stream
-// must be read for the rest.
+// apply returns the changes of notifications, as long as each one directly follows the previous one. missing reports
+// that the stream must be read for the rest.
 func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing bool) {
 	for _, text := range texts {
 		n, found, err := parseChanges(f.request, text)
@@ -99,7 +99,7 @@ func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing 
 	return changes, false
 }
 
-// Changes runs changes.lua. If it finds as many changes as it may, there may be more.
+// Changes runs changes.lua. If it returns the maximum number of changes, there may be more.
 func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 	key := f.store.keys(f.request.Queue).changes()
 	after := f.request.After
@@ -126,7 +126,7 @@ func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 	return changes, nil
 }
 
-// changesOf returns the changes of entries. Large tickets aren't in their entries: those that still exist are read from
+// changesOf returns the changes of entries. Large tickets are not in their entries: the existing ones are read from
 // their keys, one at a time.
 func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (changes []matchmaking.Change,
 	err error) {
@@ -152,11 +152,11 @@ func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (
 	return changes, nil
 }
 
-// trimEvery is how often changes that were read are removed.
+// trimEvery is the interval of removals of changes that were read.
 const trimEvery = time.Second
 
-// trim removes the changes before the point where the follower is. The one at the point stays: it shows that nothing
-// after it is gone.
+// trim removes the changes before the follower's position. The change at the position stays: it shows that no later
+// change was removed.
 func (f *follower) trim(ctx context.Context) {
 	if time.Since(f.trimmed) < trimEvery {
 		return
@@ -170,7 +170,7 @@ func (f *follower) trim(ctx context.Context) {
 	}
 }
 
-// nudgeFree is the text of a nudge of a director that has resigned.
+// nudgeFree is the text of the notification that a director has resigned.
 const nudgeFree = "free"
 
 // Watch subscribes to the queue's topic.

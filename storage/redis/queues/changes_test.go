@@ -16,8 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// A follower moves on only by notifications that follow what it has. The stream is read after any other, but one of old
-// changes.
+// A follower advances only by notifications that directly follow its position. The stream is read after any other,
+// except one of old changes.
 func TestNotificationsOfChanges(t *testing.T) {
 	t.Parallel()
 	const (
@@ -60,7 +60,7 @@ func TestNotificationsOfChanges(t *testing.T) {
 	}
 }
 
-// What happens while a queue has a director is in its notifications: it reads nothing.
+// While a queue has a director, its changes are in its notifications: the director reads nothing.
 func TestNotifiedChangesAreNotRead(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})
@@ -70,7 +70,7 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 	require.NoError(t, h.Lead(t.Context(), "boss", time.Hour))
 	f := h.Follow(matchmaking.ChangesRequest{Queue: h.Name, After: h.Whole(t).After, Limit: 10})
 	t.Cleanup(f.Stop)
-	f.(*follower).trimmed = time.Now().Add(time.Hour) // which is a command, too
+	f.(*follower).trimmed = time.Now().Add(time.Hour) // trimming is a command, too
 	next := func() (found []string, sent [][]string) {
 		before := m.Tap.Count()
 		for len(found) == 0 {
@@ -105,7 +105,7 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 	}
 }
 
-// A notification has no ticket of more than 16 KiB, and 64 KiB at most.
+// A notification contains no ticket of more than 16 KiB, and at most 64 KiB in total.
 func TestNotificationsOfChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	conn, node := storetest.Standalone(t)
@@ -130,7 +130,7 @@ func TestNotificationsOfChangesAreBounded(t *testing.T) {
 	}
 }
 
-// What notifications lack is read with the next one, not after a while.
+// Changes that are missing from notifications are read with the next one, without a delay.
 func TestLostNotificationsOfChanges(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
@@ -154,8 +154,8 @@ func TestLostNotificationsOfChanges(t *testing.T) {
 		h.Add(t, "e")
 		require.Equal(t, []string{"-c", "-d", "e"}, queuetest.Told(next(3)))
 
-		// A fail-over, which interrupts the subscription, has lost the last change. Its entry has become another
-		// ticket's.
+		// A fail-over, which interrupts the subscription, has lost the last change. Its entry ID now belongs to another
+		// ticket.
 		point := h.Whole(t).After
 		entry, _, _ := strings.Cut(point, "/")
 		f.(*follower).inbox.Interrupted(nil)

@@ -46,7 +46,7 @@ func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmak
 	return all, nil
 }
 
-// addClaimed decodes what claim.lua returns, and adds it to what was claimed before.
+// addClaimed decodes the reply of claim.lua, and adds it to the earlier ones.
 func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
 	if r.Status != redis.OK {
 		return refusals.Error(r)

@@ -15,8 +15,9 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// TestQueueOperationsAreFewCommands holds how many commands each operation sends, and how many its scripts run at
-// most. A ticket of a match of two costs a create and half of an assign, and its share of a claim and of the changes.
+// TestQueueOperationsAreFewCommands checks the number of commands that each operation sends, and the maximum that its
+// scripts run. A ticket of a match of two costs a create and half of an assign, and its share of a claim and of the
+// changes.
 func TestQueueOperationsAreFewCommands(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})

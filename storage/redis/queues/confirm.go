@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// matchedLife is how long the stream of matches lives after its last entry, as in assign.lua.
+	// matchedLife is the life of the stream of matches after its last entry, as in assign.lua.
 	matchedLife = 24 * time.Hour
-	// readPatience bounds Read, which waits for replicas for half of it.
+	// readPatience limits Read, which waits for replicas for half of it.
 	readPatience = 500 * time.Millisecond
-	// readsAtOnce is how many reads of a queue wait for replicas together.
+	// readsAtOnce is the number of reads of a queue that share one wait for replicas.
 	readsAtOnce = 100
 )
 
-// confirmer runs scripts whose writes count only when enough replicas have them, and reads what others wrote only then.
-// Both run in a session, together with the commands that wait for the replicas. It may be used by many goroutines.
+// confirmer runs scripts whose writes count only after enough replicas have confirmed them, and reads others' writes
+// only after that. Both run in a session, together with the commands that wait for the replicas. It may be used by many
+// goroutines.
 type confirmer struct {
 	conn     *redis.Conn
 	replicas int
@@ -31,7 +32,8 @@ type confirmer struct {
 	reads    *group.Group[redis.Call, redis.Reply]
 }
 
-// newConfirmer returns a Confirmer that waits for so many replicas. Its method Read runs the script read. Close it.
+// newConfirmer returns a Confirmer that waits for the given number of replicas. Its method Read runs the script read.
+// It must be closed.
 func newConfirmer(conn *redis.Conn, replicas int, read *lua.Script) *confirmer {
 	c := &confirmer{conn: conn, replicas: replicas, read: read}
 	c.reads = group.New(group.Options[redis.Call, redis.Reply]{
@@ -44,8 +46,8 @@ func newConfirmer(conn *redis.Conn, replicas int, read *lua.Script) *confirmer {
 // Close ends the reads in progress.
 func (c *confirmer) Close() { c.reads.Close() }
 
-// Run runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, or at
-// once if it refused.
+// Run runs a script that writes also when it is repeated, and returns once enough replicas have its writes, or at once
+// if it refused.
 func (c *confirmer) Run(ctx context.Context, script *lua.Script, keys, args []string) (redis.Reply, error) {
 	var r redis.Reply
 	err := c.conn.Retry(ctx, script.Name(), func(ctx context.Context) error {
@@ -59,14 +61,14 @@ func (c *confirmer) Run(ctx context.Context, script *lua.Script, keys, args []st
 	return r, err
 }
 
-// statuses is what a script returns for a call that wrote nothing that counts.
+// statuses are the statuses of a script for a call without writes that count.
 type statuses struct {
-	Repeated redis.Status // it was done before
+	Repeated redis.Status // an earlier call did it
 	Refused  redis.Status
 }
 
-// RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have what
-// they wrote. The whole batch is waited for once.
+// RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have their
+// writes. The whole batch is waited for once.
 func (c *confirmer) RunMany(matched string, none statuses) func(context.Context, *lua.Script,
 	[]redis.Call) []redis.Result {
 	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
@@ -95,8 +97,8 @@ func (c *confirmer) RunMany(matched string, none statuses) func(context.Context,
 	}
 }
 
-// unknown returns the results of n calls if replicas didn't confirm them in time: err for all, with the replies. What a
-// reply says was assigned isn't known to be assigned for good; what it refuses is.
+// unknown returns the results of n calls that replicas didn't confirm in time: err for all, with the replies.
+// Assignments in a reply may still be lost; refusals are certain.
 func unknown(results []redis.Result, n int, err error) []redis.Result {
 	all := make([]redis.Result, n)
 	copy(all, results)
@@ -106,13 +108,12 @@ func unknown(results []redis.Result, n int, err error) []redis.Result {
 	return all
 }
 
-// touch returns a command that moves the end of the life of a queue's stream of matches: a write that comes after all
-// that was assigned before.
+// touch returns a command that extends the life of a queue's stream of matches: a write after all earlier assignments.
 func touch(own *redis.Session, matched string) rueidis.Completed {
 	return own.B().Pexpire().Key(matched).Milliseconds(matchedLife.Milliseconds()).Build()
 }
 
-// Written returns once enough replicas have all that was assigned in a queue, which has the stream of matches.
+// Written returns once enough replicas have all assignments of a queue with the given stream of matches.
 func (c *confirmer) Written(ctx context.Context, matched string) error {
 	return c.conn.Retry(ctx, "written", func(ctx context.Context) error {
 		return c.conn.Session(func(own *redis.Session) error {
@@ -121,8 +122,8 @@ func (c *confirmer) Written(ctx context.Context, matched string) error {
 	})
 }
 
-// Read runs the script that New got, and returns what it read of the queue with this stream of matches, once enough
-// replicas have it. It waits for less time than writes do. Concurrent reads of a queue wait together.
+// Read runs the read script for the queue with this stream of matches, and returns its reply once enough replicas have
+// the data. It waits for less time than writes do. Concurrent reads of a queue wait together.
 func (c *confirmer) Read(ctx context.Context, matched string, call redis.Call) (redis.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// confirmedHall returns a queue whose claims and assignments must be on a replica.
+// confirmedHall returns a queue whose claims and assignments need confirmation by a replica.
 func confirmedHall(t *testing.T) (h *hall, replica, primary *redistest.Node) {
 	t.Helper()
 	primary = redistest.Start(t, redistest.Options{})
@@ -24,7 +24,7 @@ func confirmedHall(t *testing.T) (h *hall, replica, primary *redistest.Node) {
 	return hallOf(t, New(conn, Options{Confirmations: 1}), primary.Client()), replica, primary
 }
 
-// Claims and assignments that must be on a replica count only when they are, and their repeats wait too.
+// Claims and assignments that need confirmation count only after it, and their repetitions wait too.
 func TestQueueWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	h, replica, _ := confirmedHall(t)
@@ -59,7 +59,7 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	require.EqualValues(t, 1, onReplica("XLEN", h.k().outbox()))
 
 	replica.Pause(t)
-	for range 2 { // new, and then a repeat
+	for range 2 { // new, and then a repetition
 		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return claim(ctx, "other", "c", "d") })
 		storetest.RequireNotReplicated(t, func(ctx context.Context) error {
 			return h.AssignMatches(ctx, "token", m2)[0].Err
@@ -94,7 +94,7 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	require.Equal(t, 2, h.count(t, "HGET", h.k().stats(), "matched"))
 }
 
-// Whoever reads a ticket, or creates it again, is told of its assignment only when that is on a replica: before, a
+// A caller that reads a ticket, or creates it again, receives its assignment only after a replica has it: before, a
 // fail-over can still lose the match.
 func TestReadsWaitForReplicas(t *testing.T) {
 	t.Parallel()

@@ -29,13 +29,13 @@ const (
 	createBytes   = 256 << 10
 )
 
-// creation is a ticket that a call of create.lua is to create.
+// creation is a ticket to be created by a call of create.lua.
 type creation struct {
 	matchmaking.CreateRequest
 	spec string // encoded
 }
 
-// size returns about how many bytes the arguments of a creation have.
+// size returns the approximate number of bytes of a creation's arguments.
 func (c *creation) size() int { return len(c.spec) + 2*len(c.ID) + 200 }
 
 // newCreations returns the group in which concurrent calls of Create share calls of create.lua: one at a time for each
@@ -46,8 +46,8 @@ func (s *Store) newCreations() *group.Group[*creation, *redis.Decoder] {
 	})
 }
 
-// createAll runs create.lua. It returns the outcome of each creation, and how long the queue is to take no tickets
-// then.
+// createAll runs create.lua. It returns the outcome of each creation, and the pause before the queue accepts further
+// tickets.
 func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
 	riding := s.rides.Take(queue)
 	keys, args := s.createCall(queue, all, riding)
@@ -64,7 +64,7 @@ func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([
 	return outcomes, pause, err
 }
 
-// createPause returns how long a queue takes no tickets if so many assignments are on their way to their players: the
+// createPause returns the pause before a queue accepts further tickets, given its number of unpublished assignments:
 // players of new tickets would only wait longer for theirs.
 func createPause(outgoing int) time.Duration {
 	const enough, perEntry, longest = 2000, 50 * time.Microsecond, 100 * time.Millisecond
@@ -91,7 +91,7 @@ func (s *Store) createCall(queue string, all []*creation, riding []*removal) (ke
 	return keys, args
 }
 
-// createOutcomes decodes what create.lua returns for n tickets. Each caller decodes its own outcome.
+// createOutcomes splits the reply of create.lua for n tickets. Each caller decodes its own outcome.
 func createOutcomes(r redis.Reply, n int) (outcomes []*redis.Decoder, outgoing int, err error) {
 	if r.Status != redis.OK {
 		return nil, 0, refusals.Error(r)
@@ -105,7 +105,7 @@ func createOutcomes(r redis.Reply, n int) (outcomes []*redis.Decoder, outgoing i
 	return outcomes, outgoing, d.End()
 }
 
-// Create runs create.lua, together with what else is to be created in the queue at the same time.
+// Create runs create.lua, together with concurrent creations in the queue.
 func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool,
 	err error) {
 	spec, err := encodeSpec(&r.Spec, r.Owner)
@@ -160,7 +160,7 @@ func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmak
 	return t, err
 }
 
-// errUndone is the error of a creation that was undone before it arrived. Its caller has already got an error.
+// errUndone is the error of a creation that was undone before it arrived. Its caller has already received an error.
 var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 
 // Undo runs undo.lua.
@@ -176,7 +176,7 @@ func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool
 	return rep.Status == statusKept, refusals.Check(rep, redis.OK, statusKept)
 }
 
-// epochText returns the argument of scripts for an epoch: empty for none.
+// epochText returns the script argument for an epoch: empty for none.
 func epochText(epoch ulid.ULID) string {
 	if epoch.IsZero() {
 		return ""

@@ -14,14 +14,14 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// One call decides attempts as calls of their own would, and the tickets' times say which came first.
+// One call decides attempts like separate calls would, and the tickets' times show their order.
 func TestCreateDecidesEach(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
 		h.Add(t, "there")
 		first, undone, limited, later := h.Request("a"), h.Request("u"), h.Request("c"), h.Request("c")
 		require.NoError(t, storetest.ErrorOf(h.Undo(t.Context(), h.Name, "u", undone.Attempt)))
-		limited.MaxTickets, later.MaxTickets = 3, 5 // of which there are 3 and 4 then
+		limited.MaxTickets, later.MaxTickets = 3, 5 // then it has 3 and 4 tickets
 		var all []*creation
 		for _, r := range []matchmaking.CreateRequest{
 			first, h.Request("a"), first, h.Request("there"), undone, h.Request("u"), h.Request("b"), limited, later,
@@ -59,7 +59,7 @@ func TestCreatePause(t *testing.T) {
 	}
 }
 
-// A queue whose assignments don't reach their players takes tickets more slowly, but takes them.
+// A queue with many unpublished assignments accepts tickets more slowly, but accepts them.
 func TestCreateWithAStuckOutbox(t *testing.T) {
 	t.Parallel()
 	conn, node := storetest.Standalone(t)
@@ -80,7 +80,7 @@ func TestCreateWithAStuckOutbox(t *testing.T) {
 	require.Equal(t, 3, h.count(t, "ZCARD", h.k().waiting()))
 }
 
-// A ticket whose caller has left before the storage was asked doesn't exist, and its creation need not be undone.
+// A creation whose caller's context ended before a command was sent creates no ticket, and needs no undo.
 func TestCreateOfACallerWhoHasLeft(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

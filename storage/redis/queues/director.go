@@ -21,7 +21,7 @@ func (s *Store) Leases() lease.Store {
 	})}
 }
 
-// directors grants a lease only if there is something to do in its queue.
+// directors grants a lease only if its queue has work.
 type directors struct {
 	*leases.Store
 	store *Store
@@ -39,7 +39,7 @@ func (l directors) Acquire(ctx context.Context, r lease.Request) (fence uint64, 
 	return granted.Fence, err
 }
 
-// fenceText returns a fence as scripts get it: empty for none.
+// fenceText returns the script argument for a fence: empty for none.
 func fenceText(fence uint64) string {
 	if fence == 0 {
 		return ""

@@ -10,14 +10,14 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// goneSize is the size in a notification that stands for a ticket that was removed.
+// goneSize is the size in a notification that marks a removed ticket.
 const goneSize = -1
 
-// errNotification is the error of a notification that can't be read.
+// errNotification is the error of an unreadable notification.
 var errNotification = errors.New("malformed notification")
 
-// parseEnds calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of so many bytes>",
-// one after the other. A size of 0 says that the assignment was left out.
+// parseEnds calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of that many bytes>",
+// one after the other. A size of 0 means that the assignment was omitted.
 func parseEnds(text string, each func(matchmaking.TicketEnd)) error {
 	if text == "" {
 		return errNotification
@@ -42,7 +42,7 @@ func parseEnds(text string, each func(matchmaking.TicketEnd)) error {
 	return nil
 }
 
-// cut returns the first three words of a text, and what follows. Errors: errNotification.
+// cut returns the first three words of a text, and the rest. Errors: errNotification.
 func cut(text string) (words [3]string, rest string, err error) {
 	for i := range words {
 		word, after, found := strings.Cut(text, " ")

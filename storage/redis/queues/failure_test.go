@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// queueCalls returns all operations on a queue that has the tickets free, mine and matched, as prepare makes them.
+// queueCalls returns all operations on a queue that has the tickets free, mine and matched, as created by prepare.
 func (h *hall) queueCalls() []storetest.Call {
 	return []storetest.Call{
 		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
@@ -80,8 +80,8 @@ func (h *hall) queueCalls() []storetest.Call {
 	}
 }
 
-// TestNoReplyIsFatal walks all errors that Redis answers with through all operations and the watch: none is taken for
-// success, none hangs a call past its deadline, and all goes on afterwards.
+// TestNoReplyIsFatal runs all operations and the watch with all error replies of Redis: none is treated as success,
+// none blocks a call past its deadline, and all operations work afterwards.
 func TestNoReplyIsFatal(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
@@ -102,7 +102,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 	})
 }
 
-// A full Redis takes no ticket and makes no match, whole or in part, but it can be drained.
+// A full Redis accepts no tickets and makes no matches, not even in part, but queues can be drained.
 func TestQueueOutOfMemory(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -130,7 +130,7 @@ func TestQueueOutOfMemory(t *testing.T) {
 		storetest.RequireFine)
 }
 
-// A command that Redis's user may not run is an error, and nothing is half done.
+// A command that is not permitted for Redis's user is an error, without partial effects.
 func TestQueueNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -173,7 +173,7 @@ func TestQueueNotPermitted(t *testing.T) {
 	}
 }
 
-// A Redis that is killed and restarted loses nothing that it has answered.
+// A Redis that is killed and restarted loses nothing that it has acknowledged.
 func TestQueueRedisRestarts(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, storetest.Durable)
@@ -188,7 +188,7 @@ func TestQueueRedisRestarts(t *testing.T) {
 	go func() { made <- errorOf2(h.Create(t.Context(), h.Request("new"))) }()
 	n.Restart(t)
 	require.NoError(t, <-made)
-	for back := false; !back; back = <-nudges { // the nudge of the new ticket may come before the watch's confirmation
+	for back := false; !back; back = <-nudges { // the new ticket's notification may precede the watch's confirmation
 	}
 	require.Equal(t, []string{"new"}, queuetest.Told(h.ChangesAfter(t, point, 10).Changes))
 	after := storetest.Dump(t, n)

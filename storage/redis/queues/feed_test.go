@@ -52,7 +52,7 @@ func TestQueueChangesThatAreLost(t *testing.T) {
 	})
 }
 
-// TestLargeTicketsAreNotInTheChanges: their reader gets them nevertheless, one at a time, unless they are gone.
+// TestLargeTicketsAreNotInTheChanges: their reader receives them nevertheless, one at a time, unless they were removed.
 func TestLargeTicketsAreNotInTheChanges(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

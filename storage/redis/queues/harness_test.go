@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// hall is a queue on a real Redis, and a way to its keys behind the store.
+// hall is a queue on an actual Redis, with direct access to its keys.
 type hall struct {
 	*queuetest.Queue
 	store  *Store
@@ -55,7 +55,7 @@ func hallOf(t testing.TB, s *Store, direct rueidis.Client) *hall {
 // k makes the keys of the hall's queue.
 func (h *hall) k() keys { return h.store.keys(h.Name) }
 
-// do runs a command on a key behind the store.
+// do runs a command on a key, bypassing the store.
 func (h *hall) do(t testing.TB, command, key string, args ...string) rueidis.RedisResult {
 	t.Helper()
 	words := strings.Fields(command)

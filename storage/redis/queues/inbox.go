@@ -8,10 +8,10 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// room is how many bytes of notifications wait at most. What has no room is read from the stream.
+// room is the size limit of waiting notifications, in bytes. The changes of dropped ones are read from the stream.
 const room = 1 << 20
 
-// inbox keeps the notifications that wait for a follower. Its methods may be called by many goroutines.
+// inbox holds the notifications that wait for a follower. Its methods may be called by many goroutines.
 type inbox struct {
 	arrived chan struct{} // buffered (capacity 1): texts or doubted
 
@@ -25,8 +25,8 @@ type inbox struct {
 // newInbox returns an inbox whose subscription is not confirmed.
 func newInbox() *inbox { return &inbox{arrived: make(chan struct{}, 1)} }
 
-// Add adds a notification. One without a text says that there are changes, but not which. What comes before the
-// subscription is confirmed may be of a Redis that has lost what was notified before.
+// Add adds a notification. An empty one says that there are changes, without their content. A notification before the
+// confirmation of the subscription may come from a Redis that has lost earlier changes.
 func (b *inbox) Add(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,8 @@ func (b *inbox) Interrupted(error) {
 	b.open = false
 }
 
-// signal wakes Await. The caller holds the lock. If there is doubt the texts are not needed: the stream has them.
+// signal wakes Await. The caller holds the lock. In doubt the texts are not needed: the changes are read from the
+// stream.
 func (b *inbox) signal() {
 	if b.doubted {
 		b.texts = nil

@@ -25,7 +25,7 @@ func TestInbox(t *testing.T) {
 		b := newInbox()
 		b.Confirmed()
 		b.Take()
-		for range 2 { // what was taken leaves nothing behind
+		for range 2 { // taken notifications leave nothing behind
 			for _, text := range test.added {
 				b.Add(text)
 			}
@@ -40,8 +40,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// What arrives while the subscription isn't confirmed may be of a Redis that has lost what came before: the stream is
-// read.
+// A notification before the confirmation of the subscription may come from a Redis that has lost earlier changes: the
+// stream is read.
 func TestInboxWhileNotConfirmed(t *testing.T) {
 	t.Parallel()
 	b := newInbox()

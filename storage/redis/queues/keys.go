@@ -1,13 +1,13 @@
 package queues
 
-// keys makes the keys of one queue. All have its name as their hash tag, so that they live in one slot of a cluster.
+// keys returns the keys of one queue. All have its name as their hash tag, so that they are in one slot of a cluster.
 type keys struct {
 	base string // "<prefix>mm.{<queue>}"
 }
 
 func keysOf(prefix, queue string) keys { return keys{base: prefix + "mm.{" + queue + "}"} }
 
-// definitionsKey holds the definitions of queues that were put by the admin call.
+// definitionsKey is the key of the definitions of queues that were put at run time.
 func definitionsKey(prefix string) string { return prefix + "mm.queues" }
 
 func (k keys) nudges() string              { return k.base }

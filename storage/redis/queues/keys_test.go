@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
-// made returns what the functions of keys.go make of the page's placeholders.
+// made returns the results of the functions of keys.go for the page's placeholders.
 func made(prefix string) map[string]string {
 	k := keysOf(prefix, "q")
 	return map[string]string{
@@ -53,5 +53,5 @@ func TestScripts(t *testing.T) {
 	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition",
 		"takeover": "TakeOver", "snapshot": "Each", "cancel": "Run", "open": "Reserve"}
 	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
-	storetest.RequireOneCaller(t, append(scripts, open...), named) // what open.lua does is tested with the channels
+	storetest.RequireOneCaller(t, append(scripts, open...), named) // open.lua's effects are tested with the channels
 }

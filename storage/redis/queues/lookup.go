@@ -11,8 +11,8 @@ import (
 
 var openScript = lua.Must("channels/open")
 
-// Lookup keeps which queue a ticket is in, as the label of the ticket's channel: it implements matchmaking.Lookup. Its
-// connection is to the Redis of the channels, which may be another one. It may be used by many goroutines.
+// Lookup stores the queue of a ticket as the label of the ticket's channel: it implements matchmaking.Lookup. Its
+// connection is to the Redis of the channels, which may be a different one. It may be used by many goroutines.
 type Lookup struct {
 	conn *redis.Conn
 }
@@ -44,7 +44,7 @@ func (l *Lookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchm
 	return owner(rep)
 }
 
-// owner decodes what open.lua returns.
+// owner decodes the reply of open.lua.
 func owner(r redis.Reply) (matchmaking.Owner, error) {
 	if r.Status != redis.OK {
 		return matchmaking.Owner{}, redis.Refusals{}.Error(r)

@@ -15,8 +15,8 @@ import (
 
 var outgoingScript = lua.Must("queues/outgoing")
 
-// Outgoing runs outgoing.lua. If assignments must be on replicas before they count, it waits for that: the director may
-// have ended before it did.
+// Outgoing runs outgoing.lua. If assignments need confirmation by replicas, it waits for that: the director may have
+// stopped before it did.
 func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry,
 	error) {
 	args := []string{redis.Milliseconds(age), strconv.Itoa(limit)}
@@ -31,7 +31,7 @@ func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, l
 	return found, err
 }
 
-// decodeOutgoing decodes what outgoing.lua returns.
+// decodeOutgoing decodes the reply of outgoing.lua.
 func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 	if r.Status != redis.OK {
 		return nil, refusals.Error(r)
@@ -59,7 +59,7 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 	return entries, nil
 }
 
-// Delivered removes entries with XDEL, or by create.lua if they are few and tickets are created in the queue.
+// Delivered removes entries with XDEL, or by create.lua if they are few and tickets are being created in the queue.
 func (s *Store) Delivered(ctx context.Context, queue string, entries []string) error {
 	if s.rides.Await(ctx, queue, entries) {
 		return nil
@@ -67,7 +67,7 @@ func (s *Store) Delivered(ctx context.Context, queue string, entries []string) e
 	return s.remove(ctx, queue, entries)
 }
 
-// removeRiding removes what waits for a call of create.lua.
+// removeRiding removes the entries that wait for a call of create.lua.
 func (s *Store) removeRiding(ctx context.Context, queue string) error {
 	riding := s.rides.Take(queue)
 	err := s.remove(ctx, queue, entriesOf(riding))

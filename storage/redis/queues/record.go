@@ -18,16 +18,16 @@ var errMalformed = errors.New("malformed ticket in the storage")
 // isRecord reports whether a value is a ticket.
 func isRecord(value []byte) bool { return len(value) > 0 && value[0] != 'U' }
 
-// isRecordOf reports whether a value is the ticket that was created at a time, in microseconds, and not an earlier one
-// with its ID.
+// isRecordOf reports whether a value is the ticket with the given creation time, in microseconds, and not an earlier
+// one with its ID.
 func isRecordOf(value []byte, created string) bool {
 	return isRecord(value) && bytes.HasPrefix(value[1:], []byte(created+" "))
 }
 
 // parseRecord parses the value of a ticket's key: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempts> <epoch>
-// <spec>", with the spec of encodeSpec. The first byte is C if the ticket was cancelled; that and Searching are the
-// statuses that it returns. The attempts are those that created or found the ticket; the epoch is empty if its ID is
-// never used again. If there is no ticket the key may hold "U <attempt> …", the attempts and epochs that were undone.
+// <spec>", with the spec of encodeSpec. The first byte is C if the ticket was cancelled; the returned status is
+// Cancelled or Searching. The attempts are those that created or found the ticket; the epoch is empty if its ID is
+// never reused. Without a ticket the key may hold "U <attempt> …", the undone attempts and epochs.
 //
 // Expires is that of a ticket that was never renewed. Errors: errMalformed.
 func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Where tickets come one at a time, a call to remove two published entries from the outbox costs Redis as much as a
-// tenth of all else. So few entries wait for a call of create.lua of the same queue, which removes them on its way.
-// Whoever describes the queue doesn't see them.
+// When tickets are created one at a time, a call to remove two published entries from the outbox costs Redis as much as
+// a tenth of all other work. So small numbers of entries wait for a call of create.lua of the same queue, which also
+// removes them. Describe removes them first, and so doesn't count them.
 const (
-	most     = 16 // entries that are removed together: more are worth a call of their own
+	most     = 16 // entries that are removed together: more justify a separate call
 	patience = 25 * time.Millisecond
 )
 
@@ -21,13 +21,13 @@ type removals struct {
 	waiting map[string][]*removal // by queue
 }
 
-// removal is entries that are removed together.
+// removal is a set of entries that are removed together.
 type removal struct {
 	entries []string
 	Done    chan struct{} // closed when they are removed
 }
 
-// Take returns what waits for a call of a queue. Call Arrived when the call has succeeded.
+// Take returns the entries that wait for a call of a queue. Call Arrived after the call has succeeded.
 func (r *removals) Take(queue string) []*removal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,8 +51,8 @@ func removed(riding []*removal) {
 	}
 }
 
-// Await waits until a call has removed entries. It returns false at once if they are many, and if no call has in time;
-// one that is on its way may still do.
+// Await waits until a call has removed entries. It returns false at once if they are too many, and if no call has
+// removed them in time; a call in progress may still do so.
 func (r *removals) Await(ctx context.Context, queue string, entries []string) bool {
 	if len(entries) > most {
 		return false
@@ -70,7 +70,7 @@ func (r *removals) Await(ctx context.Context, queue string, entries []string) bo
 	return false
 }
 
-// Add lets entries wait for a call, however long.
+// Add queues entries for the next call, without a time limit.
 func (r *removals) Add(queue string, entries []string) *removal {
 	own := &removal{entries: entries, Done: make(chan struct{})}
 	r.mu.Lock()

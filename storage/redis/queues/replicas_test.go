@@ -23,7 +23,7 @@ func (h *hall) withReplicas(t *testing.T, o redis.Options) *Store {
 	return q
 }
 
-// read reads a ticket that must be there.
+// read reads a ticket that must exist.
 func read(t testing.TB, q *Store, queue, id string) matchmaking.Ticket {
 	t.Helper()
 	found, err := q.Ticket(t.Context(), queue, id)
@@ -31,7 +31,7 @@ func read(t testing.TB, q *Store, queue, id string) matchmaking.Ticket {
 	return found
 }
 
-// readOnly counts the scripts that a server ran as read-only ones. Only replicas are asked with these.
+// readOnly counts the scripts that a server ran as read-only ones. Only replicas receive these.
 func readOnly(t testing.TB, n *redistest.Node) int {
 	t.Helper()
 	text, err := n.Do(t, "INFO", "commandstats").ToString()
@@ -64,7 +64,7 @@ func TestQueueReadsAReplica(t *testing.T) {
 	_, err := q.Ticket(t.Context(), h.Name, "nobody")
 	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
 
-	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it hears of nothing any more
+	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it no longer replicates
 	h.Add(t, "new")
 	require.Equal(t, h.Get(t, "new"), read(t, q, h.Name, "new"), "what the replica hasn't is read from the primary")
 	require.NoError(t, h.CancelID(t.Context(), "a"))
@@ -83,7 +83,7 @@ func TestQueueReadsAReplica(t *testing.T) {
 	})
 }
 
-// A snapshot has what the primary has, although most of it comes from a replica, which lags behind.
+// A snapshot contains all tickets of the primary, although most contents come from a replica, which lags behind.
 func TestQueueSnapshotOfAReplica(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})
@@ -93,7 +93,7 @@ func TestQueueSnapshotOfAReplica(t *testing.T) {
 	h.Add(t, "kept", "cancelled", "assigned", "again", "held")
 	storetest.WaitFor(t, "the replica to have all",
 		func() bool { return len(storetest.Dump(t, replica)) == len(storetest.Dump(t, primary)) })
-	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it hears of nothing any more
+	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it no longer replicates
 	require.NoError(t, h.CancelID(t.Context(), "cancelled"))
 	h.Hold(t, "token", "assigned", "held")
 	h.AssignOne(t, "token", "m1", "assigned")
@@ -120,7 +120,7 @@ func TestQueueSnapshotOfAReplica(t *testing.T) {
 	require.Contains(t, about, "cmdstat_mget:", "it is the replica that is read")
 }
 
-// A replica that doesn't answer delays one read a little, and no others.
+// An unresponsive replica delays one read slightly, and no others.
 func TestQueueReadsDespiteASilentReplica(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})
@@ -175,7 +175,7 @@ func TestQueueReadsReplicasBehindSentinel(t *testing.T) {
 		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, replica) > 0
 	})
-	_, promoted := group.Failover(t) // now there is no replica
+	_, promoted := group.Failover(t) // now without a replica
 	require.Equal(t, replica, promoted)
 	require.Equal(t, matchmaking.Searching, read(t, q, h.Name, "a").Status)
 	h.Add(t, "b")

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// queueDecoders decode a reply to each operation on a queue, and give only the error.
+// queueDecoders decode a reply to each operation on a queue, and return only the error.
 var queueDecoders = map[string]func(r redis.Reply) error{
 	"create": func(r redis.Reply) error {
 		outcomes, _, err := createOutcomes(r, 1)

@@ -28,8 +28,8 @@ type scenario struct {
 	queue string
 }
 
-// content returns what a key holds, in the page's form: members and entries with their scores and fields in between,
-// and each in backquotes but for the outer ones.
+// content returns the content of a key in the page's form: members and entries with their scores and fields in between,
+// each in backquotes except the outer ones.
 func (s *scenario) content(t *testing.T, key string) string {
 	t.Helper()
 	do := func(command ...string) rueidis.RedisResult {
@@ -74,7 +74,7 @@ func (s *scenario) content(t *testing.T, key string) string {
 	return strings.Join(parts, "` `")
 }
 
-// shown returns a value with JSON in place of what a ticket asks for.
+// shown returns a value with JSON in place of the ticket's spec.
 func shown(t *testing.T, value string) string {
 	t.Helper()
 	found, err := parseRecord("", "", []byte(value))
@@ -88,7 +88,8 @@ func shown(t *testing.T, value string) string {
 	return strings.TrimSuffix(value, string(encoded)) + string(text)
 }
 
-// scenarioSlack is much less than any two TTLs of the scenario differ by, and more than a test takes.
+// scenarioSlack is much less than the difference of any two TTLs of the scenario, and more than the duration of the
+// test.
 const scenarioSlack = 5 * time.Second
 
 func (s *scenario) createTicket(t *testing.T, id string, skill float64) {

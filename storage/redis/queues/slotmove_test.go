@@ -21,8 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// TestQueueSlotMove is what happens to queues whose slots move. Its parts come one after the other, as those of
-// TestSlotMove do.
+// TestQueueSlotMove covers queues whose slots move. Its parts run one after the other, as those of TestSlotMove do.
 func TestQueueSlotMove(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
@@ -32,12 +31,12 @@ func TestQueueSlotMove(t *testing.T) {
 	t.Run("under load", func(t *testing.T) { queueUnderLoad(t, c) })
 }
 
-// movingQueueOperation is what is called on queues of which some keys have moved. Each has the tickets free, mine and
+// movingQueueOperation is an operation on queues with partially moved keys. Each has the tickets free, mine and
 // matched; mine is claimed by the token, and matched is assigned.
 type movingQueueOperation struct {
 	name string
 	call func(ctx context.Context, h *hall) error
-	// after fails where the operation hasn't happened exactly once.
+	// after fails unless the operation has happened exactly once.
 	after func(t *testing.T, h *hall)
 }
 
@@ -153,7 +152,7 @@ var movingQueueOperations = []movingQueueOperation{
 
 func errorOf2[T, U any](_ T, _ U, err error) error { return err }
 
-// prepare makes the tickets of movingQueueOperation and returns all keys of the queue.
+// prepare creates the tickets of movingQueueOperation and returns all keys of the queue.
 func (h *hall) prepare(t *testing.T) []string {
 	t.Helper()
 	h.Add(t, "free", "mine", "matched")
@@ -168,8 +167,8 @@ func (h *hall) prepare(t *testing.T) []string {
 	}
 }
 
-// movedHalfWay makes a call on queues in a half moved slot: each key alone has moved, each has stayed alone, some have
-// and all have. What isn't answered has changed nothing, and works when the slot has closed.
+// movedHalfWay makes a call on queues in a half-moved slot: with each single key moved, each single key left, some keys
+// moved, and all moved. A call without an answer has changed nothing, and succeeds after the slot has closed.
 func movedHalfWay(t *testing.T, c storetest.TwoNodes, op movingQueueOperation) {
 	t.Helper()
 	conn := c.Connect(t, redis.Options{KeyPrefix: "half:"})
@@ -227,7 +226,7 @@ func (h *hall) of(dump map[string]string) map[string]string {
 }
 
 // queueUnderLoad moves a queue back and forth while tickets are created, cancelled and matched in pairs: each ticket is
-// in one match or was cancelled, and each match's assignments stand in the outbox once.
+// in one match or was cancelled, and each match's assignments are in the outbox once.
 func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	conn := c.Connect(t, redis.Options{KeyPrefix: "load:", Timeout: time.Minute})
@@ -316,7 +315,7 @@ func (h *hall) matchOldest(ctx context.Context, director int, stop chan struct{}
 	}
 }
 
-// A server that has forgotten all scripts is sent them again.
+// A server that has lost all scripts receives them again.
 func TestQueueScriptsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})

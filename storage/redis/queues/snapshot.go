@@ -16,12 +16,12 @@ import (
 var snapshotScript = lua.Must("queues/snapshot")
 
 const (
-	pageSize       = 1000 // tickets of a page
-	contentsAtOnce = 32   // tickets that are read at once: each may be as large as the queue allows
-	pagesAtOnce    = 4    // whose contents a snapshot reads at the same time
+	pageSize       = 1000 // tickets per page
+	contentsAtOnce = 32   // tickets that are read at once: each may have the queue's maximum size
+	pagesAtOnce    = 4    // pages whose contents a snapshot reads at the same time
 )
 
-// page is some of the tickets that wait, without their contents.
+// page contains some of the waiting tickets, without their contents.
 type page struct {
 	now     time.Time
 	point   string // the last change
@@ -34,11 +34,11 @@ type waitingTicket struct {
 	expires, heldFor time.Time
 }
 
-// Snapshot reads pages, and meanwhile the contents of their tickets, contentsAtOnce with each command. What happens in
-// between is among the changes after the snapshot's point, which is that of the first page.
+// Snapshot reads pages, and meanwhile the contents of their tickets, contentsAtOnce with each command. Concurrent
+// events are among the changes after the snapshot's position, which is that of the first page.
 //
-// The pages are the primary's, so that the snapshot has each ticket that waits, whatever a replica lags behind.
-// Contents never change: they may be a replica's.
+// The pages come from the primary, so that the snapshot has each waiting ticket, independent of the lag of replicas.
+// Contents never change, so they may come from a replica.
 func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (matchmaking.Snapshot, error) {
 	whole := matchmaking.Snapshot{Held: map[string]time.Time{}}
 	var parts []*[]*matchmaking.Ticket
@@ -68,7 +68,7 @@ func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (mat
 		return nil
 	})
 	if failed := group.Wait(); failed != nil {
-		err = failed // which ended the pages
+		err = failed // ends the pages
 	}
 	for _, part := range parts {
 		whole.Tickets = append(whole.Tickets, *part...)
@@ -93,7 +93,7 @@ func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
 	})
 }
 
-// pages is the tickets that wait in a queue.
+// pages reads the waiting tickets of a queue.
 type pages struct {
 	store *Store
 	queue string
@@ -123,7 +123,7 @@ func (q pages) Each(ctx context.Context, each func(page) error) error {
 		if err := each(p); err != nil || !full {
 			return err
 		}
-		if len(p.tickets) == 0 { // more tickets than a page has were created in the same microsecond
+		if len(p.tickets) == 0 { // more tickets than a page holds were created in the same microsecond
 			limit += pageSize
 			continue
 		}
@@ -138,7 +138,7 @@ func (q pages) Each(ctx context.Context, each func(page) error) error {
 	}
 }
 
-// decodePage decodes what snapshot.lua returns.
+// decodePage decodes the reply of snapshot.lua.
 func decodePage(r redis.Reply) (page, error) {
 	if r.Status != redis.OK {
 		return page{}, refusals.Error(r)
@@ -152,7 +152,7 @@ func decodePage(r redis.Reply) (page, error) {
 	return p, d.End()
 }
 
-// contents returns the tickets of a page, with the fields that r asks for, without those that have ended since.
+// contents returns the tickets of a page, with the fields that r requests, except tickets that have ended since.
 func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p page) ([]*matchmaking.Ticket, error) {
 	values, err := s.records(ctx, r, p)
 	if err != nil {
@@ -195,8 +195,8 @@ func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values []
 	return t, err
 }
 
-// records returns the records of a page's tickets: those of a replica, if there are any, and those that it lacks of the
-// primary. A record doesn't change while its ticket waits.
+// records returns the records of a page's tickets: from a replica, if configured, and missing ones from the primary. A
+// record doesn't change while its ticket waits.
 func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p page) ([][]byte, error) {
 	if r.Fields == matchmaking.FieldsNone {
 		return nil, nil

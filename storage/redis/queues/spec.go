@@ -14,13 +14,13 @@ import (
 // Size implements matchmaking.Creations.
 func (s *Store) Size(spec *matchmaking.Spec) int { return proto.Size(storedTicket(spec, "")) }
 
-// encodeSpec returns a spec and an owner as they are stored. It fails for text that isn't UTF-8.
+// encodeSpec returns the stored form of a spec and an owner. It fails for text that isn't UTF-8.
 func encodeSpec(s *matchmaking.Spec, owner string) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(storedTicket(s, owner))
 }
 
-// storedTicket returns a message that shares what the spec refers to. Of a ticket that was sent as a message it has
-// what doesn't follow from that message.
+// storedTicket returns a message that shares the spec's referenced values. For a ticket sent as a message it contains
+// only values that can't be derived from that message.
 func storedTicket(s *matchmaking.Spec, owner string) *stored.Ticket {
 	m := &stored.Ticket{Owner: owner, Sent: s.Sent}
 	rated := len(s.Criteria) > 0 || s.NumTeams != 0 || s.TeamSize != 0 || s.Players != 0
@@ -51,7 +51,7 @@ func storedMatching(s *matchmaking.Spec) *stored.Matching {
 	return m
 }
 
-// decodeSpec returns what encodeSpec encoded. It also reads the JSON that earlier versions stored.
+// decodeSpec decodes the result of encodeSpec. It also reads the JSON that earlier versions stored.
 func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 	if len(text) > 0 && text[0] == '{' {
 		err = json.Unmarshal(text, &s)
@@ -91,7 +91,7 @@ func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 	return s, m.GetOwner(), nil
 }
 
-// mapOf returns a map with the same bytes, or nil if there are none.
+// mapOf returns a map with the same bytes, or nil if empty.
 func mapOf[To, From ~[]byte](from map[string]From) map[string]To {
 	if len(from) == 0 {
 		return nil

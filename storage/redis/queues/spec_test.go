@@ -47,7 +47,7 @@ func value(t require.TestingT, v any) proto.Message {
 	return m
 }
 
-// TestBytesOfSpecs compares what is stored with what earlier versions stored. Other versions read it.
+// TestBytesOfSpecs compares the stored form with that of earlier versions. Other versions must be able to read it.
 func TestBytesOfSpecs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -123,7 +123,8 @@ func TestBytesOfSpecs(t *testing.T) {
 	}
 }
 
-// TestSpecsComeBack as they were, and Size is that of what is stored without the owner.
+// TestSpecsComeBack checks that stored specs are returned unchanged, and that Size is the stored size without the
+// owner.
 func TestSpecsComeBack(t *testing.T) {
 	t.Parallel()
 	names, number := rapid.StringMatching("[a-z]{1,4}"), rapid.Float64Range(-1e9, 1e9)
@@ -178,7 +179,7 @@ func TestSpecsComeBack(t *testing.T) {
 	})
 }
 
-// TestEarlierVersions reads the JSON that they stored.
+// TestEarlierVersions reads the JSON stored by earlier versions.
 func TestEarlierVersions(t *testing.T) {
 	t.Parallel()
 	const old = `{"searchFields":{"tags":["eu"],"doubleArgs":{"skill":"NaN"}},"criteria":[{"name":"a","minValue":1,"maxValue":2}],
@@ -197,7 +198,7 @@ func TestEarlierVersions(t *testing.T) {
 	}
 }
 
-// TestSizesOfThePage are those of docs/redis-internals.md.
+// TestSizesOfThePage checks the sizes in docs/redis-internals.md.
 func TestSizesOfThePage(t *testing.T) {
 	t.Parallel()
 	sent := func(extensions map[string]proto.Message) matchmaking.Spec {
@@ -236,7 +237,8 @@ func TestSizesOfThePage(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSpec reads any bytes as a stored ticket: nothing panics, and what is read can be shown in each form.
+// FuzzDecodeSpec decodes any bytes as a stored ticket: nothing panics, and a decoded ticket can be encoded in each
+// form.
 func FuzzDecodeSpec(f *testing.F) {
 	for _, seed := range []string{"", "{}", "\x0a\x00", "\x0a\x0c\x22\x0a\x0a\x08\x0a\x01a\x11\x00\x00\x00\x00"} {
 		f.Add([]byte(seed))

@@ -1,4 +1,4 @@
-// Package queues keeps the queues of matchmaking and their tickets in Redis: it implements matchmaking.Store, with one
+// Package queues stores the queues of matchmaking and their tickets in Redis: it implements matchmaking.Store, with one
 // Lua script, and one round trip, for each operation. docs/redis-internals.md documents the keys and the scripts.
 //
 // Start from [New]. A ticket is created by create.go, together with others of its queue, claimed by a director by
@@ -20,12 +20,12 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
-// Store keeps queues and their tickets in Redis. It may be used by many goroutines.
+// Store stores queues and their tickets in Redis. It may be used by many goroutines.
 type Store struct {
 	conn      *redis.Conn
 	replicas  *redis.Replicas // nil: tickets are read from the primary
 	values    valueReader
-	confirmed *confirmer // nil: claims and assignments count at once
+	confirmed *confirmer // nil: claims and assignments count without confirmation
 	creations *group.Group[*creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
 	rides     removals
@@ -35,15 +35,14 @@ var _ matchmaking.Store = (*Store)(nil)
 
 // Options configures a Store.
 type Options struct {
-	// Replicas leads to what Ticket, and readers of many tickets, read first: the options of the Conn if it is a
-	// Cluster or behind Sentinel, or those of a replica of a standalone server; nil: the primary alone. While no
-	// replica can be reached the primary is read.
+	// Replicas configures the replicas that Ticket, and readers of many tickets, read first: the options of the Conn
+	// for a Cluster or Sentinel, or those of a replica of a standalone server; nil: the primary alone. While no replica
+	// can be reached the primary is read.
 	Replicas *redis.Options
-	// Confirmations is how many replicas must have a claim or an assignment before it counts: otherwise a fail-over
-	// that loses writes can put a ticket into two matches. Zero: none.
+	// Confirmations is the number of replicas that must have a claim or an assignment before it counts: otherwise a
+	// fail-over that loses writes can put a ticket into two matches. Zero: none.
 	Confirmations int
-	// Slowed is called when a queue begins to take no tickets for some time, because many of its assignments are on
-	// their way to their players; nil: it isn't.
+	// Slowed is called when a queue pauses the creation of tickets because of many unpublished assignments; optional.
 	Slowed func(queue string, by time.Duration)
 }
 
@@ -66,7 +65,7 @@ func New(conn *redis.Conn, o Options) *Store {
 	return s
 }
 
-// Close ends what is being created, and closes the connections to replicas.
+// Close ends creations in progress, and closes the connections to replicas.
 func (s *Store) Close() {
 	s.creations.Close()
 	if s.confirmed != nil {
@@ -79,7 +78,7 @@ func (s *Store) Close() {
 
 func (s *Store) keys(queue string) keys { return keysOf(s.conn.Prefix(), queue) }
 
-// run runs a script, and returns what follows the status OK.
+// run runs a script, and returns the reply after the status OK.
 func (s *Store) run(ctx context.Context, script *lua.Script, keys, args []string) (*redis.Decoder, error) {
 	rep, err := s.conn.Run(ctx, script, keys, args)
 	if err != nil {
@@ -91,7 +90,7 @@ func (s *Store) run(ctx context.Context, script *lua.Script, keys, args []string
 	return rep.Decoder(), nil
 }
 
-// do runs a script that returns nothing but the status OK.
+// do runs a script whose reply is only the status OK.
 func (s *Store) do(ctx context.Context, script *lua.Script, keys, args []string) error {
 	d, err := s.run(ctx, script, keys, args)
 	if err != nil {
@@ -100,7 +99,7 @@ func (s *Store) do(ctx context.Context, script *lua.Script, keys, args []string)
 	return d.End()
 }
 
-// The statuses of the scripts of queues, besides those that all scripts have.
+// The statuses of the queues' scripts, besides those common to all scripts.
 const (
 	statusCreated  redis.Status = "CREATED"
 	statusExists   redis.Status = "EXISTS"

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// readEntry reads an entry: its ID and its fields.
+// readEntry decodes an entry: its ID and its fields.
 func readEntry(d *redis.Decoder) (id string, fields map[string]string) {
 	fields = map[string]string{}
 	list := d.List()
@@ -22,7 +22,7 @@ func readEntry(d *redis.Decoder) (id string, fields map[string]string) {
 	return id, fields
 }
 
-// timeOfEntry returns when the entry with an ID was added, to the millisecond.
+// timeOfEntry returns the time at which the entry with an ID was added, to the millisecond.
 func timeOfEntry(id string) (time.Time, error) {
 	text, _, _ := strings.Cut(id, "-")
 	ms, err := strconv.ParseInt(text, 10, 64)
@@ -32,10 +32,10 @@ func timeOfEntry(id string) (time.Time, error) {
 	return time.UnixMilli(ms).UTC(), nil
 }
 
-// entryID is the entryID of an entry, "<ms>-<number>".
+// entryID is the parsed ID of an entry, "<ms>-<number>".
 type entryID struct{ Ms, Number uint64 }
 
-// entryIDOf returns the ID of the entry of a point, "<entry>/<ticket's ID>", or of an entry. What isn't a number is
+// entryIDOf parses the ID of the entry of a position, "<entry>/<ticket's ID>", or of an entry. Invalid numbers are
 // zero.
 func entryIDOf(point string) (id entryID) {
 	entry, _, _ := strings.Cut(point, "/")

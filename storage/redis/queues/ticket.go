@@ -79,7 +79,8 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	return cancellation{queue: r.Queue, id: r.ID, keep: redis.Milliseconds(r.Keep)}.Run(ctx, s)
 }
 
-// Delete is Cancel, which also removes an assigned ticket. A ticket that waits can be read as long as after its life.
+// Delete is Cancel that also removes an assigned ticket. A waiting ticket remains readable for as long as after its
+// life.
 func (s *Store) Delete(ctx context.Context, queue, id string) error {
 	err := cancellation{queue: queue, id: id, removeAssigned: true}.Run(ctx, s)
 	if errors.Is(err, matchmaking.ErrNoTicket) {
@@ -123,7 +124,7 @@ func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
 	return nil
 }
 
-// Listen runs listen.lua. If assignments count only when replicas have them, it returns what they have.
+// Listen runs listen.lua. If assignments need confirmation by replicas, it returns only a confirmed one.
 func (s *Store) Listen(ctx context.Context, queue, id string) (content string, err error) {
 	k := s.keys(queue)
 	rep, err := s.conn.Run(ctx, listenScript, []string{k.ticket(id), k.assignment(id), k.expiries(), k.listening()},

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// What the conformance suite can't see: when keys end, and that ended tickets leave nothing behind.
+// Properties that the conformance suite can't check: when keys expire, and that ended tickets leave nothing behind.
 func TestLivesOfKeys(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
@@ -98,7 +98,7 @@ func TestQueueRenewEndsWithTheTicketsLife(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, r.Life, made.Life)
 		k := h.k()
-		created := made.CreateTime.Add(-5 * time.Minute) // as if so much of it had passed
+		created := made.CreateTime.Add(-5 * time.Minute) // as if that much of it had passed
 		value, err := h.do(t, "GET", k.ticket("a")).ToString()
 		require.NoError(t, err)
 		_, rest, _ := strings.Cut(value, " ")
@@ -126,8 +126,7 @@ func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
 	})
 }
 
-// A match may be of any size, as far as the script is concerned. What Redis refuses for good is told from what may
-// pass.
+// A match may be of any size for the script. Permanent refusals of Redis are distinguished from temporary ones.
 func TestQueueAssignOfManyTickets(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
@@ -148,7 +147,8 @@ func TestQueueAssignOfManyTickets(t *testing.T) {
 	})
 }
 
-// TestQueueForgetsWhoseChannelsAreWanted when the tickets leave, in whatever way.
+// TestQueueForgetsWhoseChannelsAreWanted checks that the wanted channels are removed when the tickets leave, in any
+// way.
 func TestQueueForgetsWhoseChannelsAreWanted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

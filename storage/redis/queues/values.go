@@ -9,13 +9,13 @@ import (
 )
 
 // valueReader reads from replicas, if there are any, and from the primary. It may be used by many goroutines. Many
-// values may be megabytes: of the primary it uses the connection for large replies.
+// values may be megabytes: for reads from the primary it uses the connection for large replies.
 type valueReader struct {
 	Conn     *redis.Conn
-	Replicas *redis.Replicas // nil: there are none
+	Replicas *redis.Replicas // nil: no replicas
 }
 
-// Read returns the values of keys: those of a replica that are current, as the function says, and others of the
+// Read returns the values of keys: current ones, as decided by the function, from a replica, and others from the
 // primary. Missing ones are nil.
 func (r valueReader) Read(ctx context.Context, keys []string, current func(i int, value []byte) bool) ([][]byte,
 	error) {

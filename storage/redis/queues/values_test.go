@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// While a slot is being moved, and nobody finishes that, its values are read on both sides.
+// While a slot move is incomplete, its values are read from both nodes.
 func TestValuesOfAMovingSlot(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)

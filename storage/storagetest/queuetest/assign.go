@@ -61,7 +61,7 @@ func matchRecord(t *testing.T, q *Queue) {
 		"what makes a match is its tickets")
 }
 
-// A match of which one ticket can't be assigned leaves all of them as they are, whatever is wrong with the one.
+// If one ticket of a match can't be assigned, for any reason, all tickets of the match are unchanged.
 func assignConflicts(t *testing.T, q *Queue) {
 	q.Add(t, "good", "cancelled", "other", "free", "matched", "late")
 	q.AddShort(t, "expired")
@@ -95,10 +95,10 @@ func assignConflicts(t *testing.T, q *Queue) {
 	require.NotEmpty(t, outcomes[0].Entries, "another match under the same ID isn't the one that was made")
 }
 
-// The matches of a call are decided one after the other, as by calls of their own: one that can't be made leaves the
+// The matches of a call are processed one after the other, as by separate calls: a failed match doesn't affect the
 // others.
 func assignOfManyMatches(t *testing.T, q *Queue) {
-	ids := storagetest.Numbered("t", 1200) // more than one script takes
+	ids := storagetest.Numbered("t", 1200) // more than the limit of one script
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids...)
 	require.NoError(t, q.CancelID(t.Context(), ids[20]))
@@ -129,13 +129,13 @@ func assignOfManyMatches(t *testing.T, q *Queue) {
 	}
 	require.Empty(t, q.AssignMatches(t.Context(), "token"))
 
-	// The answer to the first call was lost, and meanwhile there is a further match.
+	// The response to the first call was lost, and meanwhile there is a further match.
 	again := q.AssignMatches(t.Context(), "token", matches[0], q.Match("later", ids[64], ids[65]))
 	require.Empty(t, again[0].Entries)
 	require.Len(t, again[1].Entries, 2)
 }
 
-// The holder of the lease assigns what nobody holds, without a claim, and nobody else does.
+// The lease holder can assign unclaimed tickets, and no other caller can.
 func assignUnderTheLease(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c", "d", "e", "f")
 	until := q.ClaimIDs(t, "another", "c").Deadline
@@ -170,7 +170,7 @@ func assignUnderTheLease(t *testing.T, q *Queue) {
 	require.Len(t, under(q.Fence, "theirs", q.Match("m6", "b"))[0].Entries, 1)
 }
 
-// Two directors of which each takes the other for dead assign each ticket once.
+// Two directors that each consider the other failed assign each ticket once.
 func assignOfTwoDirectors(t *testing.T, q *Queue) {
 	ids := storagetest.Numbered("t", 200)
 	q.Add(t, ids...)
@@ -210,7 +210,7 @@ func assignOfTwoDirectors(t *testing.T, q *Queue) {
 	}
 }
 
-// Players who leave while their match is assigned either are in it or have left, never both.
+// Players that leave during the assignment of their match either are in it or have left, never both.
 func cancelAgainstAssign(t *testing.T, q *Queue) {
 	const rounds = 50
 	var mu sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// listenAssigned listens to the ends of the queue's tickets until the test ends, and returns when that is confirmed.
+// listenAssigned listens to the ends of the queue's tickets until the test ends, and returns after the confirmation.
 func (q *Queue) listenAssigned(t *testing.T) <-chan matchmaking.TicketEnd {
 	t.Helper()
 	confirmed, ends := make(chan struct{}, 1), make(chan matchmaking.TicketEnd, 1000)
@@ -60,7 +60,7 @@ func removedIsTold(t *testing.T, q *Queue) {
 	require.Empty(t, ends)
 }
 
-// Tickets that are assigned are told once, with their assignments unless those are large, and others aren't.
+// Listeners are notified once of each assigned ticket, with its assignment unless that is large, and of no others.
 func assignedIsTold(t *testing.T, q *Queue) {
 	ends := q.listenAssigned(t)
 	q.Add(t, "a", "b", "c", "d", "e")

@@ -53,7 +53,7 @@ func claimOfTheOldest(t *testing.T, q *Queue) {
 	require.Equal(t, ids[100:101], oldest("five", 10))
 }
 
-// A claim that isn't used ends by itself.
+// An unused claim expires.
 func claimIsTakenOver(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b")
 	short := matchmaking.ClaimRequest{Queue: q.Name, Token: "dead", Hold: Shortest, IDs: []string{"a", "b"}}
@@ -109,7 +109,7 @@ func sweep(t *testing.T, q *Queue) {
 	require.Equal(t, []matchmaking.Conflict{{ID: "b", Reason: "gone"}}, outcomes[0].Conflicts)
 }
 
-// Only the holder of the lease can claim, also after the lease has ended by itself.
+// Only the holder of the lease can claim, also after the lease has expired.
 func directorsLease(t *testing.T, q *Queue) {
 	claim := func(fence uint64) error {
 		r := matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Fence: fence, Hold: LongHold, IDs: []string{"a"}}
@@ -133,7 +133,7 @@ func directorsLease(t *testing.T, q *Queue) {
 	require.ErrorIs(t, claim(q.Fence), lease.ErrLost)
 }
 
-// The claims of earlier directors end when the one that has the lease says so, and only those.
+// The claims of earlier directors end when the lease holder requests it, and no other claims do.
 func takeOver(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c", "d", "e")
 	q.Hold(t, "dead.7", "a")

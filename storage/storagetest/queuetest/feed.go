@@ -35,7 +35,7 @@ func changes(t *testing.T, q *Queue) {
 	require.Equal(t, found.CreateTime.Truncate(time.Millisecond).Add(LongTTL), added.Expires)
 	require.Equal(t, LongTTL, added.TTL)
 
-	// Fields that aren't asked for aren't returned.
+	// Fields that aren't requested aren't returned.
 	for fields, want := range map[matchmaking.Fields]matchmaking.Spec{
 		matchmaking.FieldsSearch:   {SearchFields: Spec("b").SearchFields, Statistics: Spec("b").Statistics},
 		matchmaking.FieldsMatching: {Statistics: Spec("b").Statistics},
@@ -65,8 +65,7 @@ func told(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Chan
 	return found
 }
 
-// A follower gets what happens after its point, each change once and in order, while the queue has a director and while
-// it has none.
+// A follower receives the changes after its position, each once and in order, with and without a director.
 func follow(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c")
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
@@ -130,7 +129,7 @@ func watch(t *testing.T, q *Queue) {
 	require.Empty(t, nudges, "the director gets the changes otherwise, and knows what it does itself")
 }
 
-// The direction of a queue is taken where there is something to do.
+// The lease of a queue is granted only if the queue has work.
 func campaign(t *testing.T, q *Queue) {
 	take := func(token string) error { return q.Lead(t.Context(), token, time.Hour) }
 	require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
@@ -191,7 +190,7 @@ func releaseIsTold(t *testing.T, q *Queue) {
 		"the director knows what it does itself")
 }
 
-// waiting walks more tickets than a page has.
+// waiting reads more tickets than fit in a page.
 func waiting(t *testing.T, q *Queue) {
 	require.Empty(t, q.walk(t, matchmaking.FieldsAll))
 	ids := storagetest.Numbered("t", 1000+50)

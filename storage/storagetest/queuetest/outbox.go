@@ -49,7 +49,7 @@ func outbox(t *testing.T, q *Queue) {
 	require.Empty(t, q.outgoing(t, 0, 10))
 }
 
-// listen assigns tickets whose channels are wanted, and others.
+// listen assigns tickets with and without wanted channels.
 func listen(t *testing.T, q *Queue) {
 	t.Helper()
 	wanted := func(id string) string {

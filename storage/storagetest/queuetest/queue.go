@@ -25,7 +25,7 @@ type Queue struct {
 	Fence uint64 // of the lease that Lead took last
 }
 
-// Lives that no test waits for the end of, and one that tests wait for.
+// Lives that are longer than any test, and one that tests wait for.
 const (
 	LongTTL  = 10 * time.Minute
 	LongKeep = time.Minute
@@ -33,7 +33,7 @@ const (
 	Shortest = matchmaking.MinLifetime
 )
 
-// Spec is what a ticket asks for, which Open Match's client has sent.
+// Spec is the spec of a ticket sent by Open Match's client.
 func Spec(tag string) matchmaking.Spec {
 	spec, err := convert.ToSpec(&openmatch.Ticket{SearchFields: &openmatch.SearchFields{
 		Tags: []string{tag}, DoubleArgs: map[string]float64{"skill": 1500.5},
@@ -45,7 +45,7 @@ func Spec(tag string) matchmaking.Spec {
 	return spec
 }
 
-// Request asks for a ticket that lives long and whose channel is wanted, by an attempt of its own.
+// Request returns a request for a long-lived ticket with a wanted channel, by a new attempt.
 func (q *Queue) Request(id string) matchmaking.CreateRequest {
 	return matchmaking.CreateRequest{
 		Ticket:  matchmaking.Ticket{Queue: q.Name, ID: id, Spec: Spec(id), TTL: LongTTL},
@@ -53,7 +53,7 @@ func (q *Queue) Request(id string) matchmaking.CreateRequest {
 	}
 }
 
-// Add creates tickets that live long.
+// Add creates long-lived tickets.
 func (q *Queue) Add(t testing.TB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -70,7 +70,7 @@ func (q *Queue) make(t testing.TB, r matchmaking.CreateRequest) (made matchmakin
 	return made, created
 }
 
-// AddShort creates tickets that live as short as possible.
+// AddShort creates tickets with the shortest possible life.
 func (q *Queue) AddShort(t testing.TB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -93,7 +93,7 @@ func (q *Queue) gone(t testing.TB, id string) {
 	require.ErrorIs(t, storagetest.ErrorOf(q.Ticket(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
 }
 
-// outgoing returns entries of the outbox of some age.
+// outgoing returns entries of the outbox of at least the given age.
 func (q *Queue) outgoing(t testing.TB, age time.Duration, limit int) []matchmaking.OutboxEntry {
 	t.Helper()
 	entries, err := q.Outgoing(t.Context(), q.Name, age, limit)
@@ -101,7 +101,7 @@ func (q *Queue) outgoing(t testing.TB, age time.Duration, limit int) []matchmaki
 	return entries
 }
 
-// AddQuiet creates tickets that live long and whose channels nobody has asked for.
+// AddQuiet creates long-lived tickets without wanted channels.
 func (q *Queue) AddQuiet(t testing.TB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -126,7 +126,7 @@ func (q *Queue) Status(t testing.TB, id string) matchmaking.Status {
 	return q.Get(t, id).Status
 }
 
-// ClaimIDs claims tickets for long.
+// ClaimIDs claims tickets for a long time.
 func (q *Queue) ClaimIDs(t testing.TB, token string, ids ...string) matchmaking.Claimed {
 	t.Helper()
 	claimed, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: token, Hold: LongHold,
@@ -149,7 +149,7 @@ func (q *Queue) Match(id string, tickets ...string) matchmaking.AssignMatch {
 			TicketID: ticket, MatchID: id, Queue: q.Name, Connection: "127.0.0.1:7777", Team: i,
 		})
 		if err != nil {
-			panic(err) // an assignment has only what JSON has
+			panic(err) // assignments contain only values that JSON can represent
 		}
 		m.Assignments = append(m.Assignments, matchmaking.AssignTicket{ID: ticket, Content: content})
 	}
@@ -162,7 +162,7 @@ func (q *Queue) AssignMatches(ctx context.Context, token string,
 	return q.Assign(ctx, matchmaking.AssignRequest{Queue: q.Name, Token: token, Keep: LongKeep, Matches: matches})
 }
 
-// AssignOne assigns a match, which must be possible.
+// AssignOne assigns a match, which must succeed.
 func (q *Queue) AssignOne(t testing.TB, token, match string, tickets ...string) matchmaking.AssignOutcome {
 	t.Helper()
 	outcomes := q.AssignMatches(t.Context(), token, q.Match(match, tickets...))
@@ -177,7 +177,7 @@ func (q *Queue) CancelID(ctx context.Context, id string) error {
 	return q.Cancel(ctx, matchmaking.CancelRequest{Queue: q.Name, ID: id, Keep: LongKeep})
 }
 
-// Lead takes the lease of the queue's director, which needs a ticket.
+// Lead acquires the lease of the queue's director, which needs a ticket.
 func (q *Queue) Lead(ctx context.Context, token string, ttl time.Duration) (err error) {
 	q.Fence, err = q.Leases().Acquire(ctx, lease.Request{Name: q.Name, Token: token, TTL: ttl})
 	return err
@@ -221,8 +221,8 @@ func (q *Queue) Whole(t testing.TB) matchmaking.Snapshot {
 	return found
 }
 
-// Told returns changes in short: the ID of a ticket that came, after a dash if it was cancelled, after a plus if it was
-// released.
+// Told returns changes in short form: the ID of an added ticket, after a dash if it was cancelled, after a plus if it
+// was released.
 func Told(changes []matchmaking.Change) []string {
 	var found []string
 	for _, c := range changes {
@@ -254,7 +254,7 @@ func (q *Queue) Nudges(t *testing.T) <-chan bool {
 	return nudges
 }
 
-// Picture is what can be seen of the queue: its state, some tickets, its outbox and how many changes it had.
+// Picture is the observable state of the queue: its state, some tickets, its outbox and its number of changes.
 type Picture struct {
 	State   matchmaking.QueueState
 	Tickets map[string]matchmaking.Ticket
@@ -262,7 +262,7 @@ type Picture struct {
 	Changes []string
 }
 
-// Picture returns what can be seen of the queue, for comparing it with another picture.
+// Picture returns the observable state of the queue, for comparison with another picture.
 func (q *Queue) Picture(t testing.TB, ids ...string) Picture {
 	t.Helper()
 	state, err := q.Describe(t.Context(), q.Name, 10)
@@ -292,7 +292,7 @@ func (q *Queue) counts(t testing.TB) matchmaking.QueueState {
 	return state
 }
 
-// undo undoes an attempt to create a ticket, or all attempts with an epoch, and reports whether there is a ticket.
+// undo undoes an attempt to create a ticket, or all attempts with an epoch, and reports whether the ticket exists.
 func (q *Queue) undo(t *testing.T, id, attempt string) (there bool) {
 	t.Helper()
 	there, err := q.Undo(t.Context(), q.Name, id, attempt)

@@ -1,5 +1,5 @@
-// Package queuetest is the conformance suite of matchmaking.Store. It uses nothing but the interface, so that a store
-// can be kept in anything. Start from [Run]; [Queue] has shortcuts that a store's own tests may use too.
+// Package queuetest is the conformance suite of matchmaking.Store. It uses only the interface, so that it applies to
+// any store. Start from [Run]; [Queue] has shortcuts for a store's own tests too.
 package queuetest
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Run runs all cases as parallel subtests of t. open is called once for each, and returns a store without any queue,
-// which is used until the subtest ends.
+// Run runs all cases as parallel subtests of t. open is called once for each, and returns an empty store, which is used
+// until the subtest ends.
 func Run(t *testing.T, open func(t *testing.T) matchmaking.Store) {
 	t.Helper()
 	for name, test := range cases {

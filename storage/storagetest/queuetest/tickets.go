@@ -48,7 +48,7 @@ func create(t *testing.T, q *Queue) {
 	require.Equal(t, "ann", q.Get(t, "b").Owner)
 }
 
-// Of many attempts at once each ID has one that makes its ticket, no more make one than may wait, and a player who
+// With many concurrent attempts, one per ID creates the ticket, the limit of waiting tickets holds, and a player that
 // leaves at the same moment has left, or finds no ticket.
 func createAtOnce(t *testing.T, q *Queue) {
 	const limit, attempts = 100, 3
@@ -173,7 +173,7 @@ func cancel(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "c"))
 }
 
-// A ticket that waits is cancelled, one that is assigned is gone, and what has ended otherwise stays.
+// A waiting ticket is cancelled, an assigned one is removed, and one that has ended otherwise stays.
 func deleteTicket(t *testing.T, q *Queue) {
 	q.Add(t, "waiting", "held", "assigned", "other")
 	q.Hold(t, "token", "held", "assigned", "other")

@@ -40,7 +40,7 @@ func undo(t *testing.T, q *Queue) {
 	require.True(t, created)
 }
 
-// An attempt that arrives after it was undone makes no ticket. Others do.
+// An attempt that arrives after it was undone creates no ticket. Others do.
 func undoComesFirst(t *testing.T, q *Queue) {
 	late := []matchmaking.CreateRequest{q.Request("a"), q.Request("a")}
 	for _, r := range late {
@@ -59,8 +59,8 @@ func undoComesFirst(t *testing.T, q *Queue) {
 	require.Len(t, q.Whole(t).Tickets, 1)
 }
 
-// An attempt whose script arrives after a later one has made the ticket, and been answered, takes that ticket from
-// nobody when it is undone.
+// The undo of an attempt whose script arrives after a later attempt has created the ticket and received the answer
+// doesn't remove that ticket.
 func undoOfALateAttempt(t *testing.T, q *Queue) {
 	late, answered := q.Request("a"), q.Request("a")
 	made, created := q.make(t, answered)
@@ -95,7 +95,8 @@ func undoLeavesWhatHasEnded(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "a"))
 }
 
-// Attempts in one life of a ticket's channel make no ticket after it was found that there is none. Those in another do.
+// Attempts in one life of a ticket's channel create no ticket after Find has returned that there is none. Attempts in
+// another life do.
 func epochs(t *testing.T, q *Queue) {
 	request := func(epoch ulid.ULID) matchmaking.CreateRequest {
 		r := q.Request("a")
