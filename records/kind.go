@@ -1,5 +1,5 @@
-// Package records is the table of what Tidemark keeps in Redis beside channels and tickets: sessions, tokens, settings,
-// caches, views, locks, states and statistics.
+// Package records is the table of the records that Tidemark keeps in Redis besides channels and tickets: sessions,
+// tokens, settings, caches, views, locks, states and statistics.
 //
 // A [Kind] describes one key pattern: the type, content and lifetime of its keys. [Kinds] has all of them: the stores
 // make their keys with it, docs/records.md and the diagnostics are made from it. The packages below this one have one
@@ -37,10 +37,10 @@ const (
 // Kind is one pattern of keys. It is immutable.
 type Kind struct {
 	Name string // such as "user-sessions"
-	// such as "session:{<user>}:<hash>": <…> is a placeholder, braces stand in the key, as its hash tag
+	// such as "session:{<user>}:<hash>": <…> is a placeholder; the braces are part of the key, as its hash tag
 	Pattern  string
 	Type     Type          // of the value
-	Form     string        // what the value is, for documentation
+	Form     string        // description of the value, for documentation
 	TTL      time.Duration // the longest; 0: the key is permanent
 	Why      string        // a permanent key is permanent
 	Secret   bool          // the value must not be shown
@@ -77,7 +77,7 @@ func compile(k Kind) *Kind {
 func (k *Kind) Parts() []string { return append([]string(nil), k.names...) }
 
 // Key returns the key with these parts, in the order of the pattern, without the prefix of the connection. Different
-// parts have different keys, and whatever a part is, the hash tag is what the pattern says: braces, percent signs,
+// parts have different keys, and the hash tag is that of the pattern, whatever the parts are: braces, percent signs,
 // white space, control characters, invalid UTF-8, and the character that follows the part in the pattern are
 // percent-encoded. It panics if the number of parts is wrong.
 func (k *Kind) Key(parts ...string) string {
@@ -139,8 +139,8 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 	return parts, rest == ""
 }
 
-// parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is all that tells such a
-// key from a foreign one.
+// parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is the only difference from
+// a foreign key.
 func (k *Kind) parseLegacy(key string) (parts []string, ok bool) {
 	rest, ok := strings.CutPrefix(key, k.literals[0])
 	last := len(k.names) - 1

@@ -118,7 +118,7 @@ func TestKey(t *testing.T) {
 	require.Panics(t, func() { records.Session.Key("ann") })
 }
 
-// TestKinds: the table is whole: what is temporary has a TTL, what is permanent a reason, and each key belongs to one
+// TestKinds: the table is complete: a temporary kind has a TTL, a permanent one a reason, and each key belongs to one
 // kind.
 func TestKinds(t *testing.T) {
 	t.Parallel()

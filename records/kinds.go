@@ -9,7 +9,7 @@ const (
 	mib = 1 << 20
 )
 
-// Why keys are permanent.
+// Reasons for permanent keys.
 const (
 	kept        = "kept until it is deleted"
 	invalidated = "invalidated when the entity changes"

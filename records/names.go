@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Bounds of what callers choose.
+// Bounds of names chosen by callers.
 const (
 	MaxIDBytes    = 128 // users, IDs of entities, operations, processes and the like
 	MaxQueryBytes = 512 // search queries, and the parameters of lists
@@ -52,7 +52,7 @@ func IsText(text string) bool {
 }
 
 // empty stands for a part without text, as no encoded text is a lone percent sign. Without it the hash tag could be
-// empty, and Redis would take the whole key as one.
+// empty, and Redis would hash the whole key.
 const empty = '%'
 
 // appendEncoded appends a part of a key.
@@ -87,7 +87,7 @@ func plain(b, after byte) bool {
 	return b > ' ' && b != 0x7f && b != '{' && b != '}' && b != '%' && b != after
 }
 
-// decode returns the part that appendEncoded made text of, if there is one.
+// decode returns the part that appendEncoded encoded as text, if there is one.
 func decode(text string, after byte) (part string, ok bool) {
 	if text == string(empty) {
 		return "", true
@@ -104,7 +104,7 @@ func decode(text string, after byte) (part string, ok bool) {
 		}
 		decoded = append(decoded, b)
 	}
-	// What appendEncoded wouldn't write, such as %41 or %zz, is no encoding of anything.
+	// A sequence that appendEncoded doesn't write, such as %41 or %zz, is invalid.
 	return string(decoded), string(appendEncoded(nil, string(decoded), after)) == text
 }
 

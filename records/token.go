@@ -11,8 +11,8 @@ const SecretBytes = 32
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// TokenPrefix is what all tokens of one sort begin with. After it a token has a secret of 43 characters and its user,
-// both in base64url, so that a key can be made of the token alone.
+// TokenPrefix is the common beginning of all tokens of one sort. It is followed by a secret of 43 characters and the
+// user, both in base64url, so that a key can be derived from the token alone.
 type TokenPrefix string
 
 // New returns a token of a user with a new secret.

@@ -15,7 +15,7 @@ import (
 // PutOptions are options of PutCached.
 type PutOptions struct {
 	TTL  time.Duration // 0: that of the kind
-	Tags []string      // at most 8, without commas: the value can be invalidated by each
+	Tags []string      // at most 8, without commas: the value can be invalidated by each of them
 }
 
 // PutCached stores a value of a kind, such as author, in the cache: JSON, or the text of an author-slug. Errors:
@@ -41,11 +41,11 @@ func (c *Client) Cached(ctx context.Context, kind, id string) (value []byte, err
 	return value, err
 }
 
-// manyCached is how many IDs are asked for in one call.
+// manyCached is the number of IDs in one call.
 const manyCached = 256
 
-// CachedMany returns those of the values that are cached, as JSON, by the IDs that were asked for: an author-slug as a
-// string. Errors: ErrInvalidID, ErrNoKind.
+// CachedMany returns the cached values, as JSON, by the requested IDs: an author-slug as a string. Errors:
+// ErrInvalidID, ErrNoKind.
 func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage, len(ids))
 	for len(ids) > 0 {
@@ -59,7 +59,7 @@ func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map
 		for _, v := range answer.Values {
 			found[v.ID] = v.Value
 		}
-		ids = ids[max(1, len(now)-len(answer.Left)):] // the service returns one at least
+		ids = ids[max(1, len(now)-len(answer.Left)):] // the service returns at least one
 	}
 	return found, nil
 }
@@ -71,15 +71,14 @@ func (c *Client) DeleteCached(ctx context.Context, kind, id string) error {
 	return err
 }
 
-// InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns how
-// many had them, those that had ended already included.
+// InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns the
+// number of values with these tags, expired ones included.
 func (c *Client) InvalidateTags(ctx context.Context, tags ...string) (int, error) {
 	return c.invalidate(ctx, wire.Invalidation{Tags: tags})
 }
 
 // InvalidatePrefix removes the lists or searches whose IDs begin with a prefix from the cache: all with "". The kind is
-// shouts, topic-shouts or search. It returns how many there were, as InvalidateTags does. Errors: ErrNoKind,
-// ErrInvalidID.
+// shouts, topic-shouts or search. It returns their number, as InvalidateTags does. Errors: ErrNoKind, ErrInvalidID.
 func (c *Client) InvalidatePrefix(ctx context.Context, kind, prefix string) (int, error) {
 	return c.invalidate(ctx, wire.Invalidation{Kind: kind, Prefix: prefix})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Errors that the service answers with, beside those of package client. Compare with errors.Is.
+// Errors returned by the service, besides those of package client. Compare with errors.Is.
 var (
 	ErrInvalidID = named(fault.SlugInvalidID) // of a user or a record
 )

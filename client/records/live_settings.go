@@ -21,7 +21,7 @@ const SettingsChannel = "settings"
 
 const (
 	liveWait    = 20 * time.Second // of one fetch
-	livePause   = time.Second      // before the service is asked again after an error
+	livePause   = time.Second      // pause after an error
 	liveAtOnce  = 100              // changes
 	liveGrace   = 5 * time.Second  // for removing the subscriber
 	liveRefresh = 5 * time.Minute
@@ -39,14 +39,14 @@ type LiveSettings struct {
 	all map[string]Setting
 }
 
-// LiveOptions says what is kept, and how.
+// LiveOptions selects the settings, and configures their updates.
 type LiveOptions struct {
 	Category string // "": all
-	// Changed is called for each setting that has changed, first for all that there are, by the goroutine of Run. now
-	// is nil for one that was deleted. It may be nil.
+	// Changed is called by the goroutine of Run for each setting that has changed, and first for all existing ones. now
+	// is nil for a deleted setting. Changed may be nil.
 	Changed func(name string, now *Setting)
-	// Refresh is after which time all settings are read again. Changes are known at once, but a put that failed after
-	// it wrote the value, and a storage that lost a message, tell nobody. Default: 5 minutes.
+	// Refresh is the time after which all settings are read again. Changes are notified at once, except after a put
+	// that failed after it wrote the value, or a loss of messages in the storage. Default: 5 minutes.
 	Refresh time.Duration
 }
 
@@ -78,9 +78,9 @@ func (l *LiveSettings) All() map[string]Setting {
 	return maps.Clone(l.all)
 }
 
-// Run keeps the settings current until ctx ends, or the service refuses a call for good, such as for missing grants. It
-// subscribes, then reads all settings, and then follows what is published: so it misses nothing. If it has lost
-// messages, or may have, it begins again. It must be called once.
+// Run keeps the settings current until ctx ends, or the service refuses a call permanently, such as for missing grants.
+// It subscribes, then reads all settings, and then follows the published changes, so that it misses none. If messages
+// may have been lost, it begins again. It must be called once.
 func (l *LiveSettings) Run(ctx context.Context) error {
 	defer l.unsubscribe(ctx)
 	for {
@@ -99,15 +99,15 @@ func (l *LiveSettings) Run(ctx context.Context) error {
 	}
 }
 
-// unsubscribe removes the subscriber, which would end by itself later.
+// unsubscribe removes the subscriber, which would expire later anyway.
 func (l *LiveSettings) unsubscribe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveGrace)
 	defer cancel()
 	_ = l.client.service.Unsubscribe(ctx, SettingsChannel, l.name)
 }
 
-// refused reports whether an error stays, however often Run begins again. That something is missing or out of date
-// passes then.
+// refused reports whether an error is permanent, so that Run must not begin again. Missing or outdated data is a
+// temporary error.
 func refused(err error) bool {
 	var e *client.Error
 	switch {
@@ -119,8 +119,8 @@ func refused(err error) bool {
 	return e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError
 }
 
-// follow subscribes, reads everything, and reads what is published until something is lost. It returns nil when it is
-// time to read everything again.
+// follow subscribes, reads everything, and then reads the published changes until messages are lost. It returns nil
+// when it is time to read everything again.
 func (l *LiveSettings) follow(ctx context.Context) error {
 	if _, err := l.client.service.Subscribe(ctx, SettingsChannel, l.name, client.Latest); err != nil {
 		return err
@@ -168,7 +168,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// readAll reads all settings, and forgets the others.
+// readAll reads all settings, and removes the others from memory.
 func (l *LiveSettings) readAll(ctx context.Context) error {
 	found, err := l.client.Settings(ctx, l.options.Category)
 	if err != nil {
@@ -177,7 +177,7 @@ func (l *LiveSettings) readAll(ctx context.Context) error {
 	names := slices.Collect(maps.Keys(l.All()))
 	for _, s := range found {
 		if s.Value == nil {
-			names = append(names, s.Name) // a secret is shown only alone
+			names = append(names, s.Name) // a list shows no secrets
 			continue
 		}
 		l.set(s.Name, &s)
@@ -194,8 +194,8 @@ func (l *LiveSettings) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readSome reads the settings that messages name. Messages of a form that isn't the service's are left out: others may
-// publish on the channel, too.
+// readSome reads the settings that messages name. Messages of another form are ignored, as others may publish on the
+// channel, too.
 func (l *LiveSettings) readSome(ctx context.Context, messages []client.Message) error {
 	var names []string
 	for _, m := range messages {
@@ -224,7 +224,7 @@ func (l *LiveSettings) read(ctx context.Context, names []string) error {
 	return nil
 }
 
-// set keeps a setting, nil if there is none, and reports it if that is new.
+// set stores a setting in memory, or removes it if it is nil, and reports a change.
 func (l *LiveSettings) set(name string, now *Setting) {
 	l.mu.Lock()
 	before, known := l.all[name]

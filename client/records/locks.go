@@ -16,10 +16,10 @@ import (
 // Lock is a lock that was granted. Its Fence is higher than that of every earlier holder.
 type Lock = wire.Lock
 
-// LockState is what everybody may know of a lock.
+// LockState is the public state of a lock.
 type LockState = wire.LockState
 
-// LockOptions says what lock is asked for.
+// LockOptions configures the request for a lock.
 type LockOptions struct {
 	TTL  time.Duration // how long the lock lasts after its last renewal: 1 s to 1 h; 0: 30 s
 	Wait time.Duration // how long to wait if another holds it; 0: not at all
@@ -34,7 +34,7 @@ const (
 
 // WithLock acquires a lock of an operation on an entity and calls f while it is held. It renews the lock until f
 // returns, and then releases it, also if f panics. The context of f is canceled with lease.ErrLost as its cause before
-// another can hold the lock. Pass the fence to what f writes to: lease.Manager says why. Errors: those of f, of
+// another can hold the lock. Pass the fence to the store that f writes to: see lease.Manager. Errors: those of f, of
 // AcquireLock, and lease.ErrLost.
 func (c *Client) WithLock(ctx context.Context, op, id string, o LockOptions,
 	f func(ctx context.Context, fence uint64) error) error {
@@ -52,7 +52,7 @@ func (c *Client) WithLock(ctx context.Context, op, id string, o LockOptions,
 	return manager.TryHold(ctx, "lock", func(ctx context.Context, _ uint64) error { return f(ctx, lock.Fence) })
 }
 
-// remote is a lock, which is held already, as the only lease of a store.
+// remote is a lock that is already held, as the only lease of a store.
 type remote struct {
 	client        *Client
 	op, id, token string
@@ -72,10 +72,10 @@ func (r *remote) Release(ctx context.Context, _, _ string) error {
 	return lostIf(r.client.ReleaseLock(ctx, r.op, r.id, r.token))
 }
 
-// Watch does nothing: nobody waits for a lock that is held already.
+// Watch does nothing, as there are no waiters for a lock that is already held.
 func (r *remote) Watch(string, func()) (stop func()) { return func() {} }
 
-// lostIf adds lease.ErrLost to an error that says so.
+// lostIf adds lease.ErrLost to an error of a lost lock.
 func lostIf(err error) error {
 	if errors.Is(err, ErrLockLost) {
 		return fmt.Errorf("%w: %w", lease.ErrLost, err)

@@ -18,11 +18,11 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// lockService is one lock, as a service has it. A test may change how it answers.
+// lockService is a fake service with one lock. A test may change its answers.
 type lockService struct {
 	mu     sync.Mutex
 	holder string
-	seen   []string // what was asked, in order
+	seen   []string // calls, in order
 	lose   int      // answers that get lost
 	lost   bool     // renewals are refused
 	wait   bool     // an acquire waits until its client goes away
@@ -104,7 +104,7 @@ func TestALostAnswer(t *testing.T) {
 	require.Empty(t, s.holder)
 }
 
-// A call that ends while it waits releases what it may have got.
+// A call that ends while it waits releases a lock that it may have been granted.
 func TestAWaitThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := &lockService{wait: true}
@@ -122,7 +122,7 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 	require.Empty(t, s.holder)
 }
 
-// A function whose lock was lost is told so.
+// The context of a function is canceled when its lock is lost.
 func TestALostLock(t *testing.T) {
 	t.Parallel()
 	s := &lockService{}

@@ -9,10 +9,10 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// NewSession is what a new session is to have.
+// NewSession is the data for a new session.
 type NewSession = wire.NewSession
 
-// IssuedSession is a session's token, which is in no other answer.
+// IssuedSession is a new session with its token, which no other answer contains.
 type IssuedSession = wire.IssuedSession
 
 // Session describes a session to a back end.
@@ -21,9 +21,9 @@ type Session = wire.Session
 // ListedSession describes a session in a list.
 type ListedSession = wire.ListedSession
 
-// CreateSession makes a session for a user who has logged in. If its answer was lost it is tried again, and the first
-// session remains until its life is over: nobody has its token. Errors: ErrInvalidSession, ErrInvalidID,
-// client.ErrInvalidBody, client.ErrUnavailable.
+// CreateSession makes a session for a user who has logged in. If its answer was lost it is retried, and the first
+// session remains, unused, until it expires. Errors: ErrInvalidSession, ErrInvalidID, client.ErrInvalidBody,
+// client.ErrUnavailable.
 func (c *Client) CreateSession(ctx context.Context, user string, n NewSession) (IssuedSession, error) {
 	var issued IssuedSession
 	call := client.Call{What: "create a session", Method: http.MethodPost, Path: []string{"users", user, "sessions"},
@@ -42,7 +42,7 @@ func (c *Client) CheckSession(ctx context.Context, token string) (Session, error
 }
 
 // RotateSession replaces the token of a session by another one: the old one isn't valid any more. If its answer was
-// lost it is tried again, and returns the same token. Errors: ErrNoSession, client.ErrUnavailable.
+// lost it is retried, and returns the same token. Errors: ErrNoSession, client.ErrUnavailable.
 func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession, error) {
 	var issued IssuedSession
 	call := client.Call{
@@ -53,7 +53,7 @@ func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession
 	return issued, err
 }
 
-// Sessions returns the sessions of a user, the one that was active last first. Errors: ErrInvalidID,
+// Sessions returns the sessions of a user, the most recently active one first. Errors: ErrInvalidID,
 // client.ErrUnavailable.
 func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, error) {
 	var all wire.Sessions
@@ -63,8 +63,8 @@ func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, er
 	return all.Sessions, err
 }
 
-// RevokeSession ends a session by its ID, if there is one: within a second no server accepts its token, and waits with
-// it end. Errors: ErrInvalidID, client.ErrUnavailable.
+// RevokeSession ends a session by its ID, if there is one: within a second no server accepts its token, and requests
+// that wait with it end. Errors: ErrInvalidID, client.ErrUnavailable.
 func (c *Client) RevokeSession(ctx context.Context, user, id string) error {
 	call := client.Call{What: "revoke session " + id, Method: http.MethodDelete,
 		Path: []string{"users", user, "sessions", id}}

@@ -23,8 +23,8 @@ func (c *Client) Setting(ctx context.Context, name string) (Setting, error) {
 	return s, err
 }
 
-// PutSetting keeps a setting. If secret is nil it stays what it is, and a new one is what its name says. Errors:
-// ErrInvalidID, ErrInvalidSetting, ErrTooManySettings.
+// PutSetting writes a setting. If secret is nil, an existing setting keeps its secrecy, and that of a new one follows
+// from its name. Errors: ErrInvalidID, ErrInvalidSetting, ErrTooManySettings.
 func (c *Client) PutSetting(ctx context.Context, name, value string, secret *bool) (Setting, error) {
 	var s Setting
 	_, err := c.service.Do(ctx, settingCall("put", http.MethodPut, name,

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// State is what a process has written of one of its runs.
+// State is the state that a process has written for one of its runs.
 type State = wire.State
 
 // StateChange is a change of a state.
@@ -23,7 +23,7 @@ func (s StateChange) body() wire.StateChange {
 	return wire.StateChange{Fields: s.Fields, Remove: s.Remove, TTL: wire.Duration(s.TTL)}
 }
 
-// PatchState changes fields of a state, or makes it, and returns it. A repeat changes nothing but when the state ends.
+// PatchState changes fields of a state, or makes it, and returns it. A repeat changes only the end of the state.
 func (c *Client) PatchState(ctx context.Context, process, id string, change StateChange) (s State, err error) {
 	return c.state(ctx, client.Call{What: "change a state", Method: http.MethodPatch, Path: statePath(process, id),
 		Body: change.body()})

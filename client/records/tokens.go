@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// VerificationType says what a verification token is for.
+// VerificationType is the purpose of a verification token.
 type VerificationType string
 
 // The types of verification tokens.
@@ -24,12 +24,12 @@ const (
 // IssuedVerification is a new verification token, and when it ends.
 type IssuedVerification = wire.IssuedVerification
 
-// Verification is what a verification token stood for.
+// Verification is the data of a verification token.
 type Verification = wire.Verification
 
 // IssueVerification makes a verification token of a user, which is valid for an hour and ends the earlier one of this
-// type. data is JSON that the take returns, or nil. If an answer was lost and the call was tried again, only the token
-// that it returns is valid. Errors: ErrInvalidID, ErrInvalidToken.
+// type. data is JSON that the take returns, or nil. If an answer was lost and the call was retried, only the returned
+// token is valid. Errors: ErrInvalidID, ErrInvalidToken.
 func (c *Client) IssueVerification(ctx context.Context, user string, t VerificationType, data json.RawMessage) (
 	IssuedVerification, error) {
 	var issued IssuedVerification
@@ -41,8 +41,8 @@ func (c *Client) IssueVerification(ctx context.Context, user string, t Verificat
 	return issued, err
 }
 
-// TakeVerification takes a verification token: of many calls, one returns what it stood for, and the others
-// ErrNoVerification. The tries of one call count as one. Errors: ErrNoVerification, ErrInvalidToken.
+// TakeVerification takes a verification token: of many calls, one returns its data, and the others return
+// ErrNoVerification. Retries within one call count as one. Errors: ErrNoVerification, ErrInvalidToken.
 func (c *Client) TakeVerification(ctx context.Context, t VerificationType, token string) (Verification, error) {
 	var v Verification
 	_, err := c.service.Do(ctx, client.Call{
@@ -52,13 +52,13 @@ func (c *Client) TakeVerification(ctx context.Context, t VerificationType, token
 	return v, err
 }
 
-// NewOAuthState is what an OAuth login must know when the provider sends the user back.
+// NewOAuthState is the data that an OAuth login needs when the provider redirects the user back.
 type NewOAuthState = wire.NewOAuthState
 
-// IssuedOAuthState is the text that a provider is sent, and when it ends.
+// IssuedOAuthState is the text to be sent to the provider, and its expiry.
 type IssuedOAuthState = wire.IssuedOAuthState
 
-// OAuthState is what was kept for a state.
+// OAuthState is the data kept for a state.
 type OAuthState = wire.OAuthState
 
 // CreateOAuthState keeps the state of a login for ten minutes. Errors: ErrInvalidToken.
@@ -83,7 +83,7 @@ func (c *Client) TakeOAuthState(ctx context.Context, state string) (OAuthState, 
 // OAuthTokens are the tokens of a provider for a user.
 type OAuthTokens = wire.OAuthTokens
 
-// OAuthExpiry says when tokens end. A time is zero if the token doesn't exist, or wasn't changed.
+// OAuthExpiry is the expiry of tokens. A time is zero if the token doesn't exist, or wasn't changed.
 type OAuthExpiry = wire.OAuthExpiry
 
 // StoredOAuthTokens are tokens, and when they end.

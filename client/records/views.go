@@ -19,8 +19,8 @@ type Views = wire.Views
 // ViewsImport is the state of an import.
 type ViewsImport = wire.ViewsImport
 
-// CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it dies before.
-// A call whose answer was lost and that is repeated, by the client's retries too, may count twice.
+// CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it crashes
+// before. A call whose answer was lost and that is repeated, by the client's retries too, may count twice.
 func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
 	_, err := c.service.Do(ctx, client.Call{
 		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: wire.ViewCounts{Views: views},
@@ -38,14 +38,14 @@ func (c *Client) Views(ctx context.Context, ids, slugs []string) ([]Views, error
 	return answer.Views, err
 }
 
-// viewsAtOnce is the records that a call imports.
+// viewsAtOnce is the number of records that one call imports.
 const viewsAtOnce = 5000
 
 // ImportViews imports views that another system has counted, and the IDs of slugs, in parts. fields is its hash: the
-// views of each ID, and the fields _timestamp and _total, which say when they were counted and how many records there
-// are; both are checked. Each import replaces earlier ones, once it is complete, so that a repeat changes nothing.
-// progress, if it isn't nil, is called with how many of the records are there. Errors: ErrInvalidImport before anything
-// is sent, and those of the service.
+// views of each ID, and the fields _timestamp and _total, which are the time of the count and the number of records;
+// both are checked. Each import replaces earlier ones, once it is complete, so that a repeat changes nothing. progress,
+// if it isn't nil, is called with how many of the records are there. Errors: ErrInvalidImport before anything is sent,
+// and those of the service.
 func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]string, progress func(done, all int)) (
 	ViewsImport, error) {
 	parts, err := partsOf(fields)
@@ -77,7 +77,7 @@ func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]strin
 	return state, nil
 }
 
-// partsOf checks the hash of an import, and divides it.
+// partsOf checks the hash of an import, and splits it into parts.
 func partsOf(fields map[string]string) (parts []wire.ViewsPart, err error) {
 	const fieldAt, fieldTotal = "_timestamp", "_total"
 	at, errAt := strconv.ParseInt(fields[fieldAt], 10, 64)

@@ -17,7 +17,7 @@ import (
 	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
 )
 
-// credentials knows whose a credential is.
+// credentials maps credentials to their users.
 type credentials struct {
 	rules    []access.ChannelRule
 	keys     *keys.Registry
@@ -26,7 +26,7 @@ type credentials struct {
 	sessions *sessions.Credentials // nil: records are off
 }
 
-// openCredentials returns what knows whose a credential is, or nil if the service is open.
+// openCredentials returns the known credentials, or nil if the service is open.
 func openCredentials(ctx context.Context, c config.Config, s stores, needs partNeeds) (*credentials, error) {
 	if !c.Access.Closed() {
 		return nil, nil
@@ -64,8 +64,8 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 	return found, nil
 }
 
-// administered returns the API keys and revocations that administrators change. On an open service they are read when
-// they are asked for.
+// administered returns the API keys and revocations that administrators change. On an open service they are read on
+// demand.
 func (c *credentials) administered(s stores, log *slog.Logger) (*keys.Registry, error) {
 	if c != nil {
 		return c.keys, nil
@@ -81,7 +81,7 @@ func (c *credentials) offer() func(ctx context.Context, ticket string, created t
 	return c.players.Offer
 }
 
-// guard returns what decides who may do what. A nil owners means that there are no tickets.
+// guard returns the access control of the service. A nil owners means that there are no tickets.
 func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	if c == nil {
 		return nil, nil
@@ -106,7 +106,7 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	return guard, nil
 }
 
-// logAccess logs who may do what.
+// logAccess logs the access rules in effect.
 func logAccess(ctx context.Context, c config.Access, log *slog.Logger) {
 	switch {
 	case c.Closed():

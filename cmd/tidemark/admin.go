@@ -33,7 +33,7 @@ type administration struct {
 	log    *slog.Logger
 }
 
-// newAdministration returns what is served to administrators. With a token they must show it, but not for probes.
+// newAdministration returns the handlers for administrators. With a token they must present it, except for probes.
 func newAdministration(ready func() error, n nodeNeeds) (*administration, error) {
 	var guard *access.Guard
 	if token := n.Config.Token; token != "" {
@@ -92,7 +92,7 @@ func (a *administration) serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// tokenOfNodes is the hash of the token of nodes. It is an access.Authenticator: whoever has the token is an
+// tokenOfNodes is the hash of the token of nodes. It is an access.Authenticator: the token makes its bearer an
 // administrator of the node.
 type tokenOfNodes [sha256.Size]byte
 

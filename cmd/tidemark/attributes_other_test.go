@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// processAttributes has nothing to offer here: a script's process can outlive a test binary that is killed.
+// processAttributes returns nothing here: a script's process can outlive a test binary that is killed.
 func processAttributes() *syscall.SysProcAttr { return nil }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// scriptLimit ends a wait of a script that nothing will end, so that it fails and shows what it has.
+	// scriptLimit bounds a wait of a script, so that it fails and shows its state.
 	scriptLimit = time.Minute
-	// scriptStep is how often a wait looks that nothing signals.
+	// scriptStep is the polling interval of waits without a signal.
 	scriptStep = 5 * time.Millisecond
 )
 
-// output collects what a process prints, and lets others wait for it.
+// output collects the output of a process, and lets others wait for it.
 type output struct {
 	mu      sync.Mutex
 	data    bytes.Buffer
@@ -42,7 +42,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.file.Write(p)
 }
 
-// find gives the submatches of a pattern, and what to wait for where there are none yet.
+// find returns the submatches of a pattern, and the channel to wait for if there are none yet.
 func (o *output) find(pattern *regexp.Regexp) (match []string, changed <-chan struct{}, all string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +59,7 @@ type background struct {
 	expected bool // finish has waited for its end
 }
 
-// processes is those of one script, by the name that it gave them.
+// processes is the processes of one script, by their names in it.
 type processes map[string]*background
 
 func backgroundOf(ts *testscript.TestScript, name string) *background {

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// writeKeys writes a file with an API key that may do everything, and returns its path and the key.
+// writeKeys writes a file with an API key that has all rights, and returns its path and the key.
 func writeKeys(t *testing.T) (path, key string) {
 	t.Helper()
 	made, key, err := keys.Generate(keys.NewKey{
@@ -116,7 +116,7 @@ func procedures() []string {
 }
 
 // TestClosedService starts a service that other machines can reach, and calls everything on each of its listeners:
-// without a credential it gives nothing, and with one the same calls are answered.
+// without a credential all calls are refused, and with one the same calls are answered.
 func TestClosedService(t *testing.T) {
 	t.Parallel()
 	file, key := writeKeys(t)

@@ -1,4 +1,4 @@
-// Package hostlimits keeps a service within what the machine or container allows: memory and open files.
+// Package hostlimits keeps a service within the memory and open files that the machine or container allows.
 
 package main
 
@@ -8,7 +8,7 @@ import (
 )
 
 // otherFiles is how many files the service opens at most that aren't connections of clients: its connections to Redis
-// and to what it calls out, and those that the server accepts beyond its limit.
+// and to other services, and those that the server accepts beyond its limit.
 const otherFiles = 384
 
 // connections returns how many connections the server may serve when configured ones are asked for; 0 means no limit,

@@ -20,8 +20,8 @@ import (
 
 const operationsPage = "../../docs/operations.md"
 
-// TestDocumentationOfMetrics compares the tables of metrics on the page with what a service with two Redis registers,
-// and a node of shards. Dashboards show no others.
+// TestDocumentationOfMetrics compares the tables of metrics on the page with the metrics registered by a service with
+// two Redis, and by a node of shards. Dashboards show no others.
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})

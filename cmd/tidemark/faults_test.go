@@ -26,7 +26,7 @@ func faultCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// pidOf gives the process of a file, or 0 where there is none any more.
+// pidOf returns the process ID in a file, or 0 if the process does not exist any more.
 func pidOf(ts *testscript.TestScript, path string) int {
 	text, err := os.ReadFile(ts.MkAbs(path))
 	if errors.Is(err, os.ErrNotExist) {

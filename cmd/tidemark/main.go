@@ -1,8 +1,8 @@
 // Command tidemark runs the Tidemark service, and is its command line client.
 //
-// The commands that are clients are package internal/commands, what they share is internal/cli, and the options of
-// serve are internal/config. The composition of the service is here: service.go starts its parts, stores.go picks and
-// opens the stores.
+// The client commands are in package internal/commands, their common parts in internal/cli, and the options of serve in
+// internal/config. This package composes the service: service.go starts its parts, stores.go selects and opens the
+// stores.
 package main
 
 import (
@@ -85,8 +85,8 @@ commands are clients of a service.`,
 	return root
 }
 
-// hint returns what may be wrong if a service answered with an error that suggests it: that a flag names something else
-// than a Tidemark service, or its admin address, or that the command has no credentials.
+// hint returns the probable cause of an error with which a service answered: that a flag names something else than a
+// Tidemark service, or its admin address, or that the command has no credentials.
 func hint(cmd *cobra.Command, err error) string {
 	flag, whose := "--server", "a Tidemark service"
 	if cmd.Flags().Lookup(cli.AdminFlag) != nil {

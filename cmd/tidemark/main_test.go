@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// leakChecked fails the run where a goroutine is left over.
+// leakChecked fails the run if a goroutine leaks.
 type leakChecked struct{ *testing.M }
 
 func (m leakChecked) Run() int {
@@ -32,8 +32,7 @@ func (m leakChecked) Run() int {
 	return code
 }
 
-// TestHints names what may be wrong if something else than a Tidemark service has answered, or one that requires
-// credentials.
+// TestHints checks the hints for an answer of another program, or of a service that requires credentials.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	plain, admin := &cobra.Command{}, &cobra.Command{}

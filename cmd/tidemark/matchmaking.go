@@ -20,7 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
-// matchmakingNeeds is what matchmaking needs besides the configuration.
+// matchmakingNeeds is the dependencies of matchmaking besides the configuration.
 type matchmakingNeeds struct {
 	queues   *queues.Store
 	lookup   matchmaking.Lookup

@@ -20,7 +20,7 @@ import (
 // duelQueue is the queue of these tests.
 const duelQueue = "duel"
 
-// directs reports whether the process says that it directs the queue.
+// directs reports whether the process reports itself as the queue's director.
 func (s *serverProcess) directs(t *testing.T) bool {
 	t.Helper()
 	return strings.Contains(s.metrics(t), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
@@ -63,7 +63,7 @@ func startPairWith(t *testing.T, places *allocator, leaseTTL, queue string, flag
 	return p
 }
 
-// startStaticPair is startPair with places that are had without waiting.
+// startStaticPair is startPair with places that are allocated without waiting.
 func startStaticPair(t *testing.T, leaseTTL string, flags ...string) *pair {
 	t.Helper()
 	queue := fmt.Sprintf(`{"assigner":{"kind":"static","connection":%q}}`, placeFor("{match}"))
@@ -94,8 +94,8 @@ func (p *pair) await(t *testing.T, s *serverProcess, ids []string) {
 	}
 }
 
-// awaitDirector waits until a process says that it directs the queue. It creates tickets, since nobody directs an empty
-// one.
+// awaitDirector waits until a process reports that it directs the queue. It creates tickets, since an empty queue has
+// no director.
 func (p *pair) awaitDirector(t *testing.T, s *serverProcess) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -106,7 +106,7 @@ func (p *pair) awaitDirector(t *testing.T, s *serverProcess) {
 	}, scriptLimit, 50*time.Millisecond)
 }
 
-// awaitAllocations waits until so many allocations, or more, are held back.
+// awaitAllocations waits until at least the given number of allocations are held back.
 func (p *pair) awaitAllocations(t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(p.allocator.waiting()) >= n }, scriptLimit, 5*time.Millisecond)
@@ -187,7 +187,7 @@ func (a *allocator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"connection": placeFor(call.MatchID)}) // nobody may be listening
 }
 
-// enter returns what an allocation must wait for.
+// enter returns the channel that an allocation must wait for.
 func (a *allocator) enter(match string) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 )
 
 // openRecordsRedis connects to the Redis of sessions and to that of caches, unless they are that of the channels. It
-// refuses one that evicts what must stay.
+// refuses one that may evict records that must be kept.
 func openRecordsRedis(
 	ctx context.Context, c config.Config, channels *redis.Conn, found storage.Description, needs storeNeeds,
 ) (records.Instances, error) {

@@ -49,7 +49,7 @@ func untilStopped(ctx context.Context, log *slog.Logger, start func(partNeeds) e
 	return nil
 }
 
-// partNeeds is what all parts need besides the configuration.
+// partNeeds is the dependencies of all parts besides the configuration.
 type partNeeds struct {
 	log     *slog.Logger
 	metrics *prometheus.Registry
@@ -169,7 +169,7 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 	return channel.NewService(o)
 }
 
-// logStorage logs what the storage is, how durable it is, and what an operator should change.
+// logStorage logs the kind and durability of the storage, and recommended changes.
 func logStorage(ctx context.Context, log *slog.Logger, s storage.Description) {
 	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
 		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas",
@@ -179,7 +179,7 @@ func logStorage(ctx context.Context, log *slog.Logger, s storage.Description) {
 	}
 }
 
-// meaning says what a durability level promises.
+// meaning returns the guarantee of a durability level.
 func meaning(level storage.DurabilityLevel) string {
 	switch level {
 	case storage.DurableAlways:

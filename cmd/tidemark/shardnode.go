@@ -31,7 +31,7 @@ import (
 // grace is how long requests in flight may take to finish when a node stops.
 const grace = 10 * time.Second
 
-// nodeNeeds is what a node needs from the program.
+// nodeNeeds is the dependencies of a node.
 type nodeNeeds struct {
 	Config   config.ShardOptions
 	Shards   *redis.Conn   // the Redis that has who holds which shard, and the announcements
@@ -128,7 +128,7 @@ func (n nodeNeeds) serve(ctx context.Context, server *rpc.Server, draining func(
 	})
 }
 
-// memberOf returns who a node is that listens on an address.
+// memberOf returns the identity of a node that listens on an address.
 func memberOf(o config.ShardOptions, at net.Addr) (shard.Member, error) {
 	m := shard.Member{Cache: o.Node.Cache, DC: o.DC, Host: o.Node.Host, Address: cmp.Or(o.Node.Advertise, at.String())}
 	if m.Host != "" {

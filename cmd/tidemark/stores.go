@@ -23,7 +23,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// redisLabel is the label of metrics that says which Redis they are about: that of channels, or another.
+// redisLabel is the label of metrics for the Redis that they describe: that of channels, or another.
 const redisLabel = "redis"
 
 // stores are the open stores.
@@ -110,7 +110,7 @@ func openReceipts(ctx context.Context, c config.Config, store *channels.Store, p
 type another struct {
 	key string // YAML key of the option that names it
 	url string
-	of  string // what it has, for the log and as the label of metrics
+	of  string // its contents, for the log and as the label of metrics
 }
 
 func (a another) options(c config.Config, needs storeNeeds) (redis.Options, error) {
@@ -128,7 +128,7 @@ func (a another) options(c config.Config, needs storeNeeds) (redis.Options, erro
 	return o, nil
 }
 
-// connect connects to it, and looks at what it is. Stopping the service closes the connection.
+// connect connects to it, and checks its configuration. Stopping the service closes the connection.
 func (a another) connect(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Conn,
 	storage.Description, error) {
 	conn, err := connect(ctx, a.key, o, c.Redis.ConnectTimeout)
@@ -167,7 +167,7 @@ func (s stores) ready(ctx context.Context) error {
 	return err
 }
 
-// storeNeeds is what stores need besides the configuration.
+// storeNeeds is the dependencies of all stores besides the configuration.
 type storeNeeds struct {
 	log     *slog.Logger
 	metrics prometheus.Registerer

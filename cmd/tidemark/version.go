@@ -12,13 +12,13 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-// The linker sets these in `make build`; otherwise the build information says what it can.
+// The linker sets these in `make build`; otherwise they come from the build information, if it has them.
 var (
 	version = ""
 	commit  = ""
 )
 
-// build says which program this is.
+// build identifies this build of the program.
 type build struct{ version, commit string }
 
 func thisBuild() build {
@@ -78,7 +78,7 @@ func writeVersion(cmd *cobra.Command) error {
 	return err
 }
 
-// versionText returns what `tidemark version` and `tidemark --version` print.
+// versionText returns the output of `tidemark version` and `tidemark --version`.
 func versionText() string {
 	b := thisBuild()
 	return fmt.Sprintf("tidemark %s\ncommit   %s\ngo       %s %s/%s\n",

@@ -115,7 +115,7 @@ func (w *workedTable) ask(t *testing.T, text string) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + strings.TrimSpace(body))
 }
 
-// command runs the program, and returns what it prints, on one line.
+// command runs the program, and returns its output, on one line.
 func (w *workedTable) command(t *testing.T, args []string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), w.server.Program, args...)
@@ -163,7 +163,7 @@ func plainReply(reply any, unordered bool) string {
 
 var name = regexp.MustCompile(`<([a-zA-Z]\w*)>`)
 
-// fill inserts what was captured.
+// fill inserts the captured values.
 func (w *workedTable) fill(text string) string {
 	return name.ReplaceAllStringFunc(text, func(one string) string {
 		if value, ok := w.captured[strings.Trim(one, "<>")]; ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// How the server is abused: so many HTTP/2 connections open long polls and reset them, for so long.
+// The abuse of the server: the number of HTTP/2 connections that open long polls and reset them, and its duration.
 const (
 	resetConnections = 8
 	resetTime        = 8 * time.Second

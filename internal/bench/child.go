@@ -9,7 +9,7 @@ import (
 	"os/exec"
 )
 
-// child is a process of this program that is told what to do by lines, and answers by lines.
+// child is a process of this program that reads commands as lines, and answers with lines.
 type child struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser

@@ -18,7 +18,7 @@ const (
 	clusterServices = 3
 )
 
-// onCluster is what was measured with a number of queues.
+// onCluster is the result for a number of queues.
 type onCluster struct {
 	load.Matched
 	queues int
@@ -56,8 +56,8 @@ func cluster(b *bench) {
 	b.printHundredNodes(slices.MaxFunc(all, func(a, b onCluster) int { return cmp.Compare(a.usage.redis, b.usage.redis) }))
 }
 
-// printHundredNodes computes what a large Cluster would carry at the highest cost that was measured. A node runs all
-// commands on one core.
+// printHundredNodes computes the capacity of a large Cluster at the highest measured cost. A node runs all commands on
+// one core.
 func (b *bench) printHundredNodes(c onCluster) {
 	const nodes, share = 100, 0.7 // of its core that a node may use
 	perNode := share / c.usage.redis.Seconds()

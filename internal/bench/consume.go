@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// How much is consumed in a round.
+// The load of a round.
 const (
 	consumeMessages = 500 // on each channel
 	consumeMax      = 10  // messages of a next

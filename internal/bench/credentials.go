@@ -20,12 +20,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// sender is how publishes are sent whose cost is compared.
+// sender is a way to send publishes whose cost is compared.
 type sender struct {
 	name       string
 	server     *service
 	credential string
-	limit      time.Duration // what it may cost more than without a credential; 0: it has none
+	limit      time.Duration // its allowed extra cost over no credential; 0: no goal
 	rounds     []float64     // CPU seconds of the server per publish
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// duel is a load of players who look for one opponent, and what is to be reached, from the project's goals. 0: no goal.
+// duel is a load of players who look for one opponent, with the project's goals for it. 0: no goal.
 type duel struct {
 	players       int
 	alone         bool    // each has a connection of its own
@@ -45,7 +45,7 @@ const (
 	bareWindow = 2 * time.Second
 )
 
-// playedDuels is what was measured of a load.
+// playedDuels is the result of a load.
 type playedDuels struct {
 	load.Matched
 	usage usage // per ticket

@@ -42,7 +42,7 @@ func fanOut(b *bench) {
 		"cores.\n")
 }
 
-// wakeUp is what it took to deliver one message to many waiting subscribers.
+// wakeUp is the cost of delivering one message to many waiting subscribers.
 type wakeUp struct {
 	notifications float64       // SPUBLISH calls
 	scripts       float64       // EVALSHA calls, the publish itself included

@@ -25,7 +25,7 @@ const (
 	publishLimit     = 100 * time.Millisecond // p99 of a publish, from the project's goals
 )
 
-// largeFetches is what many large fetches at the same time cost, and what they cost others.
+// largeFetches is the cost of many large fetches at the same time, for themselves and for other clients.
 type largeFetches struct {
 	all       time.Duration // until the last subscriber has its backlog
 	published int           // small publishes meanwhile, one after the other

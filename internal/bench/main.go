@@ -22,7 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// parts are what is measured, in the order of the page.
+// parts are the measurements, in the order of the page.
 var parts = []struct {
 	name    string
 	measure func(*bench)
@@ -76,7 +76,7 @@ func run(ctx context.Context, o options) error {
 	case o.reads != "":
 		return runClients(ctx, o.reads)
 	}
-	debug.SetGCPercent(400) // the load costs as little as it can, since it shares the cores with what is measured
+	debug.SetGCPercent(400) // the load shares the cores with the measured processes
 	if o.load.addresses != "" {
 		return measureFrontends(ctx, o.load)
 	}

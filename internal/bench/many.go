@@ -59,8 +59,8 @@ func manyBody(sources int, receipt string) string {
 	return `{"max":1,"from":[` + strings.Join(from, ",") + `]}`
 }
 
-// fillOne publishes two messages to the first channel, and returns the receipt of the first. To the server a repeated
-// acknowledgement is as much work as the first.
+// fillOne publishes two messages to the first channel, and returns the receipt of the first. A repeated acknowledgement
+// costs the server as much as the first.
 func (u *system) fillOne() (receipt string) {
 	batch := `[{"content":` + messageContent + `},{"content":` + messageContent + `}]`
 	u.request(http.MethodPost, "/v1/channels/bench:topic:0/messages", batch)

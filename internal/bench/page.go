@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// page is what the benchmarks write: figures against a floor, and then what else the parts have measured.
+// page is the output of the benchmarks: figures against a floor, and then the other results of the parts.
 type page struct {
 	machine string
 	rows    strings.Builder // of the first table
@@ -53,7 +53,7 @@ func (p *page) markdown() string {
 	return head + p.rows.String() + p.text.String()
 }
 
-// progress prints what was measured for those who watch a run.
+// progress prints results for those who watch a run.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // median returns the median of values, which it sorts.

@@ -28,7 +28,7 @@ const (
 	viewedIDs   = 100
 )
 
-// measureRecords measures what checks of sessions, reads of cached values, and views cost.
+// measureRecords measures the cost of checks of sessions, reads of cached values, and views.
 func measureRecords(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()

@@ -21,7 +21,7 @@ const (
 // messageContent is a JSON string of 256 bytes.
 var messageContent = `"` + strings.Repeat("x", contentBytes-2) + `"`
 
-// requestsIntro says what requests measures.
+// requestsIntro describes the measurements of requests.
 var requestsIntro = fmt.Sprintf(
 	"Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\nand load "+
 		"on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\nthe floor "+
@@ -123,7 +123,7 @@ func (u *system) measureFetch() {
 	}), 4)
 }
 
-// measureAck acknowledges the same receipts again and again: to the server a repeat is as much work as the first.
+// measureAck acknowledges the same receipts again and again: a repeat costs the server as much as the first.
 func (u *system) measureAck() {
 	handles := make([]string, channelCount)
 	for i := range handles {

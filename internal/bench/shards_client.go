@@ -26,7 +26,7 @@ import (
 // keysOfGet is how many keys a Get has, unless it is said.
 const keysOfGet = 100
 
-// setup is what a process of clients is told when it starts.
+// setup is the configuration that a process of clients receives when it starts.
 type setup struct {
 	Hosts   []shard.Host
 	Redis   string        // URL; "": it doesn't read from Redis
@@ -36,7 +36,7 @@ type setup struct {
 	LocalDC string        // data centre whose nodes are asked first; "": all are asked at once
 }
 
-// order tells it to read.
+// order is a command to read.
 type order struct {
 	Redis   bool // by MGET, and not through the nodes
 	Keys    int  // of each Get; 0: keysOfGet
@@ -45,7 +45,7 @@ type order struct {
 	For     time.Duration
 }
 
-// outcome is its answer.
+// outcome is the answer to an order.
 type outcome struct {
 	Keys  int             // of each Get
 	Took  []time.Duration // by each read
@@ -122,9 +122,9 @@ func (s setup) start(ctx context.Context, running *errgroup.Group) (*reader, err
 	return r, nil
 }
 
-// carryOut reads as an order says.
+// carryOut executes an order to read.
 func (r *reader) carryOut(ctx context.Context, o order) (result outcome) {
-	runtime.GC() // what was left before isn't counted
+	runtime.GC() // earlier responses aren't counted
 	o.Keys = cmp.Or(o.Keys, keysOfGet)
 	result.Keys = o.Keys
 	loads := make([]caller, o.Callers)
@@ -146,7 +146,7 @@ func (r *reader) carryOut(ctx context.Context, o order) (result outcome) {
 	return result
 }
 
-// caller is what one caller does.
+// caller is the loop of one caller.
 type caller struct {
 	took []time.Duration
 	err  error // which ended it

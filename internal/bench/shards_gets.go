@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// read is what reads cost in one round.
+// read is the cost of reads in one round.
 type read struct {
 	outcome
 	nodes time.Duration // CPU time of the nodes, or of Redis
@@ -17,13 +17,13 @@ type read struct {
 // got returns how many keys the clients have got.
 func (o outcome) got() float64 { return float64(len(o.Took) * o.Keys) }
 
-// perCore returns how many keys the clients have got for a second of their CPU time.
+// perCore returns the number of keys that the clients have received per second of their CPU time.
 func (o outcome) perCore() float64 { return o.got() / o.CPU.Seconds() }
 
-// perSecond returns how many keys the clients have got a second.
+// perSecond returns the number of keys that the clients have received per second.
 func (o outcome) perSecond() float64 { return o.got() / o.For.Seconds() }
 
-// readFrom lets clients read, and measures what nodes, or Redis, use meanwhile.
+// readFrom lets clients read, and measures the usage of nodes, or Redis, meanwhile.
 func readFrom(c *clients, o order, used func() time.Duration) read {
 	before := used()
 	found := c.read(o)

@@ -16,10 +16,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
-// entryValue is what an entry has.
+// entryValue is the value of an entry.
 var entryValue = `{"id":1,"name":"Ann","bio":"` + strings.Repeat("x", 172) + `"}`
 
-// fillShards stores as many entries.
+// fillShards stores the given number of entries.
 func (u *system) fillShards(entries int) {
 	const script = `for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
 		redis.call('SET', ARGV[3] .. string.format('%d', i) .. ARGV[4], ARGV[5])
@@ -136,7 +136,7 @@ func (c *clients) end() {
 	}
 }
 
-// read makes the clients do as an order says.
+// read makes the clients execute an order.
 func (c *clients) read(o order) (result outcome) {
 	c.bench.Must(json.NewEncoder(c.in).Encode(o))
 	line, err := c.out.ReadBytes('\n')

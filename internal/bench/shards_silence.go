@@ -26,7 +26,7 @@ func (u *system) measureSilence(all nodes) {
 		with = append(with, c.read(paced(readTime)).Took...)
 		stopped.signal(syscall.SIGCONT)
 		stopped.awaitReady()
-		c.read(paced(readTime / 4)) // what has piled up is answered meanwhile
+		c.read(paced(readTime / 4)) // the backlog is answered meanwhile
 	}
 	slices.Sort(without)
 	slices.Sort(with)

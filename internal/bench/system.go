@@ -18,15 +18,15 @@ type bench struct {
 	*page
 }
 
-// settings are what all parts are told.
+// settings are the parameters of all parts.
 type settings struct {
 	binary   string // of the service
 	rounds   int    // how often each figure is measured
 	requests int    // in a round
 }
 
-// system is what is measured: a server and a floor, each a process of its own, and the Redis below the server. A method
-// that fails ends the part, and so may be called by its goroutine only.
+// system is the measured processes: a server and a floor, each a process of its own, and the Redis below the server. A
+// method that fails ends the part, and so may be called by its goroutine only.
 type system struct {
 	*bench
 	server *service

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
-// usage is what was used: CPU time, by the load too, commands that Redis was sent, and their bytes.
+// usage is the resources used: CPU time, also by the load, commands sent to Redis, and their bytes.
 type usage struct {
 	server, redis, load time.Duration
 	commands            map[string]float64
@@ -23,7 +23,7 @@ type usage struct {
 // same place.
 var plainCommands = []string{"ssubscribe", "sunsubscribe", "xread", "xdel", "xtrim"}
 
-// meter reads what is used up to now.
+// meter reads the resources used up to now.
 type meter struct {
 	system   *system
 	servers  []*service
@@ -63,7 +63,7 @@ func (b *bench) play(players load.Players, mark func()) load.Matched {
 	return found
 }
 
-// perTicket returns what each of n tickets has used between the two readings.
+// perTicket returns the usage of each of n tickets between the two readings.
 func (m *meter) perTicket(n int) usage {
 	from, to := m.readings[0], m.readings[1]
 	per := usage{

@@ -92,7 +92,7 @@ func (w *waiters) path(fetch, source int) string {
 	return fmt.Sprintf("/v1/channels/%s/subscribers/s%d", w.channel(fetch, source), fetch)
 }
 
-// request returns what waits.
+// request returns the request of a waiting fetch.
 func (w *waiters) request(fetch int) []byte {
 	if w.sources == 0 {
 		return load.Request(http.MethodGet, w.path(fetch, 0)+"/messages?wait=10m", "")

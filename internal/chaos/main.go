@@ -2,8 +2,8 @@
 //
 // A [scenario] starts a Redis and two services, as processes on loopback, and clients in this process (package load).
 // While these run, it causes a fault: it kills and stops processes, cuts connections, fills Redis, and so on. Package
-// oracle then compares what the clients received with what they are promised. Scenarios run one after the other. The
-// exit status is 1 if any of them failed.
+// oracle then compares the responses that the clients received with the promises of the service. Scenarios run one
+// after the other. The exit status is 1 if any of them failed.
 package main
 
 import (

@@ -28,7 +28,7 @@ type result struct {
 	Took       time.Duration
 }
 
-// limits are what clients may notice at most. Zero values are no limits.
+// limits bound the disturbance of clients. Zero values are no limits.
 type limits struct {
 	Gap      time.Duration // without a successful publish
 	P99      time.Duration // of the tries of publishes
@@ -39,7 +39,7 @@ type limits struct {
 // miB is 2^20 bytes.
 const miB = 1 << 20
 
-// Passed reports whether clients received what they are promised.
+// Passed reports whether all promises to clients were kept.
 func (r *result) Passed() bool { return len(r.Faults()) == 0 }
 
 // Faults describes everything that went wrong.

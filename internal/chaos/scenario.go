@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// scenario is a fault, and what clients may notice of it.
+// scenario is a fault, and its permitted effects on clients.
 type scenario struct {
 	name     string
 	fault    string // description for the table

@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// stage is what one scenario runs on: Redis, two services, and the load.
+// stage is the environment of one scenario: Redis, two services, and the load.
 type stage struct {
 	*launch.Host
 	scenario
@@ -45,7 +45,7 @@ type redisServers struct {
 	sentinel *redistest.SentinelNodes
 }
 
-// findings is what a scenario itself has noticed.
+// findings is the observations of the scenario itself.
 type findings struct {
 	mu         sync.Mutex
 	complaints []string

@@ -1,5 +1,5 @@
-// Package launch runs what benchmarks and tests under faults need, outside of `go test`: a [Host] in place of a test,
-// and processes of the service and of what it is compared with, as a [Service].
+// Package launch supports benchmarks and tests under faults outside of `go test`: a [Host] replaces a test, and a
+// [Service] is a process of the service or of a program that it is compared with.
 package launch
 
 import (

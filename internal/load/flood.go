@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Flood is an HTTP/2 connection without TLS, which sends what no well-behaved client sends. It is used by one
-// goroutine. Its methods return an error when the server has closed the connection.
+// Flood is an HTTP/2 connection without TLS, for frames that no well-behaved client sends. It is used by one goroutine.
+// Its methods return an error when the server has closed the connection.
 type Flood struct {
 	conn    net.Conn
 	buffer  *bufio.Writer

@@ -26,7 +26,7 @@ type Players struct {
 	Window    time.Duration // in which tickets are counted
 }
 
-// Matched is what came of the tickets whose assignment arrived within the window.
+// Matched is the result for the tickets whose assignment arrived within the window.
 type Matched struct {
 	Window time.Duration
 	Took   []time.Duration // from the call that creates a ticket until its assignment, sorted

@@ -39,7 +39,7 @@ func runGuard(dir string) {
 	os.Exit(1) // a guard must never run tests
 }
 
-// guardReady is what a guard prints when it ignores signals.
+// guardReady is the line that a guard prints when it ignores signals.
 const guardReady = "ready\n"
 
 // guard is a second process of this program, whose process group all children join. It holds the reading end of a pipe,

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// member is what one node of a cluster knows of another, or of itself, from a line of CLUSTER NODES.
+// member is the state of a node in the view of another, or in its own, from a line of CLUSTER NODES.
 type member struct {
 	id, addr string
 	flags    map[string]bool
@@ -99,7 +99,7 @@ func (c *ClusterNodes) checkAcquainted(ctx context.Context) error {
 	return nil
 }
 
-// checkOK checks what AwaitOK waits for.
+// checkOK checks the conditions of AwaitOK.
 func (c *ClusterNodes) checkOK(ctx context.Context) error {
 	var first map[string]string
 	running := map[string]bool{}
@@ -149,8 +149,8 @@ func (n *Node) checkServes(ctx context.Context, self member) error {
 	return nil
 }
 
-// owner asks every node what it owns itself, since others learn of a change later. A node that was replaced while it was
-// away has the lower epoch.
+// owner asks every node for its own slots, since others learn of a change later. A node that was replaced while it was
+// down has the lower epoch.
 func (c *ClusterNodes) owner(ctx context.Context, slot uint16) (*Node, error) {
 	var owner *Node
 	epoch := int64(-1)

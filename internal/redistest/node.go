@@ -142,7 +142,7 @@ func (n *Node) private(t testing.TB) *process.Process {
 	return n.proc
 }
 
-// logOnFailure prints the end of what the server logs from now on if the test fails.
+// logOnFailure prints the end of the server's subsequent log if the test fails.
 func (n *Node) logOnFailure(t testing.TB) {
 	t.Helper()
 	begin := len(n.proc.Log())

@@ -26,7 +26,7 @@ type Options struct {
 	Replicas int
 }
 
-// errNoRedis means that there is no server program on PATH.
+// errNoRedis is the error if no server program is on PATH.
 var errNoRedis = errors.New("no redis-server on PATH: run scripts/install-redis.sh, " +
 	"or install Redis 7.0 or newer (Debian: redis-server, Homebrew: redis)")
 

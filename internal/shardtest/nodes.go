@@ -82,7 +82,7 @@ func (all Nodes) Cut() {
 	}
 }
 
-// Pass ends Hold and Delay: what was kept back is delivered.
+// Pass ends Hold and Delay: delayed traffic is delivered.
 func (all Nodes) Pass() {
 	for _, n := range all {
 		n.Proxy.Slow(0, 0)

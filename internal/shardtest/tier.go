@@ -2,7 +2,7 @@
 // address it advertises, so that nothing reaches it in another way. Nodes kills, stops and restarts them, and disturbs
 // their connections. Load reads all the while, and fails the test if a read does.
 //
-// Readiness is seen in the status of the cache, which the storage keeps, and never waited for by time.
+// Readiness is read from the status of the cache in the storage, and never assumed after a fixed time.
 package shardtest
 
 import (
@@ -26,7 +26,7 @@ type Options struct {
 	Layouts shard.Layouts
 	// Command returns the program of a node: its path, arguments and environment. It serves behind n.Address().
 	Command func(n *Node) (path string, args, env []string)
-	// Listening finds the address on which the program listens in what it prints.
+	// Listening finds the address on which the program listens in its output.
 	Listening *regexp.Regexp
 }
 
@@ -49,7 +49,7 @@ type Node struct {
 	listening *regexp.Regexp
 }
 
-// Nodes are some nodes of a tier. What is done to them is done to each.
+// Nodes are some nodes of a tier. Each method applies to all of them.
 type Nodes []*Node
 
 const (

@@ -30,9 +30,9 @@ type Write[T any] struct {
 	Position string
 }
 
-// WriteBehind is the write-behind strategy on a cache: what is written is kept in a stream first, and is then cached.
-// One process at a time writes it to the source of truth: of each ID in the order of the writes, each at least once. It
-// may be used by many goroutines.
+// WriteBehind is the write-behind strategy on a cache: a written value is first appended to a stream, and then cached.
+// One process at a time writes the values to the source of truth, those of each ID in order, each at least once. It may
+// be used by many goroutines.
 type WriteBehind[T any] struct {
 	cache  *Cache[T]
 	queue  Queue
@@ -41,8 +41,8 @@ type WriteBehind[T any] struct {
 }
 
 // NewWriteBehind returns the strategy on a cache. write writes one value to the source of truth; it must return soon
-// after its context has ended. A value for which it fails is written again, later and later up to every 30 seconds,
-// until it succeeds; those of other IDs go on meanwhile. leases elects the writer.
+// after its context has ended. A failed write is retried with growing pauses of up to 30 seconds until it succeeds;
+// values of other IDs are written meanwhile. leases elects the writer.
 func NewWriteBehind[T any](
 	c *Cache[T], queue Queue, leases *lease.Manager, write func(ctx context.Context, w Write[T]) error,
 ) *WriteBehind[T] {
@@ -61,8 +61,9 @@ func (w *WriteBehind[T]) Write(ctx context.Context, name string, value T) error 
 	if err != nil {
 		return err
 	}
-	// The older value goes first, and the claim keeps others from loading it again. So a process that ends after any of
-	// the steps leaves no older value in the cache; without the claim a reader finds what is in the queue.
+	// The older value is removed first, and the claim prevents others from loading it again. So a process that ends
+	// after any of the steps leaves no older value in the cache; without the claim a reader finds the value in the
+	// queue.
 	if _, err := c.store.Claim(ctx, v.Key, c.claim(v.Token, Over)); err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (w *WriteBehind[T]) Write(ctx context.Context, name string, value T) error 
 	return nil
 }
 
-// Load is Cache.Load. What isn't written yet is not loaded from the source of truth.
+// Load is Cache.Load, except that a value in the queue takes precedence over the source of truth.
 func (w *WriteBehind[T]) Load(ctx context.Context, name string, load Loader[T]) (T, error) {
 	return w.cache.Load(ctx, name, func(ctx context.Context) (T, error) {
 		data, found, err := w.queue.Pending(ctx, w.cache.key(name))
@@ -93,8 +94,7 @@ func (w *WriteBehind[T]) Load(ctx context.Context, name string, load Loader[T]) 
 	})
 }
 
-// Flush waits until nothing is left to be written: call it before the last Run ends. Errors: ctx's, and those of
-// package fault.
+// Flush waits until the queue is empty: call it before the last Run ends. Errors: ctx's, and those of package fault.
 func (w *WriteBehind[T]) Flush(ctx context.Context) error {
 	changed, stop := w.watch()
 	defer stop()
@@ -116,8 +116,8 @@ func (w *WriteBehind[T]) watch() (changed <-chan struct{}, stop func()) {
 	return signal, w.queue.Watch(w.cache.o.Kind, func() { pace.Signal(signal) })
 }
 
-// Run writes what is in the queue, whenever no other process does, until ctx ends. What it was writing then is written
-// again by the next one. While the queue is empty it costs Redis nothing.
+// Run writes the values in the queue to the source of truth until ctx ends, while no other process does. Writes that
+// ctx interrupts are repeated by the next writer. An empty queue costs Redis nothing.
 func (w *WriteBehind[T]) Run(ctx context.Context) {
 	changed, stop := w.watch()
 	defer stop()
@@ -148,7 +148,7 @@ func newWriteBackoff() *backoff.ExponentialBackOff {
 	return b
 }
 
-// wait waits for a change, for a time, or for the end of ctx. A time of 0 is endless.
+// wait waits for a change, a duration, or the end of ctx. A duration of 0 means no limit.
 func wait(ctx context.Context, changed <-chan struct{}, limit time.Duration) {
 	var over <-chan time.Time
 	if limit > 0 {
@@ -163,8 +163,8 @@ func wait(ctx context.Context, changed <-chan struct{}, limit time.Duration) {
 	}
 }
 
-// drain writes what is in the queue until it is empty. If values fail they are tried again from time to time; meanwhile
-// only what is new is read.
+// drain writes the values in the queue until it is empty. Failed values are retried periodically; between the retries
+// only new values are read.
 func (w *WriteBehind[T]) drain(ctx context.Context, fence uint64, changed <-chan struct{}) error {
 	pause, last := newWriteBackoff(), 0
 	for {
@@ -187,8 +187,8 @@ func (w *WriteBehind[T]) drain(ctx context.Context, fence uint64, changed <-chan
 	}
 }
 
-// pass writes the values after a position, and returns the last one's. It adds the IDs whose values fail to failed.
-// Later values of these IDs are left out, so that those of an ID are written in their order.
+// pass writes the values after a position, and returns the last one's. It adds the IDs whose values fail to failed. It
+// skips later values of these IDs, so that the values of an ID are written in order.
 func (w *WriteBehind[T]) pass(ctx context.Context, fence uint64, after string, failed map[string]bool) (last string,
 	err error) {
 	for ctx.Err() == nil {

@@ -24,11 +24,11 @@ const (
 const MaxLoadTimeout = 50 * time.Second
 
 const (
-	jitter     = 0.1                    // of a TTL: values that were stored together don't end together
+	jitter     = 0.1                    // of a TTL: values stored together expire at different times
 	earlyPause = 5 * time.Second        // between two early loads of a value
-	patience   = 500 * time.Millisecond // how long Redis is waited for before a value is loaded without it
-	downFor    = time.Second            // how long Redis isn't asked after that
-	claimSlack = 2 * time.Second        // how much longer than its loader a claim lasts
+	patience   = 500 * time.Millisecond // timeout of Redis, after which a value is loaded without it
+	downFor    = time.Second            // pause of requests to Redis after a timeout
+	claimSlack = 2 * time.Second        // how much longer a claim lasts than its loader may run
 )
 
 // Options configures a Cache. Kind is needed.
@@ -38,14 +38,14 @@ type Options[T any] struct {
 	// TTL is how long values live, up to a tenth less; zero: Kind.TTL. If that is zero, too, they live until they are
 	// invalidated, or MaxTaggedTTL if they are indexed.
 	TTL time.Duration
-	// NegativeTTL is how long it is kept that a loader returned ErrNotFound; zero: DefaultNegativeTTL; negative: not at
+	// NegativeTTL is how long the result ErrNotFound of a loader is cached; zero: DefaultNegativeTTL; negative: not at
 	// all.
 	NegativeTTL time.Duration
 	// Early is the last part of a value's TTL in which Load loads it again in the background, at a random time; zero:
 	// DefaultEarly; negative: never.
 	Early float64
 	// LoadTimeout is how long a loader may take, up to MaxLoadTimeout; zero: DefaultLoadTimeout. It is also how long
-	// the others wait for a process that ends while it loads.
+	// other processes wait if the loading process dies.
 	LoadTimeout time.Duration
 	// MaxLoads is how many loaders may run at once in this process; zero: DefaultMaxLoads.
 	MaxLoads int
@@ -55,7 +55,7 @@ type Options[T any] struct {
 	Tags func(id string, value T) []string
 	// Prefixes makes InvalidatePrefix find the values, for one more write to Redis with each.
 	Prefixes bool
-	// Metrics counts what happens; nil: nothing does.
+	// Metrics counts events; nil: none are counted.
 	Metrics Metrics
 }
 
@@ -94,7 +94,7 @@ func New[T any](store Store, o Options[T]) *Cache[T] {
 	return c
 }
 
-// Close ends all loads, and waits for them, except for loaders that ignore the end of their context.
+// Close cancels all loads, and waits for them, except for loaders that ignore the end of their context.
 func (c *Cache[T]) Close() {
 	c.stop()
 	c.flights.close()
@@ -118,8 +118,8 @@ func (c *Cache[T]) key(id string) Key { return Key{Kind: c.o.Kind, ID: id} }
 // check checks an ID.
 func (c *Cache[T]) check(id string) error { return records.CheckQuery("id", id) }
 
-// Get returns a value that is cached. Errors: ErrNotFound, also if it could be loaded; those of package fault; those of
-// the codec.
+// Get returns a cached value without loading it. Errors: ErrNotFound if it is not cached; those of package fault; those
+// of the codec.
 func (c *Cache[T]) Get(ctx context.Context, id string) (T, error) {
 	if k, _ := c.local.get(id); k != nil {
 		return c.answer(k)
@@ -176,7 +176,7 @@ func (c *Cache[T]) GetMany(ctx context.Context, ids []string) (map[string]T, err
 	return found, nil
 }
 
-// take decodes what was read, and keeps it.
+// take decodes an entry, and keeps the value in memory.
 func (c *Cache[T]) take(id string, e Entry) (T, error) {
 	value, err := c.o.Codec.Decode(e.Bytes)
 	if err != nil {
@@ -212,7 +212,7 @@ func (c *Cache[T]) claim(token string, mode Mode) Claim {
 	return Claim{Token: token, TTL: c.o.LoadTimeout + claimSlack, Mode: mode, Prefixed: c.o.Prefixes}
 }
 
-// encode makes a value ready to be stored under a claim that is about to be made.
+// encode encodes a value to be stored under a claim that is about to be made.
 func (c *Cache[T]) encode(id, token string, value T) (Value, error) {
 	v := Value{Key: c.key(id), Token: token, Began: time.Now()}
 	data, err := c.o.Codec.Encode(value)
@@ -248,7 +248,7 @@ func checkTags(tags []string) error {
 	return nil
 }
 
-// down remembers that Redis didn't answer.
+// down records that Redis did not answer.
 type down struct {
 	mu    sync.Mutex
 	until time.Time

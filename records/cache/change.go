@@ -10,10 +10,10 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 )
 
-// Put caches a value. If that fails, an older value is removed, if Redis can be reached. Two processes that write the
-// source of truth and then call Put can do that in different orders: use Write there. Errors: ErrTooLarge;
-// ErrIndexFull; ErrSuperseded for an indexed value that was invalidated or written by another meanwhile; those of
-// package fault.
+// Put caches a value. If that fails, an older value is removed, if Redis can be reached. If several processes write the
+// source of truth and then call Put, the order of the Puts can differ from that of the writes: use Write instead.
+// Errors: ErrTooLarge; ErrIndexFull; ErrSuperseded for an indexed value that was invalidated or written by another
+// meanwhile; those of package fault.
 func (c *Cache[T]) Put(ctx context.Context, name string, value T) error {
 	if err := c.check(name); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c *Cache[T]) Write(ctx context.Context, name string, value T, write func(c
 	return nil
 }
 
-// removeFor is how long a value is tried to be removed, also for a caller that has gone.
+// removeFor is the time limit for removing a value, also after the caller's context has ended.
 const removeFor = 5 * time.Second
 
 func (c *Cache[T]) remove(ctx context.Context, name string) error {
@@ -77,8 +77,8 @@ func (c *Cache[T]) remove(ctx context.Context, name string) error {
 }
 
 // Invalidate removes values. After it has returned, no process answers an older value for longer than the notification
-// needs to arrive there, and no loader that began before stores one. Errors: those of package fault; the values may be
-// there still then.
+// takes to arrive there, and no loader that began earlier stores one. Errors: those of package fault; the values may
+// then still be cached.
 func (c *Cache[T]) Invalidate(ctx context.Context, ids ...string) error {
 	for _, name := range ids {
 		if err := c.check(name); err != nil {
@@ -89,8 +89,8 @@ func (c *Cache[T]) Invalidate(ctx context.Context, ids ...string) error {
 	return c.store.Invalidate(ctx, c.o.Kind, ids)
 }
 
-// InvalidateTag removes the values of all caches on the store that have a tag, and returns how many the tag had. What
-// it says is as for Invalidate. It costs a few commands for each value.
+// InvalidateTag removes the values of all caches on the store that have a tag, and returns how many the tag had. The
+// guarantees are those of Invalidate. It costs a few commands for each value.
 func (c *Cache[T]) InvalidateTag(ctx context.Context, tag string) (int, error) {
 	if err := checkTags([]string{tag}); err != nil {
 		return 0, err
@@ -99,14 +99,14 @@ func (c *Cache[T]) InvalidateTag(ctx context.Context, tag string) (int, error) {
 	return c.store.InvalidateTag(ctx, tag)
 }
 
-// errNoPrefixes is the error of InvalidatePrefix for a cache that isn't made for it.
+// errNoPrefixes is the error of InvalidatePrefix for a cache without Options.Prefixes.
 var errNoPrefixes = &fault.Error{
 	Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "prefix",
 	Detail: "values of this kind can't be found by the beginning of their IDs",
 }
 
 // InvalidatePrefix removes the values of this cache whose IDs begin with a prefix; the empty one removes all.
-// Options.Prefixes must be set, also when the values were stored. What it says is as for InvalidateTag.
+// Options.Prefixes must be set, also when the values were stored. The guarantees are those of InvalidateTag.
 func (c *Cache[T]) InvalidatePrefix(ctx context.Context, prefix string) (int, error) {
 	if !c.o.Prefixes {
 		return 0, errNoPrefixes

@@ -2,10 +2,11 @@
 //
 // A [Cache] holds the values of one kind of key. Its strategies are those of the community schema:
 //
-//   - cache-aside: [Cache.Load] answers what is cached, and else calls a function that loads it from the source of
+//   - cache-aside: [Cache.Load] returns the cached value, or else calls a function that loads it from the source of
 //     truth;
 //   - write-through: [Cache.Write] writes to the source, and then to the cache;
-//   - write-behind: [WriteBehind] keeps what was written in a stream, from which one process writes it to the source.
+//   - write-behind: [WriteBehind] appends each value to a stream, from which one process writes the values to the
+//     source.
 //
 // # What a reader can rely on
 //
@@ -21,7 +22,7 @@
 //
 // A value has at most Kind.MaxBytes. Decoded values take at most Options.LocalBytes in a process, estimated from their
 // encoded size. At most Options.MaxLoads loaders run at once, each for Options.LoadTimeout; those that ignore the end
-// of their context keep their place until they return. A tag has at most [MaxIndexed] values.
+// of their context count until they return. A tag has at most [MaxIndexed] values.
 //
 // Values are shared between callers: they must not be changed.
 package cache

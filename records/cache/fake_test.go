@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// entry is what a store has of an ID.
+// entry is the state of an ID in a store.
 type entry struct {
 	data    []byte // nil: no value
 	ends    time.Time
@@ -44,16 +44,16 @@ func (e *entry) setClaim(token string, absent bool, ttl time.Duration) {
 	e.claims++
 }
 
-// fake is a store of one kind in memory, for what caches decide. Caches on it are those of several processes, which
-// learn of each change at once.
+// fake is an in-memory store of one kind. Caches on it act as those of several processes, which are notified of each
+// change at once.
 type fake struct {
-	cache.Invalidator // what isn't implemented panics
+	cache.Invalidator // methods that are not implemented panic
 
 	mu        sync.Mutex
 	entries   map[string]*entry
 	calls     int
 	listeners []cache.Listener
-	reading   func() // is called between a reading and its answer
+	reading   func() // called after a read, before its answer
 	counts    map[cache.Event]int
 }
 
@@ -85,7 +85,7 @@ func (f *fake) of(e cache.Event) int {
 	return f.counts[e]
 }
 
-// at returns what there is of an ID now. The caller holds the lock.
+// at returns the current state of an ID. The caller holds the lock.
 func (f *fake) at(id string) *entry {
 	e := f.entries[id]
 	if e == nil {
@@ -100,7 +100,7 @@ func (f *fake) at(id string) *entry {
 	return e
 }
 
-// change does what changes something of an ID, and reports that.
+// change applies a change to an ID, and reports it.
 func (f *fake) change(id string, do func(e *entry) error) error {
 	f.mu.Lock()
 	f.calls++
@@ -212,12 +212,12 @@ func (f *fake) Invalidate(_ context.Context, _ *records.Kind, ids []string) erro
 	return nil
 }
 
-// always returns a loader of a value.
+// always returns a loader that returns a value.
 func always(value string) cache.Loader[string] {
 	return func(context.Context) (string, error) { return value, nil }
 }
 
-// requireLoad expects a call to return a value, whether it loads it or not.
+// requireLoad requires that a call returns a value, and checks whether it loads it.
 func requireLoad(t *testing.T, c *cache.Cache[string], id string, load cache.Loader[string], want string) {
 	t.Helper()
 	value, err := c.Load(t.Context(), id, load)

@@ -18,7 +18,7 @@ type flight[T any] struct {
 }
 
 // flights are the attempts of a cache. A flight isn't joined any more once its value, or the claim on it, has changed:
-// what it has read or loaded may be older.
+// its result may be outdated.
 type flights[T any] struct {
 	mu     sync.Mutex
 	joined map[string]*flight[T]          // the one that callers can join, by ID
@@ -32,10 +32,10 @@ func newFlights[T any]() flights[T] {
 	return flights[T]{joined: map[string]*flight[T]{}, all: map[string]map[*flight[T]]bool{}, early: map[string]bool{}}
 }
 
-// run is what a flight does.
+// run is the body of a flight.
 type run[T any] func(context.Context, *flight[T]) (T, error)
 
-// join returns the flight for an ID, and starts it if there is none. It ends by itself, whoever waits for it.
+// join returns the flight for an ID, and starts it if there is none. It runs to its end even if no caller waits for it.
 func (f *flights[T]) join(ctx context.Context, id string, limit time.Duration, do run[T]) *flight[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,7 +47,7 @@ func (f *flights[T]) join(ctx context.Context, id string, limit time.Duration, d
 	return mine
 }
 
-// background starts a flight that nobody waits for, unless there is one for the ID.
+// background starts a flight without callers, unless there is one for the ID.
 func (f *flights[T]) background(ctx context.Context, id string, limit time.Duration, do run[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,7 @@ func (f *flights[T]) end(id string, mine *flight[T]) {
 	}
 }
 
-// wake tells the flights of an ID that the value or its claim has changed.
+// wake notifies the flights of an ID that the value or its claim has changed.
 func (f *flights[T]) wake(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,23 +11,23 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 )
 
-// Loader returns a value from the source of truth, or ErrNotFound. Its context has no deadline of a caller: it serves
-// all callers.
+// Loader returns a value from the source of truth, or ErrNotFound. Its context has no caller's deadline, since it
+// serves all callers.
 type Loader[T any] func(ctx context.Context) (T, error)
 
 // ErrPanic is the error of a loader that panicked.
 var ErrPanic = errors.New("the loader panicked")
 
-// ErrLoadTimeout is the error of a loader that took longer than Options.LoadTimeout, or of a load for which there was
-// no room for as long.
+// ErrLoadTimeout is the error of a loader that took longer than Options.LoadTimeout, or of a load that waited for that
+// long because MaxLoads loaders were running.
 var ErrLoadTimeout = &fault.Error{
 	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "loading the value took too long",
 	RetryAfter: time.Second,
 }
 
-// Load returns a value that is cached, or loads it. Of many callers in all processes, one runs its loader; all get what
-// that returned, also an error. A value is loaded again in the background shortly before it ends. If Redis doesn't
-// answer, each process loads for itself. Errors: ErrNotFound; the loader's; ErrPanic; ErrLoadTimeout; ctx's.
+// Load returns a value that is cached, or loads it. Of many callers in all processes, one runs its loader; all get its
+// result, also an error. A value is loaded again in the background shortly before it ends. If Redis doesn't answer,
+// each process loads for itself. Errors: ErrNotFound; the loader's; ErrPanic; ErrLoadTimeout; ctx's.
 func (c *Cache[T]) Load(ctx context.Context, name string, load Loader[T]) (T, error) {
 	if k, early := c.local.get(name); k != nil {
 		if early {
@@ -48,7 +48,7 @@ func (c *Cache[T]) Load(ctx context.Context, name string, load Loader[T]) (T, er
 	}).wait(ctx)
 }
 
-// fill reads a value, or loads it, or waits for the process that does.
+// fill reads a value, loads it, or waits for the process that is loading it.
 func (c *Cache[T]) fill(ctx context.Context, name string, mine *flight[T], load Loader[T]) (value T, err error) {
 	c.count(Miss)
 	a := &attempt[T]{Cache: c, key: c.key(name), token: id.New(), mine: mine, load: load, mode: Fill}
@@ -58,8 +58,8 @@ func (c *Cache[T]) fill(ctx context.Context, name string, mine *flight[T], load 
 	return value, err
 }
 
-// reloads is how often a value is loaded again that was invalidated while it was loaded. Callers may have come after
-// that.
+// reloads is how often a value that was invalidated during its load is loaded again. Callers may have come after the
+// invalidation.
 const reloads = 2
 
 // again loads a value that is about to end, unless another process does, or too many loaders run.
@@ -83,7 +83,7 @@ func (c *Cache[T]) again(ctx context.Context, name string, load Loader[T]) (valu
 	return value, err
 }
 
-// attempt is the way to one value.
+// attempt is the state of getting one value.
 type attempt[T any] struct {
 	*Cache[T]
 	key   Key
@@ -93,10 +93,10 @@ type attempt[T any] struct {
 	mode  Mode
 	began time.Time // when the claim was about to be made
 
-	superseded int // how often a value was loaded and not stored, since it had been invalidated; 0 once one was stored
+	superseded int // how often a loaded value was not stored because it had been invalidated; 0 once one was stored
 }
 
-// try gets the value, or waits until it may be there: then it reports that it must be called again.
+// try gets the value, or waits until it may be there. It reports whether it must be called again.
 func (a *attempt[T]) try(ctx context.Context) (value T, again bool, err error) {
 	if a.down.is() {
 		return a.alone(ctx)
@@ -109,7 +109,7 @@ func (a *attempt[T]) try(ctx context.Context) (value T, again bool, err error) {
 		if value, err = a.take(a.key.ID, entry); err == nil {
 			return value, false, nil
 		}
-		a.mode = Refresh // replaces what can't be decoded
+		a.mode = Refresh // replaces the value that can't be decoded
 	}
 	if err := a.enter(ctx); err != nil {
 		return value, false, err
@@ -193,7 +193,7 @@ func (a *attempt[T]) await(ctx context.Context, left time.Duration) error {
 	}
 	watched, err := a.store.Watch(ctx, a.key)
 	if err != nil || !watched.Found || watched.Absent {
-		// Memory doesn't know of the claim yet. Usually a notification is on its way, which wakes the flight.
+		// The claim is not in memory yet. Usually a notification is about to arrive and wake the flight.
 		left = min(left, unseen)
 	}
 	timer := time.NewTimer(left)
@@ -212,8 +212,8 @@ const unseen = 20 * time.Millisecond
 
 // make loads the value under a claim, and stores it.
 func (a *attempt[T]) make(ctx context.Context) (T, error) {
-	// From here on the end of the claim is reported, and no caller joins any more that comes after an invalidation. If
-	// the claim can't be watched now, Redis is about to be unreachable, and so will be the storing.
+	// From here on the end of the claim is reported, and callers that come after an invalidation don't join the flight.
+	// If the claim can't be watched, Redis is probably unreachable, and the store will fail too.
 	_, _ = a.store.Watch(ctx, a.key)
 	value, err := a.call(ctx)
 	switch {
@@ -230,7 +230,7 @@ func (a *attempt[T]) make(ctx context.Context) (T, error) {
 	return value, err
 }
 
-// keepInRedis stores a value that was loaded. Its callers get it in any case.
+// keepInRedis stores a loaded value. The callers get it in any case.
 func (a *attempt[T]) keepInRedis(ctx context.Context, value T) {
 	v, err := a.encode(a.key.ID, a.token, value)
 	if err == nil {
@@ -252,7 +252,7 @@ func (a *attempt[T]) keepInRedis(ctx context.Context, value T) {
 	}
 }
 
-// end ends the claim. If that fails it ends by itself.
+// end ends the claim. If that fails, the claim expires.
 func (a *attempt[T]) end(ctx context.Context, absent time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -266,13 +266,13 @@ func (a *attempt[T]) keepAbsent(ctx context.Context) {
 	}
 }
 
-// outcome is what a loader returned.
+// outcome is the result of a loader.
 type outcome[T any] struct {
 	value T
 	err   error
 }
 
-// call runs the loader, and leaves the place that enter took when the loader returns: it may take longer than call.
+// call runs the loader, and releases the slot that enter acquired when the loader returns: it may run longer than call.
 func (a *attempt[T]) call(ctx context.Context) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.o.LoadTimeout)
 	defer cancel()
@@ -303,7 +303,7 @@ func (a *attempt[T]) call(ctx context.Context) (T, error) {
 	return o.value, o.err
 }
 
-// guarded runs a loader, whose panic becomes an error.
+// guarded runs a loader and converts its panic to an error.
 func guarded[T any](ctx context.Context, load Loader[T]) (o outcome[T]) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
 
-// TestBadLoaders: a loader that fails, panics, ends its goroutine or hangs costs only those that wait for it, and not
-// for long. What it returned isn't kept, and the next caller in any process loads at once.
+// TestBadLoaders: a loader that fails, panics, ends its goroutine or hangs delays only its own callers, and not for
+// long. Its result isn't kept, and the next caller in any process loads at once.
 func TestBadLoaders(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{MaxLoads: 2}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
@@ -59,7 +59,7 @@ func TestBadLoaders(t *testing.T) {
 			require.Equal(t, 1, f.of(cache.LoadFailed)-failed, "%s: it ran once for all", name)
 		}
 
-		// One place of two is still taken. With the other taken, too, there is no room.
+		// One slot of two is still in use. With the other in use, too, the next load is refused.
 		for _, id := range []string{"second", "third"} {
 			_, err := one.Load(t.Context(), id, late)
 			require.ErrorIs(t, err, cache.ErrLoadTimeout, id)
@@ -115,8 +115,8 @@ func TestCallersGiveUp(t *testing.T) {
 	})
 }
 
-// TestInvalidatedMeanwhile: who comes after an invalidation doesn't get what a loader read before it, and nobody keeps
-// that.
+// TestInvalidatedMeanwhile: a caller after an invalidation doesn't get a value that a loader read before it, and no
+// process keeps that value.
 func TestInvalidatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
@@ -153,7 +153,7 @@ func TestInvalidatedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestAnotherProcessLoads: it is waited for without asking again and again, and not for longer than its claim.
+// TestAnotherProcessLoads: a process waits for another one's load without polling, and not for longer than its claim.
 func TestAnotherProcessLoads(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{}, func(t *testing.T, f *fake, one, other *cache.Cache[string]) {
@@ -183,7 +183,7 @@ func TestAnotherProcessLoads(t *testing.T) {
 	})
 }
 
-// TestNegative: that there is nothing is kept in the process and for others, until it is put or some time has passed.
+// TestNegative: ErrNotFound is cached in the process and for others, until a value is put or some time has passed.
 func TestNegative(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{NegativeTTL: time.Minute},
@@ -235,7 +235,7 @@ func TestEarlyRefresh(t *testing.T) {
 			for loads.Load() == 0 {
 				pass(1, 10*time.Millisecond, fails)
 			}
-			// Just before its end, which the store knows, it is early for sure. The loader that failed is tried again.
+			// Just before its end, which the store reports, the load is always early. A failed load is tried again.
 			<-time.After(time.Until(f.entries["a"].ends) - time.Millisecond)
 			begun := loads.Load()
 			pass(3, 0, load)

@@ -10,13 +10,13 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// shards is how many locks the values of a cache are divided among.
+// shards is the number of locks that the values of a cache are divided among.
 const shards = 16
 
-// overhead is what a kept value takes beside its encoded bytes, about.
+// overhead is the approximate memory of a kept value, besides its encoded bytes.
 const overhead = 256
 
-// local keeps decoded values, the least recently used of which make room. It never has more than its number of bytes.
+// local holds decoded values up to a number of bytes. It evicts the least recently used ones.
 type local[T any] struct {
 	seed   maphash.Seed
 	most   int64
@@ -30,7 +30,7 @@ type shard[T any] struct {
 	_    [64]byte // keeps the locks of two shards out of one cache line
 }
 
-// kept is a decoded value, or that there is none.
+// kept is a decoded value, or the fact that there is none.
 type kept[T any] struct {
 	value  T
 	absent bool
@@ -50,7 +50,7 @@ func newLocal[T any](most int) *local[T] {
 
 func (l *local[T]) shard(id string) *shard[T] { return &l.shards[maphash.String(l.seed, id)%shards] }
 
-// get returns what is kept of an ID, and whether the caller is the one to load it again early.
+// get returns the value kept for an ID, and whether the caller has to load it again early.
 func (l *local[T]) get(id string) (k *kept[T], early bool) {
 	s := l.shard(id)
 	s.mu.Lock()

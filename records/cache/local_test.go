@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
 
-// requireGet expects a value, and says from where.
+// requireGet requires a value, and its origin.
 func (f *fake) requireGet(t *testing.T, c *cache.Cache[string], want string, from cache.Event) {
 	t.Helper()
 	before := f.of(from)
@@ -24,7 +24,7 @@ func (f *fake) requireGet(t *testing.T, c *cache.Cache[string], want string, fro
 	require.Equal(t, 1, f.of(from)-before, from)
 }
 
-// TestKept: what was read is kept in the process until it changes, ends, or changes may have been missed.
+// TestKept: a value that was read is kept in the process until it changes, ends, or changes may have been missed.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{Kind: records.Shouts, TTL: time.Minute},
@@ -43,7 +43,7 @@ func TestKept(t *testing.T) {
 			_, err := one.Get(t.Context(), "a")
 			require.ErrorIs(t, err, cache.ErrNotFound)
 
-			// A value that changes while it is on its way is answered, and not kept.
+			// A value that changes while it is being read is answered, and not kept.
 			require.NoError(t, other.Put(t.Context(), "a", "old"))
 			f.reading = func() {
 				f.reading = nil
@@ -57,8 +57,8 @@ func TestKept(t *testing.T) {
 		})
 }
 
-// TestLimits: what is too large isn't cached, and what is kept in the process is bounded: the least recently used
-// values make room.
+// TestLimits: too large values aren't cached, and the memory of the process is bounded: the least recently used values
+// are evicted.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{LocalBytes: 100 << 10}, func(t *testing.T, f *fake, one, _ *cache.Cache[string]) {
@@ -90,7 +90,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestClose: loads end with the cache, and Close waits for them. A loader that ignores its context can't be waited for.
+// TestClose: loads end with the cache, and Close waits for them. Close doesn't wait for a loader that ignores its
+// context.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	run(t, cache.Options[string]{}, func(t *testing.T, _ *fake, one, _ *cache.Cache[string]) {

@@ -2,13 +2,13 @@ package cache
 
 import "github.com/tidemark-dev/tidemark/records"
 
-// Event is what a cache counts.
+// Event is an event that a cache counts.
 type Event string
 
 // The events.
 const (
 	HitLocal    Event = "hit-local"   // answered from memory
-	HitRedis    Event = "hit-redis"   // answered from Redis, or from what the store knows of it by client-side caching
+	HitRedis    Event = "hit-redis"   // answered from Redis, or from the store's client-side cache
 	Miss        Event = "miss"        // neither had it
 	Loaded      Event = "loaded"      // a loader returned a value, or that there is none
 	LoadFailed  Event = "load-failed" // a loader failed, panicked, or took too long
@@ -20,7 +20,7 @@ const (
 	Unreachable Event = "unreachable"  // Redis didn't answer; the value was loaded without it
 	Undecodable Event = "undecodable"  // a value couldn't be decoded, and was loaded again
 	Written     Event = "written"      // a write-behind entry reached the source of truth
-	WriteFailed Event = "write-failed" // it didn't, and is tried again
+	WriteFailed Event = "write-failed" // the write failed, and is tried again
 )
 
 // Events are all events.

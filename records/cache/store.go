@@ -17,8 +17,8 @@ const MaxTaggedTTL = 30 * 24 * time.Hour
 
 // Errors of stores and caches.
 var (
-	// ErrNotFound is returned for a value that doesn't exist. A loader returns it for what the source of truth doesn't
-	// have.
+	// ErrNotFound is returned for a value that doesn't exist. A loader returns it for a value that the source of truth
+	// doesn't have.
 	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNotCached, Detail: "the cache has no such value"}
 	// ErrTooLarge is returned for a value that is larger than its kind allows.
 	ErrTooLarge = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugValueTooLarge,
@@ -26,7 +26,8 @@ var (
 	// ErrIndexFull is returned for a value whose tag has too many values.
 	ErrIndexFull = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTagFull,
 		Detail: "the tag has as many values as it can have"}
-	// ErrSuperseded is returned if the claim on a value has ended: it was invalidated, or written by another.
+	// ErrSuperseded is returned if the claim on a value has ended: the value was invalidated, or written by another
+	// caller.
 	ErrSuperseded = &fault.Error{
 		Kind: fault.Conflict, Slug: fault.SlugSuperseded,
 		Detail: "the value was invalidated, or another was stored, meanwhile",
@@ -49,9 +50,9 @@ type Store interface {
 
 // Reader reads through memory, and reports what changed.
 type Reader interface {
-	// Read returns an entry for each ID, in their order.
+	// Read returns an entry for each ID, in order.
 	Read(ctx context.Context, kind *records.Kind, ids []string) ([]Entry, error)
-	// Watch reads who has claimed a value. From then on a change of that is reported.
+	// Watch reads the claim on a value. From then on its changes are reported.
 	Watch(ctx context.Context, key Key) (Watched, error)
 	// Listen reports changes of values that were read, and of claims that were watched, until stop is called. Changes
 	// by this store are reported before its methods return.
@@ -67,15 +68,15 @@ type Entry struct {
 	Fresh func() bool
 }
 
-// Watched is the state of a claim. Absent says that a loader found nothing, until a time; Entry.Fresh is about the
-// claim.
+// Watched is the state of a claim. Absent is the time until which a loader's ErrNotFound counts; Entry.Fresh is about
+// the claim.
 type Watched struct {
 	Entry
 
 	Absent bool
 }
 
-// Listener gets what changed. Its functions must return soon, and not call the store.
+// Listener is notified of changes. Its functions must return soon, and not call the store.
 type Listener struct {
 	Changed func(id string)
 	Lost    func() // everything may have changed
@@ -89,7 +90,7 @@ type Claims interface {
 	// value can't be indexed. Errors: ErrSuperseded if the token's claim has ended, also for a repeat, or if one of the
 	// tags was invalidated since Value.Began; ErrIndexFull. The value isn't stored then.
 	Store(ctx context.Context, v Value) error
-	// End ends a claim without a value. If absent isn't 0 others are told for so long that there is none.
+	// End ends a claim without a value. For the duration absent, others read that there is no value; 0: not at all.
 	End(ctx context.Context, key Key, token string, absent time.Duration) error
 }
 
@@ -104,7 +105,7 @@ type Claim struct {
 // MaxClaim is how long a claim can last.
 const MaxClaim = time.Minute
 
-// Mode says when a claim is granted.
+// Mode is a condition for granting a claim.
 type Mode string
 
 // The modes.
@@ -118,10 +119,10 @@ const (
 type Claimed struct {
 	Outcome Outcome
 	Bytes   []byte        // of the value, for Stored
-	Left    time.Duration // how long it stays so, for Busy and Absent
+	Left    time.Duration // how long this remains so, for Busy and Absent
 }
 
-// Outcome says whether a claim was granted, and why not.
+// Outcome is the result of a claim.
 type Outcome int
 
 // The outcomes.
@@ -129,7 +130,7 @@ const (
 	Granted Outcome = iota
 	Stored          // there is a value
 	Absent          // a loader found nothing a short time ago
-	Busy            // another has claimed it
+	Busy            // claimed by another
 )
 
 // Value is a value to be stored.
@@ -151,7 +152,7 @@ type Invalidator interface {
 	InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix string) (int, error)
 }
 
-// Announcer is told of changes of values, for whoever keeps copies of them.
+// Announcer is notified of changes of values, on behalf of holders of copies.
 type Announcer interface {
 	// Announce calls write, which changes values in the store, between two announcements. If the first one fails, write
 	// isn't called. It must be called at most once, with ctx or one that ends earlier. Errors: write's, and those of

@@ -1,4 +1,4 @@
-// Package counters has what is counted and what passes: views of publications, states of processes, and statistics.
+// Package counters keeps counters and short-lived data: views of publications, states of processes, and statistics.
 //
 //   - [Views] counts views in memory and writes them once a second, reads totals, and imports the views of an earlier
 //     system.
@@ -19,7 +19,7 @@ import (
 // exactly.
 const MaxValue = 1<<53 - 1
 
-// Errors that clients are told.
+// Errors that are returned to clients.
 var (
 	// ErrRange is the error of a counter whose value would be beyond MaxValue. Nothing was changed.
 	ErrRange = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugCounterRange,
@@ -29,7 +29,7 @@ var (
 	// ErrManyFields is the error of a record that would have too many fields, or too many bytes. Nothing was changed.
 	ErrManyFields = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugManyFields,
 		Detail: "the record would have too many fields or bytes"}
-	// ErrImport is the error of a part of an import that doesn't fit what was imported under its timestamp before.
+	// ErrImport is the error of a part of an import that contradicts earlier parts with its timestamp.
 	ErrImport = &fault.Error{
 		Kind: fault.Conflict, Slug: fault.SlugImportConflict,
 		Detail: "another import has this timestamp: its total differs, or the parts together have more records than the total",

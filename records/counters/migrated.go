@@ -15,7 +15,7 @@ const (
 	maxSlugs   = MaxPart // of a call
 )
 
-// The fields of migrated views that are no IDs.
+// The fields of migrated views other than IDs.
 const (
 	FieldTimestamp = "_timestamp"
 	FieldTotal     = "_total"

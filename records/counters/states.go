@@ -27,7 +27,7 @@ type StateStore interface {
 	Delete(ctx context.Context, process, id string) error
 }
 
-// State is what a process has written of one of its runs.
+// State is the state that a process has written for one of its runs.
 type State struct {
 	Process, ID string
 	Fields      map[string]string // may be empty: the state doesn't exist any more
@@ -49,8 +49,8 @@ type States struct{ store StateStore }
 // NewStates returns states in a store.
 func NewStates(s StateStore) *States { return &States{store: s} }
 
-// Patch changes a state, or makes it, and returns it. A repeat changes nothing but when the state ends. Errors:
-// invalid-id, invalid-state, ErrManyFields.
+// Patch changes a state, or makes it, and returns it. A repeat changes only the end of the state. Errors: invalid-id,
+// invalid-state, ErrManyFields.
 func (s *States) Patch(ctx context.Context, p Patch) (State, error) {
 	if err := p.check(); err != nil {
 		return State{}, err

@@ -13,7 +13,7 @@ import (
 const (
 	MaxStatsFields = 64              // of a window
 	RepeatFor      = time.Hour       // how long an addition with an ID of the caller's can be repeated
-	retryFor       = 2 * time.Minute // and one without, by the storage alone
+	retryFor       = 2 * time.Minute // the same without an ID, for repeats by the storage only
 )
 
 // Timeframe divides time into windows, in UTC.
@@ -33,7 +33,7 @@ var (
 
 const day = 24 * time.Hour
 
-// Start returns the start of the window with a time.
+// Start returns the start of the window that contains a time.
 func (f Timeframe) Start(at time.Time) time.Time {
 	length, since := int64(f.Length/time.Second), at.Unix()-int64(f.Offset/time.Second)
 	return time.Unix(at.Unix()-(since%length+length)%length, 0).UTC()
@@ -92,7 +92,7 @@ type Change struct {
 	Values map[string]int64
 	Set    bool          // set the counters to the values, rather than add these
 	ID     string        // names an addition
-	Repeat time.Duration // how long one with the ID is the same
+	Repeat time.Duration // how long an addition with the ID counts as the same
 }
 
 // StatsStore keeps statistics. Several goroutines may call it at the same time.
@@ -163,8 +163,9 @@ func (s *Stats) change(ctx context.Context, c Change) (Window, error) {
 	return s.store.Change(ctx, c)
 }
 
-// Range returns the windows of a series that have values, from the one with a time to the one with another, the oldest
-// first. A zero time is now. What is older than the timeframe keeps isn't there. Errors: invalid-query.
+// Range returns the windows of a series that have values, from the one that contains a time to the one that contains
+// another, the oldest first. A zero time is now. Windows beyond the timeframe's retention are left out. Errors:
+// invalid-query.
 func (s *Stats) Range(ctx context.Context, of Series, from, to time.Time) ([]Window, error) {
 	if !from.IsZero() && !to.IsZero() && to.Before(from) {
 		return nil, invalid(fault.SlugInvalidQuery, "to", "to is before from")

@@ -27,8 +27,8 @@ const (
 // ViewStore keeps views. Several goroutines may call it at the same time.
 type ViewStore interface {
 	// Add adds the counts of a flush, each of which has an error of its own. Counts of a flush that were added are not
-	// added again for ten minutes after that. ErrRange: the count can never be added, as what the storage has is no
-	// counter, or one that is full.
+	// added again for ten minutes after that. ErrRange: the count can never be added, as the stored value is not a
+	// counter, or is at its maximum.
 	Add(ctx context.Context, f Flush, counts []Count) []error
 	// Totals returns the views of IDs, in their order; none is an error.
 	Totals(ctx context.Context, ids []string) ([]Total, error)
@@ -40,7 +40,7 @@ type ViewStore interface {
 	AddSlugs(ctx context.Context, slugs map[string]string) error
 }
 
-// Flush names a flush: those of one process have rising numbers, and one begins after the other has ended.
+// Flush identifies a flush: those of one process have rising numbers, and don't overlap.
 type Flush struct {
 	Process string
 	Number  uint64
@@ -66,7 +66,7 @@ type Views struct {
 	store   ViewStore
 	log     *slog.Logger
 	process string
-	wake    chan struct{} // buffered (capacity 1): something is pending
+	wake    chan struct{} // buffered (capacity 1): counts are pending
 	full    chan struct{} // buffered (capacity 1): there is no room
 
 	mu      sync.Mutex
@@ -126,7 +126,7 @@ func checkCounts(counts []Count) error {
 	return nil
 }
 
-// CheckID checks an ID of views, as records.CheckID does. The fields that say what an import is can't be IDs.
+// CheckID checks an ID of views, as records.CheckID does. The names of an import's own fields can't be IDs.
 func CheckID(field, id string) error {
 	if id == FieldTimestamp || id == FieldTotal {
 		return invalid(fault.SlugInvalidID, field, "%s is reserved for imports", id)
@@ -134,8 +134,8 @@ func CheckID(field, id string) error {
 	return records.CheckID(field, id)
 }
 
-// Run writes counts until ctx ends, and then for a few seconds at most what is left. Call it once, and end ctx when
-// nobody calls Count any more.
+// Run writes counts until ctx ends, and then the remaining ones for a few seconds at most. Call it once, and end ctx
+// after the last call of Count.
 func (v *Views) Run(ctx context.Context) error {
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -149,7 +149,8 @@ func (v *Views) Run(ctx context.Context) error {
 	}
 }
 
-// await returns when counts have waited for FlushEvery, or fill half of the room. It reports whether ctx hasn't ended.
+// await returns when counts have waited for FlushEvery, or fill half of the room. It reports whether ctx is still
+// active.
 func (v *Views) await(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -167,8 +168,8 @@ func (v *Views) await(ctx context.Context) bool {
 	return true
 }
 
-// flush writes counts until all are written, or ctx ends. It tries again under the same number, as the storage may have
-// added counts whose answer was lost.
+// flush writes counts until all are written, or ctx ends. It retries with the same number, as the storage may have
+// added the counts although the answer was lost.
 func (v *Views) flush(ctx context.Context, f Flush, counts []Count) {
 	failing := false
 	for len(counts) > 0 {

@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/counters"
 )
 
-// memory counts views as a store does, and can lose answers.
+// memory is an in-memory store of views that can lose answers.
 type memory struct {
 	counters.ViewStore
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type memory struct {
 	last    map[string]uint64 // flush by ID
 	flushes int
 	broken  error // of all calls
-	lose    bool  // the answers: what was asked for is done
+	lose    bool  // lose answers: the counts are added
 }
 
 func (m *memory) Add(ctx context.Context, f counters.Flush, counts []counters.Count) []error {
@@ -147,7 +147,7 @@ func TestViewsThatAreLost(t *testing.T) {
 	require.Contains(t, log, `msg="views are lost" ids=2`)
 }
 
-// A flood of IDs takes bounded memory: what has no room is refused, and what was answered is written.
+// A flood of IDs takes bounded memory: counts beyond the bound are refused, and all accepted ones are written.
 func TestFloodOfViews(t *testing.T) {
 	t.Parallel()
 	const flood = 200_000

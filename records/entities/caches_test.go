@@ -33,8 +33,7 @@ func openStore(t *testing.T) cache.Store {
 	return store
 }
 
-// same stores a value of a kind by its typed cache, and checks that it is read as text, byte for byte; and the other
-// way round.
+// same stores a value of a kind by its typed cache and checks that it is read as text, byte for byte; and vice versa.
 func same[T any](t *testing.T, v *entities.Values, c *cache.Cache[T], kind, id, text string, value T) {
 	t.Helper()
 	k, err := entities.Find(kind)
@@ -52,7 +51,7 @@ func same[T any](t *testing.T, v *entities.Values, c *cache.Cache[T], kind, id, 
 	require.Equal(t, value, typed, kind)
 }
 
-// counter counts events, of one goroutine.
+// counter counts events. It is used by one goroutine.
 type counter map[cache.Event]int
 
 func (c counter) Count(_ *records.Kind, e cache.Event) { c[e]++ }
@@ -90,7 +89,7 @@ func TestTypedCaches(t *testing.T) {
 	require.True(t, entries[0].Found)
 	require.Equal(t, counter{cache.HitRedis: 15, cache.Miss: 1}, counts, "14 values, and those of the last call")
 
-	// The lists of the topic have its tag, however they were stored; the topic itself doesn't.
+	// The lists of the topic have its tag, whichever API stored them; the topic itself doesn't.
 	n, err := values.InvalidateTags(t.Context(), []string{"topic:5"})
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
@@ -104,7 +103,7 @@ func TestTypedCaches(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-// meddled is a store in which something happens between a claim and what it is for.
+// meddled is a store that runs a function between a claim and the following call.
 type meddled struct {
 	store
 
@@ -118,7 +117,7 @@ func (m meddled) Store(ctx context.Context, v cache.Value) error {
 	return m.store.Store(ctx, v)
 }
 
-// TestPutsAtTheSameTime: a put that another change has overtaken has come before it, and leaves no claim.
+// TestPutsAtTheSameTime: a put that was superseded by another change counts as made before it, and leaves no claim.
 func TestPutsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	store := openStore(t)

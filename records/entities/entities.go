@@ -9,12 +9,12 @@ import (
 )
 
 // ID is the ID of an author, a topic or a publication. In JSON it is a number if it has the form of one, as in the
-// source, and otherwise a string. A string is read, too, whatever it is.
+// source, and otherwise a string. Any string is accepted on reading.
 type ID string
 
 var errID = errors.New("must be an ID: a string, or a whole number without a sign")
 
-// maxNumber is the largest number that every reader of JSON knows exactly.
+// maxNumber is the largest integer that every JSON parser represents exactly.
 const maxNumber = 1<<53 - 1
 
 // MarshalJSON writes a number or a string.
@@ -65,7 +65,7 @@ type AuthorStat struct {
 	Shouts  int64 `json:"shouts"`
 }
 
-// Topic is what publications are about.
+// Topic is a subject of publications.
 type Topic struct {
 	ID          ID        `json:"id"`
 	Title       string    `json:"title"`
@@ -78,7 +78,7 @@ type Topic struct {
 	Stat        TopicStat `json:"stat"`
 }
 
-// TopicStat counts what belongs to a topic.
+// TopicStat counts the publications and users of a topic.
 type TopicStat struct {
 	Shouts    int64 `json:"shouts"`
 	Authors   int64 `json:"authors"`
@@ -105,7 +105,7 @@ func (s *Shout) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Results are what a search has found.
+// Results are the results of a search.
 type Results struct {
 	Query    string   `json:"query"`
 	Results  []Result `json:"results"`
@@ -113,7 +113,7 @@ type Results struct {
 	CachedAt int64    `json:"cached_at"`
 }
 
-// Result is one of them.
+// Result is one result.
 type Result struct {
 	Type  string  `json:"type"` // such as shout
 	ID    ID      `json:"id"`

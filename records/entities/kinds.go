@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// ErrInvalidQuery means that a search or a list can't have this ID.
+// ErrInvalidQuery is the error of an ID that is not valid for a search or a list.
 var ErrInvalidQuery = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "id",
 	Detail: "it is no search and no list"}
 
@@ -53,7 +53,7 @@ var Kinds = []Kind{
 	{records.Search, true, CanonicalSearchID, object[Results], nil},
 }
 
-// ErrNoKind means that there is no kind of value with this name in the cache.
+// ErrNoKind is the error of a name that is no kind of value in the cache.
 var ErrNoKind = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoKind, Detail: "the cache has no kind of this name"}
 
 // Find returns the kind with a name, such as author. Errors: ErrNoKind.
@@ -66,11 +66,12 @@ func Find(name string) (*Kind, error) {
 	return nil, ErrNoKind
 }
 
-// ID returns the ID under which the cache has what id names: of a search and a list the canonical one, of all else id.
+// ID returns the ID under which the cache stores the value: the canonical ID of a search or a list, otherwise id.
 // Errors: those with fault.SlugInvalidID.
 func (k *Kind) ID(id string) (string, error) { return k.canonical(id) }
 
-// Prefixes reports whether values can be invalidated by the beginning of their ID: lists and searches, which soon end.
+// Prefixes reports whether values can be invalidated by the beginning of their ID: lists and searches, which have short
+// TTLs.
 func (k *Kind) Prefixes() bool { return k.TTL > 0 }
 
 // Tags returns the tags that the value of an ID has by itself: a list of publications of a topic has topic:<ID>, one of
@@ -139,7 +140,7 @@ func decodes[T any](value []byte, first byte, what string) error {
 	return json.Unmarshal(value, new(T))
 }
 
-// explain says what is wrong with a value, without names of Go.
+// explain returns the problem with a value, without names of Go types.
 func explain(err error) string {
 	var syntax *jsontext.SyntacticError
 	var semantic *json.SemanticError

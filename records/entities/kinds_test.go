@@ -55,7 +55,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestKinds checks that there is one for each key of the source's caches, and what it accepts.
+// TestKinds checks that there is a kind for each key of the source's caches, and which values it accepts.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	const ids, shouts = `[1,"ann"]`, ` [{"id":1}] `
@@ -125,7 +125,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestRefusedValues names what is wrong in words without Go's.
+// TestRefusedValues checks that errors describe the problem without names of Go types.
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
 	k, err := entities.Find("author")

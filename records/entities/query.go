@@ -21,8 +21,8 @@ const (
 	maxParameters = 64
 )
 
-// hashed begins the ID of a long query, before the hex SHA-256 of what the ID would be. No other ID begins with it:
-// what follows a single colon is a parameter, which has an equals sign.
+// hashed begins the ID of a long query, before the hex SHA-256 of what the ID would be. No other ID begins with it: a
+// single colon is followed by a parameter, which has an equals sign.
 const hashed = "sha256:"
 
 // SearchID returns the ID of a search in the cache. Searches that differ only in letter case, in white space around and
@@ -187,8 +187,8 @@ func parse(id string, more bool) (url.Values, error) {
 	return parameters, nil
 }
 
-// cut returns what is in front of the first single colon, with its double colons made single, and what is behind it.
-// more reports whether there is a single colon.
+// cut returns the text before the first single colon, with its double colons made single, and the text after it. more
+// reports whether there is a single colon.
 func cut(id string) (first, rest string, more bool) {
 	for i := 0; i < len(id); i++ {
 		switch {

@@ -116,7 +116,7 @@ func drawSearch(t *rapid.T, text string, parameters url.Values) search {
 	return search{id, plain, parameters.Encode()}
 }
 
-// TestQueriesDontCollide compares searches: they have the same ID only if they are the same but for what is normalized.
+// TestQueriesDontCollide compares searches: they have the same ID only if they differ in nothing but normalization.
 func TestQueriesDontCollide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -140,7 +140,7 @@ func TestQueriesDontCollide(t *testing.T) {
 	})
 }
 
-// FuzzCanonicalID checks IDs that anybody may send: an ID is its own canonical form, is short, and has a key of its
+// FuzzCanonicalID checks arbitrary IDs from clients: an ID is its own canonical form, is short, and has a key of its
 // own.
 func FuzzCanonicalID(f *testing.F) {
 	for _, id := range []string{"Поисковый  запрос", "go:limit=10:offset=0", "a::b:c=::", "::::x:=",

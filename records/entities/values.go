@@ -27,7 +27,7 @@ type Values struct {
 	metrics cache.Metrics
 }
 
-// NewValues returns values on a store. m counts cache.HitRedis and cache.Miss; nil: nothing does.
+// NewValues returns values on a store. m counts cache.HitRedis and cache.Miss; nil: they aren't counted.
 func NewValues(store cache.Store, m cache.Metrics) *Values { return &Values{store, m} }
 
 // count counts an entry that is answered.
@@ -54,7 +54,7 @@ func (v *Values) Get(ctx context.Context, k *Kind, id string) ([]byte, error) {
 	return entries[0].Bytes, nil
 }
 
-// CheckMany refuses no IDs and more than MaxMany.
+// CheckMany refuses an empty list of IDs and one of more than MaxMany.
 func CheckMany(ids []string) error {
 	if len(ids) == 0 || len(ids) > MaxMany {
 		return refused("ids", fmt.Sprintf("has %d, from 1 to %d are allowed", len(ids), MaxMany))
@@ -62,7 +62,7 @@ func CheckMany(ids []string) error {
 	return nil
 }
 
-// GetMany returns the entries of the first IDs, in their order: of all, or of as many as have MaxManyBytes together.
+// GetMany returns the entries of the first IDs, in order: of all, or of as many as fit in MaxManyBytes.
 func (v *Values) GetMany(ctx context.Context, k *Kind, ids []string) ([]cache.Entry, error) {
 	if err := CheckMany(ids); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (v *Values) Put(ctx context.Context, value Value) error {
 	}
 	_ = v.store.End(ctx, stored.Key, stored.Token, 0) // or the claim ends by itself
 	if errors.Is(err, cache.ErrSuperseded) {
-		return nil // it was stored, and then overwritten or removed: nobody can tell the difference
+		return nil // it was stored, and then overwritten or removed: no caller can tell the difference
 	}
 	return err
 }

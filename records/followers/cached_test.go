@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// TestCached: lists that change in Redis change here, and what isn't a list counts as none.
+// TestCached: changes of lists in Redis are visible here, and a value that isn't a list counts as none.
 func TestCached(t *testing.T) {
 	t.Parallel()
 	node := redistest.Standalone(t)

@@ -15,7 +15,7 @@ const Subscriber = channel.CopiesSubscriber
 // MaxPending is how many channels can have messages that aren't copied yet.
 const MaxPending = 100_000
 
-// settleAfter is how old the last announcement of a channel is when its publish has certainly ended.
+// settleAfter is the age of a channel's last announcement after which its publish has certainly ended.
 const settleAfter = time.Minute
 
 // ErrFull is the error of a publish while MaxPending channels have messages that aren't copied yet.
@@ -27,7 +27,7 @@ var ErrFull = &fault.Error{
 // Mark is when a message of a channel was last announced, as the store writes it. "" is never.
 type Mark string
 
-// Store keeps which channels have messages that aren't copied yet. Many goroutines may use it.
+// Store keeps the set of channels with messages that aren't copied yet. Many goroutines may use it.
 type Store interface {
 	// Announce records that a channel is going to have messages. Errors: ErrFull.
 	Announce(ctx context.Context, channel string) error
@@ -42,13 +42,13 @@ type Store interface {
 	Watch(announced func(channel string), lost func()) (stop func())
 }
 
-// Announcer is what the channel service tells of messages to come.
+// Announcer is notified by the channel service of messages to come.
 type Announcer struct{ store Store }
 
 // NewAnnouncer returns an Announcer on a store.
 func NewAnnouncer(store Store) *Announcer { return &Announcer{store} }
 
-// Announce implements channel.Copies. Channels that nobody can follow aren't copied.
+// Announce implements channel.Copies. Channels that can't have followers are ignored.
 func (a *Announcer) Announce(ctx context.Context, name string) (bool, error) {
 	if !Followed(name) {
 		return false, nil
@@ -56,30 +56,30 @@ func (a *Announcer) Announce(ctx context.Context, name string) (bool, error) {
 	return true, a.store.Announce(ctx, name)
 }
 
-// Channels is what the job reads and writes.
+// Channels reads and publishes messages for the job.
 type Channels interface {
 	Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error)
 	PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult
 }
 
-// Audience finds the followers of the entity that a channel is of. *Followers implements it.
+// Audience returns the followers of a channel's entity. *Followers implements it.
 type Audience interface {
 	Of(ctx context.Context, channel string) ([]entities.ID, error)
 }
 
-// Leases runs something in one process at a time. *lease.Manager implements it.
+// Leases runs a function in one process at a time. *lease.Manager implements it.
 type Leases interface {
 	Hold(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error
 }
 
-// Outcome is what became of a copy.
+// Outcome is the result of a copy.
 type Outcome string
 
 // The outcomes of copies.
 const (
 	Delivered Outcome = "delivered"
 	Duplicate Outcome = "duplicate" // the follower had the message already
-	Refused   Outcome = "refused"   // the follower has no channel, or it doesn't take the message
+	Refused   Outcome = "refused"   // the follower has no channel, or it refuses the message
 	Expired   Outcome = "expired"   // a message that expired before it was copied
 )
 

@@ -1,4 +1,4 @@
-// Package followers knows the channels of notifications, which of them a user follows, and who follows one, by the
+// Package followers maps users to the notification channels that they follow, and channels to their followers, by the
 // follow lists in the cache. Start from [New].
 //
 // # Copies
@@ -15,7 +15,7 @@
 //	               Job ◄─────────────────────────┘
 //	                └──► fetch ──► publish on notifications:<follower>, for each ──► acknowledge ──► settle
 //
-// After a crash anywhere, the job begins again with what isn't acknowledged, and the followers that have a message
-// already keep the one: the copy is a duplicate. A channel leaves the set when nothing is left to fetch and its last
-// announcement is so old that the publish has ended; a later announcement keeps it there.
+// After a crash at any step, the job begins again with the unacknowledged messages. The channel of a follower that
+// already has a message drops the copy as a duplicate. A channel leaves the set when no message is left to fetch and
+// its last announcement is so old that the publish has ended; a later announcement keeps it there.
 package followers

@@ -28,8 +28,8 @@ const MaxChannels = 256
 // source is a kind of channel that users follow.
 type source struct {
 	prefix    string
-	followed  *records.Kind // what a user follows of it
-	followers *records.Kind // who follows one of it
+	followed  *records.Kind // the follow list of a user
+	followers *records.Kind // the followers of one
 }
 
 var sources = []source{
@@ -47,7 +47,7 @@ type Lists interface {
 // Cached are the follow lists of a cache. What was read is kept in the process until it changes.
 type Cached map[*records.Kind]*cache.Cache[[]entities.ID]
 
-// NewCached returns the follow lists in a store. Close ends them. m counts what happens; nil: nothing does.
+// NewCached returns the follow lists in a store. Close ends them. m counts events; nil: none are counted.
 func NewCached(store cache.Store, m cache.Metrics) Cached {
 	c := Cached{}
 	for _, s := range sources {
@@ -58,7 +58,7 @@ func NewCached(store cache.Store, m cache.Metrics) Cached {
 	return c
 }
 
-// Get implements Lists. A value that isn't a list, which somebody else has written, counts as none.
+// Get implements Lists. A value of another form, written by another program, counts as none.
 func (c Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
 	ids, err := c[kind].Get(ctx, id)
 	var told *fault.Error
@@ -68,21 +68,22 @@ func (c Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]entit
 	return ids, err
 }
 
-// Close ends the caches.
+// Close closes the caches.
 func (c Cached) Close() {
 	for _, one := range c {
 		one.Close()
 	}
 }
 
-// Followers knows who follows what. Any number of goroutines may use it.
+// Followers returns the channels that a user follows, and the followers of a channel. Any number of goroutines may use
+// it.
 type Followers struct{ lists Lists }
 
 // New returns the followers that are in lists.
 func New(lists Lists) *Followers { return &Followers{lists} }
 
-// Channel returns the channel of a user's own notifications. What can't be the name of a channel, and users who would
-// have the channel of something else, have none. Errors: fault.SlugInvalidID.
+// Channel returns the channel of a user's own notifications. Users whose names aren't valid in the name of a channel,
+// or would give the channel of another entity, have none. Errors: fault.SlugInvalidID.
 func Channel(user string) (string, error) {
 	name := personal + user
 	if err := records.CheckID("user", user); err != nil {
@@ -142,7 +143,7 @@ func (f *Following) add(prefix string, ids []entities.ID) {
 	}
 }
 
-// of returns what the name of a channel says that it is of.
+// of returns the entity that the name of a channel refers to.
 func of(name string) (s source, id string, ok bool) {
 	for _, s := range sources {
 		if id, ok := strings.CutPrefix(name, s.prefix); ok && id != "" {
@@ -152,13 +153,13 @@ func of(name string) (s source, id string, ok bool) {
 	return source{}, "", false
 }
 
-// Followed reports whether a channel is of something that has followers.
+// Followed reports whether a channel belongs to an entity that has followers.
 func Followed(name string) bool {
 	_, _, ok := of(name)
 	return ok
 }
 
-// Of returns the users who follow what a channel is of. Errors: cache.ErrNotFound if it isn't known, and the store's.
+// Of returns the followers of a channel's entity. Errors: cache.ErrNotFound if they aren't known, and the store's.
 func (f *Followers) Of(ctx context.Context, name string) ([]entities.ID, error) {
 	s, id, ok := of(name)
 	if !ok {

@@ -71,7 +71,7 @@ func TestFollowing(t *testing.T) {
 	require.ErrorIs(t, err, errDown)
 }
 
-// Nobody gets the channel of a topic, or of all, by their name.
+// No user name leads to the channel of a topic, or to the global one.
 func TestUsersWithoutAChannel(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{"", "global", "topic:5", "shout:1", "author:2", "a:b", "a b", "{x}", "анна", "a\n",

@@ -34,7 +34,7 @@ type Options struct {
 // Job copies messages to followers. Run it on every server.
 type Job struct {
 	o Options
-	// shared by all channels, in order of arrival: one with many followers doesn't stop the others
+	// shared by all channels in order of arrival, so that one with many followers doesn't block the others
 	flights *semaphore.Weighted
 
 	mu      sync.Mutex
@@ -124,7 +124,7 @@ func (j *Job) add(name string) {
 	j.wake()
 }
 
-// next returns a reader for a channel that waits, or nil.
+// next returns a reader for a waiting channel, or nil.
 func (j *Job) next() *reader {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -167,7 +167,7 @@ func (j *Job) done(ctx context.Context, r *reader, err error) {
 	j.wake()
 }
 
-// Lag returns for how long the oldest message that was read waits for its copies, by the clock of this process.
+// Lag returns how long the oldest message read has waited for its copies, by this process's clock.
 func (j *Job) Lag() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -180,7 +180,7 @@ func (j *Job) Lag() time.Duration {
 	return most
 }
 
-// Pending returns how many channels this process reads, or is going to read.
+// Pending returns the number of channels that this process reads, or is going to read.
 func (j *Job) Pending() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 const topic = "notifications:topic:1"
 
-// world is channels, follow lists and the set in memory.
+// world is an in-memory implementation of channels, follow lists and the set.
 type world struct {
 	mu        sync.Mutex
 	pending   map[string]time.Time
@@ -102,7 +102,7 @@ func (w *world) Watch(announced func(string), lost func()) (stop func()) {
 	}
 }
 
-// publish is what a publish to a channel with copies does.
+// publish publishes to a channel with copies.
 func (w *world) publish(t *testing.T, name string, ids ...string) {
 	t.Helper()
 	require.NoError(t, w.Announce(t.Context(), name))
@@ -187,7 +187,7 @@ func (w *world) Hold(ctx context.Context, _ string, f func(context.Context, uint
 	return f(ctx, 1)
 }
 
-// ids returns the messages that a user has, and what was acknowledged of a channel.
+// ids returns the messages of a user, and the position acknowledged on a channel.
 func (w *world) ids(user, of string) (ids string, acked int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -264,7 +264,7 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// A message that comes long after its announcement is copied, too: a publish can take its time.
+// A message long after its announcement is copied, too: a publish can be slow.
 func TestALatePublish(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
@@ -279,7 +279,7 @@ func TestALatePublish(t *testing.T) {
 	})
 }
 
-// After a crash in the middle nothing is lost, and nothing comes twice.
+// After a crash in the middle no message is lost or duplicated.
 func TestACrash(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
@@ -314,7 +314,7 @@ func TestACrash(t *testing.T) {
 	})
 }
 
-// What fails for one follower or one channel is tried again, and doesn't stop the others.
+// A failure for one follower or channel is retried, and doesn't stop the others.
 func TestWhatFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
@@ -356,7 +356,7 @@ func TestWhatFails(t *testing.T) {
 	})
 }
 
-// A message with many followers goes out in groups of bounded size, also if it is large.
+// A message with many followers is published in groups of bounded size, also if it is large.
 func TestManyFollowers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {

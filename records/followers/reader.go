@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
-// Bounds of a group of copies, which go to Redis together.
+// Bounds of a group of copies, which are sent to Redis together.
 const (
 	maxMessages   = 16 // of a fetch
 	maxGroup      = 256
@@ -50,7 +50,7 @@ func (r *reader) run(ctx context.Context) error {
 		case errors.Is(err, channel.ErrNoSubscriber):
 			d = channel.Delivery{} // the channel has ended, with all its messages
 		case err != nil && receipt != "" && isConflict(err):
-			receipt = "" // the channel has lost what was copied: read again
+			receipt = "" // the channel has lost the copied messages: read again
 			continue
 		case err != nil:
 			return err
@@ -81,7 +81,7 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
-// isConflict reports whether a receipt was refused since the channel isn't what it was.
+// isConflict reports whether a receipt was refused because it no longer matches the channel.
 func isConflict(err error) bool {
 	var told *fault.Error
 	return errors.As(err, &told) && told.Kind == fault.Conflict
@@ -115,8 +115,7 @@ func (r *reader) copy(ctx context.Context, messages []channel.Message) error {
 	return nil
 }
 
-// deliver publishes messages on the channels of some followers, again and again for those for whom it fails in a way
-// that may pass.
+// deliver publishes messages on the channels of some followers, and retries those that fail with a temporary error.
 func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []channel.Draft) error {
 	left := make([]string, 0, len(group))
 	for _, id := range group {
@@ -141,8 +140,8 @@ func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []chan
 	return nil
 }
 
-// publish publishes messages on channels, in one round trip. It returns the channels for which that failed in a way
-// that may pass, and one of the errors.
+// publish publishes messages on channels, in one round trip. It returns the channels that failed with a temporary
+// error, and one of the errors.
 func (r *reader) publish(ctx context.Context, names []string, drafts []channel.Draft) (left []string, failed error) {
 	if err := r.job.flights.Acquire(ctx, 1); err != nil {
 		return names, err

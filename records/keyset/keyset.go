@@ -1,15 +1,15 @@
 // Package keyset encrypts values with the keys of a file, by Tink (github.com/tink-crypto/tink-go). It is the sealer of
 // package records/tokens.
 //
-// The file is a Tink keyset in JSON, in the clear: whoever can read it can decrypt. [Create] makes it for its owner
-// alone, and [Open] refuses one that others may read. New values are sealed with the keyset's primary key, AES-256-GCM;
-// values sealed with the other keys can still be opened.
+// The file is a Tink keyset in JSON, in the clear: read access to it suffices to decrypt. [Create] makes it readable by
+// its owner only, and [Open] refuses one that others may read. New values are sealed with the keyset's primary key,
+// AES-256-GCM; values sealed with the other keys can still be opened.
 //
 // # Rotation
 //
 // [Stage] adds a key that isn't used yet, and [Rotate] makes the newest key the primary one. A server reads its file at
-// start-up. So with several servers, stage a key, give all of them the file, and rotate then: no server meets a key
-// that it hasn't got.
+// start-up. So with several servers, stage a key, give all of them the file, and rotate then: no server receives a
+// value sealed with a key that it doesn't have.
 package keyset
 
 import (
@@ -34,7 +34,7 @@ const (
 
 	maxFileBytes = 64 << 10
 	fileMode     = 0o600
-	notOwners    = 0o037 // what a file may not allow: anything to others, and more than reading to its group
+	notOwners    = 0o037 // forbidden file modes: any access by others, more than read access by the group
 	prefixBytes  = 5     // of a sealed value: a version, and the ID of its key
 )
 
@@ -98,7 +98,7 @@ func bare(err error) error {
 	return err
 }
 
-// of returns a keyset whose keys can seal. Keys without an ID in front of what they seal can't be told apart.
+// of returns a keyset whose keys can seal. Keys without an ID prefix are refused, as they can't be told apart.
 func of(handle *keyset.Handle) (*Keyset, error) {
 	primitive, err := aead.New(handle)
 	if err != nil {
@@ -124,7 +124,7 @@ func (k *Keyset) Seal(value, purpose []byte) ([]byte, error) {
 	return sealed, nil
 }
 
-// Open decrypts what was sealed for the same purpose. Errors: ErrUnknownKey, ErrNotSealed.
+// Open decrypts a value that was sealed for the same purpose. Errors: ErrUnknownKey, ErrNotSealed.
 func (k *Keyset) Open(sealed, purpose []byte) ([]byte, error) {
 	value, err := k.primitive.Decrypt(sealed, purpose)
 	switch {
@@ -144,7 +144,7 @@ func (k *Keyset) ids() []uint32 {
 	return ids
 }
 
-// Create makes a file with a keyset of one key. It replaces no file.
+// Create writes a keyset of one key to a new file. It never overwrites a file.
 func Create(path string) error {
 	handle, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
 	if err != nil {
@@ -157,7 +157,7 @@ func Create(path string) error {
 	return write(file, handle)
 }
 
-// Stage adds a key that seals nothing yet.
+// Stage adds a key that isn't used for sealing yet.
 func Stage(path string) error {
 	return change(path, func(m *keyset.Manager, _ []uint32, _ uint32) error {
 		_, err := m.Add(aead.AES256GCMKeyTemplate())
@@ -178,7 +178,7 @@ func Rotate(path string) error {
 	})
 }
 
-// change replaces the file with a changed keyset, in one step: it is the old or the new one, also after a crash.
+// change replaces the file with a changed keyset atomically, also in a crash.
 func change(path string, do func(m *keyset.Manager, ids []uint32, primary uint32) error) error {
 	k, err := Open(path)
 	if err != nil {

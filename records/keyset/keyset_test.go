@@ -67,7 +67,8 @@ func TestSeal(t *testing.T) {
 	require.ErrorIs(t, err, keyset.ErrUnknownKey)
 }
 
-// TestRotation goes through the steps for several servers: no one meets a key that it hasn't got.
+// TestRotation goes through the steps for several servers: none receives a value sealed with a key that it doesn't
+// have.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	path := create(t)

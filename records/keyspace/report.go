@@ -20,7 +20,7 @@ type Report struct {
 	Kinds []Kind `json:"kinds"`
 }
 
-// Kind is what a survey has found of one kind.
+// Kind is the result of a survey for one kind.
 type Kind struct {
 	Name     string `json:"kind"`
 	Keys     int64  `json:"keys"`
@@ -36,7 +36,7 @@ type Kind struct {
 	bytes   int64 // of the measured keys
 }
 
-// TTLs are how many keys have how long to live.
+// TTLs counts keys by their remaining time to live.
 type TTLs struct {
 	Minute    int64 `json:"1m"` // up to a minute
 	Hour      int64 `json:"1h"`
@@ -48,11 +48,11 @@ type TTLs struct {
 
 // Size is the memory of one key.
 type Size struct {
-	Key   string `json:"key"` // shortened, and without what may be secret
+	Key   string `json:"key"` // shortened, and with secrets removed
 	Bytes int64  `json:"bytes"`
 }
 
-// Counts are how many keys of a kind have a problem.
+// Counts is the number of keys of a kind with each problem.
 type Counts struct {
 	NoTTL   int64 `json:"noTTL,omitzero"`   // a temporary key never ends
 	LongTTL int64 `json:"longTTL,omitzero"` // it ends later than the kind says
@@ -118,7 +118,7 @@ func (k *Kind) keep(key Key, largest int) {
 // maxShown is how much of a key is shown.
 const maxShown = 120
 
-// token matches JSON Web Tokens, which applications write into keys.
+// token matches JSON Web Tokens, which occur in keys of applications.
 var token = regexp.MustCompile(`eyJ[\w-]*(\.[\w-]*)*`)
 
 // shown returns a key as it may be shown: without tokens, on one line, and not too long.
@@ -161,7 +161,7 @@ func (v *visitor) report() (r Report) {
 	return r
 }
 
-// Texts returns what is wrong with how many keys.
+// Texts describes the problems, each with the number of keys.
 func (k *Kind) Texts() (texts []string) {
 	for _, problem := range []struct {
 		keys int64

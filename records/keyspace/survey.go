@@ -1,5 +1,4 @@
-// Package keyspace counts the keys of a Redis by their kind: how many there are, what memory they take, when they end,
-// and what is wrong with them.
+// Package keyspace counts the keys of a Redis by their kind: their number, memory, expiry and problems.
 //
 // [Run] walks over all keys once, at a limited rate, and needs memory for the kinds only, not for the keys.
 package keyspace
@@ -14,22 +13,22 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// Key is what a walk has found out about a key.
+// Key is the data that a walk reads about a key.
 type Key struct {
 	Name  string        // without the prefix
 	Type  records.Type  // or another one that Redis has
-	TTL   time.Duration // what is left; negative: the key is permanent
+	TTL   time.Duration // time to live; negative: the key is permanent
 	Bytes int64         // of memory; 0: not measured
 }
 
 // Source walks over the keys of a Redis. A key that exists throughout is seen at least once.
 type Source interface {
-	// Count returns about how many keys there are, those of other prefixes included.
+	// Count returns the approximate number of keys, those of other prefixes included.
 	Count(ctx context.Context) (int64, error)
 	Walk(ctx context.Context, v Visitor) error
 }
 
-// Visitor is what a walk asks, and tells.
+// Visitor controls a walk and receives its results.
 type Visitor interface {
 	// Wait waits until so many keys may be looked at.
 	Wait(ctx context.Context, keys int) error
@@ -39,7 +38,7 @@ type Visitor interface {
 	Visit(keys []Key, seen int)
 }
 
-// Options are what to survey.
+// Options configures a survey.
 type Options struct {
 	Kinds []string // names of kinds; empty: all
 	Rate  int      // keys to look at in a second, at most; 0: DefaultRate
@@ -80,7 +79,7 @@ func Run(ctx context.Context, s Source, o Options) (Report, error) {
 	return v.report(), nil
 }
 
-// burst is more than the keys that one call of Wait is for.
+// burst is more than the number of keys of one call of Wait.
 const burst = 10_000
 
 // visitor is a survey in progress.

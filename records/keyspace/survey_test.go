@@ -14,7 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records/keyspace"
 )
 
-// source has keys in memory, and shows them in pages. The memory that it tells is Bytes, if it is asked for.
+// source is an in-memory source, which returns keys in pages. It returns Bytes as the memory of a key if that is
+// wanted.
 type source struct {
 	keys []keyspace.Key
 	page int
@@ -97,7 +98,7 @@ func TestSample(t *testing.T) {
 	require.Len(t, viewed.Largest, keyspace.MaxLargest)
 }
 
-// TestRate: no more keys are looked at in a second than the rate, and progress is told.
+// TestRate: the number of keys per second stays within the rate, and progress is reported.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,21 +9,21 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// watchLease is what the one process holds that counts for all.
+// watchLease is the lease of the process that counts for all.
 const watchLease = "key-metrics"
 
-// Leases makes one process count for all. *lease.Manager implements it.
+// Leases elects one process that counts for all. *lease.Manager implements it.
 type Leases interface {
 	Hold(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error
 }
 
-// Metrics show what was counted.
+// Metrics shows the counts.
 type Metrics interface {
 	Show(redis string, r Report, at time.Time)
 	Clear() // another process shows it from now on
 }
 
-// Watch counts the keys of some kinds again and again, in one process at a time. All fields are needed.
+// Watch counts the keys of some kinds periodically, in one process at a time. All fields are needed.
 type Watch struct {
 	Leases  Leases
 	Sources map[string]Source // by the Redis that they are of
@@ -34,7 +34,7 @@ type Watch struct {
 	Log     *slog.Logger
 }
 
-// Run counts until ctx ends, which is its only error. What can't be counted is logged, and tried again after the pause.
+// Run counts until ctx ends, which is its only error. Failures are logged, and retried after the pause.
 func (w *Watch) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := w.Leases.Hold(ctx, watchLease, func(ctx context.Context, _ uint64) error { return w.hold(ctx) })
@@ -73,7 +73,7 @@ func (w *Watch) pause(ctx context.Context) {
 	}
 }
 
-// of returns the report with these kinds, also those without keys.
+// of returns the report for these kinds, also those without keys.
 func (r Report) of(kinds []string) (all Report) {
 	for _, name := range kinds {
 		one := Kind{Name: name}

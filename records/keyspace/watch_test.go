@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/keyspace"
 )
 
-// leases are held until the test ends them.
+// leases are held until the test releases them.
 type leases struct{ ends chan error }
 
 func (l leases) Hold(ctx context.Context, _ string, f func(context.Context, uint64) error) error {
@@ -27,7 +27,7 @@ func (l leases) Hold(ctx context.Context, _ string, f func(context.Context, uint
 	return context.Cause(held)
 }
 
-// shown are the metrics: one line for each call.
+// shown records the metrics: one line for each call.
 type shown []string
 
 func (s *shown) Show(redis string, r keyspace.Report, _ time.Time) {

@@ -24,7 +24,7 @@ const (
 	MaxTTL     = time.Hour
 )
 
-// TokenPattern is the regular expression that tokens match which callers choose.
+// TokenPattern is the regular expression for tokens chosen by callers.
 const TokenPattern = `^[0-9A-Za-z_.:-]{16,128}$` //nolint:gosec // it is no credential
 
 var tokenPattern = regexp.MustCompile(TokenPattern)
@@ -50,7 +50,7 @@ type Store interface {
 	lease.Watcher
 }
 
-// Name is what a lock is for.
+// Name identifies a lock.
 type Name struct {
 	Op, ID string // an operation, and the entity that it is done to
 }
@@ -59,7 +59,7 @@ func (n Name) check() error { return cmp.Or(records.CheckID("op", n.Op), records
 
 func (n Name) key() string { return records.Lock.Key(n.Op, n.ID) }
 
-// Request asks for a lock, or for more of it.
+// Request is a request to acquire or renew a lock.
 type Request struct {
 	Name
 	Token string        // of the holder, or to be; "": Acquire makes one
@@ -73,7 +73,7 @@ type Lock struct {
 	lease.Holding
 }
 
-// Outcome is what became of a call for a lock.
+// Outcome is the result of a call for a lock.
 type Outcome string
 
 // The outcomes.
@@ -118,9 +118,9 @@ func New(o Options) *Service {
 }
 
 // Acquire grants a lock. With a token that the caller has chosen and uses for this lock only once, a repeat after a
-// lost answer is the same grant. A token that was made here is known to nobody if the caller has gone before its
-// answer: then the lock is released. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugInvalidWait,
-// fault.SlugLockHeld with the time in which it may become free, and the store's.
+// lost answer is the same grant. If the token was generated here and the caller disconnects before the answer, the lock
+// is released. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugInvalidWait, fault.SlugLockHeld with the
+// time until it may become free, and the store's.
 func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 	if err := s.check(&r); err != nil {
 		return Lock{}, err
@@ -140,7 +140,7 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 		s.o.Metrics.Lock(Held)
 		return Lock{}, heldFor(held.For)
 	case err == nil && ctx.Err() != nil:
-		err = ctx.Err() // the caller has gone
+		err = ctx.Err() // the caller has disconnected
 	}
 	if err != nil {
 		if own && !errors.Is(err, errGone) {
@@ -172,7 +172,7 @@ func invalid(slug fault.Slug, field, format string, values ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: slug, Field: field, Detail: fmt.Sprintf(format, values...)}
 }
 
-// heldFor returns the error of a lock that another token holds.
+// heldFor returns the error for a lock that another token holds.
 func heldFor(d time.Duration) error {
 	return &fault.Error{
 		Kind: fault.Conflict, Slug: fault.SlugLockHeld, RetryAfter: max(d, time.Second),
@@ -185,13 +185,13 @@ var (
 	errGone   = errors.New("the caller went away while another held the lock")
 )
 
-// wait asks for a lock whenever it may have become free. At its end it asks once more.
+// wait requests a lock whenever it may have become free, and once more at the end of the wait.
 func (s *Service) wait(ctx context.Context, r lease.Request, longest time.Duration) (h lease.Holding, err error) {
 	waiting, done := s.begin(ctx, longest)
 	defer done()
 	held := true
 	err = s.line.Wait(waiting, s.o.Store, r, func(context.Context) (err error) {
-		h, err = s.o.Store.Grant(ctx, r) // which the end of the wait doesn't cut off
+		h, err = s.o.Store.Grant(ctx, r) // not canceled by the end of the wait
 		held = errors.Is(err, lease.ErrHeld)
 		return err
 	})
@@ -223,7 +223,7 @@ func (s *Service) begin(ctx context.Context, longest time.Duration) (waiting con
 	}
 }
 
-// Drain ends all waits, and makes later calls not wait. It may be called more than once, at any time.
+// Drain ends all waits; later calls don't wait. It may be called several times and at any time.
 func (s *Service) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,17 +233,17 @@ func (s *Service) Drain() {
 	}
 }
 
-// Waiting returns how many calls wait for a lock.
+// Waiting returns the number of calls waiting for a lock.
 func (s *Service) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waits)
 }
 
-// releaseTimeout bounds the release of a lock that nobody got.
+// releaseTimeout bounds the release of an unused lock.
 const releaseTimeout = time.Second
 
-// abandon releases a lock that may have been granted to a caller that doesn't know it. If that fails it ends by itself.
+// abandon releases a lock that may have been granted without the caller's knowledge. If that fails, the lock expires.
 func (s *Service) abandon(ctx context.Context, r lease.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -290,7 +290,7 @@ func (s *Service) Show(ctx context.Context, n Name) (lease.Holding, error) {
 	return h, s.lost(n, err)
 }
 
-// hash returns what stands for a token in Redis.
+// hash returns the form in which Redis stores a token.
 func hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

@@ -182,7 +182,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// With a token of the caller's own a repeat is the same grant.
+// With a token of the caller a repeat is the same grant.
 func TestATokenOfTheCaller(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, f *fake, s *locks.Service) {
@@ -197,7 +197,7 @@ func TestATokenOfTheCaller(t *testing.T) {
 	})
 }
 
-// A release wakes one of many waiters. However many wait, the store is asked about once for each release.
+// A release wakes one of many waiters. Regardless of their number, the store is called about once for each release.
 func TestWaiters(t *testing.T) {
 	t.Parallel()
 	const waiters = 1000
@@ -221,7 +221,7 @@ func TestWaiters(t *testing.T) {
 		for range 100 {
 			require.NoError(t, s.Release(t.Context(), resize, last.Token))
 			next := <-got
-			synctest.Wait() // whoever else was woken has asked
+			synctest.Wait() // every waiter that was woken has called
 			require.Greater(t, next.Fence, last.Fence)
 			last = next
 		}
@@ -237,7 +237,7 @@ func TestWaiters(t *testing.T) {
 	})
 }
 
-// A waiter gets a lock whose holder has died, and one that waits for too little gets none.
+// A waiter gets a lock whose holder has died, unless its wait is too short.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *fake, s *locks.Service) {
@@ -255,7 +255,7 @@ func TestAWaitEnds(t *testing.T) {
 	})
 }
 
-// A caller that goes away while it waits costs nothing, and a lock that was granted to one that has gone is released.
+// A caller that disconnects while it waits costs nothing, and a lock granted to a disconnected caller is released.
 func TestACallerThatHasGone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, f *fake, s *locks.Service) {

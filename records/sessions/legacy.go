@@ -15,24 +15,24 @@ import (
 type Legacy struct {
 	User, Username, Token string
 
-	issued time.Time // zero: the token doesn't say
+	issued time.Time // zero: not in the token
 }
 
-// Found is what a key of the source says of a session.
+// Found is the data of a session in a key of the source.
 type Found struct {
-	Created          time.Time // zero: it doesn't say
+	Created          time.Time // zero: not in the key
 	Device, AuthData json.RawMessage
 }
 
-// sourceUser is what users are called in keys of the source. Nothing that this service writes begins so and goes on as
-// those keys do: a credential can't name another key.
+// sourceUser is what users are called in keys of the source. No key of this service has this form, so a credential
+// can't name another key.
 var sourceUser = regexp.MustCompile(`^[0-9A-Za-z_]{1,64}$`)
 
-// jwtStart is what a JSON Web Token begins with: {" in base64url.
+// jwtStart is the beginning of every JSON Web Token: {" in base64url.
 const jwtStart = "eyJ"
 
-// ParseLegacy returns what a credential of the source's applications says, if it is one: a JSON Web Token with the
-// claims user_id and username, alone or behind both. What it says is not verified.
+// ParseLegacy parses a credential of the source's applications: a JSON Web Token with the claims user_id and username,
+// alone or behind both. The claims are not verified.
 func ParseLegacy(credential string) (Legacy, bool) {
 	if len(credential) > access.MaxCredentialBytes {
 		return Legacy{}, false
@@ -76,8 +76,7 @@ func readClaims(token string) (Legacy, bool) {
 
 const jwtAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
-// draft returns what a session is to have that is made of one of the source. What is not as it must be is left out: the
-// user stays logged in.
+// draft returns the new session for one of the source. Invalid parts are left out, so that the user stays logged in.
 func (l Legacy) draft(f Found) Draft {
 	d := Draft{Ref: refOf(l.User, l.Token), New: New{Username: l.Username}, Since: f.Created}
 	if d.Since.IsZero() {

@@ -13,10 +13,10 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// DefaultTTL is how long a session lives without a check. It is also the longest.
+// DefaultTTL is the default, and the maximum, time that a session lives without a check.
 const DefaultTTL = 30 * 24 * time.Hour
 
-// everybody stands for those without credentials in rules of channels. No user may have this name: their tokens would
+// everybody is the name for callers without credentials in rules of channels. No user may have it: their tokens would
 // be refused.
 const everybody = "anonymous"
 
@@ -32,20 +32,20 @@ type Options struct {
 	TTL     time.Duration // life of a session without a check, from 1 s to DefaultTTL; 0: DefaultTTL
 	PerUser int           // sessions of a user at most, up to MaxPerUser; 0: MaxPerUser
 	Legacy  bool          // sessions of the source's applications are accepted
-	// Revoked reports whether a session was revoked in another way than here, as with all credentials of its user; nil:
-	// none is.
+	// Revoked reports whether a session was revoked outside this service, such as with all credentials of its user;
+	// nil: none is.
 	Revoked func(Session) bool
 	Metrics Metrics // nil: nothing is counted
 }
 
-// Outcome is what became of a check.
+// Outcome is the result of a check.
 type Outcome string
 
 // The outcomes.
 const (
 	Valid   Outcome = "valid"
 	Unknown Outcome = "unknown" // ErrNotFound
-	Failed  Outcome = "failed"  // the store did
+	Failed  Outcome = "failed"  // the store failed
 )
 
 // Metrics counts the outcomes of Check.
@@ -83,12 +83,11 @@ func NewService(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Rules returns what holds for all sessions.
+// Rules returns the rules for all sessions.
 func (s *Service) Rules() Rules { return s.rules }
 
-// Create makes a session for a user. If the user has too many, the one that is idle for longest ends. A call whose
-// answer was lost leaves a session that nobody has, until its life is over. Errors: of kind Invalid, and those of the
-// store.
+// Create makes a session for a user. If the user has too many, the one that was idle longest ends. A call whose answer
+// was lost leaves an unused session until its TTL has passed. Errors: of kind Invalid, and those of the store.
 func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error) {
 	if err := records.CheckID("user", user); err != nil {
 		return Issued{}, err
@@ -110,8 +109,8 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 	return Issued{Token: text, Session: made}, nil
 }
 
-// Check returns the session of a token, and renews it if a tenth of its life is gone. Errors: ErrNotFound, also for
-// what is no token, and those of the store.
+// Check returns the session of a token, and renews it once a tenth of its TTL has passed. Errors: ErrNotFound, also for
+// a malformed token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
 	parsed, ok := s.Parse(token)
 	if !ok {
@@ -142,7 +141,7 @@ func (s *Service) check(ctx context.Context, t Token) (Session, error) {
 	return s.valid(s.store.Check(ctx, t.Ref, s.rules))
 }
 
-// valid returns what a call of the store has returned, or ErrNotFound if the session was revoked in another way.
+// valid returns the result of a call of the store, or ErrNotFound if the session was revoked elsewhere.
 func (s *Service) valid(found Session, err error) (Session, error) {
 	if err == nil && s.revoked != nil && s.revoked(found) {
 		return Session{}, ErrNotFound
@@ -150,8 +149,8 @@ func (s *Service) valid(found Session, err error) (Session, error) {
 	return found, err
 }
 
-// Accepts reports whether a token looks like one that can have a session. It decodes only those of the source, whose
-// claims tell them from other JSON Web Tokens.
+// Accepts reports whether a token has the form of a session's token. It decodes only those of the source, whose claims
+// distinguish them from other JSON Web Tokens.
 func (s *Service) Accepts(token string) bool {
 	if strings.HasPrefix(token, Prefix) || !s.rules.Legacy {
 		return strings.HasPrefix(token, Prefix)
@@ -160,7 +159,7 @@ func (s *Service) Accepts(token string) bool {
 	return ok
 }
 
-// Parse parses a token, if it has a form of which there can be sessions.
+// Parse parses a token if it has the form of a session's token.
 func (s *Service) Parse(token string) (Token, bool) {
 	if t, ok := Parse(token); ok || !s.rules.Legacy {
 		return t, ok
@@ -172,14 +171,14 @@ func (s *Service) Parse(token string) (Token, bool) {
 	return Token{Ref: refOf(l.User, l.Token), Legacy: &l}, true
 }
 
-// checkLegacy checks a session of the source, and makes one of ours of it at the first time. The new one is there
-// before the old one is removed, which is repeated each time: a process may have ended in between.
+// checkLegacy checks a session of the source, and migrates it at the first check. The new session exists before the old
+// key is removed, and the removal is repeated at each check, as a process may have ended in between.
 func (s *Service) checkLegacy(ctx context.Context, t Token) (Session, error) {
 	found, err := s.store.Check(ctx, t.Ref, s.rules)
 	if errors.Is(err, ErrNotFound) {
 		found, err = s.move(ctx, *t.Legacy)
 	}
-	if errors.Is(err, ErrNotFound) { // or another check has moved it meanwhile
+	if errors.Is(err, ErrNotFound) { // or another check has migrated it meanwhile
 		found, err = s.store.Check(ctx, t.Ref, s.rules)
 	}
 	if err != nil {
@@ -204,9 +203,9 @@ func (s *Service) move(ctx context.Context, l Legacy) (Session, error) {
 var ErrEnded = errors.New("all sessions of the user were ended after this one was made")
 
 // Rotate replaces the token of a session by another one, in one step: the old one isn't valid any more. If its answer
-// was lost, it can be repeated with the same key, a random text of MinKeyBytes to MaxKeyBytes that nobody else knows:
-// it returns the same token again, as long as that is valid. Without a key ("") a repetition fails with ErrNotFound.
-// Errors: ErrNotFound, of kind Invalid, and those of the store.
+// was lost, it can be repeated with the same key, a secret random text of MinKeyBytes to MaxKeyBytes: it returns the
+// same token again, as long as that is valid. Without a key ("") a repetition fails with ErrNotFound. Errors:
+// ErrNotFound, of kind Invalid, and those of the store.
 func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error) {
 	if key != "" && (len(key) < MinKeyBytes || len(key) > MaxKeyBytes) {
 		return Issued{}, invalid("idempotencyKey", fmt.Sprintf("has %d bytes, it must have from %d to %d", len(key),
@@ -217,7 +216,7 @@ func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error)
 		return Issued{}, ErrNotFound
 	}
 	if t.Legacy != nil {
-		// if it doesn't exist it may have been rotated
+		// if it doesn't exist, it may have been rotated already
 		if _, err := s.check(ctx, t); err != nil && !errors.Is(err, ErrNotFound) {
 			return Issued{}, err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// Bounds of what a session has.
+// Bounds of a session's fields.
 const (
 	MaxUsernameBytes = 256
 	MaxDeviceBytes   = 2 << 10
@@ -18,7 +18,7 @@ const (
 	MaxPerUser = 1000
 )
 
-// Session is what is known of a session. Times are whole seconds of Redis's clock, but for Expires.
+// Session is the data of a session. Times are whole seconds of Redis's clock, except Expires.
 type Session struct {
 	ID           string // the SHA-256 of its token, in hexadecimal
 	User         string
@@ -30,21 +30,21 @@ type Session struct {
 	AuthData     json.RawMessage // for back ends; nil: none. Lists don't have it.
 }
 
-// New is what a new session is to have.
+// New is the data of a new session.
 type New struct {
 	Username string
 	Device   json.RawMessage // any JSON; nil: none
 	AuthData json.RawMessage // any JSON; nil: none
 }
 
-// Issued is a session with the token that it is known by, which is kept nowhere.
+// Issued is a session with its token, which is not stored.
 type Issued struct {
 	Token string
 	Session
 }
 
-// ErrNotFound is returned for a token that stands for no session: it was never issued, was revoked or rotated, has
-// expired, or is no token.
+// ErrNotFound is returned for a token without a session: it was never issued, was revoked or rotated, has expired, or
+// is malformed.
 var ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoSession, Detail: "no session has this token"}
 
 func (n New) check() error {

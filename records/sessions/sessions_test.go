@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
-// memory is a store in memory, for what the service decides. before is called at the start of each operation, and may
-// fail it.
+// memory is an in-memory store for tests of the service. before is called at the start of each operation, and may fail
+// it.
 type memory struct {
 	alive  map[sessions.Ref]sessions.Session
 	source map[string]sessions.Found // by token
@@ -122,7 +122,7 @@ func issue(t testing.TB, s *sessions.Service, user string) sessions.Issued {
 	return issued
 }
 
-// TestTokens: who has a token of one session has nothing of another one, and what is no token asks the store nothing.
+// TestTokens: a token of one session gives no access to another, and a malformed token causes no call of the store.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s, m := open(t, sessions.Options{})
@@ -238,7 +238,7 @@ func requireFault(t *testing.T, err error, slug fault.Slug, field string) {
 	require.Equal(t, fault.Invalid, f.Kind)
 }
 
-// TestRotate: a rotation whose answer was lost can be repeated by the one who asked for it, and by nobody else.
+// TestRotate: a rotation whose answer was lost can be repeated by its caller, and by no one else.
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, sessions.Options{})
@@ -329,8 +329,8 @@ func TestParseLegacy(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// TestMove: a session of the source is moved by its first check, and a process that ends anywhere, or another check,
-// loses nothing.
+// TestMove: a session of the source is migrated by its first check. It isn't lost if a process ends at any step, or
+// another check runs.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	token := jwt(`{"user_id":7,"username":"Ann","iat":1600000000}`)
@@ -412,7 +412,7 @@ type outcomes map[sessions.Outcome]int
 
 func (o outcomes) Check(of sessions.Outcome) { o[of]++ }
 
-// TestCountedChecks: checks are counted once, whatever they ask the store.
+// TestCountedChecks: each check is counted once, however many calls of the store it makes.
 func TestCountedChecks(t *testing.T) {
 	t.Parallel()
 	counts := outcomes{}

@@ -14,45 +14,45 @@ type Store interface {
 
 // Writer changes sessions.
 type Writer interface {
-	// Create makes a session, and returns it. If its user has Rules.PerUser already, those that are idle for longest
-	// end. If there is one with its ID, that is returned. Errors: ErrEnded for a session of the source.
+	// Create makes a session, and returns it. If its user has Rules.PerUser already, those that were idle longest end.
+	// If a session with the ID exists, it is returned. Errors: ErrEnded for a session of the source.
 	Create(ctx context.Context, d Draft, r Rules) (Session, error)
 	// Rotate gives a session another ID, and the full TTL from now on. If there is one with that ID already, it is
 	// returned. Errors: ErrNotFound.
 	Rotate(ctx context.Context, of Ref, newID string, r Rules) (Session, error)
-	// Revoke ends a session. There need not be one.
+	// Revoke ends a session. It succeeds if the session does not exist.
 	Revoke(ctx context.Context, of Ref) error
 	// RevokeAll ends all sessions of a user, in one step, and returns how many there were. With Rules.Legacy, those of
 	// the source that were made before are refused from now on.
 	RevokeAll(ctx context.Context, user string, r Rules) (int, error)
 }
 
-// Reader reads sessions, as they were answered last: not from a replica.
+// Reader reads sessions in their current state, so not from a replica.
 type Reader interface {
-	// Check returns a session, and renews it if a tenth of its life is gone. Errors: ErrNotFound.
+	// Check returns a session, and renews it once a tenth of its TTL has passed. Errors: ErrNotFound.
 	Check(ctx context.Context, of Ref, r Rules) (Session, error)
 	// List returns all sessions of a user, without AuthData, in no order.
 	List(ctx context.Context, user string) ([]Session, error)
 }
 
-// Source has the keys that the source's applications wrote, each in a slot of its own.
+// Source reads and removes the keys that the source's applications wrote, each in a slot of its own.
 type Source interface {
-	// Find returns what a key of the source says. Errors: ErrNotFound if there is none.
+	// Find returns the data in a key of the source. Errors: ErrNotFound if there is none.
 	Find(ctx context.Context, l Legacy) (Found, error)
-	// Forget removes the keys. There need not be any.
+	// Forget removes the keys. It succeeds if there are none.
 	Forget(ctx context.Context, l Legacy) error
 }
 
-// Draft is a session that is to be made.
+// Draft is the data for a new session.
 type Draft struct {
 	Ref
 	New
 	Since time.Time // when the source's application made it; zero: it is a new one
 }
 
-// Rules are what holds for all sessions.
+// Rules apply to all sessions.
 type Rules struct {
-	TTL     time.Duration // life without a check
+	TTL     time.Duration // TTL of a session without a check
 	PerUser int           // sessions at most
 	Legacy  bool          // sessions of the source are accepted
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// Prefix is what every token begins with.
+// Prefix is the beginning of every token.
 const Prefix = "tms_"
 
 const tokens records.TokenPrefix = Prefix
 
-// Ref names a session in the storage.
+// Ref identifies a session in the storage.
 type Ref struct {
 	User string
 	ID   string
 }
 
-// nextToken returns the token that follows another one, for a caller that may ask again with the same key. Who has only
-// the old token can't guess it.
+// nextToken returns the token that follows another one, for a caller that may repeat the call with the same key. The
+// old token alone doesn't suffice to compute it.
 func nextToken(user, old, key string) string {
 	if key == "" {
 		return tokens.New(user)
@@ -31,13 +31,13 @@ func nextToken(user, old, key string) string {
 	return tokens.With(user, mac.Sum(nil))
 }
 
-// Token is a credential that was parsed: it names a session, which need not exist.
+// Token is a parsed credential: it identifies a session, which need not exist.
 type Token struct {
 	Ref
 	Legacy *Legacy // of the source's applications; nil: Service.Create has issued it
 }
 
-// Parse parses a token that Service.Create has issued.
+// Parse parses a token issued by Service.Create.
 func Parse(text string) (Token, bool) {
 	user, ok := tokens.User(text)
 	if !ok {

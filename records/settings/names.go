@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// Category is what a setting is about. Its name decides it.
+// Category is the subject of a setting. It follows from its name.
 type Category string
 
 // The categories of the source, and Other for the rest.
@@ -26,7 +26,7 @@ const (
 )
 
 // families are the beginnings of names by category: those of the source's variables. A name is of a family if it is
-// equal to it, or goes on with an underscore.
+// equal to it, or begins with it and an underscore.
 var families = []struct {
 	category Category
 	begins   []string
@@ -62,11 +62,12 @@ func CategoryOf(name string) Category {
 	return Other
 }
 
-// secretWords end a part of the name of a setting that is secret unless its writer says otherwise.
+// secretWords are the words that make a setting secret if a part of its name ends with one, unless its writer says
+// otherwise.
 var secretWords = regexp.MustCompile(
 	`(?:SECRETS?|PASSWORD|PASSWD|PASS|PWD|TOKENS?|KEYS?|CREDENTIALS?|PRIVATE|SALT|DSN)(?:[_.-]|$)`)
 
-// addresses are parts of names of URLs, which have a password if they are those of a store.
+// addresses are parts of names of URLs; the URL of a store has a password.
 var addresses = regexp.MustCompile(`[_.-](?:URL|URI)S?$`)
 
 // SecretByName reports whether a setting is secret by its name, unless its writer says otherwise: it has a word such as
@@ -79,7 +80,7 @@ func SecretByName(name string) bool {
 
 var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// Reserved reports whether a name stands for something else in the paths of the API, and can't be that of a setting.
+// Reserved reports whether a name has a meaning in the paths of the API, and so can't be that of a setting.
 func Reserved(name string) bool { return name == "export" || name == "import" }
 
 // CheckName checks the name of a setting: letters, digits, and _ . -, not beginning with a digit, 1 to 128 bytes. The

@@ -23,7 +23,7 @@ const (
 	MaxPage = 100
 )
 
-// Errors that clients are told. Compare with errors.Is.
+// Errors that are returned to clients. Compare with errors.Is.
 var (
 	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoSetting, Detail: "there is no such setting"}
 	ErrTooMany  = &fault.Error{
@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// Event is what happened to a setting.
+// Event is a kind of change of a setting.
 type Event string
 
 // The events.
@@ -41,7 +41,7 @@ const (
 	WasDeleted Event = "deleted"
 )
 
-// Change is a message on the channel of settings. It never has a value.
+// Change is a message on the channel of settings. It never contains a value.
 type Change struct {
 	Name     string   `json:"name"`
 	Category Category `json:"category"`
@@ -62,8 +62,8 @@ type Setting struct {
 	Value    string
 }
 
-// New is a setting that is to be kept. If Secret is nil it stays what it is, and a new one is secret if its name says
-// so.
+// New is a setting to be written. If Secret is nil, an existing setting keeps its secrecy, and a new one is secret if
+// its name says so.
 type New struct {
 	Name, Value string
 	Secret      *bool
@@ -80,8 +80,8 @@ func NewService(store Store, publisher Publisher) *Service {
 	return &Service{store: store, publisher: publisher}
 }
 
-// Put keeps a setting and publishes the change. Errors: ErrTooMany, one with fault.SlugInvalidID or SlugInvalidSetting,
-// and those of the storage, after which a repeat completes it.
+// Put writes a setting and publishes the change. Errors: ErrTooMany, one with fault.SlugInvalidID or
+// SlugInvalidSetting, and those of the storage, after which a repeat completes it.
 func (s *Service) Put(ctx context.Context, n New) (Setting, error) {
 	if err := n.check(); err != nil {
 		return Setting{}, err
@@ -170,7 +170,7 @@ func (s *Service) Get(ctx context.Context, name string, clear bool) (Setting, er
 	return of(name, found[0], clear), nil
 }
 
-// of returns a setting as it is shown.
+// of returns a setting with a secret value masked unless clear.
 func of(name string, stored Stored, clear bool) Setting {
 	shown := Setting{Name: name, Category: CategoryOf(name), Secret: stored.Is != Public, Value: stored.Value}
 	if shown.Secret && !clear {
@@ -179,7 +179,7 @@ func of(name string, stored Stored, clear bool) Setting {
 	return shown
 }
 
-// List says what is listed.
+// List selects the settings of a page.
 type List struct {
 	Category Category // "": all
 	After    string   // the last name of the page before
@@ -187,7 +187,7 @@ type List struct {
 	Clear    bool     // secrets are shown
 }
 
-// List returns a page of settings by name, and what the next page is After, "" if this is the last one. A page can be
+// List returns a page of settings by name, and the After of the next page, "" if this is the last one. A page can be
 // shorter than its limit, and even empty. Errors: one with fault.SlugInvalidQuery, and the store's.
 func (s *Service) List(ctx context.Context, l List) (page []Setting, next string, err error) {
 	if l.Category != "" && !slices.Contains(Categories(), l.Category) {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/settings"
 )
 
-// fake keeps what it gets, and notes the order of calls.
+// fake is an in-memory store that records the order of calls.
 type fake struct {
 	kept  map[string]settings.Stored
 	marks []string // names without a value
@@ -181,7 +181,7 @@ func TestBounds(t *testing.T) {
 	require.Empty(t, f.calls, "nothing is written of an import of which something is wrong")
 }
 
-// TestNames has all names of the source, and what each is taken for.
+// TestNames has all names of the source, with their expected categories and secrecy.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for category, names := range map[settings.Category]string{

@@ -2,32 +2,32 @@ package settings
 
 import "context"
 
-// Put is a setting that is to be kept.
+// Put is a setting to be written.
 type Put struct {
 	Name, Value string
 	Want        Secrecy // "": as it is, or else Usual
 	Usual       Secrecy
 }
 
-// Secrecy says whether a setting is secret.
+// Secrecy is whether a setting is secret.
 type Secrecy string
 
-// What a setting can be.
+// The values of Secrecy.
 const (
 	Secret Secrecy = "secret"
 	Public Secrecy = "public"
 )
 
-// Stored is a setting as it is kept.
+// Stored is a setting as it is stored.
 type Stored struct {
 	Exists bool
 	Value  string
-	Is     Secrecy // of this value: what isn't known to be public is secret
+	Is     Secrecy // of this value: secret unless it is known to be public
 }
 
 // Store keeps settings. Its methods may be called by many goroutines.
 type Store interface {
-	// Put keeps a setting, as the package's comment says. It returns what it is marked as then. Errors: ErrTooMany.
+	// Put writes a setting in the order of the package comment. It returns the resulting mark. Errors: ErrTooMany.
 	Put(ctx context.Context, p Put) (Secrecy, error)
 	// Delete removes a setting. It succeeds if there is none.
 	Delete(ctx context.Context, name string) error

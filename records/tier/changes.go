@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// ChannelPrefix begins the names of the channels on which changes of values are announced. Only the service writes
-// there.
+// ChannelPrefix is the beginning of the names of the channels on which changes of values are announced. Only the
+// service publishes there.
 const ChannelPrefix = "cache:"
 
 // Channel returns the name of the channel on which changes of a kind's values are announced.
@@ -19,8 +19,8 @@ func Channel(kind *records.Kind) string { return ChannelPrefix + kind.Name }
 
 // Bounds of announcements.
 const (
-	// MaxWrite is how long after its announcement a write ends, whatever happens: a node that has seen no end of it
-	// reads the values then.
+	// MaxWrite is the time after its announcement within which a write always ends: a node that has received no end of
+	// it reads the values then.
 	MaxWrite = 15 * time.Second
 	// MaxMessageBytes is the longest message on a channel of changes.
 	MaxMessageBytes = 1 << 20
@@ -32,11 +32,11 @@ var ChannelRule = channel.Rule{
 	Pattern: ChannelPrefix + ".+", TTL: "2m", MaxMessages: "100000", MaxMessageBytes: "1048576", MaxSubscribers: "0",
 }
 
-// Change announces that values are written.
+// Change is the announcement of writes to values.
 type Change struct {
 	Write string   `json:"write"` // names the write
 	IDs   []string `json:"ids"`
-	Over  bool     `json:"over,omitempty"` // the write has ended; otherwise it may be about to begin
+	Over  bool     `json:"over,omitempty"` // the write has ended; otherwise it is about to begin
 }
 
 // message is the content of a message on a channel of changes: changes of many writes.

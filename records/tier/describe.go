@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Description describes the entity caches to nodes and clients: a key is an ID, as package entities makes it, and so
-// is what names its value.
+// Description describes the entity caches to nodes and clients: keys are IDs, in the form of package entities, and so
+// are value IDs.
 type Description = shard.Description[string, string, []byte]
 
 // Describe describes the values of a kind. The cache has the kind's name. Errors: ErrKind.
@@ -98,10 +98,10 @@ func checkID(id string) error {
 	return nil
 }
 
-// decoder reads what the codecs write, and nothing else: numbers must be as short as they can be.
+// decoder decodes the output of the codecs, and nothing else: numbers must be minimally encoded.
 type decoder struct {
 	data []byte
-	n    int // IDs that were read
+	n    int // IDs read so far
 	err  error
 }
 
@@ -115,7 +115,7 @@ func (d *decoder) id() string {
 	return string(d.bytes(1, records.MaxQueryBytes))
 }
 
-// bytes reads a length and as many bytes.
+// bytes reads a length and that many bytes.
 func (d *decoder) bytes(least, most int) []byte {
 	if d.err != nil {
 		return nil

@@ -42,7 +42,7 @@ func TestKinds(t *testing.T) {
 		"xxhash with seed 0: clients in other languages make the same")
 }
 
-// What is too long isn't encoded, and all else that isn't encoded like this isn't decoded.
+// Too long values aren't encoded, and any other malformed input isn't decoded.
 func TestCodecs(t *testing.T) {
 	t.Parallel()
 	d := describe(t, records.Author)
@@ -66,7 +66,7 @@ func TestCodecs(t *testing.T) {
 	require.ErrorIs(t, err, shard.ErrUndecodable)
 }
 
-// What can be decoded is what its decoded form is encoded as.
+// Decodable input is the encoding of its decoded form.
 func FuzzCodecs(f *testing.F) {
 	d := describe(f, records.Author)
 	keys, err := d.Keys.Append(nil, []string{"1", strings.Repeat("é", 100)})

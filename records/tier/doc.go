@@ -1,7 +1,7 @@
 // Package tier puts the values of package cache into the sharded read tier of package shard.
 //
 //   - [Describe] describes the values of a kind to nodes and clients.
-//   - A [Source] is what a node has: it loads the values of an interval and follows their changes.
+//   - A [Source] is the data of a node: it loads the values of an interval and follows their changes.
 //   - A [Through] is a cache.Store that reads through nodes.
 //
 // Package storage/redis/records reads the values in Redis, and announces changes: each write names its IDs on the
@@ -12,7 +12,7 @@
 //	node:     remember                read the values again, and apply them
 //	             └─ 15 s later, if the end of the write hasn't come: as well
 //
-// What a node may have missed makes it load everything again: messages that expired before it read them, a lost
-// subscriber, a Redis that may have lost its last writes. docs/records.md says what readers can rely on, and what
-// happens when parts fail.
+// A node loads everything again whenever it may have missed changes: if messages expired before it read them, if its
+// subscriber was lost, or if a Redis may have lost its last writes. docs/records.md describes the guarantees for
+// readers, and the behaviour under failures.
 package tier

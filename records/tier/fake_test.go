@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pass lets time pass, in a bubble.
+// pass advances the clock of a bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
-// redis has values and announcements, in memory. The zero times of values have no end.
+// redis is an in-memory store of values and announcements. A zero end means that a value is permanent.
 type redis struct {
 	mu     sync.Mutex
 	values map[string]string
@@ -46,7 +46,7 @@ func newRedis() *redis {
 	return &redis{values: map[string]string{}, ends: map[string]time.Time{}, wake: make(chan struct{}), life: "1"}
 }
 
-// delay takes a random time.
+// delay waits for a random time.
 func (r *redis) delay(most time.Duration) {
 	if r.rand == nil {
 		return
@@ -110,7 +110,7 @@ func (r *redis) Life(context.Context) (string, error) {
 	return r.life, nil
 }
 
-// Read implements tier.Values: what it returns may be old already.
+// Read implements tier.Values: the result may be outdated on return.
 func (r *redis) Read(_ context.Context, _ *records.Kind, ids []string) ([]tier.Value, error) {
 	values := make([]tier.Value, len(ids))
 	for i, id := range ids {
@@ -192,7 +192,7 @@ func (r *redis) Next(ctx context.Context, q channel.Query, handle string) (chann
 	}
 }
 
-// node is a source that runs.
+// node is a running source.
 type node struct {
 	*tier.Source
 
@@ -235,7 +235,7 @@ func (n *node) err() error {
 	return n.ended
 }
 
-// get returns what the node answers of IDs.
+// get returns the values that the node has for IDs.
 func (n *node) get(t *testing.T, ids ...string) map[string]string {
 	t.Helper()
 	n.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// How a follower spends its time.
+// Timing and bounds of a follower.
 const (
 	maxMessages = 100                    // of a fetch
 	maxWaiting  = 1_000_000              // IDs of writes that haven't ended
@@ -28,8 +28,8 @@ const (
 	goodbye     = 2 * time.Second // for the end of the subscriber
 )
 
-// follower keeps the values of one interval up to date. One goroutine does all of it, one thing after another: so what
-// is put into the table was read after what it replaces.
+// follower keeps the values of one interval up to date. One goroutine does all of it sequentially, so that a value put
+// into the table was read after the one that it replaces.
 type follower struct {
 	o          *SourceOptions
 	in         shard.Interval
@@ -46,21 +46,21 @@ type follower struct {
 	leftOut atomic.Int64
 }
 
-// announced is what announcements say, and isn't applied yet.
+// announced is the state of announcements that aren't applied yet.
 type announced struct {
 	writes  map[string]write          // that haven't ended
 	queue   []string                  // of writes, in the order in which they are due, with some that have ended
 	waiting int                       // IDs of writes
 	dirty   map[string]struct{}       // IDs to be read
 	receipt string                    // of what was fetched and isn't acknowledged
-	more    bool                      // there is more to fetch: it goes before all else
+	more    bool                      // there is more to fetch, which is done first
 	oldest  atomic.Pointer[time.Time] // when the first message was published that isn't applied yet; nil: there is none
 }
 
 // write is a write that may not have ended.
 type write struct {
 	ids []string
-	due time.Time // when it has ended in any case
+	due time.Time // latest time at which it has ended
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -83,13 +83,13 @@ func (f *follower) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// mayPass reports whether what failed is tried again.
+// mayPass reports whether an error is temporary, so that the call is retried.
 func mayPass(err error) bool {
 	var told *fault.Error
 	return errors.As(err, &told) && told.Kind == fault.Unavailable
 }
 
-// step applies what is known, and then waits for more, or loads more.
+// step applies the announced changes, and then waits for more, or loads more.
 func (f *follower) step(ctx context.Context) error {
 	f.collect(time.Now())
 	if err := f.apply(ctx); err != nil {
@@ -117,7 +117,7 @@ func (f *follower) step(ctx context.Context) error {
 	return f.fetch(ctx, wait)
 }
 
-// idle returns how long there is nothing to do but to wait for announcements.
+// idle returns how long the follower may wait for announcements.
 func (f *follower) idle(now time.Time) time.Duration {
 	until := now.Add(idleWait)
 	if len(f.queue) > 0 {
@@ -137,7 +137,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// fetch reads announcements, after it has acknowledged those that were applied.
+// fetch acknowledges the applied announcements, and reads new ones.
 func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 	begun := time.Now()
 	d, err := f.o.Channels.Next(ctx, channel.Query{
@@ -164,12 +164,12 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// note records what a message announces.
+// note records the changes that a message announces.
 func (f *follower) note(ctx context.Context, m *channel.Message) error {
 	now := time.Now()
 	f.oldest.CompareAndSwap(nil, &m.PublishedAt)
 	changes, err := DecodeChanges(m.Content)
-	if err != nil { // whatever it announced is found by reading everything again
+	if err != nil { // the changes are found by reading everything again
 		f.o.Logger.ErrorContext(ctx, "cannot read an announcement, loading all values again", "cache", f.o.Kind.Name,
 			"error", err)
 		f.walk, f.left, f.reload = nil, nil, now
@@ -193,26 +193,25 @@ func (f *follower) note(ctx context.Context, m *channel.Message) error {
 	return nil
 }
 
-// others reports whether an ID isn't one of the interval, or is none that package cache has.
+// others reports whether an ID isn't in the interval, or is invalid in package cache.
 func (f *follower) others(id string) bool {
 	return !f.in.Contains(shard.HashString(id)) || records.CheckQuery("id", id) != nil
 }
 
-// end forgets a write.
+// end removes a write.
 func (f *follower) end(name string) {
 	f.waiting -= len(f.writes[name].ids)
 	delete(f.writes, name)
 }
 
-// spoil makes IDs dirty.
+// spoil marks IDs as dirty.
 func (f *follower) spoil(ids []string) {
 	for _, id := range ids {
 		f.dirty[id] = struct{}{}
 	}
 }
 
-// collect makes the IDs of writes dirty that have ended in any case. Afterwards the first one of the queue hasn't
-// ended.
+// collect marks the IDs of writes that must have ended as dirty. Afterwards the first write in the queue hasn't ended.
 func (f *follower) collect(now time.Time) {
 	for len(f.queue) > 0 {
 		name := f.queue[0]
@@ -247,7 +246,7 @@ func (f *follower) apply(ctx context.Context) error {
 	return nil
 }
 
-// look looks for another life of Redis, and removes some of the values that have ended.
+// look checks for another life of Redis, and removes some of the expired values.
 func (f *follower) look(ctx context.Context) error {
 	f.looked = time.Now()
 	for range sweepParts {

@@ -20,11 +20,11 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// settled is how long after its last announcement a write, and what a node makes of it, is over.
+// settled is the time after the last announcement when its write, and its effects on a node, are over.
 const settled = tier.MaxWrite + 5*time.Second
 
-// Whatever writers do while a node loads and follows, and wherever they die, afterwards the node has what Redis has of
-// its interval.
+// However writers change values while a node loads and follows, and wherever they die, the node finally has Redis's
+// values of its interval.
 func TestFollows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -59,8 +59,7 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// writer writes values and removes some. It dies now and then, before and after it has written: then another one
-// follows.
+// writer writes values and removes some. It dies occasionally, before or after its write, and is replaced by another.
 func (r *redis) writer(t *testing.T, name int, ids []string) {
 	t.Helper()
 	chance := func(n int) int {
@@ -90,7 +89,7 @@ func (r *redis) writer(t *testing.T, name int, ids []string) {
 	}
 }
 
-// What may have been missed ends the run.
+// Possibly missed announcements end the run.
 func TestGaps(t *testing.T) {
 	t.Parallel()
 	for name, happen := range map[string]func(r *redis){
@@ -117,8 +116,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// A write that was announced before a node subscribed, and whose writer dies, may be made after the node has loaded its
-// value.
+// A write that was announced before a node subscribed, and whose writer dies, may be executed after the node has loaded
+// its value.
 func TestEarlierAnnouncement(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -132,7 +131,7 @@ func TestEarlierAnnouncement(t *testing.T) {
 	})
 }
 
-// However slowly values are loaded, announcements don't have to wait.
+// Announcements don't wait for a slow load.
 func TestManyAnnouncementsWhileLoading(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -149,7 +148,7 @@ func TestManyAnnouncementsWhileLoading(t *testing.T) {
 	})
 }
 
-// However slowly values are loaded, those that change meanwhile are up to date.
+// Values that change during a slow load are up to date.
 func TestChangesWhileLoadingSlowly(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -169,7 +168,7 @@ func TestChangesWhileLoadingSlowly(t *testing.T) {
 	})
 }
 
-// A node that gets another shard doesn't keep the values of the one that it had while it loads.
+// A node that gets another shard drops the values of its former shard while it loads.
 func TestAnotherInterval(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -210,7 +209,7 @@ func TestAnnouncementLostInFailover(t *testing.T) {
 	})
 }
 
-// The end of a value is that of Redis, though nobody announces it.
+// The end of a value is that in Redis, although it isn't announced.
 func TestTTL(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -226,8 +225,8 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// What programs write without announcing it is found when all is read again. An announcement that can't be read makes
-// this happen at once.
+// Writes of other programs, which aren't announced, are found when everything is read again. A malformed announcement
+// triggers that at once.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -249,7 +248,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// While Redis can't be reached the node goes on with what it has, and later with what it missed.
+// While Redis is unreachable the node keeps its values, and later applies the missed changes.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -268,7 +267,7 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// A node takes as much as it may, and its answers are bounded. What it leaves out is never old.
+// A node's memory and its answers are bounded. Left-out values never appear as outdated ones.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	r := newRedis()

@@ -6,7 +6,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// ErrKind is wrapped by the errors of kinds that the tier can't have.
+// ErrKind is wrapped by the errors for kinds that the tier doesn't support.
 var ErrKind = errors.New("the kind can't be read through shards: it has no values that are cached by an ID")
 
 // Allowed reports whether the tier can have the values of a kind: those of package cache, which are strings of the
@@ -17,7 +17,7 @@ func Allowed(kind *records.Kind) bool {
 	return kind.Instance == records.Cache && kind.Type == records.String && len(kind.Parts()) == 1 && !kind.Legacy
 }
 
-// Find returns the kind with a name that the tier can have. Errors: ErrKind.
+// Find returns the kind with a name, if the tier supports it. Errors: ErrKind.
 func Find(name string) (*records.Kind, error) {
 	for _, kind := range records.Kinds {
 		if kind.Name == name && Allowed(kind) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// loading is a walk over all values. It also runs while there are values already: what it doesn't find is removed at
-// its end.
+// loading is a walk over all values. It also runs while there are values already: values that it doesn't find are
+// removed at its end.
 type loading struct {
 	walk    Walk      // nil: there is none
 	reload  time.Time // when the next one begins
@@ -23,7 +23,7 @@ type loading struct {
 	served  bool
 }
 
-// rests reports whether the walk goes on later, and there is time to wait for announcements.
+// rests reports whether the walk is paused, so that there is time to wait for announcements.
 func (f *follower) rests(now time.Time) bool { return len(f.left) == 0 && f.next.Sub(now) > fetchEvery }
 
 // load reads the next values of the walk.
@@ -92,7 +92,7 @@ func (f *follower) read(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// fits reports whether there is room for a value, instead of the one that its ID has.
+// fits reports whether a value fits, replacing the one of its ID.
 func (f *follower) fits(id string, size int) bool {
 	if f.o.MaxBytes == 0 {
 		return true
@@ -103,7 +103,7 @@ func (f *follower) fits(id string, size int) bool {
 	return f.table.Bytes()+int64(len(id)+size) <= f.o.MaxBytes
 }
 
-// maxAnswer is how many bytes of values an answer has. One value is always returned; what is left out must be read from
+// maxAnswer is how many bytes of values an answer has. One value is always returned; left-out values must be read from
 // Redis.
 const maxAnswer = 8 << 20
 

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Values reads the values of a kind where package cache keeps them.
+// Values reads the values of a kind from the store of package cache.
 type Values interface {
 	// Walk returns a walk over the IDs that have values.
 	Walk(kind *records.Kind) Walk
@@ -47,7 +47,7 @@ type Value struct {
 	Left  time.Duration // until it ends; 0: it has no end
 }
 
-// Channels has the announcements. *channel.Service implements it.
+// Channels reads the announcements. *channel.Service implements it.
 type Channels interface {
 	Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error)
 	Unsubscribe(ctx context.Context, channel, subscriber string, last ulid.ULID) error
@@ -67,13 +67,13 @@ type SourceOptions struct {
 	Channels Channels
 	// Life returns text that changes when the channels may have lost writes, as Values.Life does for values.
 	Life func(ctx context.Context) (string, error)
-	// Reload is how often all values are read again, up to a tenth earlier. It bounds how long the node has something
-	// else than Redis if a program writes there without this package; zero: DefaultReload.
+	// Reload is how often all values are read again, up to a tenth earlier. It bounds how long the node differs from
+	// Redis if a program writes there without this package; zero: DefaultReload.
 	Reload time.Duration
 	// Rate is how many keys of Redis are looked at in a second while values are loaded; zero: DefaultRate.
 	Rate int
-	// MaxBytes is how long IDs and values are together, at most; zero: no limit. What doesn't fit is left out, and has
-	// to be read from Redis.
+	// MaxBytes is the total size of IDs and values; zero: no limit. Values that don't fit are left out, and have to be
+	// read from Redis.
 	MaxBytes int64
 	Logger   *slog.Logger // nil: nothing is logged
 }
@@ -84,8 +84,8 @@ type Source struct {
 	present atomic.Pointer[follower] // the last one that has loaded, or the first one
 
 	mu    sync.Mutex
-	lives string    // of Redis, when the last run began; "": none has
-	after time.Time // when all has ended that was announced before another life began
+	lives string    // of Redis, when the last run began; "": no run has begun
+	after time.Time // when all writes announced before another life began have ended
 }
 
 // NewSource returns the source of a node.
@@ -97,7 +97,7 @@ func NewSource(o SourceOptions) *Source {
 	return &Source{o: o}
 }
 
-// Stats is what a source has.
+// Stats is the state of a source.
 type Stats struct {
 	Entries int64
 	Bytes   int64 // of their IDs and values
@@ -106,7 +106,7 @@ type Stats struct {
 	Behind  time.Duration // for how long the oldest announcement that was read waits to be applied
 }
 
-// Stats returns what the source has now.
+// Stats returns the current state of the source.
 func (s *Source) Stats() Stats {
 	f := s.present.Load()
 	if f == nil {
@@ -122,9 +122,9 @@ func (s *Source) Stats() Stats {
 // ErrGap is wrapped by the errors of Run if announcements may have been missed.
 var ErrGap = errors.New("announcements of changes may have been missed")
 
-// Run loads the values of an interval, calls serve, and applies announced changes until ctx ends. It outlasts times in
-// which Redis can't be reached, unless that is so when it begins. After any error values must be loaded again; it wraps
-// ErrGap if announcements may have been missed.
+// Run loads the values of an interval, calls serve, and applies announced changes until ctx ends. It continues while
+// Redis is unreachable, except at the beginning. After any error values must be loaded again; it wraps ErrGap if
+// announcements may have been missed.
 func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[string, string, []byte])) error {
 	f := &follower{
 		o: &s.o, in: in, table: newTable(), subscriber: "node." + id.New(),
@@ -134,7 +134,7 @@ func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Re
 		return err
 	}
 	defer f.unsubscribe(ctx)
-	// nothing is answered any more from what it had of another interval
+	// values of a former interval aren't answered any more
 	if last := s.present.Load(); last == nil || last.in != in {
 		s.present.Store(f)
 	}
@@ -145,8 +145,8 @@ func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Re
 	return f.run(ctx)
 }
 
-// begin subscribes, before anything is read. All announcements that are there are read, since a writer that died may
-// have written after its announcement and after the value was loaded. If announcements were lost it loads only when
+// begin subscribes, before anything is read. All existing announcements are read, since a writer that died may have
+// written after its announcement and after the value was loaded. If announcements were lost, the load starts only when
 // their writes have ended.
 func (s *Source) begin(ctx context.Context, f *follower) error {
 	lives, err := f.lives(ctx)

@@ -12,8 +12,8 @@ import (
 // parts is how many locks the IDs are divided among.
 const parts = 64
 
-// table keeps the values of many IDs in memory, for readers that don't wait while they change. Its methods may be called
-// by many goroutines.
+// table keeps the values of many IDs in memory, for readers that don't block on writers. Its methods may be called by
+// many goroutines.
 //
 // Above its ID and its value, an entry takes at most 64 bytes, also right after the table has grown; of values above
 // 1,000 bytes the allocator rounds up more, an eighth at most. An entry is one string: its end, its ID and its value.
@@ -94,7 +94,7 @@ func (t *table) Delete(id string) {
 	t.remove(p, p.find(id, key), id, key)
 }
 
-// Sweep removes values that have ended, of one of the Parts; and with only, those that were last put in another round.
+// Sweep removes expired values from one of the Parts; and with only, also those that were last put in another round.
 func (t *table) Sweep(part int, only bool, round uint8) {
 	p, now := &t.parts[part%parts], t.now()
 	p.mu.Lock()
@@ -159,7 +159,7 @@ func (e entry) ended(now time.Duration) bool {
 	return uint64(now) >= binary.BigEndian.Uint64([]byte(e[head:head+8]))
 }
 
-// length returns the length of the ID, and of what is in front of the end.
+// length returns the length of the ID, and the size of the header before the end.
 func (e entry) length() (id, head int) {
 	var length uint64
 	for shift := 0; ; shift += 7 {
@@ -200,7 +200,7 @@ type part struct {
 	_      [64]byte // keeps the locks of two parts out of one cache line
 }
 
-// found is an entry and where it is; "" if there is none.
+// found is an entry and its location; "" if there is none.
 type found struct {
 	entry entry
 	at    uint32

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// value is what a model of a table has of an ID.
+// value is the entry of an ID in a model of a table.
 type value struct {
 	bytes string
 	ends  time.Duration // 0: never
@@ -21,7 +21,7 @@ type value struct {
 
 func (v value) ended(now time.Duration) bool { return v.ends > 0 && now >= v.ends }
 
-// A table is like a map, whatever is done to it, also if IDs have the same hash.
+// A table behaves like a map under all operations, also if IDs have the same hash.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,13 +11,13 @@ import (
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
 
-// Client asks the nodes of one kind. *shard.Client implements it.
+// Client reads from the nodes of one kind. *shard.Client implements it.
 type Client interface {
-	// Get returns the values that nodes have. With an error there may be some, too.
+	// Get returns values from nodes. It may return some together with an error.
 	Get(ctx context.Context, ids []string) (map[string][]byte, error)
 }
 
-// Outcome is what became of an ID that was to be read.
+// Outcome is the result of reading an ID.
 type Outcome string
 
 // The outcomes of reads.
@@ -43,7 +43,7 @@ const DefaultTimeout = 50 * time.Millisecond
 // Bounds of reads.
 const (
 	answerFor = time.Second // how long an answer of a node may be used
-	// how long what this process has seen change is read from Redis: at least that, at most twice
+	// how long values whose change was seen by this process are read from Redis: at least that, at most twice
 	passFor    = 5 * time.Second
 	maxPassed  = 10_000           // IDs of a kind for which this is known, of each passFor
 	failures   = 3                // in a row after which nodes aren't asked
@@ -59,13 +59,13 @@ type ThroughOptions struct {
 	Metrics ReadMetrics              // nil: nothing is counted
 }
 
-// Through is a store that reads through the tier: it asks nodes, and Redis for what they don't have or don't answer in
-// time. What nodes answer isn't kept in the process.
+// Through is a store that reads through the tier: it reads from nodes, and from Redis if they don't have a value or
+// don't answer in time. Answers of nodes aren't kept in the process.
 //
-// All else is done by the store, so that claims, loads and invalidations are what they are without the tier: nothing
-// that a node has answered is ever stored. But a reader can get a value from a node after it was replaced or
-// invalidated, until the node has read the announcement. This process doesn't get it: what it has changed itself, or
-// was told has changed, it reads from Redis for some seconds, up to 10,000 IDs of each kind.
+// The store does all other operations, so that claims, loads and invalidations work as without the tier: an answer of a
+// node is never stored. But a reader can get a value from a node after it was replaced or invalidated, until the node
+// has read the announcement. This process doesn't get such a value: for some seconds it reads values from Redis that it
+// has changed itself, or whose change was reported, up to 10,000 IDs of each kind.
 type Through struct {
 	backing
 
@@ -133,7 +133,7 @@ func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([
 
 func never() bool { return false }
 
-// ask returns what nodes have of IDs.
+// ask reads IDs from nodes.
 func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids []string) map[string][]byte {
 	wanted := k.wanted(ids, time.Now())
 	t.o.Metrics.Count(kind, Passed, len(ids)-len(wanted))
@@ -143,7 +143,7 @@ func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids [
 	limited, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()
 	found, err := k.client.Get(limited, wanted)
-	if ctx.Err() == nil { // otherwise it says nothing about the nodes
+	if ctx.Err() == nil { // otherwise it is no evidence about the nodes
 		k.report(err == nil, time.Now())
 	}
 	other := Missing
@@ -159,7 +159,7 @@ type noMetrics struct{}
 
 func (noMetrics) Count(*records.Kind, Outcome, int) {}
 
-// through is what is known of one kind.
+// through is the state of one kind.
 type through struct {
 	client Client
 
@@ -171,7 +171,7 @@ type through struct {
 	older   map[string]struct{}
 }
 
-// changed records that a value has changed.
+// changed records a change of a value.
 func (k *through) changed(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -184,7 +184,7 @@ func (k *through) changed(id string) {
 	}
 }
 
-// turn forgets what has changed long ago. The caller holds the lock.
+// turn drops old changes. The caller holds the lock.
 func (k *through) turn(now time.Time) {
 	switch since := now.Sub(k.turned); {
 	case since < passFor:
@@ -195,14 +195,14 @@ func (k *through) turn(now time.Time) {
 	}
 }
 
-// passes reports whether an ID has changed a moment ago. The caller holds the lock.
+// passes reports whether an ID has changed recently. The caller holds the lock.
 func (k *through) passes(id string) bool {
 	_, recent := k.recent[id]
 	_, older := k.older[id]
 	return recent || older
 }
 
-// wanted returns the IDs for which nodes are asked.
+// wanted returns the IDs to be read from nodes.
 func (k *through) wanted(ids []string, now time.Time) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -222,7 +222,7 @@ func (k *through) wanted(ids []string, now time.Time) []string {
 	return wanted
 }
 
-// unchanged removes what has changed while nodes were asked.
+// unchanged removes IDs that have changed during the read from nodes.
 func (k *through) unchanged(found map[string][]byte) map[string][]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -245,7 +245,7 @@ func (k *through) report(ok bool, now time.Time) {
 	case ok:
 		k.failed = 0
 		return
-	case now.Before(k.breakTo): // it was asked before the break
+	case now.Before(k.breakTo): // it was sent before the break
 		return
 	}
 	if k.failed++; k.failed >= failures {

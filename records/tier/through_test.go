@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/tier"
 )
 
-// behind is a store that has every value, for what is read behind the tier.
+// behind is a store that has every value, for reads that bypass nodes.
 type behind struct {
 	cache.Invalidator
 	cache.Claims
@@ -41,7 +41,7 @@ func (b *behind) Listen(_ *records.Kind, l cache.Listener) (stop func()) {
 	return func() {}
 }
 
-// nodes answers with what it has, after a time, with an error.
+// nodes answers after a delay, with values or an error.
 type nodes struct {
 	has    map[string]bool
 	takes  time.Duration
@@ -69,7 +69,7 @@ func (n *nodes) Get(ctx context.Context, ids []string) (map[string][]byte, error
 	return found, n.fail
 }
 
-// counts is how often each outcome was counted.
+// counts is the number of each outcome.
 type counts map[tier.Outcome]int
 
 func (c counts) Count(_ *records.Kind, o tier.Outcome, n int) { c[o] += n }
@@ -102,7 +102,7 @@ func through(t *testing.T, n *nodes,
 	})
 }
 
-// What nodes have isn't read from Redis, and all else is.
+// Values of nodes aren't read from Redis, and all others are.
 func TestThrough(t *testing.T) {
 	t.Parallel()
 	down := errors.New("one shard is down")
@@ -138,7 +138,7 @@ func TestThrough(t *testing.T) {
 	}
 }
 
-// Without Redis nodes answer what they have.
+// Without Redis nodes still answer with their values.
 func TestThroughWithoutRedis(t *testing.T) {
 	t.Parallel()
 	through(t, &nodes{has: map[string]bool{"1": true}},
@@ -149,7 +149,7 @@ func TestThroughWithoutRedis(t *testing.T) {
 		})
 }
 
-// Nodes that don't answer don't delay each read.
+// Unresponsive nodes don't delay each read.
 func TestThroughDeadTier(t *testing.T) {
 	t.Parallel()
 	n := &nodes{has: map[string]bool{"1": true}, takes: time.Hour}
@@ -194,7 +194,8 @@ func TestThroughFailsTogether(t *testing.T) {
 	})
 }
 
-// What the process has seen change is read from Redis for a while, also if it changes while nodes are asked.
+// Values that the process has seen change are read from Redis for a while, also if they change during a read from
+// nodes.
 func TestThroughReadsItsWrites(t *testing.T) {
 	t.Parallel()
 	n := &nodes{has: map[string]bool{"1": true, "2": true, "3": true}}

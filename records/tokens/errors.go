@@ -2,7 +2,7 @@ package tokens
 
 import "github.com/tidemark-dev/tidemark/fault"
 
-// Errors that clients are told. Compare with errors.Is.
+// Errors that are returned to clients. Compare with errors.Is.
 var (
 	ErrNoVerification = &fault.Error{
 		Kind: fault.NotFound, Slug: fault.SlugNoVerification,
@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// invalid returns the error for a part of a request that isn't allowed.
+// invalid returns the error for an invalid part of a request.
 func invalid(field, detail string) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidToken, Field: field, Detail: detail}
 }

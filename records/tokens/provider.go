@@ -7,10 +7,10 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// MaxTokenBytes is how long a provider's token may be.
+// MaxTokenBytes is the largest size of a provider's token.
 const MaxTokenBytes = 8 << 10
 
-// Tokens are what a provider gave for a user. Those that don't exist are empty.
+// Tokens are the tokens that a provider issued for a user. Missing ones are empty.
 type Tokens struct {
 	Access, Refresh string
 	Ends
@@ -86,7 +86,7 @@ func (s *Service) DeleteTokens(ctx context.Context, of Owner) error {
 	return nil
 }
 
-// purpose is what a token of the owner is sealed for: its key. So it can't be opened under any other.
+// purpose is the purpose for which a token of the owner is sealed: its key. So it can't be opened under another key.
 func (of Owner) purpose(k *records.Kind) []byte { return []byte(k.Key(of.User, of.Provider)) }
 
 func (s *Service) open(sealed, purpose []byte) (string, error) {

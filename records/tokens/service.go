@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// DefaultProviders are the OAuth providers of a service that isn't told others.
+// DefaultProviders are the OAuth providers of a service unless Options names others.
 var DefaultProviders = []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}
 
 // MaxProviders is how many OAuth providers there may be.
@@ -21,7 +21,7 @@ const MaxProviders = 64
 
 var providerPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// Options are the parts of a Service.
+// Options configures a Service.
 type Options struct {
 	Store     Store
 	Sealer    Sealer   // nil: tokens of providers aren't kept
@@ -35,7 +35,7 @@ type Service struct {
 	providers []string
 }
 
-// New returns a service. Its error names the provider that is wrong.
+// New returns a service. Its error names the invalid provider.
 func New(o Options) (*Service, error) {
 	if o.Providers == nil {
 		o.Providers = DefaultProviders
@@ -46,7 +46,7 @@ func New(o Options) (*Service, error) {
 	return &Service{store: o.Store, sealer: o.Sealer, providers: slices.Clone(o.Providers)}, nil
 }
 
-// CheckProvider returns what is wrong with the name of an OAuth provider.
+// CheckProvider returns an error if the name of an OAuth provider is invalid.
 func CheckProvider(name string) error {
 	if !providerPattern.MatchString(name) {
 		return fmt.Errorf("%.64q isn't a provider, such as google: 1 to 64 lower-case letters, digits, - and _", name)
@@ -54,7 +54,7 @@ func CheckProvider(name string) error {
 	return nil
 }
 
-// CheckProviders returns what is wrong with a list of OAuth providers.
+// CheckProviders returns an error if a list of OAuth providers is invalid.
 func CheckProviders(names []string) error {
 	if len(names) > MaxProviders {
 		return fmt.Errorf("%d providers, at most %d are possible", len(names), MaxProviders)
@@ -70,7 +70,7 @@ func CheckProviders(names []string) error {
 	return nil
 }
 
-// checkOwner returns what is wrong with a user and provider, or ErrNoKeyset.
+// checkOwner returns an error if a user or provider is invalid, or ErrNoKeyset.
 func (s *Service) checkOwner(of Owner) error {
 	if s.sealer == nil {
 		return ErrNoKeyset
@@ -90,13 +90,13 @@ func (s *Service) checkProvider(name string) error {
 	return nil
 }
 
-// hash returns what the store knows a secret by.
+// hash returns the form in which the store keeps a secret.
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// attemptOf returns the name of an attempt: a new one if the caller has none.
+// attemptOf returns the name of an attempt: a new one if the caller gives none.
 func attemptOf(name string) (string, error) {
 	if name == "" {
 		return id.New(), nil

@@ -16,15 +16,15 @@ const (
 	MaxCSRFBytes = 512
 )
 
-// State is what an OAuth login must know when the provider sends the user back.
+// State is the data that an OAuth login needs when the provider redirects the user back.
 type State struct {
 	Provider    string
-	RedirectURI string    // where the user goes then; "": nowhere
-	CSRFToken   string    // what the user's browser must have, too; "": nothing
+	RedirectURI string    // redirect target of the user; "": none
+	CSRFToken   string    // CSRF token, also in the user's browser; "": none
 	Created     time.Time // Redis's time, in seconds
 }
 
-// NewState keeps a state for ten minutes, and returns the random text that the provider is sent. Errors: one with
+// NewState keeps a state for ten minutes, and returns the random text to be sent to the provider. Errors: one with
 // fault.SlugInvalidToken, and the store's.
 func (s *Service) NewState(ctx context.Context, n State) (state string, ends time.Time, err error) {
 	if err := s.checkProvider(n.Provider); err != nil {
@@ -43,8 +43,8 @@ func (s *Service) NewState(ctx context.Context, n State) (state string, ends tim
 	return state, ends, nil
 }
 
-// TakeState returns a state, and ends it. attempt names the take: see the package's comment. Errors: ErrNoState, one
-// with fault.SlugInvalidToken, and the store's.
+// TakeState returns a state, and ends it. attempt names the take: see the package comment. Errors: ErrNoState, one with
+// fault.SlugInvalidToken, and the store's.
 func (s *Service) TakeState(ctx context.Context, state, attempt string) (State, error) {
 	attempt, err := attemptOf(attempt)
 	if err != nil {

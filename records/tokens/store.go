@@ -25,9 +25,9 @@ type States interface {
 
 // Providers keeps the sealed tokens of OAuth providers: access tokens for an hour, refresh tokens for 30 days.
 type Providers interface {
-	// Put keeps the tokens that aren't empty, and returns when those end. The others stay as they are.
+	// Put keeps the tokens that aren't empty, and returns their expiry. The others stay unchanged.
 	Put(ctx context.Context, of Owner, t Sealed) (Ends, error)
-	// Get returns what there is, nothing included.
+	// Get returns the tokens, which may both be missing.
 	Get(ctx context.Context, of Owner) (Sealed, error)
 	Delete(ctx context.Context, of Owner) error
 }
@@ -39,7 +39,7 @@ type Store interface {
 	Providers
 }
 
-// Owner is whose tokens, and of which provider.
+// Owner is the user and the provider of tokens.
 type Owner struct {
 	User, Provider string
 }
@@ -59,6 +59,7 @@ type Ends struct {
 type Sealer interface {
 	// Seal encrypts a value for a purpose.
 	Seal(value, purpose []byte) ([]byte, error)
-	// Open decrypts what was sealed for the same purpose. Its error says why it can't: an unknown key, another purpose.
+	// Open decrypts a value that was sealed for the same purpose. Its error names the reason: an unknown key, or
+	// another purpose.
 	Open(sealed, purpose []byte) ([]byte, error)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/tokens"
 )
 
-// fake keeps what it gets, and has no rules of its own: those are the conformance suite's.
+// fake is an in-memory store without rules of its own: the conformance suite tests those.
 type fake struct {
 	tokens.Store
 	verifications map[string]tokens.Verification // by hash
@@ -64,7 +64,7 @@ func (f *fake) Get(_ context.Context, of tokens.Owner) (tokens.Sealed, error) {
 	return f.sealed[of], nil
 }
 
-// seal is a sealer that writes the purpose in front of the value.
+// seal is a sealer that prepends the purpose to the value.
 type seal struct{}
 
 func (seal) Seal(value, purpose []byte) ([]byte, error) {
@@ -93,7 +93,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// requireInvalid expects the error for a field that is wrong.
+// requireInvalid requires the error for an invalid field.
 func requireInvalid(t *testing.T, err error, field string) {
 	t.Helper()
 	var e *fault.Error
@@ -122,7 +122,7 @@ func TestVerification(t *testing.T) {
 	require.Equal(t, "mine", f.attempts[1])
 }
 
-// Guesses don't even reach the store, unless they have the form of a token.
+// Guesses don't reach the store, unless they have the form of a token.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	s, f := newService(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// Type says what a verification token is for.
+// Type is the purpose of a verification token.
 type Type string
 
 // The types.
@@ -24,12 +24,12 @@ const (
 // Types are all types of verification tokens.
 var Types = []Type{EmailVerification, PhoneVerification, PasswordReset, EmailChange}
 
-// MaxDataBytes is how much data a verification may have, as JSON.
+// MaxDataBytes is the largest size of a verification's data, as JSON.
 const MaxDataBytes = 4 << 10
 
 const verificationTokens records.TokenPrefix = "tmv_"
 
-// Verification is what a verification token stands for.
+// Verification is the data of a verification token.
 type Verification struct {
 	User    string
 	Type    Type
@@ -57,8 +57,8 @@ func (s *Service) Issue(ctx context.Context, v Verification) (token string, ends
 	return token, ends, nil
 }
 
-// TakeVerification returns what a token stands for, and ends it. attempt names the take: see the package's comment. A
-// token of another type isn't taken. Errors: ErrNoVerification, one with fault.SlugInvalidToken, and the store's.
+// TakeVerification returns the data of a token, and ends it. attempt names the take: see the package comment. A token
+// of another type isn't taken. Errors: ErrNoVerification, one with fault.SlugInvalidToken, and the store's.
 func (s *Service) TakeVerification(ctx context.Context, t Type, token, attempt string) (Verification, error) {
 	if err := checkType(t); err != nil {
 		return Verification{}, err

@@ -1,6 +1,6 @@
 // Package layout changes how a cache is split into shards, one data centre after the other, so that readers never see
 // an error: while the nodes of one data centre load their new shards, those of the others answer. Start from [Change];
-// [Missing] says what of a cache isn't held.
+// [Missing] lists the parts of a cache that aren't held.
 package layout
 
 import (
@@ -28,25 +28,25 @@ const (
 	DefaultPoll   = 500 * time.Millisecond
 )
 
-// Plan says how a cache is to be split.
+// Plan is a new layout, and the way to apply it.
 type Plan struct {
 	Cache  string
 	DCs    []string // which data centres, and in which order; none: all, by name
 	Starts []uint64 // first sharding key of each shard
-	// Settle is how long the other data centres must be whole before one is split anew: clients must have learnt where
-	// shards are. It must be longer than a client needs for that: its PingPeriod, twice that with SkipPings, or the
-	// number of hosts divided by its PingRate. Default: DefaultSettle.
+	// Settle is how long the other data centres must be whole before one is split anew: clients must have discovered
+	// the locations of shards. It must be longer than a client needs for that: its PingPeriod, twice that with
+	// SkipPings, or the number of hosts divided by its PingRate. Default: DefaultSettle.
 	Settle time.Duration
 	Poll   time.Duration // between two looks at the cache. Default: DefaultPoll.
 	// Force splits data centres without waiting for the others: readers may find shards that nobody holds.
 	Force bool
 }
 
-// Progress is what a change does.
+// Progress is the progress of a change.
 type Progress struct {
 	DC      string   `json:"dc"`
 	Step    Step     `json:"step"`
-	Missing []string `json:"missing,omitempty"` // what it waits for, a line each
+	Missing []string `json:"missing,omitempty"` // the conditions that it waits for, a line each
 }
 
 // Step is a step of the change of a data centre.
@@ -63,9 +63,9 @@ const (
 
 // Change gives data centres a layout, one after the other: it waits until all others have been whole for a while, in
 // which each of their nodes has pinged, sets the layout, and waits until the data centre is whole. It calls progress
-// for each step, and when what it waits for has changed. What was done stays if it fails or ctx ends: the same change
-// can be started again, and goes on where it was. While the storage is unavailable it waits. Errors: ErrAlone, ErrNoDC,
-// those of shard.CheckStarts and of the store's; the cause of ctx.
+// for each step, and when the conditions it waits for have changed. Completed steps remain if it fails or ctx ends: the
+// same change can be started again, and continues there. While the storage is unavailable it waits. Errors: ErrAlone,
+// ErrNoDC, those of shard.CheckStarts and of the store's; the cause of ctx.
 func Change(ctx context.Context, store shard.Layouts, p Plan, progress func(Progress)) error {
 	if err := shard.CheckStarts(p.Starts); err != nil {
 		return err
@@ -89,7 +89,7 @@ func Change(ctx context.Context, store shard.Layouts, p Plan, progress func(Prog
 	return nil
 }
 
-// change is a Change that runs.
+// change is a running Change.
 type change struct {
 	Plan
 	store      shard.Layouts
@@ -184,7 +184,7 @@ func (c *change) split(ctx context.Context, name string) error {
 	})
 }
 
-// until looks at the cache again and again, until look is done with a data centre.
+// until polls the cache until look is done with a data centre.
 func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, others []shard.DC) (done bool,
 	err error)) error {
 	timer := time.NewTimer(0)

@@ -122,7 +122,7 @@ func TestChange(t *testing.T) {
 	})
 }
 
-// A change that was stopped goes on where it was.
+// A change that was stopped continues at the same step.
 func TestChangeAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestUnavailableAtFirst(t *testing.T) {
 	})
 }
 
-// A node that has just died or been paused holds its shard until its claim ends: nobody may rely on it meanwhile.
+// A node that has just died or been paused holds its shard until its claim ends: it can't be relied on meanwhile.
 func TestSilentNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

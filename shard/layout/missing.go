@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Missing returns what data centres need to be whole, a line each: shards that nobody holds, and those that aren't
-// loaded. Without a line each sharding key has a node in each of them.
+// Missing returns the conditions under which data centres would be whole, a line each: shards without holders, and
+// those that aren't loaded. Without a line each sharding key has a node in each of them.
 func Missing(dcs []shard.DC) []string {
 	var lines []string
 	for _, dc := range dcs {
@@ -32,7 +32,7 @@ func Missing(dcs []shard.DC) []string {
 	return lines
 }
 
-// Unsettled returns what shows that layouts are being changed, a line each: holders of earlier layouts, and data
+// Unsettled returns the signs of a change of layouts in progress, a line each: holders of earlier layouts, and data
 // centres that are split otherwise than the first one.
 func Unsettled(dcs []shard.DC) []string {
 	var lines []string

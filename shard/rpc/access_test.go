@@ -63,7 +63,7 @@ func TestTokens(t *testing.T) {
 	require.NotErrorIs(t, err, shard.ErrUnavailable, "it can't pass")
 }
 
-// fileOf asks a node for the description of its service. The call lasts until ctx ends.
+// fileOf requests the description of a node's service. The call lasts until ctx ends.
 func fileOf(ctx context.Context, conn *grpc.ClientConn) ([]byte, error) {
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func fileOf(ctx context.Context, conn *grpc.ClientConn) ([]byte, error) {
 	}
 	_ = stream.Send(&grpc_reflection_v1.ServerReflectionRequest{
 		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "tidemark.shard.v1.ShardService"},
-	}) // Recv returns why it fails
+	}) // Recv returns the reason of the failure
 	answer, err := stream.Recv()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func fileOf(ctx context.Context, conn *grpc.ClientConn) ([]byte, error) {
 	return answer.GetFileDescriptorResponse().GetFileDescriptorProto()[0], nil
 }
 
-// TestForeignClient calls a node with nothing but what reflection says.
+// TestForeignClient calls a node with only the description from reflection.
 func TestForeignClient(t *testing.T) {
 	t.Parallel()
 	_, address := start(t, func(_ context.Context, r *shard.Request) (shard.Response, error) {

@@ -26,7 +26,7 @@ var (
 	errPanic    = status.Error(codes.Internal, "the node failed to answer")
 )
 
-// calls limits calls of one kind.
+// calls limits the calls of one kind.
 type calls struct {
 	limit    int64
 	arrivals *grpcserver.Arrivals
@@ -147,7 +147,7 @@ func (s service) Get(ctx context.Context, in *shardpb.GetRequest) (out *shardpb.
 	return out, nil
 }
 
-// handle calls the handler. Calls with keys wait for their turn; others have no values.
+// handle calls the handler. Calls with keys are queued; others have no values.
 func (s service) handle(ctx context.Context, r *shard.Request) (shard.Response, error) {
 	if len(r.Keys) > 0 {
 		select {

@@ -103,8 +103,8 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// Call asks a node. Errors: those of shard.Transport; others, if a node refuses the call for good: a wrong token, or an
-// answer that is too large.
+// Call sends a request to a node. Errors: those of shard.Transport; others for a permanent refusal: a wrong token, or
+// an answer that is too large.
 func (c *Client) Call(ctx context.Context, address string, r *shard.Request) (shard.Response, error) {
 	h, err := c.host(address)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c *Client) Call(ctx context.Context, address string, r *shard.Request) (sh
 	}, nil
 }
 
-// undated is a context that doesn't tell its deadline: in the headers of a call it would be new with each, which takes
-// much time, and so does the node's timer for it. The node learns that a call has ended from the client.
+// undated is a context that hides its deadline: each call would have to encode it in its headers, and the node would
+// need a timer for it, which both cost much time. The client notifies the node of the end of a call.
 type undated struct{ context.Context } //nolint:containedctx // it is one
 
 // Deadline returns none.

@@ -20,7 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 )
 
-// TestErrors: a client's caller can tell errors apart, and a node can't put much into their texts.
+// TestErrors: a client's caller can distinguish errors, and a node can't put much into their texts.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	wrapped := func(err error) error { return errors.Join(errors.New("the cause"), err) }
@@ -53,7 +53,7 @@ func TestErrors(t *testing.T) {
 	require.Less(t, len(err.Error()), 600)
 }
 
-// TestHostileNodes: what a node answers is bounded, too, and calls go to TCP ports only.
+// TestHostileNodes: the answers of a node are bounded, too, and calls go to TCP ports only.
 func TestHostileNodes(t *testing.T) {
 	t.Parallel()
 	listen := func(network, address string) net.Listener {
@@ -113,8 +113,8 @@ func swallow(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// TestBlackHole: calls of a node that doesn't answer end with their contexts, too many fail at once, and those of other
-// nodes don't notice.
+// TestBlackHole: calls of an unresponsive node end with their contexts, too many fail at once, and those of other nodes
+// aren't affected.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	const most = 2

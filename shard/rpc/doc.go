@@ -15,11 +15,11 @@
 //   - There are at most 128 watches of health, and 128 other calls of health and reflection, whose requests must arrive
 //     within 1 s. A call of reflection lasts at most a minute.
 //
-// An answer is in memory until its client has read it: the server doesn't know when that is. A client that reads no
-// answers can so make the server keep as many as its connections have streams: Limits.Connections times Limits.Streams
+// An answer is in memory until its client has read it, which the server can't observe. So a client that reads no
+// answers can make the server keep one for each stream of its connections: Limits.Connections times Limits.Streams
 // answers of up to Limits.MessageBytes. Only clients with the token can do that.
 //
 // A client bounds the answers of a node (ClientOptions.MaxBytes, and 16 KiB of headers), and the calls that wait for it
-// (MaxCalls), so that a node that swallows calls costs no more memory than these. It keeps 512 bytes of the text of an
-// error, and quotes what isn't printable.
+// (MaxCalls), so that an unresponsive node costs no more memory than these. It keeps 512 bytes of the text of an error,
+// and quotes unprintable characters.
 package rpc

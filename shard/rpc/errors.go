@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// maxText is how many bytes of the text of a handler's error are sent, and of that of a node's are kept.
+// maxText is the number of bytes that are sent of the text of a handler's error, and kept of that of a node's.
 const maxText = 512
 
 // statusOf returns the status that a client gets for an error of a handler.
@@ -54,7 +54,7 @@ func errorOf(ctx context.Context, err error) error {
 	}
 }
 
-// printable returns the beginning of a text that a node has sent, with all that isn't printable quoted.
+// printable returns the beginning of a text sent by a node, with unprintable characters quoted.
 func printable(text string) string {
 	quoted := strconv.Quote(cut(text))
 	return quoted[1 : len(quoted)-1]

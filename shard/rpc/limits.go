@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Limits bounds what clients can make a server do. What is 0 has its default.
+// Limits bounds the resources that clients can make a server use. The default replaces 0.
 type Limits struct {
 	// MessageBytes is the largest request, and the largest answer: 16 MiB. Larger ones are RESOURCE_EXHAUSTED.
 	MessageBytes int
@@ -35,7 +35,7 @@ type Limits struct {
 	CallTime time.Duration
 }
 
-// withDefaults returns the limits, with defaults for what is 0.
+// withDefaults returns the limits, with defaults in place of 0.
 func (l Limits) withDefaults() Limits {
 	l.MessageBytes = cmp.Or(l.MessageBytes, DefaultMaxBytes)
 	l.Memory = max(cmp.Or(l.Memory, 256<<20), 2*int64(l.MessageBytes))

@@ -110,8 +110,8 @@ func TestTooManyCalls(t *testing.T) {
 	}, patience, step)
 }
 
-// TestSlowRequests end when they take too long. As many are waited for as there is memory for the largest; others go
-// on.
+// TestSlowRequests end when they take too long. Their number is limited by the memory for the largest; others are
+// served.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
 )
 
-// raw is a client that sends HTTP/2 frames as a test wants. It is used by one goroutine.
+// raw is a client that sends arbitrary HTTP/2 frames. It is used by one goroutine.
 type raw struct {
 	t      *testing.T
 	conn   net.Conn
@@ -38,7 +38,7 @@ func dialRaw(t *testing.T, address string, settings ...http2.Setting) *raw {
 	return r
 }
 
-// get begins a call of Get whose message should have size bytes, and sends what is given of it.
+// get begins a call of Get whose message should have size bytes, and sends only the given part of it.
 func (r *raw) get(size int, sent []byte, end bool) {
 	r.t.Helper()
 	r.call(shardpb.ShardService_Get_FullMethodName, size, sent, end)
@@ -64,7 +64,7 @@ func (r *raw) call(method string, size int, sent []byte, end bool) {
 	require.NoError(r.t, r.framer.WriteData(r.last, end, append(message, sent...)))
 }
 
-// answered reads until the answers of as many calls have begun.
+// answered reads until the answers of that many calls have begun.
 func (r *raw) answered(calls int) {
 	r.t.Helper()
 	require.NoError(r.t, r.conn.SetReadDeadline(time.Now().Add(patience)))
@@ -77,7 +77,8 @@ func (r *raw) answered(calls int) {
 	}
 }
 
-// ends reads until as many calls have ended, and returns how: the gRPC status of each, or that the connection did.
+// ends reads until that many calls have ended, and returns their results: the gRPC status of each, or the end of the
+// connection.
 func (r *raw) ends(calls int) (how []string) {
 	r.t.Helper()
 	require.NoError(r.t, r.conn.SetReadDeadline(time.Now().Add(patience)))

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// handler answers what a test says.
+// handler returns answers set by a test.
 type handler func(ctx context.Context, r *shard.Request) (shard.Response, error)
 
 func (h handler) Get(ctx context.Context, r *shard.Request) (shard.Response, error) { return h(ctx, r) }
@@ -39,7 +39,7 @@ func found(payload []byte) handler {
 	}
 }
 
-// patience is how long a test waits for what should happen soon, and step how long between two looks.
+// patience is how long a test waits for an expected event, and step the pause between two checks.
 const (
 	patience = 20 * time.Second
 	step     = 5 * time.Millisecond
@@ -99,7 +99,7 @@ func call(t testing.TB, c *rpc.Client, address string, r *shard.Request) (shard.
 	return c.Call(ctx, address, cmp.Or(r, &shard.Request{Cache: "authors"}))
 }
 
-// TestCalls: requests and answers arrive as they were.
+// TestCalls: requests and answers arrive unchanged.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	answers := map[string]shard.Response{

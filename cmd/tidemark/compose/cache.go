@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// openCache opens the values of the cache, and what is known of followers by them.
+// openCache opens the cached values, and the followers that follow from them.
 func (r *Records) openCache(ctx context.Context, n Needs) error {
 	reads, err := tracked.Open(ctx, n.Redis.Cache, tracked.Options{Memory: n.Config.Cache.Memory})
 	if err != nil {

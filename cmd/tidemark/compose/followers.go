@@ -14,12 +14,12 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// Announcer returns what the channel service tells of messages that must be copied to followers.
+// Announcer returns the receiver of the channel service's announcements of messages to be copied to followers.
 func Announcer(conn *redis.Conn) *followers.Announcer {
 	return followers.NewAnnouncer(records.NewCopies(conn))
 }
 
-// openFollowers opens what is known of followers, and starts copying messages to them if a rule asks for it.
+// openFollowers opens the followers, and starts copying messages to them if a rule requires it.
 func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
 	lists := followers.NewCached(store, r.metrics)
 	n.Parts.OnStop(lists.Close)

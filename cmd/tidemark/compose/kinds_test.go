@@ -117,7 +117,7 @@ var operations = []string{
 // calls are operations that no request does.
 var calls = []func(t *testing.T, d *draw, n compose.Needs){writeSourceSession}
 
-// writeSourceSession writes a session as the source's applications do. A check moves it.
+// writeSourceSession writes a session as the source's applications do. A check migrates it.
 func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
 	t.Helper()
 	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"ann"}`))
@@ -217,7 +217,7 @@ func open(t *testing.T, url string) *service {
 	return s
 }
 
-// request sends one of the operations. Whatever is in it, the service doesn't fail.
+// request sends one of the operations. The service must not fail, whatever the request contains.
 func (s *service) request(t *testing.T, d *draw, operation string) {
 	t.Helper()
 	method, rest, _ := strings.Cut(operation, " ")
@@ -241,7 +241,7 @@ type draw struct {
 	seen map[string][]string // members of answers, by name
 }
 
-// hostile are texts that try to be another key, or to break what reads them.
+// hostile are texts that try to be another key, or to break parsers.
 var hostile = []string{
 	"{", "}", "{}", "a}b{c", "ann}:x", "%7D", "%", "a:b", "a:b:c", ":", "a/b", "../a", "..", " ", "a b", "a\u00a0b",
 	"\n", "\x00", "\x7f", "\u0085", "é", "\u202e",
@@ -253,7 +253,7 @@ func (d *draw) one(list []string) string { return list[d.IntN(len(list))] }
 
 var blank = regexp.MustCompile(`\{([a-zA-Z][a-zA-Z0-9_|:.-]*)\}`)
 
-// fill draws what stands for the blanks of a part of an operation. quote quotes texts.
+// fill draws values for the blanks of a part of an operation. quote quotes texts.
 func (d *draw) fill(text string, quote func(string) string) string {
 	return blank.ReplaceAllStringFunc(text, func(found string) string {
 		name := strings.Trim(found, "{}")

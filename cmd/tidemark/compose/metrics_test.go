@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// TestMetrics: what the services count is shown.
+// TestMetrics: the counters of the services are shown.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := open(t, redistest.Standalone(t).URL())

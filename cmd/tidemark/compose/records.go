@@ -23,7 +23,7 @@ import (
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// Needs is what the services of records are built on.
+// Needs is the dependencies of the services of records.
 type Needs struct {
 	Config   config.RecordOptions
 	Shards   config.ShardOptions
@@ -31,7 +31,7 @@ type Needs struct {
 	Channels *channel.Service
 	Copies   bool               // messages of channels must be copied to followers
 	Revoked  access.Revocations // of subjects and sessions; nil: nobody revokes any
-	Parts    *lifecycle.Stack   // runs what a service does by itself, and closes what it opens
+	Parts    *lifecycle.Stack   // runs background tasks of services, and closes their resources
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 }
@@ -45,7 +45,7 @@ type Records struct {
 	sessions *sessions.Service
 }
 
-// Open builds the services, and starts what they do by themselves.
+// Open builds the services, and starts their background tasks.
 func Open(ctx context.Context, n Needs) (*Records, error) {
 	metrics, err := metrics.NewRecords(n.Metrics)
 	if err != nil {
@@ -69,7 +69,7 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 	return r, nil
 }
 
-// openLocks builds what grants locks.
+// openLocks builds the service of locks.
 func (r *Records) openLocks(n Needs) {
 	known := locks.New(locks.Options{Store: redisrecords.NewLocks(n.Redis.Records),
 		MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics})
@@ -79,7 +79,7 @@ func (r *Records) openLocks(n Needs) {
 	r.API.Locks = known
 }
 
-// openTokens builds what issues and keeps tokens.
+// openTokens builds the service of tokens.
 func (r *Records) openTokens(n Needs) error {
 	o := tokens.Options{Store: redisrecords.NewTokens(n.Redis.Of(records.Verification)),
 		Providers: n.Config.OAuth.Providers}

@@ -23,12 +23,13 @@ import (
 const (
 	// nodeTimeout is how long a node may take to answer. Redis is asked long before, so nothing is tried again.
 	nodeTimeout = time.Second
-	// maxLate is how many calls of a client go on when they aren't needed any more, to learn from their answers.
+	// maxLate is the number of a client's calls that continue after they aren't needed any more, to learn from their
+	// answers.
 	maxLate = 1000
 )
 
-// throughShards returns a store that reads through nodes of shards what is to be read through them, and makes the
-// changes of it be announced to these.
+// throughShards returns a store that reads the configured kinds through nodes of shards, and enables announcements of
+// its changes to these.
 func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache.Store, error) {
 	if len(n.Shards.Reads.Caches) == 0 {
 		return store, nil
@@ -89,7 +90,7 @@ func openClient(ctx context.Context, n Needs, kind *records.Kind, observer shard
 	return client, nil
 }
 
-// hostsOf returns where the nodes of a kind are.
+// hostsOf returns the addresses of the nodes of a kind.
 func hostsOf(r config.ShardReads, kind *records.Kind, n Needs) (shard.Hosts, error) {
 	if slices.Equal(r.Hosts, []string{config.HostsOfRedis}) {
 		return claims.New(n.Redis.Records).Hosts(kind.Name), nil

@@ -212,7 +212,7 @@ type MessageVerdict struct {
 	Expired      uint64
 	Excused      int      // receipts refused as forged while that was allowed
 	Refused      []string // errors that a client cannot retry
-	Examples     []string // of what is wrong, a few
+	Examples     []string // of violations, a few
 }
 
 // Faults returns the number of broken promises.

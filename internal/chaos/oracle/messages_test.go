@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
 )
 
-// history is what clients saw of messages 1 to 4 of one publisher, at clocks of the same number.
+// history is the record of messages 1 to 4 of one publisher, at clocks of the same number.
 func history(rules oracle.Rules) *oracle.Messages {
 	m := oracle.NewMessages(rules)
 	m.Subscribed("c", "s")

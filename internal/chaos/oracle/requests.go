@@ -59,7 +59,7 @@ func (r *Requests) closeGap(now time.Time) {
 	}
 }
 
-// RequestVerdict is what was measured.
+// RequestVerdict is the result of the measurement.
 type RequestVerdict struct {
 	Tries           int
 	Failed          int
@@ -70,7 +70,7 @@ type RequestVerdict struct {
 	Gap             time.Duration // longest time without a successful publish
 }
 
-// Judge returns what was measured.
+// Judge returns the result of the measurement.
 func (r *Requests) Judge() RequestVerdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()

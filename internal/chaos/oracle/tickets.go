@@ -29,7 +29,7 @@ type ticketLog struct {
 	filler  bool         // created only to complete the last match; it may wait forever
 }
 
-// Assignment is what a player received.
+// Assignment is an assignment as a player received it.
 type Assignment struct {
 	Match      string
 	Connection string

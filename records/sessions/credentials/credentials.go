@@ -2,7 +2,7 @@
 //
 // Start from [New]. The first request with a token reads its session from the storage, which reports its next change;
 // later requests cost the storage nothing. A revocation deletes the session's key: every server that has read it is
-// notified, reads again, finds no session, and ends the requests that wait with it. There is no list of revocations,
+// notified, reads it again, finds no session, and ends the requests that wait with it. There is no list of revocations,
 // and no polling.
 //
 //	request ──► Authenticate ──► in memory? ──► Principal, whose Origin is the session in memory
@@ -12,12 +12,12 @@
 //
 // # Memory
 //
-// There is one memory of sessions: those that nothing has changed since they were read, at most 20,000, of about 600
-// bytes each. A reported change removes a session from it; the least recently used one is dropped if there are too many.
-// Sessions with which requests wait are listed besides, so that each of their changes makes Run read them again.
+// Sessions that have not changed since they were read are kept in memory: at most 20,000, of about 600 bytes each. A
+// reported change removes a session from it; the least recently used one is dropped if there are too many. Sessions
+// with waiting requests are also in a second list, so that Run reads them again after each change.
 //
-// A change can be reported while a session is being read. The reads on their way are therefore counted, and one during
-// which its session changed is repeated.
+// A change can be reported while a session is being read. Reads in progress are therefore tracked, and a read is
+// repeated if its session changed meanwhile.
 //
 // # What can be missed
 //
@@ -48,11 +48,11 @@ const maxKnown = 20_000
 type Service interface {
 	// Accepts reports whether a token looks like one that can have a session.
 	Accepts(token string) bool
-	// Parse parses a token, if it has a form of which there can be sessions.
+	// Parse parses a token if it has the form of a session's token.
 	Parse(token string) (sessions.Token, bool)
-	// CheckToken returns the session of a token, renews it if that is due, and moves it if it is one of the source.
+	// CheckToken returns the session of a token, renews it if that is due, and migrates a session of the source.
 	CheckToken(ctx context.Context, t sessions.Token) (sessions.Session, error)
-	// Rules returns what holds for all sessions.
+	// Rules returns the rules for all sessions.
 	Rules() sessions.Rules
 }
 
@@ -70,14 +70,14 @@ type Tracker interface {
 type Options struct {
 	Service Service
 	Tracker Tracker
-	Grants  access.Grants // what a session allows its user
+	Grants  access.Grants // the permissions of a session's user
 	Logger  *slog.Logger
 }
 
-// Credentials knows sessions by their tokens. It may be used by many goroutines.
+// Credentials maps tokens to sessions. It may be used by many goroutines.
 type Credentials struct {
 	o     Options
-	renew time.Duration // a session is renewed when it was idle for so long
+	renew time.Duration // a session is renewed after it was idle for this long
 
 	mu      sync.Mutex
 	running bool // changes are reported
@@ -87,8 +87,8 @@ type Credentials struct {
 	doubted map[sessions.Ref]struct{} // of held: to be read again
 	reading map[sessions.Ref]*reads
 	losses  int // how often changes may have been missed
-	ended   int // requests that waited with sessions that are gone
-	told    int // of ended: that listeners know of
+	ended   int // requests whose sessions were gone while they waited
+	told    int // of ended: reported to listeners
 
 	wake chan struct{}
 
@@ -96,7 +96,7 @@ type Credentials struct {
 	listeners map[*func()]struct{}
 }
 
-// reads counts the reads of one session that are on their way, and its changes meanwhile.
+// reads is the number of reads of one session in progress, and of its changes meanwhile.
 type reads struct{ running, changes int }
 
 // known is a session in memory. It is the Origin of its principal.
@@ -119,8 +119,8 @@ var (
 	_ access.Lasting     = (*known)(nil)
 )
 
-// New returns credentials that have no session in memory. They keep sessions, and notice revocations, while Run runs;
-// otherwise each request reads its session.
+// New returns credentials that have no session in memory. While Run runs they keep sessions in memory and detect
+// revocations; otherwise each request reads its session.
 func New(o Options) *Credentials {
 	c := &Credentials{
 		o: o, renew: o.Service.Rules().TTL / 10, held: map[sessions.Ref][]*known{},
@@ -144,7 +144,7 @@ func (c *Credentials) Counts() Counts {
 	return Counts{Known: c.valid.Len(), Ended: c.ended}
 }
 
-// Accepts reports whether a credential looks like the token of a session.
+// Accepts reports whether a credential has the form of a session's token.
 func (c *Credentials) Accepts(credential string) bool { return c.o.Service.Accepts(credential) }
 
 // Knows reports whether a credential's session is in memory, or can't exist.
@@ -187,7 +187,7 @@ func (c *Credentials) find(of sessions.Ref) *known {
 	return k
 }
 
-// read reads the session of a token. One of the source is moved before it can be read.
+// read reads the session of a token. A session of the source is migrated first.
 func (c *Credentials) read(ctx context.Context, t sessions.Token) (*known, error) {
 	k, err := c.load(ctx, t.Ref)
 	if t.Legacy == nil || !errors.Is(err, sessions.ErrNotFound) {
@@ -199,10 +199,11 @@ func (c *Credentials) read(ctx context.Context, t sessions.Token) (*known, error
 	return c.load(ctx, t.Ref)
 }
 
-// readTries is how often a session is read that changes while it is read.
+// readTries is the number of reads of a session that changes during each of them.
 const readTries = 3
 
-// load reads a session until it doesn't change meanwhile, and keeps it. One that changes all the time isn't kept.
+// load reads a session until it doesn't change meanwhile, and keeps it. A session that changes during every read isn't
+// kept.
 func (c *Credentials) load(ctx context.Context, of sessions.Ref) (*known, error) {
 	for try := 1; ; try++ {
 		end := c.beginRead(of)
@@ -241,7 +242,7 @@ func (c *Credentials) forget(of sessions.Ref) {
 	}
 }
 
-// beginRead counts a read. end, which is called with c.mu held, reports whether what was read may be kept.
+// beginRead counts a read. end, which is called with c.mu held, reports whether the result may be kept.
 func (c *Credentials) beginRead(of sessions.Ref) (end func() (fresh bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,7 +290,7 @@ func (c *Credentials) newKnown(of sessions.Ref, s sessions.Session) *known {
 	return k
 }
 
-// update records what was read.
+// update stores the session that was read.
 func (k *known) update(s sessions.Session, ttl time.Duration) {
 	ends := s.Expires
 	if ends.IsZero() {
@@ -299,12 +300,12 @@ func (k *known) update(s sessions.Session, ttl time.Duration) {
 	k.active.Store(s.LastActivity.Unix())
 }
 
-// isDue reports whether a session is to be renewed, and by this caller.
+// isDue reports whether a session must be renewed by this caller.
 func (c *Credentials) isDue(k *known) bool {
 	return time.Since(time.Unix(k.active.Load(), 0)) >= c.renew && k.touching.CompareAndSwap(false, true)
 }
 
-// touch renews a session. If that can't be done now the session is valid all the same, until its end.
+// touch renews a session. If that fails, the session remains valid until its end.
 func (c *Credentials) touch(ctx context.Context, k *known, t sessions.Token) error {
 	defer k.touching.Store(false)
 	s, err := c.o.Service.CheckToken(ctx, t)
@@ -344,7 +345,7 @@ func (k *known) Held(waits int) {
 	}
 }
 
-// release removes a session with which no request waits any more.
+// release removes a session without waiting requests.
 func (c *Credentials) release(k *known) {
 	left := slices.DeleteFunc(c.held[k.of], func(other *known) bool { return other == k })
 	if len(left) > 0 {

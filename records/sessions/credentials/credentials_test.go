@@ -97,7 +97,7 @@ func (s *storage) Listen(changed func(of sessions.Ref), lost func()) (stop func(
 	return func() {}
 }
 
-// set makes a session, or ends it if active is zero, and tells it unless the connection is lost.
+// set makes a session, or ends it if active is zero, and reports the change unless the connection is lost.
 func (s *storage) set(user string, active time.Time) {
 	s.mu.Lock()
 	s.sessions[user] = sessions.Session{User: user, ID: "id of " + user, Created: time.Unix(1_000_000, 0),
@@ -115,7 +115,7 @@ func (s *storage) fail(err error) {
 	s.err = err
 }
 
-// rig is a guard that knows sessions.
+// rig is a guard with credentials of sessions.
 type rig struct {
 	*storage
 	known *credentials.Credentials
@@ -165,7 +165,7 @@ func (r *rig) hold(t *testing.T, token string) context.Context {
 	return held
 }
 
-// TestPrincipal: a session is read once, and its user may do what sessions may.
+// TestPrincipal: a session is read once, and its user has the permissions of sessions.
 func TestPrincipal(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -192,7 +192,7 @@ func TestPrincipal(t *testing.T) {
 	})
 }
 
-// TestRevocation: what waits with a session ends with it, and nothing else does.
+// TestRevocation: requests that wait with a session end with it, and no others.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -224,7 +224,7 @@ func TestRevocation(t *testing.T) {
 	})
 }
 
-// TestRevokedMeanwhile: a session that ends while it is read, or between its authentication and the wait, is noticed.
+// TestRevokedMeanwhile: a session that ends while it is read, or between its authentication and the wait, is detected.
 func TestRevokedMeanwhile(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -254,8 +254,8 @@ func TestRevokedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestLostConnection: after changes may have been missed, everything is read again: what waits as soon as that is
-// possible.
+// TestLostConnection: after changes may have been missed, everything is read again: sessions with waiting requests as
+// soon as that is possible.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -286,7 +286,7 @@ func TestLostConnection(t *testing.T) {
 	})
 }
 
-// TestRenewal: a session is renewed by use, and ends without.
+// TestRenewal: a session is renewed by use, and ends without use.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -313,7 +313,7 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// TestSource: a session of the source is moved before it is read.
+// TestSource: a session of the source is migrated before it is read.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -326,8 +326,8 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// TestMemory: sessions that nobody waits with are forgotten if there are too many, and revocations of the others are
-// noticed.
+// TestMemory: sessions without waiting requests are evicted if there are too many, and revocations of the others are
+// detected.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
@@ -351,7 +351,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestEndThatIsReportedLate: a session that is about to end is read until it has, as nobody may report that soon.
+// TestEndThatIsReportedLate: a session near its end is read from the storage until it has ended, as its end may be
+// reported late.
 func TestEndThatIsReportedLate(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {

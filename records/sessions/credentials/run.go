@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// readAtOnce is how many sessions are read again at the same time.
+	// readAtOnce is how many sessions are read again concurrently.
 	readAtOnce = 1024
-	// readTime is how long one of them may take: on a Cluster the node of another session may answer.
+	// readTime limits the read of one session: on a Cluster the node of another session may answer.
 	readTime = time.Second
-	// retryAfter is how long after a failure the rest is read again.
+	// retryAfter is the pause after a failure before the remaining sessions are read again.
 	retryAfter = 250 * time.Millisecond
 )
 
@@ -77,7 +77,7 @@ func (c *Credentials) lose() {
 	}
 }
 
-// doubt makes Run read a session again.
+// doubt schedules a session to be read again by Run.
 func (c *Credentials) doubt(of sessions.Ref) {
 	c.doubted[of] = struct{}{}
 	c.signal()
@@ -90,7 +90,8 @@ func (c *Credentials) signal() {
 	}
 }
 
-// review reads the doubted sessions again, and reports those that are gone. It reports whether none is doubted any more.
+// review reads the doubted sessions again, and notifies listeners of ended ones. It reports whether no doubted session
+// is left.
 func (c *Credentials) review(ctx context.Context) bool {
 	c.mu.Lock()
 	doubted := slices.Collect(maps.Keys(c.doubted))
@@ -125,7 +126,7 @@ func (c *Credentials) reread(ctx context.Context, of sessions.Ref) {
 	_, _ = c.load(ctx, of)
 }
 
-// Revoked reports whether the session of a principal was revoked, or has ended. It only looks into memory.
+// Revoked reports whether the session of a principal was revoked, or has ended. It only reads memory.
 func (c *Credentials) Revoked(p *access.Principal) bool {
 	k, ok := p.Origin.(*known)
 	return ok && k.by == c && k.gone.Load()

@@ -20,15 +20,15 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 )
 
-// Bounds of announcements that travel together.
+// Bounds of announcements in one message.
 const (
 	maxChanges = 1000
 	maxBytes   = tier.MaxMessageBytes / 4 // of IDs; JSON can make them twice as long
 	perID      = 8                        // bytes of an ID in a message, besides those it has
-	perChange  = 64                       // bytes of a change, besides its IDs
+	perChange  = 64                       // bytes of a change, without its IDs
 )
 
-// writeSlack is how much of tier.MaxWrite is kept for what has been sent when a write is given up.
+// writeSlack is the part of tier.MaxWrite reserved for commands already sent when a write is cancelled.
 const writeSlack = 3 * time.Second
 
 // Publisher publishes messages. *channel.Service implements it.
@@ -60,7 +60,7 @@ func NewAnnouncer(p Publisher, kinds []*records.Kind, limit time.Duration) *Anno
 	return a
 }
 
-// Close ends what is being announced.
+// Close cancels announcements in progress.
 func (a *Announcer) Close() { a.group.Close() }
 
 func size(c tier.Change) int {
@@ -88,7 +88,7 @@ func (a *Announcer) publish(ctx context.Context, channelName string, changes []t
 func (a *Announcer) Announce(ctx context.Context, keys []cache.Key, write func(context.Context) error) error {
 	byKind := map[*records.Kind][]string{}
 	for _, key := range keys {
-		if a.kinds[key.Kind] && records.CheckQuery("id", key.ID) == nil { // nodes have no others
+		if a.kinds[key.Kind] && records.CheckQuery("id", key.ID) == nil { // nodes have no values of other kinds
 			byKind[key.Kind] = append(byKind[key.Kind], key.ID)
 		}
 	}
@@ -120,7 +120,7 @@ func unavailable(ctx context.Context, err error) error {
 	return fmt.Errorf("announce a change to the read tier: %w", err)
 }
 
-// send announces a change on the channels of all kinds, together.
+// send announces a change on the channels of all kinds concurrently.
 func (a *Announcer) send(ctx context.Context, byKind map[*records.Kind][]string, c tier.Change) error {
 	var all errgroup.Group
 	for kind, ids := range byKind {

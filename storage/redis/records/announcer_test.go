@@ -20,8 +20,8 @@ import (
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// published is what was published: "<channel>: [over] <IDs>" of each change, and "write" for each write. A publish
-// takes a second.
+// published records publishes: "<channel>: [over] <IDs>" of each change, and "write" for each write. A publish takes a
+// second.
 type published struct {
 	mu   sync.Mutex
 	log  []string
@@ -114,7 +114,7 @@ func TestAnnouncesSeveralKinds(t *testing.T) {
 	})
 }
 
-// Changes of many writes travel together, as many as a message may have. A write that comes too late isn't begun.
+// Changes of many writes share a message, up to its bounds. A write that is too late isn't begun.
 func TestAnnouncesTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// BenchmarkPut is a write by each of many callers, of a kind with a tier and of one without.
+// BenchmarkPut measures concurrent writes of a kind with a tier and of one without.
 func BenchmarkPut(b *testing.B) {
 	for _, kind := range []*records.Kind{records.Topic, records.Author} {
 		b.Run(kind.Name, func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad is what a node needs for 100,000 values of 200 bytes, at no limited rate.
+// BenchmarkLoad measures the load of 100,000 values of 200 bytes by a node, without a rate limit.
 func BenchmarkLoad(b *testing.B) {
 	o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
 	w := newWorld(b, o, o, domain.ChannelRule)
@@ -78,7 +78,7 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(entries*float64(b.N)/b.Elapsed().Seconds(), "values/s")
 }
 
-// BenchmarkFollow is the time from the beginning of a write until a node answers the new value.
+// BenchmarkFollow measures the time from the beginning of a write until a node returns the new value.
 func BenchmarkFollow(b *testing.B) {
 	o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
 	w := newWorld(b, o, o, domain.ChannelRule)

@@ -60,7 +60,7 @@ func conform[H any](t *testing.T, store string, run func(*testing.T, func(testin
 	})
 }
 
-// The harnesses spell keys out, so that they don't follow a mistake of a store.
+// The harnesses spell keys out, so that they don't repeat a mistake of a store.
 
 type sessionsHarness struct{ store *Sessions }
 
@@ -133,7 +133,7 @@ func (h settingsHarness) Lose(ctx context.Context, name string) error {
 	return h.client.Do(ctx, h.client.B().Del().Key(h.store.conn.Prefix()+"env_vars:{"+name+"}").Build()).Error()
 }
 
-// Age takes time off the marks.
+// Age moves the marks into the past.
 func (h settingsHarness) Age(ctx context.Context, d time.Duration) error {
 	const script = `
 for i, value in ipairs(redis.call('HGETALL', KEYS[1])) do

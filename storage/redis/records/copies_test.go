@@ -42,7 +42,7 @@ func connect(t testing.TB, url string) *redis.Conn {
 	return conn
 }
 
-// TestStore: what the set keeps, on each kind of Redis.
+// TestStore: contents of the set, on each kind of Redis.
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
@@ -99,7 +99,7 @@ func TestCopiesPage(t *testing.T) {
 	storetest.RequireStatuses(t, "copies.go", scripts)
 }
 
-// TestCopiesAreBounded: beyond the bound only channels that are there can be announced.
+// TestCopiesAreBounded: beyond the bound only channels already in the set can be announced.
 func TestCopiesAreBounded(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, redistest.Standalone(t).URL())
@@ -160,7 +160,7 @@ func (list) Of(context.Context, string) (all []entities.ID, err error) {
 	return all, nil
 }
 
-// printed prints what is counted.
+// printed prints each outcome.
 type printed struct{}
 
 func (printed) Count(o domain.Outcome, n int) { fmt.Println(o, n) }
@@ -217,8 +217,8 @@ func (w *worker) counted(t *testing.T, o domain.Outcome) (n int) {
 	return n
 }
 
-// TestAKilledJob kills processes that copy messages, in the middle of it. Another goes on: each follower has each
-// message once, in order.
+// TestAKilledJob kills processes while they copy messages. Another one continues: each follower has each message once,
+// in order.
 func TestAKilledJob(t *testing.T) {
 	t.Parallel()
 	url := redistest.Standalone(t).URL()

@@ -65,7 +65,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestCost: what each operation sends, and how many commands its script runs.
+// TestCost: the commands that each operation sends, and the number of commands in its script.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})
@@ -136,8 +136,8 @@ func TestErrorsOfRedis(t *testing.T) {
 	require.Zero(t, exists, "nothing is half done")
 }
 
-// TestHalfMovedSlot: while the keys of "a" are on two nodes, what needs several of them waits for the end of the move,
-// and is done once.
+// TestHalfMovedSlot: while the keys of "a" are on two nodes, operations that need several of them wait for the end of
+// the move, and run once.
 func TestHalfMovedSlot(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// The halves of all sharding keys.
+// The two halves of the sharding keys.
 var halves = []shard.Interval{{Last: math.MaxInt64}, {First: math.MaxInt64 + 1, Last: math.MaxUint64}}
 
 func idsOf(n int) []string {
@@ -34,7 +34,7 @@ func idsOf(n int) []string {
 }
 
 // TestEqual: processes change values in all ways while nodes load and follow them, and some processes are killed
-// between their announcements. Afterwards the nodes have what Redis has.
+// between their announcements. Afterwards the nodes have the values of Redis.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
@@ -58,7 +58,7 @@ func TestEqual(t *testing.T) {
 	})
 }
 
-// change changes values, in all ways that there are for indexed ones, and for others.
+// change changes values: in all ways for indexed ones, and for others.
 func change(t *testing.T, c *cache.Cache[string], ids []string, indexed bool) {
 	t.Helper()
 	for i := range 150 {
@@ -82,7 +82,7 @@ func change(t *testing.T, c *cache.Cache[string], ids []string, indexed bool) {
 	}
 }
 
-// TestStoppedNode: messages go before a stopped node has read them. It loads everything again.
+// TestStoppedNode: messages expire before a stopped node has read them. It loads everything again.
 func TestStoppedNode(t *testing.T) {
 	t.Parallel()
 	node := redistest.Standalone(t)
@@ -104,8 +104,8 @@ func TestStoppedNode(t *testing.T) {
 	require.True(t, n.hadGap())
 }
 
-// TestLossyFailover: the Redis of the channels loses announcements that a stopped node hasn't read, and a subscriber
-// can't tell.
+// TestLossyFailover: the Redis of the channels loses announcements that a stopped node hasn't read, and the subscriber
+// can't detect it.
 func TestLossyFailover(t *testing.T) {
 	t.Parallel()
 	cluster, standalone, ids := redistest.StartCluster(t, redistest.Options{}), redistest.Standalone(t), idsOf(3)

@@ -1,4 +1,4 @@
 package records
 
-// ValueOf is what tests know of the replies of Redis that they can't bring about.
+// ValueOf lets tests decode replies of Redis that they can't cause.
 var ValueOf = valueOf

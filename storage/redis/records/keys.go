@@ -14,7 +14,7 @@ func (p keys) session(of sessions.Ref) string {
 	return string(p) + records.Session.Key(of.User, of.ID)
 }
 
-// base returns what the keys of a user's sessions start with, before their IDs.
+// base returns the prefix of the keys of a user's sessions, before their IDs.
 func (p keys) base(user string) string {
 	const id = "0"
 	return strings.TrimSuffix(p.session(sessions.Ref{User: user, ID: id}), id)

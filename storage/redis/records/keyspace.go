@@ -98,7 +98,7 @@ func (s *KeySource) isReplica(ctx context.Context, node rueidis.Client) (replica
 	return replica, err
 }
 
-// look asks about the keys of a page that are of interest.
+// look reads the properties of the keys of interest in a page.
 func (s *KeySource) look(ctx context.Context, node rueidis.Client, names []string, v keyspace.Visitor) ([]keyspace.Key,
 	error) {
 	var keys []keyspace.Key
@@ -137,7 +137,7 @@ func decode(keys []keyspace.Key, measured []bool, replies []rueidis.RedisResult)
 		of, err := replies[0].ToString()
 		left, gone := replies[1].AsInt64()
 		if err = errors.Join(err, gone); err == nil && measured[i] {
-			key.Bytes, _ = replies[2].AsInt64() // the user may not be allowed to ask, and the key may be gone
+			key.Bytes, _ = replies[2].AsInt64() // the user may lack the right, and the key may be gone
 		}
 		replies = replies[2:]
 		if measured[i] {

@@ -112,7 +112,8 @@ func TestReplicasAreLeftOut(t *testing.T) {
 	require.Equal(t, []int64{30, 30, 30}, []int64{report.Kinds[0].Keys, seen, total})
 }
 
-// TestWithoutMemoryUsage: a user that may not ask for memory gets all but that; one that may not scan gets an error.
+// TestWithoutMemoryUsage: a user without the right to read memory usage gets all else; one without the right to scan
+// gets an error.
 func TestWithoutMemoryUsage(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// TestMain runs the tests, or what a test wants from this binary as another process.
+// TestMain runs the tests, or the program for which a test started this binary.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(workerEnv) != "":

@@ -22,8 +22,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// turn is something that is done with records again and again, with a number that rises from 1. It fails if what it is
-// answered, or what it finds afterwards, isn't what the turns before have left there.
+// turn is an operation on records that is repeated with a number rising from 1. It fails if its answer, or the state
+// afterwards, doesn't match the earlier turns.
 type turn struct {
 	name string
 	do   func(ctx context.Context, n int64) error
@@ -37,7 +37,7 @@ func expect[T comparable](what string, want, got T, err error) error {
 	return err
 }
 
-// turns are what is done with each of the stores. Each of its keys has its slot to itself.
+// turns are the operations on each of the stores. Each of its keys has a slot to itself.
 func turns(conn *redis.Conn) []turn {
 	return append(counterTurns(records.NewCounters(conn)),
 		turn{"settings", func(ctx context.Context, n int64) error {
@@ -159,7 +159,7 @@ func locking(conn *redis.Conn) turn {
 	}}
 }
 
-// sums are turns that add 1 to something, twice with the same ID or number. They use several keys of a slot.
+// sums are turns that add 1, twice with the same ID or number. They use several keys of a slot.
 func sums(conn *redis.Conn) []turn {
 	s := records.NewCounters(conn)
 	series := domain.Series{Name: "sum", Timeframe: domain.Weekly, Fields: true}
@@ -194,8 +194,8 @@ func sums(conn *redis.Conn) []turn {
 	}
 }
 
-// TestHalfMovedSlots: what needs one key of a slot never waits for the end of a move, and finds what there was before.
-// Package counters tests what needs several.
+// TestHalfMovedSlots: operations on one key of a slot never wait for the end of a move, and find the earlier data.
+// Package counters tests operations on several keys.
 func TestHalfMovedSlots(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
@@ -220,8 +220,8 @@ func TestHalfMovedSlots(t *testing.T) {
 	}
 }
 
-// TestSwitchover: while a replica takes over, nothing that was answered is lost, nothing is done twice, and no caller
-// sees an error.
+// TestSwitchover: while a replica takes over, no answered operation is lost, none is done twice, and no caller gets an
+// error.
 func TestSwitchover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

@@ -25,7 +25,7 @@ func (s *Tokens) Put(ctx context.Context, of tokens.Owner, t tokens.Sealed) (tok
 	return endsOf(reply)
 }
 
-// endsOf decodes what put.lua returns.
+// endsOf decodes the reply of put.lua.
 func endsOf(reply redis.Reply) (ends tokens.Ends, err error) {
 	if reply.Status != redis.OK {
 		return ends, redis.Refusals(nil).Error(reply)
@@ -44,7 +44,7 @@ func (s *Tokens) Get(ctx context.Context, of tokens.Owner) (tokens.Sealed, error
 	return sealedOf(reply)
 }
 
-// sealedOf decodes what get.lua returns.
+// sealedOf decodes the reply of get.lua.
 func sealedOf(reply redis.Reply) (t tokens.Sealed, err error) {
 	if reply.Status != redis.OK {
 		return t, redis.Refusals(nil).Error(reply)

@@ -140,7 +140,7 @@ func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, e
 	return sessionsOf(reply, user)
 }
 
-// sessionOf decodes what create.lua, check.lua and rotate.lua return.
+// sessionOf decodes the replies of create.lua, check.lua and rotate.lua.
 func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
 	if reply.Status != redis.OK {
 		return sessions.Session{}, sessionRefusals.Error(reply)
@@ -153,7 +153,7 @@ func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
 	return found, d.End()
 }
 
-// countOf decodes what revokeall.lua returns.
+// countOf decodes the reply of revokeall.lua.
 func countOf(reply redis.Reply) (int, error) {
 	if reply.Status != redis.OK {
 		return 0, sessionRefusals.Error(reply)
@@ -162,7 +162,7 @@ func countOf(reply redis.Reply) (int, error) {
 	return int(d.Int64()), d.End()
 }
 
-// sessionsOf decodes what list.lua returns.
+// sessionsOf decodes the reply of list.lua.
 func sessionsOf(reply redis.Reply, user string) ([]sessions.Session, error) {
 	if reply.Status != redis.OK {
 		return nil, sessionRefusals.Error(reply)
@@ -180,7 +180,7 @@ func sessionsOf(reply redis.Reply, user string) ([]sessions.Session, error) {
 
 func seconds(d *redis.Decoder) time.Time { return time.Unix(d.Int64(), 0).UTC() }
 
-// value reads JSON, or nil if there is none.
+// value returns JSON, or nil if there is none.
 func value(d *redis.Decoder) json.RawMessage {
 	b := d.Bytes()
 	switch {

@@ -36,7 +36,7 @@ func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.
 	return found, err
 }
 
-// foundOf returns what the fields of the source's key say.
+// foundOf returns the data in the fields of the source's key.
 func foundOf(fields map[string]string) sessions.Found {
 	var found sessions.Found
 	if at, err := strconv.ParseInt(fields[fieldCreated], 10, 64); err == nil {
@@ -51,7 +51,7 @@ func foundOf(fields map[string]string) sessions.Found {
 	return found
 }
 
-// Forget implements sessions.Store. The keys have different slots, and each command can be repeated alone.
+// Forget implements sessions.Store. The keys have different slots, and each command can be repeated by itself.
 func (s *Sessions) Forget(ctx context.Context, l sessions.Legacy) error {
 	c := s.conn.Client()
 	commands := []func() rueidis.Completed{

@@ -34,7 +34,7 @@ func (h sessionsHarness) create(t testing.TB, n int) {
 	require.NoError(t, storagetest.ErrorOf(h.store.Create(t.Context(), d, rules)))
 }
 
-// calls are all operations on the session that there is, the last ones ending it.
+// calls are all operations on the existing session, the last ones ending it.
 func (h sessionsHarness) calls() []storetest.Call {
 	return []storetest.Call{
 		{Name: "check",
@@ -77,7 +77,7 @@ func TestSessionsScripts(t *testing.T) {
 	storetest.RequireStatuses(t, "sessions.go", scripts)
 }
 
-// TestKeysOfASession: the fields are those of the source, and nothing has the token.
+// TestKeysOfASession: the fields are those of the source, and no key or field contains the token.
 func TestKeysOfASession(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -97,8 +97,8 @@ func TestKeysOfASession(t *testing.T) {
 	require.Equal(t, ref(2).ID, l.Value(t, "user_sessions:{ann}"))
 }
 
-// TestTheSetOutlivesItsSessions: whatever is done, in whatever order, and whatever lives servers have configured, a set
-// ends no earlier than any session of it, every key has an end, and entries of sessions that have ended don't add up.
+// TestTheSetOutlivesItsSessions: for all operations in any order, and any configured TTLs, a set expires no earlier
+// than any of its sessions, every key has a TTL, and entries of ended sessions don't accumulate.
 func TestTheSetOutlivesItsSessions(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -146,7 +146,7 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 	}
 }
 
-// requireWhole expects what there is of a user to be as it must.
+// requireWhole checks the invariants of a user's keys.
 func requireWhole(t *rapid.T, h sessionsHarness, user string) {
 	ctx := context.Background()
 	setEnds, err := h.do(ctx, "PEXPIRETIME", h.store.keys.sessions(user))
@@ -184,7 +184,7 @@ func TestCosts(t *testing.T) {
 	require.Equal(t, 1, m.Stats(t)["evalsha"], "revoking 1,000 sessions is one command")
 }
 
-// TestAFullRedis: nobody is logged out, and everybody can be.
+// TestAFullRedis: no user is logged out, and every user can be.
 func TestAFullRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
@@ -216,7 +216,7 @@ func TestAnEvictingRedis(t *testing.T) {
 	require.ErrorIs(t, h.calls()[0].Do(t.Context()), sessions.ErrNotFound)
 }
 
-// TestWrongTypes: a key that is something else stops nothing halfway.
+// TestWrongTypes: a key of another type interrupts no operation halfway.
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []func(h sessionsHarness) string{
@@ -240,7 +240,7 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestRights: a user of Redis that lacks a right changes nothing.
+// TestRights: the operations of a Redis user that lacks a right change nothing.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	for missing, operations := range map[string][]string{
@@ -271,7 +271,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestSlotMove: while the slot of a user moves, a session is never taken for one that has ended.
+// TestSlotMove: while the slot of a user moves, a session never appears as ended.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
@@ -301,7 +301,7 @@ func TestSlotMove(t *testing.T) {
 	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann", legacy)))
 	slow.create(t, 1)
 	move = c.OpenMove(t, "ann")
-	// they are there, and the session isn't yet
+	// they exist already, and the session doesn't yet
 	for _, key := range []string{slow.store.keys.sessions("ann"), slow.store.keys.ended("ann")} {
 		move.MoveKey(t, key)
 	}

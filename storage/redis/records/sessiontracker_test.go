@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// server is what a server of the service has of sessions.
+// server is the part of a server that handles sessions.
 type server struct {
 	service *sessions.Service
 	known   *credentials.Credentials
@@ -83,7 +83,7 @@ func requireEnded(t *testing.T, held context.Context) {
 }
 
 // TestRevocationOnEveryServer: requests that wait on any server end, in each way in which a session can end. It logs
-// how long that takes.
+// the delay.
 func TestRevocationOnEveryServer(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
@@ -125,7 +125,7 @@ func TestRevocationOnEveryServer(t *testing.T) {
 	})
 }
 
-// TestRevokedWhileAway: a server that has lost its connection to Redis learns of a revocation when it is back.
+// TestRevokedWhileAway: a server that has lost its connection to Redis detects a revocation after it reconnects.
 func TestRevokedWhileAway(t *testing.T) {
 	t.Parallel()
 	node, prefix := redistest.Standalone(t), redistest.Prefix(t)
@@ -146,8 +146,8 @@ func TestRevokedWhileAway(t *testing.T) {
 	storetest.WaitFor(t, "the other session to be accepted", func() bool { return away.accepts(t, kept.Token) })
 }
 
-// TestRevokedAcrossAFailover: what a fail-over doesn't lose stays revoked, and sessions that it lost are gone
-// everywhere.
+// TestRevokedAcrossAFailover: a revocation that a fail-over keeps stays in effect, and sessions that it lost are gone
+// on every server.
 func TestRevokedAcrossAFailover(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})
@@ -193,8 +193,8 @@ func TestReading(t *testing.T) {
 	require.ErrorIs(t, storagetest.ErrorOf(cache.Read(t.Context(), ref(1))), sessions.ErrNotFound)
 }
 
-// TestCostsOfCredentials: requests with a session that is known ask nothing, malformed tokens nothing either, and a
-// wait costs nothing.
+// TestCostsOfCredentials: requests with a known session, and malformed tokens, send no commands, and a wait costs
+// nothing.
 func TestCostsOfCredentials(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})

@@ -25,16 +25,16 @@ var (
 )
 
 const (
-	// grace is for how long after its mark a value may be on its way. The mark isn't removed before.
+	// grace is the time after its mark within which a value may still be written. The mark isn't removed before.
 	grace = time.Minute
-	// putTime limits a put, so that its value is never later.
+	// putTime limits a put, so that its value is never written later.
 	putTime = grace / 2
-	// atOnce is how many keys a sweep looks for in one pipeline.
+	// atOnce is the number of keys that a sweep looks up in one pipeline.
 	atOnce = 100
-	// smallIndex is how many marks are read without regard to memory, and markBytes how long one with its name is at
-	// most.
+	// smallIndex is the number of marks that are read without regard to memory, and markBytes the largest size of one
+	// with its name.
 	smallIndex, markBytes = 500, 176
-	// stableTries is how often values are read again whose marks changed meanwhile. Then they count as secret.
+	// stableTries is how often values whose marks changed meanwhile are read again. Then they count as secret.
 	stableTries = 3
 )
 
@@ -82,7 +82,7 @@ func (s *Settings) Put(ctx context.Context, p settings.Put) (settings.Secrecy, e
 }
 
 // mark marks a setting. since is the caller's mark from before it wrote the value. alone is false if another put may
-// still write a secret value. If there is no room, mark makes some and tries again.
+// still write a secret value. If the index is full, mark sweeps it and tries again.
 func (s *Settings) mark(ctx context.Context, p settings.Put, since string) (mark string, alone bool, err error) {
 	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.most),
 		strconv.FormatInt(grace.Microseconds(), 10)}
@@ -101,7 +101,7 @@ func (s *Settings) mark(ctx context.Context, p settings.Put, since string) (mark
 	}
 }
 
-// markOf decodes what mark.lua returns.
+// markOf decodes the reply of mark.lua.
 func markOf(reply redis.Reply) (string, error) {
 	d := reply.Decoder()
 	switch reply.Status {
@@ -115,7 +115,7 @@ func markOf(reply redis.Reply) (string, error) {
 	}
 }
 
-// secrecy returns what a mark says. What isn't marked is secret.
+// secrecy returns the secrecy in a mark. Unmarked settings are secret.
 func secrecy(mark string) settings.Secrecy {
 	if is, _, _ := strings.Cut(mark, " "); is == string(settings.Public) {
 		return settings.Public
@@ -124,7 +124,7 @@ func secrecy(mark string) settings.Secrecy {
 }
 
 // Delete implements settings.Store: the value first, then its mark, unless another put has marked it since or may still
-// be writing. A mark that stays has no value, so that lists leave it out, and goes when room is needed.
+// be writing. A mark that stays has no value, so that lists leave it out, and is removed when room is needed.
 func (s *Settings) Delete(ctx context.Context, name string) error {
 	marks, err := s.marks(ctx, []string{name})
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Settings) sweep(ctx context.Context) error {
 	return nil
 }
 
-// all returns the index. Of a large one no more than a few are read at a time.
+// all returns the index. Concurrent reads of a large one are limited.
 func (s *Settings) all(ctx context.Context) (marks map[string]string, err error) {
 	var entries int64
 	c := s.conn.Bulk()
@@ -233,8 +233,8 @@ func (s *Settings) Read(ctx context.Context, names []string) ([]settings.Stored,
 	}
 }
 
-// stored returns what was read. A value whose mark isn't the same before and after it counts as secret: it may be one
-// that is being replaced.
+// stored returns the settings that were read. A value whose mark changed during its read counts as secret: it may be
+// about to be replaced.
 func stored(values []*string, before, after []string) []settings.Stored {
 	found := make([]settings.Stored, len(values))
 	for i, value := range values {

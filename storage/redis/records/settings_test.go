@@ -27,7 +27,7 @@ func TestSettingsPage(t *testing.T) {
 	storetest.RequireStatuses(t, "settings.go", scripts)
 }
 
-// A put that ends in its middle leaves the setting as secret as before, or more so.
+// A put that is interrupted leaves the setting as secret as before, or more so.
 func TestPutsThatEndEarly(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
@@ -53,7 +53,7 @@ func TestPutsThatEndEarly(t *testing.T) {
 	})
 }
 
-// A put makes a setting public only if no other put may write a secret value after it, however the steps of both mix.
+// A put makes a setting public only if no other put may write a secret value after it, however their steps interleave.
 func TestPublicIsForOwnValuesOnly(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -88,7 +88,7 @@ func TestPublicIsForOwnValuesOnly(t *testing.T) {
 	}
 }
 
-// A delete leaves a mark that a put has just written, whose value may be on its way.
+// A delete keeps a mark that a put has just written, since its value may still be written.
 func TestMarksOfValuesOnTheirWay(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)

@@ -22,7 +22,7 @@ var (
 	rangeScript  = lua.Must("records/range_stats")
 )
 
-// statusOther is the status of a change whose window isn't the present one.
+// statusOther is the status of a change whose window isn't the current one.
 const statusOther redis.Status = "OTHER"
 
 // seriesKey returns the key of a series, or that of one of its windows.
@@ -46,8 +46,8 @@ func (s *Counters) addedKey(of counters.Series, id string) string {
 	return key(s.conn, records.Added, of.Name, kind.Name+"."+of.Timeframe.Name, id)
 }
 
-// atNow calls a function with the time, by Redis's clock, of which the first is a guess. The function returns Redis's
-// time if it matters that this is another one; then it has changed nothing.
+// atNow calls a function with an estimate of Redis's time. If the difference to the actual time matters, the function
+// changes nothing and returns Redis's time, and is called again with it.
 func (s *Counters) atNow(call func(now time.Time) (other time.Time, err error)) error {
 	now := s.now()
 	for range 3 {
@@ -60,7 +60,7 @@ func (s *Counters) atNow(call func(now time.Time) (other time.Time, err error)) 
 	return fault.ErrUnavailable.WithCause(errors.New("redis's clock moves"))
 }
 
-// Change implements counters.StatsStore. The script refuses a window that isn't the present one by Redis's clock, and
+// Change implements counters.StatsStore. The script refuses a window that isn't the current one by Redis's clock, and
 // is run again.
 func (s *Counters) Change(ctx context.Context, c counters.Change) (window counters.Window, err error) {
 	fields := slices.Sorted(maps.Keys(c.Values))
@@ -88,7 +88,7 @@ func (s *Counters) Change(ctx context.Context, c counters.Change) (window counte
 	return window, err
 }
 
-// changed decodes what change_stats.lua returns.
+// changed decodes the reply of change_stats.lua.
 func changed(reply redis.Reply, fields []string, values map[string]int64) (other time.Time, err error) {
 	d := reply.Decoder()
 	switch reply.Status {
@@ -104,7 +104,7 @@ func changed(reply redis.Reply, fields []string, values map[string]int64) (other
 	return other, d.End()
 }
 
-// seriesKind returns the argument of scripts for what a series consists of.
+// seriesKind returns the scripts' argument for the kind of a series.
 func seriesKind(s counters.Series) string {
 	if s.Fields {
 		return "fields"
@@ -112,7 +112,7 @@ func seriesKind(s counters.Series) string {
 	return "metric"
 }
 
-// Range implements counters.StatsStore. Windows up to now are read again if Redis's clock says that these are others.
+// Range implements counters.StatsStore. Windows up to now are read again if they are others by Redis's clock.
 func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.Time) (windows []counters.Window,
 	err error) {
 	err = s.atNow(func(now time.Time) (other time.Time, err error) {
@@ -122,7 +122,7 @@ func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.
 			keys[i] = s.seriesKey(of, start)
 		}
 		if len(keys) == 0 {
-			return other, nil // nothing so old is kept
+			return other, nil // so old windows aren't kept
 		}
 		reply, err := s.conn.Run(ctx, rangeScript, keys, []string{seriesKind(of)})
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// stale is nodes that have seen no change for long: they have an old value of every ID but "none".
+// stale is nodes with outdated values: they have an old value of every ID but "none".
 type stale struct{}
 
 func (stale) Get(_ context.Context, ids []string) (map[string][]byte, error) {
@@ -31,7 +31,7 @@ func (stale) Get(_ context.Context, ids []string) (map[string][]byte, error) {
 	return found, nil
 }
 
-// TestStaleTier: what nodes answer is never stored, whatever they have. A process doesn't get what it has changed
+// TestStaleTier: answers of nodes are never stored. A process never gets an outdated value of an ID that it has changed
 // itself.
 func TestStaleTier(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestStaleTier(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "newer", value)
 
-	// That there is none is known to all processes, for a short time.
+	// The absence of a value is known to all processes, for a short time.
 	loads = 0
 	for _, c := range []*cache.Cache[string]{one, other, one} {
 		_, err = load(c, "none", "", cache.ErrNotFound)

@@ -94,7 +94,7 @@ func (s *Tokens) TakeState(ctx context.Context, hash, attempt string) (n tokens.
 	return n, err
 }
 
-// take returns the fields of what is taken, or nil if there is nothing to take.
+// take returns the fields of the taken entry, or nil if there is none.
 func (s *Tokens) take(ctx context.Context, key, attempt string) (map[string]string, error) {
 	reply, err := s.conn.Run(ctx, takeScript, []string{key}, []string{attempt, redis.Milliseconds(tokens.RepeatLife)})
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Tokens) take(ctx context.Context, key, attempt string) (map[string]stri
 	return fieldsOf(reply)
 }
 
-// fieldsOf decodes what take.lua returns.
+// fieldsOf decodes the reply of take.lua.
 func fieldsOf(reply redis.Reply) (map[string]string, error) {
 	d := reply.Decoder()
 	switch reply.Status {
@@ -121,7 +121,7 @@ func fieldsOf(reply redis.Reply) (map[string]string, error) {
 	}
 }
 
-// endOf decodes what issue.lua and state.lua return.
+// endOf decodes the replies of issue.lua and state.lua.
 func endOf(reply redis.Reply) (time.Time, error) {
 	if reply.Status != redis.OK {
 		return time.Time{}, redis.Refusals(nil).Error(reply)

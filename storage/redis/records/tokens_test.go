@@ -39,7 +39,7 @@ func TestTokensScripts(t *testing.T) {
 	storetest.RequireStatuses(t, "tokens.go", luatest.Scripts(t, "records/tokens"))
 }
 
-// Nothing that is kept has an argument or a key with a token, and what stands there is what the source has.
+// No stored value has a key or argument that contains a token, and the stored data is that of the source.
 func TestWhatIsKept(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -60,7 +60,7 @@ func TestWhatIsKept(t *testing.T) {
 	}, fields)
 }
 
-// A Redis that is full lets tokens be taken, and tokens of providers be deleted.
+// Tokens can be taken, and tokens of providers deleted, while Redis is full.
 func TestTokensErrorsOfRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
@@ -84,7 +84,7 @@ func TestTokensErrorsOfRedis(t *testing.T) {
 	require.Error(t, storetest.ErrorOf(s.TakeState(t.Context(), "string", "a")))
 }
 
-// A take whose answer was lost is tried again by the store, and finds what it took.
+// A take whose answer was lost is retried by the store, and finds the data that it took.
 func TestTakeWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
@@ -125,7 +125,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestTokensHalfMovedSlot: while the keys of a user are on two nodes, what needs one key runs, and the rest waits for
+// TestTokensHalfMovedSlot: while the keys of a user are on two nodes, operations on one key run, and others wait for
 // the end of the move.
 func TestTokensHalfMovedSlot(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestTokensHalfMovedSlot(t *testing.T) {
 	require.Equal(t, "b r", string(found.Access)+" "+string(found.Refresh))
 }
 
-// TestSwitchover: while replicas take over, each state is still taken by one of the attempts that race for it.
+// TestSwitchover: while replicas take over, each state is taken by exactly one of the racing attempts.
 func TestSwitchover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

@@ -19,14 +19,14 @@ import (
 // slots is how many slots a Cluster has.
 const slots = 16384
 
-// topology is which primaries there are, and which slots of a Cluster they have.
+// topology is the set of primaries and, in a Cluster, their slots.
 type topology struct {
 	primaries []rueidis.Client
 	epochs    string // changes when slots change hands
 	moving    bool   // slots are being moved
 }
 
-// member is what a node of a Cluster says of itself.
+// member is what a node of a Cluster reports about itself.
 type member struct {
 	node            rueidis.Client
 	primary, moving bool
@@ -34,8 +34,8 @@ type member struct {
 	text            string // its ID, its epoch and its slots
 }
 
-// topologyOf asks all nodes; replicas that hang are left out. While not all slots have a node that answers, the error
-// is one that may pass.
+// topologyOf asks all nodes; unresponsive replicas are left out. While some slot has no responding node, the error is a
+// temporary one.
 func topologyOf(ctx context.Context, conn *redis.Conn) (t topology, err error) {
 	err = conn.Retry(ctx, "look at the nodes", func(ctx context.Context) error {
 		t, err = tryTopology(ctx, conn.Client())
@@ -67,7 +67,8 @@ func tryTopology(ctx context.Context, client rueidis.Client) (t topology, err er
 	return t, nil
 }
 
-// memberTimeout is how long a node may take to say what it is: one that hangs may be a replica, which doesn't matter.
+// memberTimeout is how long a node may take to describe itself: an unresponsive one may be a replica, which doesn't
+// matter.
 const memberTimeout = time.Second
 
 // membersOf returns the nodes that answer, and the errors of the others.
@@ -97,8 +98,7 @@ func membersOf(ctx context.Context, client rueidis.Client) (members []member, fa
 	return members, failed
 }
 
-// myself parses the reply to CLUSTER NODES, in which a node marks its own line: only there it tells of slots that are
-// moving.
+// myself parses the line of the reply to CLUSTER NODES that a node marks as its own: only that line lists moving slots.
 func myself(text string) (m member, err error) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -130,8 +130,8 @@ func myself(text string) (m member, err error) {
 	return m, errors.New("a node doesn't tell its own state")
 }
 
-// Life returns text that changes when a Redis may have lost its last writes: each primary has the ID of its data's
-// history, and gets another one when it is promoted or started. It costs two small commands for each node.
+// Life returns text that changes when a Redis may have lost its last writes: each primary has a replication ID, and
+// gets another one when it is promoted or started. It costs two small commands for each node.
 func Life(ctx context.Context, conn *redis.Conn) (string, error) {
 	var lives []string
 	err := conn.Retry(ctx, "look at the lives of nodes", func(ctx context.Context) error {

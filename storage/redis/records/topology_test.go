@@ -32,7 +32,7 @@ func TestLives(t *testing.T) {
 	require.NotEqual(t, before, life())
 }
 
-// A replica that hangs is none of the nodes that values are read from.
+// An unresponsive replica isn't among the nodes that values are read from.
 func TestReplicaThatHangs(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, redistest.Options{})

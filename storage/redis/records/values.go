@@ -29,7 +29,7 @@ func NewValues(conn *redis.Conn) *Values { return &Values{conn} }
 func (v *Values) Life(ctx context.Context) (string, error) { return Life(ctx, v.conn) }
 
 // Read implements tier.Values. The time that is left is read first: a value that is replaced in between ends too early
-// rather than too late, and that it was replaced is announced. An empty value counts as none.
+// rather than too late, and its replacement is announced. An empty value counts as none.
 func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]tier.Value, error) {
 	values := make([]tier.Value, len(ids))
 	errs := v.conn.RetryEach(ctx, "read values", len(ids), func(ctx context.Context, left []int) []error {
@@ -81,8 +81,8 @@ func (v *Values) Walk(kind *records.Kind) tier.Walk {
 		literal.Replace(after)}
 }
 
-// walk goes from primary to primary. If slots move meanwhile, a key can be where the walk has been already. As each key
-// moves once in that time, it is found by a second walk, or was by the first.
+// walk goes from primary to primary. If slots move meanwhile, a key can move to a node that the walk has already
+// passed. As each key moves once in that time, the first or a second walk finds it.
 type walk struct {
 	conn    *redis.Conn
 	kind    *records.Kind
@@ -126,7 +126,8 @@ func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 	return ids, valuesPage, nil
 }
 
-// restart begins again if the nodes have changed: one that is gone would never answer. Otherwise the walk can go on.
+// restart begins the walk again if the nodes have changed, since a removed one would never answer. Otherwise the walk
+// can continue.
 func (w *walk) restart(ctx context.Context, failed error) error {
 	if now, err := topologyOf(ctx, w.conn); err == nil && now.epochs != w.before.epochs {
 		w.begun, w.node, w.cursor = false, 0, 0

@@ -99,7 +99,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// While slots move to where a walk has been already, it finds all keys.
+// While slots move to nodes that a walk has already passed, it finds all keys.
 func TestWalkWhileSlotsMove(t *testing.T) {
 	t.Parallel()
 	nodes := storetest.StartTwoNodes(t)
@@ -116,8 +116,8 @@ func TestWalkWhileSlotsMove(t *testing.T) {
 	slices.Sort(want)
 	set(t, nodes.Direct, "", 0, map[string]string{here: "x", there: "y"})
 
-	// One of both moves to the node that the walk comes to later, and one to the other: first while their slots are
-	// being moved all the time, then with the whole slots.
+	// One key moves to the node that the walk visits later, and one in the other direction: first while their slots
+	// remain half moved, then with the whole slots.
 	halves := []*redistest.SlotMove{nodes.OpenMove(t, here), nodes.OpenMove(t, there)}
 	w := values.Walk(records.Author)
 	_, _, err := w.Next(t.Context())

@@ -21,7 +21,7 @@ var (
 	currentScript = lua.Must("records/current_views")
 )
 
-// addAtOnce limits the scripts of one pipeline, so that other requests to the same node don't wait for long.
+// addAtOnce limits the scripts of one pipeline, so that other requests to the same node aren't delayed for long.
 const addAtOnce = 1000
 
 // Add implements counters.ViewStore: a script for each ID, in pipelines.
@@ -47,7 +47,7 @@ func (s *Counters) Add(ctx context.Context, f counters.Flush, counts []counters.
 }
 
 // Totals implements counters.ViewStore: one pipeline for the counters and the name of the current import, and then one
-// command for what was imported, if something was.
+// command for the imported views, if there is an import.
 func (s *Counters) Totals(ctx context.Context, ids []string) ([]counters.Total, error) {
 	c := s.conn.Client()
 	totals := make([]counters.Total, len(ids))
@@ -74,7 +74,7 @@ func (s *Counters) Totals(ctx context.Context, ids []string) ([]counters.Total, 
 	return totals, err
 }
 
-// migrated adds what an import has of IDs.
+// migrated adds the imported views of IDs.
 func (s *Counters) migrated(ctx context.Context, at string, totals []counters.Total) error {
 	c := s.conn.Client()
 	ids := make([]string, len(totals))
@@ -91,7 +91,7 @@ func (s *Counters) migrated(ctx context.Context, at string, totals []counters.To
 	return err
 }
 
-// none takes Redis's nil for no error.
+// none converts Redis's nil reply to no error.
 func none(err error) error {
 	if rueidis.IsRedisNil(err) {
 		return nil
@@ -116,8 +116,9 @@ func (s *Counters) Resolve(ctx context.Context, slugs []string) (ids []string, e
 	return ids, err
 }
 
-// Import implements counters.ViewStore. What makes an import the current one is in another slot: a second script, when
-// all records are there. If the service dies between the two, a repeat of any part makes up for it.
+// Import implements counters.ViewStore. The key of the current import is in another slot, so a second script makes an
+// import the current one when all its records are there. If the service dies between the two, a repeat of any part
+// completes it.
 func (s *Counters) Import(ctx context.Context, p counters.Part) (counters.Imported, error) {
 	at := number(p.At)
 	args := append(make([]string, 0, 2+2*len(p.Views)), at, strconv.Itoa(p.Total))

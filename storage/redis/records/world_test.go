@@ -57,8 +57,8 @@ func newService(conn *redis.Conn, rule channel.Rule) (*channel.Service, error) {
 	})
 }
 
-// runWriter is the program of a writer that dies between its announcements, before or after its write; or when it has
-// removed the value that it was about to replace.
+// runWriter is the program of a writer that dies between its announcements, before or after its write, or after it has
+// removed the value to be replaced.
 func runWriter() {
 	ctx, arguments := context.Background(), strings.Fields(os.Getenv(writerEnv))
 	conn, err := redis.Connect(ctx, redis.Options{URL: arguments[0], KeyPrefix: arguments[1],
@@ -112,7 +112,7 @@ type world struct {
 	channels       *gate
 }
 
-// newWorld has values in the Redis of o, and channels in that of others.
+// newWorld returns a world with values in the Redis of o, and channels in that of others.
 func newWorld(t testing.TB, o, others redis.Options, rule channel.Rule) *world {
 	t.Helper()
 	w := &world{url: o.URL, values: storetest.Connect(t, o), others: storetest.Connect(t, others)}
@@ -166,7 +166,7 @@ func (w *world) kill(t *testing.T, id, when string) {
 	<-p.Exited()
 }
 
-// gate stops nodes: what they fetch waits while it is closed.
+// gate blocks nodes: their fetches wait while it is closed.
 type gate struct {
 	*channel.Service
 
@@ -180,7 +180,7 @@ func (g *gate) Next(ctx context.Context, q channel.Query, handle string) (channe
 	return g.Service.Next(ctx, q, handle)
 }
 
-// node follows one interval of a kind, as shard.Node lets it.
+// node follows one interval of a kind, under the rules of shard.Node.
 type node struct {
 	kind *records.Kind
 	in   shard.Interval
@@ -231,7 +231,7 @@ func (n *node) hadGap() bool {
 	return n.gaps > 0
 }
 
-// answer returns what the node has of IDs.
+// answer returns the node's values of IDs.
 func (n *node) answer(t testing.TB, ids []string) map[string]string {
 	t.Helper()
 	n.mu.Lock()
@@ -248,7 +248,7 @@ func (n *node) answer(t testing.TB, ids []string) map[string]string {
 	return found
 }
 
-// inRedis returns what Redis has of a kind in an interval.
+// inRedis returns Redis's values of a kind in an interval.
 func (w *world) inRedis(t *testing.T, kind *records.Kind, in shard.Interval) map[string]string {
 	t.Helper()
 	values, found := redisrecords.NewValues(w.values), map[string]string{}
@@ -268,8 +268,7 @@ func (w *world) inRedis(t *testing.T, kind *records.Kind, in shard.Interval) map
 	}
 }
 
-// requireEqual waits until nodes have what Redis has of their intervals, and nothing else of IDs. Nobody writes
-// meanwhile.
+// requireEqual waits until nodes have exactly Redis's values of IDs in their intervals. There are no writes meanwhile.
 func (w *world) requireEqual(t *testing.T, ids []string, nodes ...*node) {
 	t.Helper()
 	for _, n := range nodes {

@@ -16,8 +16,7 @@ import (
 
 var cpu = regexp.MustCompile(`used_cpu_(?:user|sys)_main_thread:([\d.]+)`)
 
-// BenchmarkScripts reports what each script costs Redis, all told, for a data centre with as many shards as there may
-// be.
+// BenchmarkScripts reports the total cost of each script in Redis, for a data centre with the maximum number of shards.
 func BenchmarkScripts(b *testing.B) {
 	node := redistest.Start(b, redistest.Options{})
 	h := open(b, node.URL())

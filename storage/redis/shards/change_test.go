@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// hold claims shards for a host, one after the other, and pings, until ctx ends.
+// hold claims shards for a host, one after another, and pings, until ctx ends.
 func (h *harness) hold(ctx context.Context, m shard.Member) error {
 	for n := 0; ; n++ {
 		token := fmt.Sprint(m.Host, n)
@@ -39,7 +39,7 @@ func (h *harness) hold(ctx context.Context, m shard.Member) error {
 	}
 }
 
-// Three data centres go from two to three shards and back. While one is split anew each key has a holder in both
+// Three data centres change from two to three shards and back. While one is split again each key has a holder in both
 // others.
 func TestChange(t *testing.T) {
 	t.Parallel()

@@ -42,10 +42,10 @@ func open(t testing.TB, url string) *harness {
 
 func (h *harness) Store() shardtest.Store { return h.store }
 
-// key spells a key of docs/redis-internals.md out, so that it doesn't follow a mistake of the store.
+// key spells a key of docs/redis-internals.md out, so that it doesn't repeat a mistake of the store.
 func (h *harness) key(cache, what string) string { return h.prefix + "sc.{" + cache + "}." + what }
 
-// Lose makes the primary another one than that of the claims.
+// Lose makes the primary differ from that of the claims.
 func (h *harness) Lose(ctx context.Context, cache, dc, host string) error {
 	return errors.Join(
 		h.client.Do(ctx, h.client.B().Hset().Key(h.key(cache, "layout."+dc)).FieldValue().FieldValue("run",
@@ -54,7 +54,8 @@ func (h *harness) Lose(ctx context.Context, cache, dc, host string) error {
 	)
 }
 
-// Pass moves the end and the last ping of each holder, and when the primary was found to be another one.
+// Pass moves the end and the last ping of each holder, and the time when a change of the primary was detected, into the
+// past.
 func (h *harness) Pass(ctx context.Context, cache, dc string, d time.Duration) error {
 	key := h.key(cache, "shards."+dc)
 	layout := h.key(cache, "layout."+dc)

@@ -1,5 +1,5 @@
-// Package shards keeps in Redis how caches are split into shards, and which nodes have them: it implements shard.Claims
-// and shard.Layouts.
+// Package shards keeps the layouts of caches, and the claims of nodes on their shards, in Redis: it implements
+// shard.Claims and shard.Layouts.
 //
 // Start from [New]:
 //
@@ -10,8 +10,8 @@
 //	client, err := shard.NewClient(description, shard.ClientOptions{Hosts: store.Hosts("authors"), ...})
 //
 // All keys of a cache are in one slot; docs/redis-internals.md documents them and the scripts. A ping is one script on
-// one field. A node that waits for a shard learns of one that became free, and of a new layout, by a sharded pub/sub
-// channel of its data centre.
+// one field. A waiting node is notified of a free shard, and of a new layout, on a sharded pub/sub channel of its data
+// centre.
 //
 // Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
 // otherwise.

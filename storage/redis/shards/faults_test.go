@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/layout"
 )
 
-// TestReadersNoticeNothing disturbs three data centres of four shards, with two spare nodes each, one way after the
-// other.
+// TestReadersNoticeNothing disturbs three data centres of four shards, with two spare nodes each, in one way after
+// another.
 func TestReadersNoticeNothing(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
@@ -37,7 +37,7 @@ func TestReadersNoticeNothing(t *testing.T) {
 		{LocalDC: "a", MaxHedge: 50 * time.Millisecond, MaxLate: 100},
 		{Hosts: all, PingRate: 100, SkipPings: true},
 	} {
-		o.Timeout = time.Hour // A Get that waited for a node that is silent would wait that long.
+		o.Timeout = time.Hour // A Get that waited for an unresponsive node would take this long.
 		load = append(load, f.connect(t, o).load(t))
 	}
 	load.Await(t, 20)
@@ -110,7 +110,7 @@ func TestReadersNoticeNothing(t *testing.T) {
 	}
 }
 
-// reshard splits all data centres anew.
+// reshard splits all data centres again.
 func (f *tier) reshard(t *testing.T, shardCount int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

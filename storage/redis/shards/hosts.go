@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// hosts lists the nodes of a cache. It remembers the data centres, and so reads them and their holders in one round
-// trip; and the holders, which it reads again if there are others.
+// hosts lists the nodes of a cache. It remembers the data centres, to read them and their holders in one round trip,
+// and the holders, which it reads again only if they have changed.
 type hosts struct {
 	store *Store
 	cache string
@@ -24,7 +24,7 @@ type hosts struct {
 	kept kept
 }
 
-// dcHosts is what was read last of a data centre.
+// dcHosts is the last state read of a data centre.
 type dcHosts struct {
 	name      string
 	version   string // "": nothing was read
@@ -32,10 +32,10 @@ type dcHosts struct {
 	addresses []string
 }
 
-// fresh is how long a version stands for its holders: a claim that ends by itself doesn't change it.
+// fresh is how long the holders of an unchanged version are used: a claim that expires doesn't change the version.
 const fresh = 10 * time.Second
 
-// known returns the version that needn't be read again.
+// known returns the version to be skipped by a read.
 func (d *dcHosts) known() string {
 	if time.Since(d.read) > fresh {
 		return ""
@@ -67,7 +67,7 @@ func (h *hosts) Hosts(ctx context.Context) ([]shard.Host, error) {
 	return h.kept.add(found), nil
 }
 
-// list lists the nodes that hold shards.
+// list returns the nodes that hold shards.
 func (h *hosts) list(ctx context.Context) (found []shard.Host, err error) {
 	h.mu.Lock()
 	dcs := h.dcs
@@ -97,14 +97,14 @@ func (h *hosts) list(ctx context.Context) (found []shard.Host, err error) {
 	return found, nil
 }
 
-// recovery is how long nodes may take to claim their shards again after a failure: after a fail-over, one and a half
+// recovery is the time within which nodes claim their shards again after a failure: after a fail-over, one and a half
 // times their TTL.
 const recovery = 30 * time.Second
 
-// kept is the hosts that were listed last.
+// kept is the hosts of earlier lists.
 type kept struct {
 	hosts  []shard.Host
-	failed bool      // the last read did
+	failed bool      // the last read failed
 	until  time.Time // from before the last failure, they stay
 }
 
@@ -149,7 +149,7 @@ func (h *hosts) read(ctx context.Context, dcs []*dcHosts) (read []*dcHosts, list
 	return read, listed, nil
 }
 
-// next returns what a data centre has after an answer.
+// next returns the state of a data centre after an answer.
 func (d *dcHosts) next(r redis.Result) (*dcHosts, error) {
 	switch {
 	case r.Err != nil:

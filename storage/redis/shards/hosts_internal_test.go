@@ -21,7 +21,7 @@ func TestAVersionGetsOld(t *testing.T) {
 	})
 }
 
-// Nodes whose claims have ended while Redis was away are listed until they have had the time to claim again.
+// Nodes whose claims ended while Redis was unreachable are listed until they have had time to claim again.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ func checkDC(cache, dc string) error {
 	return shard.CheckName("data centre", dc)
 }
 
-// textOf returns starts in the form of the scripts: all have the same length, so that one is found by its number.
+// textOf returns starts in the form of the scripts: all have the same length, so that a script finds one by its number.
 func textOf(starts []uint64) string {
 	texts := make([]string, len(starts))
 	for i, start := range starts {
@@ -128,7 +128,7 @@ func status(reply redis.Reply) (dc shard.DC, err error) {
 	return dc, d.End()
 }
 
-// add adds a holder to the status of its data centre, unless its shard has had another since.
+// add adds a holder to the status of its data centre, unless its shard has had a later holder.
 func add(dc *shard.DC, h shard.Holder) {
 	switch {
 	case h.Generation != dc.Layout.Generation && h.Left > 0:

@@ -81,7 +81,7 @@ func (s settings) serve() error {
 	return <-serving
 }
 
-// description is that of all tests: a key is its own sharding key, and its own ID.
+// description is the description in all tests: a key is its own sharding key, and its own ID.
 func description(cache string) shard.Description[uint64, uint64, string] {
 	same := func(key uint64) uint64 { return key }
 	return shard.Description[uint64, uint64, string]{
@@ -90,10 +90,10 @@ func description(cache string) shard.Description[uint64, uint64, string] {
 	}
 }
 
-// valueOf returns what the tier must have for a key, if anything.
+// valueOf returns the expected value of a key, if any.
 func valueOf(key uint64) (string, bool) { return "v" + strconv.FormatUint(key, 36), key%5 != 2 }
 
-// source is what all nodes load.
+// source is the source of all nodes.
 type source struct{}
 
 func (source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[uint64, uint64, string])) error {
@@ -115,7 +115,7 @@ func (source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reade
 	return ctx.Err()
 }
 
-// garbled encodes values as something else.
+// garbled encodes values in another form.
 type garbled struct {
 	shard.Codec[[]shard.Entry[uint64, string]]
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// TestCallsOfASilentDataCentre makes 10,000 Gets while one of two data centres is silent. The calls that nobody waits
-// for any more are bounded by MaxLate, or by how many begin within the time-outs. Nothing is left of them afterwards.
+// TestCallsOfASilentDataCentre makes 10,000 Gets while one of two data centres is silent. Abandoned calls are bounded
+// by MaxLate, or by the number that begin within the time-outs. No resources of them are left afterwards.
 func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
 	const gets, perSecond, maxLate = 10_000, 2000, 100
 	f := newTier(t, redistest.Standalone(t))

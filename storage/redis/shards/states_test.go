@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Reads of a client that is there first are answered once there are nodes.
+// Reads of a client that starts first are answered once there are nodes.
 func TestAClientBeforeAnyNode(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
@@ -25,8 +25,8 @@ func TestAClientBeforeAnyNode(t *testing.T) {
 	load.Await(t, 50)
 }
 
-// While Redis is away nodes answer until their claims end, and again when it is back; or they go on, if they are told
-// to.
+// While Redis is unreachable nodes answer until their claims end, and again when it is back; or they continue, if so
+// configured.
 func TestRedisIsAway(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]bool{"nodes stop": false, "nodes go on": true} {
@@ -65,7 +65,7 @@ func TestRedisIsAway(t *testing.T) {
 	}
 }
 
-// loading is what a node of the test prints when it shardtest.Loads its shard.
+// loading is the line that a test node prints when it loads its shard.
 const loading = "loading the shard\n"
 
 // awaitLogged waits until nodes have logged a text.
@@ -81,7 +81,7 @@ func awaitLogged(t *testing.T, nodes shardtest.Nodes, text string) {
 	}
 }
 
-// A node of another cache that has got the address of a node doesn't disturb reads. A Get that finds only such nodes
+// A node of another cache at the address of a node doesn't disturb reads. The error of a Get that finds only such nodes
 // says so.
 func TestANodeOfAnotherCache(t *testing.T) {
 	t.Parallel()
@@ -110,8 +110,8 @@ func TestANodeOfAnotherCache(t *testing.T) {
 	load.Await(t, 50)
 }
 
-// A data centre that has fewer nodes than shards answers for what it has, the others for the rest. Without others a Get
-// waits, and names the keys.
+// A data centre with fewer nodes than shards answers for the shards that it has, the others for the rest. Without
+// others a Get waits, and names the keys.
 func TestFewerNodesThanShards(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
@@ -156,7 +156,7 @@ func requireUnanswered(t *testing.T, err error, keys []uint64) *shard.Unanswered
 	return e
 }
 
-// Answers that can't be decoded are no answers. Without others a Get names its keys, and the hosts.
+// Answers that can't be decoded are ignored. Without others a Get names its keys, and the hosts.
 func TestGarbledAnswers(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
@@ -182,7 +182,7 @@ func TestGarbledAnswers(t *testing.T) {
 	c.load(t).Await(t, 50)
 }
 
-// A data centre is taken out of service, and back in again. Nodes that are there already wait for the new layout.
+// A data centre is removed from service and added again. Nodes that already run wait for the new layout.
 func TestALayoutIsRemoved(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
@@ -225,7 +225,7 @@ func TestTwoProcessesOfOneHost(t *testing.T) {
 	load.Await(t, 20)
 }
 
-// observer is told what a client sees.
+// observer records the events of a client.
 type observer struct {
 	noShard func(keys int)
 	failed  func(error)

@@ -35,7 +35,7 @@ const (
 	statusSame     redis.Status = "SAME"
 )
 
-// whyHeld says more about a claim that is refused for a while.
+// whyHeld is the detailed reason for a temporary refusal of a claim.
 var whyHeld = map[redis.Status]error{statusSameHost: shard.ErrSameHost, statusUnsure: shard.ErrUnsure}
 
 var refusals = redis.Refusals{
@@ -59,7 +59,7 @@ func (s *Store) keys(cache string) keys { return keys{s.conn.Prefix(), cache} }
 // MaxTTL is the longest time for which a shard can be claimed.
 const MaxTTL = 24 * time.Hour
 
-// printable is what tokens and addresses match: they are parts of a text that is divided by spaces.
+// printable is the pattern of tokens and addresses: they are parts of a text that is divided by spaces.
 var printable = regexp.MustCompile(`^[!-~]{1,320}$`)
 
 // check returns an error unless a claim can be written. Names are checked before they become keys.
@@ -80,7 +80,7 @@ func check(m shard.Member, token string, ttl time.Duration) error {
 	return nil
 }
 
-// Claim implements shard.Claims. A token gets one shard: when that claim is over it gets lease.ErrLost.
+// Claim implements shard.Claims. A token gets one shard: after the end of that claim the error is lease.ErrLost.
 func (s *Store) Claim(ctx context.Context, m shard.Member, token string, ttl time.Duration) (shard.Claimed, error) {
 	if err := check(m, token, ttl); err != nil {
 		return shard.Claimed{}, fmt.Errorf("claim: %w", err)

@@ -42,7 +42,7 @@ func (h *harness) claim(t *testing.T, host string) shard.Claimed {
 	return c
 }
 
-// The keys have what the page says.
+// The keys have the contents that the page documents.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	h := open(t, redistest.Standalone(t).URL())
@@ -75,7 +75,7 @@ func TestValues(t *testing.T) {
 	require.Greater(t, h.do(t, "PTTL", h.key("c", "shards.a")), "600000000", "and a ping")
 }
 
-// There are no more fields than the page says, however many hosts there have been.
+// There are no more fields than documented, however many hosts there have been.
 func TestManyHosts(t *testing.T) {
 	t.Parallel()
 	h := open(t, redistest.Standalone(t).URL())
@@ -134,7 +134,7 @@ func TestHosts(t *testing.T) {
 	expect()
 }
 
-// A primary that was promoted or started gives out no shard for a while.
+// A primary that was promoted or started grants no shard for a while.
 func TestAnotherPrimary(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes"}})

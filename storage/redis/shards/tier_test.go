@@ -24,7 +24,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
-// patience ends a test that would hang.
+// patience bounds a test that would otherwise hang.
 const patience = time.Minute
 
 // tier is a cache, its nodes, and its state in Redis.
@@ -76,12 +76,12 @@ func (f *tier) start(t *testing.T, dc string, shardCount int) shardtest.Nodes {
 	return nodes
 }
 
-// client is a client that runs.
+// client is a running client.
 type client struct {
 	*shard.Client[uint64, uint64, string]
 }
 
-// connect starts a client that finds nodes in Redis, or as the options say. It ends with the test.
+// connect starts a client that finds nodes in Redis, or as the options say. It stops with the test.
 func (f *tier) connect(t *testing.T, o shard.ClientOptions) client {
 	t.Helper()
 	transport := rpc.NewClient(rpc.ClientOptions{})

@@ -21,7 +21,7 @@ const DefaultMemory = 32 << 20
 const DefaultMaxAge = 10 * time.Minute
 
 // refreshEvery is how often the nodes of a Cluster are asked which slots they have. If a key doesn't exist, its slot
-// moves, and it is created at its new node, no message says so: the client learns it by reading at the new node.
+// moves, and it is created at its new node, no message reports it: the client detects it by reading from the new node.
 const refreshEvery = 2 * time.Second
 
 // Options configures a Client. Its zero value is usable.
@@ -44,8 +44,8 @@ type Client struct {
 	closed    atomic.Bool
 }
 
-// Listener gets what changed. Its functions are called from the goroutines that read from Redis: they must return soon,
-// and neither read with the client nor stop a listener.
+// Listener is notified of changes. Its functions are called from the goroutines that read from Redis: they must return
+// soon, and neither read with the client nor stop a listener.
 type Listener struct {
 	// Changed is called after a key that was read has changed or ended. The key is without the connection's prefix.
 	Changed func(key string)
@@ -104,7 +104,7 @@ func (c *Client) Listen(l Listener) (stop func()) {
 	}
 }
 
-// invalidated gets the keys that changed; nil means all.
+// invalidated is called with the keys that changed; nil means all.
 func (c *Client) invalidated(keys []rueidis.RedisMessage) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -133,13 +133,13 @@ func (c *Client) invalidated(keys []rueidis.RedisMessage) {
 	}
 }
 
-// Entry is what a key held when it was read.
+// Entry is the value of a key when it was read.
 type Entry struct {
 	Found bool
 	// Bytes is the value of a string. Others may read it, too: it must not be changed.
 	Bytes []byte
-	// Until is when the key ends, or must be read again. It is zero for what a caller can't keep at all, such as that
-	// there is no such key.
+	// Until is when the key ends, or must be read again. It is zero for an entry that a caller can't keep at all, such
+	// as that of a missing key.
 	Until time.Time
 
 	client  *Client
@@ -165,9 +165,9 @@ func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
 	return c.read(ctx, "get many", keys)
 }
 
-// Settle returns once the client knows all changes of keys that were made before the call: it doesn't answer what they
-// held earlier. It is for a process that reads what it has written itself. Redis has sent the names of changed keys on
-// the connection on which they are read before it answers there again. Errors: those of Conn.Retry.
+// Settle returns once the client has received all changes of keys that were made before the call, so that it doesn't
+// return earlier values. It is for a process that reads its own writes. Redis has sent the names of changed keys on the
+// connection on which they are read before it answers there again. Errors: those of Conn.Retry.
 func (c *Client) Settle(ctx context.Context, keys ...string) error {
 	return c.conn.Retry(ctx, "settle", func(ctx context.Context) error {
 		commands := make(rueidis.Commands, len(keys))
@@ -183,9 +183,9 @@ func (c *Client) Settle(ctx context.Context, keys ...string) error {
 	})
 }
 
-// HGetAll reads a hash from Redis, without keeping it: it is for callers that keep what they decode of it. Its next change
-// is reported as for the other reads; its end is one, but Redis may report that late. ends is when it ends; zero: never.
-// A hash that doesn't exist has no fields. Errors: those of Conn.Retry.
+// HGetAll reads a hash from Redis, without keeping it: it is for callers that keep the decoded value. Its next change
+// is reported as for the other reads; its end is one, but Redis may report that late. ends is when it ends; zero:
+// never. A hash that doesn't exist has no fields. Errors: those of Conn.Retry.
 func (c *Client) HGetAll(ctx context.Context, key string) (fields map[string]string, ends time.Time, err error) {
 	key = c.conn.Prefix() + key
 	err = c.conn.Retry(ctx, "hgetall", func(ctx context.Context) error {

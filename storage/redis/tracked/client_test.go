@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// reader is a client, what it reported, and a connection that changes keys behind it.
+// reader is a client, its reports, and a connection that changes keys independently.
 type reader struct {
 	*tracked.Client
 	t       *testing.T
@@ -59,7 +59,7 @@ func (r *reader) get(key string) tracked.Entry {
 	return e
 }
 
-// forget forgets what was reported.
+// forget clears the reports.
 func (r *reader) forget() {
 	for len(r.changed)+len(r.lost) > 0 {
 		select {
@@ -143,7 +143,7 @@ func TestReads(t *testing.T) {
 	})
 }
 
-// Each way in which a key can change is reported, makes what was read unfresh, and the next read finds what is there.
+// Each kind of change of a key is reported, makes the entry unfresh, and the next read returns the new value.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
@@ -217,7 +217,7 @@ func TestStoppedListener(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-// A caller that gives up doesn't take those along that wait for the same read.
+// A caller that gives up doesn't cancel the others that wait for the same read.
 func TestOneGivesUp(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t))

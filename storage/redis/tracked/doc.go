@@ -1,5 +1,5 @@
-// Package tracked reads strings and hashes through Redis's client-side caching: what was read once is answered from
-// memory until Redis reports that the key changed.
+// Package tracked reads strings and hashes through Redis's client-side caching: after the first read a key is answered
+// from memory until Redis reports that it changed.
 //
 // Start from [Open]. A [Client] has connections of its own, one to each node. Redis remembers which keys were read on
 // them, and sends the name of a key once it is written, deleted, expired, evicted or moved to another node. Reading it
@@ -27,8 +27,8 @@
 // It works because a client first makes older entries of a key unfresh, and calls Changed after that. If Fresh reported
 // true, Changed has not been called for any later change yet, and takes the lock after the value was stored.
 //
-// That a key doesn't exist is never fresh. Asking for it again is cheap, and can't miss a change for longer than what
-// follows.
+// The entry of a missing key is never fresh. Reading it again is cheap, and misses a change no longer than described
+// below.
 //
 // # How old an answer can be
 //
@@ -38,7 +38,7 @@
 // moves to another node of a Cluster, and it is created there, the answer can be 2 seconds old. No answer is older than
 // Options.MaxAge.
 //
-// A Redis that is out of memory can't track keys; they are read from it each time then, and what was read is never
+// A Redis that is out of memory can't track keys; they are then read from it each time, and their entries are never
 // fresh.
 //
 // Redis's user needs CLIENT|TRACKING, MULTI, EXEC, ECHO, PTTL, GET and HGETALL. Everything may be used by many

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// A connection that ends, and one that hangs, are reported. What changed meanwhile is read.
+// A connection that ends, and one that hangs, are reported. Changes made meanwhile are read.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	for name, disturb := range map[string]func(p *redistest.Proxy){
@@ -84,7 +84,7 @@ func TestSlotMove(t *testing.T) {
 	require.False(t, kept.Fresh())
 }
 
-// A fail-over loses what the replica didn't have. No old value is answered after it.
+// A fail-over loses writes that the replica didn't have. No old value is answered after it.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	t.Run("cluster", func(t *testing.T) {

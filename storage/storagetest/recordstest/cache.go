@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// CacheHarness is a store that no other case uses, as two processes have it.
+// CacheHarness is a store for a single case, seen by two processes.
 type CacheHarness interface {
 	Store() cache.Store
 	Other() cache.Store
@@ -74,7 +74,7 @@ func (s *cacheSubject) claim(k cache.Key, token string, mode cache.Mode) cache.C
 	return c
 }
 
-// put stores a value in the way of a writer.
+// put stores a value as a writer does.
 func (s *cacheSubject) put(k cache.Key, data string, tags ...string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { // an invalidation of a tag just before may count as one after the claim

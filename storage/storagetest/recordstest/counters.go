@@ -11,12 +11,12 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// CounterHarness is stores that no other case uses, and a way behind them.
+// CounterHarness is stores for a single case, with direct access to their data.
 type CounterHarness interface {
 	Views() counters.ViewStore
 	Stats() counters.StatsStore
 	States() counters.StateStore
-	// SpoilViews puts something in the place of an ID's counter that is none.
+	// SpoilViews replaces an ID's counter by a value that isn't one.
 	SpoilViews(ctx context.Context, id string) error
 	// Earlier writes a value of the metric, or of the field "a", in a window that is over.
 	Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error

@@ -15,12 +15,11 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// SessionHarness is a store that no other case uses, and a way behind it.
+// SessionHarness is a store for a single case, with direct access to its data.
 type SessionHarness interface {
 	// Store returns the store.
 	Store() sessions.Store
-	// Age makes a session as old as if it had not been checked for so long, and ends it if that is longer than its
-	// life.
+	// Age makes a session appear idle for the given time, and ends it if that is longer than its TTL.
 	Age(ctx context.Context, of sessions.Ref, d time.Duration) error
 	// PutSource writes the keys of the source's applications: a hash with these fields, a string if there are none, and
 	// the set of the user's tokens.
@@ -71,7 +70,7 @@ type sessionSubject struct {
 	rules sessions.Rules
 }
 
-// hostile are users who try to break out of their keys.
+// hostile are user names that try to break out of their keys.
 var hostile = []string{"ann", "a:b", "a}:{b", "{", "}", "%7D", "анна é", "ann:", "*"}
 
 func ref(user string, n int) sessions.Ref {

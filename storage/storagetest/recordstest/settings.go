@@ -15,16 +15,16 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// Most is how many settings a store has room for.
+// Most is the number of settings that a store has room for.
 const Most = 20
 
-// SettingHarness is a store that no other case uses, and a way behind it.
+// SettingHarness is a store for a single case, with direct access to its data.
 type SettingHarness interface {
 	// Store returns the store, which has room for Most settings.
 	Store() settings.Store
-	// Lose removes the value of a setting, as a delete does that ends in its middle.
+	// Lose removes the value of a setting, as an interrupted delete does.
 	Lose(ctx context.Context, name string) error
-	// Age makes the marks of all settings as old as if some time had passed.
+	// Age moves the marks of all settings into the past.
 	Age(ctx context.Context, d time.Duration) error
 }
 
@@ -130,7 +130,7 @@ func unmarked(s *settingSubject) {
 	require.Equal(s.t, []string{""}, s.read("A"), "a mark without a value is no setting")
 }
 
-// neverShown changes a setting between secret and public, while others read it.
+// neverShown changes a setting between secret and public during reads.
 func neverShown(s *settingSubject) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var g errgroup.Group
@@ -171,7 +171,7 @@ func deletes(s *settingSubject) {
 	require.Equal(s.t, []string{"", "2 public"}, s.read("A", "B"))
 }
 
-// races puts and deletes the same setting from many sides. However it ends, a setting that has a value is listed.
+// races puts and deletes the same setting concurrently. Whatever the outcome, a setting with a value is listed.
 func races(s *settingSubject) {
 	for range 20 {
 		require.NoError(s.t, s.h.Age(s.t.Context(), time.Hour))

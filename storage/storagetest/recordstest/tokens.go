@@ -15,10 +15,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// TokenHarness is a store that no other case uses, and a way behind it.
+// TokenHarness is a store for a single case, with direct access to its data.
 type TokenHarness interface {
 	Store() tokens.Store
-	// Pass makes all that is kept as old as if some time had passed.
+	// Pass moves all stored data into the past.
 	Pass(ctx context.Context, d time.Duration) error
 }
 
@@ -54,10 +54,10 @@ type tokenSubject struct {
 	store tokens.Store
 }
 
-// slack is how much later than expected something may end or begin on a busy machine.
+// slack is the tolerance for late events on a busy machine.
 const slack = float64(30 * time.Second)
 
-// hash returns what a store gets of a token.
+// hash returns the form in which a store receives a token.
 func hash(name string) string { return strings.Repeat("0", 64-len(name)) + name }
 
 func reset(user string) tokens.Verification {

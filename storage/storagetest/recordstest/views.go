@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/counters"
 )
 
-// ids are of views, some of which try to be something else.
+// ids are IDs of views, some of which imitate other keys.
 var ids = []string{"7", "a:b", "{x}", "}:{", "%7D", "анна é", "*"}
 
 func (s *counterSubject) add(flush counters.Flush, views int64, ids ...string) {

@@ -15,7 +15,7 @@ import (
 )
 
 // anyOrder sends requests of any process at any time, also late ones and repeats, and lets time pass, the store's clock
-// be set back, and claims be lost in fail-overs. It holds the answers against what was true.
+// be set back, and claims be lost in fail-overs. It checks the answers against a model.
 func anyOrder(s *subject) {
 	n := 0
 	rapid.Check(s, func(t *rapid.T) {
@@ -34,7 +34,7 @@ func anyOrder(s *subject) {
 	})
 }
 
-// world is what is true of a data centre.
+// world is a model of a data centre.
 type world struct {
 	*rapid.T
 	s      *subject
@@ -49,7 +49,7 @@ type world struct {
 type process struct {
 	shard.Member
 	token string
-	got   *shard.Claimed // what it was given, and believes to hold; nil: nothing
+	got   *shard.Claimed // the claim that it was granted, and believes to hold; nil: none
 	ends  int            // when its claim is over at the earliest
 	over  bool           // it has left, or another has had the shard since
 	lost  bool           // its claim was: it asks for nothing any longer
@@ -65,7 +65,7 @@ func (w *world) any() *process {
 	return w.all[token]
 }
 
-// alive reports whether a process may hold its shard still, for all that it knows.
+// alive reports whether a process may still hold its shard, by its own knowledge.
 func (w *world) alive(p *process) bool { return p.got != nil && !p.over && w.now < p.ends }
 
 func (w *world) claim(p *process) {

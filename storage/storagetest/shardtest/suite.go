@@ -17,21 +17,21 @@ import (
 // ttl is so long that no claim ends by itself while a case runs: time passes by Harness.Pass.
 const ttl = time.Hour
 
-// Store is what a store of shards implements.
+// Store is the interface of a store of shards.
 type Store interface {
 	shard.Claims
 	shard.Layouts
 	Hosts(cache string) shard.Hosts
 }
 
-// Harness is a store that no other case uses, and a way behind it.
+// Harness is a store for a single case, with direct access to its data.
 type Harness interface {
 	// Store returns the store.
 	Store() Store
-	// Pass makes the holders of a data centre as old as if some time had passed. A negative time makes them what they
-	// are after the store's clock was set back.
+	// Pass moves the holders of a data centre into the past. A negative time has the effect of setting the store's
+	// clock back.
 	Pass(ctx context.Context, cache, dc string, d time.Duration) error
-	// Lose makes the store one that has lost the claims of a host, and may have lost others, as in a fail-over.
+	// Lose makes the store lose the claims of a host, and possibly others, as in a fail-over.
 	Lose(ctx context.Context, cache, dc, host string) error
 }
 

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- cache_claim.lua lets one process at a time make a cached value. It may run when Redis is out of memory.
+-- cache_claim.lua grants one process at a time the claim to make a cached value. It may run when Redis is out of
+-- memory.
 --
 -- KEYS[1] value  string  the cached value
 -- KEYS[2] load   string  token of the one that makes the value; "absent" if there is none

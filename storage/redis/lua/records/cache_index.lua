@@ -1,8 +1,8 @@
 #!lua
--- cache_index.lua adds a cached value to an index, before the value is stored, and removes some of what has ended. The
--- score of an entry is when it can be removed, and rises each time the value is added: so an invalidation that has read
--- an older score doesn't remove the entry (see cache_unindex.lua). The empty entry is the last invalidation (see
--- cache_mark.lua).
+-- cache_index.lua adds a cached value to an index, before the value is stored, and removes some expired entries. The
+-- score of an entry is the time when it can be removed, and rises each time the value is added: so an invalidation that
+-- has read an older score doesn't remove the entry (see cache_unindex.lua). The empty entry is the last invalidation
+-- (see cache_mark.lua).
 --
 -- KEYS[1] ends   zset  entries, by when they end, in microseconds
 -- KEYS[2] names  zset  the same entries, by their text; optional

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- cache_mark.lua records in an index that it is invalidated now. It does that by the empty entry, whose score is when
--- it can be forgotten. It may run when Redis is out of memory.
+-- cache_mark.lua records in an index that it is invalidated now. The record is the empty entry, whose score is the time
+-- when it can be removed. It may run when Redis is out of memory.
 --
 -- KEYS[1] ends  zset  entries, by when they end, in microseconds
 --

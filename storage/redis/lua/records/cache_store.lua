@@ -1,6 +1,6 @@
 #!lua
--- cache_store.lua stores a cached value and ends the claim on it. A claim that was ended by an invalidation or by
--- another writer is what keeps an older value from being stored.
+-- cache_store.lua stores a cached value and ends the claim on it. The value isn't stored if an invalidation or another
+-- writer has ended the claim, so that an older value is never stored.
 --
 -- KEYS[1] value  string  the cached value
 -- KEYS[2] load   string  token of the one that makes the value

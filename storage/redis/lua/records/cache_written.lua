@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- cache_written.lua removes values that are in the source of truth now, and notifies those that wait for that. It may
--- run when Redis is out of memory.
+-- cache_written.lua removes values that are in the source of truth now, and notifies waiters. It may run when Redis is
+-- out of memory.
 --
 -- KEYS[1] writes   stream  values that aren't written yet
 -- KEYS[2] pending  hash    the last entry of each ID; and under the empty ID the bytes of all entries

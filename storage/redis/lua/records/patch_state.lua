@@ -1,5 +1,5 @@
 #!lua
--- patch_state.lua changes fields of a process's state, and says for how long it is kept from now on.
+-- patch_state.lua changes fields of a process's state, and sets its TTL.
 --
 -- KEYS[1] state  hash  the fields
 --

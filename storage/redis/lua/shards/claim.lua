@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- claim.lua gives a token a free shard of a data centre: the one that its host had last, or else the one that was
--- pinged the longest time ago. A primary that may have lost claims gives none until those are over. It may run when
--- Redis is out of memory.
+-- pinged the longest time ago. A primary that may have lost claims grants none until those have expired. It may run
+-- when Redis is out of memory.
 --
 -- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
@@ -61,7 +61,7 @@ if wait_ms > now_ms then
   return {'UNSURE', wait_ms - now_ms}
 end
 if seen.over[shard] then
-  -- Its time is over for good: it doesn't come back when Redis's clock is set back.
+  -- Its time is over permanently: it is not restored when Redis's clock is set back.
   local last = redis.call('HGET', shards_key, seen.over[shard])
   local _, last_ms = holder.parse(last, now_ms)
   holder.write(shards_key, seen.over[shard], last_ms, last_ms, last)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- remove.lua removes a data centre that has no holders, and notifies those that wait for a shard of it. It may run when
--- Redis is out of memory.
+-- remove.lua removes a data centre that has no holders, and notifies waiters for its shards. It may run when Redis is
+-- out of memory.
 --
 -- KEYS[1] dcs     set   data centres of the cache
 -- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre

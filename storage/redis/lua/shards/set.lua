@@ -1,5 +1,5 @@
 #!lua
--- set.lua gives a data centre a layout, and notifies those that wait for one.
+-- set.lua gives a data centre a layout, and notifies waiters.
 --
 -- KEYS[1] dcs     set   data centres of the cache
 -- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre

@@ -79,8 +79,8 @@ func runWriter() {
 	w.Run(ctx)
 }
 
-// TestKilledWriter: writers are killed in the middle of what they flush, again and again. Everything that was accepted
-// is written, that of each ID in its order: after a kill from an earlier value on again, with a higher fence.
+// TestKilledWriter: writers are killed repeatedly during a flush. Every accepted value is written, those of each ID in
+// order: after a kill, values are written again from an earlier one on, with a higher fence.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
 	conn, node := storetest.Standalone(t)
@@ -114,7 +114,7 @@ func TestKilledWriter(t *testing.T) {
 		fmt.Sprint(exists(t, conn, records.CacheWrites.Key("author"), records.CachePending.Key("author"))))
 }
 
-// requireWritten checks what the source of truth got.
+// requireWritten checks the contents of the source of truth.
 func requireWritten(t *testing.T, lines []string, values, ids int) {
 	t.Helper()
 	last, fences, seen := map[int]int{}, map[int]int{}, map[int]bool{}

@@ -47,7 +47,7 @@ func BenchmarkHotRead(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadMissing has 1,000 callers on three processes load one missing key.
+// BenchmarkLoadMissing measures 1,000 callers on three processes that load one missing key.
 func BenchmarkLoadMissing(b *testing.B) {
 	o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
 	var caches []*cache.Cache[string]

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// newProcess returns a store as one process has it: with connections of its own.
+// newProcess returns a store with connections of its own, as in a separate process.
 func newProcess(t testing.TB, o redis.Options) *rediscache.Store {
 	t.Helper()
 	return processOf(t, storetest.Connect(t, o))
@@ -77,7 +77,7 @@ func TestLoadOnce(t *testing.T) {
 	require.EqualValues(t, 1, loads.Load())
 }
 
-// TestOwnChanges: a process never reads what it has replaced or removed itself.
+// TestOwnChanges: a process never reads a value that it has replaced or removed itself.
 func TestOwnChanges(t *testing.T) {
 	t.Parallel()
 	store := newProcess(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})

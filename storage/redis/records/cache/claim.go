@@ -64,14 +64,14 @@ func claimOf(reply redis.Reply) (cache.Claimed, error) {
 
 func left(d *redis.Decoder) time.Duration { return time.Duration(max(1, d.Int64())) * time.Millisecond }
 
-// entryLife is how much longer an entry lives than its value: the value is stored after its entry was added, while the
+// entryLife is how much longer an entry lives than its value: the entry is added before the value is stored, while the
 // claim lasts.
 const entryLife = time.Hour
 
-// errUnclaimed is a defect of the caller.
+// errUnclaimed is the error of a programming mistake in the caller.
 var errUnclaimed = errors.New("a value with tags must be claimed before it is stored")
 
-// Store implements cache.Store. The entries come first: the package comment says why.
+// Store implements cache.Store. The entries come first, see the package comment.
 func (s *Store) Store(ctx context.Context, v cache.Value) error {
 	if len(v.Tags) > 0 && v.Token == "" {
 		return errUnclaimed
@@ -82,7 +82,7 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 			return err
 		}
 		since := time.Since(v.Began)
-		if drift := since / 1000; ago >= 0 && since+drift >= ago { // of the clocks here and there
+		if drift := since / 1000; ago >= 0 && since+drift >= ago { // tolerance for clock differences
 			return cache.ErrSuperseded // the tag was invalidated after the value may have been read
 		}
 	}

@@ -26,7 +26,7 @@ func always(value string) cache.Loader[string] {
 	return func(context.Context) (string, error) { return value, nil }
 }
 
-// TestFullRedis: reads go on through the loader. Values are still removed.
+// TestFullRedis: reads use the loader. Values can still be removed.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
@@ -51,7 +51,7 @@ func TestFullRedis(t *testing.T) {
 		"what is written needn't be cached")
 }
 
-// TestRedisDown: each process loads for itself, a bounded number at once.
+// TestRedisDown: each process loads for itself, with bounded concurrency.
 func TestRedisDown(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t))
@@ -91,8 +91,8 @@ func TestRedisDown(t *testing.T) {
 	})
 }
 
-// TestEvictingRedis: the cache's Redis evicts whatever it likes. Indexes are in another one, so that an invalidation by
-// tag finds what is left.
+// TestEvictingRedis: the cache's Redis may evict any key. Indexes are in another Redis, so that an invalidation by tag
+// finds the remaining values.
 func TestEvictingRedis(t *testing.T) {
 	t.Parallel()
 	values, indexes := storetest.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{

@@ -108,8 +108,8 @@ func (s *Store) InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix
 	}
 }
 
-// mark records in the index of a tag that it is invalidated now: loaders that have begun may hold older values whose
-// tags nobody knows yet.
+// mark records in the index of a tag that it is invalidated now: running loaders may hold older values whose tags
+// aren't known yet.
 func (s *Store) mark(ctx context.Context, x index) error {
 	reply, err := s.indexes.Run(ctx, markScript, x.keys(s.indexes.Prefix()), nil)
 	if err == nil {

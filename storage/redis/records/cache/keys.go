@@ -11,7 +11,7 @@ func valueKey(k cache.Key) string { return k.Kind.Key(k.ID) }
 // loadKey returns the key of the claim on a value, in the same slot.
 func loadKey(k cache.Key) string { return records.CacheLoad.Key(k.ID, k.Kind.Name) }
 
-// index is the keys of an index, and how its entries name values.
+// index is the keys of an index, and the form of its entries.
 type index struct {
 	ends, names string // names is empty for a tag
 	kind        *records.Kind
@@ -31,7 +31,7 @@ func (i index) entry(k cache.Key) string {
 	return valueKey(k)
 }
 
-// key returns the value that an entry names. Entries that name no cached value are ignored: nothing else must be
+// key returns the value that an entry names. Entries that name no cached value are ignored, so that no other key is
 // removed.
 func (i index) key(entry string) (cache.Key, bool) {
 	if i.kind != nil {

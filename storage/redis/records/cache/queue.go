@@ -19,10 +19,10 @@ var (
 	writtenScript = lua.Must("records/cache_written")
 )
 
-// backlog is what writeScript refuses by.
+// backlog holds the limits of writeScript.
 var backlog = redis.Refusals{"FULL": cache.ErrBacklogFull}
 
-// Queue keeps what isn't in the source of truth yet. Its methods may be called by many goroutines.
+// Queue keeps the values that aren't in the source of truth yet. Its methods may be called by many goroutines.
 type Queue struct {
 	conn *redis.Conn
 }
@@ -32,7 +32,7 @@ var _ cache.Queue = (*Queue)(nil)
 // NewQueue returns the queues in the Redis of a connection, which must not evict.
 func NewQueue(conn *redis.Conn) *Queue { return &Queue{conn: conn} }
 
-// keys returns the keys of what isn't written of a kind, in one slot, and the topic for notifications.
+// keys returns the keys of the unwritten values of a kind, in one slot, and the topic for notifications.
 func (q *Queue) keys(kind *records.Kind) (keys []string, topic string) {
 	writes := q.conn.Prefix() + records.CacheWrites.Key(kind.Name)
 	return []string{writes, q.conn.Prefix() + records.CachePending.Key(kind.Name)}, writes
@@ -112,7 +112,7 @@ func (q *Queue) Watch(kind *records.Kind, changed func()) (stop func()) {
 	})
 }
 
-// nilError returns err, unless it says that there is nothing.
+// nilError returns err, or nil if err is Redis's nil reply.
 func nilError(err error) error {
 	if rueidis.IsRedisNil(err) {
 		return nil

@@ -20,14 +20,14 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// peer is what one process has.
+// peer is one process.
 type peer struct {
 	*cache.Cache[int64]
 	reads *tracked.Client
 	alone *alone
 }
 
-// alone counts the loads of a process for which Redis was too slow, or whose value it could not store.
+// alone counts the loads that a process made without Redis, as Redis was too slow or the value could not be stored.
 type alone struct{ atomic.Int64 }
 
 func (a *alone) Count(_ *records.Kind, e cache.Event) {
@@ -70,8 +70,8 @@ func (w *world) load(ctx context.Context, p peer, row int) (int64, error) {
 	return p.Load(ctx, idOf(row), func(context.Context) (int64, error) { return w.rows[row].Load(), nil })
 }
 
-// round is one change of a row, while others load it. Loaders that begin before the change return what they have read
-// only after it was answered; but for those without Redis, which no change reaches.
+// round is one change of a row, while others load it. Loaders that begin before the change return their value only
+// after it was answered; except for those without Redis, which the change doesn't reach.
 type round struct {
 	*world
 	row      int
@@ -96,7 +96,7 @@ func (r *round) read(ctx context.Context, p peer) error {
 	return err
 }
 
-// requireLatest expects a process to answer the row as it is, after Redis's messages until now have arrived there.
+// requireLatest requires that a process returns the current row, after Redis's messages until now have arrived there.
 func (w *world) requireLatest(t *testing.T, row int, about ...any) {
 	t.Helper()
 	for _, p := range w.peers {
@@ -107,7 +107,7 @@ func (w *world) requireLatest(t *testing.T, row int, about ...any) {
 	}
 }
 
-// The ways in which caches forget a row.
+// The ways to invalidate a row.
 const (
 	byWrite = iota
 	byID
@@ -117,7 +117,7 @@ const (
 	ways
 )
 
-// change changes a row, and makes the caches forget it in one of the ways that there are.
+// change changes a row, and invalidates it in one of the ways.
 func (w *world) change(ctx context.Context, p peer, row, how int) error {
 	next := w.rows[row].Load() + 1
 	if how == byWrite {
@@ -142,8 +142,8 @@ func (w *world) change(ctx context.Context, p peer, row, how int) error {
 }
 
 // TestNoStaleValue: while many load, rows are changed in all ways. Once a change was answered, and Redis's messages
-// before that have arrived at a process, that process answers no older value: neither what it kept, nor what a loader
-// read before that.
+// before that have arrived at a process, that process answers no older value: neither one that it kept, nor one that a
+// loader read before.
 func TestNoStaleValue(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
@@ -178,7 +178,7 @@ func (w *world) changeOnce(t *testing.T, n int) {
 	r.begun.Store(true)
 	how := n % ways
 	require.NoError(t, w.change(t.Context(), w.peers[rand.IntN(3)], r.row, how))
-	if how != byTag && how != byTagOfAll { // a load whose tags nobody knows yet is waited for, and is loaded again
+	if how != byTag && how != byTagOfAll { // a load whose tags aren't known yet is waited for, and repeated
 		w.requireLatest(t, r.row, "round %d, way %d", n, how)
 	}
 	answer()

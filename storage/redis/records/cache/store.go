@@ -28,7 +28,7 @@ const (
 	statusBusy   redis.Status = "BUSY"
 )
 
-// absent is what a claim's key holds if a loader found nothing.
+// absent is the value of a claim's key after a loader found nothing.
 const absent = "absent"
 
 var refusals = redis.Refusals{"SUPERSEDED": cache.ErrSuperseded, "FULL": cache.ErrIndexFull}
@@ -38,7 +38,7 @@ type Store struct {
 	values  *redis.Conn
 	indexes *redis.Conn
 	reads   *tracked.Client
-	changes cache.Announcer // nil: nobody is told
+	changes cache.Announcer // nil: changes aren't announced
 	stop    func()
 
 	mu        sync.RWMutex // held while listeners are called
@@ -47,8 +47,8 @@ type Store struct {
 
 var _ cache.Store = (*Store)(nil)
 
-// New returns the caches in the Redis of values, which reads is for, too. Their indexes are in the Redis of indexes,
-// which can be the same. Close ends it, before reads is closed.
+// New returns the caches in the Redis of values, which is also that of reads. Their indexes are in the Redis of
+// indexes, which can be the same. Close ends it, before reads is closed.
 func New(values, indexes *redis.Conn, reads *tracked.Client) *Store {
 	s := &Store{values: values, indexes: indexes, reads: reads,
 		listeners: map[string]map[*cache.Listener]*records.Kind{}}
@@ -56,10 +56,10 @@ func New(values, indexes *redis.Conn, reads *tracked.Client) *Store {
 	return s
 }
 
-// Announce makes all changes of values be announced. It must be called before any.
+// Announce enables announcements of all changes of values. It must be called before any change.
 func (s *Store) Announce(a cache.Announcer) { s.changes = a }
 
-// announced does what changes values.
+// announced runs a change of values, with announcements if they are enabled.
 func (s *Store) announced(ctx context.Context, keys []cache.Key, write func(ctx context.Context) error) error {
 	if s.changes == nil {
 		return write(ctx)
@@ -85,7 +85,7 @@ func (s *Store) Listen(kind *records.Kind, l cache.Listener) (stop func()) {
 	}
 }
 
-// changed gets a key that changed in Redis: of a value, of a claim, or another one.
+// changed is called with a key that changed in Redis: of a value, of a claim, or another one.
 func (s *Store) changed(key string) {
 	if parts, ok := records.CacheLoad.Parse(key); ok {
 		s.report(parts[1], parts[0])
@@ -96,7 +96,7 @@ func (s *Store) changed(key string) {
 	}
 }
 
-// report tells the listeners of a kind that a value has changed.
+// report notifies the listeners of a kind that a value has changed.
 func (s *Store) report(kind, id string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -105,8 +105,8 @@ func (s *Store) report(kind, id string) {
 	}
 }
 
-// settle reports that this store has changed values, after its own reads know it. If it can't wait for that, Redis's
-// messages come a moment later.
+// settle reports that this store has changed values, once its own reads return them. If that wait fails, Redis's
+// messages report the change soon after.
 func (s *Store) settle(ctx context.Context, keys ...cache.Key) {
 	names := make([]string, len(keys))
 	for i, key := range keys {

@@ -1,4 +1,4 @@
--- index.lua has the constants of the indexes of cached values.
+-- index.lua defines the constants of the indexes of cached values.
 
 local index = {}
 

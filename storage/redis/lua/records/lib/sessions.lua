@@ -26,7 +26,7 @@ function sessions.renew(key, sessions_key, now_ms, ttl_ms)
 end
 
 -- probe reads whether sessions are there, whose keys aren't declared: it fails if their slot is half moved and one
--- hasn't come yet or has gone. Then it could not be told from one that has ended.
+-- isn't on this node. Such a session could not be distinguished from one that has ended.
 function sessions.probe(sessions_key, base, ids)
   for first = 1, #ids, batch.SIZE do
     local keys = {sessions_key}
@@ -42,7 +42,7 @@ end
 sessions.PRUNE = 8
 
 -- make_room removes entries of sessions that have ended from the set of a user's sessions: some of them, or all if
--- there is no room for another session. Then those that are idle for longest end, until there is room.
+-- there is no room for another session. Then it ends those that were idle longest, until there is room.
 function sessions.make_room(sessions_key, base, most)
   local count = redis.call('SCARD', sessions_key)
   local ids = count < most and redis.call('SRANDMEMBER', sessions_key, sessions.PRUNE)

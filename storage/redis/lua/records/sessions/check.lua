@@ -1,5 +1,5 @@
--- check.lua reads a session, and prolongs its life when a tenth of it is gone. It has no #! line, and goes on if Redis
--- refuses to write: a session is known as long as Redis can be read.
+-- check.lua reads a session, and renews it once a tenth of its TTL has passed. It has no #! line, and continues if
+-- Redis refuses to write: sessions can be checked as long as Redis can be read.
 --
 -- KEYS[1] session   hash  the session
 -- KEYS[2] sessions  set   IDs of the user's sessions

@@ -1,5 +1,5 @@
 #!lua
--- create.lua makes a session. If its user has too many, the one that is idle for longest ends.
+-- create.lua makes a session. If its user has too many, the one that was idle longest ends.
 --
 -- KEYS[1] session   hash    the new session
 -- KEYS[2] sessions  set     IDs of the user's sessions

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- list.lua reads all sessions of a user, without what is for back ends only.
+-- list.lua reads all sessions of a user, without the data for back ends.
 --
 -- KEYS[1] sessions  set  IDs of the user's sessions
 --

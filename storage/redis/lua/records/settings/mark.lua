@@ -1,5 +1,5 @@
 #!lua
--- mark.lua keeps the mark of a setting, by which lists find it: whether it is secret, and when it was marked. A secret
+-- mark.lua writes the mark of a setting, by which lists find it: its secrecy, and the time of the mark. A secret
 -- becomes public only after its new value was written, and only if no other put may still write a secret value.
 --
 -- KEYS[1] marks  hash  marks of all settings by name: "public <µs>", "secret <µs>", or "secret <µs> <µs until which a

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- unmark.lua removes the marks of settings that have no value, unless they were marked again or lately: a value may be
--- on its way then. It may run when Redis is out of memory.
+-- unmark.lua removes the marks of settings that have no value, unless they were marked again or recently: a value may
+-- still be written then. It may run when Redis is out of memory.
 --
 -- KEYS[1] marks  hash  marks of all settings by name, as mark.lua writes them
 --

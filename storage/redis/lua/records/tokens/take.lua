@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- take.lua takes what can be taken once: a verification, or the state of an OAuth login. It stays for a while for a
+-- take.lua takes a verification, or the state of an OAuth login, which can be taken once. It is kept for a while for a
 -- repeat of the attempt that took it, whose answer may have been lost. It may run when Redis is out of memory.
 --
 -- KEYS[1] secret  hash  what is kept under the hash of a token or a state
