@@ -1,5 +1,3 @@
-// Package hostlimits keeps a service within the memory and open files that the machine or container allows.
-
 package main
 
 import (

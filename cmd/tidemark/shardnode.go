@@ -1,6 +1,3 @@
-// Package node composes a node of shards: the source that it loads and follows, the node itself, its server, and its
-// admin listener. It is what "tidemark shard serve" runs.
-
 package main
 
 import (
