@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			marks := 0
-			c.load.Frontends, c.load.Window = []string{listener.Addr().String()}, 100*time.Millisecond
+			c.load.Frontends, c.load.Window = []string{listener.Addr().String()}, time.Second
 			result, err := c.load.Run(t.Context(), func() error { marks++; return nil })
 			if c.failed != "" {
 				require.ErrorContains(t, err, c.failed)
