@@ -34,8 +34,8 @@ func (a *Action) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, read, write, admin)", text)
 }
 
-// Resource is what an action is done to. Fields that the action isn't about are empty. The zero Resource is the service
-// as a whole: whoever may do the action to anything may do it.
+// Resource is the object of an action. Fields that do not apply to the action are empty. The zero Resource is the
+// service as a whole: whoever may do the action to anything may do it.
 type Resource struct {
 	Channel    string
 	Subscriber string // of Channel

@@ -16,7 +16,7 @@ import (
 
 const maxIDBytes = 256 // of a key's ID
 
-// header is what counts in the header of a token.
+// header holds the members of a token's header that are checked.
 type header struct {
 	Algorithm string         `json:"alg"`
 	KeyID     string         `json:"kid"`
@@ -56,7 +56,7 @@ func readHeader(token string) (header, error) {
 	return h, nil
 }
 
-// claims are what a token says. Other names are not read, except that of the grants.
+// claims holds the claims of a token. Other names are not read, except that of the grants.
 type claims struct {
 	Issuer   string                    `json:"iss"`
 	Subject  string                    `json:"sub"`
