@@ -20,31 +20,38 @@ var files embed.FS
 // parsed are the files, read when the first script is asked for.
 var parsed = sync.OnceValues(func() (*library, error) { return parse(files) })
 
-// Script is a script that is ready to run.
+// Script is one of the scripts. It is linked when it is first used, so that programs that use none don't wait for it.
 type Script struct {
 	name   string
+	linked func() *linked
+}
+
+// linked is a script that is ready to run.
+type linked struct {
 	source string
 	sha1   string
 	run    *rueidis.Lua
 	read   *rueidis.Lua // run, by the commands that replicas accept
 }
 
-// Must returns a script by its name, such as "channels/publish". It panics if there is no such script: the files are part
-// of the binary.
+// Must returns a script by its name, such as "channels/publish". If there is no such script, its first use panics: the
+// files are part of the binary.
 func Must(name string) *Script {
-	lib, err := parsed()
-	if err != nil {
-		panic(err)
-	}
-	source, err := lib.link(name)
-	if err != nil {
-		panic(err)
-	}
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA identifies scripts by SHA-1
-	return &Script{
-		name: path.Base(name), source: source, sha1: hex.EncodeToString(sum[:]), run: rueidis.NewLuaScript(source),
-		read: rueidis.NewLuaScriptReadOnly(source),
-	}
+	return &Script{name: path.Base(name), linked: sync.OnceValue(func() *linked {
+		lib, err := parsed()
+		if err != nil {
+			panic(err)
+		}
+		source, err := lib.link(name)
+		if err != nil {
+			panic(err)
+		}
+		sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA identifies scripts by SHA-1
+		return &linked{
+			source: source, sha1: hex.EncodeToString(sum[:]), run: rueidis.NewLuaScript(source),
+			read: rueidis.NewLuaScriptReadOnly(source),
+		}
+	})}
 }
 
 // Names returns the names of a domain's scripts, sorted: "channels/ack" and so on.
@@ -67,30 +74,30 @@ func Names(domain string) []string {
 func (s *Script) Name() string { return s.name }
 
 // Source returns the script's text as Redis gets it.
-func (s *Script) Source() string { return s.source }
+func (s *Script) Source() string { return s.linked().source }
 
 // SHA1 returns what EVALSHA identifies the script by, in hexadecimal digits.
-func (s *Script) SHA1() string { return s.sha1 }
+func (s *Script) SHA1() string { return s.linked().sha1 }
 
 // Exec runs the script by EVALSHA, or by EVAL if Redis doesn't know it.
 func (s *Script) Exec(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
-	return s.run.Exec(ctx, c, keys, args)
+	return s.linked().run.Exec(ctx, c, keys, args)
 }
 
 // ExecReadOnly runs a script that writes nothing by EVALSHA_RO, which replicas accept, or by EVAL_RO if Redis doesn't know
 // the script.
 func (s *Script) ExecReadOnly(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
-	return s.read.Exec(ctx, c, keys, args)
+	return s.linked().read.Exec(ctx, c, keys, args)
 }
 
 // Evalsha returns the EVALSHA command of one call. Redis answers it with NOSCRIPT if it doesn't know the script.
 func (s *Script) Evalsha(b rueidis.Builder, keys, args []string) rueidis.Completed {
-	return b.Evalsha().Sha1(s.sha1).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	return b.Evalsha().Sha1(s.linked().sha1).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 }
 
 // Eval returns the EVAL command of one call.
 func (s *Script) Eval(b rueidis.Builder, keys, args []string) rueidis.Completed {
-	return b.Eval().Script(s.source).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	return b.Eval().Script(s.linked().source).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 }
 
 // Files returns the .lua files as they are written, comments included, for tests and tools.
