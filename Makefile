@@ -11,8 +11,10 @@ GOLANGCI := go tool -modfile=tools/go.mod golangci-lint
 # Without grpcnotrace, gRPC's pages about traces call methods by name, and the linker must keep the methods of all types.
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace
 
-# The race detector needs cgo, which needs a C compiler.
+# The race detector needs cgo, which needs a C compiler. Without the option, each program that has it waits for a second
+# before it exits: every package's tests, and every command in a script.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+export GORACE ?= atexit_sleep_ms=0
 PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 10s

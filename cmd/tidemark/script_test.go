@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,7 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 		Setup: func(e *testscript.Env) error {
 			e.Values[processesKey{}] = processes{}
 			e.Setenv("BIN", filepath.Dir(program)) // a PATH without any Redis
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("TIDEMARK_GRPC_LISTEN", "127.0.0.1:0")
 			e.Setenv("TIDEMARK_ADMIN_LISTEN", "127.0.0.1:0")
 			for name, value := range variables {

@@ -35,7 +35,8 @@ func startServer(t *testing.T, flags ...string) *serverProcess {
 	s := &serverProcess{Process: &process.Process{
 		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0",
 			"--admin-listen", "127.0.0.1:0"}, flags...),
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir(), LogName: "log",
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=" + os.Getenv("GORACE")},
+		Dir: t.TempDir(), LogName: "log",
 	}}
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { s.end(t) })
