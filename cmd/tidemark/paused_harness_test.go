@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -122,9 +123,7 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 		ticket, err := s.Ticket(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, client.TicketMatchFound, ticket.Status, id)
-		d, err := s.Describe(t.Context(), matchmaking.ChannelOf(id))
-		require.NoError(t, err)
-		require.EqualValues(t, 1, d.Clock, "ticket %s has one message", id)
+		require.EqualValues(t, 1, p.clock(t, s, id), "ticket %s has one message", id)
 		a := *ticket.Assignment
 		if got, known := p.received[id]; known {
 			require.Equal(t, a, got)
@@ -139,6 +138,19 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 	require.Eventually(t, func() bool { return !p.director.directs(t) || !p.other.directs(t) }, scriptLimit,
 		5*time.Millisecond)
 	return matches
+}
+
+// clock returns the clock of a ticket's channel after its first message, which may be published after the ticket is
+// seen to be assigned.
+func (p *pair) clock(t *testing.T, s *serverProcess, id string) (at clock.Clock) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		d, err := s.Describe(t.Context(), matchmaking.ChannelOf(id))
+		require.NoError(t, err)
+		at = d.Clock
+		return at != 0
+	}, scriptLimit, 5*time.Millisecond, "ticket %s has no message", id)
+	return at
 }
 
 // allocator is a webhook that allocates places. It can hold its answers back.
