@@ -118,8 +118,33 @@ func parsePart(text string) part {
 	return p
 }
 
-// token is a string, a comment, or a name with what follows it after dots and colons.
-var token = regexp.MustCompile(`'[^'\n]*'|--.*|\w+(?:[.:]\w+)*`)
+// tokenLength returns the length of the first token of code: a string, a comment, a name with what follows it after dots
+// and colons, or another byte.
+func tokenLength(code string) int {
+	switch {
+	case code[0] == '\'':
+		if end := strings.IndexAny(code[1:], "'\n"); end >= 0 && code[1+end] == '\'' {
+			return 1 + end + 1
+		}
+	case strings.HasPrefix(code, "--"):
+		if end := strings.IndexByte(code, '\n'); end >= 0 {
+			return end
+		}
+		return len(code)
+	}
+	n := 0
+	for n < len(code) && isWord(code[n]) {
+		n++
+		if n+1 < len(code) && (code[n] == '.' || code[n] == ':') && isWord(code[n+1]) {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
 
 // link returns the text of a script: its #! line, the members that it uses, and its own code.
 func (l *library) link(name string) (string, error) {
@@ -145,20 +170,27 @@ type linking struct {
 
 // resolve returns code with the local names of the members that it uses, and writes those that aren't written yet.
 func (n *linking) resolve(code string) (string, error) {
-	var failed error
-	resolved := token.ReplaceAllStringFunc(code, func(text string) string {
-		name, member, _ := strings.Cut(text, ".")
-		t := n.tables[n.domain][name]
-		if t == nil {
-			t = n.tables[shared][name]
+	var resolved strings.Builder
+	for len(code) > 0 {
+		text := code[:tokenLength(code)]
+		code = code[len(text):]
+		if name, member, ok := strings.Cut(text, "."); ok && n.table(name) != nil {
+			if err := n.write(n.table(name), text, member); err != nil {
+				return "", err
+			}
+			text = local(text)
 		}
-		if t == nil || member == "" || failed != nil {
-			return text
-		}
-		failed = n.write(t, text, member)
-		return local(text)
-	})
-	return resolved, failed
+		resolved.WriteString(text)
+	}
+	return resolved.String(), nil
+}
+
+// table returns the table that the script's domain, or else all domains, have by a name, or nil.
+func (n *linking) table(name string) table {
+	if t := n.tables[n.domain][name]; t != nil {
+		return t
+	}
+	return n.tables[shared][name]
 }
 
 // write writes a member after those that it uses, unless it is written.
