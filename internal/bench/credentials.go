@@ -29,7 +29,7 @@ type sender struct {
 	rounds     []float64     // CPU seconds of the server per publish
 }
 
-// highLimits are limits that a user doesn't reach here. They are counted, as in any service.
+// highLimits are limits that a user doesn't reach here. Requests count as in any service.
 const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=60/m,newChannels=1000000/s," +
 	"newSubscribers=600/m"
 
@@ -99,7 +99,7 @@ func (b *bench) printCredentials(senders []*sender) {
 
 func tenths(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1000) }
 
-// makeCredentials writes the files with which a server knows one API key and one JSON Web Token, and returns its
+// makeCredentials writes the files with one API key and the key of one JSON Web Token, and returns the server's
 // arguments.
 func (b *bench) makeCredentials(dir string) (key, token string, args []string) {
 	grants := json.RawMessage(`[{"actions":["publish","subscribe"],"channels":["bench-*"]}]`)

@@ -17,17 +17,17 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// What a queue full of tickets that match none may cost, from the project's goals.
+// Limits of the cost of a queue full of tickets that never match, from the project's goals.
 const (
 	crowdServerLimit = 1500 // bytes per ticket
 	crowdRedisLimit  = 1200
 	crowdStartLimit  = 5 * time.Second
 )
 
-// crowdPairs is how many pairs are timed.
+// crowdPairs is the number of timed pairs.
 const crowdPairs = 50
 
-// crowd is a queue in which tickets wait that match none.
+// crowd is a queue of waiting tickets that never match.
 type crowd struct {
 	*system
 	frontend *load.Frontend
@@ -35,7 +35,7 @@ type crowd struct {
 	met      int // pairs
 }
 
-// crowds fills a queue with tickets that match none, and lets pairs meet among them.
+// crowds fills a queue with tickets that never match, and measures how fast pairs are matched among them.
 func crowds(b *bench) {
 	c := &crowd{system: b.start()}
 	defer c.stop()
@@ -61,7 +61,7 @@ func (c *crowd) connect() {
 	c.Must(err)
 }
 
-// grow lets more tickets wait, up to a number, and lets pairs meet among them.
+// grow adds tickets up to a number, and measures how fast pairs are matched among them.
 func (c *crowd) grow(waiting int, goal time.Duration) {
 	added := float64(waiting - c.waiting)
 	memory := func() [3]float64 { return [3]float64{c.server.live(), c.server.resident(), c.redis.memory()} }
@@ -82,7 +82,7 @@ func (c *crowd) grow(waiting int, goal time.Duration) {
 		live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
 }
 
-// fill creates tickets until so many wait.
+// fill creates tickets until the given number waits.
 func (c *crowd) fill(waiting int) {
 	var created atomic.Int64
 	created.Store(int64(c.waiting))
@@ -113,7 +113,7 @@ func seeker(skill, sought float64) *openmatch.Ticket {
 	}
 }
 
-// meetOne is meet for two tickets that accept nobody but each other.
+// meetOne is meet for two tickets that accept only each other.
 func (c *crowd) meetOne() time.Duration {
 	c.met++
 	skill := -float64(c.met)

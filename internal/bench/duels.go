@@ -34,10 +34,10 @@ func duelLoads() []duel {
 	}
 }
 
-// duelRounds is how often each load is measured. The round with the median rate is reported.
+// duelRounds is the number of times that each load is measured. The round with the median rate is reported.
 const duelRounds = 3
 
-// How long a load lasts. It warms up until creates wait for assignments that are still to be published.
+// The duration of a load. It warms up until creates are delayed by assignments that aren't published yet.
 const (
 	warmup     = 2 * time.Second
 	window     = 4 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// What waiting may cost, from the project's goals.
+// Limits of the cost of waiting, from the project's goals.
 const (
 	lastLimit  = 150 * time.Millisecond
 	bytesLimit = 25 * 1000
@@ -50,7 +50,7 @@ type wakeUp struct {
 	bytes         float64       // of the server's resident memory per waiting subscriber, its connection included
 }
 
-// wake uses a server of its own, so that its memory is that of the waiters.
+// wake uses a server of its own, so that only the waiters add to its memory.
 func (b *bench) wake(waiters int) (w wakeUp) {
 	u := b.start("--matchmaking", "off") // whose lease would count as scripts
 	defer u.stop()

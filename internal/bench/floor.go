@@ -23,8 +23,8 @@ func serveFloor(ctx context.Context, a floorAddresses) error {
 	return group.Wait()
 }
 
-// serveHTTP serves the floor of a request: it reads the body and answers the bytes that were PUT to /answer before,
-// with the status of its query.
+// serveHTTP serves the floor of a request: it reads the body and answers with the bytes that were PUT to /answer
+// before, and with the status in that PUT's query.
 func serveHTTP(ctx context.Context, address string) error {
 	answer, status := []byte(nil), http.StatusOK
 	mux := http.NewServeMux()
@@ -48,7 +48,7 @@ func serveHTTP(ctx context.Context, address string) error {
 			w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 		}
 		w.WriteHeader(status)
-		_, _ = w.Write(answer) // a client that has gone needs no answer
+		_, _ = w.Write(answer) // fails if the client has disconnected
 	})
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()

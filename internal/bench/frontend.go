@@ -35,7 +35,7 @@ func (f *frontends) flags() {
 		"with -frontend: IDs of processes whose CPU time per ticket is shown, separated by commas")
 }
 
-// measureFrontends prints the performance that players of any Open Match frontend get.
+// measureFrontends measures any Open Match frontends, and prints the results.
 func measureFrontends(ctx context.Context, f frontends) error {
 	f.Frontends = strings.Split(f.addresses, ",")
 	if f.queues != "" {

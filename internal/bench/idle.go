@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// What is idle while its cost is measured.
+// The numbers of idle queues, waiters and channels whose cost is measured.
 const (
 	idleQueues   = 1000
 	idleWaiters  = 10_000
@@ -17,13 +17,13 @@ const (
 	idleWindow   = 10 * time.Second
 )
 
-// What it may cost, from the project's goals.
+// Limits of their cost, from the project's goals.
 const (
 	idleBytesLimit    = 30 * 1000
 	idleCommandsLimit = 5
 )
 
-// idleCommands are those that queues can cost. Scripts run none of them.
+// idleCommands are the commands that idle queues can cause. Scripts run none of them.
 var idleCommands = []string{"evalsha", "eval", "hgetall", "xread", "xtrim", "ssubscribe"}
 
 // idle measures what unused queues, and then waiting subscribers too, cost a server.
@@ -63,7 +63,7 @@ func idle(b *bench) {
 		report.Verdict(withWaiters <= withQueues+1))
 }
 
-// idleCalls returns how often Redis was sent the commands that queues can cost.
+// idleCalls returns the number of idleCommands that Redis has received.
 func (u *system) idleCalls() (sum float64) {
 	for _, n := range u.redis.calls(idleCommands) {
 		sum += n

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// What is fetched while small publishes are timed: 300 subscribers, each with a backlog of 4 MiB.
+// The large fetches while small publishes are timed: 300 subscribers, each with a backlog of 4 MiB.
 const (
 	largeChannels    = 10
 	largeSubscribers = 300

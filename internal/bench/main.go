@@ -1,11 +1,11 @@
 // Command bench measures Tidemark against floors taken in the same run, and writes docs/benchmarks.md.
 //
 // Most figures are ratios or counts, since machines differ and are noisy: CPU time of Redis per publish against the
-// same script under redis-benchmark, CPU time of the server per request against a bare net/http handler that
-// answers the same bytes, what it costs to wake many waiting subscribers, and tickets that are matched against bare
-// handlers of the same library. Everything runs on this machine, on loopback.
+// same script under redis-benchmark, CPU time of the server per request against a bare net/http handler that returns
+// the same bytes, the cost of waking many waiting subscribers, and the rate of matched tickets against bare handlers of
+// the same library. Everything runs on this machine, on loopback.
 //
-// With -frontend it measures an Open Match frontend that runs already: see CONTRIBUTING.md.
+// With -frontend it measures a running Open Match frontend: see CONTRIBUTING.md.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// How much a fetch from many channels may cost, from the project's goals.
+// Limits of the cost of a fetch from many channels, from the project's goals.
 const (
 	manySources = 64
 	manyLimit   = 3 // times a fetch from one
@@ -24,8 +24,8 @@ type manyFetch struct {
 
 type manyCost struct{ server, redis, commands float64 }
 
-// many measures fetches from many channels with one call against those from one: where there is nothing, and the loop
-// of a consumer who acknowledges a message and gets the next one, of one of the channels.
+// many compares fetches from many channels with one call with fetches from one channel: empty fetches, and the loop of
+// a consumer that acknowledges a message of one channel and gets the next one.
 func many(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
@@ -67,8 +67,8 @@ func (u *system) fillOne() (receipt string) {
 	return u.receipt(manyPath(0) + "/messages?max=1")
 }
 
-// measureMany measures in turns the fetch of a channel's own route, and those from more and more channels. The one from
-// withGoal channels has a goal.
+// measureMany measures in turns the fetch of a channel's own route, and fetches from growing numbers of channels. The
+// fetch from withGoal channels has a goal.
 func (u *system) measureMany(name string, withGoal int, receipt string, own load.Maker) {
 	fetches := []*manyFetch{{next: own}, {sources: 1}, {sources: manySources}, {sources: 256}}
 	for _, f := range fetches[1:] {
@@ -88,7 +88,7 @@ func (u *system) measureMany(name string, withGoal int, receipt string, own load
 	u.reportMany(name, fetches, withGoal)
 }
 
-// reportMany writes a row for each fetch. The first is a fetch from one channel, to which the others are compared.
+// reportMany writes a row for each fetch. The first is a fetch from one channel; the others are compared with it.
 func (u *system) reportMany(name string, fetches []*manyFetch, withGoal int) {
 	for _, f := range fetches {
 		var server, redis, commands, ratios []float64

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// page is the output of the benchmarks: figures against a floor, and then the other results of the parts.
+// page is the report of the benchmarks: the table of figures against a floor, followed by the other results.
 type page struct {
 	machine string
 	rows    strings.Builder // of the first table
@@ -53,7 +53,7 @@ func (p *page) markdown() string {
 	return head + p.rows.String() + p.text.String()
 }
 
-// progress prints results for those who watch a run.
+// progress prints a result while the benchmarks run.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // median returns the median of values, which it sorts.

@@ -12,19 +12,19 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// What records may cost, from the project's goals.
+// Limits of the cost of records, from the project's goals.
 const (
 	checkRatio    = 2.5  // times the CPU of a bare handler
-	checkCommands = 1    // that Redis gets for a check
+	checkCommands = 1    // scripts per check
 	hotReads      = 1e6  // a second, of one core
-	noise         = 1e-3 // commands for each call that the server sends anyhow, such as a comparison every few seconds
+	noise         = 1e-3 // commands per call that the server sends anyway, such as a comparison every few seconds
 )
 
-// How much is measured.
+// The sizes of the measurements.
 const (
 	checkUsers  = 100
 	manyUser    = "many"
-	manySession = 1000 // of that user, which one call revokes
+	manySession = 1000 // of one user, all revoked by one call
 	viewedIDs   = 100
 )
 
@@ -40,7 +40,7 @@ func measureRecords(b *bench) {
 	u.measureLoads()
 }
 
-// The commands of records. Redis counts those of scripts with the others.
+// The commands of records. Redis's counts include the commands that scripts run.
 var (
 	scriptCommands = []string{"evalsha", "eval", "evalsha_ro", "eval_ro"}
 	recordCommands = []string{
@@ -50,7 +50,8 @@ var (
 	}
 )
 
-// sent returns how many scripts, and commands in and beside them, Redis gets for each of n calls.
+// sent returns the number of scripts, and of commands inside and outside of scripts, that Redis receives for each of n
+// calls.
 func (u *system) sent(n int, call func()) (scripts, commands float64) {
 	sum := func(names []string) (sum float64) {
 		for _, calls := range u.redis.calls(names) {

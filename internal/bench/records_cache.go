@@ -72,7 +72,7 @@ func (u *system) measureHotReads() {
 	u.printf("| commands that Redis gets for one | %.6f | 0 | %s |\n", sent, report.Verdict(sent < noise))
 }
 
-// How many load one missing value at once.
+// The numbers of processes and callers that load one missing value at once.
 const (
 	loadCallers   = 1000
 	loadProcesses = 3
@@ -92,7 +92,7 @@ func (u *system) measureLoads() {
 		loadCallers, loadProcesses, report.Millis(medianTime(took)), most, report.Verdict(most == 1))
 }
 
-// loadAtOnce starts the processes, lets all callers begin at the same time, and returns when that was and how often a
+// loadAtOnce starts the processes, lets all callers begin at the same time, and returns that time and how often a
 // loader ran.
 func loadAtOnce(ctx context.Context, url string) (begun time.Time, runs int, err error) {
 	var all []*child
@@ -146,7 +146,7 @@ func callAtOnce(ctx context.Context, url string) error {
 		g.Go(func() {
 			_, err := c.Load(ctx, "missing", func(context.Context) (cachedAuthor, error) {
 				runs.Add(1)
-				<-time.After(100 * time.Millisecond) // as a database takes
+				<-time.After(100 * time.Millisecond) // about as long as a database
 				return cachedAuthor{ID: 1, Name: "Ann"}, nil
 			})
 			errs <- err

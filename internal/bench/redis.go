@@ -23,7 +23,7 @@ type redisServers struct {
 	undo   []func() error
 }
 
-// onClose registers what close does. close calls the last function first.
+// onClose registers a function for close, which calls the last one first.
 func (r *redisServers) onClose(undo func() error) { r.undo = append(r.undo, undo) }
 
 // close stops Redis. It may be called again.
@@ -117,8 +117,8 @@ func (r *redisServers) calls(commands []string) map[string]float64 {
 	return calls
 }
 
-// numbers returns the numbers of a section of INFO. Of a line with several it returns the first, a command's number of
-// calls.
+// numbers returns the numbers of a section of INFO. If a line has several, it returns the first, which is a command's
+// number of calls.
 func (r *redisServers) numbers(section string) map[string]float64 {
 	all := make(map[string]float64)
 	for _, node := range r.nodes {
@@ -135,8 +135,8 @@ func (r *redisServers) numbers(section string) map[string]float64 {
 	return all
 }
 
-// empty makes the next measurement start as the one before did: a write costs more while Redis's table of keys grows,
-// and while the append-only file is rewritten, which is switched off.
+// empty resets Redis, so that measurements start from the same state: a write costs more while Redis's table of keys
+// grows, and while the append-only file is rewritten, which is switched off.
 func (r *redisServers) empty() {
 	r.do("CONFIG", "SET", "auto-aof-rewrite-percentage", "0")
 	r.do("FLUSHALL", "SYNC")
@@ -150,7 +150,7 @@ func (r *redisServers) connections() int {
 // memory returns the bytes that Redis uses.
 func (r *redisServers) memory() float64 { return r.info("memory", "used_memory") }
 
-// awaitTopics returns when a Redis that is no Cluster has as many topics with a subscriber.
+// awaitTopics waits until a Redis that isn't a Cluster has n topics with a subscriber.
 func (r *redisServers) awaitTopics(n int) {
 	for ; ; r.bench.sleep(50 * time.Millisecond) {
 		topics, err := r.do("PUBSUB", "SHARDCHANNELS").AsStrSlice()

@@ -86,8 +86,8 @@ func (u *system) redisFloor() float64 {
 	})
 }
 
-// redisFloorBeside is redisFloor while the bare handler has the load that the server has otherwise: so Redis shares the
-// cores and their caches with as much as it does then.
+// redisFloorBeside is redisFloor under the server's usual load on the bare handler, so that Redis shares the cores and
+// their caches as in the other measurement.
 func (u *system) redisFloorBeside(next load.Maker) float64 {
 	loaded, stop := context.WithCancel(u.Context())
 	defer stop()
@@ -98,7 +98,7 @@ func (u *system) redisFloorBeside(next load.Maker) float64 {
 			_, err = load.Repeat(loaded, u.floor.HTTP, u.requests/10, next)
 		}
 		if loaded.Err() != nil {
-			err = nil // it was cut off in its middle
+			err = nil // it was interrupted
 		}
 		ended <- err
 	}()

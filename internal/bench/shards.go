@@ -4,14 +4,14 @@ import (
 	"time"
 )
 
-// What reading through nodes may cost, from the project's goals.
+// Limits of the cost of reads through nodes, from the project's goals.
 const (
 	keysPerCore  = 100_000 // a second, of the client's CPU time
-	silentRatio  = 1.5     // of the p99 while a data centre is silent to that while none is
+	silentRatio  = 1.5     // ratio of the p99 with a silent data centre to the p99 without
 	bytesOfEntry = 64      // above key and value
 )
 
-// How much is measured.
+// The sizes of the measurements.
 const (
 	entries  = 100_000
 	perDC    = 4 // shards
@@ -22,7 +22,7 @@ const (
 
 var dcs = []string{"a", "b", "c"}
 
-// measureShards measures the sharded read tier: nodes are processes of their own, and clients are in one more.
+// measureShards measures the sharded read tier. Each node is a process of its own, and the clients run in another one.
 func measureShards(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()

@@ -23,7 +23,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 )
 
-// keysOfGet is how many keys a Get has, unless it is said.
+// keysOfGet is the default number of keys of a Get.
 const keysOfGet = 100
 
 // setup is the configuration that a process of clients receives when it starts.
@@ -31,7 +31,7 @@ type setup struct {
 	Hosts   []shard.Host
 	Redis   string        // URL; "": it doesn't read from Redis
 	Entries int           // of which it reads
-	Clients int           // all ping, and the last one reads
+	Clients int           // number of clients: all ping, and the last one reads
 	Period  time.Duration // between two pings of a node; 0: the default
 	LocalDC string        // data centre whose nodes are asked first; "": all are asked at once
 }
@@ -149,7 +149,7 @@ func (r *reader) carryOut(ctx context.Context, o order) (result outcome) {
 // caller is the loop of one caller.
 type caller struct {
 	took []time.Duration
-	err  error // which ended it
+	err  error // ended the loop
 }
 
 func (l *caller) run(ctx context.Context, r *reader, o order) {

@@ -14,7 +14,7 @@ type read struct {
 	nodes time.Duration // CPU time of the nodes, or of Redis
 }
 
-// got returns how many keys the clients have got.
+// got returns the number of keys that the clients have received.
 func (o outcome) got() float64 { return float64(len(o.Took) * o.Keys) }
 
 // perCore returns the number of keys that the clients have received per second of their CPU time.
@@ -40,7 +40,7 @@ type way struct {
 	reads   []read // one for each round
 }
 
-// measureGets reads as fast as the clients can, in each way in turns.
+// measureGets reads as fast as the clients can, alternating between the ways.
 func (u *system) measureGets(all nodes) {
 	ways := []*way{
 		{name: "through nodes", goal: true},
@@ -65,7 +65,7 @@ func (u *system) measureGets(all nodes) {
 	u.printGets(ways)
 }
 
-// printGets writes a row for each way to read. The last one is what the others are compared with.
+// printGets writes a row for each way to read. The others are compared with the last one.
 func (u *system) printGets(ways []*way) {
 	u.printf("| %d callers read at once | keys/s for a core of the client | goal | | keys/s | p50 | p99 | CPU of nodes "+
 		"or Redis for a Get | CPU of the client, of that of MGET |\n"+

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// measureGrowth reads from data centres of more and more nodes, each of which has a smaller part.
+// measureGrowth reads from data centres with growing numbers of nodes, and so with smaller shards.
 func (u *system) measureGrowth() {
 	u.printf("\nOne data centre of more and more nodes, each with its part of the entries. Nodes and clients share %d "+
 		"cores, so that the rate doesn't grow as on\nmachines of their own. The last column is what the nodes could "+

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// manyEntries are what one node holds while its memory is measured.
+// manyEntries is the number of entries of a node whose memory is measured.
 const manyEntries = 1_000_000
 
 // measureMemory compares the memory of a node that has many entries with that of one that has few.
@@ -30,8 +30,8 @@ func (u *system) measureMemory() {
 		report.Verdict(live <= bytesOfEntry), resident)
 }
 
-// nodeMemory returns the memory of a node that has everything, in bytes. Go collects its garbage often, so that little
-// of it is resident, and once more after all is loaded.
+// nodeMemory returns the memory of a node with all entries, in bytes. Go collects garbage often, so that little garbage
+// is resident, and once more after all entries are loaded.
 func (u *system) nodeMemory(dc string) (live, resident float64) {
 	u.Must(os.Setenv("GOGC", "10"))
 	all := u.startNodes(dc, 1)

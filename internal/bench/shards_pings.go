@@ -7,15 +7,15 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// Pings are counted of so many clients, for so long. They ping more often than usual, so that their CPU time can be
-// measured.
+// The number of clients whose pings are counted, and for how long. They ping more often than usual, so that their CPU
+// time can be measured.
 const (
 	pingClients = 8
 	pingPeriod  = 100 * time.Millisecond
 	pingTime    = 5 * time.Second
 )
 
-// measurePings counts the pings of clients that read nothing, and computes those of a large tier.
+// measurePings counts the pings of clients that don't read, and computes the cost of pings in a large tier.
 func (u *system) measurePings(all nodes) {
 	c := u.startClients(all, setup{Clients: pingClients, Period: pingPeriod})
 	defer c.end()

@@ -8,11 +8,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// silenceRounds is how often a data centre is silent.
+// silenceRounds is the number of times that a data centre is silent.
 const silenceRounds = 5
 
-// measureSilence stops the processes of one data centre after the other, so that they answer nothing and keep their
-// connections open, and compares how long Gets take with how long they take while all run.
+// measureSilence stops the processes of one data centre after the other, so that they don't answer but keep their
+// connections open. It compares the duration of Gets with that while all processes run.
 func (u *system) measureSilence(all nodes) {
 	c := u.startClient(all)
 	defer c.end()
@@ -21,7 +21,7 @@ func (u *system) measureSilence(all nodes) {
 	var with, without []time.Duration
 	for round := range silenceRounds {
 		without = append(without, c.read(paced(readTime)).Took...)
-		stopped := all.of(dcs[round%len(dcs)]) // for much less than their leases last
+		stopped := all.of(dcs[round%len(dcs)]) // for much less than the duration of their leases
 		stopped.signal(syscall.SIGSTOP)
 		with = append(with, c.read(paced(readTime)).Took...)
 		stopped.signal(syscall.SIGCONT)

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// bench is one part of the benchmarks. Its host ends the part at the first failure.
+// bench runs one part of the benchmarks. Its host ends the part at the first failure.
 type bench struct {
 	*launch.Host
 	settings
@@ -25,8 +25,8 @@ type settings struct {
 	requests int    // in a round
 }
 
-// system is the measured processes: a server and a floor, each a process of its own, and the Redis below the server. A
-// method that fails ends the part, and so may be called by its goroutine only.
+// system holds the measured processes: a server, a floor, and the server's Redis. If a method fails it ends the part,
+// so only the part's goroutine may call it.
 type system struct {
 	*bench
 	server *service
@@ -69,7 +69,7 @@ func (u *system) addNode(args ...string) *service {
 	return u.run("node", u.binary, args, "--admin-listen", "--listen")
 }
 
-// run starts a process, and returns when it answers.
+// run starts a process, and returns when it is ready.
 func (u *system) run(name, program string, args []string, listen ...string) *service {
 	one, err := launch.New(u.Context(), launch.Options{Program: program, Args: args, Listen: listen, Name: name})
 	u.Must(err)
@@ -116,7 +116,7 @@ func (u *system) compare(next load.Maker) pair {
 	return pair{ours: ours, floor: u.measureFloor(next, last)}
 }
 
-// compareOften is compare in as many rounds as are measured.
+// compareOften calls compare once per round.
 func (u *system) compareOften(next load.Maker) (pairs []pair) {
 	for range u.rounds {
 		pairs = append(pairs, u.compare(next))
@@ -139,10 +139,10 @@ func (u *system) measureFloor(next load.Maker, last load.Answer) float64 {
 	})
 }
 
-// waitingLimit is how long fetches may take until all of them wait.
+// waitingLimit bounds the time until all fetches wait.
 const waitingLimit = 5 * time.Minute
 
-// awaitWaiting returns when as many fetches wait, and none of them is still asking Redis.
+// awaitWaiting returns when n fetches wait, and none of them is still reading from Redis.
 func (u *system) awaitWaiting(waiters int) {
 	begun := time.Now()
 	for asked := -1.0; ; u.sleep(200 * time.Millisecond) {
@@ -207,7 +207,7 @@ func (s *service) labelled(name, label string) map[string]float64 {
 // resident returns the process's resident memory in bytes.
 func (s *service) resident() float64 { return s.metric("process_resident_memory_bytes") }
 
-// live returns about how many bytes the process's last garbage collection has left in memory.
+// live returns approximately how many bytes were live after the process's last garbage collection.
 func (s *service) live() float64 {
 	return s.metric("go_memstats_next_gc_bytes") / (1 + s.metric("go_gc_gogc_percent")/100)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// takeovers ends the server that directs a queue, while pairs meet by way of another one.
+// takeovers ends the server that directs a queue while another server matches pairs.
 func takeovers(b *bench) {
 	b.printf("\n## Takeover\n\nOf two servers, the one that directs the queue ends. Pairs meet by way of the other one, "+
 		"one after the other: the time is the\nlongest that a pair took, of %d runs.\n\n"+
@@ -48,7 +48,8 @@ func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
 	return b.meetAt(servers[1-directs], time.Second) // a director that stops may still match the first pairs
 }
 
-// meetAt lets pairs meet, one after the other, for some time, at least one. It returns the longest time that one took.
+// meetAt creates pairs of tickets, one after the other, for some time, but at least one pair. It returns the longest
+// time until a pair was matched.
 func (b *bench) meetAt(server *service, length time.Duration) (longest time.Duration) {
 	frontend, err := load.DialFrontend(server.GRPC)
 	b.Must(err)

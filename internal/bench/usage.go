@@ -19,8 +19,8 @@ type usage struct {
 	in, out             float64 // bytes that Redis received and sent
 }
 
-// plainCommands are those that the service sends beside scripts, and that no script runs: Redis counts these in the
-// same place.
+// plainCommands are the commands that the service sends outside of scripts, and that no script runs: Redis counts both
+// together.
 var plainCommands = []string{"ssubscribe", "sunsubscribe", "xread", "xdel", "xtrim"}
 
 // meter reads the resources used up to now.
@@ -56,7 +56,7 @@ func ownCPU() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// play lets players play. It calls mark at the begin and at the end of the window.
+// play lets players play. It calls mark at the beginning and at the end of the window.
 func (b *bench) play(players load.Players, mark func()) load.Matched {
 	found, err := players.Run(b.Context(), func() error { mark(); return nil })
 	b.Must(err)

@@ -11,13 +11,13 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
-// waitingFetches is how many fetches wait while their memory is measured, if the process may open as many files.
+// waitingFetches is the number of waiting fetches whose memory is measured, if the process may open as many files.
 const waitingFetches = 20_000
 
-// manyWaits is how many fetches from many channels wait, each of which may have channels of its own.
+// manyWaits is the number of waiting fetches from many channels, each of which may have channels of its own.
 const manyWaits = 500
 
-// waiters is fetches that wait.
+// waiters describes a group of waiting fetches.
 type waiters struct {
 	name     string
 	channels int     // that they wait on
@@ -26,11 +26,11 @@ type waiters struct {
 	limit    float64 // of resident memory; 0: there is no goal
 }
 
-// waitMemory is bytes of the server.
+// waitMemory is the memory of the server, in bytes.
 type waitMemory struct {
 	resident float64
 	stacks   float64 // of these, stacks of goroutines
-	most     float64 // to which the heap and the stacks may grow before Go's garbage collector runs
+	most     float64 // size of heap and stacks at which Go's garbage collector runs
 }
 
 // waiting lets subscribers wait on one channel, and as many on a channel each.
@@ -60,8 +60,8 @@ func waiting(b *bench) {
 	}
 }
 
-// measure returns the memory for each fetch. It uses a server of its own, so that its memory is that of the fetches.
-// They wait for so long that the first ones still do when the last one has begun.
+// measure returns the memory for each fetch. It uses a server of its own, so that only the fetches add to its memory.
+// They wait so long that the first one still waits when the last one has begun.
 func (w *waiters) measure(b *bench) waitMemory {
 	u := b.start("--matchmaking", "off", "--max-connections", fmt.Sprint(w.fetches+100), "--max-wait", "10m")
 	defer u.stop()
