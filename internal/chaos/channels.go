@@ -22,8 +22,8 @@ type channelLoad struct {
 	Pause       time.Duration
 }
 
-// StartChannels creates the subscribers, and starts them and the publishers. Publishers publish no new message after
-// publishing ends. All end with ctx.
+// StartChannels creates the subscribers, and starts them and the publishers. When publishing is done, publishers
+// publish no new message. All end with ctx.
 func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) error {
 	for i := range c.Channels {
 		channel := fmt.Sprintf("chaos-%d", i)
@@ -99,7 +99,7 @@ type subscriber struct {
 	separate      bool
 
 	receipt string // to be acknowledged
-	clock   int64  // of the last message that the receipt acknowledges
+	clock   int64  // of the last message that the receipt covers
 }
 
 func (s *subscriber) subscribe(ctx context.Context, from client.From) error {
@@ -193,7 +193,7 @@ func (s *subscriber) delivered(d client.Delivery) error {
 	return nil
 }
 
-// lostReceipt reports whether a fetch recovers from the error.
+// lostReceipt reports whether the receipt is refused for a reason that a new fetch resolves.
 func lostReceipt(err error) bool {
 	return errors.Is(err, client.ErrReceiptEpoch) || errors.Is(err, client.ErrReceiptAhead) ||
 		errors.Is(err, client.ErrReceiptSuperseded)

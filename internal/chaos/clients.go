@@ -32,7 +32,7 @@ const (
 	pingAfter  = 10 * time.Second // as often as the service allows
 )
 
-// reconnect is how soon a server is connected to again.
+// reconnect is the pause before another attempt to connect to a server.
 var reconnect = backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxPause}
 
 // servers is a service of several equal servers.
@@ -80,7 +80,7 @@ func (s *servers) Close() {
 	}
 }
 
-// SetReady sets whether a server is ready. Clients avoid servers that are not, unless none is.
+// SetReady sets whether a server is ready. Clients avoid servers that aren't ready, unless none is.
 func (s *servers) SetReady(server int, yes bool) { s.unready[server].Store(!yes) }
 
 // errRefused is an error that cannot be retried.
@@ -169,7 +169,7 @@ func reason(err error) string {
 	}
 }
 
-// clients is all clients of one run.
+// clients holds what all clients of one run share.
 type clients struct {
 	Servers  *servers
 	Requests *oracle.Requests

@@ -23,9 +23,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // liar is a service that keeps one channel in memory, and breaks its promises on purpose.
 type liar struct {
-	forgets func(clock int) bool // whether a message is not kept, although its publish is answered with success
-	repeats bool                 // whether acknowledgements are answered and ignored, once
-	fails   bool                 // whether every other publish is kept and answered 503
+	forgets func(clock int) bool // whether messages are dropped, although their publishes succeed
+	repeats bool                 // whether each subscriber's first acknowledgement succeeds without effect
+	fails   bool                 // whether every other publish is stored and answered with 503
 
 	mu       sync.Mutex
 	messages []json.RawMessage // by clock, from 1
@@ -107,8 +107,8 @@ func (l *liar) fetch(w http.ResponseWriter, subscriber string) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// use lets two subscribers and a publisher use a service until so many messages were acknowledged and none is missing,
-// or enough says so.
+// use runs two subscribers and a publisher until the given number of messages was acknowledged and none is missing, or
+// enough reports true.
 func use(
 	t *testing.T, service http.Handler, enough func(*oracle.Messages) bool) (oracle.MessageVerdict, oracle.RequestVerdict,
 ) {

@@ -22,17 +22,17 @@ import (
 const (
 	largeChannels = 10
 	largeReaders  = 30 // of each channel
-	largeMessages = 16 // of each channel, of which all together are 4 MiB
+	largeMessages = 16 // of each channel, 4 MiB together
 	largeBytes    = 256<<10 - 64
 	largeLimit    = 30 * time.Second
-	retryPause    = 500 * time.Millisecond // at least, after a fetch that was refused
+	retryPause    = 500 * time.Millisecond // minimum pause after a refused fetch
 
 	queueCount       = 1000
 	queueClients     = 16 // that create and delete queues concurrently
-	queueConnections = 40 // to Redis that the queues may need in addition, for all services
+	queueConnections = 40 // additional connections to Redis that the queues may need, for all services
 )
 
-// fetchLargely fills channels, and makes all their subscribers fetch at the same time.
+// fetchLargely fills channels, and lets all their subscribers fetch at the same time.
 func fetchLargely(s *stage) {
 	content := `"` + strings.Repeat("x", largeBytes) + `"`
 	for c := range largeChannels {

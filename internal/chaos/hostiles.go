@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// hostiles are scenarios in which some clients use more than their share. The others must not notice.
+// hostiles are scenarios in which some clients use more than their share. The others must not be affected.
 func hostiles() []scenario {
 	return []scenario{
 		{
@@ -77,7 +77,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// resident returns the resident memory of the service that uses most.
+// resident returns the largest resident memory of any service.
 func (s *stage) resident() int {
 	most := 0
 	for _, one := range s.services {

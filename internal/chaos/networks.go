@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// networks are scenarios in which connections break, fall silent or are slow.
+// networks are scenarios in which connections break, hang or are slow.
 func networks() []scenario {
 	slow := func(delay time.Duration, bytesPerSecond int) func(*stage) {
 		return func(s *stage) { slowConnections(s, delay, bytesPerSecond) }

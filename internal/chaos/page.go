@@ -13,7 +13,7 @@ const (
 	endMark   = "<!-- end of chaos -->"
 )
 
-// markdown returns the table of a run, and what failed. where is the duration of the run and the machine, failover the
+// markdown returns the table of a run, and its failures. where is the duration of the run and the machine, failover the
 // options of the services in failover scenarios.
 func markdown(results []result, where, failover string) string {
 	var b strings.Builder

@@ -28,7 +28,7 @@ type playerLoad struct {
 	Pause  time.Duration
 }
 
-// StartPlayers starts players. They create no new ticket after playing ends, and end with ctx.
+// StartPlayers starts players. When playing is done, they create no new ticket. All end with ctx.
 func (l *clients) StartPlayers(ctx, playing context.Context, c playerLoad) {
 	for i := range c.REST + c.GRPC {
 		p := &player{clients: l, turn: l.Servers.newTurn(), name: fmt.Sprintf("rest-%d", i), queue: c.Queues[i%len(c.Queues)]}
@@ -49,12 +49,12 @@ func (l *clients) StartPlayers(ctx, playing context.Context, c playerLoad) {
 type filler struct {
 	clients *clients
 	seats   map[string]int // tickets of a match, by queue
-	last    map[string]int // how many tickets waited at the last look
+	last    map[string]int // number of waiting tickets at the last check
 	looks   map[string]int // how often this number was seen
 	added   map[string]int
 }
 
-// newFiller returns a Filler for queues whose matches have so many tickets.
+// newFiller returns a filler for queues whose matches have the given numbers of tickets.
 func newFiller(l *clients, seats map[string]int) *filler {
 	return &filler{clients: l, seats: seats, last: map[string]int{}, looks: map[string]int{}, added: map[string]int{}}
 }
@@ -62,7 +62,7 @@ func newFiller(l *clients, seats map[string]int) *filler {
 // steadyLooks is the number of looks after which an unchanged number of tickets is considered final.
 const steadyLooks = 5
 
-// Fill looks at the queues once, and adds tickets where it is necessary.
+// Fill checks the queues once, and adds tickets if necessary.
 func (f *filler) Fill(ctx context.Context) {
 	for queue, seats := range f.seats {
 		n := f.clients.Tickets.Waiting(queue)
@@ -134,7 +134,7 @@ func ended(err error) bool {
 		errors.Is(err, client.ErrNoTicket) || status.Code(err) == codes.NotFound
 }
 
-// awaitLimit is how long a player waits at one server before it tries another one.
+// awaitLimit is the time that a player waits at one server before it tries another one.
 const awaitLimit = 4 * time.Second
 
 // awaitFor waits for the assignment. If there is none in time, or the server ends the wait, it continues on the next
@@ -163,7 +163,7 @@ func (l *clients) Audit(ctx context.Context) error {
 	return g.Wait()
 }
 
-// auditors is how many tickets are read concurrently.
+// auditors is the number of tickets that are read concurrently.
 const auditors = 8
 
 func (l *clients) audit(ctx context.Context, t *turn, id string) error {
@@ -221,7 +221,7 @@ func drained(err error) bool {
 	return errors.Is(err, io.EOF) || strings.HasSuffix(status.Convert(err).Message(), "the server is shutting down")
 }
 
-// awaitGRPC reads the first assignment. Its connection is the match ID.
+// awaitGRPC reads the first assignment. The connection of the assignment is the match ID.
 func (p *player) awaitGRPC(ctx context.Context, server int, id string) error {
 	assignment, err := p.servers.frontend[server].Await(ctx, id)
 	switch {

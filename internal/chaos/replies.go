@@ -70,7 +70,7 @@ func (s *stage) command(args ...string) {
 	}
 }
 
-// unwritable waits while Redis refuses writes, and complains if a service reports that it is ready.
+// unwritable waits while Redis refuses writes, and records a failure if a service reports that it is ready.
 func (s *stage) unwritable(d time.Duration) {
 	const grace = 2 * time.Second // for the services to notice
 	s.pause(grace)

@@ -28,7 +28,7 @@ type result struct {
 	Took       time.Duration
 }
 
-// limits bound the disturbance of clients. Zero values are no limits.
+// limits bound the effects on clients. Zero means no limit.
 type limits struct {
 	Gap      time.Duration // without a successful publish
 	P99      time.Duration // of the tries of publishes
@@ -71,7 +71,7 @@ func (r *result) Faults() []string {
 	return append(faults, r.overLimits()...)
 }
 
-// counted returns some of the texts, each with its number.
+// counted returns some of the texts, each with the number of its occurrences.
 func counted(what string, texts []string) []string {
 	const most = 4
 	numbers := map[string]int{}

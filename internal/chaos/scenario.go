@@ -10,7 +10,7 @@ type scenario struct {
 	name     string
 	fault    string // description for the table
 	redis    redisSetup
-	flags    []string // of the services, besides those that all have
+	flags    []string // additional options of the services
 	proxied  link     // where a proxy is
 	balanced bool     // clients leave a service that is not ready, as behind a load balancer
 	failover bool     // Redis may lose its last writes, see oracle.Rules

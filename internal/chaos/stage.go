@@ -45,7 +45,7 @@ type redisServers struct {
 	sentinel *redistest.SentinelNodes
 }
 
-// findings is the observations of the scenario itself.
+// findings are the scenario's own observations.
 type findings struct {
 	mu         sync.Mutex
 	complaints []string
@@ -258,7 +258,7 @@ func (s *stage) startProxy(target string) *proxy.Proxy {
 	return p
 }
 
-// addresses returns where clients find the services.
+// addresses returns the addresses at which clients reach the services.
 func (s *stage) addresses() []endpoint {
 	var all []endpoint
 	for _, one := range s.services {

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/launch"
 )
 
-// A run that cannot go on ends, is cleaned up, and has failed.
+// After Fatalf a run ends, its cleanups run, and it has failed.
 func TestHostEndsTheRun(t *testing.T) {
 	t.Parallel()
 	h := launch.NewHost(t.Context(), "h")

@@ -29,7 +29,7 @@ import (
 type Service struct {
 	HTTP  string // host:port
 	GRPC  string // host:port
-	Admin string // host:port of the listener that has the metrics
+	Admin string // host:port of the listener that serves the metrics
 	*process.Process
 
 	name    string
@@ -46,14 +46,14 @@ type Service struct {
 type Options struct {
 	Program string
 	Args    []string
-	// Listen has the flags before the addresses of HTTP, of gRPC and of the admin listener. Without a third one the
-	// metrics are served with HTTP.
+	// Listen has the flags before the addresses of HTTP, of gRPC and of the admin listener. Without a third flag the
+	// metrics are served on the HTTP listener.
 	Listen []string
 	Env    []string // nil: that of this process
 	Name   string
 	// Logs is the folder of the log. If it is empty, the process writes to standard error.
 	Logs string
-	// Restart makes the service start again when it exits by itself, as by a supervisor.
+	// Restart starts the service again when it exits by itself, as a supervisor does.
 	Restart bool
 }
 
@@ -144,8 +144,8 @@ func (s *Service) supervise(ctx context.Context, exited <-chan struct{}, start i
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended < start { // else End was called in the pause
-		_ = s.start(ctx) // fails if the scenario has started it; otherwise requests will fail
+	if s.ended < start { // otherwise End was called during the pause
+		_ = s.start(ctx) // fails if the scenario has started it already; other failures show in the requests
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package load generates load for benchmarks, for the tests under faults, and for tests of the server. Its clients cost
-// as little as they can, so that they don't take the cores from the server that they load:
+// Package load generates load for benchmarks, for the tests under faults, and for tests of the server. Its clients use
+// little CPU time, which is left to the server under load:
 //
 //   - [Repeat] sends requests over HTTP/1.1, and [Conn] is one connection.
 //   - [Players] create tickets at any frontend of Open Match, and [Frontend] is one connection.
-//   - [Flood] sends what no well-behaved client of HTTP/2 sends.
+//   - [Flood] sends HTTP/2 frames that no well-behaved client sends.
 package load

@@ -24,7 +24,7 @@ type Flood struct {
 	ended   chan struct{} // closed when the server has closed the connection; nil: nothing is read
 }
 
-// DialFlood connects to a server. With read it reads and drops what the server sends; otherwise it never reads.
+// DialFlood connects to a server. With read it reads and discards the server's frames; otherwise it never reads.
 func DialFlood(ctx context.Context, addr string, read bool) (*Flood, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *Flood) Close() {
 	}
 }
 
-// Ended returns a channel that is closed when the server has closed the connection. The connection must be one that
-// reads.
+// Ended returns a channel that is closed when the server has closed the connection. It requires a connection that was
+// dialed with read.
 func (c *Flood) Ended() <-chan struct{} { return c.ended }
 
 // Gets opens n streams, each with a GET of a path.

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Connections is how many connections Repeat uses.
+// Connections is the number of connections that Repeat uses.
 const Connections = 32
 
 // Maker makes the n-th request of a load, ready to be sent.
 type Maker func(n int) []byte
 
-// Request returns a request as it is sent.
+// Request returns the bytes of a request.
 func Request(method, path, body string) []byte {
 	if body == "" && method == http.MethodGet {
 		return []byte(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -114,8 +114,8 @@ func (c *Conn) read() (Answer, error) {
 	return Answer{Status: response.StatusCode, Body: body}, err
 }
 
-// Await reads one answer that comes in one piece, and checks that it contains a text. It costs less than Do, for
-// thousands of clients at a time.
+// Await reads an answer with a single read, and checks that it contains a text. It costs less than Do, for thousands of
+// concurrent clients.
 func (c *Conn) Await(text string) error {
 	var answer [2048]byte
 	n, err := c.conn.Read(answer[:])

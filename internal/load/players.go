@@ -18,10 +18,10 @@ import (
 // and begin again.
 type Players struct {
 	Frontends []string      // host:port, without TLS; players are spread over them
-	Queues    []string      // of Tidemark, by metadata; players are spread over them; empty: none is named
+	Queues    []string      // of Tidemark, by metadata; players are spread over them; empty: no metadata
 	Count     int           // who have a ticket at the same time
 	Share     int           // players that share a connection; 0: DefaultShare
-	Rate      float64       // tickets a second, by as many players as that takes; 0: each player begins again at once
+	Rate      float64       // tickets a second, by as many players as necessary; 0: each player begins again at once
 	Warmup    time.Duration // before the window
 	Window    time.Duration // in which tickets are counted
 }
@@ -46,10 +46,10 @@ func (r Matched) Quantile(share float64) time.Duration {
 // DefaultShare is below the 250 streams that common servers accept on a connection.
 const DefaultShare = 128
 
-// patience is how long tickets that still wait at the end may take: a last one without an opponent would wait forever.
+// patience bounds the wait for tickets that still wait at the end: the last one may have no opponent.
 const patience = 2 * time.Second
 
-// Run lets the players play. It calls mark, which may be nil, at the begin and at the end of the window.
+// Run lets the players play. It calls mark, which may be nil, at the beginning and at the end of the window.
 func (l Players) Run(ctx context.Context, mark func() error) (Matched, error) {
 	r := &run{Players: l, stop: make(chan struct{})}
 	defer r.disconnect()
@@ -75,7 +75,7 @@ func (l Players) Run(ctx context.Context, mark func() error) (Matched, error) {
 type run struct {
 	Players
 	frontends []*Frontend
-	stop      chan struct{} // is closed when no ticket is to be created anymore
+	stop      chan struct{} // closed when no more tickets are to be created
 
 	mu   sync.Mutex
 	from time.Time // begin of the window
@@ -162,7 +162,7 @@ func (r *run) play(ctx context.Context, player int) error {
 	}
 }
 
-// count counts an assignment that came now, if the window is open.
+// count counts an assignment that arrived now, if the window is open.
 func (r *run) count(started time.Time) {
 	now := time.Now()
 	r.mu.Lock()

@@ -1,5 +1,5 @@
-// Package report has what the pages of measurements have in common: the name of the machine, times, verdicts, and the
-// part of a page that a program writes.
+// Package report has helpers for the pages with measurements: the description of the machine, formats of times,
+// verdicts, and the generated part of a page.
 package report
 
 import (
@@ -36,7 +36,7 @@ func WholeMillis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Millise
 // Micros formats a duration in microseconds.
 func Micros(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1000) }
 
-// Verdict reports in a word whether a goal was reached.
+// Verdict returns the word for whether a goal was reached.
 func Verdict(good bool) string {
 	if good {
 		return "reached"

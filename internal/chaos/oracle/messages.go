@@ -49,7 +49,7 @@ type channelLog struct {
 // subscriberLog is the record of one subscriber.
 type subscriberLog struct {
 	clocks    map[Message]int64 // of the first delivery
-	early     map[Message]bool  // the first delivery came before the response to the publish
+	early     map[Message]bool  // the first delivery arrived before the response to the publish
 	confirmed int64             // highest clock whose acknowledgement succeeded
 	highest   int64             // highest clock delivered
 	last      map[string]int    // highest Seq delivered, by publisher
@@ -254,10 +254,10 @@ func (m *Messages) compare(c *channelLog, s *subscriberLog) (lost, wrong map[Mes
 	return lost, wrong
 }
 
-// maxExamples is how many messages of one kind, channel and subscriber are named.
+// maxExamples bounds the messages that are named for each kind, channel and subscriber.
 const maxExamples = 3
 
-// examples names a few messages, and returns how many there are.
+// examples names a few messages, and returns their number.
 func (v *MessageVerdict) examples(what, channel, subscriber string, messages map[Message]bool) int {
 	all := make([]Message, 0, len(messages))
 	for message := range messages {

@@ -15,7 +15,7 @@ type Tickets struct {
 	tickets map[string]*ticketLog
 	seats   map[string]int // tickets of a match, by queue
 	refused []string
-	longest time.Duration // that a player waited for its assignment
+	longest time.Duration // longest wait of a player for its assignment
 }
 
 // ticketLog is the record of one ticket.
@@ -128,7 +128,7 @@ func (t *Tickets) Waiting(queue string) int {
 	return n
 }
 
-// waits reports whether the ticket's player was notified of no end. The caller holds mu.
+// waits reports whether the ticket was created, and has neither a match nor another end. The caller holds mu.
 func (l *ticketLog) waits() bool { return !l.unknown && l.ended == "" && len(l.seen) == 0 }
 
 // TicketVerdict counts tickets, except Matches, Crowded and Split, which count matches.
