@@ -1,4 +1,4 @@
-// Package proxy is a TCP proxy on loopback for tests, which disturbs the connections through it.
+// Package proxy is a TCP proxy on loopback, with which tests disturb connections.
 //
 // New forwards bytes of any protocol. NewRedis forwards Redis commands and replies one by one, so that a test can record
 // the commands (see Proxy.Observe) and replace replies (see Proxy.Fail).
@@ -29,7 +29,7 @@ type Proxy struct {
 	faults faults
 }
 
-// Direction is one way through a Proxy.
+// Direction is one direction of the traffic through a Proxy.
 type Direction int
 
 // Both directions.
@@ -38,7 +38,7 @@ const (
 	ToClient
 )
 
-// faults are what a Proxy does to connections now.
+// faults are the current disturbances of a Proxy.
 type faults struct {
 	held   [2]chan struct{} // of each direction: closed when bytes may pass again; nil: they may
 	delay  time.Duration    // of every byte
@@ -49,7 +49,7 @@ type faults struct {
 // link is one connection through the proxy.
 type link struct{ client, server net.Conn } // server is nil until it is connected
 
-// close resets both sides, so that neither lingers.
+// close resets both sides, so that neither stays half open.
 func (l *link) close() {
 	for _, conn := range []net.Conn{l.client, l.server} {
 		if conn == nil {
@@ -172,14 +172,15 @@ func (p *Proxy) chunkSize(most int) int {
 	return min(max(p.faults.rate/20, 1), most)
 }
 
-// piece is what one side has sent at a time. After an error there are no more.
+// piece is the result of one read. No piece follows an error.
 type piece struct {
 	at   time.Time
 	data []byte
 	err  error
 }
 
-// ahead is how many pieces are read of each direction of a connection before the first of them is forwarded.
+// ahead is the number of pieces that are read from each direction of a connection before the first of them is
+// forwarded.
 const ahead = 1024
 
 // copy forwards one direction until either side ends it.
@@ -222,7 +223,7 @@ func (p *Proxy) write(ctx context.Context, l *link, d Direction, pieces <-chan p
 	}
 }
 
-// end passes on that one side has sent its last byte, or resets both.
+// end forwards the end of one side's data, or resets both sides.
 func (l *link) end(to net.Conn, err error) {
 	if tcp, ok := to.(*net.TCPConn); ok && errors.Is(err, io.EOF) && tcp.CloseWrite() == nil {
 		return
@@ -244,7 +245,8 @@ func (p *Proxy) wait(ctx context.Context, d Direction) bool {
 	return ctx.Err() == nil
 }
 
-// slow returns when a piece is old enough, and the time is over that its bytes take. It reports false if ctx has ended.
+// slow waits for the delay of a piece, and for the time that its bytes take at the limited rate. It reports false if
+// ctx has ended.
 func (p *Proxy) slow(ctx context.Context, one piece) bool {
 	p.mu.Lock()
 	pause := p.faults.delay - time.Since(one.at)
@@ -284,8 +286,8 @@ func (p *Proxy) Refuse(yes bool) {
 	p.faults.refuse = yes
 }
 
-// Hold stops all traffic until Pass, or that of one direction: connections stay open, also if the other side ends, and nothing
-// is received. New ones are accepted, even if the target is down, unless only ToClient is held.
+// Hold stops all traffic, or that of one direction, until Pass: connections stay open, even if the other side closes,
+// and nothing is received. New connections are accepted, even if the target is down, unless only ToClient is held.
 func (p *Proxy) Hold(only ...Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,7 +301,7 @@ func (p *Proxy) Hold(only ...Direction) {
 	}
 }
 
-// Pass forwards what Hold kept back, and all later traffic.
+// Pass forwards the traffic that Hold kept back, and all later traffic.
 func (p *Proxy) Pass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,7 +313,7 @@ func (p *Proxy) Pass() {
 	}
 }
 
-// Slow makes every byte arrive later, however many are on their way, and limits the bytes per second of each connection and
+// Slow delays every byte, however many are in transit, and limits the bytes per second of each connection and
 // direction. Zero removes either.
 func (p *Proxy) Slow(delay time.Duration, bytesPerSecond int) {
 	p.mu.Lock()

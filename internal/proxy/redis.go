@@ -70,7 +70,7 @@ func (h *hooks) frames(client, server net.Conn) (commands, replies source) {
 	return commands, replies
 }
 
-// isReply reports whether a frame answers a command. A push does only if it confirms a subscription.
+// isReply reports whether a frame answers a command. A push frame does only if it confirms a subscription.
 func isReply(frame []byte) bool {
 	return frame[0] != '>' || bytes.Contains(frame[:min(len(frame), 24)], []byte("\r\nssubscribe\r\n"))
 }
@@ -87,7 +87,7 @@ func (p *pending) push(command []string) {
 	p.commands = append(p.commands, command)
 }
 
-// pop returns the command that is answered next, or nil if the server answers unasked.
+// pop returns the command that is answered next, or nil if no command is pending.
 func (p *pending) pop() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pollEvery is the pause between two checks of servers, which cannot notify that they are ready.
+// pollEvery is the pause between two checks: servers don't notify anyone when they are ready.
 const pollEvery = 20 * time.Millisecond
 
 // final is an error that no further check can change.
@@ -15,8 +15,8 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// poll calls check until it returns nil or a final error, which poll returns, or until ctx ends. Then it returns the last
-// error that was not caused by that end.
+// poll calls check until it returns nil or a final error, which poll returns, or until ctx ends. In the last case it
+// returns the last error that wasn't caused by ctx.
 func poll(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

@@ -34,7 +34,7 @@ func StartCluster(t testing.TB, o Options) *ClusterNodes {
 	return c
 }
 
-// OpenCluster is StartCluster for programs that are no tests: Close stops the cluster.
+// OpenCluster is StartCluster for programs other than tests: Close stops the cluster.
 func OpenCluster(ctx context.Context, o Options) (*ClusterNodes, error) {
 	return launchCluster(ctx, o, false)
 }
@@ -198,7 +198,7 @@ func (c *ClusterNodes) Failover(t testing.TB, slot uint16) (killed, promoted *No
 	return killed, promoted
 }
 
-// FailoverThatLoses is Failover, and the replica receives nothing of what write writes.
+// FailoverThatLoses is Failover after a call of write, whose writes don't reach the replica.
 func (c *ClusterNodes) FailoverThatLoses(t testing.TB, slot uint16, write func()) (killed, promoted *Node) {
 	t.Helper()
 	killed = c.Owner(t, slot)
@@ -215,7 +215,7 @@ func (c *ClusterNodes) FailoverThatLoses(t testing.TB, slot uint16, write func()
 	return killed, promoted
 }
 
-// Switchover makes a replica of a slot's primary take over without loss. The old primary becomes its replica.
+// Switchover promotes a replica of a slot's primary without loss. The old primary becomes its replica.
 func (c *ClusterNodes) Switchover(t testing.TB, slot uint16) (old, promoted *Node) {
 	t.Helper()
 	old = c.Owner(t, slot)

@@ -97,7 +97,7 @@ func TestClusterWithTLS(t *testing.T) {
 	require.NoError(t, to.Do(t, "GET", "k").Error())
 }
 
-// otherPrimary returns a primary of the cluster as it was started, that isn't n.
+// otherPrimary returns a node other than n that was started as a primary.
 func otherPrimary(t *testing.T, c *redistest.ClusterNodes, n *redistest.Node) *redistest.Node {
 	t.Helper()
 	if first := c.Nodes()[0]; first != n {

@@ -29,10 +29,10 @@ type Node struct {
 	port   int
 	opts   Options
 	certs  *certificates    // nil without TLS
-	admin  rueidis.Client   // of this server alone; it reconnects after a restart
+	admin  rueidis.Client   // for this server only; reconnects after a restart
 	proc   *process.Process // never started for a container
 	shared bool
-	free   func() error // removes what the server has used, after its end
+	free   func() error // removes the server's files and port after it has ended
 }
 
 // Addr returns the server's host:port.
@@ -72,7 +72,7 @@ func (n *Node) CAFile() string {
 // Client returns a client of this one server, which follows no redirection. The test must not close it.
 func (n *Node) Client() rueidis.Client { return n.admin }
 
-// doLimit ends a command to a server that doesn't answer, so that a test fails rather than hangs.
+// doLimit bounds a command to a server that doesn't answer, so that a test fails instead of hanging.
 const doLimit = 30 * time.Second
 
 // Do sends one command to this server, such as Do(t, "CONFIG", "SET", "maxmemory", "8mb"), and waits at most 30 s for the
@@ -114,7 +114,7 @@ func (n *Node) Restart(t testing.TB) {
 	n.must(t, "restart", n.run(t.Context()))
 }
 
-// Pause stops a private server with SIGSTOP: its connections stay open, and it answers nothing.
+// Pause stops a private server with SIGSTOP: its connections stay open, but it doesn't answer.
 func (n *Node) Pause(t testing.TB) {
 	t.Helper()
 	n.must(t, "pause", n.private(t).Signal(syscall.SIGSTOP))

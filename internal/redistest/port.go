@@ -19,8 +19,8 @@ const (
 
 const loopback = "127.0.0.1"
 
-// reservation is a port on loopback that no other test binary uses until release, even while no server listens on it. It
-// is marked as taken by a UDP socket of the same number, which no Redis uses.
+// reservation is a port on loopback that no other test binary uses until release, even while no server listens on it. A
+// UDP socket with the same number, which no Redis uses, marks it as taken.
 type reservation struct {
 	port int
 	mark net.PacketConn

@@ -1,7 +1,7 @@
 package redistest
 
 // ErrorReplies are the error replies of Redis 7 and Valkey: those of server.c, those whose text depends on the command,
-// and one that neither has.
+// and an unknown one.
 var ErrorReplies = []string{
 	"ERR", "ERR syntax error", "ERR no such key", "ERR value is not an integer or out of range",
 	"ERR source and destination objects are the same", "ERR index out of range", "ERR unknown command 'X', with args beginning with: ",

@@ -16,8 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
-// startLimit is how long a server, or a whole cluster, may take until it serves. It only ends tests that would
-// otherwise hang.
+// startLimit bounds the time until a server, or a whole cluster, is ready. It only ends tests that would otherwise
+// hang.
 const startLimit = 60 * time.Second
 
 // Start starts a private server, which is stopped when the test ends. If the test fails, the end of the server's log is

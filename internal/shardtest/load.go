@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Load reads without a pause, and remembers the first read that failed.
+// Load reads without a pause, and records the first read that failed.
 type Load struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -23,7 +23,7 @@ type Load struct {
 const readers = 2
 
 // StartLoad lets two readers call read, at most perSecond times a second together, until the test ends. A read returns
-// an error if it fails, or its answer is wrong; that fails the test.
+// an error if it fails or its answer is wrong, and the error fails the test.
 func StartLoad(t testing.TB, perSecond int, read func(ctx context.Context, random *rand.Rand) error) *Load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -69,7 +69,7 @@ func (l *Load) state() (reads int, err error) {
 	return l.reads, l.err
 }
 
-// Loads are those of several clients.
+// Loads are the loads of several clients.
 type Loads []*Load
 
 // Await waits until n more reads have begun and succeeded.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Address is where a node is reached: that of its proxy.
+// Address returns the address at which clients reach the node: that of its proxy.
 func (n *Node) Address() string { return n.Proxy.Addr() }
 
 // Start starts processes, and returns when all of them listen. Until then their proxies hold all traffic.
@@ -18,7 +18,7 @@ func (all Nodes) Start(t testing.TB) {
 		if n.Process.PID() != 0 {
 			printed[i] = len(n.Process.Log())
 		}
-		n.Proxy.Hold() // a node may be found before it is known here where it listens
+		n.Proxy.Hold() // clients may find a node before its own address is known here
 		n.must(t, "start", n.Process.Start(t.Context()))
 	}
 	for i, n := range all {
@@ -53,7 +53,7 @@ func (all Nodes) Restart(t testing.TB) {
 	all.Start(t)
 }
 
-// Signal sends a signal to processes: one that was stopped by SIGSTOP keeps its connections open, and answers nothing.
+// Signal sends a signal to processes. After SIGSTOP a process keeps its connections open, but doesn't answer.
 func (all Nodes) Signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
 	for _, n := range all {
@@ -61,14 +61,15 @@ func (all Nodes) Signal(t testing.TB, sig syscall.Signal) {
 	}
 }
 
-// Hold makes nodes accept connections, and never answer until Pass. Open ones fall silent.
+// Hold stops all traffic to and from nodes until Pass: new connections are accepted and open ones stay open, but
+// nothing is answered.
 func (all Nodes) Hold() {
 	for _, n := range all {
 		n.Proxy.Hold()
 	}
 }
 
-// Delay makes what nodes receive and what they send late by half of d each.
+// Delay delays the traffic to and from nodes by half of d each.
 func (all Nodes) Delay(d time.Duration) {
 	for _, n := range all {
 		n.Proxy.Slow(d/2, 0)

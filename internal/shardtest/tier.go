@@ -1,6 +1,6 @@
 // Package shardtest runs the nodes of a sharded read tier for tests: each is a process behind a TCP proxy, whose
-// address it advertises, so that nothing reaches it in another way. Nodes kills, stops and restarts them, and disturbs
-// their connections. Load reads all the while, and fails the test if a read does.
+// address it advertises, so that all traffic goes through the proxy. Nodes kills, stops and restarts them, and disturbs
+// their connections. Load reads all the time, and fails the test if a read fails.
 //
 // Readiness is read from the status of the cache in the storage, and never assumed after a fixed time.
 package shardtest
@@ -30,7 +30,7 @@ type Options struct {
 	Listening *regexp.Regexp
 }
 
-// Tier is the nodes of one cache.
+// Tier holds the nodes of one cache.
 type Tier struct {
 	o       Options
 	nodes   Nodes
@@ -77,8 +77,8 @@ func New(t testing.TB, o Options) *Tier {
 	return f
 }
 
-// Add makes nodes of a data centre, with a proxy each, that aren't started. Their hosts are named after the data centre
-// and a number.
+// Add adds nodes to a data centre, each with a proxy, without starting them. Their hosts are named after the data
+// centre and a number.
 func (f *Tier) Add(t testing.TB, dc string, n int) Nodes {
 	t.Helper()
 	var added Nodes
@@ -88,7 +88,7 @@ func (f *Tier) Add(t testing.TB, dc string, n int) Nodes {
 	return added
 }
 
-// AddHost makes a node as Add does.
+// AddHost adds one node with a given host name, as Add does.
 func (f *Tier) AddHost(t testing.TB, dc, host string) *Node {
 	t.Helper()
 	tcp, err := proxy.New(f.ctx, "127.0.0.1:1") // until the process listens
@@ -158,7 +158,7 @@ func (f *Tier) AwaitWhole(t testing.TB, dcs ...string) {
 	}
 }
 
-// AwaitNext returns when another node than before has loaded a shard, and the data centre is whole.
+// AwaitNext returns when a node other than the given one has loaded the shard, and the data centre is complete.
 func (f *Tier) AwaitNext(t testing.TB, dc string, number int, disturb func()) {
 	t.Helper()
 	before := f.status(t, dc).Shards[number].Incarnation

@@ -26,7 +26,7 @@ var ErrNoEngine = errors.New("no Docker engine answers")
 // Reaper ignores a goroutine that testcontainers keeps until the process ends.
 var Reaper = goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1")
 
-// The images that are used if none is named.
+// The default images.
 const (
 	publicImage = "redis:7.4-alpine"
 	localImage  = "tidemark-test-redis:local" // made by make-image.sh
@@ -66,7 +66,7 @@ func Start(ctx context.Context, image string) (Server, error) {
 	return s, nil
 }
 
-// pull makes the engine have an image, and returns its name.
+// pull ensures that the engine has an image, and returns its name.
 func pull(ctx context.Context, quiet testcontainers.LoggerOption, image string) (_ string, err error) {
 	provider, err := testcontainers.NewDockerProvider(quiet)
 	if err != nil {

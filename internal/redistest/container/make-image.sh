@@ -2,8 +2,8 @@
 # Makes the image tidemark-test-redis:local from this machine's redis-server, for tests on a machine whose
 # Docker engine can't pull one. It needs: docker, redis-server, busybox (Debian: busybox-static).
 #
-# Tests take the image where the engine has it and TIDEMARK_TEST_REDIS_IMAGE names no other. An engine that
-# can't pull has no Ryuk either, and one that runs on this machine is reached at 127.0.0.1:
+# Tests use the image if the engine has it and TIDEMARK_TEST_REDIS_IMAGE doesn't name another. An engine that can't pull
+# has no Ryuk either, and an engine on this machine is reached at 127.0.0.1:
 #
 #   TIDEMARK_TEST_REDIS=container TESTCONTAINERS_RYUK_DISABLED=true TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 \
 #     make test
@@ -18,7 +18,7 @@ done
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-# add_program copies a program to /bin of the image, and the libraries that it loads to where it looks for them.
+# add_program copies a program to /bin of the image, and the libraries that it loads to their own paths.
 add_program() {
   local path library
   path=$(command -v "$1")
