@@ -18,7 +18,7 @@ const Patience = 30 * time.Second
 // Case is a rule that every store must follow. S is a store, usually with the test and with the calls that cases make.
 type Case[S any] struct {
 	Name   string // the rule
-	Notice string // what a user or an operator would notice if it is broken
+	Notice string // what a user or an operator would notice if the rule is broken
 	Run    func(s S)
 }
 
@@ -39,8 +39,8 @@ func Run[S any](t *testing.T, cases []Case[S], open func(t testing.TB) S) {
 	}
 }
 
-// Watch starts to watch a store and waits until the watch has begun. watch is a method of the store that calls changed
-// when it has begun, and for each change, until stop.
+// Watch starts to watch a store, and returns when the watch has begun. watch is a method of the store that calls
+// changed at its beginning and for each change, until stop.
 func Watch(t testing.TB, watch func(changed func()) (stop func())) (notified <-chan struct{}, stop func()) {
 	t.Helper()
 	changed := make(chan struct{}, 1)

@@ -18,7 +18,7 @@ import (
 type Harness interface {
 	// Store returns the store.
 	Store() keys.Store
-	// Forget removes everything that the store keeps.
+	// Forget removes all data of the store.
 	Forget(ctx context.Context) error
 }
 
@@ -72,7 +72,7 @@ func (s *subject) create(n int) {
 	require.NoError(s.t, s.make(record(n), most))
 }
 
-// make creates a key, and checks the position that is returned.
+// make creates a key, and checks the returned position.
 func (s *subject) make(r keys.Record, most int) error {
 	s.t.Helper()
 	at, err := s.store.Create(s.t.Context(), r, most)
@@ -120,7 +120,7 @@ func text(r keys.Revocation) string {
 
 func keyText(n int) string { return texts(keys.Entry{Record: new(record(n))})[0] }
 
-// all returns everything that the store keeps.
+// all returns all data of the store.
 func (s *subject) all() []string {
 	s.t.Helper()
 	found := []string{}

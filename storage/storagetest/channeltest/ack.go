@@ -36,7 +36,7 @@ func ackSuperseded(s *testChannel) {
 	s.Expire(message(s.At(2)), message(s.At(3)), record("b"), record("c"))
 	require.ErrorIs(s.T, s.TryAck(s.ReceiptFor("s", lost)), channel.ErrReceiptAhead)
 
-	s.Publish("x", longName, "z") // the longest ID has the clock that c had
+	s.Publish("x", longName, "z") // the longest ID gets the clock that c had
 	require.ErrorIs(s.T, s.TryAck(s.ReceiptFor("s", lost)), channel.ErrReceiptSuperseded)
 	require.Equal(s.T, s.At(0), s.MarkOf("s"), "a refused receipt doesn't move the mark")
 	s.Ack("s", kept)

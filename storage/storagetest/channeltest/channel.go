@@ -65,7 +65,7 @@ func (s *testChannel) On(name string) *testChannel {
 // Ctx returns the context of the test.
 func (s *testChannel) Ctx() context.Context { return s.T.Context() }
 
-// StartAt makes the channel with its clock at c. It makes no channel if c is 0.
+// StartAt creates the channel with its clock at c. It does nothing if c is 0.
 func (s *testChannel) StartAt(c clock.Clock) {
 	s.T.Helper()
 	s.Start = c
@@ -245,7 +245,7 @@ func (s *testChannel) Fetch(name string) channel.Batch {
 	return s.FetchUpTo(name, 10_000)
 }
 
-// Reads fetches everything unread, and checks the batch with CheckMessages.
+// Reads fetches all unread messages, and checks the batch with CheckMessages.
 func (s *testChannel) Reads(name string, expired int, ids ...string) channel.Batch {
 	s.T.Helper()
 	b := s.Fetch(name)
@@ -254,8 +254,8 @@ func (s *testChannel) Reads(name string, expired int, ids ...string) channel.Bat
 	return b
 }
 
-// CheckMessages checks that a batch has the messages of these IDs, each with its contentOf, and counts so many expired
-// messages.
+// CheckMessages checks that a batch has the messages with these IDs, each with its contentOf, and the given number of
+// expired messages.
 func (s *testChannel) CheckMessages(b channel.Batch, expired int, ids ...string) {
 	s.T.Helper()
 	require.Equal(s.T, append([]string{}, ids...), idsOf(b), "the messages, in order")
@@ -265,7 +265,7 @@ func (s *testChannel) CheckMessages(b channel.Batch, expired int, ids ...string)
 	require.Equal(s.T, uint64(expired), b.Expired, "the number of expired messages")
 }
 
-// ReceiptFor returns the receipt that the service makes of a batch.
+// ReceiptFor returns the receipt that the service issues for a batch.
 func (s *testChannel) ReceiptFor(name string, b channel.Batch) receipt.Receipt {
 	r := receipt.Receipt{Channel: s.Name, Subscriber: name, Epoch: b.Epoch, Clock: b.Through}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {

@@ -64,7 +64,7 @@ func eachMakes(s *testChannel) {
 	s.On("one").Reads("s", 0, "a")
 }
 
-// eachMakesNone doesn't bring back a subscriber that was removed.
+// eachMakesNone: a publish doesn't bring back a removed subscriber.
 func eachMakesNone(s *testChannel) {
 	s.Subscribe("other")
 	makeTwice(s, "a")
@@ -76,7 +76,7 @@ func eachMakesNone(s *testChannel) {
 	s.NoSubscriber("s")
 }
 
-// eachAfterEviction has more marks of an earlier life than one call removes.
+// eachAfterEviction: an earlier life left more marks than one call removes.
 func eachAfterEviction(s *testChannel) {
 	for _, name := range names(500) {
 		s.Subscribe(name)
@@ -96,7 +96,7 @@ func eachAfterEviction(s *testChannel) {
 	require.Zero(s.T, s.Life(mark(names(500)[499])))
 }
 
-// eachAlone has requests for many channels, on all nodes of a Cluster, and one that is refused.
+// eachAlone publishes on many channels, on all nodes of a Cluster; one of the requests is refused.
 func eachAlone(s *testChannel) {
 	later, earlier := ulid.MustNew(2, nil), ulid.MustNew(1, nil)
 	var requests []channel.PublishRequest

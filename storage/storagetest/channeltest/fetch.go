@@ -19,7 +19,7 @@ func fetchCases() []testCase {
 	}
 }
 
-// fetchWalks has more messages than a store is likely to read at once, and limits near such numbers.
+// fetchWalks fetches more messages than a store is likely to read at once, with limits near such numbers.
 func fetchWalks(s *testChannel) {
 	ids := numbered(70)
 	s.Subscribe("start")
@@ -131,7 +131,7 @@ func gapMillion(s *testChannel) {
 	s.CheckMessages(s.Next("some", b, 10), 0, "b")
 }
 
-// gapHuge has a gap that is too long to visit each clock.
+// gapHuge fetches across a gap that is too long to visit each clock.
 func gapHuge(s *testChannel) {
 	const huge = 1 << 52
 	s.Subscribe("s")

@@ -77,6 +77,6 @@ func keepAckLost(s *testChannel) {
 	s.Expire(record("m1"), record("m2")) // the lives of the messages that replaced them have ended
 	refused()
 	s.Policy.MaxMessages = 100
-	s.Publish("b", "c") // the publishers repeat what was lost
+	s.Publish("b", "c") // the publishers repeat the lost messages
 	require.ErrorIs(s.T, s.TryAck(lost), channel.ErrReceiptSuperseded)
 }

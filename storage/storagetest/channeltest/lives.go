@@ -101,7 +101,7 @@ func lifeRenewed(s *testChannel) {
 	s.Renewed(ownParts...)
 }
 
-// mostLeft is a rest of a life that an idle poll doesn't renew.
+// mostLeft is a remaining life that an idle poll doesn't renew.
 const mostLeft = ttl * 93 / 100
 
 func lifeKept(s *testChannel) {
@@ -262,7 +262,7 @@ func (s *testChannel) Renewed(parts ...Part) {
 	for _, p := range parts {
 		left, limit := s.Life(p), s.Policy.TTL
 		if p == channelClock || p == epoch || p == subscribers {
-			limit += limit / 10 // spare time: not every renewal of a mark has to renew the channel
+			limit += limit / 10 // spare time, since not every renewal of a mark needs to renew the channel
 		}
 		require.Greater(s.T, left, s.Policy.TTL*95/100, "the life of %s is renewed", p)
 		require.LessOrEqual(s.T, left, limit, "the life of %s", p)

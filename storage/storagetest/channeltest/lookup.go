@@ -12,15 +12,15 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// LookupHarness is a lookup that is kept with the channels of a Harness.
+// LookupHarness is a lookup that is stored with the channels of a Harness.
 type LookupHarness interface {
 	Harness
 	// Lookup returns the lookup.
 	Lookup() matchmaking.Lookup
 }
 
-// RunLookup runs the cases of a matchmaking.Lookup as parallel subtests of t. open is called once for each, from its
-// goroutine; what it returns is used until that one ends.
+// RunLookup runs the cases of a matchmaking.Lookup as parallel subtests of t. It calls open once for each case, from
+// the goroutine of the case, which uses the harness until it ends.
 func RunLookup(t *testing.T, open func(t testing.TB) LookupHarness) {
 	t.Helper()
 	for _, start := range starts {

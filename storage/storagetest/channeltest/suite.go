@@ -1,4 +1,4 @@
-// Package channeltest is the conformance suite of channel.Store, and of matchmaking.Lookup, which is kept with
+// Package channeltest is the conformance suite of channel.Store, and of matchmaking.Lookup, which is stored with
 // channels.
 //
 // A store's test calls [Run] with a function that returns a [Harness]: an empty store, and direct access to
@@ -11,7 +11,7 @@
 //
 // Each case states one rule. A rule that depends on clocks is tested from several starts: on a new channel, across
 // zero, from 14 to 15 digits, and across the wrap. The model case makes random calls and compares the
-// outcomes with a model; the other cases test what it doesn't reach: lives, events, sizes, lost keys and concurrency.
+// outcomes with a model; the other cases test lives, events, sizes, lost keys and concurrency, which it doesn't cover.
 package channeltest
 
 import (

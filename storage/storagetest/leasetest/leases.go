@@ -23,7 +23,7 @@ const ttl = time.Hour
 type Harness interface {
 	// Store returns the store.
 	Store() lease.Store
-	// Forget removes everything that the store keeps of a lease, as its end does.
+	// Forget removes all data of a lease, as its expiry does.
 	Forget(ctx context.Context, name string) error
 }
 
@@ -101,7 +101,7 @@ func (s *subject) release(name, token string) {
 	require.NoError(s.t, s.store.Release(s.t.Context(), name, token))
 }
 
-// acquireLater acquires a lease as soon as its holder's time is over.
+// acquireLater acquires a lease as soon as its holder's time has ended.
 func (s *subject) acquireLater(name, token string, ttl time.Duration) (fence uint64) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -247,7 +247,7 @@ func longLeaseName(s *subject) {
 	s.release(name, "a")
 }
 
-// exclusion lets managers compete for a lease, as those of different processes do.
+// exclusion lets managers compete for a lease, like managers of different processes.
 func exclusion(s *subject) {
 	const processes, runs = 8, 5
 	ctx, cancel := context.WithTimeout(s.t.Context(), storagetest.Patience)

@@ -21,7 +21,7 @@ type CacheHarness interface {
 	Other() cache.Store
 }
 
-// kind is a kind that the cases use. Search has a second one.
+// kind is a kind of the cases. The cases of searches use a second one.
 var kind, second = records.Shouts, records.Search
 
 const long = time.Minute
@@ -77,7 +77,7 @@ func (s *cacheSubject) claim(k cache.Key, token string, mode cache.Mode) cache.C
 // put stores a value as a writer does.
 func (s *cacheSubject) put(k cache.Key, data string, tags ...string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { // an invalidation of a tag just before may count as one after the claim
+	require.Eventually(s.t, func() bool { // an invalidation of a tag just before the claim may count as one after it
 		require.Equal(s.t, cache.Granted, s.claim(k, "put", cache.Over).Outcome)
 		err := s.store(k, "put", data, tags...)
 		require.NoError(s.t, storagetest.Ignoring(err, cache.ErrSuperseded))
@@ -306,7 +306,7 @@ func hostileNames(s *cacheSubject) {
 	}
 }
 
-// entriesStay: a value that is stored while an invalidation of its tag is under way can be found by the next one.
+// entriesStay: if a value is stored during an invalidation of its tag, the next invalidation finds it.
 func entriesStay(s *cacheSubject) {
 	for range 20 {
 		s.put(key("a"), "1", "t")

@@ -11,14 +11,14 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// CounterHarness is stores for a single case, with direct access to their data.
+// CounterHarness holds stores for a single case, with direct access to their data.
 type CounterHarness interface {
 	Views() counters.ViewStore
 	Stats() counters.StatsStore
 	States() counters.StateStore
 	// SpoilViews replaces an ID's counter by a value that isn't one.
 	SpoilViews(ctx context.Context, id string) error
-	// Earlier writes a value of the metric, or of the field "a", in a window that is over.
+	// Earlier writes a value of the metric, or of the field "a", in a past window.
 	Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error
 }
 
@@ -31,7 +31,7 @@ func RunCounters(t *testing.T, open func(t testing.TB) CounterHarness) {
 	})
 }
 
-// counterSubject is stores, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// counterSubject holds stores, with the calls that cases make. An unexpected error fails the case.
 type counterSubject struct {
 	t      testing.TB
 	h      CounterHarness

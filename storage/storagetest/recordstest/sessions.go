@@ -21,10 +21,10 @@ type SessionHarness interface {
 	Store() sessions.Store
 	// Age makes a session appear idle for the given time, and ends it if that is longer than its TTL.
 	Age(ctx context.Context, of sessions.Ref, d time.Duration) error
-	// PutSource writes the keys of the source's applications: a hash with these fields, a string if there are none, and
-	// the set of the user's tokens.
+	// PutSource writes the keys of the source's applications: a hash with these fields, or a string if there are none,
+	// and the set of the user's tokens.
 	PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error
-	// Source returns how many of these keys are there. The set counts if it has the token.
+	// Source returns the number of these keys that exist. The set counts if it has the token.
 	Source(ctx context.Context, l sessions.Legacy) (int, error)
 }
 
@@ -62,7 +62,7 @@ func RunSessions(t *testing.T, open func(t testing.TB) SessionHarness) {
 	})
 }
 
-// sessionSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// sessionSubject is a store, with the calls that cases make. An unexpected error fails the case.
 type sessionSubject struct {
 	t     testing.TB
 	h     SessionHarness

@@ -52,7 +52,7 @@ func RunSettings(t *testing.T, open func(t testing.TB) SettingHarness) {
 	})
 }
 
-// settingSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// settingSubject is a store, with the calls that cases make. An unexpected error fails the case.
 type settingSubject struct {
 	t     testing.TB
 	h     SettingHarness
@@ -71,7 +71,7 @@ func (s *settingSubject) delete(name string) {
 	require.NoError(s.t, s.store.Delete(s.t.Context(), name))
 }
 
-// read returns settings as "<value> <secrecy>", and "" for one that isn't there.
+// read returns settings as "<value> <secrecy>", and "" for one that doesn't exist.
 func (s *settingSubject) read(names ...string) []string {
 	s.t.Helper()
 	found, err := s.store.Read(s.t.Context(), names)

@@ -47,7 +47,7 @@ func (s *counterSubject) changed(c counters.Change) map[string]int64 {
 	return w.Values
 }
 
-// present returns the values of the present window.
+// present returns the values of the current window.
 func (s *counterSubject) present(of counters.Series) map[string]int64 {
 	s.t.Helper()
 	windows, err := s.stats.Range(s.t.Context(), of, time.Time{}, time.Time{})

@@ -47,7 +47,7 @@ func RunTokens(t *testing.T, open func(t testing.TB) TokenHarness) {
 	})
 }
 
-// tokenSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// tokenSubject is a store, with the calls that cases make. An unexpected error fails the case.
 type tokenSubject struct {
 	t     testing.TB
 	h     TokenHarness

@@ -32,7 +32,7 @@ func (s *counterSubject) tryAdd(flush counters.Flush, views int64, ids ...string
 	return errs
 }
 
-// requireViews expects views of IDs, all the same.
+// requireViews expects the same number of views for each ID.
 func (s *counterSubject) requireViews(counted, migrated int64, ids ...string) {
 	s.t.Helper()
 	totals, err := s.views.Totals(s.t.Context(), ids)

@@ -49,10 +49,10 @@ type world struct {
 type process struct {
 	shard.Member
 	token string
-	got   *shard.Claimed // the claim that it was granted, and believes to hold; nil: none
-	ends  int            // when its claim is over at the earliest
-	over  bool           // it has left, or another has had the shard since
-	lost  bool           // its claim was: it asks for nothing any longer
+	got   *shard.Claimed // its latest granted claim, which it may still hold; nil: none
+	ends  int            // the earliest end of its claim
+	over  bool           // it has left, or another process has had the shard since
+	lost  bool           // its claim was lost: it makes no more requests
 }
 
 func (w *world) any() *process {
@@ -65,7 +65,7 @@ func (w *world) any() *process {
 	return w.all[token]
 }
 
-// alive reports whether a process may still hold its shard, by its own knowledge.
+// alive reports whether a process may still hold its shard, as far as it knows.
 func (w *world) alive(p *process) bool { return p.got != nil && !p.over && w.now < p.ends }
 
 func (w *world) claim(p *process) {
@@ -139,7 +139,7 @@ func (w *world) back(quarters int) {
 	require.NoError(w, w.s.h.Pass(w.s.Context(), w.cache, dc, -time.Duration(quarters)*ttl/4))
 }
 
-// lose loses the claims of a host. Its processes may believe that they hold their shards until these are over.
+// lose loses the claims of a host. Its processes may consider their claims valid until they end.
 func (w *world) lose() {
 	host := w.any().Host
 	w.losses++
@@ -153,7 +153,7 @@ func (w *world) lose() {
 	require.NoError(w, w.s.h.Lose(w.s.Context(), w.cache, dc, host))
 }
 
-// end expects all shards to be free a TTL after the last request, or half of it later if claims were lost.
+// end expects all shards to be free a TTL after the last request, or half a TTL later if claims were lost.
 func (w *world) end() {
 	last := shard.Member{Cache: w.cache, DC: dc, Host: "last0", Address: "last:1"}
 	_, err := w.s.store.Claim(w.s.Context(), last, "last0", ttl)

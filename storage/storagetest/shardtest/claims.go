@@ -61,7 +61,7 @@ func longestUnpinged(s *subject) {
 		require.NoError(s, s.ping(host))
 	}
 	s.pass(ttl)
-	for i, want := range []int{3, 1, 2, 0} { // first the one that nobody has had
+	for i, want := range []int{3, 1, 2, 0} { // first the shard that never had a holder
 		require.Equal(s, want, s.claim(fmt.Sprint("new", i)).Shard)
 	}
 }
@@ -120,7 +120,7 @@ func oneToken(s *subject) {
 	s.held("x", another("x", 3))
 }
 
-// lateRequests: each request of a token that is over arrives once more.
+// lateRequests: each request of an expired token arrives once more.
 func lateRequests(s *subject) {
 	refused := func(host string) {
 		s.Helper()
@@ -188,7 +188,7 @@ func incarnations(s *subject) {
 	require.IsIncreasing(s, all)
 }
 
-// clockSetBack: what was pinged before is in the future afterwards.
+// clockSetBack: earlier pings are in the future afterwards.
 func clockSetBack(s *subject) {
 	s.split(0, 1)
 	s.claim("x")
@@ -210,7 +210,7 @@ func clockSetBack(s *subject) {
 	require.NoError(s, s.ping("y"))
 }
 
-// lostClaims: one that may be lost is over after the longest TTL at most.
+// lostClaims: a claim that may be lost has ended after the longest TTL at most.
 func lostClaims(s *subject) {
 	unsure := func(host, token string) time.Duration {
 		s.Helper()

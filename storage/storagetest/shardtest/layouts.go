@@ -216,7 +216,7 @@ func names(s *subject) {
 	}
 }
 
-// everything returns the error of each call of a member, if they all are of one kind.
+// everything makes each call of a member. Ping and Leave must fail with shard.ErrName. It returns the error of Claim.
 func (s *subject) everything(m shard.Member, token string) error {
 	s.Helper()
 	_, err := s.store.Claim(s.Context(), m, token, ttl)

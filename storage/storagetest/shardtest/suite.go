@@ -75,7 +75,7 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 	})
 }
 
-// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+// subject is a store, with the calls that cases make. An unexpected error fails the case.
 type subject struct {
 	testing.TB
 	h     Harness
@@ -95,7 +95,7 @@ func member(host string) shard.Member {
 
 func token(host string) string { return "token-of-" + host }
 
-// split gives the data centre a layout of even shards.
+// split sets a layout of even shards.
 func (s *subject) split(generation uint64, shards int) shard.Layout {
 	s.Helper()
 	l, err := s.store.SetLayout(s.Context(), cache, dc, generation, shard.Even(shards))
@@ -116,7 +116,7 @@ func (s *subject) claim(host string) shard.Claimed {
 	return c
 }
 
-// held returns how long a host is told to wait.
+// held returns the time that a refused claim tells a host to wait.
 func (s *subject) held(host, token string) time.Duration {
 	s.Helper()
 	_, err := s.try(host, token)
