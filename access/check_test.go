@@ -77,7 +77,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestGrants checks what grants allow, and what they leave out.
+// TestGrants checks which requests grants allow, and which they don't.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, access.Options{Tickets: ticketsOf(owners{"hers": "ann", "his": "bob", "keys": ""})})
@@ -272,7 +272,7 @@ func TestTicketsByTheStore(t *testing.T) {
 	require.Equal(t, "player", matchmaking.Subscriber)
 }
 
-// TestRules checks who reads and writes channels by their rules.
+// TestRules checks the readers and writers that rules of channels allow.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	rules := []access.ChannelRule{

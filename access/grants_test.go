@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// TestGrantsStayTheSame: grants are written as they were read, with what is empty and what is left out.
+// TestGrantsStayTheSame: grants are written as they were read, with empty and omitted members.
 func TestGrantsStayTheSame(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -87,7 +87,7 @@ func TestBadGrants(t *testing.T) {
 	}
 }
 
-// FuzzGrants: whatever is parsed is written and parsed as the same, and can be matched.
+// FuzzGrants: parsed grants are the same after they are written and parsed again, and can be matched.
 func FuzzGrants(f *testing.F) {
 	f.Add([]byte(`[{"actions":["publish"],"channels":["a*{sub}*{room}{1}"],"owners":[]}]`), "ann", "a.b")
 	f.Fuzz(func(t *testing.T, text []byte, subject, channel string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// credentials is an access.Authenticator: what starts with its prefix, and whose it is.
+// credentials is an access.Authenticator: it maps credentials with its prefix to principals.
 type credentials struct {
 	prefix     string
 	principals map[string]*access.Principal
@@ -148,7 +148,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// lasting is an origin whose end moves.
+// lasting is an origin whose expiry can change.
 type lasting struct {
 	ends  atomic.Pointer[time.Time]
 	waits int
@@ -158,7 +158,7 @@ func (l *lasting) Ends() time.Time { return *l.ends.Load() }
 
 func (l *lasting) Held(waits int) { l.waits += waits }
 
-// TestHoldIsRenewed: a credential that is renewed while a request waits goes on, until its new end.
+// TestHoldIsRenewed: if a credential is renewed while a request waits, the wait continues until the new expiry.
 func TestHoldIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestHoldIsRenewed(t *testing.T) {
 	})
 }
 
-// TestHoldOfNothing: a wait whose credential can't end costs nothing.
+// TestHoldOfNothing: a wait with a credential that can't end costs nothing.
 func TestHoldOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*access.Principal{access.Anonymous(), access.Local()} {

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // born is when all tickets were created.
 var born = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// owners is an access.Owners: whose tickets are whose. Asking for the ticket "down" fails.
+// owners is an access.Owners: it maps tickets to their owners. The lookup of the ticket "down" fails.
 type owners map[string]string
 
 func (o owners) Owner(_ context.Context, ticket string) (string, time.Time, error) {

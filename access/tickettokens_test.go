@@ -70,7 +70,7 @@ func TestToken(t *testing.T) {
 	})
 }
 
-// TestOffer: only back ends get a token, and only of a service that asks for credentials.
+// TestOffer: only back ends get a token, and only from a service that requires credentials.
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	h := newHolders(ring(t, 1))
@@ -84,7 +84,7 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// TestForgedTokens: whatever is changed, cut off or added, a token is refused.
+// TestForgedTokens: a token is refused if anything is changed, cut off or added.
 func TestForgedTokens(t *testing.T) {
 	t.Parallel()
 	keys := ring(t, 1)

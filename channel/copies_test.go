@@ -92,7 +92,7 @@ func TestTheReaderOfCopies(t *testing.T) {
 	require.NoError(t, err, "elsewhere it is a name like any other")
 }
 
-// together is announced to by all of n callers, or by none.
+// together waits in each announcement until n callers have announced.
 type together struct{ arrived *sync.WaitGroup }
 
 func (a together) Announce(context.Context, string) (bool, error) {

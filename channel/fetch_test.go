@@ -101,7 +101,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// requireReceipt holds a handle against the clock and the message ID that it should have, or against none.
+// requireReceipt checks that a handle has a clock and message ID, or that there is none.
 func requireReceipt(t *testing.T, s *Service, want *receipt.Receipt, handle string) {
 	t.Helper()
 	if want == nil {
@@ -170,7 +170,7 @@ func TestPollIsHandedAMessage(t *testing.T) {
 	})
 }
 
-// A poll that acknowledges does that once, however often it fetches.
+// A poll that acknowledges does so once, however often it fetches.
 func TestPollAcknowledgesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -76,8 +76,8 @@ func (f *fanOut) settle(waiters int) {
 	}
 }
 
-// BenchmarkFanOut measures how long it takes until the last of 5,000 sleepers has a message, from the moment at which
-// its notification arrives.
+// BenchmarkFanOut measures the time from the arrival of a notification until the last of 5,000 sleepers has its
+// message.
 func BenchmarkFanOut(b *testing.B) {
 	const waiters = 5000
 	f := newFanOut(b, waiters)

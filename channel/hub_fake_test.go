@@ -79,7 +79,7 @@ func (f *fakeNotifier) set(change func()) {
 	change()
 }
 
-// seen returns the numbers of calls of Listen, of clocks read, and of channels that are listened to.
+// seen returns the numbers of calls of Listen, of clocks read, and of channels with listeners.
 func (f *fakeNotifier) seen() (opened, reads, listening int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *fakeNotifier) setPosition(p Position, err error) {
 	f.set(func() { f.position, f.readError = p, err })
 }
 
-// hold makes Positions read but not answer until the returned function is called.
+// hold makes Positions read, but return only after the returned function is called.
 func (f *fakeNotifier) hold() (release func()) {
 	held := make(chan struct{})
 	f.set(func() { f.held = held })
@@ -177,7 +177,7 @@ type sleeper struct {
 	ended  chan outcome
 }
 
-// joined makes a waiter of the channel "ch" that has prepared, as if it were in its fetch now.
+// joined returns a prepared waiter of the channel "ch", as if its fetch were in progress.
 func joined(t *testing.T, h *hub, subscriber string) *sleeper {
 	t.Helper()
 	s := &sleeper{w: h.join([]target{{"ch", subscriber}}), timer: make(chan time.Time, 1), ended: make(chan outcome, 1)}
@@ -199,7 +199,7 @@ func (s *sleeper) sleep(t *testing.T, at Position) *sleeper {
 	return s
 }
 
-// sleeping makes a waiter that sleeps.
+// sleeping returns a sleeping waiter.
 func sleeping(t *testing.T, h *hub, subscriber string, at Position) *sleeper {
 	t.Helper()
 	return joined(t, h, subscriber).sleep(t, at)

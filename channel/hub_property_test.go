@@ -74,7 +74,7 @@ func (g *game) subscribe(t *rapid.T, p *poller) {
 	p.read = map[ulid.ULID]clock.Clock{sub.Epoch: sub.Clock}
 }
 
-// pick draws a poller of which something holds, or skips the step.
+// pick draws a poller that satisfies a condition, or skips the step.
 func (g *game) pick(t *rapid.T, holds func(*poller) bool) *poller {
 	var some []*poller
 	for _, p := range g.pollers {
@@ -252,9 +252,9 @@ func (g *game) acknowledge(t *rapid.T, p *poller, life ulid.ULID, handle string)
 	}
 }
 
-// finish lets everything arrive and checks the polls that still wait.
+// finish delivers all answers and notifications, and checks the polls that still wait.
 func (g *game) finish(t *rapid.T) {
-	for range 2 { // a poll whose first fetch is on its way begins to listen after it
+	for range 2 { // a poll whose first fetch is in progress begins to listen after it
 		g.world.connect()
 		g.world.settle()
 	}
@@ -272,7 +272,7 @@ func (g *game) finish(t *rapid.T) {
 // TestNoWakeUpIsLost runs random sequences of publishes, expiries, new lives, removals, fetches and clock reads with
 // slow answers, notifications that are late or lost, reconnects, and fail-overs that lose the last writes and reuse
 // their clocks. Each subscriber must read everything in order. Once all answers and notifications have arrived, no poll
-// may wait whose subscriber has something to read or is removed. No time passes in the end, so that the backstop can't
+// may wait whose subscriber has unread messages or is removed. No time passes at the end, so that the backstop can't
 // help.
 func TestNoWakeUpIsLost(t *testing.T) {
 	t.Parallel()

@@ -215,8 +215,8 @@ type manyPolled struct {
 	err error
 }
 
-// One wait for several subscribers is one waiter. It acknowledges once, renews those that are due, and ends with what
-// arrives.
+// One wait for several subscribers is one waiter. It acknowledges once, renews the marks that are due, and ends with
+// the first arrival.
 func TestManyWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -265,8 +265,8 @@ func TestManyWaits(t *testing.T) {
 	})
 }
 
-// A poll can find a mark that has moved since: the fetch finds nothing, and the wait is at the fetch's position. What
-// is acknowledged once isn't acknowledged again, by a receipt that a new life would refuse.
+// The mark can move between poll and fetch: the fetch then finds nothing, and the wait is at the fetch's position. A
+// receipt that was acknowledged isn't sent again, since a new life would refuse it.
 func TestManyThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

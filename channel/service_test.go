@@ -166,8 +166,8 @@ func TestPublish(t *testing.T) {
 	}, asked)
 }
 
-// An ID that the service makes is new. Where the store finds it all the same, a retry of its own has found its
-// first try: that is no duplicate to the publisher.
+// A generated ID is new. If the store still finds it, its own retry has found its first try, which isn't a duplicate
+// for the publisher.
 func TestPublishMakesIDs(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -275,7 +275,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestPublishEach has one refused request and one that fails between those that are published.
+// TestPublishEach publishes requests, with a refused one and a failing one among them.
 func TestPublishEach(t *testing.T) {
 	t.Parallel()
 	later := ulid.Make()

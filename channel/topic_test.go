@@ -12,10 +12,10 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// backstop lets the backstop of testLimits read the clock, once.
+// backstop advances time until the backstop of testLimits reads the clock once.
 func backstop() { pass(testLimits().Backstop) }
 
-// A channel without waiters is listened to for as long as it has been, and for Limits.Linger at most.
+// Without waiters, the hub listens to a channel for as long as it has listened before, and for at most Limits.Linger.
 func TestLinger(t *testing.T) {
 	t.Parallel()
 	limits := testLimits()
@@ -99,7 +99,8 @@ var positionCases = []struct {
 	{"where the waiter is", in1(7), nil, asleep, asleep},
 	{"one ahead", in1(8), nil, refetch, refetch},
 	{"far ahead", in1(7000), nil, refetch, refetch},
-	// Read before the fetch, this is old; read in its sleep, a fail-over has lost messages.
+	// A clock that was read before the fetch is old; one that was read during its sleep means that a fail-over has lost
+	// messages.
 	{"behind", in1(6), nil, refetch, asleep},
 	{"another life", in2(7), nil, refetch, refetch},
 	{"gone", Position{}, ErrNoChannel.WithCause(errNoise), refetch, refetch},
@@ -184,7 +185,7 @@ func TestReadThatIsOvertaken(t *testing.T) {
 	}
 }
 
-// A notification that comes late, after the clock was read, takes nothing back.
+// A late notification, after the clock was read, doesn't move the position back.
 func TestLateNotification(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manyWaiter is a fetch on the channels "a", "b" and "c", where nothing is found unless found has it.
+// manyWaiter is a fetch on the channels "a", "b" and "c", which finds only the messages in found.
 type manyWaiter struct {
 	store *fakeNotifier
 	poll  waitRequest
@@ -59,7 +59,7 @@ func (m *manyWaiter) confirm() {
 	synctest.Wait()
 }
 
-// A fetch on many channels listens to all of them when none has anything, and counts as one.
+// If no channel has a message, a fetch on many channels listens to all of them, and counts as one.
 func TestManyChannels(t *testing.T) {
 	t.Parallel()
 	all := []int{0, 1, 2}

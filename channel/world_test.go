@@ -36,7 +36,7 @@ var (
 	errNoise  = errors.New("noise")
 )
 
-// testLimits have a backstop that is far away.
+// testLimits have a long backstop interval.
 func testLimits() Limits {
 	l := DefaultLimits()
 	l.Linger = time.Minute
@@ -44,7 +44,7 @@ func testLimits() Limits {
 	return l
 }
 
-// pass lets time pass in a bubble.
+// pass advances time in a synctest bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // a bubble's time passes at once, when everything in it waits
 	synctest.Wait()
@@ -66,7 +66,7 @@ type world struct {
 	failing bool            // the next read of the clock fails
 	fetches int
 	polls   int           // of sources
-	due     bool          // polls find that subscribers must be renewed
+	due     bool          // whether polls report that subscribers must be renewed
 	stale   bool          // polls find marks one behind
 	wait    time.Duration // that the last fetch announced
 	reads   int           // of the clock
@@ -121,7 +121,7 @@ func (w *world) arrive() {
 	<-held
 }
 
-// release lets one answer arrive.
+// release delivers one answer.
 func (w *world) release(i int) {
 	w.mu.Lock()
 	close(w.held[i])
@@ -130,7 +130,7 @@ func (w *world) release(i int) {
 	synctest.Wait()
 }
 
-// deliver lets the first notification on its way arrive.
+// deliver delivers the first pending notification.
 func (w *world) deliver() {
 	w.mu.Lock()
 	e, sink := w.queue[0], w.sink
@@ -142,7 +142,7 @@ func (w *world) deliver() {
 	synctest.Wait()
 }
 
-// settle lets everything arrive.
+// settle delivers all answers and notifications.
 func (w *world) settle() {
 	w.mu.Lock()
 	w.slow = false
@@ -160,7 +160,7 @@ func (w *world) settle() {
 	}
 }
 
-// disconnect loses all notifications on their way but the first keep, and all that follow.
+// disconnect loses all pending notifications except the first keep, and all later ones.
 func (w *world) disconnect(keep int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (w *world) replicate() {
 	w.replica = w.clone()
 }
 
-// failOver loses all that was written after the last replicate, and the connection.
+// failOver loses all writes after the last replicate, and the connection.
 func (w *world) failOver() {
 	w.disconnect(0)
 	w.mu.Lock()
@@ -396,7 +396,7 @@ func keyring(t require.TestingT) *receipt.Keyring {
 // testPolicy is the policy of channels in tests.
 var testPolicy = Policy{TTL: time.Hour, MaxMessageBytes: 100}
 
-// serviceOn makes a service on a store.
+// serviceOn returns a service on a store.
 func serviceOn(t require.TestingT, store Store, limits Limits, rules ...Rule) *Service {
 	policies, err := NewPolicies(testPolicy, rules)
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestRequests holds what each call sends against the API.
+// TestRequests compares the request of each call with the API.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	ctx, at := t.Context(), "/v1/channels/c"
@@ -193,7 +193,7 @@ func TestRetryAfterForms(t *testing.T) {
 	}
 }
 
-// TestEverySlugHasASentinel fails where the API gets a new error that callers can't ask for.
+// TestEverySlugHasASentinel fails if the API has an error without a variable for errors.Is.
 func TestEverySlugHasASentinel(t *testing.T) {
 	t.Parallel()
 	sentinels := []*client.Error{
@@ -219,7 +219,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrSchema, client.ErrInvalidSources,
 	}
 	sentinels = append(sentinels, records.Errors()...)
-	// The client makes no request that could be answered with these.
+	// No request of the client can receive these.
 	have := []fault.Slug{
 		fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest,
 		fault.SlugTokenInQuery,

@@ -21,19 +21,19 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// queue is a service with one subscriber, whose receipts are plain clocks.
+// queue is a service with one subscriber. Its receipts are plain clocks.
 type queue struct {
 	mu       sync.Mutex
 	last     int                   // the channel's clock
 	mark     int                   // the subscriber's
-	expired  uint64                // reported by the next fetch that finds something
+	expired  uint64                // reported by the next fetch that finds messages
 	refuse   map[string]fault.Slug // receipts that are refused once, with which slug
 	asked    []int                 // max of each fetch
 	failNext func() http.HandlerFunc
 	idle     chan struct{} // gets a value when a fetch waits
 }
 
-// newQueue makes a queue with n messages and a client of it.
+// newQueue returns a queue with n messages and a client of it.
 func newQueue(t *testing.T, n int) (*queue, *client.Client) {
 	t.Helper()
 	q := &queue{last: n, refuse: map[string]fault.Slug{}, idle: make(chan struct{}, 100)}
@@ -99,7 +99,7 @@ func (q *queue) state() (mark int, asked []int) {
 	return q.mark, q.asked
 }
 
-// consumption is a Consumer that keeps the clocks it was given, and asks judge what to answer.
+// consumption is a Consumer that records the clocks of its messages, and returns the result of judge.
 func consumption(got *[]clock.Clock, judge func(clock.Clock) error) client.Consumer {
 	return client.Consumer{Channel: "c", Subscriber: "s", Handle: func(_ context.Context, m client.Message) error {
 		*got = append(*got, m.Clock)
@@ -203,7 +203,7 @@ func TestConsumeBearsLostAnswers(t *testing.T) {
 func TestConsumeTellsOfExpiredMessages(t *testing.T) {
 	t.Parallel()
 	q, c := newQueue(t, 0)
-	q.expired, q.mark = 7, 10 // all of them: nothing comes with it but a receipt
+	q.expired, q.mark = 7, 10 // all of them: the answer has only a receipt
 	ctx, cancel := context.WithCancel(t.Context())
 	var told []uint64
 	consumer := consumption(new([]clock.Clock), stopAt(1))

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 )
 
-// connect makes the client of an example. A program that runs for long makes one client and keeps it.
+// connect returns the client of an example. A long-running program creates one client and keeps it.
 func connect() *client.Client {
 	c, err := client.New(newWorld()) // such as http://127.0.0.1:8080
 	if err != nil {
@@ -208,7 +208,7 @@ func ExampleClient_Next() {
 		panic(err)
 	}
 	receipt := ""
-	for range 2 { // each one acknowledges what the one before brought
+	for range 2 { // each request acknowledges the messages of the one before
 		d, err := c.Next(ctx, "steps", "ann", receipt, client.FetchOptions{Max: 1})
 		if err != nil {
 			panic(err)

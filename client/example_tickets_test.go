@@ -15,7 +15,7 @@ func ExampleClient_AwaitAssignment() {
 	c := connect()
 	defer c.Close()
 
-	// Two players, who would be two programs.
+	// Two players, each of which would be a program of its own.
 	var players sync.WaitGroup
 	places := make(chan string, 2)
 	for range 2 {

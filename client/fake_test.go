@@ -65,7 +65,7 @@ func (f *fake) got() []call {
 	return f.calls
 }
 
-// client makes a client of the fake that is closed with the test.
+// client returns a client of the fake. It is closed with the test.
 func (f *fake) client(t *testing.T, opts ...client.Option) *client.Client {
 	t.Helper()
 	return newClient(t, f.URL, append([]client.Option{client.WithRetry(quick)}, opts...)...)
@@ -106,5 +106,5 @@ func problem(status int, slug fault.Slug, retryAfter int) http.HandlerFunc {
 	}
 }
 
-// lost does the work and then drops the connection instead of answering.
+// lost executes the request and then drops the connection instead of answering.
 func lost(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }

@@ -67,8 +67,8 @@ func TestFetchMany(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrInvalidSources)
 }
 
-// TestConsumeMany plays answers, and holds the requests against those that they must lead to: the receipts of each, by
-// channel, and "-" for a channel that is left out.
+// TestConsumeMany plays answers, and checks the requests that must follow: the receipts of each, by channel, and "-"
+// for an omitted channel.
 func TestConsumeMany(t *testing.T) {
 	t.Parallel()
 	errHandle := errors.New("handling failed")

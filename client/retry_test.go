@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// log is a service that keeps messages by their ID, and loses the first answers.
+// log is a service that stores messages by their ID, and loses the first answers.
 type log struct {
 	mu    sync.Mutex
 	lose  int
@@ -126,7 +126,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// cut answers half of what it announces.
+// cut sends half of the announced answer.
 func cut(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "100")
 	_, _ = w.Write([]byte(`{"messages":[`))

@@ -32,8 +32,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
-// TestServiceProcess is the service that startService starts: it says where it listens, and ends with its standard
-// input. In the test binary that started it, it does nothing.
+// TestServiceProcess is the service that startService starts: it prints its address, and ends with its standard input.
+// In the test binary that started it, it does nothing.
 func TestServiceProcess(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(serviceEnv) == "" {
@@ -53,8 +53,8 @@ func TestServiceProcess(t *testing.T) {
 	require.NoError(t, group.Wait())
 }
 
-// worlds is a service whose first path segment chooses one of any number of services, which know nothing of each
-// other. So every test and example, and every repeat of one, has channels of its own.
+// worlds is a service whose first path segment selects one of any number of independent services. So every test and
+// example, and every repeat of one, has channels of its own.
 type worlds struct {
 	t             *testing.T
 	redis, prefix string
@@ -147,8 +147,8 @@ func build(d matchmaking.Definition) (matchmaking.Parts, error) {
 	return matchmaking.Parts{Matcher: matcher, Evaluator: function.Decollide{}, Assigner: a}, err
 }
 
-// TestConsumeAgainstTheService consumes messages that were there, and one that arrives while Consume waits for it. The
-// contents are those that were published, byte for byte, and what expired is counted.
+// TestConsumeAgainstTheService consumes existing messages, and one that arrives while Consume waits for it. The
+// contents are those that were published, byte for byte, and expired messages are counted.
 func TestConsumeAgainstTheService(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newWorld())

@@ -133,7 +133,7 @@ func TestAwaitAssignmentEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 }
 
-// TestAwaitAssignmentAgainstTheService waits for a ticket that is cancelled meanwhile, and twice for one that is
+// TestAwaitAssignmentAgainstTheService waits for a ticket that is cancelled during the wait, and twice for one that is
 // matched.
 func TestAwaitAssignmentAgainstTheService(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func clocks() *rapid.Generator[clock.Clock] {
 	return rapid.OneOf(nearEdge, anywhere)
 }
 
-// steps draws a distance, often next to none, half of the ring or all of it.
+// steps draws a distance, often close to zero, half of the ring or the whole ring.
 func steps() *rapid.Generator[uint64] {
 	return rapid.OneOf(
 		rapid.Uint64Range(0, 5),
@@ -47,7 +47,7 @@ func model(c clock.Clock, by int64) clock.Clock {
 	return clock.Clock(n.Int64() + int64(clock.Min))
 }
 
-// check runs one law on drawn values, beside the other laws.
+// check runs one law on drawn values, in parallel to the other laws.
 func check(t *testing.T, name string, law func(*rapid.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// connect makes the Manager of an example. A program makes one and keeps it; its store is that of storage/redis/leases.
+// connect returns the Manager of an example. A program creates one and keeps it, with the store of
+// storage/redis/leases.
 func connect() *lease.Manager {
 	leases, err := lease.NewManager(&memory{}, lease.Options{TTL: 10 * time.Second})
 	if err != nil {
@@ -40,7 +41,7 @@ func Example() {
 	// writing part 2 with a fence: true
 }
 
-// A resource that must never be written by two holders keeps the highest fence that it has seen.
+// A resource that two holders must not write to stores the highest fence that it has seen.
 func ExampleManager_Hold_fence() {
 	ctx := context.Background()
 	leases := connect()

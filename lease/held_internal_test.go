@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// After a pause of the process the timer may fire later than the function goes on.
+// After a pause of the process the function may resume before the timer fires.
 func TestTheContextLooksAtTheClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -118,7 +118,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// Renewals of many leases that begin at different times come together.
+// Renewals of many leases that were acquired at different times are grouped.
 func TestManyLeasesAreRenewedInFewCalls(t *testing.T) {
 	t.Parallel()
 	const leases, lives = 1000, 20
@@ -247,7 +247,7 @@ func TestALeaseThatCannotBeRenewedIsLostBeforeItEnds(t *testing.T) {
 	}
 }
 
-// A renewal whose reply is late counts from when it was sent.
+// A renewal with a late reply counts from the time at which it was sent.
 func TestASlowRenewalMovesTheDeadlineFromWhenItWasSent(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, store *memory, m *lease.Manager) {
@@ -456,7 +456,7 @@ func TestAWaiterGetsTheLeaseOfADeadHolder(t *testing.T) {
 	})
 }
 
-// A waiter asks once in the TTL of the lease, whatever the number of waiting calls of its process.
+// A waiter asks once per TTL of the lease, whatever the number of waiting calls in its process.
 func TestWaitersCostTheStoreNextToNothing(t *testing.T) {
 	t.Parallel()
 	const lives, waiters = 100, 50

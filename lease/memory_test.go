@@ -16,8 +16,8 @@ type memory struct {
 	// before is called before a request has an effect, and after before its reply arrives: an error takes the place of
 	// the reply. nil: no failures.
 	before, after func(ctx context.Context, op, name string) error
-	// travel returns how long a request is on its way; it arrives even if its caller no longer waits. It arrives again
-	// later if again isn't zero. nil: requests arrive at once.
+	// travel returns the delay of a request, which arrives even if its caller no longer waits. If again isn't zero, it
+	// arrives again later. nil: requests arrive at once.
 	travel func() (first, again time.Duration)
 
 	mu       sync.Mutex
@@ -196,7 +196,7 @@ func (m *memory) token(name string) string {
 	return m.entries[name].token
 }
 
-// seize ends a lease in the store, as a fail-over that lost it does.
+// seize ends a lease in the store, like a fail-over that lost it.
 func (m *memory) seize(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // weather simulates failures between processes and their store.
 type weather struct {
 	seed      uint64
-	drift     float64 // how much faster the store's clock is than those of the processes
+	drift     float64 // factor by which the store's clock is faster than those of the processes
 	slow      float64 // the share of requests that take seconds
 	lost      float64 // the share of replies that are lost
 	repeated  float64 // the share of requests that arrive a second time, later
@@ -28,8 +28,8 @@ type weather struct {
 	forgetful bool    // functions take some time to return after their context is canceled
 }
 
-// TestNoTwoHoldersRunAtOnce simulates processes that want the same leases, with requests that are delayed, lost or
-// repeated, and a store whose clock goes at another rate.
+// TestNoTwoHoldersRunAtOnce simulates processes that compete for leases, with requests that are delayed, lost or
+// repeated, and a store whose clock runs at another rate.
 func TestNoTwoHoldersRunAtOnce(t *testing.T) {
 	t.Parallel()
 	share := rapid.Float64Range(0, 0.5)

@@ -63,7 +63,7 @@ openmatch.MatchFunction.Run(openmatch.RunRequest) stream openmatch.RunResponse
 openmatch.Evaluator.Evaluate(stream openmatch.EvaluateRequest) stream openmatch.EvaluateResponse
 `
 
-// TestFactsOfTheAPI holds names, numbers and types of our .proto files against those of the public API.
+// TestFactsOfTheAPI compares names, numbers and types of our .proto files with those of the public API.
 func TestFactsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	var found []string

@@ -20,7 +20,7 @@ func isEither(err error, targets ...error) bool {
 	return false
 }
 
-// namesIn finds the names in a handle, if it is long enough to have any.
+// namesIn returns the names in a handle, if it is long enough to contain any.
 func namesIn(handle string) (channel, subscriber string) {
 	raw, err := base64.RawURLEncoding.DecodeString(handle)
 	start := 25
@@ -38,9 +38,8 @@ func namesIn(handle string) (channel, subscriber string) {
 	return channel, string(rest[1:min(1+int(rest[0]), len(rest))])
 }
 
-// FuzzVerify checks any text as a handle, and the same text's bytes under a
-// right MAC: Verify never panics, fails only with its own errors, and whatever
-// it verifies signs to the same handle again, unless that is of version 1.
+// FuzzVerify verifies any text as a handle, and its bytes with a valid MAC: Verify never panics, fails only with its
+// own errors, and signing a verified receipt again returns the same handle, except for version 1.
 func FuzzVerify(f *testing.F) {
 	key := fixedKey(1)
 	ring := newKeyring(f, key)

@@ -18,8 +18,8 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// golden is the handle of example under fixedKey(1). A change of it makes the
-// handles of running consumers useless: give the new format another version.
+// golden is the handle of example under fixedKey(1). A change of it invalidates the handles of running consumers: give
+// the new format another version.
 const golden = "AgFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAQNjaFgCc0EGbXNnMTIz3SoJsy9kpmWfj9AhTamagA"
 
 // golden1 is the same in version 1, which has a fingerprint in place of the message ID.

@@ -18,7 +18,7 @@ var example = receipt.Receipt{
 	MessageID:  "msg123",
 }
 
-// fixedKey returns a key of as many bytes as the shortest may have, all b.
+// fixedKey returns a key of the minimum length, with all bytes b.
 func fixedKey(b byte) receipt.Key {
 	key := make(receipt.Key, receipt.MinKeyBytes)
 	for i := range key {

@@ -42,8 +42,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// FuzzKeys: as TestKeys, for the kind with the most parts and one whose last part is in braces; and any text parses or
-// doesn't.
+// FuzzKeys: as TestKeys, for the kind with the most parts and one whose last part is in braces. Any text that parses is
+// the key of its parts.
 func FuzzKeys(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text, "a", text)
@@ -142,7 +142,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestOthers: the kinds beside records are those of the page about them, which tests compare with the code that makes
+// TestOthers: the kinds besides those of records are those of their page, which tests compare with the code that makes
 // the keys.
 func TestOthers(t *testing.T) {
 	t.Parallel()

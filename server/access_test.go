@@ -35,8 +35,8 @@ func grantFor(r web.Route) string {
 	return `[{"actions":["` + string(r.Action) + `"]` + of[r.Action] + "}]"
 }
 
-// TestEveryRouteIsClosed calls every route without a credential, with one that grants nothing, with one that grants all
-// else, and with one that grants what the route needs.
+// TestEveryRouteIsClosed calls every route without a credential, with one that grants nothing, with one that grants
+// everything except the route's action, and with one that grants only that.
 func TestEveryRouteIsClosed(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -94,7 +94,7 @@ func TestEveryRouteIsClosed(t *testing.T) {
 	}
 }
 
-// challenges are what WWW-Authenticate says.
+// challenges are the expected values of WWW-Authenticate.
 var challenges = map[fault.Slug]string{
 	fault.SlugNoCredential:      `Bearer realm="tidemark"`,
 	fault.SlugInvalidCredential: `Bearer realm="tidemark", error="invalid_token", error_description="Invalid credentials"`,
@@ -104,7 +104,7 @@ var challenges = map[fault.Slug]string{
 	fault.SlugTokenInQuery:      `Bearer realm="tidemark", error="invalid_request", error_description="Token in the query"`,
 }
 
-// refused checks that a route answers with nothing but a problem.
+// refused checks that a route answers only with a problem.
 func refused(h *servertest.Harness, r web.Route, status int, slug fault.Slug, headers ...servertest.Header) {
 	h.TB.Helper()
 	method, path := servertest.CallOf(r)

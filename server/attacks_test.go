@@ -64,7 +64,7 @@ func TestOtherChannels(t *testing.T) {
 	require.Equal(t, before, h.Keys(), "nothing was written")
 }
 
-// TestOtherQueues uses credentials for one queue on others, and on what is in them.
+// TestOtherQueues uses credentials for one queue on other queues and their contents.
 func TestOtherQueues(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -98,7 +98,7 @@ func TestOtherQueues(t *testing.T) {
 	}
 }
 
-// TestMethodsAreNotOverridden: what may read can't write, whatever else it says.
+// TestMethodsAreNotOverridden: a credential that may read can't write by overriding the method.
 func TestMethodsAreNotOverridden(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -155,7 +155,7 @@ func TestAuthorization(t *testing.T) {
 // browsers is a rule that lets tokens be sent in the query.
 var browsers = access.ChannelRule{Pattern: `open[.].*`, QueryToken: true}
 
-// TestTokenInQuery: it is taken where a rule of the channel allows it, once, and nowhere else.
+// TestTokenInQuery: it is accepted, once, only if a rule of the channel allows it.
 func TestTokenInQuery(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -215,7 +215,7 @@ func TestTokenInQuery(t *testing.T) {
 }
 
 // TestWhatNeedsNoCredentials on a closed service: preflights, whose answers let pages read why a request is refused,
-// and what doesn't exist.
+// and unknown paths.
 func TestWhatNeedsNoCredentials(t *testing.T) {
 	t.Parallel()
 	const mine = "https://app.example.com"
@@ -237,8 +237,8 @@ func TestWhatNeedsNoCredentials(t *testing.T) {
 	h.Do("GET", "/channel/c/nothing", "").OldError(404, "")
 }
 
-// TestSecretsAreNotTold: no credential, valid or not, is in the log, an answer or the metrics, whatever happens to the
-// request.
+// TestSecretsAreNotTold: no credential, valid or not, appears in the log, an answer or the metrics, whatever the
+// outcome of the request.
 func TestSecretsAreNotTold(t *testing.T) {
 	t.Parallel()
 	const good, bad = "sesame-good", "sesame-bad"
@@ -329,7 +329,7 @@ func TestWaitsEndWithTheirCredential(t *testing.T) {
 	})
 }
 
-// TestALateBody: a request that was admitted changes nothing if its credential was revoked before its body came.
+// TestALateBody: an admitted request changes nothing if its credential is revoked before its body arrives.
 func TestALateBody(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -383,7 +383,7 @@ func TestGuesses(t *testing.T) {
 	h.Do("GET", "/v1/info", "", servertest.Bearer("good")).Problem(429, fault.SlugRateLimited)
 }
 
-// TestExpiredCredentialsAreGuesses if each has to be verified again.
+// TestExpiredCredentialsAreGuesses if each must be verified again.
 func TestExpiredCredentialsAreGuesses(t *testing.T) {
 	t.Parallel()
 	var p servertest.People

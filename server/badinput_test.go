@@ -201,7 +201,7 @@ func TestPathsAreRoutedAsTheyWereSent(t *testing.T) {
 	require.Equal(t, http.StatusOK, h.Do("GET", servertest.At+"/messages", "").Status, "the subscriber is still there")
 }
 
-// TestInvalidHTTP sends what net/http refuses before any handler is called.
+// TestInvalidHTTP sends requests that net/http refuses before any handler is called.
 func TestInvalidHTTP(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)

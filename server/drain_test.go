@@ -157,7 +157,7 @@ func TestGrace(t *testing.T) {
 	require.Error(t, <-cutOff)
 }
 
-// TestGraceOfGRPC is that of requests.
+// TestGraceOfGRPC: gRPC calls have the same grace as requests.
 func TestGraceOfGRPC(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Grace = time.Millisecond })

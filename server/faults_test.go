@@ -35,7 +35,7 @@ func storeCalls(handle string) []string {
 	}
 }
 
-// faults are what a store may answer, and what the client is told. The problems are in testdata/faults.
+// faults are errors of a store, and the answers to the client. The problems are in testdata/faults.
 var faults = map[string]struct {
 	err    error
 	status int
@@ -85,7 +85,7 @@ func TestFaultsOfTheStorage(t *testing.T) {
 	require.Len(t, h.Fetch("c", "s").Messages, 1, "nothing was lost or changed")
 }
 
-// TestPanic: a panic is answered with 500, and the server goes on.
+// TestPanic: a panic is answered with 500, and the server continues.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -112,7 +112,7 @@ func TestAbort(t *testing.T) {
 	require.ErrorContains(t, err, "EOF")
 }
 
-// TestClientGoesWhilePublishing: a client that goes away is not an error of the service.
+// TestClientGoesWhilePublishing: a client that disconnects isn't an error of the service.
 func TestClientGoesWhilePublishing(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)

@@ -37,7 +37,7 @@ func limited(t testing.TB, p *servertest.People, text string) servertest.Header 
 	return servertest.Bearer(credential)
 }
 
-// TestLimits: what is beyond a limit is refused, by each API in its form, and what isn't is still served.
+// TestLimits: requests beyond a limit are refused, by each API in its form, and others are still served.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -91,7 +91,7 @@ func TestLimits(t *testing.T) {
 		`tidemark_limited_total{limit="newChannels",of="key"} 3`)
 }
 
-// TestRateLimitHeaders: a client with a limit of requests is told how it stands, in each answer.
+// TestRateLimitHeaders: each answer to a client with a limit of requests reports what is left.
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -132,7 +132,7 @@ func TestLimitsOfGRPC(t *testing.T) {
 	}
 }
 
-// TestLimitsOfWaits: who waits too often is refused, and others aren't held up.
+// TestLimitsOfWaits: too many waits of a client are refused, and others aren't affected.
 func TestLimitsOfWaits(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -191,7 +191,8 @@ func waitAs(h *servertest.Harness, token string) {
 	other.Waiting(h.TB.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=20s")
 }
 
-// TestManyChannelsOfOneKey: a key that makes up names makes as many channels as its limit, and no more are in Redis.
+// TestManyChannelsOfOneKey: a key that invents names creates as many channels as its limit allows, and no more are in
+// Redis.
 func TestManyChannelsOfOneKey(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
@@ -211,7 +212,7 @@ func TestManyChannelsOfOneKey(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, h.Do("GET", "/v1/channels/999", "", as).Status)
 }
 
-// TestLimitsOfAddresses: an open service limits addresses. Only a trusted proxy says which.
+// TestLimitsOfAddresses: an open service limits addresses. Only a trusted proxy can report a client's address.
 func TestLimitsOfAddresses(t *testing.T) {
 	t.Parallel()
 	for _, trusted := range []bool{true, false} {

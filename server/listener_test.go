@@ -121,7 +121,7 @@ func TestConnectionsAreCountedOnce(t *testing.T) {
 		servertest.Step, "those that are kept open")
 }
 
-// TestConnectionsOfGRPC count as those of HTTP do. Beyond the limit they are closed.
+// TestConnectionsOfGRPC: they count like those of HTTP. Beyond the limit they are closed.
 func TestConnectionsOfGRPC(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Limits.MaxConnections = 2 })

@@ -54,7 +54,7 @@ func callsAbout(id string) []string {
 	}
 }
 
-// TestPlayersReachTheirOwnTickets and nothing else, by whatever spelling of whatever path.
+// TestPlayersReachTheirOwnTickets and no others, with any spelling of any path.
 func TestPlayersReachTheirOwnTickets(t *testing.T) {
 	t.Parallel()
 	h := startForPlayers(t)
@@ -117,7 +117,7 @@ func TestTokensOfPlayers(t *testing.T) {
 	require.NotContains(t, h.Logs.Text(t), first.Token)
 }
 
-// TestClientOfAPlayer: the Go client with the token of a ticket awaits its assignment, and can do nothing else.
+// TestClientOfAPlayer: the Go client with the token of a ticket can await its assignment, and nothing else.
 func TestClientOfAPlayer(t *testing.T) {
 	t.Parallel()
 	h := startForPlayers(t)
@@ -144,7 +144,7 @@ func TestClientOfAPlayer(t *testing.T) {
 	}
 }
 
-// TestMatchesAreForQueues: a player gets what the queue reveals to it, in its assignment, and not the whole match.
+// TestMatchesAreForQueues: a player can't read the whole match, but only what its assignment reveals.
 func TestMatchesAreForQueues(t *testing.T) {
 	t.Parallel()
 	h := startForPlayers(t)
@@ -168,8 +168,8 @@ func TestMatchesAreForQueues(t *testing.T) {
 	}
 }
 
-// TestPollOfAnEarlierLife: a poll that waits while the ticket's ID becomes somebody else's doesn't get what that one is
-// told.
+// TestPollOfAnEarlierLife: if a ticket's ID passes to another owner during a poll, the poll doesn't return the new
+// owner's assignment.
 func TestPollOfAnEarlierLife(t *testing.T) {
 	t.Parallel()
 	h := startForPlayers(t)

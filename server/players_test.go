@@ -16,7 +16,7 @@ import (
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
-// lobby keeps which players are present, and each query while they are. Channels exist once they were opened.
+// lobby records the present players, and the queries in the meantime. Channels exist after they were opened.
 type lobby struct {
 	v1.Channels
 	present map[string]int
@@ -25,7 +25,7 @@ type lobby struct {
 	lacks   bool  // the channel doesn't exist
 	failure error // of making it
 	missed  bool  // the ticket is assigned, and its message isn't published yet
-	sent    bool  // it is
+	sent    bool  // the message is published
 	listens int
 }
 
@@ -133,7 +133,7 @@ func (l *lobby) Describe(context.Context, string, channel.Page) (channel.Descrip
 	return channel.Description{}, nil
 }
 
-// TestPlayersArePresent while they poll their tickets' channels, and nobody else is.
+// TestPlayersArePresent while they poll their tickets' channels, and no others are.
 func TestPlayersArePresent(t *testing.T) {
 	t.Parallel()
 	inner := &lobby{present: map[string]int{}}
@@ -154,7 +154,8 @@ func TestPlayersArePresent(t *testing.T) {
 	require.Equal(t, map[string]int{"ann": 0}, inner.present)
 }
 
-// TestChannelsAreMadeForPlayers whose ticket exists. Otherwise the answer is as for any channel.
+// TestChannelsAreMadeForPlayers: a fetch creates the channel if the ticket exists. Otherwise the answer is that for any
+// channel.
 func TestChannelsAreMadeForPlayers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -192,7 +193,7 @@ func TestChannelsAreMadeForPlayers(t *testing.T) {
 	}
 }
 
-// TestPollsThatEndEmpty ask whether there is an assignment without a message, and get it then. Of short polls few ask.
+// TestPollsThatEndEmpty check for an assignment without a message, and return it. Only few short polls check.
 func TestPollsThatEndEmpty(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -22,8 +22,8 @@ func packed(t testing.TB, m proto.Message) *anypb.Any {
 	return a
 }
 
-// TestTicketsComeBack: a ticket of an Open Match client comes back to GetTicket and QueryTickets as it was, byte for
-// byte, and is shown as JSON.
+// TestTicketsComeBack: GetTicket and QueryTickets return a ticket of an Open Match client unchanged, byte for byte, and
+// HTTP shows it as JSON.
 func TestTicketsComeBack(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues("alone", `{"match":{"teams":9}}`))

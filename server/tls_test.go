@@ -78,8 +78,8 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err), "without TLS")
 }
 
-// TestRefusalsWithTLS: what net/http answers by itself is a problem there too, and so is the answer to a client without
-// TLS.
+// TestRefusalsWithTLS: the answers of net/http itself are problems with TLS too, and so is the answer to a client
+// without TLS.
 func TestRefusalsWithTLS(t *testing.T) {
 	t.Parallel()
 	h, trusting := startWithTLS(t)

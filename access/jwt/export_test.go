@@ -1,6 +1,6 @@
 package jwt
 
-// Remembered returns how many tokens a verifier remembers, and how many bytes they had.
+// Remembered returns the number of tokens that a verifier remembers, and their size in bytes.
 func Remembered(v *Verifier) (tokens, bytes int) {
 	v.seen.mu.Lock()
 	defer v.seen.mu.Unlock()

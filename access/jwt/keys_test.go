@@ -34,14 +34,14 @@ func (i *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (i *issuer) answers(a answer) { i.answer.Store(&a) }
 
-// serves makes the issuer answer with a set of keys.
+// serves makes the issuer respond with a set of keys.
 func (i *issuer) serves(body string) { i.answers(status(http.StatusOK, body)) }
 
 func (i *issuer) fails(err error) {
 	i.answers(func(*http.Request) (*http.Response, error) { return nil, err })
 }
 
-// hangs makes the issuer never answer.
+// hangs makes the issuer never respond.
 func (i *issuer) hangs() {
 	i.answers(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
@@ -55,7 +55,7 @@ func status(code int, body string) answer {
 	}
 }
 
-// pass lets time pass, in a bubble of synctest.
+// pass advances time in a synctest bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // the time of synctest
 	synctest.Wait()
@@ -140,7 +140,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestUnknownKeys: tokens of unknown keys make one fetch in ten seconds, however many there are.
+// TestUnknownKeys: tokens of unknown keys, however many, cause one fetch in ten seconds.
 func TestUnknownKeys(t *testing.T) {
 	t.Parallel()
 	withIssuer(t, func(t *testing.T, i *issuer, v *jwt.Verifier) {
@@ -216,7 +216,7 @@ func TestSetIsGone(t *testing.T) {
 	})
 }
 
-// TestBadSets: what isn't a set of keys changes nothing.
+// TestBadSets: a response that isn't a set of keys changes nothing.
 func TestBadSets(t *testing.T) {
 	t.Parallel()
 	redirect := func(to string) answer {
@@ -251,7 +251,7 @@ func TestBadSets(t *testing.T) {
 	})
 }
 
-// TestUnfetchedSet: until the keys are there, no token can be verified, and the answer says so.
+// TestUnfetchedSet: until the keys are fetched, no token can be verified, and the error says so.
 func TestUnfetchedSet(t *testing.T) {
 	t.Parallel()
 	i := &issuer{}
@@ -286,7 +286,7 @@ func TestServer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestFilesChange: a file is read again when it changes. One that is gone or invalid keeps its keys.
+// TestFilesChange: a file is read again when it changes. If it is missing or invalid, its keys stay in use.
 func TestFilesChange(t *testing.T) {
 	t.Parallel()
 	path := write(t, publicPEM(edKey()))

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// TestMemory: what is remembered of tokens is bounded, by their number and by their size.
+// TestMemory: remembered tokens are bounded in number and in size.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ bytes, most int }{{300, 10_000}, {8 << 10, 16 << 20 / (8 << 10)}} {

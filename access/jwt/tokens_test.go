@@ -77,7 +77,7 @@ func write(t testing.TB, content string) string {
 // fields are members of a header or of claims.
 type fields map[string]any
 
-// claims returns those of a token that is valid for an hour, with others.
+// claims returns the claims of a token that is valid for an hour, with additional ones.
 func claims(others fields) fields {
 	c := fields{"sub": "ann", "exp": time.Now().Add(time.Hour).Unix(),
 		"tidemark": []fields{{"actions": []string{"publish"}}}}
@@ -110,7 +110,7 @@ func signText(t testing.TB, algorithm string, key any, head string, text any) st
 	return signed + "." + encode(signatureOf(t, algorithm, key, signed))
 }
 
-// signatureOf signs a text, with any key that can, as RFC 7518 says. That of the algorithm none is empty.
+// signatureOf signs a text as in RFC 7518. The signature of the algorithm none is empty.
 func signatureOf(t testing.TB, algorithm string, key any, signed string) []byte {
 	t.Helper()
 	if algorithm == "none" {
@@ -188,7 +188,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// TestPrincipal reads all that a token says.
+// TestPrincipal reads all claims of a token.
 func TestPrincipal(t *testing.T) {
 	t.Parallel()
 	v := newVerifier(t, accessjwt.Options{
@@ -224,7 +224,7 @@ func TestPrincipal(t *testing.T) {
 	require.Empty(t, p.Grants, "a token without the claim grants nothing")
 }
 
-// TestAttacks: what isn't signed with a key of the configuration, for this service and for now, is refused.
+// TestAttacks: tokens that aren't signed with a configured key, or aren't valid for this service and now, are refused.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	public := []byte(publicPEM(rsaKey()))
@@ -385,7 +385,7 @@ func TestKeysWithoutID(t *testing.T) {
 	}
 }
 
-// TestBadOptions: what can't verify tokens safely is refused at the start.
+// TestBadOptions: options that can't verify tokens safely are refused at the start.
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
 	weak := must(rsa.GenerateKey(rand.Reader, 1024))

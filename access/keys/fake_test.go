@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/keys"
 )
 
-// fake is a store in memory, which can lose what it has and be away.
+// fake is a store in memory, which can lose its data and be unreachable.
 type fake struct {
 	mu       sync.Mutex
 	records  map[string]keys.Record
@@ -24,7 +24,7 @@ type fake struct {
 	reads    int // calls of Each
 }
 
-// change is what was changed, and in which history.
+// change is a change, and the history that it belongs to.
 type change struct {
 	what    string
 	history int
@@ -152,7 +152,7 @@ func (f *fake) Watch(changed func()) (stop func()) {
 	}
 }
 
-// lose makes the store go on with what it had before: records and revocations.
+// lose resets the store to earlier records and revocations.
 func (f *fake) lose(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +173,7 @@ func (f *fake) fail(err error) {
 	f.err = err
 }
 
-// has returns what the store has.
+// has returns the contents of the store.
 func (f *fake) has() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

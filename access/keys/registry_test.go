@@ -44,7 +44,7 @@ func create(t testing.TB, r *accesskeys.Registry, n accesskeys.NewKey) (accesske
 	return k, text
 }
 
-// pass lets time pass, until all is done that happens meanwhile.
+// pass advances time, and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -89,7 +89,7 @@ func TestKeysAreAccepted(t *testing.T) {
 	require.Contains(t, string(store.records[k.ID].Value), "shop")
 }
 
-// TestForgedKeys: whatever isn't the text of a key isn't the key.
+// TestForgedKeys: no changed text is accepted as a key.
 func TestForgedKeys(t *testing.T) {
 	t.Parallel()
 	r := open(t, newFake(), "")
@@ -305,8 +305,9 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// TestLostWrites: after a fail-over, or when all is gone, keys are those that the store has, and revocations those that
-// any server knew: also if only the one that answered knew them, and hadn't read them yet.
+// TestLostWrites: after a fail-over, or the loss of all data, the valid keys are those in the store, and all
+// revocations that any server knew stay in force, even if only the server that answered knew them and hadn't read them
+// yet.
 func TestLostWrites(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -366,7 +367,7 @@ func TestLostWrites(t *testing.T) {
 	}
 }
 
-// TestTheLastChangeIsLost: whatever it is, and however many other changes a server made that weren't lost.
+// TestTheLastChangeIsLost: for each kind of change, with any number of the server's changes that weren't lost.
 func TestTheLastChangeIsLost(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(r *accesskeys.Registry, id string) error{
@@ -397,7 +398,7 @@ func TestTheLastChangeIsLost(t *testing.T) {
 	}
 }
 
-// TestWaitsGoOnWhileTheStoreIsReadAgain: a principal stays the same as long as its key does.
+// TestWaitsGoOnWhileTheStoreIsReadAgain: a principal stays the same while its key doesn't change.
 func TestWaitsGoOnWhileTheStoreIsReadAgain(t *testing.T) {
 	t.Parallel()
 	store := newFake()
@@ -505,7 +506,7 @@ func TestTheFile(t *testing.T) {
 	})
 }
 
-// TestAKeyThatChanges: who waits with a key whose grants are others now must present it again.
+// TestAKeyThatChanges: waits with a key end when its grants change, and the key must be presented again.
 func TestAKeyThatChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -581,7 +582,7 @@ func TestTheFileWins(t *testing.T) {
 	require.ErrorContains(t, err, "no such file")
 }
 
-// TestBoundedMemory: a hundred thousand revocations with names of ordinary length, and what they take.
+// TestBoundedMemory: the memory of a hundred thousand revocations with names of ordinary length.
 func TestBoundedMemory(t *testing.T) {
 	t.Parallel()
 	store := newFake()
@@ -601,7 +602,7 @@ func TestBoundedMemory(t *testing.T) {
 	_, err := r.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "one more"})
 	require.ErrorIs(t, err, accesskeys.ErrTooManyRevocations)
 
-	// A store that loses everything again and again, and gets others, doesn't make the server grow.
+	// A store that repeatedly loses all revocations and gets others doesn't make the server's memory grow.
 	for history := range 2 {
 		store.lose(func() {
 			clear(store.revoked)

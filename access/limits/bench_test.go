@@ -6,7 +6,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// BenchmarkRequest is what limits add to a request: to one of a key that has none, and to one of a user.
+// BenchmarkRequest measures the cost that limits add to a request of a key without limits, and of a user.
 func BenchmarkRequest(b *testing.B) {
 	l := New(Options{Users: parse(b, "requests=1000000/s,waits=100"), Addresses: parse(b, "off")})
 	for name, p := range map[string]*access.Principal{"key": {Kind: access.APIKey, Credential: "k"},

@@ -35,7 +35,8 @@ func isLimited(t testing.TB, err error, slug fault.Slug, detail string) time.Dur
 	return e.RetryAfter
 }
 
-// TestRates: of each kind, as many as the limit may come at once, and more as time passes. Others aren't held up.
+// TestRates: for each kind, as many requests as the limit may come at once, and more as time passes. Other principals
+// aren't affected.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(Client) error{
@@ -93,7 +94,7 @@ func make1(c Client, k Kind) error {
 	return nil
 }
 
-// TestClients: who shares limits with whom, and who has none.
+// TestClients: which requests share limits, and which have none.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	key := &access.Principal{Kind: access.APIKey, Credential: "k", Limits: parse(t, "requests=2/s")}
@@ -155,7 +156,7 @@ func TestStanding(t *testing.T) {
 	})
 }
 
-// TestBatches: what is larger than the limit may be published once it is all there.
+// TestBatches: a batch larger than the limit may be published when the whole limit is available.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestMakingAtOnce: what was made by requests at the same time is counted, even beyond the limit.
+// TestMakingAtOnce: channels created by concurrent requests are counted, even beyond the limit.
 func TestMakingAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,7 +185,8 @@ func TestMakingAtOnce(t *testing.T) {
 	})
 }
 
-// TestWaits: at most so many wait, however many ask at once, and one user's waits don't hold up another's.
+// TestWaits: no more requests wait than the limit, however many arrive at once, and one user's waits don't affect
+// another's.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	l := New(Options{Users: parse(t, "waits=10"), Addresses: parse(t, "waits=15")})
@@ -240,7 +242,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	require.Error(t, l.Client(user(fmt.Sprint(2*maxClients-1)), "").Request(t.Context()))
 }
 
-// store is a store of quotas of which nothing is left, or that fails.
+// store is a store of quotas that are used up, or that fails.
 type store struct {
 	asked []Quota
 	units []int

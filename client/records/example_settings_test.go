@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client/records"
 )
 
-// A process keeps the switches of its features current, and reads them from memory.
+// A process keeps its feature switches current, and reads them from memory.
 func ExampleClient_LiveSettings() {
 	service, err := client.New("http://127.0.0.1:8080")
 	if err != nil {

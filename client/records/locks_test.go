@@ -25,7 +25,7 @@ type lockService struct {
 	seen   []string // calls, in order
 	lose   int      // answers that get lost
 	lost   bool     // renewals are refused
-	wait   bool     // an acquire waits until its client goes away
+	wait   bool     // an acquire waits until its client disconnects
 	told   chan struct{}
 }
 
@@ -90,7 +90,7 @@ func open(t *testing.T, s *lockService) *records.Client {
 	return records.New(c)
 }
 
-// A lock whose answer is lost is acquired with the same token again, and released with it.
+// If the answer to an acquire is lost, the lock is acquired again with the same token, and released with it.
 func TestALostAnswer(t *testing.T) {
 	t.Parallel()
 	s := &lockService{lose: 2}

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 )
 
-// apiCommands are commands that look at what a service answers.
+// apiCommands are commands that check the answers of a service.
 //
 //	http STATUS METHOD URL [BODY]         sends a request and prints the body of its answer, which has that status
 //	await-status STATUS URL               asks until the answer has that status, and prints its body

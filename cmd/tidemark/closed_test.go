@@ -47,7 +47,7 @@ func newVisitor(t *testing.T, key string) *visitor {
 	return &visitor{t: t, http: http.Client{Transport: transport}, key: key}
 }
 
-// call returns the status of an answer, which is that of gRPC if it has one, and its body.
+// call returns the status of an answer, or its gRPC status if it has one, and its body.
 func (v *visitor) call(method, url, body string) (status, answer string) {
 	v.t.Helper()
 	request, err := http.NewRequestWithContext(v.t.Context(), method, url, strings.NewReader(body))
@@ -98,7 +98,7 @@ func documentedCalls(t *testing.T) (calls [][2]string) {
 	}...)
 }
 
-// procedures returns the paths of all gRPC methods but those of the health service.
+// procedures returns the paths of all gRPC methods except those of the health service.
 func procedures() []string {
 	const reflection = ".ServerReflection/ServerReflectionInfo"
 	paths := []string{"/grpc.reflection.v1" + reflection, "/grpc.reflection.v1alpha" + reflection}

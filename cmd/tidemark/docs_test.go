@@ -68,7 +68,7 @@ func described(r *prometheus.Registry) (all []string) {
 	return all
 }
 
-// requireDashboards finds all metrics of the dashboards among those that are shown.
+// requireDashboards checks that all metrics of the dashboards are among the given ones.
 func requireDashboards(t *testing.T, shown map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/grafana/*.json")

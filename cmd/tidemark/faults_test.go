@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// faultCommands are commands that break things, or look whether they are broken.
+// faultCommands are commands that cause faults, or check for them.
 //
 //	kill-redis PIDFILE              sends SIGKILL to the process
 //	ended PIDFILE                   waits until the process has ended

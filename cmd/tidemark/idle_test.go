@@ -31,13 +31,13 @@ const (
 // copied is a rule with which a server has a job that copies messages.
 const copied = `[{"pattern":"notifications:topic:.+","deliver":"copies"}]`
 
-// idleCommands are commands that a queue or records may cost. The PING of idle connections has nothing to do with them.
+// idleCommands are commands that a queue or records may cause. The PING of idle connections isn't one of them.
 var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "zscan", "ssubscribe", "sunsubscribe", "spublish",
 	"hgetall"}
 
-// TestManyIdleQueues runs a server with very many queues, with records and a job that copies messages. Redis's
-// connections don't grow with them, their cost while nobody uses them is bounded, each of them works, and deleted
-// queues leave nothing behind.
+// TestManyIdleQueues runs a server with very many queues, with records and a job that copies messages. The number of
+// connections to Redis doesn't grow with them, their cost while idle is bounded, each of them works, and deleted queues
+// leave nothing behind.
 func TestManyIdleQueues(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -99,7 +99,7 @@ func TestManyIdleQueues(t *testing.T) {
 		10*time.Millisecond)
 }
 
-// eachQueue does something with each of many queues, some at the same time.
+// eachQueue calls a function for each of many queues, some at the same time.
 func (s *serverProcess) eachQueue(t *testing.T, do func(ctx context.Context, name string) error) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())

@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 )
 
-// TestLimitsOfTheProcess shows that the process has a limit of memory by itself, which is no more than the machine has,
-// and that it refuses requests while all of its connections are in use. It stays ready then.
+// TestLimitsOfTheProcess checks that the process sets a memory limit, not above the memory of the machine, and that it
+// refuses requests while all of its connections are in use, but stays ready.
 func TestLimitsOfTheProcess(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--data-dir", t.TempDir(), "--max-connections", "4")

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pasteCommands are commands that run what a page of the documentation tells a reader to run.
+// pasteCommands are commands that run the examples of a page of the documentation.
 //
 //	paste FILE            runs the examples with curl, one after the other, against TIDEMARK_SERVER
 //	paste-together FILE   runs each example in a shell of its own, as in different terminals

@@ -35,8 +35,8 @@ type pair struct {
 	received        map[string]client.Assignment // by players, by ticket
 }
 
-// startPair starts two processes, and finds out which one directs the queue. A ticket, which is cancelled then, makes
-// one of them do so.
+// startPair starts two processes, and determines which one directs the queue. A ticket, which is cancelled afterwards,
+// makes one of them the director.
 func startPair(t *testing.T, url, prefix, pendingTimeout string) *pair {
 	t.Helper()
 	places := startAllocator(t)
@@ -216,7 +216,7 @@ func (a *allocator) hold() {
 	a.closed = make(chan struct{})
 }
 
-// pass makes new allocations not wait. Those that wait already still do.
+// pass lets new allocations proceed without waiting. Those that already wait continue to.
 func (a *allocator) pass() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -237,7 +237,7 @@ func (a *allocator) answer() {
 	a.gates = nil
 }
 
-// waiting returns the matches whose allocations were held back.
+// waiting returns the matches whose allocations wait.
 func (a *allocator) waiting() (matches []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -47,13 +47,13 @@ func pausedIdle(t *testing.T, url, prefix string) {
 	p.judge(t)
 }
 
-// pausedUnderLoad pauses the director again and again, whatever it is doing.
+// pausedUnderLoad pauses the director repeatedly, at any point of its work.
 func pausedUnderLoad(t *testing.T, url, prefix string) {
 	t.Helper()
 	startPair(t, url, prefix, "500ms").pauseAgainAndAgain(t)
 }
 
-// pausedWithStaticPlaces does so with an assigner for which tickets aren't claimed.
+// pausedWithStaticPlaces does the same with an assigner that needs no claims.
 func pausedWithStaticPlaces(t *testing.T, url, prefix string) {
 	t.Helper()
 	startStaticPair(t, "300ms", "--redis", url, "--key-prefix", prefix).pauseAgainAndAgain(t)
@@ -99,7 +99,7 @@ func pausedPastItsClaims(t *testing.T, url, prefix string) {
 }
 
 // pausedWithinItsClaims pauses the director while it waits for places, and resumes it when the other process directs
-// the queue but its claims are still valid. It makes its matches, and the other one doesn't.
+// the queue but its claims are still valid. It assigns its matches, and the other one doesn't.
 func pausedWithinItsClaims(t *testing.T, url, prefix string) {
 	t.Helper()
 	p := startPair(t, url, prefix, "1m")

@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// TestReadinessNeedsWrites makes the Redis of the channels, and each other one, refuse writes. Readiness names the
-// refusal, and reads are served.
+// TestReadinessNeedsWrites makes the Redis of the channels, and then each other Redis, refuse writes. Readiness reports
+// the refusal, and reads are served.
 func TestReadinessNeedsWrites(t *testing.T) {
 	t.Parallel()
 	var nodes [4]*redistest.Node

@@ -103,7 +103,7 @@ func (p *publishers) state() (sent int, err error) {
 	return p.sent, p.err
 }
 
-// await waits until so many more messages are published. It fails when a publisher has failed.
+// await waits until n more messages are published. It fails when a publisher has failed.
 func (p *publishers) await(t *testing.T, more int) {
 	t.Helper()
 	start, _ := p.state()

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write what tests print into the files that they compare it with")
 
-// runScripts runs the scripts of a directory, with more variables than testscript gives them.
+// runScripts runs the scripts of a directory, with additional variables.
 func runScripts(t *testing.T, dir string, variables map[string]string) {
 	t.Helper()
 	commands := backgroundCommands()
@@ -85,7 +85,7 @@ func TestScriptsWithClusterAndSentinel(t *testing.T) {
 	})
 }
 
-// addLeastUser adds a user "least" with the rights that the documentation says are needed.
+// addLeastUser adds a user "least" with exactly the rights that the documentation lists.
 func addLeastUser(t *testing.T, n *redistest.Node) {
 	t.Helper()
 	setUser := append([]string{"ACL", "SETUSER", "least"}, documentedRights(t)...)

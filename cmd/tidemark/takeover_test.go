@@ -10,7 +10,7 @@ import (
 )
 
 // TestTakeover ends the process that directs a queue while players of the other process wait. Each gets one assignment.
-// After a stop the queue is handed over at once: its lease would last for longer than the test.
+// After a stop the other process takes the queue over at once: its lease would last longer than the test.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t, redistest.Options{}).URL()

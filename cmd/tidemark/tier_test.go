@@ -29,9 +29,9 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
-// TestReadTier runs three data centres of four nodes each, with two spare ones, as processes behind proxies. Authors
-// are written and read through services all the while: no read fails, and nodes go on answering. In the end each data
-// centre alone has what was written last.
+// TestReadTier runs three data centres of four nodes each, with two spare ones, as processes behind proxies. Meanwhile
+// authors are written and read through services: no read fails, and nodes continue to answer. In the end each data
+// centre alone has the latest values.
 func TestReadTier(t *testing.T) {
 	t.Parallel()
 	server, dcs := redistest.Start(t, redistest.Options{}), []string{"a", "b", "c"}
@@ -191,7 +191,7 @@ func (a *authors) version(ctx context.Context, id int) (int, error) {
 	return strconv.Atoi(got.Name)
 }
 
-// awaitHits waits until nodes have answered so many reads more.
+// awaitHits waits until nodes have answered n more reads.
 func (a *authors) awaitHits(t *testing.T, n float64) {
 	t.Helper()
 	hits := func() float64 {
@@ -201,7 +201,7 @@ func (a *authors) awaitHits(t *testing.T, n float64) {
 	require.Eventually(t, func() bool { return hits() >= before+n }, scriptLimit, 100*scriptStep)
 }
 
-// awaitSettled waits until nodes answer for all authors, each with what was written last.
+// awaitSettled waits until nodes answer for all authors, each with the latest value.
 func (a *authors) awaitSettled(t *testing.T, seen *redistest.Proxy) {
 	t.Helper()
 	require.Eventually(t, func() bool {

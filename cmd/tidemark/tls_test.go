@@ -30,8 +30,8 @@ func issue(t *testing.T, dir string, names ...string) *certstest.Authority {
 	return authority
 }
 
-// TestRenewedCertificate replaces the certificate while clients publish: none of them notices, and new ones are shown
-// it.
+// TestRenewedCertificate replaces the certificate while clients publish: no request fails, and new connections get the
+// new certificate.
 func TestRenewedCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -85,7 +85,7 @@ func (w *workedTable) run(t *testing.T, row string) {
 	}
 }
 
-// look runs a command until its reply is what a row expects, since some values are written a second later.
+// look runs a command until its reply is as expected, since some values are written a second later.
 func (w *workedTable) look(t *testing.T, row, command, expected string) {
 	t.Helper()
 	if !strings.HasPrefix(expected, "≤ ") {
@@ -173,7 +173,7 @@ func (w *workedTable) fill(text string) string {
 	})
 }
 
-// match compares text with what a row expects, and captures.
+// match compares text with the expected text, and captures values.
 func (w *workedTable) match(t *testing.T, row, expected, got string) {
 	t.Helper()
 	if most, ok := strings.CutPrefix(expected, "≤ "); ok {
@@ -193,7 +193,7 @@ func (w *workedTable) match(t *testing.T, row, expected, got string) {
 	}
 }
 
-// pattern returns what matches expected text, and the names of what it captures.
+// pattern returns an expression for the expected text, and the names of its captures.
 func (w *workedTable) pattern(expected string) (_ *regexp.Regexp, names []string) {
 	pattern, rest := "", w.fill(expected)
 	for rest != "" {

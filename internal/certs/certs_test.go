@@ -78,7 +78,7 @@ func (s *setting) trusting(shown ...certstest.Pair) *tls.Config {
 	return c
 }
 
-// TestRenewal replaces the certificate: it is shown within a second, and one that can't be used isn't.
+// TestRenewal replaces the certificate: it is used within a second, and an invalid one isn't.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// pass lets time pass until files are looked at again.
+// pass advances time until files are checked again.
 func pass() { time.Sleep(time.Second) } //nolint:forbidigo // the time of synctest
 
 func readFile(t *testing.T, path string) []byte {
@@ -133,8 +133,8 @@ func readFile(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestClients: without authorities clients need no certificate; with them, one that the current authorities have
-// signed.
+// TestClients: without authorities clients need no certificate; with authorities, they need a certificate signed by a
+// current one.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

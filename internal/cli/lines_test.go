@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readAhead makes a reader that has read all of r.
+// readAhead returns a reader that has buffered all of r.
 func readAhead(t *testing.T, r io.Reader) *LineReader {
 	t.Helper()
 	lr := NewLineReader(100)

@@ -94,7 +94,8 @@ func TestRunIsRepeatable(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestReadTickets reads what the service prints: a ticket, the body that creates one, and the answer of QueryService.
+// TestReadTickets reads the formats of the service: a ticket, the body that creates one, and the answer of
+// QueryService.
 func TestReadTickets(t *testing.T) {
 	t.Parallel()
 	const same = `"searchFields":{"tags":["eu"],"doubleArgs":{"level":12}}`

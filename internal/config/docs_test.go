@@ -70,7 +70,7 @@ func TestDocumentationOfRules(t *testing.T) {
 	}
 }
 
-// TestHelpNamesEverything finds every name of every option in the help text.
+// TestHelpNamesEverything checks that the help text has every name of every option.
 func TestHelpNamesEverything(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {

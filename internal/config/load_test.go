@@ -21,7 +21,7 @@ import (
 
 const testKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// load reads a configuration of all sources. A yaml of "" is no file.
+// load reads a configuration from all sources. If yaml is empty, there is no file.
 func load(t *testing.T, yaml string, environ, args []string) (Config, error) {
 	t.Helper()
 	return loadFor(t, serve, yaml, environ, args)
@@ -121,7 +121,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestEverySource sets every option in each source and finds the same configuration.
+// TestEverySource sets every option in each source, with the same result.
 func TestEverySource(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")

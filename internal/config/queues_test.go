@@ -66,7 +66,7 @@ func TestChannelsOfTickets(t *testing.T) {
 	require.Equal(t, c.Rules, c.ChannelRules()[:1])
 }
 
-// TestChannelsOfCaches: the rules of an operator neither shorten nor bound the channels of changes, if there are any.
+// TestChannelsOfCaches: an operator's rules don't shorten or limit the channels of changes.
 func TestChannelsOfCaches(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]time.Duration{"": 2 * time.Second, "cacheShards: author\n": 2 * time.Minute} {

@@ -78,7 +78,7 @@ func TestOpen(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A schema that refers to itself ends, and long values don't make long answers.
+// A recursive schema terminates, and long values don't cause long errors.
 func TestHostileContent(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "schema.json")

@@ -15,7 +15,7 @@ import (
 
 const aNode = "shardCache: author\nshardDc: a\n"
 
-// A file can be that of a service and of nodes, with the names of both, and flags are those of the command.
+// A service and nodes can share a file, with the names of both; flags are those of the command.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	const shared = aNode + "listen: 127.0.0.1:8000\nleaseTtl: 1s\nshardListen: 127.0.0.1:7000\ncacheShards: author\n"

@@ -58,7 +58,7 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestReceive returns what was read, and the errors of messages that arrive in time.
+// TestReceive: messages that arrive in time are returned, and so are their errors.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Hour, Most: 1, Err: errSlow}
@@ -69,7 +69,7 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestEnd: the context of a call that its client ends is cancelled, and one that End ends has exceeded its deadline.
+// TestEnd: if the client ends a call, its context is canceled; if End ends it, it has exceeded its deadline.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	parent, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 )
 
-// untilDone is a part that ends when it is told to.
+// untilDone is a part that ends when its context does.
 func untilDone(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// values returns what a queue's metrics show: values of counters and gauges, and numbers of samples.
+// values returns a queue's metrics: values of counters and gauges, and numbers of samples.
 func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()

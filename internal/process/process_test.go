@@ -87,7 +87,7 @@ func printAndHang(t *testing.T) {
 	select {}
 }
 
-// gone reports whether the process does not exist, or is only waiting for its parent to collect it.
+// gone reports whether the process does not exist, or is a zombie.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

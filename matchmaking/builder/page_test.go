@@ -50,7 +50,7 @@ func decode[T any](t *testing.T, example []byte) (v T) {
 	return v
 }
 
-// service answers each request with an example, and keeps what it was sent.
+// service answers each request with an example, and records the requests.
 type service struct {
 	url    string
 	answer []byte

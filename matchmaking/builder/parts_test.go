@@ -19,7 +19,7 @@ import (
 func TestEveryPartIsBuilt(t *testing.T) {
 	t.Parallel()
 	build := builder.Builder(slog.New(slog.DiscardHandler), nil)
-	fields := map[string]matchmaking.Fields{ // the others call somebody with whole tickets
+	fields := map[string]matchmaking.Fields{ // the others send whole tickets to a service
 		"least": matchmaking.FieldsMatching, "evaluator": matchmaking.FieldsMatching,
 		"criteria": matchmaking.FieldsSearch,
 	}
@@ -51,7 +51,8 @@ func TestEveryPartIsBuilt(t *testing.T) {
 	require.Equal(t, fault.SlugInvalidQueue, told.Slug)
 }
 
-// TestTargetsOfQueuesAtRunTime are bounded in every part that calls, those of the configuration in none.
+// TestTargetsOfQueuesAtRunTime: each part restricts the targets of queues defined at run time, and of no configured
+// ones.
 func TestTargetsOfQueuesAtRunTime(t *testing.T) {
 	t.Parallel()
 	targets, err := jsonhttp.ParseTargets([]string{"fn.example:9000"})

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(collected{m}) }
 
-// collected makes functions and evaluators garbage at the end of the tests: then none of their connections may remain.
+// collected collects functions and evaluators as garbage at the end of the tests: none of their connections may remain.
 type collected struct{ *testing.M }
 
 // Run runs the tests.

@@ -62,7 +62,7 @@ func TestChannels(t *testing.T) {
 	require.ErrorIs(t, c.Open(t.Context(), "ann"), fault.ErrUnavailable)
 }
 
-// TestNames holds that what matchmaking accepts as names are names of channels and IDs of messages.
+// TestNames checks that names that matchmaking accepts are valid names of channels and IDs of messages.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, channel.NamePattern, matchmaking.NamePattern)

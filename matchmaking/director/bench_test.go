@@ -16,8 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 )
 
-// BenchmarkWaiting adds tickets that match none, as they are read from the storage, to a pool with a criteria function,
-// and then pairs that match. It reports the memory that each waiting ticket takes.
+// BenchmarkWaiting adds tickets that never match, as read from the storage, to a pool with a criteria function, and
+// then pairs that match. It reports the memory that each waiting ticket takes.
 func BenchmarkWaiting(b *testing.B) {
 	for _, waiting := range []int{50_000, 200_000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
@@ -80,8 +80,8 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkTicket matches a stream of tickets: the storage is a map, and its calls take no time but that of a
-// goroutine's switch. It reports what the director costs for each ticket.
+// BenchmarkTicket matches a stream of tickets. The storage is a map, whose calls take only the time of a switch of
+// goroutines. It reports the cost of the director per ticket.
 func BenchmarkTicket(b *testing.B) {
 	const batch = 50 // tickets that are created together: 10,000 a second, in batches 5 ms apart
 	m, ctx := newMemory(), b.Context()

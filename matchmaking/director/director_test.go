@@ -16,7 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// fakeLeases returns the outcomes of requests for a lease one after the other, and then again that of an idle queue.
+// fakeLeases returns the given outcomes of requests for a lease one after the other, and then always that of an idle
+// queue.
 type fakeLeases struct {
 	outcomes []error // of Acquire; nil: the lease is granted
 	lost     bool    // at the next renewal
@@ -53,7 +54,7 @@ func (l *fakeLeases) Watch(_ string, freed func()) (stop func()) {
 
 const leaseTTL = 3 * time.Second
 
-// quiet is a store, a matcher, an outbox and metrics of which nothing happens.
+// quiet is a store, a matcher, an outbox and metrics that do nothing.
 type quiet struct {
 	matchmaking.Claims
 	*fakeStore
@@ -193,7 +194,7 @@ func TestDirectorLosesItsLease(t *testing.T) {
 	})
 }
 
-// A director whose context ends has its lease until its tasks are done.
+// A director whose context ends keeps its lease until its tasks have ended.
 func TestDirectorStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

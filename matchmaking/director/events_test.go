@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestVisitIdle tests that each idle queue is checked once in a visitEach, although nothing is notified, and others
-// never.
+// TestVisitIdle tests that each idle queue is checked once per visitEach, without a notification, and others never.
 func TestVisitIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

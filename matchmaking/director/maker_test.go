@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 )
 
-// world is everything around a maker. It records what the maker does, in order. A call of any other method panics.
+// world is the environment of a maker. It records the maker's calls in order. A call of any other method panics.
 type world struct {
 	Store
 	Outbox
@@ -81,7 +81,7 @@ func (w *world) Assign(_ context.Context, r matchmaking.AssignRequest) []matchma
 	for _, m := range r.Matches {
 		o := matchmaking.AssignOutcome{Waits: make([]time.Duration, len(m.Assignments))}
 		for _, t := range m.Assignments {
-			// nobody asks for the channel of a
+			// no client asks for the channel of a
 			o.Entries = append(o.Entries, map[bool]string{false: "entry-" + t.ID}[t.ID == "a"])
 		}
 		if w.assign != nil {
@@ -261,7 +261,8 @@ func conflict(id string, reason matchmaking.ConflictReason, until time.Duration)
 	return matchmaking.AssignOutcome{Conflicts: []matchmaking.Conflict{c}}
 }
 
-// TestMatchesThatFail tests that what was taken for a match is given back before its tickets are available again.
+// TestMatchesThatFail tests that the claim and the server of a match are released before its tickets are available
+// again.
 func TestMatchesThatFail(t *testing.T) {
 	t.Parallel()
 	both := outcome{PutBack: named("a", "b")}
@@ -337,7 +338,7 @@ func TestMatchesThatFail(t *testing.T) {
 	}
 }
 
-// TestAssignIsRepeated tests that only matches are assigned again of which it isn't known what became of them.
+// TestAssignIsRepeated tests that only matches with an unknown outcome are assigned again.
 func TestAssignIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

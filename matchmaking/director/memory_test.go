@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// memory is a queue in memory, as the store says, in which nobody claims.
+// memory is a queue in memory without claims, for the interface of the store.
 type memory struct {
 	matchmaking.Claims // of which what claims is not used
 
@@ -157,7 +157,7 @@ func (m *memory) States(_ context.Context, _ string, ids []string) (states []mat
 	return states, nil
 }
 
-// atOnce is an assigner that doesn't wait, and everything else that a director needs besides a store.
+// atOnce is an assigner that doesn't wait, and the other dependencies of a director besides a store.
 type atOnce struct{ countedTerms }
 
 func (*atOnce) Immediate() bool                                               { return true }
@@ -191,8 +191,8 @@ func (m *memory) direct(ctx context.Context, tb testing.TB, players *fakePlayers
 	return d
 }
 
-// TestAssigningWithoutClaims tests what becomes of matches when the storage refuses them. Three tickets wait at first,
-// and a fourth one comes later.
+// TestAssigningWithoutClaims tests the outcome of matches that the storage refuses. Three tickets wait at first, and a
+// fourth one comes later.
 func TestAssigningWithoutClaims(t *testing.T) {
 	t.Parallel()
 	const later, held = 30 * time.Second, time.Minute
@@ -237,7 +237,7 @@ func TestAssigningWithoutClaims(t *testing.T) {
 	}
 }
 
-// left returns how many tickets wait.
+// left returns the number of waiting tickets.
 func (m *memory) left() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -255,7 +255,7 @@ func (m *memory) made() (matches []string) {
 	return matches
 }
 
-// A director that has lost its lease finds that when it assigns a match, even if it wasn't told.
+// A director that has lost its lease without a notification detects that when it assigns a match.
 func TestAssigningAfterTheLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

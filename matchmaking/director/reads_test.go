@@ -21,7 +21,7 @@ var errDown = errors.New("down")
 // made is when the tickets of a fakeStore were created.
 var made = time.Unix(1, 0)
 
-// fakeStore is a queue in memory, as far as what reads it needs one.
+// fakeStore is a queue in memory, with the methods that read it.
 type fakeStore struct {
 	matchmaking.Feed // of which Waiting and Watch are not used
 
@@ -209,7 +209,7 @@ func TestFeed(t *testing.T) {
 	})
 }
 
-// Reading many tickets takes long. That doesn't make the storage's time wrong.
+// A long read of many tickets doesn't distort the storage's time.
 func TestFeedComparesTheClocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestFeedTakesClaimsOver(t *testing.T) {
 	}
 }
 
-// fakePlayers records whose waits were ended.
+// fakePlayers records the players whose waits were ended.
 type fakePlayers struct {
 	mu       sync.Mutex
 	fails    map[string]int // calls that fail

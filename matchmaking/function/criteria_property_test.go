@@ -160,7 +160,8 @@ func last(t *matchmaking.Ticket, name string) float64 {
 	return value
 }
 
-// Each round proposes exactly what the model does, whatever is added, replaced, removed, given back and widened.
+// Each round proposes exactly the matches of the model, whatever tickets are added, replaced, removed, returned and
+// widened.
 func TestCriteriaProposesWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -217,7 +218,7 @@ func checkRound(t *rapid.T, m *criteria, b *brute) {
 	}
 }
 
-// However the work of a round is divided, it proposes only what the rules allow, and leaves no possible match.
+// However the work of a round is divided, it proposes only matches that the rules allow, and leaves no possible match.
 func TestCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

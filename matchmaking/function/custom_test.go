@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 )
 
-// ownFunction is a match function that answers what a test says, and remembers what it was given.
+// ownFunction is a match function that returns the matches that a test sets, and records its tickets.
 type ownFunction struct {
 	answer []matchmaking.Proposal
 	err    error

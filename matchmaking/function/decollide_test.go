@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 )
 
-// proposal makes one whose tickets are named by a letter each, created in the alphabet's order.
+// proposal returns a proposal of tickets, each named by a letter, which were created in the alphabet's order.
 func proposal(id, letters string, score float64) matchmaking.Proposal {
 	var team []*matchmaking.Ticket
 	for _, letter := range letters {
@@ -53,7 +53,7 @@ func TestDecollide(t *testing.T) {
 	}
 }
 
-// What is kept shares no ticket, and what isn't shares one with something kept that is no worse.
+// Accepted proposals share no ticket, and each rejected one shares a ticket with an accepted one that isn't worse.
 func TestDecollideKeepsAllItCan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

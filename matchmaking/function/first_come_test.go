@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 )
 
-// tester is what *testing.T, *testing.B and *rapid.T are.
+// tester is implemented by *testing.T, *testing.B and *rapid.T.
 type tester interface {
 	require.TestingT
 	Context() context.Context
@@ -41,8 +41,8 @@ func TestFirstComeTakesTheOldest(t *testing.T) {
 	require.Equal(t, []string{"a e | b f"}, ids(match(t, m, 9)))
 }
 
-// Whatever is added, replaced, removed and given back, each match has the oldest tickets of its shape, and no possible
-// match is left.
+// Whatever tickets are added, replaced, removed and returned, each match has the oldest tickets of its shape, and no
+// possible match is left.
 func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

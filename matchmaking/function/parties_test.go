@@ -18,7 +18,7 @@ func party(id string, seconds float64, players int) *matchmaking.Ticket {
 	return t
 }
 
-// parties returns the tickets of a text such as "a2 b1", the oldest first: a stands for two players, b for one.
+// parties returns the tickets of a text such as "a2 b1", the oldest first: a represents two players, b one.
 func parties(text string) []*matchmaking.Ticket {
 	var all []*matchmaking.Ticket
 	for i, one := range strings.Fields(text) {
@@ -41,7 +41,7 @@ func TestFirstComeSeatsParties(t *testing.T) {
 		{2, 3, "a2 b1 c1 d2", []string{"a c | b d"}},
 		{2, 3, "a3 b2 c2 d1", []string{"a | b d"}},        // c has no room
 		{2, 3, "a2 b2 c2 d1 e1", []string{"a d | b e"}},   // c has no room
-		{2, 3, "a2 b1 c1 d1 e1", []string{"a c | b d e"}}, // the oldest party is served as soon as it fits
+		{2, 3, "a2 b1 c1 d1 e1", []string{"a c | b d e"}}, // the oldest party is matched as soon as it fits
 		{2, 3, "a1 b1 c3 d1", []string{"a b d | c"}},      // in turn, a and b leave no room for c
 		{2, 3, "a2 b3 c3", []string{"b | c"}},             // nobody fits a, which blocks nobody
 		{2, 3, "a2 b2 c2 d2", nil},                        // there is no single
@@ -77,7 +77,7 @@ func TestCriteriaSeatsParties(t *testing.T) {
 		// in turn, s, b and a, d leave a slot for one more single
 		{2, 3, "s1 a2 b1 c3 d1 e2", []string{"s a | c"}, -120},
 		{1, 6, "s1 a3 b3 c2", []string{"s a c"}, -120}, // b has no room
-		{1, 6, "s1 a4 b3 c2", []string{"s b c"}, -160}, // a leaves a slot for which there is no single
+		{1, 6, "s1 a4 b3 c2", []string{"s b c"}, -160}, // a leaves a slot, and there is no single player for it
 		{2, 3, "s2 a2 b3 c3", []string{"b | c"}, -10},  // nobody fits s and a; b is the next seed
 		{2, 3, "s2 a2 b2", nil, 0},
 		{2, 3, "s4 a1 b1 c1 d1 e1 f1", []string{"a c e | b d f"}, -386}, // s is larger than a team: a is the seed
@@ -112,7 +112,7 @@ func TestFirstComeMatchesAnOldPartyOnceOthersFit(t *testing.T) {
 	require.Equal(t, []string{"g | h"}, ids(match(t, m, 9)), "nothing is left of d")
 }
 
-// Whatever comes and goes, all teams are full, a ticket is in one match, and no possible match is left.
+// Whatever tickets are added and removed, all teams are full, a ticket is in one match, and no possible match is left.
 func TestFirstComeFillsTeamsOfParties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -23,7 +23,7 @@ func TestSeats(t *testing.T) {
 		// 3 is next to team 1 first, which is full: team 0
 		{match{Teams: 2, Size: 3}, []int{2, 3, 1}, [][]int{{1, 3}, {2}}, 0},
 		{match{Teams: 3, Size: 3}, []int{1, 3, 2, 2, 1}, [][]int{{1, 4}, {2}, {3, 5}}, 0},
-		// the rest of one team would do, not that of two
+		// 3 has no room: the free slots are in two teams
 		{match{Teams: 2, Size: 3}, []int{1, 1, 3}, [][]int{{1}, {2}}, 4},
 		{match{Teams: 1, Size: 4}, []int{3, 2, 1}, [][]int{{1, 3}}, 0},
 	} {
@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// With a party of some size as the seed, Plan fills a match whenever any choice of parties does.
+// With a party of any size as the seed, Plan fills a match if any choice of parties can.
 func TestPlanFindsAMatchIfThereIsOne(t *testing.T) {
 	t.Parallel()
 	for _, m := range []match{

@@ -141,8 +141,9 @@ func TestCriteriaTakesFewSteps(t *testing.T) {
 	}
 }
 
-// In a crowd of parties of two that lack singles for teams of three, a single costs a few steps for each of them that
-// accepts it, however many came and went before: none is searched until there are two.
+// In a crowd of parties of two that need single players for teams of three, a single player costs a few steps for each
+// party that accepts it, however many were added and removed before: no party is searched until there are two single
+// players.
 func TestCriteriaIsToldOfThoseWhoLeave(t *testing.T) {
 	t.Parallel()
 	const pairs = 1000

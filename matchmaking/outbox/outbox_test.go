@@ -176,7 +176,7 @@ func (w *world) done() []string {
 	return slices.Clone(w.published)
 }
 
-// repair makes publishing succeed.
+// repair makes publishing succeed again.
 func (w *world) repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// hang limits waits for what must happen, so that a test fails rather than hangs.
+// hang limits waits, so that a test fails instead of hanging.
 const hang = time.Minute
 
 // arena is a Redis with servers and players, under a key prefix of its own.
@@ -29,7 +29,7 @@ type arena struct {
 	definitions []matchmaking.Definition
 	log         *slog.Logger
 	ledger      *ledger
-	observer    *server // neither directs nor relays, and is never killed
+	observer    *server // a server that neither directs nor relays, and is never killed
 	seed        uint64
 	leaseTTL    time.Duration
 
@@ -110,7 +110,7 @@ func (a *arena) start(t *testing.T, name string, hooks ...hook) *server {
 	return s
 }
 
-// kill stops a server as a crash does: from then on, nothing it does reaches Redis.
+// kill stops a server as a crash does: from then on, none of its calls reach Redis.
 func (a *arena) kill(s *server) {
 	a.mu.Lock()
 	a.killed[s] = true

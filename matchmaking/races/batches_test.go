@@ -12,8 +12,9 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestServersThatDieBeforeTheyKnow kills servers when Redis has created or assigned a batch of tickets and they don't
-// know yet. Players who repeat their request elsewhere have one ticket, and what was assigned reaches its players.
+// TestServersThatDieBeforeTheyKnow kills servers when Redis has created or assigned a batch of tickets and they haven't
+// received the reply. Players who repeat their request on another server have one ticket, and assignments reach their
+// players.
 func TestServersThatDieBeforeTheyKnow(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, url string) {

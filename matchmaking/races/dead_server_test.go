@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// steady returns plans of players of whom one in cancel cancels.
+// steady returns plans of players. One player in cancel cancels its ticket.
 func steady(queue string, cancel int) func(*rand.Rand) plan {
 	return func(r *rand.Rand) plan {
 		p := plan{queue: queue, looks: r.IntN(3)}
@@ -27,7 +27,7 @@ func steady(queue string, cancel int) func(*rand.Rand) plan {
 	}
 }
 
-// errBroken is the error of what a test makes fail.
+// errBroken is the error of calls that a test makes fail.
 var errBroken = errors.New("the test made this fail")
 
 // hanging is allocations that end only with their context.
@@ -67,7 +67,7 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 		a := newArena(t, url, definition(t, "duel", `{"pendingTimeout":"500ms"}`))
 		hanging := &hanging{now: map[*server][][]string{}}
 		a.allocate = func(ctx context.Context, s *server, p matchmaking.Proposal) error {
-			// Half of those that hang also do so in the survivor, which gives up and retries.
+			// Half of the allocations that hang also hang in the surviving server, which gives up and retries.
 			if last := p.ID[ulid.EncodedSize-1]; last%4 == 0 || last%2 == 0 && s.name != survivor {
 				return hanging.hang(ctx, s, p)
 			}

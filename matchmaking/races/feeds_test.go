@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestCutFeeds cuts all connections that are subscribed to anything while matches are assigned. Every player who waits
-// gets the assignment all the same.
+// TestCutFeeds cuts all connections with subscriptions while matches are assigned. Every waiting player still gets the
+// assignment.
 func TestCutFeeds(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, url string, nodes []*redistest.Node) {

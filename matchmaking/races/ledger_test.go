@@ -25,7 +25,7 @@ type ledger struct {
 	leaders   map[string]*server       // its holder
 	waits     map[string]time.Duration // time from a ticket's creation to its assignment, by Redis's clock
 	conflicts map[matchmaking.ConflictReason]int
-	again     int // publications of what was published before
+	again     int // repeated publications
 }
 
 // entry is one match.
@@ -193,7 +193,7 @@ func (l *ledger) holding(ids []string) map[string]hold {
 	return found
 }
 
-// checkMatches checks that all tickets of a match or none received its message. got has the tickets by match.
+// checkMatches checks that all tickets of a match or none received its message. got maps matches to tickets.
 func (l *ledger) checkMatches(t *testing.T, got map[string][]string) {
 	t.Helper()
 	for id, e := range l.matches {

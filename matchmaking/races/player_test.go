@@ -16,15 +16,15 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// plan is what a player does.
+// plan describes the actions of a player.
 type plan struct {
 	queue  string
 	ttl    time.Duration // of its ticket; 0: the queue's
 	leaves time.Duration // after which it cancels; 0: never
 	looks  int           // how often it reads its ticket
-	hasty  bool          // it creates its ticket twice and cancels it, at the same time or once it knows of it
-	noID   bool          // the service makes its ticket's ID, and the channel when the player first asks for it
-	asks   time.Duration // after which it does
+	hasty  bool          // it creates its ticket twice and cancels it, at the same time or after an answer
+	noID   bool          // the service generates its ticket's ID, and creates the channel on the first request for it
+	asks   time.Duration // after which it requests the channel
 	beside *server       // its current server; nil: any
 	unsure bool          // Redis may lose what the player was told
 }
@@ -43,8 +43,8 @@ type player struct {
 	seen      []matchmaking.Ticket
 	received  []channel.Message
 
-	watched chan struct{}           // closed when the player knows what its watch ended with
-	got     *matchmaking.Assignment // nil: the ticket was gone, or the test has ended
+	watched chan struct{}           // closed when the player's watch has ended
+	got     *matchmaking.Assignment // nil: the ticket didn't exist, or the test has ended
 }
 
 // player returns a new player.

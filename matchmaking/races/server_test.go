@@ -133,7 +133,7 @@ func (s *server) build(d matchmaking.Definition) (matchmaking.Parts, error) {
 	}, nil
 }
 
-// tap is the store of a server's queues, and records what is done with it.
+// tap is the store of a server's queues, and records its calls.
 type tap struct {
 	*queues.Store
 	server *server
@@ -141,8 +141,8 @@ type tap struct {
 	// they fail, that is not done. They may be nil.
 	publishing func(ctx context.Context, channel string) error
 	delivered  func(ctx context.Context, entries []string) error
-	// answering is called after Redis has done a create or an assign, before the server knows. If it fails, the server
-	// never does. It may be nil.
+	// answering is called after Redis has executed a create or an assign, before the server receives the reply. If it
+	// fails, the server never receives it. It may be nil.
 	answering func(ctx context.Context, call string) error
 }
 
@@ -151,7 +151,7 @@ func (q *tap) book() *ledger { return q.server.arena.ledger }
 // Leases implements matchmaking.Leases.
 func (q *tap) Leases() lease.Store { return &tappedLeases{Store: q.Store.Leases(), tap: q} }
 
-// tappedLeases records who has which lease.
+// tappedLeases records the holders of leases.
 type tappedLeases struct {
 	lease.Store
 	tap *tap
@@ -222,7 +222,7 @@ func (q *tap) Delivered(ctx context.Context, queue string, entries []string) err
 	return q.Store.Delivered(ctx, queue, entries)
 }
 
-// tapped is a server's channels, and records what is published.
+// tapped is a server's channels, and records publications.
 type tapped struct {
 	*channel.Service
 	server *server

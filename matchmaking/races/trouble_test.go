@@ -11,9 +11,9 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// depose ends the lease of a queue's director again and again, so that the next director starts while matches of the
-// last one are in progress. On a busy machine the lease may have expired, or another server may have acquired it and
-// not have the answer yet: then there is nothing to end.
+// depose repeatedly ends the lease of a queue's director, so that the next director starts while matches of the last
+// one are in progress. On a busy machine the lease may have expired, or another server may have acquired it and not
+// have the answer yet: then there is no lease to end.
 func (a *arena) depose(queue string) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-3)

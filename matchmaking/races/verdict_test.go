@@ -56,7 +56,7 @@ func (a *arena) judge(t *testing.T) tally {
 	return counts
 }
 
-// lossless reports whether Redis kept everything that any player received.
+// lossless reports whether Redis has kept every ticket and message that any player received.
 func (a *arena) lossless() bool {
 	for _, p := range a.players {
 		if p.unsure {
@@ -114,7 +114,7 @@ func (a *arena) endOf(ctx context.Context, p *player) (e end, err error) {
 	return e, nil
 }
 
-// judgePlayer checks what one player was promised.
+// judgePlayer checks the promises to one player.
 func (a *arena) judgePlayer(t *testing.T, p *player, e end) {
 	t.Helper()
 	if e.ticket.Status == matchmaking.MatchFound { // even if Redis has lost something

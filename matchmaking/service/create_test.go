@@ -92,7 +92,7 @@ func TestLargeTickets(t *testing.T) {
 	}
 }
 
-// TestFullQueue checks that a flood of tickets to a full queue leaves nothing behind, except for the first.
+// TestFullQueue checks that a flood of tickets to a full queue leaves no data, except for the first ticket.
 func TestFullQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

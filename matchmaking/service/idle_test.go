@@ -54,7 +54,7 @@ func TestAnIdleQueueIsDirectedAgainWhenATicketComes(t *testing.T) {
 // deaf is a store that drops all notifications, except those that report possible loss.
 type deaf struct {
 	matchmaking.Store
-	back chan struct{} // receives a value for each of those of the queue duel
+	back chan struct{} // receives a value for each metric of the queue duel
 }
 
 func (d *deaf) Watch(ctx context.Context, queue string, notify func(free bool)) {
@@ -69,7 +69,7 @@ func (d *deaf) Watch(ctx context.Context, queue string, notify func(free bool)) 
 	})
 }
 
-// Notifications are lost while their connection is cut. The changes are found after the reconnection.
+// Notifications are lost while their connection is cut. The changes are read after the reconnection.
 func TestALostNotificationLosesNoTicket(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

@@ -93,7 +93,7 @@ func TestLateRelayOfAnEarlierTicket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	options := w.options(t, define(t, "one", brief))
-	var stuck sync.Map // tickets whose assignments can't be published now
+	var stuck sync.Map // tickets whose assignments can't be published at the moment
 	channels := &brokenChannels{Channels: delivery.New(w.channels), fail: func(name string) error {
 		if _, is := stuck.Load(name); is {
 			return fault.ErrUnavailable

@@ -38,7 +38,7 @@ type memory struct {
 	describe func() matchmaking.QueueState
 }
 
-// Leases returns nothing: these services direct no queue.
+// Leases returns nil: these services direct no queue.
 func (m *memory) Leases() lease.Store { return nil }
 
 func (m *memory) Definitions(context.Context) (map[string][]byte, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// directs makes a service direct a queue, unless another one does, and waits until it does.
+// directs makes a service direct a queue, unless another one does, and waits until the queue has a director.
 func directs(t *testing.T, s *service.Service, queue string) {
 	t.Helper()
 	made := create(t, s, service.NewTicket{Queue: queue}) // so that the queue isn't idle

@@ -122,7 +122,7 @@ func text(t *rapid.T, v any) string {
 }
 
 // TestJSONComesBack: JSON from a client is unchanged after a conversion to the message for Open Match's clients and
-// back; plain JSON becomes that of a Value.
+// back; plain JSON becomes the JSON of a Value.
 func TestJSONComesBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

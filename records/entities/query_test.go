@@ -73,7 +73,7 @@ func TestInvalidQueries(t *testing.T) {
 	require.ErrorIs(t, err, entities.ErrInvalidQuery)
 }
 
-// TestLongQueries hashes long queries: their IDs are bounded, differ, and are no IDs of others.
+// TestLongQueries hashes long queries: their IDs are bounded and distinct, also from those of other queries.
 func TestLongQueries(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ж", records.MaxQueryBytes/2)
@@ -100,7 +100,7 @@ var (
 		1, 3), 0, 3)
 )
 
-// search is a search, and what its ID may depend on.
+// search is a search, and the parts that its ID may depend on.
 type search struct{ id, text, parameters string }
 
 func drawSearch(t *rapid.T, text string, parameters url.Values) search {
@@ -116,7 +116,7 @@ func drawSearch(t *rapid.T, text string, parameters url.Values) search {
 	return search{id, plain, parameters.Encode()}
 }
 
-// TestQueriesDontCollide compares searches: they have the same ID only if they differ in nothing but normalization.
+// TestQueriesDontCollide compares searches: they have the same ID only if they are equal after normalization.
 func TestQueriesDontCollide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

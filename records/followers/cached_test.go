@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// TestCached: changes of lists in Redis are visible here, and a value that isn't a list counts as none.
+// TestCached: changes of lists in Redis become visible, and a value that isn't a list counts as missing.
 func TestCached(t *testing.T) {
 	t.Parallel()
 	node := redistest.Standalone(t)

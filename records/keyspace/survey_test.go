@@ -83,7 +83,7 @@ func TestReport(t *testing.T) {
 	require.Empty(t, report.Kinds[0].Largest)
 }
 
-// TestSample: the memory of the first keys of a kind is measured, and that of a part of the others.
+// TestSample: the memory of the first keys of a kind is measured, and of a sample of the others.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	s := source{page: 250}

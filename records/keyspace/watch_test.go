@@ -50,7 +50,7 @@ func (f *failing) Count(ctx context.Context) (int64, error) {
 	return f.source.Count(ctx)
 }
 
-// TestWatch: the holder of the lease counts after each pause, and shows nothing once it has lost the lease.
+// TestWatch: the holder of the lease counts after each pause, and shows no metrics after it has lost the lease.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -237,7 +237,7 @@ func TestWaiters(t *testing.T) {
 	})
 }
 
-// A waiter gets a lock whose holder has died, unless its wait is too short.
+// A waiter gets a lock whose holder has crashed, unless its wait is too short.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *fake, s *locks.Service) {

@@ -412,7 +412,7 @@ type outcomes map[sessions.Outcome]int
 
 func (o outcomes) Check(of sessions.Outcome) { o[of]++ }
 
-// TestCountedChecks: each check is counted once, however many calls of the store it makes.
+// TestCountedChecks: each check is counted once, however many calls of the store it needs.
 func TestCountedChecks(t *testing.T) {
 	t.Parallel()
 	counts := outcomes{}

@@ -20,7 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// settled is the time after the last announcement when its write, and its effects on a node, are over.
+// settled is the time after an announcement after which its write, and its effects on a node, have ended.
 const settled = tier.MaxWrite + 5*time.Second
 
 // However writers change values while a node loads and follows, and wherever they die, the node finally has Redis's
@@ -116,8 +116,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// A write that was announced before a node subscribed, and whose writer dies, may be executed after the node has loaded
-// its value.
+// A write that was announced before a node subscribed, and whose writer crashes, may be executed after the node has
+// loaded the value.
 func TestEarlierAnnouncement(t *testing.T) {
 	t.Parallel()
 	r := newRedis()
@@ -225,8 +225,8 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// Writes of other programs, which aren't announced, are found when everything is read again. A malformed announcement
-// triggers that at once.
+// Writes of other programs, which aren't announced, are found by the next full load. A malformed announcement triggers
+// that at once.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := newRedis()

@@ -122,8 +122,8 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // it measures the memory 
 	require.Less(t, overhead(1_000_000, 50), 64.0)
 }
 
-// BenchmarkMemory measures what an entry takes above its ID and its value. The rest of large values is
-// what the allocator rounds up: an eighth at most.
+// BenchmarkMemory measures the memory of an entry above its ID and its value. For large values the allocator rounds up
+// by an eighth at most.
 func BenchmarkMemory(b *testing.B) {
 	for _, size := range []int{50, 200, 1000} {
 		for _, n := range []int{900_000, 920_000, 1_000_000, 1_100_000} {

@@ -194,7 +194,7 @@ func TestThroughFailsTogether(t *testing.T) {
 	})
 }
 
-// Values that the process has seen change are read from Redis for a while, also if they change during a read from
+// Values whose change the process has seen are read from Redis for some time, even if they change during a read from
 // nodes.
 func TestThroughReadsItsWrites(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ func userOf(subject string) access.Principal {
 
 const ticketsOnly = `[{"actions":["ticket"]}]`
 
-// closed serves people: the users ann and ben, who have tickets, and a back end.
+// closed is a closed service with the users ann and ben, who have tickets, and a back end.
 func closed(t testing.TB) (*harness, *people) {
 	t.Helper()
 	keys, err := receipt.NewKeyring(bytes.Repeat([]byte{1}, receipt.MinKeyBytes))
@@ -252,8 +252,7 @@ func TestTicketsOfOthers(t *testing.T) {
 	}
 }
 
-// TestTokensOfTickets: each token gives access to its own ticket, in the life that it was made for, and to nothing
-// else.
+// TestTokensOfTickets: each token gives access only to its own ticket, in the life that it was issued for.
 func TestTokensOfTickets(t *testing.T) {
 	t.Parallel()
 	h, _ := closed(t)

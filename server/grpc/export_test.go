@@ -2,13 +2,13 @@ package grpc
 
 import "time"
 
-// LimitQueries changes how long a client may take to read the answer to a query, or to read nothing of it, before
-// Serve.
+// LimitQueries changes the limits for a client to read the answer to a query, in total and without progress. Call it
+// before Serve.
 func LimitQueries(s *Services, limit, stall time.Duration) {
 	s.answers = answers{limit: limit, stall: stall}
 }
 
-// LimitArrivals changes how long messages may take to arrive, before Serve.
+// LimitArrivals changes the limits for messages to arrive. Call it before Serve.
 func LimitArrivals(s *Services, limit, slow time.Duration, most int) {
 	s.arrivals.Limit, s.arrivals.Slow, s.arrivals.Most = limit, slow, most
 }

@@ -70,7 +70,7 @@ func TestSlowMessages(t *testing.T) {
 		}
 		w := h.watch(h.frontend(servertest.Native), h.newID(h.frontend(servertest.Native)))
 		h.awaitWaiting(1)
-		<-time.After(200 * time.Millisecond) // a call whose message has arrived may last
+		<-time.After(200 * time.Millisecond) // a call whose message has arrived may continue
 		h.drain()
 		isError(t, w.ends(t), codes.Unavailable, "the server is shutting down")
 	})

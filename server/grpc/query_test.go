@@ -33,7 +33,7 @@ func (h *harness) inQueue(queue string) context.Context {
 	return metadata.AppendToOutgoingContext(h.t.Context(), "tidemark-queue", queue)
 }
 
-// ids queries a pool's tickets by both procedures, whose answers must be equal.
+// ids queries a pool's tickets with both procedures, whose answers must be equal.
 func (h *harness) ids(pool *openmatch.Pool, queue string) (ids []string, pages int, err error) {
 	h.t.Helper()
 	stream, err := h.query().QueryTicketIds(h.inQueue(queue), &openmatch.QueryTicketIdsRequest{Pool: pool})
@@ -106,7 +106,7 @@ func TestQueryFindsTheQueue(t *testing.T) {
 	}
 }
 
-// addTickets adds waiting tickets, each of so many bytes.
+// addTickets adds waiting tickets of the given size in bytes.
 func (h *harness) addTickets(queue string, n, size int) {
 	for i := range n {
 		id := fmt.Sprint(queue, i)

@@ -33,7 +33,7 @@ func (w *watching) receives(t testing.TB) *openmatch.Assignment {
 	return message.GetAssignment()
 }
 
-// ends waits for the end, before which nothing is received.
+// ends waits for the end, and expects no message before it.
 func (w *watching) ends(t testing.TB) error {
 	t.Helper()
 	message, ok := <-w.received

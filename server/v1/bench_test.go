@@ -30,7 +30,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// still is a service whose content never changes.
+// still is a service whose contents never change.
 type still struct {
 	Channels
 	delivery channel.Delivery

@@ -117,8 +117,8 @@ func TestBadFetchMany(t *testing.T) {
 		"a receipt of any length")
 }
 
-// TestFetchManyIsGranted checks sources one by one: a source that isn't granted is a problem, and only makes the others
-// not wait.
+// TestFetchManyIsGranted checks sources one by one: a source that isn't granted is reported as a problem, and the other
+// sources are fetched without waiting.
 func TestFetchManyIsGranted(t *testing.T) {
 	t.Parallel()
 	var p servertest.People

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// TestAdminRoutes are served by the administrator's handler only, whose connections can have a principal of their own.
+// TestAdminRoutes: only the administrator's handler serves them; its connections can have a principal of their own.
 func TestAdminRoutes(t *testing.T) {
 	t.Parallel()
 	guard, err := access.New(access.Options{})

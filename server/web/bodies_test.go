@@ -26,7 +26,7 @@ func batch(size int) string {
 	return head + strings.Repeat(" ", size-len(head)-len(tail)) + tail
 }
 
-// createLarge creates a ticket of so many bytes over gRPC.
+// createLarge creates a ticket of the given size in bytes over gRPC.
 func createLarge(h *servertest.Harness, size int) error {
 	f := openmatch.NewFrontendServiceClient(servertest.GRPC.Dial(h.TB, "", h.URL))
 	fields := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}}
@@ -107,7 +107,7 @@ func TestBodyMemoryIsReturned(t *testing.T) {
 	require.Eventually(t, func() bool { return h.BodyBytes() == 0 }, servertest.Patience, servertest.Step)
 }
 
-// TestBodyLimit: a body may have as many bytes as allowed, announced or not, and what is refused changes nothing.
+// TestBodyLimit: a body may have as many bytes as allowed, announced or not, and refused bodies change nothing.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	const limit, path = 2000, "/v1/channels/c/messages"

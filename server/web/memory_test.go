@@ -27,7 +27,7 @@ func newRouter(handle Handler) *Router {
 	return r
 }
 
-// deadlines is a response writer that keeps the deadlines for reading.
+// deadlines is a response writer that records the deadlines for reading.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time
@@ -64,7 +64,7 @@ func TestBodyDeadline(t *testing.T) {
 		require.Equal(t, http.StatusNoContent, d.Code, what)
 		last := len(d.set) - 1
 		require.True(t, d.set[last].After(begin.Add(59*time.Minute)), "the rest of the request has ReadTimeout")
-		first := int64(largeBuffer) // what is allocated before the body arrives
+		first := int64(largeBuffer) // allocations before the body arrives
 		if length < 0 {
 			first = 2 * smallBuffer
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestCrossOrigin sends what a browser sends for a page of another origin, without a preflight request.
+// TestCrossOrigin sends the requests of a browser for a page of another origin, without a preflight request.
 func TestCrossOrigin(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())

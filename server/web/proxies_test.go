@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClient: only trusted proxies say where a request came from, and a client can't add to what they say.
+// TestClient: only trusted proxies can report a client's address, and a client can't forge their header.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	p := trust([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")})

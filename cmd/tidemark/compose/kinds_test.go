@@ -38,9 +38,9 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// operations are requests, one for each thing that a client can do to records. {user}, {id} and {text} are names and
-// texts, among them hostile ones; {int} is a number, {time} a duration, {json} a value; {a|b} is one of these words;
-// {token} and the like is what a member of this name was in an earlier answer, or a guess.
+// operations are requests, one for each operation on records. {user}, {id} and {text} are names and texts, among them
+// hostile ones; {int} is a number, {time} a duration, {json} a value; {a|b} is one of these words; {token} and the like
+// is what a member of this name was in an earlier answer, or a guess.
 var operations = []string{
 	`GET /v1/kinds`,
 
@@ -114,7 +114,7 @@ var operations = []string{
 	`POST /v1/channels/notifications:{user}/messages {"content":{json}}`,
 }
 
-// calls are operations that no request does.
+// calls are operations without a request.
 var calls = []func(t *testing.T, d *draw, n compose.Needs){writeSourceSession}
 
 // writeSourceSession writes a session as the source's applications do. A check migrates it.
@@ -136,12 +136,11 @@ func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
 	d.seen["jwt"] = append(d.seen["jwt"], token)
 }
 
-// unwritten are kinds that neither writes: those of Go's caches, which have tests of their own.
+// unwritten are kinds that none of them writes: those of Go's caches, which have tests of their own.
 var unwritten = []*records.Kind{records.CacheLoad, records.CacheWrites, records.CachePending, records.PendingCopies}
 
-// TestEveryKeyIsOfAKind does random operations, and looks at every key: it belongs to a kind, has the kind's type, is
-// not larger than the kind allows, and ends when the kind says. So nothing temporary is without a TTL, whatever clients
-// do.
+// TestEveryKeyIsOfAKind runs random operations, and checks every key: it belongs to a kind, has the kind's type, isn't
+// larger than the kind allows, and expires as the kind requires. So all temporary keys have a TTL, whatever clients do.
 func TestEveryKeyIsOfAKind(t *testing.T) {
 	t.Parallel()
 	const rounds, most = 24, 500 // more than rounds until every kind has been written
@@ -242,13 +241,13 @@ func (s *service) request(t *testing.T, d *draw, operation string) {
 	d.remember(answer.Body.Bytes())
 }
 
-// draw makes random operations.
+// draw runs random operations.
 type draw struct {
 	*rand.Rand
 	seen map[string][]string // members of answers, by name
 }
 
-// hostile are texts that try to be another key, or to break parsers.
+// hostile are texts that imitate other keys, or try to break parsers.
 var hostile = []string{
 	"{", "}", "{}", "a}b{c", "ann}:x", "%7D", "%", "a:b", "a:b:c", ":", "a/b", "../a", "..", " ", "a b", "a\u00a0b",
 	"\n", "\x00", "\x7f", "\u0085", "é", "\u202e",
@@ -287,7 +286,7 @@ func (d *draw) fill(text string, quote func(string) string) string {
 	})
 }
 
-// remember keeps the texts of an answer for later operations.
+// remember stores the texts of an answer for later operations.
 func (d *draw) remember(answer []byte) {
 	var members map[string]any
 	if json.NewDecoder(bytes.NewReader(answer)).Decode(&members) != nil {

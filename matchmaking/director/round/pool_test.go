@@ -23,7 +23,7 @@ func newFakeMatcher() *fakeMatcher { return &fakeMatcher{has: map[string]*matchm
 func (m *fakeMatcher) Add(t *matchmaking.Ticket) { m.has[t.ID] = t }
 func (m *fakeMatcher) Remove(id string)          { delete(m.has, id) }
 
-// poolModel says in plain maps what a pool must do.
+// poolModel is a model of a pool with plain maps.
 type poolModel struct {
 	pool    *Pool
 	matcher *fakeMatcher
@@ -49,7 +49,7 @@ func (m *poolModel) ticket(t *rapid.T) *matchmaking.Ticket {
 	return &matchmaking.Ticket{ID: m.id(t), CreateTime: time.Unix(int64(life), 0)}
 }
 
-// learn is what the model does with a ticket that is read.
+// learn adds a ticket that was read to the model.
 func (m *poolModel) learn(ticket *matchmaking.Ticket, until time.Time) {
 	if known, ok := m.tickets[ticket.ID]; ok && known.created.Equal(ticket.CreateTime) {
 		return
@@ -109,7 +109,7 @@ func (m *poolModel) Replace(t *rapid.T) {
 	require.ElementsMatch(t, want, idsOf(missing))
 }
 
-// Claim takes a waiting ticket out of the matcher, as a round does, and claims it.
+// Claim removes a waiting ticket from the matcher, as a round does, and claims it.
 func (m *poolModel) Claim(t *rapid.T) {
 	id := m.id(t)
 	if known, ok := m.tickets[id]; !ok || known.state != waiting {

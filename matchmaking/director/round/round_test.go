@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 )
 
-// fakeFunction is a matcher whose Match returns what a test wants, and takes it out.
+// fakeFunction is a matcher whose Match returns and removes the matches that a test sets.
 type fakeFunction struct {
 	has       map[string]*matchmaking.Ticket // that are available
 	proposals [][][]string                   // teams of IDs

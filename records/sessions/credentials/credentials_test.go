@@ -97,7 +97,7 @@ func (s *storage) Listen(changed func(of sessions.Ref), lost func()) (stop func(
 	return func() {}
 }
 
-// set makes a session, or ends it if active is zero, and reports the change unless the connection is lost.
+// set creates a session, or ends it if active is zero, and reports the change unless the connection is lost.
 func (s *storage) set(user string, active time.Time) {
 	s.mu.Lock()
 	s.sessions[user] = sessions.Session{User: user, ID: "id of " + user, Created: time.Unix(1_000_000, 0),
