@@ -54,7 +54,7 @@ func (packedEntries) Decode(data []byte) ([]shard.Entry[string, string], error) 
 	return entries, err
 }
 
-// echo is nodes that know all answers.
+// echo simulates nodes that know all answers.
 type echo struct {
 	shards  map[string]shard.Interval // by address
 	mu      sync.RWMutex
@@ -80,7 +80,7 @@ func (e *echo) Call(_ context.Context, address string, r *shard.Request) (shard.
 		nil
 }
 
-// What the client itself costs: a Get of 100 keys over 4 shards in 3 data centres, whose nodes answer at once.
+// The cost of the client itself: a Get of 100 keys over 4 shards in 3 data centres, whose nodes answer at once.
 func BenchmarkGet(b *testing.B) {
 	d := shard.Description[string, string, string]{
 		Cache: "bench", ShardingKey: shard.HashString, EntryID: func(k string) string { return k }, Keys: packed{},

@@ -33,7 +33,7 @@ func TestGet(t *testing.T) {
 	})
 }
 
-// A Get of more keys than a request can have asks with several.
+// A Get of more keys than a request can have sends several requests.
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	inWorld(t, newWorld("ab", 1), shard.ClientOptions{}, func(t *testing.T, c *client) {
@@ -67,7 +67,7 @@ func TestFirstAnswerWins(t *testing.T) {
 	})
 }
 
-// What a host said that answers once nobody needs its answer still changes the map.
+// The answer of a host updates the map even if it arrives when it is no longer needed.
 func TestLateAnswersTeach(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 2)
@@ -118,7 +118,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// An answer that nobody needs any more isn't asked for again, also while other keys wait.
+// A key that has an answer isn't requested again, even while other keys wait.
 func TestNoRetryAfterAnAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 2)
@@ -162,7 +162,7 @@ func TestKeysWithoutShard(t *testing.T) {
 	})
 }
 
-// A Get fails if the last call for some keys does: it doesn't wait for a shard of others then.
+// If the last call for some keys fails, the Get fails: it doesn't wait for the shards of other keys.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 3)
@@ -204,7 +204,7 @@ func TestLongErrors(t *testing.T) {
 	})
 }
 
-// A Get whose context ends returns at once, with what it has, and its calls are given up.
+// A Get whose context ends returns at once with the values that it has, and abandons its calls.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 2)
@@ -228,7 +228,7 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// A Get waits for Run to begin, and fails once it has ended.
+// A Get waits until Run has begun, and fails after Run has ended.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestWrongHosts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := c.Get(ctx, ends)
-		// whatever the node of another cache says of its shard
+		// whatever shard the node of another cache reports
 		require.ErrorContains(t, err, "no host has the shard of 6 of them")
 		w.set(func(p *peer) { p.err = nil }, "a0")
 		wait(10 * time.Second)
@@ -302,7 +302,7 @@ func TestWrongHosts(t *testing.T) {
 	require.Contains(t, lines[1], `can be used again`)
 }
 
-// What a node must not say is as good as no answer: another one is taken, and the host is named.
+// An invalid answer counts as none: another answer is used, and the host is named.
 func TestBadAnswers(t *testing.T) {
 	t.Parallel()
 	entries := func(text string) func(*shard.Response) {

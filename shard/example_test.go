@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// names is a cache of names by ID. The IDs spread over the shards by their hash.
+// names is a cache of names by ID. The hash of an ID selects its shard.
 var names = shard.Description[string, string, string]{
 	Cache:       "names",
 	ShardingKey: shard.HashString,
@@ -51,7 +51,7 @@ func (n nodes) Call(_ context.Context, address string, r *shard.Request) (shard.
 	return shard.Response{Assigned: true, Shard: interval, AllMatched: true, Payload: payload}, err
 }
 
-// A client reads from two data centres. One of them goes away, then a node of the other one.
+// A client reads from two data centres. One of them fails, and then a node of the other one.
 func ExampleClient() {
 	layout := shard.Layout{Generation: 1, Starts: shard.Even(2)}
 	all := nodes{"a0:7100": layout.Interval(0), "a1:7100": layout.Interval(1), "b0:7100": layout.Interval(0),

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One call that lasts long, and many short ones after it: what is kept of them is bounded.
+// One long call, followed by many short ones: the memory for them is bounded.
 func TestEndedFlightsAreForgotten(t *testing.T) {
 	t.Parallel()
 	c, cancelled := newFlights(&fleet{o: ClientOptions{MaxLate: 3}}), 0

@@ -11,14 +11,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is what a table should know: all that happened to each host, evaluated anew for each question.
+// model is a model of a table: it records all events of each host, and evaluates them for each lookup.
 type model struct {
 	table *hostMap
 	now   map[string]*known // by address
 	sent  []request         // that may be answered yet, or again
 }
 
-// known is an address for as long as it stays in the list.
+// known is an address, from its addition to the list until its removal.
 type known struct {
 	host    *peer
 	answers map[uint64]Response // by number of the request
@@ -100,7 +100,8 @@ func (m *model) send(t *rapid.T) {
 	m.sent = append(m.sent, request{to: m.now[h.Address], number: m.table.number()})
 }
 
-// answer answers any request, also one that was answered, or whose host was removed. Others are never answered.
+// answer answers any request, even one that was answered before or whose host was removed. Some requests are never
+// answered.
 func (m *model) answer(t *rapid.T) {
 	if len(m.sent) == 0 {
 		t.Skip("no requests")
@@ -118,7 +119,7 @@ func (m *model) answer(t *rapid.T) {
 	require.Equal(t, before != m.text(), m.table.learn(r.to.host, r.number, answer))
 }
 
-// check compares what is found for keys at and around all ends.
+// check compares the lookups of keys at and near all interval ends.
 func (m *model) check(t *rapid.T) {
 	keys := []uint64{0, 0, 1, 2, 3, 9, 10, 11, 11, 12, 13, 1 << 63, math.MaxUint64 - 2, math.MaxUint64 - 1,
 		math.MaxUint64, math.MaxUint64}
@@ -143,9 +144,9 @@ func (m *model) check(t *rapid.T) {
 	require.Equal(t, strings.Count(m.text(), "host"), assigned)
 }
 
-// The map is what the newest requests were answered, whatever is late, lost, answered twice or reordered, and whoever
-// comes and goes. Those who wait for a change learn of each one, and of none that isn't. What was looked up before it
-// stays as it was.
+// The map reflects the answers to the newest requests, even if answers are late, lost, duplicated or reordered, and
+// hosts are added and removed. Waiters are notified of each change, and only of changes. Earlier snapshots don't
+// change.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

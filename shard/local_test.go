@@ -57,7 +57,7 @@ func TestLocalDataCentre(t *testing.T) {
 	}
 }
 
-// A host that fails at once says nothing about how long answers take.
+// A host that fails at once doesn't affect the estimate of how long answers take.
 func TestFailuresOfTheLocalDataCentre(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 1)
@@ -79,7 +79,8 @@ func TestFailuresOfTheLocalDataCentre(t *testing.T) {
 	})
 }
 
-// While nothing is known of the own data centre, others are asked after MaxHedge. A host that failed isn't waited for.
+// While the latency of the own data centre is unknown, others are asked after MaxHedge. They are asked at once if a
+// host has failed.
 func TestLocalDataCentreIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 1)

@@ -16,15 +16,15 @@ var errAway = errors.New("the store is away")
 
 // memory is shard.Claims in memory, for one data centre.
 type memory struct {
-	fails atomic.Pointer[error] // takes the place of all calls; nil: nothing goes wrong
-	// is called after each call, outside of the lock: an error takes the place of its reply
+	fails atomic.Pointer[error] // replaces all calls; nil: no failures
+	// is called after each call, outside of the lock: an error replaces its reply
 	after atomic.Pointer[func(op string) error]
 	ahead atomic.Int64 // how much the store's clock was set forward
 
-	// travel returns how long a request of a host is on its way, how long its reply is, and after what time it arrives
-	// again. nil: no time; 0: it never arrives.
+	// travel returns the delay of a host's request, the delay of its reply, and the time after which the request
+	// arrives again. nil: no delays; 0: it doesn't arrive again.
 	travel func(host string) (there, back, again time.Duration)
-	drift  float64 // how much faster the store's clock is than those of the nodes, since began
+	drift  float64 // factor by which the store's clock is faster than those of the nodes, since began
 	began  time.Time
 
 	mu       sync.Mutex
@@ -32,7 +32,7 @@ type memory struct {
 	unsure   time.Time // until when no shard is given out
 	claims   []claim   // by shard
 	former   []claim   // of earlier layouts
-	over     []string  // tokens that have had a shard which another has got
+	over     []string  // tokens that have had a shard which another token has now
 	last     uint64    // incarnation
 	watchers []*func()
 	calls    []string
@@ -65,7 +65,7 @@ func (m *memory) count(op string) (n int) {
 	return n
 }
 
-// setLayout gives the data centre another layout.
+// setLayout sets another layout of the data centre.
 func (m *memory) setLayout(starts ...uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *memory) now() time.Time {
 	return time.Now().Add(time.Duration(m.ahead.Load()) + time.Duration(drifted))
 }
 
-// left returns how long a claim lasts.
+// left returns the remaining time of a claim.
 func (m *memory) left(c claim) time.Duration { return c.until.Sub(m.now()) }
 
 func (m *memory) notify() {
@@ -88,7 +88,7 @@ func (m *memory) notify() {
 	}
 }
 
-// do carries out an operation, if the store isn't away.
+// do executes an operation, if the store is reachable.
 func (m *memory) do(ctx context.Context, who shard.Member, op string, effect func() (shard.Claimed, error)) (
 	shard.Claimed, error) {
 	if err := m.fails.Load(); err != nil {
@@ -171,7 +171,8 @@ func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl 
 	})
 }
 
-// choose returns the free shard that a host had last, or else the one that is free the longest; -1: none is.
+// choose returns the free shard that a host had last, or else the shard that has been free the longest; -1: none is
+// free.
 func (m *memory) choose(host string) int {
 	found := -1
 	for i, c := range m.claims {
@@ -236,7 +237,7 @@ func (m *memory) at(i int) claim {
 	return m.claims[i]
 }
 
-// give makes another host the holder of a shard, as a fail-over that lost its claim does; "": nobody.
+// give makes another host the holder of a shard, like a fail-over that lost its claim; "": no host.
 func (m *memory) give(i int, host string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,7 +249,7 @@ func (m *memory) give(i int, host string) {
 	}
 }
 
-// failOver makes the store one that may have lost claims, and has lost those that it has.
+// failOver makes the store lose all its claims, as in a fail-over.
 func (m *memory) failOver() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

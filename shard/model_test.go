@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// weather is what goes wrong between nodes and the store, and in the nodes.
+// weather describes the faults between nodes and the store, and in the nodes.
 type weather struct {
 	seed   uint64
 	drift  float64 // how much faster the store's clock is
@@ -47,7 +47,7 @@ func TestNoTwoNodesAnswerForAShard(t *testing.T) {
 	})
 }
 
-// simulate lets three nodes compete for two shards for two minutes, and returns what was wrong.
+// simulate lets three nodes compete for two shards for two minutes, and returns the violations.
 func simulate(t *testing.T, w weather) []string {
 	t.Helper()
 	const nodes, length = 3, 2 * time.Minute
@@ -102,7 +102,7 @@ func (s *simulation) travel(host string) (there, back, again time.Duration) {
 	return there, back, again
 }
 
-// live runs a node until it loses its shard or is stopped, and asks it all the time.
+// live runs a node until it loses its shard or is stopped, and queries it all the time.
 func (s *simulation) live(ctx context.Context, t *testing.T, name, host string) {
 	t.Helper()
 	r := &recorder{

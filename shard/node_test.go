@@ -26,7 +26,7 @@ const (
 	margin = time.Second
 )
 
-// squares is a cache of the squares of numbers, whose sharding keys they are.
+// squares is a cache of squares by number. A number is its own sharding key.
 var squares = shard.Description[uint64, uint64, uint64]{
 	Cache: "squares", ShardingKey: func(n uint64) uint64 { return n }, EntryID: func(n uint64) uint64 { return n },
 	Keys: shard.JSON[[]uint64](), Values: shard.JSON[[]shard.Entry[uint64, uint64]](),
@@ -70,7 +70,7 @@ func square(_ context.Context, keys []uint64) (entries []shard.Entry[uint64, uin
 	return entries, nil
 }
 
-// seen is what a node tells its observer.
+// seen is an event that a node reports to its observer.
 type seen []string
 
 func (s *seen) add(what string, err error) {
@@ -96,7 +96,7 @@ type node struct {
 	err    error         // of Run
 }
 
-// start runs a node in a bubble until the test ends, and waits until nothing happens without time passing.
+// start runs a node in a synctest bubble until the test ends, and waits until all goroutines are idle.
 func start(t *testing.T, m *memory, host string, change func(*shard.NodeOptions, *source)) *node {
 	t.Helper()
 	n := &node{source: &source{run: serveOnce(square)}, ended: make(chan struct{})}
@@ -138,7 +138,7 @@ func (n *node) ask(t *testing.T, keys ...uint64) shard.Response {
 	return got
 }
 
-// pass lets a time pass, and what follows from that happen.
+// pass advances time, and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -183,7 +183,7 @@ func TestANodeAnswersForItsShard(t *testing.T) {
 	})
 }
 
-// away makes the store fail from now on, and answer again when back is called.
+// away makes the store fail until back is called.
 func (m *memory) away() (back func()) {
 	m.fails.Store(&errAway)
 	return func() { m.fails.Store(nil) }
@@ -216,8 +216,8 @@ func TestAnOutageOfTheStore(t *testing.T) {
 	}
 }
 
-// The store fails over and loses all claims: nodes that have loaded a shard wait until it gives out shards again, with
-// what they have.
+// The store fails over and loses all claims: nodes that have loaded a shard keep their values and wait until the store
+// gives out shards again.
 func TestAStoreThatMayHaveLostClaims(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]bool{"it stops": false, "it goes on": true} {
@@ -243,7 +243,7 @@ func TestAStoreThatMayHaveLostClaims(t *testing.T) {
 	}
 }
 
-// The claim of a node is still valid in the store when the node has given it up: nobody else gets the shard.
+// When a node gives its claim up, the claim is still valid in the store: no other node gets the shard.
 func TestAnOutageAsShortAsTheMargin(t *testing.T) {
 	t.Parallel()
 	for name, loading := range map[string]time.Duration{"loaded": 0, "loading": 2 * ttl} {
@@ -273,8 +273,8 @@ func TestAnOutageAsShortAsTheMargin(t *testing.T) {
 	}
 }
 
-// The reply to a claim is lost. The claim is repeated by the same token, and so the node doesn't wait for itself; once
-// its time is over, by another one.
+// The reply to a claim is lost. The claim is repeated with the same token, so the node doesn't wait for itself; after
+// its end, it is repeated with another token.
 func TestALostReply(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -308,7 +308,7 @@ func TestALostReply(t *testing.T) {
 	}
 }
 
-// The clock of the store is set forward: all claims are over at once, and the nodes claim their shards again.
+// The clock of the store is set forward: all claims end at once, and the nodes claim their shards again.
 func TestTheClockOfTheStoreIsSetForward(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -352,7 +352,7 @@ func TestALostShardEndsTheNode(t *testing.T) {
 	}
 }
 
-// A node whose data centre has got another layout leaves its shard, claims another, and loads that.
+// If its data centre gets another layout, a node leaves its shard, claims another, and loads it.
 func TestAnotherLayout(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]time.Duration{"at once": 0, "as short as the margin": ttl - ping,
@@ -378,7 +378,7 @@ func TestAnotherLayout(t *testing.T) {
 	}
 }
 
-// Nodes say why they wait, and get a shard when there is one for them.
+// Nodes report why they wait, and get a shard when one is free.
 func TestNodesThatWait(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -440,7 +440,7 @@ func TestAnswersEndBeforeTheShardIsLeft(t *testing.T) {
 	}
 }
 
-// The claim ends while values are read: they may be those of before a pause of the process.
+// The claim ends while values are read: they may have been read before a pause of the process.
 func TestTheClaimEndsDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// pingsOf returns how many pings a client sends in 10 s, in which it makes a Get of the first shard every 500 ms.
+// pingsOf returns the number of pings that a client sends in 10 s, while it makes a Get of the first shard every 500
+// ms.
 func pingsOf(t *testing.T, w *world, o shard.ClientOptions) (pings int) {
 	t.Helper()
 	inWorld(t, w, o, func(t *testing.T, c *client) {
@@ -48,7 +49,7 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// A host that doesn't answer pings has one on its way, and holds up no other.
+// A host that doesn't answer has one ping in progress, and doesn't delay the pings of others.
 func TestPingsOfSilentHosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 1)
@@ -105,7 +106,7 @@ func TestHostsChange(t *testing.T) {
 	}
 }
 
-// A host that has left the list isn't called any more: that would open a connection which nobody closes.
+// A host that was removed from the list isn't called any more: that would open a connection that is never closed.
 func TestARemovedHostIsNotCalled(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 1)

@@ -53,7 +53,7 @@ func runWorker(description string) {
 	w.work()
 }
 
-// connect connects to Redis, as soon as that is there.
+// connect connects to Redis as soon as it is reachable.
 func (w *worker) connect(ctx context.Context) *redis.Conn {
 	for {
 		conn, err := redis.Connect(ctx, redis.Options{
@@ -67,8 +67,7 @@ func (w *worker) connect(ctx context.Context) *redis.Conn {
 	}
 }
 
-// work is the program of a worker: it prints what it records. A node that has lost its shard is followed by another
-// one.
+// work is the program of a worker: it prints its records. When its node has lost the shard, it starts another node.
 func (w *worker) work() {
 	ctx := context.Background()
 	store := shards.New(w.connect(ctx))
@@ -103,7 +102,7 @@ func (w *worker) work() {
 	}
 }
 
-// ask asks a node until ctx ends.
+// ask queries a node until ctx ends.
 func ask(ctx context.Context, r *recorder, n *timesNode) {
 	for ctx.Err() == nil {
 		if _, err := r.Ask(ctx, n); err != nil {
@@ -183,7 +182,7 @@ func (w *worker) start(t *testing.T) {
 	})
 }
 
-// follow reads what a worker has printed.
+// follow reads the records that a worker prints.
 func (w *worker) follow(t *testing.T) {
 	t.Helper()
 	printed, err := os.ReadFile(filepath.Join(w.process.Dir, w.process.LogName))
@@ -305,8 +304,8 @@ func TestNodesAsProcesses(t *testing.T) {
 	require.Empty(t, strings.Join(checkRecords(f.records(t)), "\n"))
 }
 
-// TestAFailoverThatLosesAClaim: the new primary has never heard of the claim of the first node, but gives its shard to
-// another one only when the claim is over.
+// TestAFailoverThatLosesAClaim: the new primary doesn't know the claim of the first node, but gives its shard to
+// another node only when the claim has ended.
 func TestAFailoverThatLosesAClaim(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})

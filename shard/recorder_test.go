@@ -48,7 +48,7 @@ func (r *recorder) Run(
 	return nil
 }
 
-// Ask asks the node for a key of its shard, and records until when it may answer, and when the value was read. It
+// Ask requests a key of the node's shard, and records until when the node may answer, and when the value was read. It
 // reports whether the node has answered.
 func (r *recorder) Ask(ctx context.Context, n *timesNode) (answered bool, err error) {
 	c, ok := r.look(n)
@@ -126,7 +126,7 @@ func (c recordedClaim) String() string {
 	return fmt.Sprintf("%s %v, incarnation %d", c.DC, c.Shard, c.Incarnation)
 }
 
-// eventKind is what happened.
+// eventKind is the kind of an event.
 type eventKind string
 
 // Kinds of events.
@@ -136,7 +136,7 @@ const (
 	eventReads eventKind = "reads" // it has read values, with which it has answered
 )
 
-// event is what a node has recorded. Its times are of a clock that all nodes share.
+// event is an event of a node. Its times are of a clock that all nodes share.
 type event struct {
 	Kind  eventKind
 	Claim recordedClaim
@@ -155,9 +155,9 @@ func (s span) String() string {
 	return fmt.Sprintf("%s has %v from %v until %v", s.node, s.claim, s.from, s.until)
 }
 
-// checkRecords returns what is wrong with the records of nodes, by the name of the node. No key of a data centre may
-// have two nodes that answer for it at a time, and a node may read values only while it holds their shard. A node that
-// was started again is another node.
+// checkRecords returns the violations in the records of nodes, by the name of the node. No two nodes of a data centre
+// may answer for a key at the same time, and a node may read values only while it holds their shard. A restarted node
+// is another node.
 func checkRecords(records map[string][]event) (faults []string) {
 	var all []span
 	for node, events := range records {

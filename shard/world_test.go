@@ -48,7 +48,7 @@ func number(key string) uint64 {
 	return n
 }
 
-// valuesOf returns what a Get of keys returns.
+// valuesOf returns the result of a Get of keys.
 func valuesOf(keys ...string) map[string]string {
 	values := map[string]string{}
 	for _, k := range keys {
@@ -82,7 +82,7 @@ type peer struct {
 	answer   func(*shard.Response) // changes an answer to keys
 }
 
-// newWorld returns data centres with nodes, each of which has a shard: "a0" has shard 0 of data centre a.
+// newWorld returns data centres with nodes, one for each shard: "a0" has shard 0 of data centre a.
 func newWorld(dcs string, shards int) *world {
 	w := &world{nodes: map[string]*peer{}}
 	layout := shard.Layout{Generation: 1, Starts: shard.Even(shards)}
@@ -185,7 +185,7 @@ func (w *world) see(format string, args ...any) {
 	w.seen = append(w.seen, fmt.Sprintf(format, args...))
 }
 
-// sorted returns what was called, or seen, since it was asked for last, once everything waits.
+// sorted waits until all goroutines are idle, and returns the calls or events since it was last called, sorted.
 func (w *world) sorted(of *[]string) []string {
 	synctest.Wait()
 	w.mu.Lock()
@@ -221,7 +221,7 @@ func inWorld(t *testing.T, w *world, o shard.ClientOptions, test func(t *testing
 	})
 }
 
-// wait lets a time pass.
+// wait advances time.
 func wait(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

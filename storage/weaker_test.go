@@ -16,7 +16,7 @@ func TestOlderVersion(t *testing.T) {
 	}
 }
 
-// safe is a storage that nobody has to be warned of.
+// safe is a storage that needs no warning.
 func safe() Description {
 	return Description{Kind: "cluster", Product: "redis", Version: "7.2.4", Durability: Durability{
 		Level: DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, EvictionPolicy: "noeviction",

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/layout"
 )
 
-// fleet is a cache whose nodes claim and load new shards a while after each layout. It has shard.Layouts.
+// fleet is a cache whose nodes claim and load new shards some time after each layout. It implements shard.Layouts.
 type fleet struct {
 	t       *testing.T
 	dcs     []shard.DC
@@ -181,7 +181,7 @@ func TestUnavailableAtFirst(t *testing.T) {
 	})
 }
 
-// A node that has just died or been paused holds its shard until its claim ends: it can't be relied on meanwhile.
+// A node that has just crashed or been paused holds its shard until its claim ends, but can't be relied on.
 func TestSilentNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

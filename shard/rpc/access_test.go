@@ -107,7 +107,7 @@ func TestForeignClient(t *testing.T) {
 	require.False(t, response.Has(answered("shard")))
 }
 
-// TestTLS: clients trust the node's authority, and nodes those of their clients, if they ask for certificates.
+// TestTLS: clients verify the node's certificate, and nodes those of their clients, if they require certificates.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	authority, err := certstest.New(t.TempDir())

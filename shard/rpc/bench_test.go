@@ -97,7 +97,7 @@ func cpu() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// BenchmarkCalls measures what a call costs the client, whose servers are processes of their own: 25 keys of 8 to 40
+// BenchmarkCalls measures the cost of a call for the client, with servers in processes of their own: 25 keys of 8 to 40
 // bytes, and 25 values of 100 bytes.
 func BenchmarkCalls(b *testing.B) {
 	ids := newIDs(25)
@@ -149,8 +149,8 @@ func newIDs(n int) (ids []string) {
 	return ids
 }
 
-// BenchmarkGets measures what a Get of 100 keys costs the client, over 4 shards with 3 replicas in processes of their
-// own.
+// BenchmarkGets measures the cost of a Get of 100 keys for the client, over 4 shards with 3 replicas in processes of
+// their own.
 func BenchmarkGets(b *testing.B) {
 	var all []shard.Host
 	for i := range shards * replicas {

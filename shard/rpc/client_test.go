@@ -164,7 +164,7 @@ func TestDeadline(t *testing.T) {
 	<-ended
 }
 
-// TestRestart: calls fail at once while a node is away, and it is found when it is back.
+// TestRestart: calls fail at once while a node is down, and succeed when it is back.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	first, address := start(t, found(nil))
@@ -186,7 +186,7 @@ func TestRestart(t *testing.T) {
 	}, patience, step)
 }
 
-// TestRetain closes connections to addresses that aren't retained. They are made again if they are needed, until Close.
+// TestRetain closes connections to addresses that aren't retained. They are opened again if needed, until Close.
 func TestRetain(t *testing.T) {
 	t.Parallel()
 	c, entered := dial(t, rpc.ClientOptions{}), make(chan struct{})

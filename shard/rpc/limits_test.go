@@ -110,8 +110,8 @@ func TestTooManyCalls(t *testing.T) {
 	}, patience, step)
 }
 
-// TestSlowRequests end when they take too long. Their number is limited by the memory for the largest; others are
-// served.
+// TestSlowRequests end when they take too long. Their number is limited by the memory for the largest requests; others
+// are served.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
@@ -132,8 +132,8 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswers are streams of their connection until they are read: a client that reads none can't make more calls
-// on it. Others go on.
+// TestUnreadAnswers: an answer occupies a stream of its connection until it is read, so a client that reads none can't
+// make more calls on the connection. Others aren't affected.
 func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
 	const refusedStream = "REFUSED_STREAM"
@@ -179,8 +179,8 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// TestTurns: calls with keys wait for their turn, so that not all of them make their answers before one counts for the
-// memory.
+// TestTurns: calls with keys wait for their turn, so that they don't all build their answers before the first one
+// counts as memory in use.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}, 2), make(chan struct{})

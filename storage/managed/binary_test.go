@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inPath finds binaries in the given directories of testdata only.
+// inPath returns a lookup of binaries in the given directories of testdata only.
 func inPath(dirs ...string) func(string) (string, error) {
 	return func(name string) (string, error) {
 		for _, dir := range dirs {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The child of a service that leaves it behind: what happens without a signal
-// at the parent's death, and on Linux too where that was missed.
+// A service crashes and leaves its child running, as happens without a signal at the parent's death, and on Linux too
+// if the signal was missed.
 func TestAbandonedChildIsShutDownByTheNextService(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"short path": t.TempDir(), "long path": longDir(t)} {

@@ -19,8 +19,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary plays a service of its own, one that can be killed, where
-// these are set.
+// If these are set, the test binary runs as a service that can be killed.
 const (
 	serviceDir     = "TIDEMARK_TEST_MANAGED_DIR"
 	serviceAbandon = "TIDEMARK_TEST_MANAGED_ABANDON" // the child isn't ended with the service
@@ -185,7 +184,7 @@ func childPID(t *testing.T, dataDir string) int {
 	return pid
 }
 
-// awaitChildGone returns when no child, and nothing forked by one, is left.
+// awaitChildGone returns when no child, and no process forked by one, exists.
 func awaitChildGone(t *testing.T, dataDir string) {
 	t.Helper()
 	f := openPIDFile(t, dataDir)
@@ -201,8 +200,8 @@ func openPIDFile(t *testing.T, dataDir string) *os.File {
 	return f
 }
 
-// shortDir returns a directory whose path is short enough for a socket where the
-// system's temporary directory may not be.
+// shortDir returns a directory whose path is short enough for a socket, even if that of the system's temporary
+// directory isn't.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "tidemark-test-")

@@ -52,7 +52,7 @@ func TestChildIsPrivateAndDurable(t *testing.T) {
 	require.Equal(t, pid, group, "a Ctrl-C for the service must not reach the child")
 }
 
-// TestFilesArePrivate makes the data directory as an operator may have made it, with files of an earlier version in it.
+// TestFilesArePrivate creates the data directory as an operator may have done, with files of an earlier version.
 func TestFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(shortDir(t), "data")

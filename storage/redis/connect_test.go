@@ -72,7 +72,7 @@ func TestConnectRefused(t *testing.T) {
 	}
 }
 
-// Redis that is down is waited for until the context ends. Then the error says what was tried.
+// If Redis is down, Connect retries until the context ends. Then the error describes the attempts.
 func TestConnectInVain(t *testing.T) {
 	t.Parallel()
 	down := redistest.Start(t, redistest.Options{})
@@ -100,7 +100,7 @@ func TestConnectInVain(t *testing.T) {
 	}
 }
 
-// Redis that comes up in time is found.
+// If Redis starts in time, Connect succeeds.
 func TestConnectWaits(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -179,7 +179,7 @@ func TestConnectByEveryWay(t *testing.T) {
 	}
 }
 
-// requireWorks uses all connections: that for commands, that of subscriptions, and that for large replies.
+// requireWorks uses all connections: those for commands, for subscriptions, and for large replies.
 func requireWorks(t *testing.T, c *redis.Conn) {
 	t.Helper()
 	require.NoError(t, c.Ready(t.Context()))

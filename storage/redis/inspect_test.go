@@ -153,7 +153,7 @@ func TestInspectCountsReplicas(t *testing.T) {
 	}
 }
 
-// TestInspectWithoutCONFIG is as a hosted Redis is, which keeps its configuration to itself.
+// TestInspectWithoutCONFIG inspects a Redis that hides its configuration, as some hosted ones do.
 func TestInspectWithoutCONFIG(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes"}})

@@ -22,7 +22,7 @@ type hearing struct {
 	stop      func()
 }
 
-// hear listens to a topic, and returns when Redis has confirmed that. It ends with stop or the test.
+// hear listens to a topic, and returns when Redis has confirmed the subscription. It ends with stop or the test.
 func hear(t *testing.T, c *redis.Conn, topic string) *hearing {
 	t.Helper()
 	h := &hearing{confirmed: make(chan struct{}, 100), messages: make(chan string, 10000)}
@@ -80,7 +80,7 @@ func TestListenInterrupted(t *testing.T) {
 	}
 }
 
-// A connection that has gone silent is noticed although no command is sent.
+// A connection that hangs is noticed although no command is sent.
 func TestListenOnSilence(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

@@ -71,7 +71,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestURLErrorsHoldNoSecret has URLs that can't be used. A password stands where people forget to encode it.
+// TestURLErrorsHoldNoSecret parses invalid URLs with a password that isn't encoded.
 func TestURLErrorsHoldNoSecret(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// What was written is stored whether Redis waits for replicas or not: a WAIT that it refuses for good is the error of a
-// write that isn't known to be on replicas. A refusal that may end is repeated instead.
+// A write is stored even if Redis can't wait for replicas: a WAIT that it refuses permanently returns the error for a
+// write that may not be on replicas. A temporary refusal is retried instead.
 func TestConfirmRefused(t *testing.T) {
 	t.Parallel()
 	n := redistest.Standalone(t)

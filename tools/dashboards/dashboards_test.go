@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard is what is checked of one, by Grafana's names.
+// dashboard has the checked parts of a dashboard, with Grafana's names.
 type dashboard struct {
 	UID           string
 	Title         string
@@ -43,7 +43,7 @@ type panel struct {
 
 type source struct{ Type, UID string }
 
-// variables are what Grafana puts into expressions.
+// variables are the values that Grafana inserts into expressions.
 var variables = strings.NewReplacer("$__rate_interval", "1m", "$__range", "1h", "$cache", ".*", "$dc", ".*")
 
 func TestDashboards(t *testing.T) {

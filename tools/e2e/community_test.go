@@ -19,7 +19,7 @@ type window struct {
 	ctx context.Context //nolint:containedctx // of the browser's tab, as chromedp has it
 }
 
-// browser starts Chromium without a window, and returns a function that opens profiles, which share nothing.
+// browser starts headless Chromium, and returns a function that opens independent profiles.
 func browser(t *testing.T) func(url string) window {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(setting(t, "TIDEMARK_TEST_CHROMIUM")))
@@ -43,16 +43,16 @@ func browser(t *testing.T) func(url string) window {
 	}
 }
 
-// do takes steps.
+// do runs steps.
 func (w window) do(steps ...chromedp.Action[chromedp.Void]) {
 	w.t.Helper()
 	read(w, chromedp.Steps(steps...))
 }
 
-// patience is how long a step may take: nothing that works takes as long.
+// patience limits a step. A working step never takes that long.
 const patience = 30 * time.Second
 
-// read returns what an action returns.
+// read returns the result of an action.
 func read[T any](w window, a chromedp.Action[T]) T {
 	w.t.Helper()
 	limited, cancel := context.WithTimeout(w.ctx, patience)
@@ -129,7 +129,7 @@ func TestForum(t *testing.T) {
 	bob.sees("ul[@id='notifications']", "<img src=x onerror=")
 	require.True(t, bob.kept())
 
-	// What users write is text, and no HTML can be made of it.
+	// Text that users write is never interpreted as HTML.
 	bob.do(chromedp.Click(chromedp.CSS(`#notifications button`)))
 	bob.sees("article", "<script>document.title=")
 	bob.sees("small", "1 views")
@@ -141,7 +141,7 @@ func TestForum(t *testing.T) {
 	bob.do(chromedp.SendKeys(chromedp.CSS(`#search input`), "  HELLO"+kb.Enter))
 	bob.sees("h2", "1 found")
 
-	// While Ann edits her post, nobody else can, not even she in another window.
+	// While Ann edits her post, nobody else can, and neither can she in another window.
 	ann.click(hostile)
 	ann.click("edit")
 	ann.do(chromedp.WaitVisible(chromedp.CSS(`#content form`)))

@@ -59,7 +59,7 @@ func startProgram(t *testing.T, ready *regexp.Regexp, program string, args ...st
 	}
 }
 
-// freeAddress returns an address on which nobody listens. The service must know that of the forum before the forum
+// freeAddress returns an address on which no process listens. The service must know that of the forum before the forum
 // starts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
@@ -69,7 +69,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startForum starts a service and the forum, as the README of the example does but for the addresses, and returns the
+// startForum starts a service and the forum, as in the README of the example but with other addresses, and returns the
 // forum's URL.
 func startForum(t *testing.T) string {
 	t.Helper()

@@ -1,5 +1,5 @@
-// Package openapi checks docs/openapi.yaml by other means than Tidemark's own, and uses clients that are generated from
-// it. It is a module of its own, so that the service depends on none of that. scripts/check-openapi.sh runs its tests.
+// Package openapi checks docs/openapi.yaml with third-party tools, and uses clients that are generated from it. It is a
+// module of its own, so that the service doesn't depend on the tools. scripts/check-openapi.sh runs its tests.
 package openapi
 
 import (
@@ -26,7 +26,7 @@ func TestDocumentIsValid(t *testing.T) {
 	require.NoError(t, schema.Validate(value))
 }
 
-// TestDocumentSuitsGenerators finds what validators accept and generators make something else of.
+// TestDocumentSuitsGenerators checks for constructs that validators accept and generators misinterpret.
 func TestDocumentSuitsGenerators(t *testing.T) {
 	t.Parallel()
 	visit(t, read(t), "")

@@ -71,7 +71,7 @@ func TestGoClient(t *testing.T) {
 	require.Equal(t, api.UrnTidemarkProblemSubscriberNotFound, refused.ApplicationproblemJSON404.Type)
 }
 
-// TestGoClientMatchmaking makes a queue and two tickets, and reads their assignments.
+// TestGoClientMatchmaking creates a queue and two tickets, and reads their assignments.
 func TestGoClientMatchmaking(t *testing.T) {
 	t.Parallel()
 	c, err := api.NewClientWithResponses(startService(t))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTypeScriptClient checks the types of typescript/session.ts, and runs it. scripts/check-openapi.sh installs what
-// that needs with npm, and leaves the test out where there is no npm.
+// TestTypeScriptClient checks the types of typescript/session.ts, and runs it. scripts/check-openapi.sh installs its
+// dependencies with npm, and omits the test if npm isn't installed.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	url := startService(t)

@@ -49,7 +49,7 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// The key of a quota ends when the quota is full again, and a time of another clock doesn't lock anybody out for
+// The key of a quota expires when the quota is full again, and a value from another clock doesn't block a principal for
 // longer.
 func TestTheKeyOfAQuota(t *testing.T) {
 	t.Parallel()

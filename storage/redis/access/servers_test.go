@@ -63,7 +63,8 @@ func accepts(t *testing.T, r *accesskeys.Registry, text string) bool {
 
 func ann() *access.Principal { return &access.Principal{Kind: access.User, Subject: "ann"} }
 
-// TestEveryServerKnowsARevocation: servers on one Redis, one of which is never notified. It logs how long that took.
+// TestEveryServerKnowsARevocation: servers on one Redis, one of which is never notified, all apply a revocation. It
+// logs the time.
 func TestEveryServerKnowsARevocation(t *testing.T) {
 	t.Parallel()
 	node, prefix := redistest.Standalone(t), redistest.Prefix(t)
@@ -106,9 +107,9 @@ func TestEveryServerKnowsARevocation(t *testing.T) {
 	}
 }
 
-// TestARevocationThatIsLost: a fail-over loses what only the primary has, as its replica lags. The servers that knew
-// put the revocation back, so that a server that starts later knows it, too. Keys that were lost stay lost. The server
-// that answered doesn't get to read what it wrote before it is lost.
+// TestARevocationThatIsLost: a fail-over loses the latest writes, since the replica lags. The servers that knew the
+// revocation restore it, so that a server that starts later knows it, too. Lost keys stay lost. The loss happens before
+// the server that answered has read its own change.
 func TestARevocationThatIsLost(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})

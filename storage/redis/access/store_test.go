@@ -84,7 +84,7 @@ func (h harness) do(t *testing.T, command ...string) string {
 	return fmt.Sprint(text)
 }
 
-// Revocations have an end, and what happened is forgotten. Keys stay.
+// Revocations and changes expire. Keys stay.
 func TestEndsOfKeys(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
@@ -108,7 +108,7 @@ func TestEndsOfKeys(t *testing.T) {
 	require.Equal(t, []string{k.changes(), k.ends(), k.records(), k.revocations()}, l.Found(t))
 }
 
-// A change that a fail-over lost can have the same place as another one.
+// After a fail-over another change can have the position of a lost one.
 func TestAnotherHistory(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)

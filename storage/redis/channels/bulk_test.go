@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// heavy is the size of messages of which a large fetch has many.
+// heavy is the size of messages in large fetches.
 const heavy = 10_000
 
 // fill publishes n heavy messages to a channel that has the subscriber reader, and returns a request for all of them.

@@ -275,13 +275,13 @@ func TestGapsAreFoundQuickly(t *testing.T) {
 	}
 }
 
-// put overwrites a number of the channel and keeps its TTL.
+// put overwrites a number of the channel and preserves its TTL.
 func (m *meter) put(t *testing.T, key string, c clock.Clock) {
 	t.Helper()
 	require.NoError(t, m.Node.Do(t, "SET", "c.{ch}."+key, c.String(), "KEEPTTL").Error())
 }
 
-// TestIdlePollWritesNothing counts what polls on an idle channel change, and what replicas are sent for them.
+// TestIdlePollWritesNothing counts the changes by polls on an idle channel, and the commands that replicas receive.
 func TestIdlePollWritesNothing(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t, redistest.Options{Args: []string{"--repl-ping-replica-period", "3600"}})
@@ -363,7 +363,7 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// wait makes n subscribers of a channel wait.
+// wait lets n subscribers of a channel wait.
 func (c *crowd) wait(ctx context.Context, t *testing.T, name string, n int) {
 	t.Helper()
 	for i := range n {
@@ -400,7 +400,7 @@ func fetched(commands [][]string) map[string]bool {
 	return marks
 }
 
-// TestWaitingCostsNothingPerWaiter lets three channels wait with 1, 20 and 200 subscribers: all that is sent for them
+// TestWaitingCostsNothingPerWaiter lets three channels wait with 1, 20 and 200 subscribers: the only command for them
 // is one clock read of each channel per backstop, and a publish reaches all waiters without another fetch.
 func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	t.Parallel()

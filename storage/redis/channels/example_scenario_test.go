@@ -20,8 +20,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// The worked example's times: a step of its t, and the channel's TTL. A test takes so little time in between that
-// TTLs can be told apart by much less than a step.
+// The worked example's times: a step of its t, and the channel's TTL. A test takes so little time that TTLs that differ
+// by much less than a step can be distinguished.
 const (
 	exampleUnit   = 10 * time.Minute
 	exampleExpire = 6 * exampleUnit
@@ -47,7 +47,7 @@ func exampleEnd(t testing.TB, text string) float64 {
 	return float64(start) + factor*float64(exampleExpire/exampleUnit)
 }
 
-// example is a channel on a real Redis in which the test makes time pass.
+// example is a channel on a real Redis whose TTLs the test can shorten.
 type example struct {
 	*lab
 	now    int                      // the example's t
@@ -75,7 +75,7 @@ func (l *lab) set(t *testing.T, key, value string) {
 	require.NoError(t, l.Node.Do(t, "SET", l.Conn.Prefix()+key, value, "PX", life).Error())
 }
 
-// until makes the example's time pass.
+// until advances the example's time.
 func (e *example) until(t *testing.T, at int) {
 	t.Helper()
 	require.GreaterOrEqual(t, at, e.now)

@@ -106,7 +106,7 @@ func TestFailureRedisDown(t *testing.T) {
 	}
 }
 
-// A call begun while Redis is away succeeds when Redis comes back in time.
+// A call that begins while Redis is down succeeds if Redis is back in time.
 func TestFailureRedisRestarts(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, storetest.Durable)
@@ -124,13 +124,13 @@ func TestFailureRedisRestarts(t *testing.T) {
 	}
 }
 
-// A call whose context is cancelled returns the context's error at once, while other calls wait on.
+// A call whose context is canceled returns the context's error at once, while other calls continue to wait.
 func TestFailureContextCancelled(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Hour})
 	lore{messages: 1}.make(t, s, n.Client(), "x")
-	all := storetest.AllBut(calls(t, s, "x"), "ready") // makes a subscription of its own, see TestFailureListen…
+	all := storetest.AllBut(calls(t, s, "x"), "ready") // creates a subscription of its own, see TestFailureListen…
 	n.Pause(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

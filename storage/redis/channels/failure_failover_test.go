@@ -23,7 +23,7 @@ import (
 // publishing is a set of publishers that run while a primary fails.
 type publishing struct {
 	store      *Store
-	replicated bool         // half of the publishers want their messages on a replica
+	replicated bool         // half of the publishers require a replica
 	told       atomic.Int64 // publishes that were answered
 	longest    atomic.Int64 // nanoseconds between two of them
 	last       atomic.Int64
@@ -202,7 +202,7 @@ func TestFailureClusterSwitchover(t *testing.T) {
 	l.requirePublished(t, s, "x", "after")
 }
 
-// While a cluster is down all its channels are unavailable, also those of nodes that run. Then they are available
+// While a cluster is down all its channels are unavailable, even those of running nodes. Afterwards they are available
 // again.
 func TestFailureClusterDown(t *testing.T) {
 	t.Parallel()
@@ -235,7 +235,7 @@ func TestFailureClusterDown(t *testing.T) {
 	storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 }
 
-// The part of a cluster that runs serves its channels, if the cluster allows that.
+// The running part of a cluster serves its channels, if the cluster's configuration allows that.
 func TestFailureClusterPartlyDown(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: []string{"--cluster-require-full-coverage",

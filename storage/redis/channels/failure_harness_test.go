@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// calls returns all operations on a channel that lore.make made, with at least one message. Each can be repeated.
+// calls returns all operations on a channel of lore.make, with at least one message. Each can be repeated.
 func calls(t *testing.T, s *Store, name string) []storetest.Call {
 	t.Helper()
 	l := lore{}
@@ -63,8 +63,8 @@ func pollOne(ctx context.Context, s *Store, r channel.PollRequest) error {
 	return s.Poll(ctx, []channel.PollRequest{r})[0].Err
 }
 
-// publishAll publishes messages one after the other under their own IDs. Each must succeed, and none is a duplicate,
-// also where the answer of its first try was lost. told is called after each.
+// publishAll publishes messages one after the other under their own IDs. Each must succeed and must not be a duplicate,
+// even if the answer of its first try was lost. told is called after each.
 func publishAll(ctx context.Context, s *Store, name, first string, n int, told func()) error {
 	for i := range n {
 		id := first + strconv.Itoa(i)
@@ -101,7 +101,7 @@ func requireWhole(t *testing.T, s *Store, direct rueidis.Client, name string, n 
 	}
 }
 
-// about asks for a channel and the first page of its subscribers.
+// about describes a channel, with the first page of its subscribers.
 func about(name string, p channel.Policy) channel.DescribeRequest {
 	return channel.DescribeRequest{Channel: name, Page: channel.Page{Limit: channel.DefaultPage}, Policy: p}
 }

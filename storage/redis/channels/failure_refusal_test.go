@@ -68,8 +68,8 @@ func label(registry *prometheus.Registry, name, value string) float64 {
 	return 0
 }
 
-// While Redis takes no writes, since it is a replica or has too few replicas, channels can be read. It may take writes
-// again, so the answer is to try again, and a call that is being repeated then succeeds.
+// While Redis refuses writes, since it is a replica or has too few replicas, channels can be read. The state is
+// temporary, so the error says to try again, and a call that is being retried succeeds afterwards.
 func TestFailureReadOnly(t *testing.T) {
 	t.Parallel()
 	for code, commands := range map[string]struct{ refuse, accept []string }{
@@ -130,7 +130,7 @@ func TestFailureDemotedWhileWaiting(t *testing.T) {
 	require.Equal(t, "1", valueOf(t, replica, s.keys("x").Clock()))
 }
 
-// A full Redis takes no message and no subscriber, whole or in part, but it can be drained.
+// A full Redis accepts no message and no subscriber, not even in part, but it can be drained.
 func TestFailureOutOfMemory(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -165,7 +165,7 @@ func TestFailureOutOfMemory(t *testing.T) {
 	storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 }
 
-// A command that Redis's user may not run is an error, and nothing is written in part.
+// If Redis's user may not run a command, that is an error, and nothing is written.
 func TestFailureNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -214,7 +214,7 @@ func TestFailureLostWrites(t *testing.T) {
 	require.Len(t, b.Messages, 5)
 	old := channel.AckRequest{Receipt: receiptOf("x", b), Policy: l.policy()}
 
-	// As if the new primary had never received the last three.
+	// This simulates a new primary that never received the last three.
 	require.NoError(t, n.Do(t, "SET", ch.Clock(), "2", "KEEPTTL").Error())
 	for i := 3; i <= 5; i++ {
 		id := "m" + strconv.Itoa(i)

@@ -10,8 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// TestNoReplyIsFatal walks all errors that Redis answers with through all operations and subscriptions: none is taken
-// for success, none ends the process or hangs a call past its deadline, and everything works afterwards.
+// TestNoReplyIsFatal runs all operations and subscriptions with all error replies of Redis: none is treated as success,
+// none ends the process or blocks a call past its deadline, and all operations work afterwards.
 func TestNoReplyIsFatal(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
-// made returns the keys that the functions of keys.go make of the page's placeholders.
+// made returns the results of the functions of keys.go for the page's placeholders.
 func made(prefix string) map[string]string {
 	k := KeysOf(prefix, "ch")
 	return map[string]string{

@@ -54,7 +54,7 @@ func TestPublishPlainly(t *testing.T) {
 	})
 }
 
-// A user of Redis that may not publish plainly publishes nothing.
+// If Redis's user may not run PUBLISH, nothing is published.
 func TestPublishPlainlyWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

@@ -35,8 +35,8 @@ func openCut(t *testing.T, n *redistest.Node) cutStore {
 	return c
 }
 
-// loseAnswers cuts all connections after a number of runs of a script, so that its answers are lost. It returns the
-// number of answers that are still to be lost.
+// loseAnswers cuts all connections after each of the next runs of a script, so that their answers are lost. It returns
+// the number of answers that remain to be lost.
 func (c cutStore) loseAnswers(sc *lua.Script, times int64) *atomic.Int64 {
 	var left atomic.Int64
 	left.Store(times)
@@ -63,7 +63,7 @@ func (c cutStore) publish(t *testing.T, r channel.PublishRequest) []bool {
 	return duplicates
 }
 
-// TestOwnRetryIsNoDuplicate loses the answers of publishes that Redis has carried out. The store tries again, finds the
+// TestOwnRetryIsNoDuplicate loses the answers of publishes that Redis has executed. The store tries again, finds the
 // message, and doesn't report it as a duplicate.
 func TestOwnRetryIsNoDuplicate(t *testing.T) {
 	t.Parallel()
@@ -82,8 +82,8 @@ func TestOwnRetryIsNoDuplicate(t *testing.T) {
 	}
 }
 
-// TestRepeatIsADuplicateAlsoWhenRetried publishes again what another call has published before, or at the same time
-// with another content, and loses the answer.
+// TestRepeatIsADuplicateAlsoWhenRetried publishes a message again that another call has published before, or at the
+// same time with another content, and loses the answer.
 func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
@@ -93,7 +93,7 @@ func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
 	require.Negative(t, left.Load())
 
-	// Another publisher comes between the call's beginning and its first try.
+	// Another publisher publishes between the call's beginning and its first try.
 	left = c.loseAnswers(publishScript, 1)
 	other := one("x", "m2")
 	other.Drafts[0].Content = []byte(`"of another"`)
@@ -116,7 +116,7 @@ func TestOwnRetryOfABatch(t *testing.T) {
 	require.Equal(t, []bool{true, true, true, true}, c.publish(t, batch))
 }
 
-// TestOwnRetryOfAReplicatedPublish loses the answer of WAIT: the message is known to be there.
+// TestOwnRetryOfAReplicatedPublish loses the answer of WAIT: the message is known to be stored.
 func TestOwnRetryOfAReplicatedPublish(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// keyServer is the part of a server that keeps receipt keys.
+// keyServer is the part of a server that maintains receipt keys.
 type keyServer struct {
 	*ReceiptKeys
 	node    *redistest.Node
@@ -78,7 +78,7 @@ func (k keyServer) changed(change string) float64 {
 	return label(k.metrics, "tidemark_redis_receipt_key_changes_total", change)
 }
 
-// settle lets each server check its keys twice: the first may still find what the last one adds.
+// settle lets each server check its keys twice: the last one may add keys that the first one must read.
 func settle(t *testing.T, servers ...keyServer) {
 	t.Helper()
 	for range 2 {
@@ -128,8 +128,8 @@ func TestReceiptKeyIsPutBack(t *testing.T) {
 	require.NoError(t, a.restart(t).verify(handle))
 }
 
-// TestServersAgreeOnReceiptKeys loses the key, and a server starts before another one notices: it makes a new key. In
-// the end all sign with that one, and accept what any of them has signed.
+// TestServersAgreeOnReceiptKeys loses the key, and a server starts before another one notices, and creates a new key.
+// In the end all servers sign with that key, and accept the receipts of all.
 func TestServersAgreeOnReceiptKeys(t *testing.T) {
 	t.Parallel()
 	servers := openKeyServers(t, 3)
@@ -159,7 +159,7 @@ func TestServersAgreeOnReceiptKeys(t *testing.T) {
 	}
 }
 
-// TestServersAgreeWhereAllDiffer starts with a different key on each server, more than are kept.
+// TestServersAgreeWhereAllDiffer starts with a different key on each server, and more servers than keys are kept.
 func TestServersAgreeWhereAllDiffer(t *testing.T) {
 	t.Parallel()
 	servers := openKeyServers(t, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// halfMoved is a channel of which a subset of keys has moved.
+// halfMoved is a channel some of whose keys have moved.
 type halfMoved struct {
 	lore
 	name   string

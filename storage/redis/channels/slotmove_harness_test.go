@@ -17,8 +17,8 @@ import (
 // reader is the subscriber of the channels of these tests.
 const reader = "reader"
 
-// TestSlotMove tests channels whose slots move between two nodes. Its parts come one after the other:
-// nodes that move keys to each other at the same time block each other.
+// TestSlotMove tests channels whose slots move between two nodes. Its parts run one after the other: nodes that move
+// keys to each other at the same time block each other.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)

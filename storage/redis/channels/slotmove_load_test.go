@@ -73,7 +73,7 @@ func (g *taken) take(messages []channel.Message, expired uint64) error {
 	return nil
 }
 
-// subscribe reads until it has everything. It sleeps until the listener has heard something.
+// subscribe reads until it has all messages. It sleeps until the listener receives an event.
 func (l *load) subscribe(ctx context.Context, name string) error {
 	heard := make(chan struct{}, 1)
 	defer l.store.Listen(loadChannel, func(channel.Event) {
@@ -170,7 +170,7 @@ func newService(t *testing.T, s *Store, backstop time.Duration) *channel.Service
 func underLoad(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
-	service := newService(t, s, time.Hour) // too far away to help: a lost notification shows
+	service := newService(t, s, time.Hour) // too long to help: the test detects lost notifications
 	l := &load{store: s, total: loadPublishers * loadMessages}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // only ends what would hang
 	defer cancel()

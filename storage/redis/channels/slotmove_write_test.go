@@ -17,7 +17,7 @@ import (
 )
 
 // A publish to a half moved slot writes nothing, whichever keys have moved, and returns when the slot closes or its
-// time is over.
+// time limit has passed.
 func publishNeverHalfWrites(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	registry := prometheus.NewRegistry()

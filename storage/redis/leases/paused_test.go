@@ -78,7 +78,7 @@ func TestAPausedHolder(t *testing.T) {
 	}
 }
 
-// worker is a process that holds the lease again and again, and writes to the resource meanwhile.
+// worker is a process that repeatedly holds the lease, and writes to the resource meanwhile.
 type worker struct {
 	process.Process
 	read int // bytes of what it has printed
@@ -100,7 +100,7 @@ func startWorker(t *testing.T, url, prefix string) *worker {
 	return w
 }
 
-// await waits until the worker prints an event, after the last one that was awaited, and returns its fence.
+// await waits until the worker prints the next event after the last awaited one, and returns its fence.
 func (w *worker) await(t *testing.T, event string) (fence uint64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -144,7 +144,7 @@ func work() {
 
 func writeWhileHeld(ctx context.Context, client rueidis.Client, prefix string, fence uint64) error {
 	for ctx.Err() == nil {
-		// If the pause begins here the write comes too late, and is refused.
+		// If the pause begins here, the write is too late and refused.
 		if _, err := write(context.WithoutCancel(ctx), client, prefix, fence); err != nil {
 			return err
 		}

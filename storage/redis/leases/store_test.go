@@ -29,7 +29,7 @@ func (h *harness) acquire(t *testing.T, name, token string) uint64 {
 	return fence
 }
 
-// The key has what the page says, and an end that is later than the lease's.
+// The key has the documented value, and expires after the lease.
 func TestTheKeyOfALease(t *testing.T) {
 	t.Parallel()
 	h := open(t, redistest.Standalone(t).URL())

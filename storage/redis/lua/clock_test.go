@@ -31,7 +31,7 @@ end
 return results
 `
 
-// luaCall is one call of clocks.lua, and what Go says that it gives.
+// luaCall is one call of clocks.lua, and Go's result for it.
 type luaCall struct {
 	name string
 	args [3]int64
@@ -51,7 +51,7 @@ func newLuaClock(t *testing.T) luaClock {
 	return luaClock{source: string(text) + clockCalls, node: redistest.Standalone(t)}
 }
 
-// run gives a text for each call.
+// run returns the result of each call as text.
 func (l luaClock) run(t *testing.T, calls []luaCall) []string {
 	t.Helper()
 	args := []string{"EVAL", l.source, "0"}
@@ -67,7 +67,7 @@ func (l luaClock) run(t *testing.T, calls []luaCall) []string {
 	return results
 }
 
-// check runs calls and compares what they give.
+// check runs calls and compares their results.
 func (l luaClock) check(t *testing.T, fail require.TestingT, calls []luaCall) {
 	t.Helper()
 	for i, got := range l.run(t, calls) {
@@ -89,7 +89,7 @@ func luaClocks() *rapid.Generator[clock.Clock] {
 	}))
 }
 
-// luaSteps draws a number of steps that add and sub take.
+// luaSteps draws a number of steps for add and sub.
 func luaSteps() *rapid.Generator[int64] {
 	return rapid.OneOf(
 		rapid.Int64Range(0, 5),
@@ -212,7 +212,7 @@ func TestLuaClockOverflowOfTheSourceDocument(t *testing.T) {
 	newLuaClock(t).check(t, t, calls)
 }
 
-// TestLuaNumbersNeedShow shows what the scripts are built on: Lua's own text for a large number has an exponent, and
+// TestLuaNumbersNeedShow checks the assumptions of the scripts: Lua's own text for a large number has an exponent, and
 // as a reply a number loses its fraction.
 func TestLuaNumbersNeedShow(t *testing.T) {
 	t.Parallel()

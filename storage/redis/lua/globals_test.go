@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
-// names is what a compiled script has of names.
+// names are the names in a compiled script.
 type names struct {
 	globals, assigned []string // globals that are read, and that are assigned
 	locals            []string
@@ -58,7 +58,7 @@ func (r *bytecode) bytes(n int) []byte {
 	return data
 }
 
-// times calls a function as often as the number that comes next says.
+// times reads a count, and calls a function that many times.
 func (r *bytecode) times(call func()) {
 	var n int32
 	r.read(&n)

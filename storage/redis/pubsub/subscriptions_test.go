@@ -114,7 +114,7 @@ func awaitEnd(t *testing.T, at *subscriber) {
 	}
 }
 
-// Topics without listeners leave nothing behind for long, and listeners of other topics are not interrupted: they get
+// Topics without listeners are removed after some time, and listeners of other topics aren't interrupted: they get
 // every message once, in order.
 func TestManyTopics(t *testing.T) {
 	t.Parallel()
@@ -164,7 +164,7 @@ func TestUnwantedMessages(t *testing.T) {
 	require.Equal(t, "after", <-kept.messages)
 }
 
-// moving is a client that switches to another node, as one of Sentinels does.
+// moving is a client that switches to another node, like a client of Sentinels.
 type moving struct {
 	rueidis.Client
 	to atomic.Pointer[rueidis.Client]
@@ -177,7 +177,7 @@ func (m *moving) Nodes() map[string]rueidis.Client {
 	return m.Client.Nodes()
 }
 
-// A connection to a node that the client has left is given up although it works: messages are published elsewhere.
+// A connection to a node that the client has left is closed although it works: messages are published elsewhere.
 func TestFollowsTheClient(t *testing.T) {
 	t.Parallel()
 	_, s := start(t)
@@ -251,7 +251,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// A listener can be stopped at any moment, and nothing is left of it.
+// A listener can be stopped at any moment, without leaks.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	n, s := start(t)

@@ -96,7 +96,7 @@ func TestQueueChangesAreTrimmed(t *testing.T) {
 	})
 }
 
-// Tickets that were made in the same microsecond are more than a page.
+// More tickets than fit into a page were created in the same microsecond.
 func TestQueueSnapshotOfEqualTimes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

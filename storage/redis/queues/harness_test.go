@@ -52,7 +52,7 @@ func hallOf(t testing.TB, s *Store, direct rueidis.Client) *hall {
 	return &hall{Queue: &queuetest.Queue{Store: s, Name: "duel"}, store: s, direct: direct}
 }
 
-// k makes the keys of the hall's queue.
+// k returns the keys of the hall's queue.
 func (h *hall) k() keys { return h.store.keys(h.Name) }
 
 // do runs a command on a key, bypassing the store.

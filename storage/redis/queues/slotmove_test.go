@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// TestQueueSlotMove covers queues whose slots move. Its parts run one after the other, as those of TestSlotMove do.
+// TestQueueSlotMove covers queues whose slots move. Its parts run one after the other, like those of TestSlotMove.
 func TestQueueSlotMove(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)

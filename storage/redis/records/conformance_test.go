@@ -156,7 +156,7 @@ type tokensHarness struct {
 
 func (h tokensHarness) Store() tokens.Store { return h.store }
 
-// Pass takes time off the lives of the store's keys, each of which more than one node may have.
+// Pass shortens the lives of the store's keys. More than one node may list a key.
 func (h tokensHarness) Pass(ctx context.Context, d time.Duration) error {
 	var found []string
 	for _, node := range h.redis.Client.Nodes() {

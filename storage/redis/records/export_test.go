@@ -1,4 +1,4 @@
 package records
 
-// ValueOf lets tests decode replies of Redis that they can't cause.
+// ValueOf decodes a reply, so that tests can use replies that they can't cause.
 var ValueOf = valueOf

@@ -27,7 +27,7 @@ func scanConnect(t *testing.T, o redis.Options) *redis.Conn {
 	return conn
 }
 
-// write runs commands, whose second word is a key after a prefix.
+// write runs commands. It adds a prefix to their second word, the key.
 func write(t *testing.T, client rueidis.Client, prefix string, commands ...string) {
 	t.Helper()
 	var built []rueidis.Completed
@@ -112,8 +112,8 @@ func TestReplicasAreLeftOut(t *testing.T) {
 	require.Equal(t, []int64{30, 30, 30}, []int64{report.Kinds[0].Keys, seen, total})
 }
 
-// TestWithoutMemoryUsage: a user without the right to read memory usage gets all else; one without the right to scan
-// gets an error.
+// TestWithoutMemoryUsage: a user without the right to read memory usage gets everything else; one without the right to
+// scan gets an error.
 func TestWithoutMemoryUsage(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-// stale is nodes with outdated values: they have an old value of every ID but "none".
+// stale simulates nodes with outdated values: they have an old value for every ID but "none".
 type stale struct{}
 
 func (stale) Get(_ context.Context, ids []string) (map[string][]byte, error) {

@@ -39,7 +39,7 @@ func TestReplicaThatHangs(t *testing.T) {
 	replica, options := nodes.Replica(t, 0), redis.Options{URL: strings.Join(nodes.Addrs(), ",")}
 	set(t, storetest.Connect(t, options).Client(), "", 0, map[string]string{"1": "x"})
 	var conn *redis.Conn
-	require.Eventually(t, func() bool { // a cluster lists replicas once it has seen them at work
+	require.Eventually(t, func() bool { // a cluster lists replicas only after they have responded
 		conn = storetest.Connect(t, options)
 		return conn.Client().Nodes()[replica.Addr()] != nil
 	}, time.Minute, 100*time.Millisecond)

@@ -35,7 +35,7 @@ func set(t *testing.T, client rueidis.Client, prefix string, ttl time.Duration, 
 	}
 }
 
-// rest returns the IDs that a walk still finds, each once.
+// rest returns the IDs that a scan still finds, each once.
 func rest(t *testing.T, w domain.Walk) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -51,8 +51,8 @@ func rest(t *testing.T, w domain.Walk) []string {
 	}
 }
 
-// On all kinds of Redis a walk finds the IDs of its kind and prefix, and their values are read with the time that is
-// left.
+// On all kinds of Redis a scan finds the IDs of its kind and prefix, and their values are read with their remaining
+// TTLs.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
@@ -99,7 +99,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// While slots move to nodes that a walk has already passed, it finds all keys.
+// A scan finds all keys even if slots move to nodes that it has already scanned.
 func TestWalkWhileSlotsMove(t *testing.T) {
 	t.Parallel()
 	nodes := storetest.StartTwoNodes(t)

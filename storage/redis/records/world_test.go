@@ -57,8 +57,8 @@ func newService(conn *redis.Conn, rule channel.Rule) (*channel.Service, error) {
 	})
 }
 
-// runWriter is the program of a writer that dies between its announcements, before or after its write, or after it has
-// removed the value to be replaced.
+// runWriter is the program of a writer that kills itself between its announcements, before or after its write, or after
+// it has removed the value to be replaced.
 func runWriter() {
 	ctx, arguments := context.Background(), strings.Fields(os.Getenv(writerEnv))
 	conn, err := redis.Connect(ctx, redis.Options{URL: arguments[0], KeyPrefix: arguments[1],

@@ -45,7 +45,7 @@ func (h *harness) Store() shardtest.Store { return h.store }
 // key spells a key of docs/redis-internals.md out, so that it doesn't repeat a mistake of the store.
 func (h *harness) key(cache, what string) string { return h.prefix + "sc.{" + cache + "}." + what }
 
-// Lose makes the primary differ from that of the claims.
+// Lose records another primary than the current one, and removes the claim of a host.
 func (h *harness) Lose(ctx context.Context, cache, dc, host string) error {
 	return errors.Join(
 		h.client.Do(ctx, h.client.B().Hset().Key(h.key(cache, "layout."+dc)).FieldValue().FieldValue("run",

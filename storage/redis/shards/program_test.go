@@ -32,7 +32,7 @@ func serveNode(description string) {
 	}
 }
 
-// settings are those of a node.
+// settings are the settings of a node.
 type settings struct {
 	Redis, Prefix string
 	Member        shard.Member

@@ -13,7 +13,7 @@ import (
 )
 
 // TestCallsOfASilentDataCentre makes 10,000 Gets while one of two data centres is silent. Abandoned calls are bounded
-// by MaxLate, or by the number that begin within the time-outs. No resources of them are left afterwards.
+// by MaxLate, or by the number that begin within the time-outs, and leave no resources in use.
 func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
 	const gets, perSecond, maxLate = 10_000, 2000, 100
 	f := newTier(t, redistest.Standalone(t))

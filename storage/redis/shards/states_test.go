@@ -169,7 +169,7 @@ func TestGarbledAnswers(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := c.Get(t.Context(), keys)
 		unanswered = requireUnanswered(t, err, keys)
-		return len(unanswered.Hosts) == 2 // the client may have found one of them only
+		return len(unanswered.Hosts) == 2 // the client may have found only one of them
 	}, patience, 10*time.Millisecond)
 	for _, said := range unanswered.Hosts {
 		require.ErrorIs(t, said.Err, shard.ErrBadAnswer)
@@ -201,7 +201,7 @@ func TestALayoutIsRemoved(t *testing.T) {
 	load.Await(t, 50)
 }
 
-// A second process with the name of a host waits until the first one is gone.
+// A second process with the name of a host waits until the first one has ended.
 func TestTwoProcessesOfOneHost(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))

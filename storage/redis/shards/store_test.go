@@ -75,7 +75,7 @@ func TestValues(t *testing.T) {
 	require.Greater(t, h.do(t, "PTTL", h.key("c", "shards.a")), "600000000", "and a ping")
 }
 
-// There are no more fields than documented, however many hosts there have been.
+// There are never more fields than documented, however many hosts have had a shard.
 func TestManyHosts(t *testing.T) {
 	t.Parallel()
 	h := open(t, redistest.Standalone(t).URL())
@@ -165,7 +165,7 @@ func TestAnotherPrimary(t *testing.T) {
 	}
 }
 
-// Fields that no script has written count as none.
+// Fields that weren't written by a script are ignored.
 func TestOddFields(t *testing.T) {
 	t.Parallel()
 	h := open(t, redistest.Standalone(t).URL())

@@ -59,14 +59,14 @@ func newTier(t *testing.T, server *redistest.Node) *tier {
 	return f
 }
 
-// split gives a data centre without a layout one of even shards.
+// split sets a layout of even shards in a data centre without one.
 func (f *tier) split(t *testing.T, dc string, shardCount int) {
 	t.Helper()
 	_, err := f.store.SetLayout(t.Context(), "numbers", dc, 0, shard.Even(shardCount))
 	require.NoError(t, err)
 }
 
-// start makes and starts a data centre with a node for each shard, and waits until it is whole.
+// start starts a data centre with a node for each shard, and waits until it is complete.
 func (f *tier) start(t *testing.T, dc string, shardCount int) shardtest.Nodes {
 	t.Helper()
 	f.split(t, dc, shardCount)
@@ -81,7 +81,7 @@ type client struct {
 	*shard.Client[uint64, uint64, string]
 }
 
-// connect starts a client that finds nodes in Redis, or as the options say. It stops with the test.
+// connect starts a client that finds nodes in Redis, unless the options say otherwise. It stops with the test.
 func (f *tier) connect(t *testing.T, o shard.ClientOptions) client {
 	t.Helper()
 	transport := rpc.NewClient(rpc.ClientOptions{})

@@ -89,7 +89,7 @@ func (r *reader) await(key string) {
 	}
 }
 
-// kept reads a key until the answer can be kept: a client reports losses also while it makes its first connections.
+// kept reads a key until the answer can be cached: a client also reports losses while it opens its first connections.
 func (r *reader) kept(key string) tracked.Entry {
 	r.t.Helper()
 	var e tracked.Entry
@@ -143,7 +143,7 @@ func TestReads(t *testing.T) {
 	})
 }
 
-// Each kind of change of a key is reported, makes the entry unfresh, and the next read returns the new value.
+// Each kind of change of a key is reported and invalidates the entry, and the next read returns the new value.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
@@ -217,7 +217,7 @@ func TestStoppedListener(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-// A caller that gives up doesn't cancel the others that wait for the same read.
+// A caller that gives up doesn't cancel the read for the other callers that wait for it.
 func TestOneGivesUp(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t))

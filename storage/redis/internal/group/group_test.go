@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 )
 
-// calls is the calls that a group makes, each of which takes a second.
+// calls records the calls of a group, each of which takes a second.
 type calls struct {
 	mu    sync.Mutex
 	made  []string
@@ -124,7 +124,7 @@ func TestErrorsAreEveryCallers(t *testing.T) {
 	})
 }
 
-// A caller that leaves ends no call of others. What has left before its call has begun isn't in it.
+// A caller that leaves doesn't end the call of others. Its item isn't sent if it leaves before the call begins.
 func TestCallersLeave(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, c *calls, g *group.Group[string, string]) {
@@ -146,7 +146,7 @@ func TestCallersLeave(t *testing.T) {
 	})
 }
 
-// A caller waits for the limit, and a hundredth of it more at most, whenever it came.
+// A caller waits at most for the limit and a hundredth of it more, whenever it arrives.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// The pause after a call holds for the next one also if nobody waits when it begins.
+// The pause after a call delays the next one even if no caller waits when the pause begins.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, c *calls, g *group.Group[string, string]) {
