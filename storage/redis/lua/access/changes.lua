@@ -1,17 +1,17 @@
 #!lua flags=no-writes
--- changes.lua reads what changed after a point, as it is now.
+-- changes.lua reads the changes after a point, with the current values.
 --
 -- KEYS[1] keys         hash    records of API keys by ID
 -- KEYS[2] revocations  hash    "<at, ms> <until, ms>" by "<kind>:<name>"
--- KEYS[3] changes      stream  what changed
+-- KEYS[3] changes      stream  changes of both hashes
 --
 -- ARGV[1]  most    int     changes at most
 -- ARGV[2]  after   string  the point: the ID of a change
 -- ARGV[3]  token   string  of that change
--- ARGV[4…] others  string  ID and token of each change that must be there, too
+-- ARGV[4…] others  string  ID and token of each other change that must exist
 --
 -- Returns {"OK", id, token, what, name, value or "", …}, five values for each change, the earliest first, or {"LOST"}
--- if the change at the point, or one that must be there, isn't: others may be missing, too.
+-- if the change at the point, or another one that must exist, is missing: further changes may be missing, too.
 -- Safe to run twice: yes, it only reads.
 local keys_key, revocations_key, changes_key = KEYS[1], KEYS[2], KEYS[3]
 local most, after, token, others = ARGV[1], ARGV[2], ARGV[3], {unpack(ARGV, 4)}

@@ -1,10 +1,10 @@
 #!lua
--- create.lua keeps a new API key, unless there are too many others.
+-- create.lua stores a new API key, unless there are too many.
 --
 -- KEYS[1] keys         hash    records of API keys by ID
 -- KEYS[2] revocations  hash    "<at, ms> <until, ms>" by "<kind>:<name>"
 -- KEYS[3] ends         zset    fields of both, by when they are removed, in ms
--- KEYS[4] changes      stream  what changed
+-- KEYS[4] changes      stream  changes of both hashes
 --
 -- ARGV[1] id       string  of the key
 -- ARGV[2] record   string  JSON

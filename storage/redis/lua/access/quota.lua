@@ -8,8 +8,8 @@
 -- ARGV[2] interval  string  microseconds in which one unit comes back, with a fraction
 -- ARGV[3] burst     int     units of a full quota
 --
--- Returns {"OK", left} or {"LIMITED", left, retry_us}: units that are left, and when so many will be there.
--- Safe to run twice: yes, but a second run takes again.
+-- Returns {"OK", left} or {"LIMITED", left, retry_us}: the remaining units, and when enough will be available.
+-- Safe to run twice: yes, but a second run takes units again.
 local full_key = KEYS[1]
 local units, interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- revoke.lua keeps a revocation, and removes the API key if one is revoked. It may run when Redis is out of memory.
+-- revoke.lua stores a revocation, and removes the API key if one is revoked. It may run when Redis is out of memory.
 --
 -- KEYS[1] keys         hash    records of API keys by ID
 -- KEYS[2] revocations  hash    "<at, ms> <until, ms>" by "<kind>:<name>"
 -- KEYS[3] ends         zset    fields of both, by when they are removed, in ms
--- KEYS[4] changes      stream  what changed
+-- KEYS[4] changes      stream  changes of both hashes
 --
--- ARGV[1] kind      string  kind of what is revoked; "key": an API key
+-- ARGV[1] kind      string  what is revoked, such as "key": an API key
 -- ARGV[2] name      string  its name; of an API key its ID
 -- ARGV[3] at_ms     int     when it was revoked; 0: now
 -- ARGV[4] until_ms  int     when the revocation ends; 0: after life_ms
@@ -16,9 +16,9 @@
 -- ARGV[8] topic     string  sharded pub/sub channel of changes
 --
 -- Returns {"OK", at_ms, until_ms, id, token}, the last two those of the last change or "", {"UNKNOWN"} if there is no
--- such key, or {"FULL"}. A key is removed even if there are too many revocations: then it isn't remembered, and the
--- times are 0. A revocation never ends earlier than it did.
--- Safe to run twice: yes, the second run may give a later time.
+-- such key, or {"FULL"}. A key is removed even if there are too many revocations: then its revocation isn't stored, and
+-- the times are 0. A revocation never ends earlier than it did.
+-- Safe to run twice: yes, the second run may store a later time.
 local keys_key, revocations_key, ends_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local kind, name, at_ms, until_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local life_ms, most, token, topic = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]

@@ -16,7 +16,7 @@
 -- ARGV[5] max_messages  int     messages that the channel keeps at most; 0: no limit
 --
 -- Returns {"OK"}, {"STALE"} if the mark was there already, {"NO_SUBSCRIBER"}, {"EPOCH"}, {"AHEAD"} or
--- {"SUPERSEDED"}. Nothing is changed by any but the first, except the keys' lives by the second.
+-- {"SUPERSEDED"}. Only the first moves the mark; the second renews the keys' lives; the others change nothing.
 -- Safe to run twice: yes, the second run is STALE.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
 local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}

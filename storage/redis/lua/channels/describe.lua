@@ -11,9 +11,9 @@
 -- ARGV[4] cursor          string  where the page begins: of the page before it, "0" for the first
 -- ARGV[5] limit           int     subscribers on the page, about
 --
--- Returns {"OK", epoch, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with steps from the clock
--- back to the oldest message alive, -1 if there is none, how many names the subs has, and the cursor of the next page,
--- "0" if there is none; {"NO_CHANNEL"}, or {"MOVING"} if the slot is half moved.
+-- Returns {"OK", epoch, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with the steps from the clock
+-- back to the oldest message alive (-1 if there is none), the number of names in the subs, and the cursor of the next
+-- page ("0" if there is none); {"NO_CHANNEL"}, or {"MOVING"} if the slot is half moved.
 -- Safe to run twice: yes.
 local keys = {clock = KEYS[1], epoch = KEYS[2], subs = KEYS[3]}
 local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -1,6 +1,6 @@
--- fetch.lua reads what follows a subscriber's mark, and renews the life of the channel and the mark. It has no
--- #! line: Redis then refuses single commands rather than the script, so that reading goes on when memory is full,
--- and while 9/10 of the mark's life are left also when nothing may be written.
+-- fetch.lua reads the messages after a subscriber's mark, and renews the life of the channel and the mark. It has no #!
+-- line: Redis then refuses single commands instead of the script, so that messages can be read when memory is full,
+-- and, while 9/10 of the mark's life are left, even when Redis refuses all writes.
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -12,7 +12,7 @@
 -- ARGV[3] max             int     messages at most
 -- ARGV[4] max_bytes       int     bytes of messages at most, but always one message
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[6] wait_ms         int     how long the caller is going to wait if there is nothing
+-- ARGV[6] wait_ms         int     how long the caller is going to wait if there are no messages
 --
 -- Returns {"OK", epoch, mark, clock, through, expired, {at, {message, …}, at, {message, …}, …}}, {"NO_SUBSCRIBER"}, or
 -- {"MOVING"} if the slot is half moved. Messages are listed in clock order, the first of a list being the one at the

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- next.lua acknowledges a receipt and then reads what follows the mark: ack.lua and fetch.lua in one step.
+-- next.lua acknowledges a receipt and then reads the messages after the mark: ack.lua and fetch.lua in one step.
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -16,7 +16,7 @@
 -- ARGV[6] max             int     messages at most
 -- ARGV[7] max_bytes       int     bytes of messages at most, but always one message
 -- ARGV[8] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[9] wait_ms         int     how long the caller is going to wait if there is nothing
+-- ARGV[9] wait_ms         int     how long the caller is going to wait if there are no messages
 --
 -- Returns {"OK", …}, {"NO_SUBSCRIBER"} or {"MOVING"} as fetch.lua does, or {"EPOCH"}, {"AHEAD"} or {"SUPERSEDED"}
 -- if the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading

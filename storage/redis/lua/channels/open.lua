@@ -1,6 +1,6 @@
 #!lua
--- open.lua begins a life of a channel that carries a label: under a new epoch, with a subscriber whose mark is at the
--- channel's clock. It makes the channel if that is missing.
+-- open.lua begins a life of a channel with a label: with a new epoch, and a subscriber whose mark is at the channel's
+-- clock. It creates the channel if it does not exist.
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -15,9 +15,9 @@
 -- ARGV[5] mark_prefix  string  what the channel's mark keys start with
 -- ARGV[6] ttl_ms       int     life of the channel and the mark without activity
 --
--- Returns {"OK", epoch, label} of the life that the channel is in: the new one, or another one if the channel has a
--- label and isn't in the life to replace. Then nothing was written; neither after {"AGAIN"}: then marks of an earlier
--- life are left to be removed.
+-- Returns {"OK", epoch, label} of the channel's current life: the new one, or another one if the channel has a label
+-- and isn't in the life to replace; then nothing was written. Returns {"AGAIN"} if marks of an earlier life remain to
+-- be removed; nothing else was written.
 -- Safe to run twice: yes, the second run finds the channel in the new life.
 local clock_key, epoch_key, mark_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local subscriber, text, new_epoch, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -1,6 +1,6 @@
 #!lua
 -- publish.lua appends messages to a channel, all or none, in order. A message whose ID has a dedup record changes
--- nothing. If the channel does not exist, a subscriber can be created with it, whose mark is in front of the messages.
+-- nothing. If the channel does not exist, a subscriber can be created with it, whose mark is before the messages.
 --
 -- KEYS[1]  clock    string  the last clock given out
 -- KEYS[2]  epoch    string  ULID of this life of the channel
@@ -39,8 +39,8 @@ elseif new_epoch == '' and not epoch then
   return {'NO_CHANNEL'}
 end
 
--- A message never expires before the one in front of it, the clock never before a message, the epoch and the subs never
--- before the clock. The latter two get a tenth of the TTL more, so that they are due once in that time instead of with
+-- A message never expires before an earlier one, the clock never before a message, the epoch and the subs never before
+-- the clock. The latter two get a tenth of the TTL more, so that they are renewed once in that time instead of with
 -- each publish.
 local life, now = channel.expiry(clock and clock_key)
 local ends = now + ttl_ms
@@ -59,7 +59,8 @@ if not may('SPUBLISH', topic, '') or plain ~= '' and not may('PUBLISH', plain, '
   error({err = 'NOPERM the user needs DEL, PEXPIREAT, and SPUBLISH to ' .. topic .. also})
 end
 
--- If the clock is gone, dedup records are what an eviction left of an earlier life. The first one is overwritten.
+-- If the clock is gone, existing dedup records were left by an eviction in an earlier life. The first one is
+-- overwritten.
 if not clock and not channel.clear(subs_key, mark_prefix, unpack(KEYS, 5)) then
   return {'AGAIN'}
 end
@@ -89,7 +90,7 @@ for i = 4, #KEYS do
     local notice = epoch .. ' ' .. at
     call('SPUBLISH', topic, #message <= notify_bytes and notice .. ' ' .. message or notice)
     if plain ~= '' then
-      -- An ID has no quotes, so that the content is what follows the first occurrence of its name.
+      -- An ID has no quotes, so the content follows the first occurrence of its name.
       call('PUBLISH', plain, string.match(head, '"content":(.*)$'))
     end
     last = next

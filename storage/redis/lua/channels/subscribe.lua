@@ -1,5 +1,5 @@
 #!lua
--- subscribe.lua makes a subscriber, and its channel if that is missing. It never moves a mark that exists.
+-- subscribe.lua creates a subscriber, and its channel if it does not exist. It never moves an existing mark.
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -17,9 +17,9 @@
 -- ARGV[9]  max_messages     int     messages that the channel keeps at most; 0: no limit
 -- ARGV[10] max_subscribers  int     subscribers that the channel has at most; 0: no limit
 --
--- Returns {"BEGUN", epoch, mark} if the channel was made too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark},
+-- Returns {"BEGUN", epoch, mark} if the channel was created too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark},
 -- {"NO_CHANNEL"}, {"NO_SUBSCRIBER"}, {"FULL"}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if the slot is half
--- moved, or {"AGAIN"} if marks of an earlier life are left to be removed: then nothing was written.
+-- moved, or {"AGAIN"} if marks of an earlier life remain to be removed: then nothing else was written.
 -- Safe to run twice: yes, the second run finds the mark.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local subscriber, from, from_clock = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -31,7 +31,7 @@ local begins = not clock
 clock = clock or 0
 
 if mark then
-  if redis.call('SADD', keys.subs, subscriber) == 1 then -- the predecessor keeps no names
+  if redis.call('SADD', keys.subs, subscriber) == 1 then -- the predecessor stores no names
     local ends = math.max(redis.call('PEXPIRETIME', keys.clock), redis.call('PEXPIRETIME', keys.epoch))
     redis.call('PEXPIREAT', keys.subs, ends)
   end

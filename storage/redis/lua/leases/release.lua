@@ -7,8 +7,8 @@
 -- ARGV[1] token  string  of the holder
 -- ARGV[2] topic  string  sharded pub/sub channel of the lease
 --
--- Returns {"OK"}, also if the token has released it before and nobody has had it since, or {"LOST"} if the token has
--- lost it and nothing was changed.
+-- Returns {"OK"}, also if the token has released the lease before and no other token has held it since, or {"LOST"} if
+-- the token has lost the lease and nothing was changed.
 -- Safe to run twice: yes.
 local holder_key = KEYS[1]
 local token, topic = ARGV[1], ARGV[2]

@@ -1,8 +1,8 @@
 #!lua
--- change_stats.lua changes counters of the present window of a series. Each window has a key of its own; the key of the
--- series has the same as that of the present window, and ends with it.
+-- change_stats.lua changes counters of the current window of a series. Each window has a key of its own; the key of the
+-- series has the same counters as the current window, and expires with it.
 --
--- KEYS[1] series  hash    counters of the present window; a string for a metric
+-- KEYS[1] series  hash    counters of the current window; a string for a metric
 -- KEYS[2] window  hash    the same, for as long as the window is kept
 -- KEYS[3] added   string  marks an addition
 --
@@ -16,10 +16,10 @@
 -- ARGV[8]  most_fields  int     fields of a window at most
 -- ARGV[9…] changes      string  of each field, its name and what to add or set
 --
--- Returns {"OK", value, …} with the values of the fields, {"OTHER", now_s} if the window isn't the present one,
+-- Returns {"OK", value, …} with the values of the fields, {"OTHER", now_s} if the window isn't the current one,
 -- {"RANGE"} if a value would be beyond the limits, or {"MANY"} if there were too many fields; all but the first have
 -- changed nothing.
--- Safe to run twice: yes, an addition that is remembered isn't made again.
+-- Safe to run twice: yes, a remembered addition isn't made again.
 local series_key, window_key, added_key = KEYS[1], KEYS[2], KEYS[3]
 local start_s, length_s, keep_s = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local kind, change, repeat_ms = ARGV[4], ARGV[5], tonumber(ARGV[6])

@@ -1,9 +1,9 @@
 #!lua
--- current_views.lua makes an import of views the current one, unless a later one is.
+-- current_views.lua makes an import of views the current one, unless the current one is later.
 --
 -- KEYS[1] current  string  when the views of the current import were counted, in seconds
 --
--- ARGV[1] at  int  when those of this import were
+-- ARGV[1] at  int  when the views of this import were counted, in seconds
 --
 -- Returns {"OK", at} of the current import.
 -- Safe to run twice: yes.

@@ -7,7 +7,7 @@
 -- ARGV[2]  total  int     IDs of all parts
 -- ARGV[3…] views  string  of each ID, the ID and its views
 --
--- Returns {"OK", ids}, how many are there now, or {"CONFLICT"} if the total differs from that of earlier parts, or is
+-- Returns {"OK", ids}, the number of IDs now, or {"CONFLICT"} if the total differs from that of earlier parts, or is
 -- lower than the IDs of all parts, and nothing was changed.
 -- Safe to run twice: yes.
 local migrated_key = KEYS[1]

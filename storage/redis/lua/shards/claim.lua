@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- claim.lua gives a token a free shard of a data centre: the one that its host had last, or else the one that was
--- pinged the longest time ago. A primary that may have lost claims grants none until those have expired. It may run
--- when Redis is out of memory.
+-- claim.lua gives a free shard of a data centre to a token: the shard that its host had last, or else the one with the
+-- oldest ping. A primary that may have lost claims grants none until those have expired. It may run when Redis is out
+-- of memory.
 --
 -- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
@@ -14,8 +14,8 @@
 -- Returns {"OK", generation, shard, incarnation, first, next}: the first sharding keys of the shard and of the one
 -- after it, or '' if there is none. Otherwise no shard was given: {"HELD", left_ms}, with the time until one may be
 -- free: holders of an earlier layout are left, or all shards are held; {"SAME_HOST", left_ms} if another token holds
--- one for the host; {"UNSURE", left_ms} if claims may have been lost; {"NO_LAYOUT"}; {"LOST"} if the token had a shard,
--- and its time is over.
+-- one for the host; {"UNSURE", left_ms} if claims may have been lost; {"NO_LAYOUT"}; {"LOST"} if the token had a shard
+-- and its claim has ended.
 -- Safe to run twice: yes, while the token holds its shard it gets the same one.
 local layout_key, shards_key = KEYS[1], KEYS[2]
 local host, token, ttl_ms, address = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -61,7 +61,7 @@ if wait_ms > now_ms then
   return {'UNSURE', wait_ms - now_ms}
 end
 if seen.over[shard] then
-  -- Its time is over permanently: it is not restored when Redis's clock is set back.
+  -- The claim has ended permanently: it is not restored when Redis's clock is set back.
   local last = redis.call('HGET', shards_key, seen.over[shard])
   local _, last_ms = holder.parse(last, now_ms)
   holder.write(shards_key, seen.over[shard], last_ms, last_ms, last)

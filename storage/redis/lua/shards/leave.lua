@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- leave.lua ends the claim of a token, and notifies waiters if a shard is free now: holders of an earlier layout don't
--- wake them, except for the last. It may run when Redis is out of memory.
+-- leave.lua ends the claim of a token, and notifies waiters if a shard is free now: among holders of an earlier layout,
+-- only the last one notifies. It may run when Redis is out of memory.
 --
 -- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host

@@ -1,12 +1,12 @@
 #!lua
--- set.lua gives a data centre a layout, and notifies waiters.
+-- set.lua sets the layout of a data centre, and notifies waiters.
 --
 -- KEYS[1] dcs     set   data centres of the cache
 -- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[3] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] dc          string  the data centre
--- ARGV[2] generation  int     of the layout that it has, 0 if it has none
+-- ARGV[2] generation  int     of its current layout, 0 if it has none
 -- ARGV[3] starts      string  first sharding keys of the shards: 16 hexadecimal digits each, separated by spaces
 -- ARGV[4] most        int     data centres at most, this one included
 -- ARGV[5] topic       string  sharded pub/sub channel of the data centre
@@ -33,7 +33,7 @@ elseif redis.call('SISMEMBER', dcs_key, dc) == 0 and redis.call('SCARD', dcs_key
 end
 acl.require_publish(topic)
 if current == 0 then
-  redis.call('DEL', shards_key) -- of a layout that is gone: generations begin again
+  redis.call('DEL', shards_key) -- of a removed layout: generations begin again
   redis.call('HSET', layout_key, 'run', primary.history(), 'since', 0)
 end
 redis.call('SADD', dcs_key, dc)

@@ -20,8 +20,9 @@ function lease.holder(key, now_ms)
   return until_ms > now_ms and time.decimal(fence) or ''
 end
 
--- KEEP_MS is how long the key stays after its lease. A fence is at least Redis's time, so that fences rise even if the
--- last key is gone, unless Redis's clock was set back: with the key they rise also if it was set back by up to an hour.
+-- KEEP_MS is how long the key stays after its lease. A fence is at least Redis's time, so fences rise even if the last
+-- key has expired, unless Redis's clock was set back. While the key exists, fences rise even if the clock was set back
+-- by up to an hour.
 lease.KEEP_MS = 3600000
 
 -- write writes a lease. The end is 0 if it was released.

@@ -1,4 +1,4 @@
--- registry.lua records what changed among API keys and revocations, and removes what has ended.
+-- registry.lua records changes of API keys and revocations, and removes expired ones.
 
 local registry = {}
 
@@ -6,8 +6,8 @@ registry.MOST_CHANGES = 4096
 
 registry.CHANGES_LIFE_MS = 2592000000
 
--- record adds a change and notifies all servers. The token distinguishes it from one that a fail-over lost, whose place
--- it has.
+-- record adds a change and notifies all servers. The token distinguishes it from a change with the same ID that a
+-- fail-over lost.
 function registry.record(changes, token, topic, what, name)
   redis.call('XADD', changes, 'MAXLEN', '~', registry.MOST_CHANGES, '*', 'token', token, what, name)
   redis.call('PEXPIRE', changes, registry.CHANGES_LIFE_MS)
@@ -23,10 +23,10 @@ function registry.latest(changes)
   return last[1], last[2][2]
 end
 
--- How many values that have ended a call removes: more than it adds.
+-- The number of expired values that a call removes: more than it adds.
 registry.SWEEP = 100
 
--- sweep removes some of what has ended.
+-- sweep removes some expired values.
 function registry.sweep(now_ms, ends, ...)
   local ended = redis.call('ZRANGE', ends, '-inf', time.decimal(now_ms), 'BYSCORE', 'LIMIT', 0, registry.SWEEP)
   if #ended > 0 then

@@ -71,8 +71,8 @@ function channel.renew_after_poll(keys, ttl_ms, wait_ms, answered)
   run('PEXPIREAT', keys.mark, clocks.show(ends), 'GT')
 end
 
--- clear removes what an eviction left of a channel's earlier life: marks, as many at a time as take Redis less than a
--- millisecond, and when there are none, other keys that it is given. It reports whether all of it is gone.
+-- clear removes the keys that an eviction left of a channel's earlier life: first marks, as many at a time as take
+-- Redis less than a millisecond, and when there are none, the given other keys. It reports whether all are removed.
 function channel.clear(subs_key, mark_prefix, ...)
   local marks = redis.call('SPOP', subs_key, 200)
   if #marks > 0 then

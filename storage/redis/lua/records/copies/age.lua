@@ -5,8 +5,8 @@
 --
 -- ARGV[1] channel  string  the channel
 --
--- Returns {"OK", at, age_ms}: when it was, as settle.lua takes it, and how long ago, or {"GONE"} if nothing is to be
--- copied.
+-- Returns {"OK", at, age_ms}: the time, in the form of settle.lua, and how long ago it was, or {"GONE"} if there is
+-- nothing to copy.
 -- Safe to run twice: yes, it only reads.
 local pending_key = KEYS[1]
 local channel = ARGV[1]

@@ -1,11 +1,11 @@
--- sessions.lua reads and prolongs sessions. A session is valid while its key is there and the set of its user's
--- sessions has its ID: a session that is in no set could not be revoked with all others of its user.
+-- sessions.lua reads and prolongs sessions. A session is valid while its key exists and the set of its user's sessions
+-- has its ID: a session that isn't in the set could not be revoked with all others of its user.
 
 local sessions = {}
 
 sessions.FIELDS = {'username', 'created_at', 'last_activity', 'device_info', 'auth_data'}
 
--- fields returns what a session's key has, '' for a field that it doesn't have, and when it ends, in milliseconds.
+-- fields returns the fields of a session, '' for missing ones, and when it expires, in milliseconds.
 function sessions.fields(key)
   local found = redis.call('HMGET', key, unpack(sessions.FIELDS))
   found[3] = found[3] or found[2]
@@ -16,7 +16,7 @@ function sessions.fields(key)
   return found
 end
 
--- renew makes a session live for ttl_ms from now on, and the set of its user's sessions for at least as long.
+-- renew extends a session's life to ttl_ms from now, and that of the set of its user's sessions to at least as long.
 function sessions.renew(key, sessions_key, now_ms, ttl_ms)
   redis.call('HSET', key, 'last_activity', time.decimal(math.floor(now_ms / 1000)))
   redis.call('PEXPIREAT', key, time.decimal(now_ms + ttl_ms))
@@ -25,8 +25,8 @@ function sessions.renew(key, sessions_key, now_ms, ttl_ms)
   end
 end
 
--- probe reads whether sessions are there, whose keys aren't declared: it fails if their slot is half moved and one
--- isn't on this node. Such a session could not be distinguished from one that has ended.
+-- probe checks that the undeclared keys of sessions can be accessed: it fails if their slot is half moved and one isn't
+-- on this node. Such a session could not be distinguished from one that has ended.
 function sessions.probe(sessions_key, base, ids)
   for first = 1, #ids, batch.SIZE do
     local keys = {sessions_key}
@@ -37,8 +37,8 @@ function sessions.probe(sessions_key, base, ids)
   end
 end
 
--- How many entries of a set are looked at when one is added: more than one, so that those of ended sessions don't add
--- up.
+-- The number of entries of a set that are checked when one is added: more than one, so that those of ended sessions
+-- don't add up.
 sessions.PRUNE = 8
 
 -- make_room removes entries of sessions that have ended from the set of a user's sessions: some of them, or all if

@@ -1,17 +1,17 @@
 #!lua
--- create.lua makes a session. If its user has too many, the one that was idle longest ends.
+-- create.lua creates a session. If its user has too many, the one that has been idle the longest ends.
 --
 -- KEYS[1] session   hash    the new session
 -- KEYS[2] sessions  set     IDs of the user's sessions
 -- KEYS[3] ended     string  when all sessions of the user were ended, in seconds; only while those of the source are
 --                           accepted
 --
--- ARGV[1]  id       string  of the session
--- ARGV[2]  base     string  what the keys of the user's sessions start with, before their IDs
--- ARGV[3]  ttl_ms   int     life of a session without activity
--- ARGV[4]  most     int     sessions at most, this one included
--- ARGV[5]  since    int     when a session of the source was made, in seconds; "": it is a new one
--- ARGV[6…] values   string  name and value of each field, but for its times
+-- ARGV[1]  id      string  of the session
+-- ARGV[2]  base    string  what the keys of the user's sessions start with, before their IDs
+-- ARGV[3]  ttl_ms  int     life of a session without activity
+-- ARGV[4]  most    int     sessions at most, this one included
+-- ARGV[5]  since   int     when a session of the source was created, in seconds; "": it is a new one
+-- ARGV[6…] values  string  name and value of each field, but for its times
 --
 -- Returns {"OK", username, created_s, last_activity_s, device_info, auth_data, ends_ms}, {"ENDED"} if the session of
 -- the source was ended with all others, or {"MOVING"} if the slot is half moved.

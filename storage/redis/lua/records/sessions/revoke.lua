@@ -6,7 +6,7 @@
 --
 -- ARGV[1] id  string  of the session
 --
--- Returns {"OK"}, also if there is none.
+-- Returns {"OK"}, also if the session does not exist.
 -- Safe to run twice: yes.
 local session_key, sessions_key = KEYS[1], KEYS[2]
 local id = ARGV[1]

@@ -6,7 +6,7 @@
 --                           accepted
 --
 -- ARGV[1] base      string  what the keys of the user's sessions start with, before their IDs
--- ARGV[2] ended_ms  int     for how long those of the source that were made before now stay ended; 0: they aren't
+-- ARGV[2] ended_ms  int     how long earlier sessions of the source stay ended; 0: they don't
 --                           accepted
 --
 -- Returns {"OK", ended}: how many were there, or {"MOVING"} if the slot is half moved.

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- rotate.lua gives a session another ID, and the full TTL from now on: that of its old token ends. It may run when
--- Redis is out of memory.
+-- rotate.lua changes the ID of a session, and renews it for the full TTL: its old token is no longer valid. It may run
+-- when Redis is out of memory.
 --
 -- KEYS[1] session   hash  the session
 -- KEYS[2] next      hash  the session under its new ID

@@ -6,7 +6,7 @@
 --                      put may write>"
 --
 -- ARGV[1] name      string  of the setting
--- ARGV[2] want      string  "secret", "public", or "": what it is, or else usual
+-- ARGV[2] want      string  "secret", "public", or "": unchanged, or usual if it is new
 -- ARGV[3] usual     string  "secret" or "public", for a setting that has no mark
 -- ARGV[4] since     string  the caller's mark from before it wrote the value; "": it hasn't written it
 -- ARGV[5] most      int     settings at most

@@ -1,17 +1,17 @@
 #!lua
--- issue.lua keeps a verification under the hash of its token, and ends the earlier one of the same user and type.
+-- issue.lua stores a verification under the hash of its token, and removes the earlier one of the same user and type.
 --
--- KEYS[1] verification  hash    what the token stands for
+-- KEYS[1] verification  hash    the verification that the token identifies
 -- KEYS[2] current       string  hash of the user's token of this type that is valid
 --
 -- ARGV[1] hash    string  of the token
 -- ARGV[2] base    string  key of a verification of this user and type, without the hash
--- ARGV[3] user    string  whose token it is
--- ARGV[4] kind    string  what the token is for
+-- ARGV[3] user    string  owner of the token
+-- ARGV[4] kind    string  type of the verification
 -- ARGV[5] data    string  JSON, or "" for none
 -- ARGV[6] ttl_ms  int     life of the verification
 --
--- Returns {"OK", ends_ms}: when the token ends.
+-- Returns {"OK", ends_ms}: when the token expires.
 -- Safe to run twice: yes, the second run prolongs the token's life.
 local verification_key, current_key = KEYS[1], KEYS[2]
 local hash, base, user, kind, data, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])

@@ -1,15 +1,15 @@
 #!lua
--- put.lua keeps the sealed tokens of an OAuth provider for a user.
+-- put.lua stores the sealed tokens of an OAuth provider for a user.
 --
 -- KEYS[1] access   string  sealed access token
 -- KEYS[2] refresh  string  sealed refresh token
 --
--- ARGV[1] access      string  to keep; "": leave what is there
+-- ARGV[1] access      string  the new token; "": unchanged
 -- ARGV[2] access_ms   int     its life
--- ARGV[3] refresh     string  to keep; "": leave what is there
+-- ARGV[3] refresh     string  the new token; "": unchanged
 -- ARGV[4] refresh_ms  int     its life
 --
--- Returns {"OK", access_ends_ms, refresh_ends_ms}; 0 for one that there was nothing to keep of.
+-- Returns {"OK", access_ends_ms, refresh_ends_ms}; 0 for a token that wasn't stored.
 -- Safe to run twice: yes, the second run prolongs the lives.
 local access_key, refresh_key = KEYS[1], KEYS[2]
 local access, access_ms, refresh, refresh_ms = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])

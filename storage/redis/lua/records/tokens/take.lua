@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
--- take.lua takes a verification, or the state of an OAuth login, which can be taken once. It is kept for a while for a
--- repeat of the attempt that took it, whose answer may have been lost. It may run when Redis is out of memory.
+-- take.lua takes a verification, or the state of an OAuth login, each of which can be taken once. It remains for some
+-- time for a repeat of the attempt that took it, whose answer may have been lost. It may run when Redis is out of
+-- memory.
 --
--- KEYS[1] secret  hash  what is kept under the hash of a token or a state
+-- KEYS[1] secret  hash  the verification or state
 --
 -- ARGV[1] attempt  string  names the attempt
 -- ARGV[2] keep_ms  int     how long a repeat of the attempt finds it
 --
--- Returns {"OK", field, value, …}, or {"NONE"} if there is none or another attempt took it.
+-- Returns {"OK", field, value, …}, or {"NONE"} if it does not exist or another attempt took it.
 -- Safe to run twice: yes, by the same attempt.
 local secret_key = KEYS[1]
 local attempt, keep_ms = ARGV[1], tonumber(ARGV[2])

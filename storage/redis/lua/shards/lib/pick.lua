@@ -8,7 +8,7 @@ function pick.bounds(starts, shard)
   return string.sub(starts, at + 1, at + 16), string.sub(starts, at + 18, at + 33)
 end
 
--- SPARE is how many holders more than the shards of a layout are kept.
+-- SPARE is the number of holders that are kept in addition to one per shard of a layout.
 pick.SPARE = 100
 
 -- survey reads all holders of a data centre. It returns a table: former_ms is the last end of a holder of another
@@ -44,7 +44,7 @@ function pick.survey(key, generation, shards, now_ms, host)
   return seen
 end
 
--- free returns the free shard with the earliest last ping, of several the lowest, and 0. If all shards are held, it
+-- free returns the free shard with the earliest last ping, the lowest of several, and 0. If all shards are held, it
 -- returns nil and the time at which the first claim ends.
 function pick.free(seen, shards)
   local best, next_ms = nil, math.huge
