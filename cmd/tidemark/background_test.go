@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ type processesKey struct{}
 //	send NAME TEXT                  writes a line to its standard input; without TEXT it closes it
 //	signal NAME TERM|INT|KILL|STOP|CONT
 //	finish NAME [STATUS]            waits until it has ended; its exit status must be STATUS, or else 0
-//	status STATUS PROGRAM [ARG...]  runs it, and its exit status must be that
+//	status STATUS PROGRAM [ARG...]  runs it in the foreground, and its exit status must be that
 func backgroundCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"start": start, "await": await, "send": send, "signal": sendSignal, "finish": finish, "status": status,
@@ -129,17 +130,26 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// environOf is the script's environment as far as programs need it, since testscript shows single variables only.
+// environOf returns the script's environment as far as programs need it, since testscript shows single variables only.
 func environOf(ts *testscript.TestScript) []string {
+	names := []string{"TIDEMARK_GRPC_LISTEN", "TIDEMARK_ADMIN_LISTEN", "PATH", "HOME", "WORK", "TMPDIR", "GORACE"}
+	script := filepath.Join(ts.Value(scriptsKey{}).(string), ts.Name()+".txtar")
+	names = append(names, ofProgram.FindAllString(ts.ReadFile(script), -1)...)
+	slices.Sort(names)
 	var environ []string
-	for _, name := range []string{"TIDEMARK_GRPC_LISTEN", "TIDEMARK_ADMIN_LISTEN", "PATH", "HOME", "WORK", "TMPDIR",
-		"TIDEMARK_SERVER", "TIDEMARK_ADMIN", "TIDEMARK_TOKEN", "TIDEMARK_DATA_DIR"} {
+	for _, name := range slices.Compact(names) {
 		if value := ts.Getenv(name); value != "" {
 			environ = append(environ, name+"="+value)
 		}
 	}
 	return environ
 }
+
+// ofProgram matches the names of the variables that the program reads.
+var ofProgram = regexp.MustCompile(`\bTIDEMARK_[A-Z_]+`)
+
+// scriptsKey is the key of the directory of the scripts.
+type scriptsKey struct{}
 
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	p, pattern := backgroundOf(ts, args[0]), regexp.MustCompile("(?m)"+args[1])

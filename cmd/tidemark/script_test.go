@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
 	"flag"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -23,7 +27,12 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 	maps.Copy(commands, apiCommands())
 	maps.Copy(commands, faultCommands())
 	maps.Copy(commands, pasteCommands())
+	commands["run"] = runCommand
 	program, err := exec.LookPath("tidemark")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := filepath.Abs(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +44,7 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Values[processesKey{}] = processes{}
+			e.Values[scriptsKey{}] = scripts
 			e.Setenv("BIN", filepath.Dir(program)) // a PATH without any Redis
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("TIDEMARK_GRPC_LISTEN", "127.0.0.1:0")
@@ -45,6 +55,34 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 			return nil
 		},
 	})
+}
+
+// runCommand runs a command of the program in this process:
+//
+//	run [STATUS] tidemark [ARG...]  its exit status must be STATUS, or else 0
+//
+// This takes milliseconds. A process of its own (exec, status, start) takes a quarter of a second with the race
+// detector, and is for a service, standard input, relative names of files, and signals.
+func runCommand(ts *testscript.TestScript, neg bool, args []string) {
+	want := exitOK
+	if status, err := strconv.Atoi(args[0]); err == nil {
+		want, args = status, args[1:]
+	}
+	if neg || args[0] != "tidemark" {
+		ts.Fatalf("usage: run [STATUS] tidemark [ARG...]")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*scriptLimit) // more than a command takes by itself
+	defer cancel()
+	if got := runHere(ctx, ts.Stdout(), ts.Stderr(), environOf(ts), args[1:]...); got != want {
+		ts.Fatalf("tidemark ended with status %d, not %d", got, want)
+	}
+}
+
+// runHere runs a command of the program in this process, and returns its exit status.
+func runHere(ctx context.Context, stdout, stderr io.Writer, environ []string, args ...string) int {
+	return run(ctx, cli.Terminal{
+		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Environ: environ, Version: thisBuild().version,
+	}, args)
 }
 
 func TestScripts(t *testing.T) {

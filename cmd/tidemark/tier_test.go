@@ -122,8 +122,8 @@ func newTier(t *testing.T, server *redistest.Node) *shardtest.Tier {
 func shardsCommand(t *testing.T, server *redistest.Node, args ...string) {
 	t.Helper()
 	args = append([]string{"shards"}, append(args, "--redis", server.URL(), "--cache", "author")...)
-	out, err := exec.CommandContext(t.Context(), "tidemark", args...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	var out strings.Builder
+	require.Zero(t, runHere(t.Context(), &out, &out, nil, args...), &out)
 }
 
 const authorCount = 64

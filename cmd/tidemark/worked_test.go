@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -118,12 +117,11 @@ func (w *workedTable) ask(t *testing.T, text string) string {
 // command runs the program, and returns its output, on one line.
 func (w *workedTable) command(t *testing.T, args []string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), w.server.Program, args...)
-	cmd.Env = append(w.server.Env, "TIDEMARK_SERVER="+w.server.url, "TIDEMARK_ADMIN="+w.server.admin,
-		"TIDEMARK_REDIS="+w.node.URL())
-	out, err := cmd.Output()
-	require.NoError(t, err, args)
-	return strings.Join(strings.Fields(string(out)), " ")
+	var out, problems strings.Builder
+	environ := []string{"TIDEMARK_SERVER=" + w.server.url, "TIDEMARK_ADMIN=" + w.server.admin,
+		"TIDEMARK_REDIS=" + w.node.URL()}
+	require.Zero(t, runHere(t.Context(), &out, &problems, environ, args...), "%s: %s", args, &problems)
+	return strings.Join(strings.Fields(out.String()), " ")
 }
 
 // redis runs a command, and returns its reply as text: lists with spaces between their items, maps and sets in order.
