@@ -1,7 +1,7 @@
 // Package proxy is a TCP proxy on loopback, with which tests disturb connections.
 //
-// New forwards bytes of any protocol. NewRedis forwards Redis commands and replies one by one, so that a test can record
-// the commands (see Proxy.Observe) and replace replies (see Proxy.Fail).
+// New forwards bytes of any protocol. NewRedis forwards Redis commands and replies one by one, so that a test can
+// record the commands (see Proxy.Observe) and replace replies (see Proxy.Fail).
 //
 // Methods may be called by several goroutines at the same time. They affect open connections and later ones alike.
 package proxy

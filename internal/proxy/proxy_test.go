@@ -46,7 +46,9 @@ func TestRefusedConnectionsEndAtOnce(t *testing.T) {
 
 func TestHoldKeepsBytesBack(t *testing.T) {
 	t.Parallel()
-	for name, only := range map[string][]proxy.Direction{"both": nil, "requests": {proxy.ToServer}, "replies": {proxy.ToClient}} {
+	for name, only := range map[string][]proxy.Direction{
+		"both": nil, "requests": {proxy.ToServer}, "replies": {proxy.ToClient},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, conn := start(t)

@@ -154,8 +154,8 @@ func (c *ClusterNodes) running() []*Node {
 	return slices.DeleteFunc(c.Nodes(), func(n *Node) bool { return !n.proc.Alive() })
 }
 
-// AwaitOK returns when all running nodes know each other, agree on the owner of each slot, and all replicas are in sync.
-// No node may be paused.
+// AwaitOK returns when all running nodes know each other, agree on the owner of each slot, and all replicas are in
+// sync. No node may be paused.
 func (c *ClusterNodes) AwaitOK(t testing.TB) {
 	t.Helper()
 	await(t, "the cluster to be consistent", c.checkOK)
@@ -229,7 +229,8 @@ func (c *ClusterNodes) Switchover(t testing.TB, slot uint16) (old, promoted *Nod
 
 func (c *ClusterNodes) awaitPromotion(t testing.TB, slot uint16, old *Node) *Node {
 	t.Helper()
-	return awaitNode(t, fmt.Sprintf("another node than %s to own slot %d", old.Addr(), slot), func(ctx context.Context) (*Node, error) {
+	what := fmt.Sprintf("another node than %s to own slot %d", old.Addr(), slot)
+	return awaitNode(t, what, func(ctx context.Context) (*Node, error) {
 		owner, err := c.owner(ctx, slot)
 		if err == nil && owner == old {
 			err = fmt.Errorf("%s still owns it", old.Addr())

@@ -6,8 +6,8 @@
 //
 // Standalone, Cluster and Valkey return servers that all tests of the test binary share. They start on first use. Each
 // test uses a key prefix of its own (see Prefix) and must not flush or stop them. A test that kills, pauses, fills or
-// reconfigures its Redis starts a private one with Start, StartReplica, StartCluster or StartSentinel. It is stopped when
-// the test ends.
+// reconfigures its Redis starts a private one with Start, StartReplica, StartCluster or StartSentinel. It is stopped
+// when the test ends.
 //
 // Servers are processes on loopback; only the shared standalone server can be a container, see Standalone. No process
 // outlives the test binary, even if that is killed.

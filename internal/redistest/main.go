@@ -79,8 +79,8 @@ func (s *shared[T]) close() error {
 // TIDEMARK_TEST_REDIS chooses it:
 //
 //   - "process": a redis-server of this machine.
-//   - "container": a container of the image that TIDEMARK_TEST_REDIS_IMAGE names. Ryuk removes it even if the test binary
-//     is killed, unless TESTCONTAINERS_RYUK_DISABLED is true.
+//   - "container": a container of the image that TIDEMARK_TEST_REDIS_IMAGE names. Ryuk removes it even if the test
+//     binary is killed, unless TESTCONTAINERS_RYUK_DISABLED is true.
 //   - Not set: a container if a Docker engine answers and the image can be pulled, else a process.
 func Standalone(t testing.TB) *Node {
 	t.Helper()
@@ -115,7 +115,8 @@ func startStandalone(ctx context.Context) (*Node, error) {
 	return launch(ctx, spec{shared: true})
 }
 
-// Valkey returns the standalone Valkey that all tests of this test binary share, or false if valkey-server isn't on PATH.
+// Valkey returns the standalone Valkey that all tests of this test binary share, or false if valkey-server isn't on
+// PATH.
 func Valkey(t testing.TB) (*Node, bool) {
 	t.Helper()
 	const program = "valkey-server"

@@ -75,8 +75,8 @@ func (n *Node) Client() rueidis.Client { return n.admin }
 // doLimit bounds a command to a server that doesn't answer, so that a test fails instead of hanging.
 const doLimit = 30 * time.Second
 
-// Do sends one command to this server, such as Do(t, "CONFIG", "SET", "maxmemory", "8mb"), and waits at most 30 s for the
-// reply. The result holds any error, redirections included.
+// Do sends one command to this server, such as Do(t, "CONFIG", "SET", "maxmemory", "8mb"), and waits at most 30 s for
+// the reply. The result holds any error, redirections included.
 func (n *Node) Do(t testing.TB, args ...string) rueidis.RedisResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), doLimit)
@@ -106,8 +106,8 @@ func (n *Node) Stop(t testing.TB) {
 	n.must(t, "stop", n.private(t).End(syscall.SIGTERM))
 }
 
-// Restart starts a private server again after Kill or Stop, on the same port and in the same directory, and returns when
-// it serves. It has only the data that Options.Args made it write to disk.
+// Restart starts a private server again after Kill or Stop, on the same port and in the same directory, and returns
+// when it serves. It has only the data that Options.Args made it write to disk.
 func (n *Node) Restart(t testing.TB) {
 	t.Helper()
 	n.private(t)

@@ -99,7 +99,8 @@ func TestSecretsAndTLS(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "v", got)
 
-			bare, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{primary.Addr()}, DisableCache: true})
+			bare, err := rueidis.NewClient(
+				rueidis.ClientOption{InitAddress: []string{primary.Addr()}, DisableCache: true})
 			if err == nil {
 				err = bare.Do(t.Context(), bare.B().Ping().Build()).Error()
 				bare.Close()

@@ -30,7 +30,8 @@ func (r reservation) addr() string { return net.JoinHostPort(loopback, strconv.I
 
 func (r reservation) release() error { return r.mark.Close() }
 
-// reserve finds a port that is free and whose bus port is free. Another program can still take it before the server does.
+// reserve finds a port that is free and whose bus port is free. Another program can still take it before the server
+// does.
 func reserve(ctx context.Context) (reservation, error) {
 	var config net.ListenConfig
 	var last error

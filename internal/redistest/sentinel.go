@@ -14,15 +14,15 @@ import (
 // MasterName is the primary's name in the Sentinels of StartSentinel.
 const MasterName = "mymaster"
 
-// SentinelNodes is a primary and a replica, watched by three Sentinels that consider a server down after a second without
-// an answer.
+// SentinelNodes is a primary and a replica, watched by three Sentinels that consider a server down after a second
+// without an answer.
 type SentinelNodes struct {
 	nodes     []*Node
 	sentinels []*Node
 }
 
-// StartSentinel starts private servers with options o, and Sentinels that have TLS if the servers do, but no password. All
-// are stopped when the test ends. It returns when all know each other.
+// StartSentinel starts private servers with options o, and Sentinels that have TLS if the servers do, but no password.
+// All are stopped when the test ends. It returns when all know each other.
 func StartSentinel(t testing.TB, o Options) *SentinelNodes {
 	t.Helper()
 	primary := Start(t, o)

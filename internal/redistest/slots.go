@@ -44,8 +44,9 @@ func (c *ClusterNodes) MoveSlot(t testing.TB, slot uint16, from, to *Node) {
 	m.CloseSlot(t)
 }
 
-// SlotMove is a slot that is being moved. Each of two nodes has a part of its keys: the source answers ASK for keys that
-// it doesn't have, the target serves only clients that follow ASK, and commands on keys of both parts fail with TRYAGAIN.
+// SlotMove is a slot that is being moved. Each of two nodes has a part of its keys: the source answers ASK for keys
+// that it doesn't have, the target serves only clients that follow ASK, and commands on keys of both parts fail with
+// TRYAGAIN.
 type SlotMove struct {
 	cluster  *ClusterNodes
 	slot     uint16
@@ -90,8 +91,8 @@ func (m *SlotMove) MoveKey(t testing.TB, key string) {
 	}
 }
 
-// CloseSlot completes the move: it moves the remaining keys and assigns the slot to the target, first at the target, then
-// at the source, then at the other primaries. It returns when all nodes know that.
+// CloseSlot completes the move: it moves the remaining keys and assigns the slot to the target, first at the target,
+// then at the source, then at the other primaries. It returns when all nodes know that.
 func (m *SlotMove) CloseSlot(t testing.TB) {
 	t.Helper()
 	for m.MoveKeys(t, 100) > 0 {

@@ -89,7 +89,8 @@ func pull(ctx context.Context, quiet testcontainers.LoggerOption, image string) 
 	ctx, cancel := context.WithTimeout(ctx, pullLimit)
 	defer cancel()
 	if err := provider.PullImage(ctx, image); err != nil {
-		return "", fmt.Errorf("pull image %s (internal/redistest/container/make-image.sh makes one without a registry): %w", image, err)
+		return "", fmt.Errorf(
+			"pull image %s (internal/redistest/container/make-image.sh makes one without a registry): %w", image, err)
 	}
 	return image, nil
 }
