@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // logged is a log that a test can wait on.
@@ -183,7 +184,7 @@ func TestConnectByEveryWay(t *testing.T) {
 func requireWorks(t *testing.T, c *redis.Conn) {
 	t.Helper()
 	require.NoError(t, c.Ready(t.Context()))
-	require.NoError(t, storetest.ErrorOf(c.Inspect(t.Context())))
+	require.NoError(t, storagetest.ErrorOf(c.Inspect(t.Context())))
 	require.NoError(t, c.Retry(t.Context(), "set", func(ctx context.Context) error {
 		return c.Bulk().Do(ctx, c.Bulk().B().Set().Key(c.Prefix()+"key").Value("5").Build()).Error()
 	}))

@@ -90,10 +90,10 @@ func TestEndsOfKeys(t *testing.T) {
 	l := storetest.NewLab(t)
 	h := harness{New(l.Conn)}
 	k := keys("")
-	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
+	require.NoError(t, storagetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
 		10)))
 	require.NoError(t,
-		storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}"),
+		storagetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}"),
 			Until: time.Now().Add(time.Hour)}, 10)))
 	for _, life := range []time.Duration{20, 10} {
 		token := accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: life.String(),
@@ -113,7 +113,7 @@ func TestAnotherHistory(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
 	h := harness{New(l.Conn)}
-	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
+	require.NoError(t, storagetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
 		10)))
 	at, err := h.store.Last(t.Context())
 	require.NoError(t, err)
@@ -156,11 +156,11 @@ func TestErrorsOfRedis(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	h := harness{New(storetest.Connect(t, redis.Options{URL: node.URL()}))}
 	token := accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "a"}
-	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
+	require.NoError(t, storagetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")},
 		10)))
 	storetest.FillUp(t, node)
 	storetest.RequireFull(t,
-		storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}")}, 10)))
+		storagetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}")}, 10)))
 	_, _, err := h.store.Revoke(t.Context(), token, 10)
 	require.NoError(t, err, "a full Redis takes revocations")
 	_, _, err = h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedKey, Name: "a"}, 10)
@@ -186,7 +186,7 @@ func TestRights(t *testing.T) {
 	h := harness{New(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "mute", Password: "secret",
 		Logger: slog.New(slog.DiscardHandler)}))}
 	storetest.RequireUnavailable(t,
-		storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
+		storagetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
 	_, _, err := h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "a"}, 10)
 	storetest.RequireUnavailable(t, err)
 	require.Empty(t, storetest.Dump(t, node))
@@ -195,12 +195,12 @@ func TestRights(t *testing.T) {
 func TestDecoding(t *testing.T) {
 	t.Parallel()
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
-		"changes": func(r redis.Reply) error { return storetest.ErrorOf(changesOf(r, "")) },
+		"changes": func(r redis.Reply) error { return storagetest.ErrorOf(changesOf(r, "")) },
 		"revoke": func(r redis.Reply) error {
 			return func() error { _, _, err := revokedOf(r, accesskeys.Revocation{}); return err }()
 		},
-		"create": func(r redis.Reply) error { return storetest.ErrorOf(createdOf(r)) },
-		"quota":  func(r redis.Reply) error { return storetest.ErrorOf(taken(r)) },
+		"create": func(r redis.Reply) error { return storagetest.ErrorOf(createdOf(r)) },
+		"quota":  func(r redis.Reply) error { return storagetest.ErrorOf(taken(r)) },
 	}, map[string][]string{
 		"changes": {`{'OK'}`, `{'OK', '1-0', 't', 'key', 'a', '{}'}`, `{'OK', '1-0', 't', 'revoked', 'jti:a', '1 2'}`},
 		"create":  {`{'OK', '1-0', 't'}`},

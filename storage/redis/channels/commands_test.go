@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // meter is a store on a private Redis whose commands can be counted on both sides.
@@ -85,15 +86,15 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 	ten, err := m.Fetch(ctx, m.request(10))
 	require.NoError(t, err)
 	fetch := func(limit int) func(context.Context) error {
-		return func(ctx context.Context) error { return storetest.ErrorOf(m.Fetch(ctx, m.request(limit))) }
+		return func(ctx context.Context) error { return storagetest.ErrorOf(m.Fetch(ctx, m.request(limit))) }
 	}
 	publish := func(id string, n int) func(context.Context) error {
-		return func(ctx context.Context) error { return storetest.ErrorOf(m.Publish(ctx, m.drafts(id, n))) }
+		return func(ctx context.Context) error { return storagetest.ErrorOf(m.Publish(ctx, m.drafts(id, n))) }
 	}
 	subscribe := func(name string, start channel.Start) func(context.Context) error {
 		r := channel.SubscribeRequest{Channel: "ch", Subscriber: name, Policy: m.policy,
 			From: channel.From{Start: start}}
-		return func(ctx context.Context) error { return storetest.ErrorOf(m.Subscribe(ctx, r)) }
+		return func(ctx context.Context) error { return storagetest.ErrorOf(m.Subscribe(ctx, r)) }
 	}
 	ack := func(ctx context.Context) error {
 		return m.Ack(ctx, channel.AckRequest{Receipt: receiptOf("ch", five), Policy: m.policy})
@@ -105,21 +106,21 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"publish to a new channel", "publish", 0, func(ctx context.Context) error {
 			r := m.drafts("a", 1)
 			r.Channel = "new"
-			return storetest.ErrorOf(m.Publish(ctx, r))
+			return storagetest.ErrorOf(m.Publish(ctx, r))
 		}},
 		{"fetch one", "fetch", 0, fetch(1)},
 		{"fetch all", "fetch", 0, fetch(1000)},
 		{"ack", "ack", 0, ack},
 		{"ack again", "ack", 0, ack},
 		{"next", "next", 0, func(ctx context.Context) error {
-			return storetest.ErrorOf(m.Next(ctx, channel.AckRequest{Receipt: receiptOf("ch", ten), Policy: m.policy},
+			return storagetest.ErrorOf(m.Next(ctx, channel.AckRequest{Receipt: receiptOf("ch", ten), Policy: m.policy},
 				m.request(1000)))
 		}},
 		{"subscribe from latest", "subscribe", 0, subscribe("latest", channel.StartLatest)},
 		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
 		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
 		{"describe", "describe", 0,
-			func(ctx context.Context) error { return storetest.ErrorOf(m.Describe(ctx, about("ch", m.policy))) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf(m.Describe(ctx, about("ch", m.policy))) }},
 		{"unsubscribe", "unsubscribe", 0,
 			func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest", ulid.ULID{}) }},
 	} {

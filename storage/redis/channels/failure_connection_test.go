@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // Scripts that Redis has lost are sent again.
@@ -143,12 +144,12 @@ func TestFailureContextCancelled(t *testing.T) {
 	}
 	storetest.WaitFor(t, "all calls to be on their way", func() bool { return int(running.Load()) == len(all) })
 	patient := make(chan error)
-	go func() { patient <- storetest.ErrorOf(s.Publish(t.Context(), one("x", "patient"))) }()
+	go func() { patient <- storagetest.ErrorOf(s.Publish(t.Context(), one("x", "patient"))) }()
 	cancel()
 	for range all {
 		require.ErrorIs(t, <-done, context.Canceled)
 	}
-	err := storetest.ErrorOf(s.Publish(ctx, one("x", "late")))
+	err := storagetest.ErrorOf(s.Publish(ctx, one("x", "late")))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, fault.ErrUnavailable)
 	n.Resume(t)
@@ -163,10 +164,10 @@ func TestFailureTooManyClients(t *testing.T) {
 	lore{messages: 1}.make(t, s, n.Client(), "x")
 	storetest.Set(t, n, "maxclients", "1")
 	require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
-	err := storetest.ErrorOf(s.Publish(storetest.Shortly(t), one("x", "m2")))
+	err := storagetest.ErrorOf(s.Publish(storetest.Shortly(t), one("x", "m2")))
 	storetest.RequireUnavailable(t, err)
 	storetest.Set(t, n, "maxclients", "100")
-	require.NoError(t, storetest.ErrorOf(s.Publish(t.Context(), one("x", "m2"))))
+	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", "m2"))))
 }
 
 // After Close operations are refused at once.

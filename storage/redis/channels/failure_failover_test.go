@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // publishing is a set of publishers that run while a primary fails.
@@ -176,7 +177,7 @@ func TestFailureClusterFailover(t *testing.T) {
 	l.requirePublished(t, s, "x", "after")
 
 	lore{messages: 3}.make(t, s, nil, "y")
-	require.NoError(t, storetest.ErrorOf(s.conn.Inspect(t.Context())), "one node is away")
+	require.NoError(t, storagetest.ErrorOf(s.conn.Inspect(t.Context())), "one node is away")
 	other := open(t, redis.Options{URL: strings.Join(c.Addrs(), ",")})
 	storetest.RequireEach(t.Context(), t, calls(t, other, "y"), storetest.RequireFine)
 }
@@ -228,7 +229,7 @@ func TestFailureClusterDown(t *testing.T) {
 
 	done := make(chan error)
 	patient := open(t, redis.Options{URL: owner.Addr(), Timeout: time.Minute})
-	go func() { done <- storetest.ErrorOf(patient.Publish(t.Context(), one("x", "patient"))) }()
+	go func() { done <- storagetest.ErrorOf(patient.Publish(t.Context(), one("x", "patient"))) }()
 	killed.Restart(t)
 	c.AwaitOK(t)
 	require.NoError(t, <-done)

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // calls returns all operations on a channel of lore.make, with at least one message. Each can be repeated.
@@ -26,13 +27,14 @@ func calls(t *testing.T, s *Store, name string) []storetest.Call {
 	batch.Drafts = drafted("b1", "b2", "b3")
 	return []storetest.Call{
 		{Name: "publish",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
 		{Name: "publish a batch",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, batch)) }},
-		{Name: "fetch", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Fetch(ctx, l.fetch(name))) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, batch)) }},
+		{Name: "fetch",
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Fetch(ctx, l.fetch(name))) }},
 		{Name: "ack", Do: func(ctx context.Context) error { return s.Ack(ctx, ack) }},
 		{Name: "next",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
 		{Name: "poll", Do: func(ctx context.Context) error {
 			return pollOne(ctx, s, channel.PollRequest{FetchRequest: l.fetch(name)})
 		}},
@@ -43,7 +45,7 @@ func calls(t *testing.T, s *Store, name string) []storetest.Call {
 			return s.FetchEach(ctx, []channel.FetchRequest{l.fetch(name)})[0].Err
 		}},
 		{Name: "subscribe", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another",
+			return storagetest.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another",
 				Policy: l.policy()}))
 		}},
 		{Name: "unsubscribe", Do: func(ctx context.Context) error {
@@ -51,11 +53,13 @@ func calls(t *testing.T, s *Store, name string) []storetest.Call {
 				ulid.ULID{})
 		}},
 		{Name: "describe",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Describe(ctx, about(name, l.policy()))) }},
-		{Name: "position", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Position(ctx, name)) }},
+			Do: func(ctx context.Context) error {
+				return storagetest.ErrorOf(s.Describe(ctx, about(name, l.policy())))
+			}},
+		{Name: "position", Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Position(ctx, name)) }},
 		{Name: "ready", Do: s.conn.Ready},
-		{Name: "inspect", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.conn.Inspect(ctx)) }},
-		{Name: "receipt key", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.ReceiptKeys(ctx)) }},
+		{Name: "inspect", Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.conn.Inspect(ctx)) }},
+		{Name: "receipt key", Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.ReceiptKeys(ctx)) }},
 	}
 }
 

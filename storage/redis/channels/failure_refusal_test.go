@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // A Redis that loads its data is unavailable for a moment.
@@ -32,7 +33,7 @@ func TestFailureLoading(t *testing.T) {
 	n.Kill(t)
 
 	published, opened := make(chan error), make(chan error)
-	go func() { published <- storetest.ErrorOf(s.Publish(t.Context(), one("x", "new"))) }()
+	go func() { published <- storagetest.ErrorOf(s.Publish(t.Context(), one("x", "new"))) }()
 	go func() {
 		other, err := redis.Connect(t.Context(), redis.Options{URL: n.URL(), Logger: s.conn.Logger()})
 		if err == nil {
@@ -95,7 +96,7 @@ func TestFailureReadOnly(t *testing.T) {
 			retried := label(registry, "tidemark_redis_retries_total", code)
 			require.NotZero(t, retried)
 			done := make(chan error)
-			go func() { done <- storetest.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
+			go func() { done <- storagetest.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
 			storetest.WaitFor(t, "the publish to be tried again", func() bool {
 				return label(registry, "tidemark_redis_retries_total", code) > retried
 			})
@@ -116,7 +117,7 @@ func TestFailureDemotedWhileWaiting(t *testing.T) {
 	r := one("x", "m1")
 	r.Policy.Replicas = 1
 	done := make(chan error)
-	go func() { done <- storetest.ErrorOf(s.Publish(t.Context(), r)) }()
+	go func() { done <- storagetest.ErrorOf(s.Publish(t.Context(), r)) }()
 	storetest.WaitFor(t, "the publish to wait for the replica", func() bool {
 		text, err := primary.Do(t, "INFO", "clients").ToString()
 		require.NoError(t, err)
@@ -139,17 +140,17 @@ func TestFailureOutOfMemory(t *testing.T) {
 		lore{messages: 3}.make(t, s, n.Client(), name)
 	}
 	all := calls(t, s, "x")
-	require.NoError(t, storetest.ErrorOf(s.ReceiptKeys(t.Context())))
+	require.NoError(t, storagetest.ErrorOf(s.ReceiptKeys(t.Context())))
 	keyless := open(t, redis.Options{URL: n.URL(), KeyPrefix: "other:"})
 	storetest.FillUp(t, n)
 	before := storetest.Dump(t, n)
 	full := []string{"publish", "publish a batch", "subscribe"}
-	require.ErrorIs(t, storetest.ErrorOf(keyless.ReceiptKeys(t.Context())), fault.ErrStorageFull)
+	require.ErrorIs(t, storagetest.ErrorOf(keyless.ReceiptKeys(t.Context())), fault.ErrStorageFull)
 	storetest.RequireEach(t.Context(), t, storetest.Only(all, full...), storetest.RequireFull)
 	trimmed := one("x", "p1")
 	trimmed.Policy.MaxMessages = 1
-	require.ErrorIs(t, storetest.ErrorOf(s.Publish(t.Context(), trimmed)), fault.ErrStorageFull)
-	require.ErrorIs(t, storetest.ErrorOf(s.Publish(t.Context(), one("new", "p1"))), fault.ErrStorageFull)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Publish(t.Context(), trimmed)), fault.ErrStorageFull)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Publish(t.Context(), one("new", "p1"))), fault.ErrStorageFull)
 	require.Equal(t, before, storetest.Dump(t, n))
 	storetest.RequireEach(t.Context(), t, storetest.AllBut(all, append(full, "ready")...), storetest.RequireFine)
 	err := s.conn.Ready(t.Context())
@@ -159,7 +160,7 @@ func TestFailureOutOfMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, d.Subscribers[0].Lag, "the acknowledgement counted")
 	require.NoError(t, s.Unsubscribe(t.Context(), "y", reader, ulid.ULID{}))
-	require.ErrorIs(t, storetest.ErrorOf(s.Fetch(t.Context(), lore{}.fetch("y"))), channel.ErrNoSubscriber)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Fetch(t.Context(), lore{}.fetch("y"))), channel.ErrNoSubscriber)
 
 	require.NoError(t, n.Do(t, "DEL", "ballast").Error())
 	storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
@@ -191,7 +192,7 @@ func TestFailureNotPermitted(t *testing.T) {
 			require.NoError(t, n.Do(t, user...).Error())
 			s := open(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})
 			before := storetest.Dump(t, n)
-			err := storetest.ErrorOf(s.Publish(t.Context(), r))
+			err := storagetest.ErrorOf(s.Publish(t.Context(), r))
 			storetest.RequireUnavailable(t, err)
 			require.Regexp(t, "NOPERM|can't run this command|ACL failure|can't access", err.Error())
 			require.Equal(t, storetest.Values(before), storetest.Values(storetest.Dump(t, n)))
@@ -221,10 +222,10 @@ func TestFailureLostWrites(t *testing.T) {
 		require.NoError(t, n.Do(t, "DEL", ch.MessagePrefix()+strconv.Itoa(i), ch.MessageID(id)).Error())
 	}
 	require.ErrorIs(t, s.Ack(ctx, old), channel.ErrReceiptAhead)
-	require.ErrorIs(t, storetest.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptAhead)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptAhead)
 	require.NoError(t, publishAll(ctx, s, "x", "after", 4, func() {}))
 	require.ErrorIs(t, s.Ack(ctx, old), channel.ErrReceiptSuperseded)
-	require.ErrorIs(t, storetest.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptSuperseded)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptSuperseded)
 
 	b, err = s.Fetch(ctx, l.fetch("x"))
 	require.NoError(t, err)

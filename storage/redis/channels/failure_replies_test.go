@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // TestNoReplyIsFatal runs all operations and subscriptions with all error replies of Redis: none is treated as success,
@@ -20,7 +21,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 		replicated := one("x", "r1") // there is no replica
 		replicated.Policy.Replicas = 1
 		waits := storetest.Call{Name: "publish replicated",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, replicated)) }}
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, replicated)) }}
 		all := append(calls(t, s, "x"), waits)
 		l := listen(t, s, "x")
 		require.NoError(t, f.Conn.Ready(t.Context()))

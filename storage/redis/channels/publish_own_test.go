@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // cutStore is a store behind a proxy that can lose answers.
@@ -31,7 +31,7 @@ func openCut(t *testing.T, n *redistest.Node) cutStore {
 	c.Store = open(t, o)
 	o.URL = n.URL()
 	c.direct = open(t, o)
-	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), one("loads-the-script", "m1"))))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("loads-the-script", "m1"))))
 	return c
 }
 
@@ -87,7 +87,7 @@ func TestOwnRetryIsNoDuplicate(t *testing.T) {
 func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "m1"))))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "m1"))))
 	c.ageMessage(t, "x", 1)
 	left := c.loseAnswers(publishScript, 1)
 	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
@@ -97,7 +97,7 @@ func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	left = c.loseAnswers(publishScript, 1)
 	other := one("x", "m2")
 	other.Drafts[0].Content = []byte(`"of another"`)
-	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), other)))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), other)))
 	require.Equal(t, []bool{true}, c.publish(t, one("x", "m2")))
 	require.Negative(t, left.Load())
 }
@@ -106,7 +106,7 @@ func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 func TestOwnRetryOfABatch(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "a"))))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "a"))))
 	c.ageMessage(t, "x", 1)
 	batch := one("x", "a")
 	batch.Drafts = drafted("a", "b", "c", "b")
@@ -163,7 +163,7 @@ func TestUnknownOriginIsADuplicate(t *testing.T) {
 func TestTimeOfARecord(t *testing.T) {
 	t.Parallel()
 	s, n := openStandalone(t)
-	require.NoError(t, storetest.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
+	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
 	ch := s.keys("x")
 	stamps := make([]time.Time, 2)
 	var found timedValues

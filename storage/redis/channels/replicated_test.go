@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // A publish that must be on a replica is answered only when it is, and its repeat waits too.
@@ -46,7 +47,7 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 	for _, id := range []string{"m2", "m2"} { // new, and then a duplicate
 		r.Drafts[0].ID = id
 		storetest.RequireNotReplicated(t,
-			func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
+			func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, r)) })
 	}
 
 	replica.Resume(t)
@@ -73,7 +74,7 @@ func TestPublishWaitsForReplicasInCluster(t *testing.T) {
 		r.Policy.Replicas = 5
 		r.Drafts[0].ID = "m2"
 		storetest.RequireNotReplicated(t,
-			func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
+			func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, r)) })
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func TestReplies(t *testing.T) {
@@ -60,14 +61,14 @@ func TestReplies(t *testing.T) {
 	s, _ := openStandalone(t)
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
 		"publish": func(r redis.Reply) error {
-			return storetest.ErrorOf(
+			return storagetest.ErrorOf(
 				decodePublished(r, make([]channel.Draft, 2)))
 		},
-		"subscribe":   func(r redis.Reply) error { return storetest.ErrorOf(subscription(r)) },
+		"subscribe":   func(r redis.Reply) error { return storagetest.ErrorOf(subscription(r)) },
 		"unsubscribe": func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },
 		"ack":         func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusStale) },
-		"describe":    func(r redis.Reply) error { return storetest.ErrorOf(description(r)) },
-		"fetch":       func(r redis.Reply) error { return storetest.ErrorOf(s.batch(t.Context(), r)) },
+		"describe":    func(r redis.Reply) error { return storagetest.ErrorOf(description(r)) },
+		"fetch":       func(r redis.Reply) error { return storagetest.ErrorOf(s.batch(t.Context(), r)) },
 	}, right, wrong)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // A publish to a half moved slot writes nothing, whichever keys have moved, and returns when the slot closes or its
@@ -157,7 +158,7 @@ func nodesDisagree(t *testing.T, c storetest.TwoNodes) {
 	for _, n := range c.Nodes() {
 		require.NoError(t, n.Do(t, "CONFIG", "RESETSTAT").Error())
 	}
-	storetest.RequireUnavailable(t, storetest.ErrorOf(s.Publish(storetest.Shortly(t), one("disagree", "m2"))))
+	storetest.RequireUnavailable(t, storagetest.ErrorOf(s.Publish(storetest.Shortly(t), one("disagree", "m2"))))
 	tries := 1 + storetest.Counted(t, registry, "tidemark_redis_retries_total")
 	refused := 0.0
 	for _, n := range c.Nodes() {

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -87,7 +88,7 @@ func BenchmarkQueueTicket(b *testing.B) {
 		all.Go(func() error {
 			for i := p; i < b.N-b.N%2; i += players {
 				id := "t" + strconv.Itoa(i)
-				if err := errorOf2(h.Create(b.Context(), h.Request(id))); err != nil {
+				if err := storagetest.ErrorOf2(h.Create(b.Context(), h.Request(id))); err != nil {
 					return err
 				}
 				<-done[id]
@@ -116,7 +117,7 @@ func BenchmarkQueueMemory(b *testing.B) {
 			g.Go(func() error {
 				r := h.Request("01M8F2V4PCQ2Z6C7XQ8S5T" + strconv.Itoa(1000+i%9000) + "." + "duel" +
 					strconv.Itoa(i/9000))
-				return errorOf2(h.Create(b.Context(), r))
+				return storagetest.ErrorOf2(h.Create(b.Context(), r))
 			})
 		}
 		require.NoError(b, g.Wait())
@@ -139,7 +140,7 @@ func BenchmarkQueueSnapshot(b *testing.B) {
 	const tickets = 50_000
 	h, _ := newBenchHall(b)
 	for i := range tickets {
-		if err := errorOf2(h.Create(b.Context(), h.Request("t"+strconv.Itoa(i)))); err != nil {
+		if err := storagetest.ErrorOf2(h.Create(b.Context(), h.Request("t"+strconv.Itoa(i)))); err != nil {
 			b.Fatal(err)
 		}
 	}

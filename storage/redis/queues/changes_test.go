@@ -95,8 +95,10 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 	}{
 		{"+a", func() error { return h.Release(t.Context(), h.Name, "rival.1", []string{"a"}) }},
 		{"-a", func() error { return h.CancelID(t.Context(), "a") }},
-		{"undone", func() error { return errorOf2(h.Create(t.Context(), undone)) }},
-		{"-undone", func() error { return storetest.ErrorOf(h.Undo(t.Context(), h.Name, undone.ID, undone.Attempt)) }},
+		{"undone", func() error { return storagetest.ErrorOf2(h.Create(t.Context(), undone)) }},
+		{"-undone", func() error {
+			return storagetest.ErrorOf(h.Undo(t.Context(), h.Name, undone.ID, undone.Attempt))
+		}},
 	} {
 		require.NoError(t, step.do())
 		found, sent := next()

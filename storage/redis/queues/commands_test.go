@@ -30,12 +30,12 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	quiet.Listening = false
 	h.AddQuiet(t, "quiet1", "quiet2")
 	f := h.follow("0-0", 100)
-	readOn := func(ctx context.Context) error { return storetest.ErrorOf(f.Next(ctx, 0)) }
+	readOn := func(ctx context.Context) error { return storagetest.ErrorOf(f.Next(ctx, 0)) }
 	require.NoError(t, h.Lead(t.Context(), "token", queuetest.LongTTL))
 	token := h.ClaimToken()
 	claim := func(token string, limit int, ids ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{
+			return storagetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{
 				Queue: h.Name, Token: token, Hold: queuetest.LongHold, Fence: h.Fence, Limit: limit, IDs: ids,
 			}))
 		}
@@ -60,19 +60,19 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 			func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.KeepLease(ctx, "token") }},
 		{"create", []string{"EVALSHA"}, 11,
-			func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create without a channel", []string{"EVALSHA"}, 9,
-			func(ctx context.Context) error { return errorOf2(h.Create(ctx, quiet)) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, quiet)) }},
 		{"listen", []string{"EVALSHA"}, 5,
-			func(ctx context.Context) error { return storetest.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
 		{"create again", []string{"EVALSHA"}, 7,
-			func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create with a limit", []string{"EVALSHA"}, 12,
-			func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, limited)) }},
 		{"ticket", []string{"EVALSHA"}, 4,
-			func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
 		{"states", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
-			return storetest.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
+			return storagetest.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
 		}},
 		{"changes", []string{"EVALSHA"}, 3, readOn},
 		{"changes that were notified", nil, 0, func(ctx context.Context) error {
@@ -81,7 +81,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 			at := entryIDOf(f.request.After)
 			next := fmt.Sprintf("%d-%d", at.Ms, at.Number+1)
 			f.inbox.Add(next + " " + next + "/a a 0 -1 ")
-			return storetest.ErrorOf(f.Next(ctx, time.Minute))
+			return storagetest.ErrorOf(f.Next(ctx, time.Minute))
 		}},
 		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, append(tickets, "quiet1", "quiet2")...)},
 		{"claim of the oldest", []string{"EVALSHA"}, 10, claim("other", 2)},
@@ -94,7 +94,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"assign without channels", []string{"EVALSHA"}, 21, assign(h.Match("m6", "quiet1", "quiet2"))},
 		{"assign with conflicts", []string{"EVALSHA"}, 9, assign(h.Match("m5", tickets[0], tickets[8]))},
 		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
-			return storetest.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))
+			return storagetest.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))
 		}},
 		{"release", []string{"EVALSHA"}, 5,
 			func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
@@ -103,22 +103,22 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"cancel", []string{"EVALSHA"}, 18, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"undo", []string{"EVALSHA"}, 14, func(ctx context.Context) error {
-			return storetest.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt))
+			return storagetest.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt))
 		}},
 		{"sweep", []string{"EVALSHA"}, 3,
-			func(ctx context.Context) error { return storetest.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error {
-			return storetest.ErrorOf(
+			return storagetest.ErrorOf(
 				h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
 		}},
 		{"outgoing", []string{"EVALSHA"}, 2,
-			func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1,
 			func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1", "1-2"}) }},
 		{"describe", []string{"EVALSHA"}, 7,
-			func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
 		{"count", []string{"EVALSHA"}, 6,
-			func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
+			func(ctx context.Context) error { return storagetest.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
 		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Resign(ctx, "token") }},
 	} {
 		m.Reset(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -34,7 +35,7 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 		return n
 	}
 	claim := func(ctx context.Context, token string, ids ...string) error {
-		return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: token,
+		return storagetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: token,
 			Hold: queuetest.LongHold, IDs: ids}))
 	}
 	ends := make(chan string, 10)
@@ -66,7 +67,7 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 		})
 	}
 	storetest.RequireNotReplicated(t,
-		func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
+		func(ctx context.Context) error { return storagetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
 	gone := h.AssignMatches(t.Context(), "token", h.Match("m3", "b"))[0]
 	require.NoError(t, gone.Err)
 	require.NotEmpty(t, gone.Conflicts, "what is refused waits for nobody")
@@ -133,7 +134,7 @@ func TestReadsWaitForReplicas(t *testing.T) {
 	storetest.RequireNotReplicated(t,
 		func(ctx context.Context) error { return h.AssignMatches(ctx, "token", match)[0].Err })
 	for _, read := range reads {
-		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(read(ctx)) })
+		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storagetest.ErrorOf(read(ctx)) })
 	}
 	early := states()
 	require.Positive(t, early[0].Left, "a ticket that waits is read without replicas")
@@ -161,5 +162,5 @@ func TestReadsWaitForReplicas(t *testing.T) {
 		return readOnly(t, replica) > 0
 	})
 	storetest.RequireNotReplicated(t,
-		func(ctx context.Context) error { return storetest.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
+		func(ctx context.Context) error { return storagetest.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // One call decides attempts like separate calls would, and the tickets' times show their order.
@@ -20,7 +21,7 @@ func TestCreateDecidesEach(t *testing.T) {
 	onEach(t, func(t *testing.T, h *hall) {
 		h.Add(t, "there")
 		first, undone, limited, later := h.Request("a"), h.Request("u"), h.Request("c"), h.Request("c")
-		require.NoError(t, storetest.ErrorOf(h.Undo(t.Context(), h.Name, "u", undone.Attempt)))
+		require.NoError(t, storagetest.ErrorOf(h.Undo(t.Context(), h.Name, "u", undone.Attempt)))
 		limited.MaxTickets, later.MaxTickets = 3, 5 // then it has 3 and 4 tickets
 		var all []*creation
 		for _, r := range []matchmaking.CreateRequest{

@@ -14,50 +14,52 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 // queueCalls returns all operations on a queue that has the tickets free, mine and matched, as created by prepare.
 func (h *hall) queueCalls() []storetest.Call {
 	return []storetest.Call{
-		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{Name: "create",
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, h.Request("new"))) }},
 		{Name: "claim", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: "other",
+			return storagetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: "other",
 				Hold: queuetest.LongHold, Limit: 10}))
 		}},
 		{Name: "assign",
 			Do: func(ctx context.Context) error { return h.AssignMatches(ctx, "token", h.Match("m2", "mine"))[0].Err }},
 		{Name: "put definition", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(
+			return storagetest.ErrorOf(
 				h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1}))
 		}},
 		{Name: "ticket",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
 		{Name: "create again",
-			Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("mine"))) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, h.Request("mine"))) }},
 		{Name: "renew", Do: func(ctx context.Context) error { return h.Renew(ctx, h.Name, []string{"free", "mine"}) }},
 		{Name: "snapshot", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(
+			return storagetest.ErrorOf(
 				h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
 		}},
 		{Name: "changes", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10}))
+			return storagetest.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10}))
 		}},
 		{Name: "describe",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
 		{Name: "outgoing",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
-		{Name: "definitions", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Definitions(ctx)) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
+		{Name: "definitions", Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.Definitions(ctx)) }},
 		{Name: "lease", Do: func(ctx context.Context) error { return h.KeepLease(ctx, "lease") }},
 		{Name: "campaign", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease",
+			return storagetest.ErrorOf(h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease",
 				TTL: queuetest.LongTTL}))
 		}},
 		{Name: "resign", Do: func(ctx context.Context) error { return h.Resign(ctx, "lease") }},
 		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1"}) }},
 		{Name: "sweep",
 			Do: func(ctx context.Context) error {
-				return storetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"},
+				return storagetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"},
 					10))
 			}},
 		{Name: "release",
@@ -74,7 +76,7 @@ func (h *hall) queueCalls() []storetest.Call {
 			if err != nil {
 				return err
 			}
-			return storetest.ErrorOf(h.TakeOver(ctx, h.Name, fence, []string{"mine"}))
+			return storagetest.ErrorOf(h.TakeOver(ctx, h.Name, fence, []string{"mine"}))
 		}},
 		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.Name) }},
 	}
@@ -185,7 +187,7 @@ func TestQueueRedisRestarts(t *testing.T) {
 	require.True(t, <-nudges, "the watch begins")
 	n.Kill(t)
 	made := make(chan error)
-	go func() { made <- errorOf2(h.Create(t.Context(), h.Request("new"))) }()
+	go func() { made <- storagetest.ErrorOf2(h.Create(t.Context(), h.Request("new"))) }()
 	n.Restart(t)
 	require.NoError(t, <-made)
 	for back := false; !back; back = <-nudges { // the new ticket's notification may precede the watch's confirmation

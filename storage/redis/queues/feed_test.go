@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
@@ -20,7 +19,7 @@ func TestQueueChangesThatAreLost(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
 		ask := func(after string, limit int) error {
-			return storetest.ErrorOf(h.Changes(t.Context(), matchmaking.ChangesRequest{After: after, Limit: limit}))
+			return storagetest.ErrorOf(h.Changes(t.Context(), matchmaking.ChangesRequest{After: after, Limit: limit}))
 		}
 		k := h.k()
 		h.Add(t, "a")

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // queueDecoders decode a reply to each operation on a queue, and return only the error.
@@ -17,19 +18,19 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 		if err != nil {
 			return err
 		}
-		return errorOf2(createOutcome(outcomes[0], &matchmaking.CreateRequest{}))
+		return storagetest.ErrorOf2(createOutcome(outcomes[0], &matchmaking.CreateRequest{}))
 	},
-	"ticket": func(r redis.Reply) error { return storetest.ErrorOf(decodeTicket(r.Decoder(), "duel", "a")) },
+	"ticket": func(r redis.Reply) error { return storagetest.ErrorOf(decodeTicket(r.Decoder(), "duel", "a")) },
 	"claim": func(r redis.Reply) error {
 		return addClaimed(r, &matchmaking.Claimed{Held: map[string]time.Time{}})
 	},
 	"assign": func(r redis.Reply) error {
 		return assigned(make([]matchmaking.AssignMatch, 1), redis.Result{Reply: r})[0].Err
 	},
-	"snapshot": func(r redis.Reply) error { return storetest.ErrorOf(decodePage(r)) },
-	"outgoing": func(r redis.Reply) error { return storetest.ErrorOf(decodeOutgoing(r)) },
-	"states":   func(r redis.Reply) error { return storetest.ErrorOf(decodeStates(r, 2)) },
-	"queue":    func(r redis.Reply) error { return storetest.ErrorOf(queueState(r)) },
+	"snapshot": func(r redis.Reply) error { return storagetest.ErrorOf(decodePage(r)) },
+	"outgoing": func(r redis.Reply) error { return storagetest.ErrorOf(decodeOutgoing(r)) },
+	"states":   func(r redis.Reply) error { return storagetest.ErrorOf(decodeStates(r, 2)) },
+	"queue":    func(r redis.Reply) error { return storagetest.ErrorOf(queueState(r)) },
 }
 
 const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`

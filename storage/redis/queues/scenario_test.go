@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -103,7 +104,7 @@ func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 		},
 		Attempt: ulid.Make().String(), Keep: matchmaking.DefaultAssignmentTTL,
 	}
-	require.NoError(t, errorOf2(s.Create(t.Context(), r)))
+	require.NoError(t, storagetest.ErrorOf2(s.Create(t.Context(), r)))
 }
 
 // TestTwoPlayers runs the scenario of docs/redis-internals.md, which is that of the source document on matchmaking, and

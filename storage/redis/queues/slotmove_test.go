@@ -42,7 +42,7 @@ type movingQueueOperation struct {
 
 var movingQueueOperations = []movingQueueOperation{
 	{"create", func(ctx context.Context, h *hall) error {
-		return errorOf2(h.Create(ctx, h.Request("new")))
+		return storagetest.ErrorOf2(h.Create(ctx, h.Request("new")))
 	}, func(t *testing.T, h *hall) {
 		require.Equal(t, matchmaking.Searching, h.Status(t, "new"))
 		require.Equal(t, 3, h.count(t, "ZCARD", h.k().waiting()))
@@ -88,7 +88,7 @@ var movingQueueOperations = []movingQueueOperation{
 	{"delete", func(ctx context.Context, h *hall) error {
 		return h.Delete(ctx, h.Name, "matched")
 	}, func(t *testing.T, h *hall) {
-		require.ErrorIs(t, storetest.ErrorOf(h.Ticket(t.Context(), h.Name, "matched")), matchmaking.ErrNoTicket)
+		require.ErrorIs(t, storagetest.ErrorOf(h.Ticket(t.Context(), h.Name, "matched")), matchmaking.ErrNoTicket)
 	}},
 	{"release", func(ctx context.Context, h *hall) error {
 		return h.Release(ctx, h.Name, "token", []string{"free", "mine"})
@@ -97,7 +97,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return h.Renew(ctx, h.Name, []string{"free", "mine", "matched"})
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"sweep", func(ctx context.Context, h *hall) error {
-		return storetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
+		return storagetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"listen", func(ctx context.Context, h *hall) error {
 		if _, err := h.Listen(ctx, h.Name, "mine"); err != nil {
@@ -149,8 +149,6 @@ var movingQueueOperations = []movingQueueOperation{
 		return err
 	}, func(*testing.T, *hall) {}},
 }
-
-func errorOf2[T, U any](_ T, _ U, err error) error { return err }
 
 // prepare creates the tickets of movingQueueOperation and returns all keys of the queue.
 func (h *hall) prepare(t *testing.T) []string {
@@ -239,7 +237,7 @@ func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 		g.Go(func() error {
 			for i := 0; i < players || moved.Load() < moves; i++ {
 				id := fmt.Sprintf("w%d-%d", worker, i)
-				if err := errorOf2(h.Create(t.Context(), h.Request(id))); err != nil {
+				if err := storagetest.ErrorOf2(h.Create(t.Context(), h.Request(id))); err != nil {
 					return err
 				}
 				made.Add(1)

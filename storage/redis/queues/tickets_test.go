@@ -41,10 +41,10 @@ func TestLivesOfKeys(t *testing.T) {
 		ends(day, k.outbox(), k.matched(), k.stats())
 
 		r := h.Request("e")
-		require.NoError(t, storetest.ErrorOf(h.Undo(t.Context(), h.Name, "e", r.Attempt)))
+		require.NoError(t, storagetest.ErrorOf(h.Undo(t.Context(), h.Name, "e", r.Attempt)))
 		ends(matchmaking.UndoneFor, k.ticket("e"))
 		for range 20 {
-			require.NoError(t, errorOf2(h.Create(t.Context(), h.Request("f"))))
+			require.NoError(t, storagetest.ErrorOf2(h.Create(t.Context(), h.Request("f"))))
 		}
 		require.Less(t, h.count(t, "STRLEN", k.ticket("f")), 500, "attempts are bounded")
 		require.NoError(t, h.CancelID(t.Context(), "d"))
@@ -53,7 +53,7 @@ func TestLivesOfKeys(t *testing.T) {
 			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
 		}
 		require.NoError(t,
-			storetest.ErrorOf(h.PutDefinition(t.Context(),
+			storagetest.ErrorOf(h.PutDefinition(t.Context(),
 				matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
 		require.Equal(t, -1, h.count(t, "PTTL", definitionsKey(h.store.conn.Prefix())), "definitions stay")
 	})
@@ -155,17 +155,17 @@ func TestQueueForgetsWhoseChannelsAreWanted(t *testing.T) {
 		short, undone := h.Request("short"), h.Request("undone")
 		short.TTL = queuetest.Shortest
 		for _, r := range []matchmaking.CreateRequest{short, undone} {
-			require.NoError(t, errorOf2(h.Create(t.Context(), r)))
+			require.NoError(t, storagetest.ErrorOf2(h.Create(t.Context(), r)))
 		}
 		h.Add(t, "cancelled", "assigned", "released", "stays")
 		h.AddQuiet(t, "quiet")
 		k := h.k()
 		require.NoError(t, h.do(t, "PEXPIRE", k.listening(), "1000").Error())
-		require.NoError(t, storetest.ErrorOf(h.Listen(t.Context(), h.Name, "quiet")))
+		require.NoError(t, storagetest.ErrorOf(h.Listen(t.Context(), h.Name, "quiet")))
 		require.Greater(t, h.count(t, "PTTL", k.listening()), 1000)
 		require.Equal(t, 7, h.count(t, "SCARD", k.listening()))
 		require.NoError(t, h.CancelID(t.Context(), "cancelled"))
-		require.NoError(t, storetest.ErrorOf(h.Undo(t.Context(), h.Name, "undone", undone.Attempt)))
+		require.NoError(t, storagetest.ErrorOf(h.Undo(t.Context(), h.Name, "undone", undone.Attempt)))
 		h.Hold(t, "token", "assigned", "released", "quiet")
 		h.AssignOne(t, "token", "m1", "assigned", "quiet")
 		require.NoError(t, h.Release(t.Context(), h.Name, "token", []string{"released"}))

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 var weekly = counters.Series{Name: "a", Timeframe: counters.Weekly, Fields: true}
@@ -26,25 +27,26 @@ func (s *Counters) calls() []storetest.Call {
 			return s.Add(ctx, counters.Flush{Process: "p", Number: flush}, []counters.Count{{ID: "a", Views: 1}})[0]
 		}},
 		{Name: "change", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(s.Change(ctx, counters.Change{Series: weekly, Values: map[string]int64{"n": 1},
+			return storagetest.ErrorOf(s.Change(ctx, counters.Change{Series: weekly, Values: map[string]int64{"n": 1},
 				ID: "1", Repeat: time.Hour}))
 		}},
 		{Name: "range", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(s.Range(ctx, weekly, time.Time{}, time.Time{}))
+			return storagetest.ErrorOf(s.Range(ctx, weekly, time.Time{}, time.Time{}))
 		}},
 		{Name: "patch", Do: func(ctx context.Context) error {
 			p := counters.Patch{Process: "a", ID: "b", Set: map[string]string{"x": "y"}, TTL: time.Hour}
-			return storetest.ErrorOf(s.States().Patch(ctx, p))
+			return storagetest.ErrorOf(s.States().Patch(ctx, p))
 		}},
 		{Name: "import", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(s.Import(ctx, counters.Part{At: 7, Total: 1, Views: map[string]int64{"a": 1}}))
+			return storagetest.ErrorOf(s.Import(ctx, counters.Part{At: 7, Total: 1, Views: map[string]int64{"a": 1}}))
 		}},
 		{Name: "slugs", Do: func(ctx context.Context) error { return s.AddSlugs(ctx, map[string]string{"slug": "a"}) }},
 		{Name: "totals",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Totals(ctx, []string{"a"})) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Totals(ctx, []string{"a"})) }},
 		{Name: "resolve",
-			Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Resolve(ctx, []string{"slug"})) }},
-		{Name: "get", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.States().Get(ctx, "a", "b")) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Resolve(ctx, []string{"slug"})) }},
+		{Name: "get",
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.States().Get(ctx, "a", "b")) }},
 		{Name: "delete", Do: func(ctx context.Context) error { return s.States().Delete(ctx, "a", "b") }},
 	}
 }
@@ -130,7 +132,7 @@ func TestErrorsOfRedis(t *testing.T) {
 		require.ErrorAs(t, c.Do(t.Context()), &f, c.Name)
 		require.Equal(t, fault.Internal, f.Kind, c.Name)
 	}
-	require.NoError(t, storetest.ErrorOf(s.Totals(t.Context(), []string{"a"})))
+	require.NoError(t, storagetest.ErrorOf(s.Totals(t.Context(), []string{"a"})))
 	exists, err := node.Do(t, "EXISTS", "viewed:{a}").AsInt64()
 	require.NoError(t, err)
 	require.Zero(t, exists, "nothing is half done")
@@ -143,7 +145,7 @@ func TestHalfMovedSlot(t *testing.T) {
 	c := storetest.StartTwoNodes(t)
 	s := NewCounters(c.Connect(t, redis.Options{Timeout: time.Minute}))
 	month := storetest.Call{Name: "several windows", Do: func(ctx context.Context) error {
-		return storetest.ErrorOf(s.Range(ctx, weekly, time.Now().Add(-30*24*time.Hour), time.Time{}))
+		return storagetest.ErrorOf(s.Range(ctx, weekly, time.Now().Add(-30*24*time.Hour), time.Time{}))
 	}}
 	calls := append(storetest.Only(s.calls(), "add", "change"), month)
 	for _, call := range calls {

@@ -114,7 +114,7 @@ return 1`
 	names, err := s.Names(t.Context())
 	require.NoError(t, err)
 	require.Len(t, names, settings.MaxSettings)
-	require.NoError(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "MORE", Usual: settings.Public})),
+	require.NoError(t, storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "MORE", Usual: settings.Public})),
 		"the sweep removes them all")
 	names, err = s.Names(t.Context())
 	require.NoError(t, err)
@@ -125,18 +125,18 @@ func TestSettingsErrorsOfRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
 	s := NewSettings(storetest.Connect(t, redis.Options{URL: node.URL(), Logger: slog.New(slog.DiscardHandler)}))
-	require.NoError(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})))
+	require.NoError(t, storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})))
 	storetest.FillUp(t, node)
-	storetest.RequireFull(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "B", Usual: settings.Public})))
+	storetest.RequireFull(t, storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "B", Usual: settings.Public})))
 	require.NoError(t, s.Delete(t.Context(), "A"))
 	storetest.Set(t, node, "maxmemory", "0")
 	require.NoError(t, node.Do(t, "HSET", "env_vars:{B}", "a", "b").Error())
-	require.Error(t, storetest.ErrorOf(s.Read(t.Context(), []string{"A", "B"})))
+	require.Error(t, storagetest.ErrorOf(s.Read(t.Context(), []string{"A", "B"})))
 	require.NoError(t, node.Do(t, "SET", "env_vars", "x").Error())
 	for _, err := range []error{
-		storetest.ErrorOf(s.Names(t.Context())), storetest.ErrorOf(s.Read(t.Context(), []string{"A"})),
+		storagetest.ErrorOf(s.Names(t.Context())), storagetest.ErrorOf(s.Read(t.Context(), []string{"A"})),
 		s.Delete(t.Context(), "A"),
-		storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})),
+		storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})),
 	} {
 		require.ErrorContains(t, err, "WRONGTYPE")
 		require.NotContains(t, strings.ToLower(err.Error()), "value of")
@@ -146,7 +146,7 @@ func TestSettingsErrorsOfRedis(t *testing.T) {
 func TestSettingsDecoding(t *testing.T) {
 	t.Parallel()
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
-		"mark": func(r redis.Reply) error { return storetest.ErrorOf(markOf(r)) },
+		"mark": func(r redis.Reply) error { return storagetest.ErrorOf(markOf(r)) },
 	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`, `{'OPEN', 'secret 1 2'}`}},
 		map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
 	storetest.RequireRefusals(t, redis.Refusals{"FULL": settings.ErrTooMany},

@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func TestTokensPage(t *testing.T) {
@@ -46,7 +47,7 @@ func TestWhatIsKept(t *testing.T) {
 	s := NewTokens(l.Conn)
 	v := tokens.Verification{User: "ann", Type: tokens.EmailChange, Data: []byte(`{"to":1}`)}
 	for _, hash := range []string{"h1", "h2"} {
-		require.NoError(t, storetest.ErrorOf(s.Issue(t.Context(), hash, v)))
+		require.NoError(t, storagetest.ErrorOf(s.Issue(t.Context(), hash, v)))
 	}
 	require.Equal(t, []string{"verification:{ann}:email_change:h2", "verification_current:{ann}:email_change"},
 		l.Found(t))
@@ -66,22 +67,22 @@ func TestTokensErrorsOfRedis(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	s := NewTokens(storetest.Connect(t, redis.Options{URL: node.URL()}))
 	v, of := tokens.Verification{User: "ann", Type: tokens.PasswordReset}, tokens.Owner{User: "ann", Provider: "google"}
-	issue := func(hash string) error { return storetest.ErrorOf(s.Issue(t.Context(), hash, v)) }
-	put := func() error { return storetest.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a")})) }
+	issue := func(hash string) error { return storagetest.ErrorOf(s.Issue(t.Context(), hash, v)) }
+	put := func() error { return storagetest.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a")})) }
 	require.NoError(t, issue("h1"))
 	require.NoError(t, put())
 	storetest.FillUp(t, node)
 	storetest.RequireFull(t, issue("h2"))
 	storetest.RequireFull(t, put())
-	storetest.RequireFull(t, storetest.ErrorOf(s.KeepState(t.Context(), "h3", tokens.State{})))
-	require.NoError(t, storetest.ErrorOf(s.TakeVerification(t.Context(), "h1", v, "a")))
+	storetest.RequireFull(t, storagetest.ErrorOf(s.KeepState(t.Context(), "h3", tokens.State{})))
+	require.NoError(t, storagetest.ErrorOf(s.TakeVerification(t.Context(), "h1", v, "a")))
 	require.NoError(t, s.Delete(t.Context(), of))
 
 	storetest.Set(t, node, "maxmemory", "0")
 	require.NoError(t, node.Do(t, "HSET", "oauth_state:{odd}", "provider", "google", "created_at", "yesterday").Error())
-	require.ErrorIs(t, storetest.ErrorOf(s.TakeState(t.Context(), "odd", "a")), redis.ErrReply)
+	require.ErrorIs(t, storagetest.ErrorOf(s.TakeState(t.Context(), "odd", "a")), redis.ErrReply)
 	require.NoError(t, node.Do(t, "SET", "oauth_state:{string}", "x").Error())
-	require.Error(t, storetest.ErrorOf(s.TakeState(t.Context(), "string", "a")))
+	require.Error(t, storagetest.ErrorOf(s.TakeState(t.Context(), "string", "a")))
 }
 
 // A take whose answer was lost is retried by the store, and finds the data that it took.
@@ -89,24 +90,24 @@ func TestTakeWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
 		s, v := NewTokens(f.Conn), tokens.Verification{User: "ann", Type: tokens.PasswordReset}
-		require.NoError(t, storetest.ErrorOf(s.Issue(t.Context(), "h", v)))
+		require.NoError(t, storagetest.ErrorOf(s.Issue(t.Context(), "h", v)))
 		f.Fail(text, "EVALSHA", "EVAL")
 		_, err := s.TakeVerification(storetest.Shortly(t), "h", v, "a")
 		require.Error(t, err)
 		require.NotErrorIs(t, err, tokens.ErrNoVerification)
 		f.Recover(t)
-		require.NoError(t, storetest.ErrorOf(s.TakeVerification(t.Context(), "h", v, "a")))
-		require.ErrorIs(t, storetest.ErrorOf(s.TakeVerification(t.Context(), "h", v, "b")), tokens.ErrNoVerification)
+		require.NoError(t, storagetest.ErrorOf(s.TakeVerification(t.Context(), "h", v, "a")))
+		require.ErrorIs(t, storagetest.ErrorOf(s.TakeVerification(t.Context(), "h", v, "b")), tokens.ErrNoVerification)
 	})
 }
 
 func TestTokensDecoding(t *testing.T) {
 	t.Parallel()
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
-		"issue": func(r redis.Reply) error { return storetest.ErrorOf(endOf(r)) },
-		"take":  func(r redis.Reply) error { return storetest.ErrorOf(fieldsOf(r)) },
-		"put":   func(r redis.Reply) error { return storetest.ErrorOf(endsOf(r)) },
-		"get":   func(r redis.Reply) error { return storetest.ErrorOf(sealedOf(r)) },
+		"issue": func(r redis.Reply) error { return storagetest.ErrorOf(endOf(r)) },
+		"take":  func(r redis.Reply) error { return storagetest.ErrorOf(fieldsOf(r)) },
+		"put":   func(r redis.Reply) error { return storagetest.ErrorOf(endsOf(r)) },
+		"get":   func(r redis.Reply) error { return storagetest.ErrorOf(sealedOf(r)) },
 	}, map[string][]string{
 		"issue": {`{'OK', '1'}`}, "take": {`{'NONE'}`, `{'OK', 'a', 'b'}`}, "put": {`{'OK', '0', '1'}`},
 		"get": {`{'OK', '', -2, 'a', 1}`},
@@ -132,30 +133,30 @@ func TestTokensHalfMovedSlot(t *testing.T) {
 	c := storetest.StartTwoNodes(t)
 	s := NewTokens(c.Connect(t, redis.Options{Timeout: time.Minute}))
 	v, of := tokens.Verification{User: "ann", Type: tokens.PasswordReset}, tokens.Owner{User: "ann", Provider: "google"}
-	require.NoError(t, storetest.ErrorOf(s.Issue(t.Context(), "h1", v)))
+	require.NoError(t, storagetest.ErrorOf(s.Issue(t.Context(), "h1", v)))
 	require.NoError(t,
-		storetest.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a"), Refresh: []byte("r")})))
+		storagetest.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a"), Refresh: []byte("r")})))
 	move := c.OpenMove(t, "ann")
 	move.MoveKey(t, "verification_current:{ann}:password_reset")
 	move.MoveKey(t, "oauth_access:{ann}:google")
 	calls := []storetest.Call{
-		{Name: "issue", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Issue(ctx, "h2", v)) }},
+		{Name: "issue", Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Issue(ctx, "h2", v)) }},
 		{Name: "put", Do: func(ctx context.Context) error {
-			return storetest.ErrorOf(s.Put(ctx, of, tokens.Sealed{Access: []byte("b")}))
+			return storagetest.ErrorOf(s.Put(ctx, of, tokens.Sealed{Access: []byte("b")}))
 		}},
-		{Name: "get", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Get(ctx, of)) }},
+		{Name: "get", Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Get(ctx, of)) }},
 		{Name: "delete",
 			Do: func(ctx context.Context) error { return s.Delete(ctx, tokens.Owner{User: "ann", Provider: "vk"}) }},
 	}
 	storetest.RequireEach(storetest.Shortly(t), t, calls[:3], storetest.RequireUnavailable)
-	require.NoError(t, storetest.ErrorOf(s.TakeVerification(t.Context(), "h1", v, "a")))
+	require.NoError(t, storagetest.ErrorOf(s.TakeVerification(t.Context(), "h1", v, "a")))
 	done := make(chan []error, 1)
 	go func() { done <- storetest.AtOnce(calls, func(c storetest.Call) error { return c.Do(t.Context()) }) }()
 	move.CloseSlot(t)
 	for i, err := range <-done {
 		require.NoError(t, err, calls[i].Name)
 	}
-	require.NoError(t, storetest.ErrorOf(s.TakeVerification(t.Context(), "h2", v, "a")))
+	require.NoError(t, storagetest.ErrorOf(s.TakeVerification(t.Context(), "h2", v, "a")))
 	found, err := s.Get(t.Context(), of)
 	require.NoError(t, err)
 	require.Equal(t, "b r", string(found.Access)+" "+string(found.Refresh))
@@ -172,7 +173,7 @@ func TestSwitchover(t *testing.T) {
 			return err
 		}
 		errs := storetest.AtOnce([]string{"a", "b", "c", "d"}, func(attempt string) error {
-			return storetest.ErrorOf(s.TakeState(t.Context(), hash, attempt))
+			return storagetest.ErrorOf(s.TakeState(t.Context(), hash, attempt))
 		})
 		won := slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, tokens.ErrNoState) })
 		raced <- struct{}{}

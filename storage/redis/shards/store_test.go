@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func member(host string) shard.Member {
@@ -249,12 +250,13 @@ func TestErrorsOfRedis(t *testing.T) {
 	h.do(t, "HSET", h.key("c", "layout.a"), "generation", "1", "starts", "0000000000000000")
 	var failure *fault.Error
 	for name, err := range map[string]error{
-		"claim":  storetest.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute)),
+		"claim":  storagetest.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute)),
 		"ping":   h.store.Ping(t.Context(), member("x"), "x", time.Minute, true),
 		"leave":  h.store.Leave(t.Context(), member("x"), "x"),
-		"set":    storetest.ErrorOf(h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(2))),
-		"remove": h.store.Remove(t.Context(), "c", "a"), "status": storetest.ErrorOf(h.store.Status(t.Context(), "c")),
-		"hosts": storetest.ErrorOf(h.store.Hosts("c").Hosts(t.Context())),
+		"set":    storagetest.ErrorOf(h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(2))),
+		"remove": h.store.Remove(t.Context(), "c", "a"),
+		"status": storagetest.ErrorOf(h.store.Status(t.Context(), "c")),
+		"hosts":  storagetest.ErrorOf(h.store.Hosts("c").Hosts(t.Context())),
 	} {
 		require.ErrorAs(t, err, &failure, name)
 		require.Equal(t, fault.Internal, failure.Kind, name)

@@ -18,9 +18,6 @@ type Call struct {
 	Do   func(ctx context.Context) error
 }
 
-// ErrorOf returns the error of a call that returns a value and an error.
-func ErrorOf[T any](_ T, err error) error { return err }
-
 // RequireEach makes all calls at the same time and checks each error with expect.
 func RequireEach(ctx context.Context, t *testing.T, all []Call, expect func(t testing.TB, err error, about ...any)) {
 	t.Helper()
