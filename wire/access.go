@@ -3,9 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"time"
-
-	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
 // NewKey is the body that creates an API key.
@@ -57,59 +54,4 @@ type Revocation struct {
 type Revocations struct {
 	Revocations []Revocation `json:"revocations"`
 	Cursor      string       `json:"cursor,omitempty"` // of the next page; left out on the last
-}
-
-// DecodeNewKey decodes the body that creates an API key. The error is an *InputError with SlugInvalidBody.
-func DecodeNewKey(body []byte) (k NewKey, err error) {
-	err = decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
-		return d.Object(keyMembers, func(member string) (err error) {
-			switch member {
-			case "description":
-				k.Description, err = d.String()
-			case "grants":
-				k.Grants, err = d.Raw()
-			case "limits":
-				k.Limits, err = d.String()
-			case "expires":
-				k.Expires, err = moment(d)
-			}
-			return err
-		})
-	})
-	if err == nil && k.Grants == nil {
-		err = missing("grants", "")
-	}
-	return k, err
-}
-
-// DecodeNewRevocation decodes the body of a revocation. The error is an *InputError with SlugInvalidBody.
-func DecodeNewRevocation(body []byte) (r NewRevocation, err error) {
-	err = decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
-		return d.Object(revocationMembers, func(member string) (err error) {
-			switch member {
-			case "jti":
-				r.JTI, err = d.String()
-			case "subject":
-				r.Subject, err = d.String()
-			case "until":
-				r.Until, err = moment(d)
-			}
-			return err
-		})
-	})
-	return r, err
-}
-
-// moment reads a time of RFC 3339.
-func moment(d *strictjson.Decoder) (time.Time, error) {
-	text, err := d.String()
-	if err != nil {
-		return time.Time{}, err
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{},
-			d.Refuse(&InputError{Slug: fault.SlugInvalidBody, Detail: "must be a time such as 2030-01-31T12:00:00Z"})
-	}
-	return at.UTC(), nil
 }

@@ -3,47 +3,44 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // AppendDrafts decodes the body of a publish, one message or an array of them, and appends it to dst. The contents
 // are parts of body. batch reports whether it was an array. The error is an *InputError with SlugInvalidBody,
 // SlugInvalidBatch or SlugInvalidMessageID.
 func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err error) {
-	drafts = dst
-	err = decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
-		if batch = d.IsArray(); batch {
-			return d.Array(func() error {
-				one, err := draft(d)
-				drafts = append(drafts, one)
-				return err
-			})
-		}
-		one, err := draft(d)
-		drafts = append(drafts, one)
-		return err
-	})
-	switch {
-	case err != nil && !batch:
-		return nil, false, orAnArray(err)
-	case err != nil:
-		return nil, true, err
-	case len(drafts) == len(dst):
-		return nil, true, &InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"}
-	}
-	for i, one := range drafts[len(dst):] {
-		switch {
-		case one.Content == nil && batch:
-			return nil, true, missing("content", "/"+strconv.Itoa(i))
-		case one.Content == nil:
+	if !bytes.HasPrefix(body[start(body):], []byte("[")) {
+		var one draft
+		switch err := decode(body, fault.SlugInvalidBody, &one); {
+		case err != nil:
+			return nil, false, orAnArray(err)
+		case one.Content.end == 0:
 			return nil, false, missing("content", "")
 		}
+		return append(dst, one.in(body)), false, nil
 	}
-	return drafts, batch, nil
+	var list []draft
+	if err := decode(body, fault.SlugInvalidBody, &list); err != nil {
+		return nil, true, err
+	}
+	if len(list) == 0 {
+		return nil, true, &InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"}
+	}
+	for i := range list {
+		if list[i].Content.end == 0 {
+			return nil, true, missing("content", "/"+strconv.Itoa(i))
+		}
+		dst = append(dst, list[i].in(body))
+	}
+	return dst, true, nil
 }
 
 // orAnArray adds to an error about the type of a body that an array is valid, too.
@@ -59,11 +56,11 @@ func orAnArray(err error) error {
 // DecodeContent checks a body that is the content of a message, and returns the part of body that is the JSON value,
 // without the white space around it. The error is an *InputError with SlugInvalidContent.
 func DecodeContent(body []byte) (content []byte, err error) {
-	err = decode(body, fault.SlugInvalidContent, func(d *strictjson.Decoder) (err error) {
-		content, err = d.Raw()
-		return err
-	})
-	return content, err
+	var p part
+	if err := decode(body, fault.SlugInvalidContent, &p); err != nil {
+		return nil, err
+	}
+	return p.in(body), nil
 }
 
 // DefinitionError returns an *InputError for an error of package matchmaking that is about the text of a queue's
@@ -74,7 +71,7 @@ func DefinitionError(body []byte, err error) error {
 	switch {
 	case !errors.As(err, &e):
 		return err
-	case len(trim(body)) == 0:
+	case start(body) == len(body):
 		return emptyBody(fault.SlugInvalidBody)
 	case e.Path == "":
 		return inputError(e, fault.SlugInvalidBody)
@@ -86,27 +83,15 @@ func DefinitionError(body []byte, err error) error {
 // SlugInvalidBody or SlugInvalidFrom.
 func DecodeSubscribe(body []byte) (SubscribeRequest, error) {
 	var r SubscribeRequest
-	err := decodeOptional(body, func(d *strictjson.Decoder) error {
-		return d.Object(subscribeMembers, func(string) (err error) {
-			r.From, err = from(d)
-			return err
-		})
-	})
+	err := decodeOptional(body, &r)
 	return r, err
 }
 
 // DecodeAck decodes the body of an acknowledgement. The error is an *InputError with SlugInvalidBody.
 func DecodeAck(body []byte) (AckRequest, error) {
-	var r AckRequest
-	found := false
-	err := decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
-		return d.Object(ackMembers, func(string) (err error) {
-			found = true
-			r.ReceiptHandle, err = d.String()
-			return err
-		})
-	})
-	if err == nil && !found {
+	r := AckRequest{ReceiptHandle: strictjson.Absent}
+	err := decode(body, fault.SlugInvalidBody, &r)
+	if err == nil && r.ReceiptHandle == strictjson.Absent {
 		err = missing("receiptHandle", "")
 	}
 	return r, err
@@ -115,71 +100,112 @@ func DecodeAck(body []byte) (AckRequest, error) {
 // DecodeNext decodes the body of a next, which may be empty. The error is an *InputError with SlugInvalidBody,
 // SlugInvalidMax or SlugInvalidWait.
 func DecodeNext(body []byte) (NextRequest, error) {
-	var r NextRequest
-	err := decodeOptional(body, func(d *strictjson.Decoder) error {
-		return d.Object(nextMembers, func(name string) (err error) {
-			switch name {
-			case "receiptHandle":
-				r.ReceiptHandle, err = d.String()
-			case "max":
-				r.Max, err = maxCount(d)
-			case "wait":
-				r.Wait, err = wait(d)
-			}
-			return err
-		})
-	})
-	return r, err
+	var r struct {
+		NextRequest
+		Max maxCount `json:"max"`
+	}
+	err := decodeOptional(body, &r)
+	r.NextRequest.Max = int(r.Max)
+	return r.NextRequest, err
+}
+
+// DecodeFetch decodes the body of a fetch from several channels. The error is an *InputError with SlugInvalidBody,
+// SlugInvalidSources, SlugInvalidMax or SlugInvalidWait.
+func DecodeFetch(body []byte) (FetchRequest, error) {
+	var r struct {
+		FetchRequest
+		From []source `json:"from"`
+		Max  maxCount `json:"max"`
+	}
+	err := decode(body, fault.SlugInvalidBody, &r)
+	switch {
+	case err != nil:
+	case r.From == nil:
+		err = missing("from", "")
+	case len(r.From) > MaxSources:
+		err = &InputError{Slug: fault.SlugInvalidSources, Field: fmt.Sprintf("/from/%d", MaxSources), Offset: -1,
+			Detail: fmt.Sprintf("from has more than %d sources", MaxSources)}
+	}
+	if err != nil {
+		return FetchRequest{}, err
+	}
+	r.FetchRequest.From, r.FetchRequest.Max = make([]Source, len(r.From)), int(r.Max)
+	for i := range r.From {
+		r.FetchRequest.From[i] = Source(r.From[i])
+	}
+	return r.FetchRequest, nil
 }
 
 // DecodeNewTicket decodes the body that makes a ticket. The result doesn't refer to body. The error is an *InputError
 // with SlugInvalidBody or SlugInvalidTicket.
 func DecodeNewTicket(body []byte) (NewTicket, error) {
-	var t NewTicket
-	err := decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
-		return d.Object(ticketMembers, func(name string) (err error) {
-			switch name {
-			case "queue":
-				t.Queue, err = notEmpty(d, "the queue is empty: leave it out for the queue default")
-			case "id":
-				t.ID, err = notEmpty(d, "the id is empty: leave it out to have one made")
-			case "ttl":
-				t.TTL, err = ttl(d)
-			default:
-				err = specMember(d, &t.Spec, name)
-			}
-			return err
-		})
-	})
-	return t, err
+	var t struct {
+		NewTicket
+		Queue      ticketQueue `json:"queue"`
+		ID         ticketID    `json:"id"`
+		Criteria   []criterion `json:"criteria"`
+		Statistics []statistic `json:"statistics"`
+	}
+	if err := decode(body, fault.SlugInvalidBody, &t); err != nil {
+		return NewTicket{}, err
+	}
+	t.NewTicket.Queue, t.NewTicket.ID = string(t.Queue), string(t.ID)
+	if t.Criteria != nil {
+		t.NewTicket.Criteria = make([]matchmaking.Criterion, len(t.Criteria))
+	}
+	for i, c := range t.Criteria {
+		t.NewTicket.Criteria[i] = matchmaking.Criterion(c)
+	}
+	if t.Statistics != nil {
+		t.NewTicket.Statistics = make([]matchmaking.Statistic, len(t.Statistics))
+	}
+	for i, s := range t.Statistics {
+		t.NewTicket.Statistics[i] = matchmaking.Statistic(s)
+	}
+	return t.NewTicket, nil
+}
+
+// DecodeNewKey decodes the body that creates an API key. The error is an *InputError with SlugInvalidBody.
+func DecodeNewKey(body []byte) (NewKey, error) {
+	var k struct {
+		NewKey
+		Expires moment `json:"expires"`
+	}
+	err := decode(body, fault.SlugInvalidBody, &k)
+	if err == nil && k.Grants == nil {
+		err = missing("grants", "")
+	}
+	k.NewKey.Expires = time.Time(k.Expires)
+	return k.NewKey, err
+}
+
+// DecodeNewRevocation decodes the body of a revocation. The error is an *InputError with SlugInvalidBody.
+func DecodeNewRevocation(body []byte) (NewRevocation, error) {
+	var r struct {
+		NewRevocation
+		Until moment `json:"until"`
+	}
+	err := decode(body, fault.SlugInvalidBody, &r)
+	r.NewRevocation.Until = time.Time(r.Until)
+	return r.NewRevocation, err
 }
 
 // Decode decodes a JSON body into a value. The error is an *InputError with SlugInvalidBody.
-func Decode(body []byte, out any) error {
-	if len(trim(body)) == 0 {
-		return emptyBody(fault.SlugInvalidBody)
-	}
-	err := strictjson.Unmarshal(body, out)
-	var e *strictjson.Error
-	if errors.As(err, &e) {
-		return inputError(e, fault.SlugInvalidBody)
-	}
-	return err
-}
+func Decode(body []byte, out any) error { return decode(body, fault.SlugInvalidBody, out) }
 
-func decodeOptional(body []byte, read func(*strictjson.Decoder) error) error {
-	if len(trim(body)) == 0 {
+func decodeOptional(body []byte, out any) error {
+	if start(body) == len(body) {
 		return nil
 	}
-	return decode(body, fault.SlugInvalidBody, read)
+	return decode(body, fault.SlugInvalidBody, out)
 }
 
-// decode calls read to decode the body. The error is an *InputError, with slug unless a value has another.
-func decode(body []byte, slug fault.Slug, read func(*strictjson.Decoder) error) error {
-	if len(trim(body)) == 0 {
+// decode decodes a JSON body into a value. The error is an *InputError, with slug unless a value has another.
+func decode(body []byte, slug fault.Slug, out any) error {
+	if start(body) == len(body) {
 		return emptyBody(slug)
 	}
-	err := strictjson.Decode(body, read)
+	err := strictjson.Unmarshal(body, out)
 	if err == nil {
 		return nil
 	}
@@ -207,11 +233,18 @@ func inputError(e *strictjson.Error, slug fault.Slug) *InputError {
 	return input
 }
 
-// missing returns the error for a member that is missing in the object at pointer.
+// missing returns the error for a member that is missing in the object at pointer, in a body that was decoded.
 func missing(member, pointer string) error {
 	return &InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: pointer + "/" + member,
 		Offset: -1}
 }
 
-// trim returns text without the white space of JSON around it.
-func trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
+// start returns the index of the first byte of text that isn't white space of JSON, or its length.
+func start(text []byte) int {
+	for i, c := range text {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return i
+		}
+	}
+	return len(text)
+}

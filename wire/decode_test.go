@@ -213,9 +213,11 @@ func TestDecodeNext(t *testing.T) {
 		`{"max":null}`: {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "null"`,
 			Field: "/max", Offset: 7},
 		`{"wait":"1x"}`: {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1x"`, Field: "/wait", Offset: 8},
-		`{"wait":-1}`:   {Slug: fault.SlugInvalidWait, Detail: waitWords + `"-1"`, Field: "/wait", Offset: 8},
-		`{"wait":1.5}`:  {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1.5"`, Field: "/wait", Offset: 8},
-		`{"Max":1}`:     {Detail: "Max: unknown member (known: receiptHandle, max, wait)", Field: "/Max", Offset: 1},
+		`{"wait":"\ud83d"}`: {Detail: `wait: "\ud83d" contains half of a surrogate pair, which is not a character`,
+			Field: "/wait", Offset: 8},
+		`{"wait":-1}`:  {Slug: fault.SlugInvalidWait, Detail: waitWords + `"-1"`, Field: "/wait", Offset: 8},
+		`{"wait":1.5}`: {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1.5"`, Field: "/wait", Offset: 8},
+		`{"Max":1}`:    {Detail: "Max: unknown member (known: receiptHandle, max, wait)", Field: "/Max", Offset: 1},
 	} {
 		_, err := wire.DecodeNext([]byte(body))
 		refused(t, err, want)

@@ -1,225 +1,165 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
+	"math"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// The functions of this file read parts of bodies. If a part breaks a rule of its own, the error is an *InputError
-// without its place, which the decoder adds.
+// The types of this file are those of members of requests that have rules of their own. If a member breaks one, the
+// error is an *InputError without its place, which the decoder adds.
 
-// The members of objects in bodies.
-var (
-	draftMembers     = []string{"id", "content"}
-	subscribeMembers = []string{"from"}
-	ackMembers       = []string{"receiptHandle"}
-	nextMembers      = []string{"receiptHandle", "max", "wait"}
-	fetchMembers     = []string{"from", "max", "wait"}
-	sourceMembers    = []string{"channel", "subscriber", "receiptHandle"}
-	ticketMembers    = []string{
-		"queue", "id", "ttl", "searchFields", "criteria", "statistics", "numTeams", "teamSize", "players", "extensions",
-		"persistentField",
-	}
-	searchMembers    = []string{"tags", "doubleArgs", "stringArgs"}
-	criterionMembers = []string{"name", "minValue", "maxValue"}
-	statisticMembers = []string{"name", "value"}
-	keyMembers       = []string{"description", "grants", "limits", "expires"}
+// part is a value of a body that is kept as it is written: its first byte, and the one after its last.
+type part struct{ start, end int64 }
 
-	revocationMembers = []string{"jti", "subject", "until"}
-)
-
-// draft reads a message. Its content is nil if there is none.
-func draft(d *strictjson.Decoder) (Draft, error) {
-	var m Draft
-	err := d.Object(draftMembers, func(name string) (err error) {
-		if name == "content" {
-			m.Content, err = d.Raw()
-			return err
-		}
-		if m.ID, err = d.String(); err == nil && m.ID == "" {
-			err = d.Refuse(&InputError{Slug: fault.SlugInvalidMessageID,
-				Detail: "the id is empty: leave it out to have one made"})
-		}
-		return err
-	})
-	return m, err
+// UnmarshalJSONFrom reads any value.
+func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	p.end = d.InputOffset()
+	p.start = p.end - int64(len(value))
+	return err
 }
 
-func from(d *strictjson.Decoder) (From, error) {
-	var f From
-	text, err := d.Raw()
-	if err != nil {
-		return f, err
-	}
-	if err := f.UnmarshalJSON(text); err != nil {
-		return f, d.Refuse(err)
-	}
-	return f, nil
+// in returns the part of body. Appending to it doesn't change body.
+func (p part) in(body []byte) []byte { return body[p.start:p.end:p.end] }
+
+// draft is a Draft in a body. The end of its content is 0 if it has none.
+type draft struct {
+	ID      messageID `json:"id"`
+	Content part      `json:"content"`
 }
 
-func maxCount(d *strictjson.Decoder) (int, error) {
-	text, err := d.Raw()
-	if err != nil {
-		return 0, err
+// in returns the draft with its content, a part of body.
+func (d *draft) in(body []byte) Draft { return Draft{ID: string(d.ID), Content: d.Content.in(body)} }
+
+// messageID is the ID of a message, which is left out rather than empty.
+type messageID string
+
+// UnmarshalText refuses an empty ID. The error is an *InputError with fault.SlugInvalidMessageID.
+func (m *messageID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return &InputError{Slug: fault.SlugInvalidMessageID,
+			Detail: "the id is empty: leave it out to have one made"}
 	}
+	*m = messageID(text)
+	return nil
+}
+
+// maxCount is the number of messages in a body that a fetch returns at most.
+type maxCount int
+
+// UnmarshalJSON accepts the texts of ParseMax.
+func (m *maxCount) UnmarshalJSON(text []byte) error {
 	n, err := ParseMax(string(text))
-	if err != nil {
-		return 0, d.Refuse(err)
-	}
-	return n, nil
-}
-
-// wait reads "20s", "20" or 20.
-func wait(d *strictjson.Decoder) (Wait, error) {
-	text, err := stringOrRaw(d)
-	if err != nil {
-		return 0, err
-	}
-	w, err := ParseWait(text)
-	if err != nil {
-		return 0, d.Refuse(err)
-	}
-	return Wait(w), nil
-}
-
-// UnmarshalJSON reads "20s", "20" or 20.
-func (w *Wait) UnmarshalJSON(text []byte) error {
-	err := strictjson.Decode(text, func(d *strictjson.Decoder) (err error) {
-		*w, err = wait(d)
-		return err
-	})
-	var e *strictjson.Error
-	if errors.As(err, &e) && e.Cause != nil {
-		return e.Cause // whoever decodes the body adds the place
-	}
+	*m = maxCount(n)
 	return err
 }
 
-func stringOrRaw(d *strictjson.Decoder) (string, error) {
-	if d.IsString() {
-		return d.String()
-	}
-	raw, err := d.Raw()
-	return string(raw), err
-}
+// source is a Source in a body, in which it has a channel and a subscriber.
+type source Source
 
-func ttl(d *strictjson.Decoder) (TTL, error) {
-	text, err := d.String()
-	if err != nil {
-		return 0, err
-	}
-	t, err := ParseTTL(text)
-	if err != nil {
-		return 0, d.Refuse(err)
-	}
-	return TTL(t), nil
-}
-
-// notEmpty reads a name of a ticket, which is refused with detail if it is empty.
-func notEmpty(d *strictjson.Decoder, detail string) (string, error) {
-	text, err := d.String()
-	if err == nil && text == "" {
-		err = d.Refuse(&InputError{Slug: fault.SlugInvalidTicket, Detail: detail})
-	}
-	return text, err
-}
-
-func specMember(d *strictjson.Decoder, s *matchmaking.Spec, name string) (err error) {
-	switch name {
-	case "searchFields":
-		err = readSearchFields(d, &s.SearchFields)
-	case "criteria":
-		s.Criteria, err = strictjson.List(d, criterion)
-	case "statistics":
-		s.Statistics, err = strictjson.List(d, statistic)
-	case "numTeams":
-		s.NumTeams, err = d.Int()
-	case "teamSize":
-		s.TeamSize, err = d.Int()
-	case "players":
-		s.Players, err = d.Int()
-	case "extensions":
-		s.Extensions, err = strictjson.Map(d, rawCopy)
-	case "persistentField":
-		s.PersistentField, err = strictjson.Map(d, rawCopy)
-	}
-	return err
-}
-
-func readSearchFields(d *strictjson.Decoder, f *matchmaking.SearchFields) error {
-	return d.Object(searchMembers, func(name string) (err error) {
-		switch name {
-		case "tags":
-			f.Tags, err = strictjson.List(d, (*strictjson.Decoder).String)
-		case "doubleArgs":
-			f.DoubleArgs, err = d.Doubles()
-		case "stringArgs":
-			f.StringArgs, err = strictjson.Map(d, (*strictjson.Decoder).String)
-		}
+// UnmarshalJSONFrom decodes the source.
+func (s *source) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	s.Channel, s.Subscriber = strictjson.Absent, strictjson.Absent
+	if err := json.UnmarshalDecode(d, (*Source)(s)); err != nil {
 		return err
-	})
+	}
+	switch strictjson.Absent {
+	case s.Channel:
+		return lacks(d, "channel")
+	case s.Subscriber:
+		return lacks(d, "subscriber")
+	}
+	return nil
 }
 
-func criterion(d *strictjson.Decoder) (matchmaking.Criterion, error) {
-	var c matchmaking.Criterion
-	var named, from, to bool
-	err := d.Object(criterionMembers, func(name string) (err error) {
-		switch name {
-		case "name":
-			named = true
-			c.Name, err = d.String()
-		case "minValue":
-			from = true
-			c.MinValue, err = d.Float()
-		case "maxValue":
-			to = true
-			c.MaxValue, err = d.Float()
-		}
+// lacks returns the error for a member that is missing in the object that d has read last.
+func lacks(d *jsontext.Decoder, member string) error {
+	closing := d.InputOffset() - 1
+	return &json.SemanticError{JSONPointer: d.StackPointer().AppendToken(member), ByteOffset: closing, Err: errMissing}
+}
+
+var errMissing = errors.New("is missing")
+
+// ticketQueue is the queue of a new ticket, which is left out rather than empty.
+type ticketQueue string
+
+// UnmarshalText refuses an empty queue. The error is an *InputError with fault.SlugInvalidTicket.
+func (q *ticketQueue) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return &InputError{Slug: fault.SlugInvalidTicket,
+			Detail: "the queue is empty: leave it out for the queue default"}
+	}
+	*q = ticketQueue(text)
+	return nil
+}
+
+// ticketID is the ID of a new ticket, which is left out rather than empty.
+type ticketID string
+
+// UnmarshalText refuses an empty ID. The error is an *InputError with fault.SlugInvalidTicket.
+func (i *ticketID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return &InputError{Slug: fault.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made"}
+	}
+	*i = ticketID(text)
+	return nil
+}
+
+// criterion is a criterion in a body, in which it has all members.
+type criterion matchmaking.Criterion
+
+// UnmarshalJSONFrom decodes the criterion.
+func (c *criterion) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*c = criterion{Name: strictjson.Absent, MinValue: math.NaN(), MaxValue: math.NaN()}
+	if err := json.UnmarshalDecode(d, (*matchmaking.Criterion)(c)); err != nil {
 		return err
-	})
+	}
 	switch {
-	case err != nil:
-	case !named:
-		err = d.Missing("name")
-	case !from:
-		err = d.Missing("minValue")
-	case !to:
-		err = d.Missing("maxValue")
+	case c.Name == strictjson.Absent:
+		return lacks(d, "name")
+	case math.IsNaN(c.MinValue):
+		return lacks(d, "minValue")
+	case math.IsNaN(c.MaxValue):
+		return lacks(d, "maxValue")
 	}
-	return c, err
+	return nil
 }
 
-func statistic(d *strictjson.Decoder) (matchmaking.Statistic, error) {
-	var s matchmaking.Statistic
-	var named, valued bool
-	err := d.Object(statisticMembers, func(name string) (err error) {
-		switch name {
-		case "name":
-			named = true
-			s.Name, err = d.String()
-		case "value":
-			valued = true
-			s.Value, err = d.Float()
-		}
+// statistic is a statistic in a body, in which it has all members.
+type statistic matchmaking.Statistic
+
+// UnmarshalJSONFrom decodes the statistic.
+func (s *statistic) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*s = statistic{Name: strictjson.Absent, Value: math.NaN()}
+	if err := json.UnmarshalDecode(d, (*matchmaking.Statistic)(s)); err != nil {
 		return err
-	})
-	switch {
-	case err != nil:
-	case !named:
-		err = d.Missing("name")
-	case !valued:
-		err = d.Missing("value")
 	}
-	return s, err
+	switch {
+	case s.Name == strictjson.Absent:
+		return lacks(d, "name")
+	case math.IsNaN(s.Value):
+		return lacks(d, "value")
+	}
+	return nil
 }
 
-// rawCopy reads a value that doesn't refer to the body.
-func rawCopy(d *strictjson.Decoder) (json.RawMessage, error) {
-	value, err := d.Raw()
-	return bytes.Clone(value), err
+// moment is a time in a body.
+type moment time.Time
+
+// UnmarshalText parses a time of RFC 3339. The error is an *InputError with fault.SlugInvalidBody.
+func (m *moment) UnmarshalText(text []byte) error {
+	at, err := time.Parse(time.RFC3339, string(text))
+	if err != nil {
+		return &InputError{Slug: fault.SlugInvalidBody, Detail: "must be a time such as 2030-01-31T12:00:00Z"}
+	}
+	*m = moment(at.UTC())
+	return nil
 }

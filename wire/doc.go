@@ -10,7 +10,9 @@
 //
 // Servers decode requests with [AppendDrafts] and the Decode functions, which are strict: they refuse duplicate and
 // unknown members, null, text that is not UTF-8, and anything after the JSON value. The content of a message, and the
-// extensions of a ticket, are checked and kept byte for byte. The error is always an *[InputError].
+// extensions of a ticket, are checked and kept byte for byte. The error is always an *[InputError]. Where a request has
+// rules that its struct doesn't state, such as a member that must be there, the function decodes into a struct that
+// hides such members by ones of types that check them.
 //
 // Many goroutines may call the functions.
 package wire

@@ -1,13 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
-	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/strictjson"
-)
+import "encoding/json"
 
 // MaxSources is the largest number of sources of one fetch.
 const MaxSources = 256
@@ -44,73 +37,6 @@ type SourceProblem struct {
 	Channel    string `json:"channel"`
 	Subscriber string `json:"subscriber"`
 	Problem
-}
-
-// DecodeFetch decodes the body of a fetch from several channels. The error is an *InputError with SlugInvalidBody,
-// SlugInvalidSources, SlugInvalidMax or SlugInvalidWait.
-func DecodeFetch(body []byte) (FetchRequest, error) {
-	var r FetchRequest
-	found := false
-	err := decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
-		return d.Object(fetchMembers, func(name string) (err error) {
-			switch name {
-			case "from":
-				found = true
-				r.From, err = sources(d, bytes.Count(body, []byte("{")))
-			case "max":
-				r.Max, err = maxCount(d)
-			case "wait":
-				r.Wait, err = wait(d)
-			}
-			return err
-		})
-	})
-	if err == nil && !found {
-		err = missing("from", "")
-	}
-	return r, err
-}
-
-// sources reads a list of sources, about as many as expected, and stops at one more than MaxSources.
-func sources(d *strictjson.Decoder, about int) ([]Source, error) {
-	list := make([]Source, 0, min(about, MaxSources))
-	err := d.Array(func() error {
-		one, err := source(d)
-		if err == nil && len(list) == MaxSources {
-			err = d.Refuse(&InputError{
-				Slug: fault.SlugInvalidSources, Detail: fmt.Sprintf("from has more than %d sources", MaxSources),
-			})
-		}
-		list = append(list, one)
-		return err
-	})
-	return list, err
-}
-
-func source(d *strictjson.Decoder) (Source, error) {
-	var s Source
-	var channel, subscriber bool
-	err := d.Object(sourceMembers, func(name string) (err error) {
-		switch name {
-		case "channel":
-			channel = true
-			s.Channel, err = d.String()
-		case "subscriber":
-			subscriber = true
-			s.Subscriber, err = d.String()
-		case "receiptHandle":
-			s.ReceiptHandle, err = d.String()
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-	case !channel:
-		err = d.Missing("channel")
-	case !subscriber:
-		err = d.Missing("subscriber")
-	}
-	return s, err
 }
 
 // AppendJSON appends the JSON of d, with the contents unchanged. Like the names of messages, those of the deliveries'

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
 // AckRequest is the body of an acknowledgement.
@@ -29,14 +31,17 @@ type Wait time.Duration
 // MarshalText returns the Go duration.
 func (w Wait) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
 
-// UnmarshalText accepts the texts of ParseWait.
-func (w *Wait) UnmarshalText(text []byte) error {
-	d, err := ParseWait(string(text))
-	if err != nil {
-		return err
+// UnmarshalJSON accepts the texts of ParseWait, as a string or a number.
+func (w *Wait) UnmarshalJSON(text []byte) error {
+	plain := string(text)
+	if strings.HasPrefix(plain, `"`) {
+		if err := strictjson.Unmarshal(text, &plain); err != nil {
+			return err
+		}
 	}
+	d, err := ParseWait(plain)
 	*w = Wait(d)
-	return nil
+	return err
 }
 
 // ParseWait parses a Go duration that isn't negative, such as "20s" and "1m30s", or a number of seconds, such as "20".

@@ -13,8 +13,8 @@ import (
 type NewTicket struct {
 	Queue string `json:"queue,omitempty"` // empty: the queue "default"
 	ID    string `json:"id,omitempty"`    // empty: the server makes one
+	TTL   TTL    `json:"ttl,omitempty"`   // how long it can be matched; 0: the queue's
 	matchmaking.Spec
-	TTL TTL `json:"ttl,omitempty"` // how long it can be matched; 0: the queue's
 }
 
 // CreatedTicket is the answer to the creation of a ticket.

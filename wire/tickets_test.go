@@ -90,6 +90,9 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 			Detail: `ttl must be a positive duration, such as 5m or 1m30s, not "soon"`, Field: "/ttl", Offset: 7},
 		`{"ttl":"-1s"}`: {Slug: fault.SlugInvalidTicket,
 			Detail: `ttl must be a positive duration, such as 5m or 1m30s, not "-1s"`, Field: "/ttl", Offset: 7},
+		`{"ttl":"\ud83d"}`: {
+			Detail: `ttl: "\ud83d" contains half of a surrogate pair, which is not a character`, Field: "/ttl", Offset: 7,
+		},
 		`{"ttl":5}`:         {Detail: "ttl: must be a string, not a number", Field: "/ttl", Offset: 7},
 		`{"numTeams":1.5}`:  {Detail: "numTeams: must be an integer, not 1.5", Field: "/numTeams", Offset: 12},
 		`{"criteria":{}}`:   {Detail: "criteria: must be an array, not an object", Field: "/criteria", Offset: 12},

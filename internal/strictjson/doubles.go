@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Doubles are numbers by name. Unlike JSON's own they may be NaN or infinite, which are written as the strings "NaN",
@@ -31,27 +34,34 @@ func (d Doubles) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON decodes what MarshalJSON writes. The error is an *Error.
 func (d *Doubles) UnmarshalJSON(text []byte) error {
-	return Decode(text, func(in *Decoder) (err error) {
-		*d, err = in.Doubles()
+	var values map[string]double
+	if err := Unmarshal(text, &values); err != nil {
 		return err
-	})
+	}
+	*d = make(Doubles, len(values))
+	for name, value := range values {
+		(*d)[name] = float64(value)
+	}
+	return nil
 }
 
-// Doubles reads what [Doubles.MarshalJSON] writes.
-func (d *Decoder) Doubles() (Doubles, error) { return Map(d, double) }
+// double is one of Doubles.
+type double float64
 
-// double reads one of Doubles.
-func double(d *Decoder) (float64, error) {
-	if !d.IsString() {
-		return d.Float()
+// UnmarshalJSONFrom decodes a number, or one of the strings of MarshalJSON.
+func (f *double) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != jsontext.KindString {
+		return json.UnmarshalDecode(d, (*float64)(f))
 	}
-	text, err := d.String()
-	if err != nil {
-		return 0, err
+	var text string
+	if err := json.UnmarshalDecode(d, &text); err != nil {
+		return err
 	}
 	switch text {
 	case "NaN", "Infinity", "-Infinity":
-		return strconv.ParseFloat(text, 64)
+		value, err := strconv.ParseFloat(text, 64)
+		*f = double(value)
+		return err
 	}
-	return 0, d.Refuse(fmt.Errorf(`must be a number, "NaN", "Infinity" or "-Infinity", not %.64q`, text))
+	return fmt.Errorf(`must be a number, "NaN", "Infinity" or "-Infinity", not %.64q`, text)
 }

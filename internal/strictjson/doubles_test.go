@@ -20,7 +20,15 @@ func TestDoubles(t *testing.T) {
 	require.True(t, math.IsNaN(got["b"]))
 	delete(got, "b")
 	require.Equal(t, strictjson.Doubles{"a": 1.5, "c": math.Inf(1), "d": math.Inf(-1)}, got)
-	for _, bad := range []string{`{"a":"1"}`, `{"a":"nan"}`, `{"a":{}}`, `[]`, `{"a":1e999}`} {
-		require.Error(t, json.Unmarshal([]byte(bad), &got), bad)
+	for bad, want := range map[string]string{
+		`{"a":"1"}`:   `a: must be a number, "NaN", "Infinity" or "-Infinity", not "1"`,
+		`{"a":"nan"}`: `a: must be a number, "NaN", "Infinity" or "-Infinity", not "nan"`,
+		`{"a":{}}`:    "a: must be a number, not an object",
+		`{"a":null}`:  "a: must be a number, not null",
+		`[]`:          "must be an object, not an array",
+		`null`:        "must be an object, not null",
+		`{"a":1e999}`: "a: 1e999 is too large for a double",
+	} {
+		require.EqualError(t, json.Unmarshal([]byte(bad), &got), want)
 	}
 }

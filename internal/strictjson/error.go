@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +43,9 @@ func explain(text []byte, err error) *Error {
 	var syntax *jsontext.SyntacticError
 	var semantic *json.SemanticError
 	switch {
-	case errors.As(err, &ours):
-		return ours.placed(text)
+	case errors.As(err, &ours) && errors.As(err, &semantic):
+		return (&Error{Reason: ours.Reason, Pointer: string(semantic.JSONPointer) + ours.Pointer,
+			Offset: semantic.ByteOffset + ours.Offset, Cause: ours.Cause}).placed(text)
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
 		return (&Error{Reason: "duplicate member", Pointer: string(syntax.JSONPointer),
 			Offset: syntax.ByteOffset}).placed(text)
@@ -93,7 +95,7 @@ func members(t reflect.Type) []string {
 		switch {
 		case f.Anonymous && name == "":
 			names = append(names, members(f.Type)...)
-		case name != "-":
+		case name != "-" && !slices.Contains(names, name): // otherwise it hides one of an embedded struct
 			names = append(names, name)
 		}
 	}

@@ -2,16 +2,13 @@
 //
 // [Unmarshal] refuses what encoding/json accepts although the sender can't have meant it: duplicate members, unknown
 // members and members in another case, null in place of a value, text that is not UTF-8, and anything after the value.
-// The decoding itself is done by the library that is the experiment for encoding/json/v2. [Decode] is for the bodies of
-// requests: it refuses the same, and what it reads is written out in code instead of in struct tags, which takes half
-// the time.
+// The decoding itself is done by the library that is the experiment for encoding/json/v2.
 //
 // The error is always an *[Error]. It says what is wrong, in words for the sender, and where: as a path, as a JSON
-// pointer and as an offset.
+// pointer and as an offset. If an Unmarshal method returns an *Error, its place is one within the method's value.
 //
 // Half of a surrogate pair ("\ud83d") is allowed by the grammar of JSON, but is not a character. It is refused in
-// strings that are decoded, and accepted in values that are kept as they are written: [Decoder.Raw] and
-// json.RawMessage.
+// strings that are decoded, and accepted in values that are kept as they are written, such as json.RawMessage.
 //
 // All functions may be called by any number of goroutines.
 package strictjson
@@ -42,6 +39,10 @@ const (
 	TextIsPlain
 )
 
+// Absent is a text that no string of JSON has, because it isn't UTF-8. A string that is Absent before it is decoded is
+// still so afterwards if its member is missing.
+const Absent = "\xff"
+
 // Unmarshal decodes text, one JSON value, into v, a pointer. The members of an object are matched with the json tags of
 // a struct's fields, in the same case. When Unmarshal returns an error, what v points to may be set in part.
 func Unmarshal(text []byte, v any, options ...Option) error {
@@ -49,46 +50,59 @@ func Unmarshal(text []byte, v any, options ...Option) error {
 	for _, option := range options {
 		o |= option
 	}
-	if !utf8.Valid(text) {
-		return invalidUTF8(text)
-	}
-	library := strict
-	if o != 0 || bytes.Contains(text, []byte("null")) {
+	library := plain
+	if o != 0 || special(text) {
+		if !utf8.Valid(text) {
+			return invalidUTF8(text)
+		}
 		library = hooked[o]
 	}
-	if err := json.Unmarshal(text, v, library); err != nil {
+	switch err := json.Unmarshal(text, v, library...); {
+	case err == nil:
+		return nil
+	case !utf8.Valid(text):
+		return invalidUTF8(text)
+	default:
 		return explain(text, err)
 	}
-	return nil
 }
 
-// base is the options of all calls. Since Unmarshal checks UTF-8 before, AllowInvalidUTF8 allows only halves of
-// surrogate pairs.
-var base = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.RejectUnknownMembers(true))
+// special reports whether text may contain a null or half of a surrogate pair. The library would accept the former
+// everywhere, and the latter nowhere.
+func special(text []byte) bool {
+	if bytes.Contains(text, []byte("null")) {
+		return true
+	}
+	return bytes.IndexByte(text, '\\') >= 0 &&
+		(bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`)))
+}
 
-// strict is for text without a null. hooked, by Option, looks at every value, which takes longer.
+// plain is for text that isn't special. hooked, by Option, looks at every value, which takes longer. It is for text
+// that is UTF-8, so that AllowInvalidUTF8 allows only halves of surrogate pairs.
 var (
-	strict = json.JoinOptions(base, json.WithUnmarshalers(json.UnmarshalFromFunc(unmarshalText)))
-	hooked = [...]json.Options{
+	plain  = []json.Options{json.RejectUnknownMembers(true)}
+	hooked = [...][]json.Options{
 		hook(0), hook(NullIsUnset), hook(TextIsPlain), hook(NullIsUnset | TextIsPlain),
 	}
 )
 
-func hook(o Option) json.Options {
+func hook(o Option) []json.Options {
 	look := func(d *jsontext.Decoder, v any) error {
 		switch kind := d.PeekKind(); {
 		case kind == jsontext.KindNull && o&NullIsUnset != 0 && d.StackDepth() > 0:
 			return d.SkipValue()
 		case kind == jsontext.KindNull && !readsItself(v):
+			if err := d.SkipValue(); err != nil { // it only begins as null does
+				return err
+			}
 			return &json.SemanticError{GoType: reflect.TypeOf(v).Elem(), JSONKind: kind}
-		case kind == jsontext.KindString && o&TextIsPlain != 0:
-			return unmarshalPlain(d, v)
+		case kind == jsontext.KindString && !readsItself(v):
+			return unmarshalText(d, v, o)
 		}
 		return errors.ErrUnsupported
 	}
-	return json.JoinOptions(base, json.WithUnmarshalers(json.JoinUnmarshalers(
-		json.UnmarshalFromFunc(look), json.UnmarshalFromFunc(unmarshalText),
-	)))
+	return []json.Options{json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true),
+		json.WithUnmarshalers(json.UnmarshalFromFunc(look))}
 }
 
 // readsItself reports whether the type of v decides what to do with a null.
@@ -101,29 +115,42 @@ func readsItself(v any) bool {
 }
 
 // unmarshalText decodes a string, all of which must be characters.
-func unmarshalText(d *jsontext.Decoder, s *string) error {
-	if d.PeekKind() != jsontext.KindString {
-		return errors.ErrUnsupported
-	}
-	quoted, err := d.ReadValue()
-	if err != nil {
+func unmarshalText(d *jsontext.Decoder, v any, o Option) error {
+	switch v := v.(type) {
+	case *string:
+		text, err := characters(d)
+		*v = text
 		return err
-	}
-	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
-		*s = string(inner)
+	case encoding.TextUnmarshaler:
+		text, err := characters(d)
+		if err != nil {
+			return err
+		}
+		if err := v.UnmarshalText([]byte(text)); err != nil {
+			return &json.SemanticError{GoType: reflect.TypeOf(v).Elem(), JSONKind: jsontext.KindString, Err: err}
+		}
 		return nil
 	}
-	plain, err := jsontext.AppendUnquote(nil, quoted)
-	if err != nil {
-		return errors.New(halfPair(quoted))
+	if o&TextIsPlain != 0 {
+		return unmarshalPlain(d, v)
 	}
-	*s = string(plain)
-	return nil
+	return errors.ErrUnsupported
 }
 
-// halfPair says what is wrong with a string that isn't characters.
-func halfPair(quoted []byte) string {
-	return fmt.Sprintf("%.64s contains half of a surrogate pair, which is not a character", quoted)
+// characters reads a string, all of which must be characters.
+func characters(d *jsontext.Decoder) (string, error) {
+	quoted, err := d.ReadValue()
+	if err != nil {
+		return "", err
+	}
+	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), nil
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil {
+		return "", fmt.Errorf("%.64s contains half of a surrogate pair, which is not a character", quoted)
+	}
+	return string(text), nil
 }
 
 // unmarshalPlain decodes a number or boolean from a string.
@@ -134,14 +161,10 @@ func unmarshalPlain(d *jsontext.Decoder, v any) error {
 	default:
 		return errors.ErrUnsupported
 	}
-	if _, itself := v.(encoding.TextUnmarshaler); itself || readsItself(v) {
-		return errors.ErrUnsupported
-	}
-	var text string
-	if err := unmarshalText(d, &text); err != nil {
+	text, err := characters(d)
+	if err != nil {
 		return err
 	}
-	var err error
 	switch target.Kind() {
 	case reflect.Bool:
 		target.SetBool(text == "true")

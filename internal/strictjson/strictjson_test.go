@@ -67,7 +67,7 @@ func TestUnmarshal(t *testing.T) {
 	}, got)
 }
 
-// refusals are texts for document that Unmarshal and Decode refuse, with the same error.
+// refusals are texts for document that Unmarshal refuses.
 var refusals = map[string]strictjson.Error{
 	"":             {Reason: "unexpected end of JSON"},
 	" \n":          {Reason: "unexpected end of JSON", Offset: 2},
@@ -99,6 +99,12 @@ var refusals = map[string]strictjson.Error{
 		Offset: 8},
 	`{"name":null}`: {Reason: "must be a string, not null", Path: "name", Pointer: "/name",
 		Offset: 8},
+	`{"name":nul,"kept":null}`: {Reason: "invalid JSON: invalid character ',' in literal null (expecting 'l')",
+		Pointer: "/name", Offset: 11},
+	`{"weights":{null:1}}`: {Reason: "invalid JSON: object member name must be a string", Pointer: "/weights",
+		Offset: 12},
+	`{"life":"\ud83d"}`: {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "life",
+		Pointer: "/life", Offset: 8},
 	`{"name":"\ud83d"}`: {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "name",
 		Pointer: "/name", Offset: 8},
 	`{"tags":{}}`: {Reason: "must be an array, not an object", Path: "tags", Pointer: "/tags",
@@ -129,21 +135,59 @@ var refusals = map[string]strictjson.Error{
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for text, want := range refusals {
-		for name, decode := range map[string]func([]byte, *document) error{
-			"Unmarshal": func(text []byte, d *document) error { return strictjson.Unmarshal(text, d) },
-			"Decode":    func(text []byte, d *document) error { return decodeDocument(text, d) },
-		} {
-			t.Run(name+text, func(t *testing.T) {
-				t.Parallel()
-				err := decode([]byte(text), new(document))
-				var got *strictjson.Error
-				require.ErrorAs(t, err, &got)
-				want := want
-				want.Cause = got.Cause
-				require.Equal(t, want, *got)
-			})
-		}
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			refuses(t, text, new(document), want)
+		})
 	}
+}
+
+func refuses(t *testing.T, text string, v any, want strictjson.Error) {
+	t.Helper()
+	var got *strictjson.Error
+	require.ErrorAs(t, strictjson.Unmarshal([]byte(text), v), &got)
+	want.Cause = got.Cause
+	require.Equal(t, want, *got)
+}
+
+// nested decodes itself.
+type nested map[string]string
+
+func (n *nested) UnmarshalJSON(text []byte) error {
+	return strictjson.Unmarshal(text, (*map[string]string)(n))
+}
+
+func TestErrorsOfNestedTexts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]strictjson.Error{
+		`[{"in":{"a": 1}}]`:        {Reason: "must be a string, not a number", Path: "[0].in.a", Pointer: "/0/in/a", Offset: 13},
+		`[{"in":{"a": "\ud83d"}}]`: {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "[0].in.a", Pointer: "/0/in/a", Offset: 13},
+		`[{"in":null}]`:            {Reason: "must be an object, not null", Path: "[0].in", Pointer: "/0/in", Offset: 7},
+	} {
+		refuses(t, text, new([]map[string]nested), want)
+	}
+}
+
+func TestMembersThatHideOthers(t *testing.T) {
+	t.Parallel()
+	var got struct {
+		part
+		ID   life   `json:"id"`
+		Name string `json:"name"`
+	}
+	require.NoError(t, strictjson.Unmarshal([]byte(`{"id":"5s"}`), &got))
+	require.Equal(t, life(5*time.Second), got.ID)
+	require.Empty(t, got.part.ID)
+	refuses(t, `{"x":1}`, &got, strictjson.Error{Reason: "unknown member (known: id, name)", Path: "x", Pointer: "/x",
+		Offset: 1})
+}
+
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	got := document{Name: strictjson.Absent}
+	require.NoError(t, strictjson.Unmarshal([]byte(`{}`), &got))
+	require.Equal(t, strictjson.Absent, got.Name)
+	require.Error(t, strictjson.Unmarshal([]byte(`{"name":"`+strictjson.Absent+`"}`), new(document)))
 }
 
 func TestOptions(t *testing.T) {
@@ -193,7 +237,8 @@ func TestDeepNesting(t *testing.T) {
 	require.LessOrEqual(t, len(refused.Pointer), 256, "a pointer into deep JSON is cut")
 }
 
-// FuzzUnmarshal checks that encoding/json decodes the same from what is accepted, and that the rest is explained.
+// FuzzUnmarshal checks that encoding/json decodes the same from what is accepted, that a null elsewhere in the text
+// changes nothing, and that the rest is explained.
 func FuzzUnmarshal(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"name":"a","count":1}`, `{"tags":["\ud83d"]}`, `{"own":{"a":null}}`, "{\"name\":\"\xff\"}",
@@ -212,20 +257,19 @@ func FuzzUnmarshal(f *testing.F) {
 		Kept    json.RawMessage            `json:"kept"`
 		shared
 	}
-	decodeFuzzed := func(text []byte, f *fuzzed) error {
-		var d document
-		err := decodeDocument(text, &d, "on", "at", "life", "parts")
-		*f = fuzzed{d.Name, d.Count, d.Factor, d.Tags, d.Weights, d.Own, d.Kept, d.shared}
-		return err
-	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
 		var got, want fuzzed
 		err := strictjson.Unmarshal(text, &got)
-		var read fuzzed
-		errDecode := decodeFuzzed(text, &read)
 		require.Equal(t, before, text, "the text is only read")
-		require.Equal(t, err == nil, errDecode == nil, "%v and %v", err, errDecode)
+		var beside struct {
+			Null json.RawMessage `json:"null"`
+			Text fuzzed          `json:"text"`
+		}
+		if json.Valid(text) {
+			errBeside := strictjson.Unmarshal(fmt.Appendf(nil, `{"null":null,"text":%s}`, text), &beside)
+			require.Equal(t, err == nil, errBeside == nil, "%v, but beside a null %v", err, errBeside)
+		}
 		if err != nil {
 			var refused *strictjson.Error
 			require.ErrorAs(t, err, &refused)
@@ -236,6 +280,6 @@ func FuzzUnmarshal(f *testing.F) {
 		require.True(t, utf8.Valid(text))
 		require.NoError(t, json.Unmarshal(text, &want))
 		require.Equal(t, want, got)
-		require.Equal(t, want, read)
+		require.Equal(t, want, beside.Text)
 	})
 }
