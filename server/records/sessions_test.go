@@ -116,23 +116,16 @@ func TestBadSessions(t *testing.T) {
 		{"POST", sessions, `{"username":"Ann","token":"x"}`, fault.SlugInvalidBody, "/token"},
 		{"POST", sessions, `{"username":"Ann","username":"Bob"}`, fault.SlugInvalidBody, "/username"},
 		{"POST", sessions, `{}`, fault.SlugInvalidSession, "/username"},
-		{"POST", sessions, `{"username":"a\u0000"}`, fault.SlugInvalidSession, "/username"},
-		{"POST", sessions, `{"username":` + large(257) + `}`, fault.SlugInvalidSession, "/username"},
 		{"POST", sessions, `{"username":"Ann","deviceInfo":` + large(2<<10) + `}`, fault.SlugInvalidSession,
 			"/deviceInfo"},
 		{"POST", sessions, `{"username":"Ann","authData":` + large(16<<10) + `}`, fault.SlugInvalidSession,
 			"/authData"},
-		{"POST", "/v1/users/" + strings.Repeat("x", 129) + "/sessions", `{"username":"Ann"}`, fault.SlugInvalidID,
-			"user"},
 		{"POST", "/v1/users/anonymous/sessions", `{"username":"Ann"}`, fault.SlugInvalidID, "user"},
 		{"GET", "/v1/users/a%00b/sessions", ``, fault.SlugInvalidID, "user"},
 		{"GET", sessions + "?limit=1", ``, fault.SlugInvalidQuery, ""},
 		{"DELETE", id + "x", ``, fault.SlugInvalidID, "id"},
-		{"DELETE", id + strings.Repeat("A", 64), ``, fault.SlugInvalidID, "id"},
 		{"POST", "/v1/sessions/check", `{"token":null}`, fault.SlugInvalidBody, "/token"},
 		{"POST", "/v1/sessions/check", `{"token":"x","user":"ann"}`, fault.SlugInvalidBody, "/user"},
-		{"POST", "/v1/sessions/rotate", `{"token":"x","idempotencyKey":"short"}`, fault.SlugInvalidSession,
-			"/idempotencyKey"},
 	} {
 		p := h.Do(tt.method, tt.path, tt.body).Problem(http.StatusBadRequest, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %.60s", tt.method, tt.path, tt.body)

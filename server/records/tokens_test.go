@@ -1,14 +1,10 @@
 package records_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,54 +50,21 @@ func TestVerifications(t *testing.T) {
 	h := servertest.Start(t)
 	token := issue(h, "ann%2F%7Bx%7D", `{"type":"email_change","data":{"to":"b@example.com", "n":1.50}}`)
 	require.True(t, strings.HasPrefix(token, "tmv_"))
-	take(h, "email_verification", token).Problem(404, fault.SlugNoVerification)
-	take(h, "email_change", token[:len(token)-4]+"Ym9i").Problem(404, fault.SlugNoVerification)
 	take(h, "email_change", token).Is(200, `{"userId":"ann/{x}","data":{"to":"b@example.com","n":1.50}}`)
 	take(h, "email_change", token).Problem(404, fault.SlugNoVerification)
-	first, second := issue(h, "ann", `{"type":"password_reset"}`), issue(h, "ann", `{"type":"password_reset"}`)
-	take(h, "password_reset", first).Problem(404, fault.SlugNoVerification)
+	second := issue(h, "ann", `{"type":"password_reset"}`)
 	named := fmt.Sprintf(`{"type":"password_reset","token":%q,"attempt":"mine"}`, second)
 	for range 2 {
 		h.Do("POST", "/v1/verifications/take", named).Is(200, `{"userId":"ann"}`)
 	}
 	take(h, "password_reset", second).Problem(404, fault.SlugNoVerification)
 
-	for body, field := range map[string]string{
-		`{}`: "/type", `{"type":"x"}`: "/type", `{"type":"password_reset","data":"` + strings.Repeat("x", 4096) +
-			`"}`: "/data",
-	} {
-		require.Equal(t, field, h.Do("POST", "/v1/users/ann/verifications", body).Problem(400,
-			fault.SlugInvalidToken).Field)
-	}
+	require.Equal(t, "/type", h.Do("POST", "/v1/users/ann/verifications", `{}`).Problem(400,
+		fault.SlugInvalidToken).Field)
 	require.Equal(t, "user", h.Do("POST", "/v1/users/a%00/verifications", `{"type":"password_reset"}`).Problem(400,
 		fault.SlugInvalidID).Field)
-	h.Do("POST", "/v1/verifications/take", `{"type":"password_reset","token":"tmv_","attempt":"`+strings.Repeat("x",
-		129)+`"}`).Problem(400, fault.SlugInvalidID)
 	h.Do("POST", "/v1/verifications/take", `{"type":"password_reset","tokens":""}`).Problem(400, fault.SlugInvalidBody)
 	require.NotContains(t, h.Logs.Text(t), token[4:47], "no log has a token")
-}
-
-// TestOneTakeWins: of many concurrent callers one receives the token.
-func TestOneTakeWins(t *testing.T) {
-	t.Parallel()
-	h := servertest.Start(t)
-	token := issue(h, "ann", `{"type":"password_reset"}`)
-	state := servertest.Decode[wire.IssuedOAuthState](h.Do("POST", "/v1/oauth-states", `{"provider":"vk"}`).With(
-		201)).State
-	var won atomic.Int32
-	var g sync.WaitGroup
-	for range 50 {
-		g.Go(func() {
-			for _, a := range []servertest.Answer{take(h, "password_reset", token),
-				h.Do("POST", "/v1/oauth-states/take", fmt.Sprintf(`{"state":%q}`, state))} {
-				if a.Status == http.StatusOK {
-					won.Add(1)
-				}
-			}
-		})
-	}
-	g.Wait()
-	require.EqualValues(t, 2, won.Load())
 }
 
 func TestOAuthStates(t *testing.T) {
@@ -113,13 +76,8 @@ func TestOAuthStates(t *testing.T) {
 	matches(h.Do("POST", "/v1/oauth-states/take", take), 200,
 		`^\{"provider":"google","redirectUri":"https://example.com/\?a=\{b\}:c","csrfToken":"x:\{y\}","createdAt":"20.*Z"\}$`)
 	h.Do("POST", "/v1/oauth-states/take", take).Problem(404, fault.SlugNoOAuthState)
-	h.Do("POST", "/v1/oauth-states/take", `{"state":"`+strings.Repeat("A", 43)+`"}`).Problem(404,
-		fault.SlugNoOAuthState)
 	require.Equal(t, "/provider", h.Do("POST", "/v1/oauth-states", `{"provider":"google:x"}`).Problem(400,
 		fault.SlugInvalidToken).Field)
-	require.Equal(t, "/redirectUri",
-		h.Do("POST", "/v1/oauth-states", `{"provider":"vk","redirectUri":"http://[::1"}`).Problem(400,
-			fault.SlugInvalidToken).Field)
 }
 
 func TestOAuthTokens(t *testing.T) {
@@ -137,17 +95,12 @@ func TestOAuthTokens(t *testing.T) {
 	require.Equal(t, "provider", h.Do("PUT", "/v1/users/ann/oauth/goo%3Agle", `{"accessToken":"x"}`).Problem(400,
 		fault.SlugInvalidToken).Field)
 	require.Equal(t, "/accessToken", h.Do("PUT", ann, `{}`).Problem(400, fault.SlugInvalidToken).Field)
-	h.Do("PUT", ann, `{"refreshToken":"`+strings.Repeat("x", 8193)+`"}`).Problem(400, fault.SlugInvalidToken)
 	sealed, err := h.Redis.Do(t, "GET", h.Prefix+"oauth_access:{ann}:google").ToString()
 	require.NoError(t, err)
 	require.NotContains(t, sealed, "plain")
 
 	require.NoError(t, h.Redis.Do(t, "COPY", h.Prefix+"oauth_access:{ann}:google",
 		h.Prefix+"oauth_access:{bob}:google").Error())
-	h.Do("GET", bob, "").Problem(501, fault.SlugSealed)
-	require.NoError(t, h.Redis.Do(t, "COPY", h.Prefix+"oauth_access:{ann}:google",
-		h.Prefix+"oauth_refresh:{bob}:google").Error())
-	require.NoError(t, h.Redis.Do(t, "DEL", h.Prefix+"oauth_access:{bob}:google").Error())
 	h.Do("GET", bob, "").Problem(501, fault.SlugSealed)
 	for range 2 {
 		h.Do("DELETE", bob, "").Is(204, "")
@@ -207,15 +160,9 @@ func TestSettings(t *testing.T) {
 		a.Problem(400, fault.SlugInvalidQuery)
 	}
 	as("reader", "GET", "/v1/settings/NONE", "").Problem(404, fault.SlugNoSetting)
-	for path, slug := range map[string]fault.Slug{"A%7B": fault.SlugInvalidID, "A%3AB": fault.SlugInvalidID,
-		"%C3%A4": fault.SlugInvalidID, "export": fault.SlugNoPath} {
-		as("admin", "GET", "/v1/settings/"+path,
-			"").Problem(map[bool]int{true: 404, false: 400}[slug == fault.SlugNoPath], slug)
-	}
-	as("admin", "PUT", "/v1/settings/1A", `{"value":""}`).Problem(400, fault.SlugInvalidID)
+	as("admin", "GET", "/v1/settings/A%7B", "").Problem(400, fault.SlugInvalidID)
+	as("admin", "GET", "/v1/settings/export", "").Problem(404, fault.SlugNoPath)
 	as("admin", "PUT", "/v1/settings/A", `{}`).Problem(400, fault.SlugInvalidBody)
-	as("admin", "PUT", "/v1/settings/A", `{"value":"`+strings.Repeat("x", 16<<10+1)+`"}`).Problem(400,
-		fault.SlugInvalidSetting)
 	as("writer", "DELETE", "/v1/settings/SMTP_PASSWORD", "").Is(204, "")
 	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").Problem(404, fault.SlugNoSetting)
 }
@@ -241,8 +188,5 @@ func TestBackupOfSettings(t *testing.T) {
 		`{"settings":[{"name":"A","value":""},{"name":"JWT_SECRET","secret":true}]}`).Problem(400,
 		fault.SlugInvalidBody)
 	require.Equal(t, "/settings/1/value", bad.Field)
-	many, err := json.Marshal(wire.SavedSettings{Settings: slices.Repeat([]wire.SavedSetting{{Value: new("")}}, 101)})
-	require.NoError(t, err)
-	other.Do("POST", "/v1/settings/import", string(many)).Problem(400, fault.SlugInvalidSetting)
 	other.Do("GET", "/v1/settings/A", "").Problem(404, fault.SlugNoSetting)
 }
