@@ -135,30 +135,6 @@ func (c *muteChannels) Unsubscribe(context.Context, string, ulid.ULID) error {
 	return fault.ErrUnavailable
 }
 
-func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := newService(t, w.options(t, define(t, "duel", `{"heartbeat":"1500ms"}`)))
-	background(t, s.Run)
-	stays := create(t, s, service.NewTicket{Queue: "duel"})
-	stop := s.Attend(t.Context(), stays.ID)
-	for range 2 { // the first duration, and then the same again
-		goes, _, err := s.Create(t.Context(),
-			service.NewTicket{Queue: "duel", Spec: matchmaking.Spec{NumTeams: 1, TeamSize: 9}})
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			read, err := s.Ticket(t.Context(), goes.ID)
-			return err == nil && read.Status == matchmaking.Expired || errors.Is(err, matchmaking.ErrNoTicket)
-		}, soon, 5*time.Millisecond)
-		read, err := s.Ticket(t.Context(), stays.ID)
-		require.NoError(t, err)
-		require.Contains(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending, matchmaking.MatchFound},
-			read.Status)
-	}
-	stop()
-	stop()
-}
-
 func TestACreationThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,14 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
-	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -99,55 +95,14 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	h.Do("POST", strings.TrimSuffix(bob.MessagesURL, "messages")+"ack", `{"receiptHandle":"`+handle+`"}`).Is(204, "")
 	require.Empty(t, servertest.Decode[wire.Delivery](h.Do("GET", bob.MessagesURL+"?wait=1s", "")).Messages, "once")
 	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", bob.ChannelURL, "")).SubscriberCount)
-	undescribed := make("duel")
-	make("duel")
-	require.Eventually(t, func() bool { return h.Ticket(undescribed.ID).Status == string(matchmaking.MatchFound) },
-		servertest.Patience, servertest.Step)
-	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", undescribed.ChannelURL, "")).Live)
 
 	waits := make("alone")
 	polls := h.Waiting(t.Context(), 1, "GET "+waits.MessagesURL+"?wait=1m")
 	require.Equal(t, http.StatusNoContent, h.Do("DELETE", "/v1/tickets/"+waits.ID, "").Status)
 	(<-polls).Problem(404, fault.SlugNoSubscriber)
-	for _, ticket := range []string{waits.ID, matchmaking.NewID("alone"), matchmaking.NewID("no-queue"), "chosen"} {
-		at := "/v1/channels/" + matchmaking.ChannelOf(ticket)
-		h.Do("GET", at+"/subscribers/player/messages?wait=1m", "").Problem(404, fault.SlugNoSubscriber)
-		h.Do("GET", at+"/subscribers/other/messages", "").Problem(404, fault.SlugNoSubscriber)
-		if ticket != waits.ID {
-			h.Do("GET", at, "").Problem(404, fault.SlugNoChannel)
-		}
-	}
-}
-
-// TestPlayersOfBothKinds matches a REST player with a gRPC player. A drain ends watches.
-func TestPlayersOfBothKinds(t *testing.T) {
-	t.Parallel()
-	h := servertest.Start(t, servertest.WithQueues())
-	var watches []openmatch.FrontendService_WatchAssignmentsClient
-	for _, p := range servertest.Protocols {
-		f := openmatch.NewFrontendServiceClient(p.Dial(t, h.GRPCAddr, h.URL))
-		inQueue := metadata.AppendToOutgoingContext(t.Context(), "tidemark-queue", "duel")
-		ann, err := f.CreateTicket(inQueue, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
-		require.NoError(t, err)
-		bob := h.Create(`{"queue":"duel"}`)
-		watch, err := f.WatchAssignments(t.Context(), &openmatch.WatchAssignmentsRequest{TicketId: ann.GetId()})
-		require.NoError(t, err)
-		got, err := watch.Recv()
-		require.NoError(t, err)
-		require.Equal(t, "127.0.0.1:7777", got.GetAssignment().GetConnection())
-		require.Equal(t, "127.0.0.1:7777", h.Assignment(bob).Connection)
-		require.Equal(t, h.Ticket(bob.ID).MatchID, h.Ticket(ann.GetId()).MatchID)
-		overHTTP := wire.CreatedTicket{MessagesURL: "/v1/channels/" + matchmaking.ChannelOf(ann.GetId()) +
-			"/subscribers/player/messages"}
-		require.Equal(t, h.Ticket(bob.ID).MatchID, h.Assignment(overHTTP).MatchID)
-		watches = append(watches, watch)
-	}
-	h.Stop()
-	for _, watch := range watches {
-		_, err := watch.Recv()
-		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-	}
-	require.NoError(t, <-h.Stopped)
+	none := "/v1/channels/" + matchmaking.ChannelOf(matchmaking.NewID("alone"))
+	h.Do("GET", none+"/subscribers/player/messages?wait=1m", "").Problem(404, fault.SlugNoSubscriber)
+	h.Do("GET", none, "").Problem(404, fault.SlugNoChannel)
 }
 
 // TestTickets calls every route of tickets for each of its answers.
