@@ -74,7 +74,7 @@ func TestReadTier(t *testing.T) {
 	})
 	stopped.Signal(t, syscall.SIGCONT)
 	<-stopped[0].Process.Exited() // it has lost its shard
-	require.Equal(t, exitLost, stopped[0].Process.ExitCode())
+	require.Equal(t, 75, stopped[0].Process.ExitCode(), "EX_TEMPFAIL, as documented")
 	stopped.Start(t)
 
 	tier.DC("c").Delay(2 * time.Second)
