@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,9 +18,9 @@ import (
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
-// channels are the operations on channels as clients may use them, over any transport. Each method reads in the order
-// in which it happens: what is reserved, the limits of the client in the context, the service, which finds the
-// channel's policy, and what is counted. The channels of tickets are in players.go.
+// channels are the operations on channels for clients, over any transport. The steps of each method are in the order in
+// which they happen: reserved prefixes, the limits of the client in the context, the service, which finds the channel's
+// policy, and counters. The channels of tickets are in players.go.
 type channels struct {
 	service  v1.Channels // a *channel.Service
 	reserved reserved
@@ -95,16 +96,27 @@ func (c *channels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery
 	return c.Next(ctx, q, "")
 }
 
-// Next acknowledges a receipt, if there is one, fetches messages, and counts both. It is one of the client's waits while
-// it may wait.
+// Next acknowledges a receipt, if there is one, fetches messages, and counts both. It is one of the client's waits
+// while it may wait.
 func (c *channels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
 	if err := c.reserved.read(q.Channel); err != nil {
 		return channel.Delivery{}, err
 	}
+	var d channel.Delivery
+	var err error
 	if id, ok := c.polled(q.Channel, q.Subscriber); ok {
-		return c.poll(ctx, id, q, handle)
+		d, err = c.poll(ctx, id, q, handle)
+	} else {
+		d, err = c.next(ctx, q, handle)
 	}
-	return c.next(ctx, q, handle)
+	if err != nil {
+		return d, err
+	}
+	c.counts.addDelivered(&d)
+	if handle != "" {
+		c.counts.acks.Inc()
+	}
+	return d, nil
 }
 
 // next is Next for a channel that isn't reserved, nor a ticket's.
@@ -114,11 +126,7 @@ func (c *channels) next(ctx context.Context, q channel.Query, handle string) (ch
 		return channel.Delivery{}, err
 	}
 	defer done()
-	d, err := c.service.Next(ctx, q, handle)
-	if err == nil {
-		c.counts.addDelivered(&d, handle)
-	}
-	return d, err
+	return c.service.Next(ctx, q, handle)
 }
 
 // Ack acknowledges a receipt and counts it.
@@ -133,22 +141,44 @@ func (c *channels) Ack(ctx context.Context, name, subscriber, handle string) err
 	return err
 }
 
-// sourcesPerWait is how many sources of a FetchMany count as one wait. They need about as much memory as one fetch: half
-// of it if others wait on the same channels, half as much again if nobody does.
+// sourcesPerWait is how many sources of a FetchMany count as one wait. They need about as much memory as one fetch:
+// half of it if others wait on the same channels, half as much again if nobody does.
 const sourcesPerWait = 8
 
-// FetchMany acknowledges and fetches messages of several subscribers. Each 8 of them are one of the client's waits while
-// it may wait. It counts no messages.
+// FetchMany acknowledges receipts, fetches messages of several subscribers, and counts both. Each 8 of them are one of
+// the client's waits while it may wait.
 func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
 	for _, from := range q.From {
 		if err := c.reserved.read(from.Channel); err != nil {
 			return channel.Deliveries{}, err
 		}
 	}
+	var d channel.Deliveries
+	var err error
 	if polls := c.polledSources(q.From); len(polls) > 0 {
-		return c.pollMany(ctx, polls, q)
+		d, err = c.pollMany(ctx, polls, q)
+	} else {
+		d, err = c.fetchMany(ctx, q)
 	}
-	return c.fetchMany(ctx, q)
+	if err != nil {
+		return d, err
+	}
+	for i := range d.Found {
+		c.counts.addDelivered(&d.Found[i].Delivery)
+	}
+	c.counts.acks.Add(float64(acknowledged(q.From, d.Problems)))
+	return d, nil
+}
+
+// acknowledged returns how many receipts a FetchMany has acknowledged: those of sources without a problem.
+func acknowledged(from []channel.Source, problems []channel.Problem) (receipts int) {
+	for i := range from {
+		if from[i].Receipt != "" &&
+			!slices.ContainsFunc(problems, func(p channel.Problem) bool { return p.Source == i }) {
+			receipts++
+		}
+	}
+	return receipts
 }
 
 // fetchMany is FetchMany for channels that aren't reserved, nor a ticket's.
@@ -174,7 +204,7 @@ func (c *channels) Describe(ctx context.Context, name string, page channel.Page)
 	return c.service.Describe(ctx, name, page)
 }
 
-// wait counts a request that may wait as so many of the client's waits, until done is called.
+// wait counts a request that may wait as a number of the client's waits, until done is called.
 func wait(ctx context.Context, longest time.Duration, requests int) (done func(), err error) {
 	if longest <= 0 {
 		return func() {}, nil
@@ -241,11 +271,8 @@ func (m *messageCounts) addPublished(published []channel.Published) {
 	}
 }
 
-// addDelivered counts a delivery, and the receipt that was acknowledged before it, if there was one.
-func (m *messageCounts) addDelivered(d *channel.Delivery, handle string) {
-	if handle != "" {
-		m.acks.Inc()
-	}
+// addDelivered counts the messages of a delivery.
+func (m *messageCounts) addDelivered(d *channel.Delivery) {
 	m.delivered.Add(float64(len(d.Messages)))
 	m.expired.Add(float64(d.Expired))
 }

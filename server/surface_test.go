@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -194,4 +195,37 @@ func TestMetrics(t *testing.T) {
 	}
 	h.Stop()
 	require.Equal(t, http.StatusOK, (<-polls).Status)
+}
+
+// TestMetricsOfFetchesOfMany checks that a fetch of several channels counts what it delivers and acknowledges, as
+// fetches of each of them do. A receipt that is refused isn't counted.
+func TestMetricsOfFetchesOfMany(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, servertest.WithQueues())
+	created := servertest.Decode[wire.CreatedTicket](h.Do("POST", "/v1/tickets", `{"queue":"duel"}`))
+	h.Subscribe("a", "s")
+	h.Subscribe("b", "s")
+	h.Do("POST", "/v1/channels/a/messages", `[{"content":1},{"content":2}]`)
+	h.Do("POST", "/v1/channels/b/messages", `[{"content":1},{"content":2}]`)
+	h.Redis.Do(t, "DEL", h.Prefix+"c.{b}.m.1")
+	counted := func(published, delivered, expired, acks int) {
+		t.Helper()
+		shown := string(h.OnAdmin().Do("GET", "/metrics", "").Body)
+		for name, n := range map[string]int{"messages_published": published, "messages_delivered": delivered,
+			"messages_expired": expired, "acks": acks} {
+			require.Contains(t, shown, fmt.Sprintf("\ntidemark_%s_total %d\n", name, n))
+		}
+	}
+	fetch := func(from ...string) []wire.SourceDelivery {
+		t.Helper()
+		return servertest.Decode[wire.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody(from...))).Deliveries
+	}
+	found := fetch("a", "b", created.Channel+"/"+created.Subscriber)
+	require.Len(t, found, 2)
+	counted(4, 3, 1, 0)
+	a, b := "a/s/"+found[0].ReceiptHandle, "b/s/"+found[1].ReceiptHandle
+	require.Empty(t, fetch(a, "none/s/"+found[0].ReceiptHandle, b))
+	counted(4, 3, 1, 2)
+	require.Empty(t, fetch(a, created.Channel+"/"+created.Subscriber))
+	counted(4, 3, 1, 3)
 }
