@@ -36,14 +36,6 @@ const (
 // CORS says which web pages of other origins may use the API from a browser.
 type CORS = web.CORS
 
-// Matchmaking is what the APIs call for tickets and queues.
-type Matchmaking interface {
-	v1.Matchmaking
-	grpc.Matchmaking
-	Drain() // ends what waits, now and later
-	players
-}
-
 // Options configures a Server. Service, Storage, Ready and Logger are required.
 type Options struct {
 	Service *channel.Service
@@ -54,9 +46,8 @@ type Options struct {
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
 	Records     *records.Options // nil: there are no calls for records
 	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
-	// what the names of channels begin with that only the service writes to and reads, besides those of tickets
-	Reserved []string
-	Clients  Clients
+	Reserved    []string         // prefixes of channels that clients can't use, besides those of tickets
+	Clients     Clients
 
 	Version string
 	CORS    CORS
@@ -70,8 +61,7 @@ type Options struct {
 	// of Grace.
 	DrainDelay time.Duration
 	Logger     *slog.Logger
-	// where the metrics are registered, and what the admin listener shows; nil: a new one
-	Metrics *prometheus.Registry
+	Metrics    *prometheus.Registry // has the metrics, which the admin listener shows; nil: a new one
 }
 
 // Limits bounds what clients can make the server do.
@@ -92,7 +82,7 @@ type Clients struct {
 	TrustProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
 }
 
-// limiter returns what the limits are, or nil if nobody has any.
+// limiter returns the limits of clients, or nil if there are none.
 func (o Options) limiter() *limits.Limiter {
 	if o.Guard == nil && o.Clients.Limits.Addresses == (access.Limits{}) {
 		return nil
@@ -128,9 +118,6 @@ func New(o Options) *Server {
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.admin = connections{limit: adminConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.registerMetrics(o.Metrics)
-	if limiter != nil && o.Matchmaking != nil {
-		s.options.Matchmaking = &limitedMatchmaking{o.Matchmaking}
-	}
 	s.addRoutes()
 	return s
 }
@@ -166,19 +153,20 @@ func (s *Server) addRoutes() {
 	}
 	c := &channels{service: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
 	c.reserved.service = o.Reserved
-	if o.Matchmaking != nil {
-		c.players, c.reserved.written = o.Matchmaking, []string{matchmaking.ChannelPrefix}
+	api := v1.Options{
+		Channels: c, Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
+	}
+	if m := o.Matchmaking; m != nil {
+		c.players, c.reserved.written = m, []string{matchmaking.ChannelPrefix}
+		api.Tickets, api.Queues = &tickets{m}, m
 		s.services = grpc.New(grpc.Options{
-			Router: s.router, Matchmaking: o.Matchmaking,
+			Router: s.router, Tickets: &tickets{m}, Queues: m,
 			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(),
 				Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
 		})
 		s.services.AddRoutes()
 	}
-	v1.Register(s.router, v1.Options{
-		Channels: c, Matchmaking: o.Matchmaking,
-		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
-	})
+	v1.Register(s.router, api)
 	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: most})
 	if o.Records != nil {
 		records.Register(s.router, *o.Records)

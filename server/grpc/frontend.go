@@ -42,15 +42,17 @@ func metadataOf(ctx context.Context, name string) string {
 type frontend struct {
 	openmatch.UnimplementedFrontendServiceServer
 
-	matchmaking Matchmaking
-	drained     <-chan struct{} // when it is closed, calls that wait end
+	tickets Tickets
+	drained <-chan struct{} // when it is closed, calls that wait end
 }
 
 // errDraining ends waiting calls when the server drains.
 var errDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
 
 // CreateTicket creates a ticket in the queue from the metadata, or in the default one.
-func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTicketRequest) (*openmatch.Ticket, error) {
+func (f *frontend) CreateTicket(
+	ctx context.Context, request *openmatch.CreateTicketRequest,
+) (*openmatch.Ticket, error) {
 	asked := request.GetTicket()
 	if err := checkTicket(asked); err != nil {
 		return nil, err
@@ -59,14 +61,14 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	if err != nil {
 		return nil, err
 	}
-	t, created, err := f.matchmaking.Create(ctx, service.NewTicket{
+	t, created, err := f.tickets.Create(ctx, service.NewTicket{
 		Queue: queueOfTicket(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
 		Owner: access.From(ctx).User(), PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if token := f.matchmaking.Token(ctx, &t); token != "" {
+	if token := f.tickets.Token(ctx, &t); token != "" {
 		_ = grpc.SetHeader(ctx, metadata.Pairs(metadataToken, token)) // fails only if the client has gone
 	}
 	if !created {
@@ -96,7 +98,7 @@ func checkTicket(t *openmatch.Ticket) error {
 
 // DeleteTicket removes a ticket, whether it waits or has a match. It succeeds if the ticket does not exist.
 func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTicketRequest) (*emptypb.Empty, error) {
-	if err := f.matchmaking.Delete(ctx, request.GetTicketId()); err != nil {
+	if err := f.tickets.Delete(ctx, request.GetTicketId()); err != nil {
 		return nil, err
 	}
 	return new(emptypb.Empty), nil
@@ -107,7 +109,7 @@ func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTi
 func (f *frontend) DeindexTicket(
 	ctx context.Context, request *openmatch.DeindexTicketRequest,
 ) (*openmatch.DeindexTicketResponse, error) {
-	if err := f.matchmaking.Cancel(ctx, request.GetTicketId()); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
+	if err := f.tickets.Cancel(ctx, request.GetTicketId()); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
 		return nil, err
 	}
 	return new(openmatch.DeindexTicketResponse), nil
@@ -124,7 +126,7 @@ func (f *frontend) GetTicket(ctx context.Context, request *openmatch.GetTicketRe
 
 // ticket reads a ticket. For clients of Open Match a cancelled or expired one doesn't exist.
 func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
-	t, err := f.matchmaking.Ticket(ctx, id)
+	t, err := f.tickets.Ticket(ctx, id)
 	switch {
 	case err != nil:
 		return matchmaking.Ticket{}, orNoTicket(id, err)
@@ -146,4 +148,33 @@ func orNoTicket(id string, err error) error {
 		return noTicket(id)
 	}
 	return err
+}
+
+// WatchAssignments sends the ticket's assignment once it exists, and ends with NotFound when the ticket is gone. Every
+// watch gets the assignment. A ticket never gets a second one, so nothing more is sent.
+func (f *frontend) WatchAssignments(
+	request *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
+) error {
+	ctx, id := stream.Context(), request.GetTicketId()
+	a, err := f.tickets.Await(ctx, id)
+	if err != nil {
+		return f.orDraining(orNoTicket(id, err))
+	}
+	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: convert.FromAssignment(a)}); err != nil {
+		return err
+	}
+	if err := f.tickets.AwaitEnd(ctx, a.Queue, id); err != nil {
+		return f.orDraining(err)
+	}
+	return noTicket(id)
+}
+
+// orDraining returns err, or the error for draining when the server drains.
+func (f *frontend) orDraining(err error) error {
+	select {
+	case <-f.drained:
+		return errDraining
+	default:
+		return err
+	}
 }

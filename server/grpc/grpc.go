@@ -18,8 +18,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// Matchmaking is the matchmaker for Open Match's services. Its errors are those of package matchmaking.
-type Matchmaking interface {
+// Tickets creates, reads and removes tickets. Its errors are those of package matchmaking.
+type Tickets interface {
 	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
 	Token(ctx context.Context, t *matchmaking.Ticket) string
 	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
@@ -30,17 +30,21 @@ type Matchmaking interface {
 	Await(ctx context.Context, id string) (*matchmaking.Assignment, error)
 	// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more.
 	AwaitEnd(ctx context.Context, queue, id string) error
+}
 
+// Queues reads queues.
+type Queues interface {
 	// Waiting calls each with the waiting tickets of a queue, the oldest first, in batches.
 	Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error
 	Definitions() []matchmaking.Definition
 }
 
-// Options configures the services. Router and Matchmaking are required.
+// Options configures the services. All fields but Limits are required.
 type Options struct {
-	Router      *web.Router // counts and logs calls, reports readiness, and has the routes of AddRoutes
-	Matchmaking Matchmaking
-	Limits      Limits
+	Router  *web.Router // counts and logs calls, reports readiness, and has the routes of AddRoutes
+	Tickets Tickets
+	Queues  Queues
+	Limits  Limits
 }
 
 // Limits are the limits of clients' use of the services.
@@ -99,18 +103,20 @@ func New(o Options) *Services {
 		QueryPage:    min(cmp.Or(o.Limits.QueryPage, DefaultQueryPage), LargestQueryPage),
 	}
 	s := &Services{
-		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers, keepalives: defaultKeepalives,
+		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers,
+		keepalives: defaultKeepalives,
 		arrivals: grpcserver.Arrivals{
 			Limit: arrivalLimit, Slow: arrivalSlow, Most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
 		},
 	}
 	s.served = []served{
-		{&openmatch.FrontendService_ServiceDesc, &frontend{matchmaking: o.Matchmaking, drained: o.Router.Draining()}},
+		{&openmatch.FrontendService_ServiceDesc, &frontend{tickets: o.Tickets, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, &query{
-			matchmaking: o.Matchmaking, guard: o.Router.Guard(), page: limits.QueryPage, answers: &s.answers, open: map[string]int{},
+			queues: o.Queues, guard: o.Router.Guard(), page: limits.QueryPage, answers: &s.answers, open: map[string]int{},
 		}},
 		{&grpc_health_v1.Health_ServiceDesc, &grpcserver.Health{
-			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining(), Stopping: errDraining, Period: healthPeriod,
+			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining(), Stopping: errDraining,
+			Period: healthPeriod,
 		}},
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
 		{&reflectionv1alpha.ServerReflection_ServiceDesc, reflection.NewServer(reflection.ServerOptions{Services: s})},

@@ -68,7 +68,8 @@ func serve(t testing.TB, m *matches, guard *access.Guard, changes ...func(*grpc.
 		},
 	})
 	services := grpc.New(grpc.Options{
-		Router: h.router, Matchmaking: h.matches, Limits: grpc.Limits{MessageBytes: maxBodyBytes, Streams: maxStreams},
+		Router: h.router, Tickets: h.matches, Queues: h.matches,
+		Limits: grpc.Limits{MessageBytes: maxBodyBytes, Streams: maxStreams},
 	})
 	services.AddRoutes()
 	h.served = services

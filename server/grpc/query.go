@@ -21,10 +21,10 @@ import (
 type query struct {
 	openmatch.UnimplementedQueryServiceServer
 
-	matchmaking Matchmaking
-	guard       *access.Guard
-	page        int // tickets or IDs in one message of an answer, at most
-	answers     *answers
+	queues  Queues
+	guard   *access.Guard
+	page    int // tickets or IDs in one message of an answer, at most
+	answers *answers
 
 	mu    sync.Mutex
 	open  map[string]int // queries in progress, by the client's connection
@@ -85,7 +85,8 @@ func (q *query) QueryTickets(
 		page.Tickets, bytes = append(page.Tickets, ticket), bytes+size
 		return nil
 	}
-	return q.walk(ctx, asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsAll}, answer)
+	a := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsAll}
+	return q.walk(ctx, a, answer)
 }
 
 // QueryTicketIds sends the IDs of the waiting tickets of a pool, the oldest first.
@@ -109,7 +110,8 @@ func (q *query) QueryTicketIds(
 			return send()
 		},
 	}
-	return q.walk(ctx, asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}, answer)
+	a := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}
+	return q.walk(ctx, a, answer)
 }
 
 // pages builds the messages of an answer.
@@ -153,7 +155,7 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 		a.fields = max(a.fields, matchmaking.FieldsSearch)
 	}
 	r := matchmaking.WaitingRequest{Queue: a.queue, Fields: a.fields}
-	err = q.matchmaking.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
+	err = q.queues.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
 		for _, t := range tickets {
 			if !function.Pass(pool, t) {
 				continue
@@ -172,7 +174,7 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 
 // queueOf returns the queue whose profile has the pool, or the default queue if none has it.
 func (q *query) queueOf(asked *openmatch.Pool) string {
-	for _, d := range q.matchmaking.Definitions() {
+	for _, d := range q.queues.Definitions() {
 		for _, pool := range d.Profile.Pools {
 			if pool.Name == asked.GetName() && proto.Equal(convert.FromPool(pool), asked) {
 				return d.Name

@@ -6,5 +6,5 @@
 // them to answers. The interfaces in this package are the parts of the services that the handlers use.
 //
 // Reserved channels, the limits of clients, and the channels of tickets are not handled here, but by the server's
-// operations on channels, the [Channels] of [Options].
+// operations on channels and tickets, the [Channels] and [Tickets] of [Options].
 package v1

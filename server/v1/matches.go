@@ -1,7 +1,6 @@
 package v1
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -10,12 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Matches reads matches.
-type Matches interface {
-	Match(ctx context.Context, queue, id string) (matchmaking.AssignedMatch, error)
-}
-
-type matches struct{ service Matches }
+type matches struct{ service Queues }
 
 // of returns the queue of a match, from the query or from its ID, before the match is read. Without either the call is
 // refused.

@@ -58,3 +58,15 @@ func queueQuery(raw string) (queue string, err error) {
 	})
 	return queue, err
 }
+
+// waitingQuery reads waiting.
+func waitingQuery(raw string) (waiting bool, err error) {
+	err = web.ReadQuery(raw, waitingParameters, func(name, value string) error {
+		if value != "true" && value != "false" {
+			return web.RefuseParameter(name, fmt.Sprintf("waiting is %.64q, it must be true or false", value))
+		}
+		waiting = value == "true"
+		return nil
+	})
+	return waiting, err
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
@@ -17,12 +18,13 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Queues defines and describes queues.
+// Queues defines and describes queues, and reads their matches.
 type Queues interface {
 	Definitions() []matchmaking.Definition
 	Describe(ctx context.Context, queue string) (service.QueueDescription, error)
 	PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool, err error)
 	DeleteQueue(ctx context.Context, name string) error
+	Match(ctx context.Context, queue, id string) (matchmaking.AssignedMatch, error)
 	insight.Waiting
 }
 
@@ -122,6 +124,35 @@ func queueOf(d matchmaking.Definition) (wire.Queue, error) {
 		return wire.Queue{}, fmt.Errorf("encode the definition of queue %s: %w", d.Name, err)
 	}
 	return wire.Queue{Name: d.Name, Definition: definition}, nil
+}
+
+func waitingOf(r insight.Report) *wire.Waiting {
+	answer := &wire.Waiting{
+		Tickets: r.Waiting, Examined: r.Examined, Waits: longestWaits(r.Waits),
+		Statistics: make([]wire.WaitingByRange, len(r.Statistics)),
+		Longest:    make([]wire.LongWaitingTicket, len(r.Longest)),
+	}
+	for i, s := range r.Statistics {
+		ranges := make([]wire.WaitingRange, len(s.Ranges))
+		for j, one := range s.Ranges {
+			ranges[j] = wire.WaitingRange{MinValue: one.Min, MaxValue: one.Max, Tickets: one.Tickets,
+				Waits: longestWaits(one.Waits)}
+		}
+		answer.Statistics[i] = wire.WaitingByRange{Name: s.Name, Ranges: ranges}
+	}
+	for i, t := range r.Longest {
+		answer.Longest[i] = wire.LongWaitingTicket{ID: t.ID, WaitMillis: t.Wait.Milliseconds(), Players: t.Players}
+		if t.Acceptance != nil {
+			counts := wire.Acceptance(*t.Acceptance)
+			answer.Longest[i].Acceptance = &counts
+		}
+	}
+	return answer
+}
+
+func longestWaits(w insight.Waits) wire.LongestWaits {
+	ms := time.Duration.Milliseconds
+	return wire.LongestWaits{Waits: wire.Waits{P50: ms(w.P50), P90: ms(w.P90), P99: ms(w.P99)}, Max: ms(w.Max)}
 }
 
 // inBody turns the field of an error about a value in a body into a JSON pointer.

@@ -15,7 +15,7 @@ import (
 
 // oneTicket is a service with one ticket, which counts heartbeats.
 type oneTicket struct {
-	Matchmaking
+	Tickets
 	status matchmaking.Status
 	beats  int
 }
@@ -35,7 +35,7 @@ func TestReadingATicketIsAHeartbeat(t *testing.T) {
 	} {
 		o := &oneTicket{status: status}
 		r := web.New(web.Options{Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
-		registerMatchmaking(web.API{Router: r, Fail: web.Fail}, o)
+		registerMatchmaking(web.API{Router: r, Fail: web.Fail}, Options{Tickets: o})
 		answer := httptest.NewRecorder()
 		r.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/v1/tickets/t", nil))
 		require.Equal(t, 200, answer.Code)

@@ -16,32 +16,24 @@ type Channels interface {
 	Describer
 }
 
-// Matchmaking are the operations for the handlers of tickets, matches and queues.
-type Matchmaking interface {
-	Tickets
-	Matches
-	Queues
-}
-
 // Options configures the API.
 type Options struct {
-	Channels    Channels
-	Matchmaking Matchmaking // nil: no routes of tickets, matches and queues
-	Info        Info
+	Channels Channels
+	Tickets  Tickets // nil, and so are Queues: no routes of tickets, matches and queues
+	Queues   Queues
+	Info     Info
 }
 
 // Register adds the routes of the API.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
 	registerChannels(a, o)
-	var queues Queues
-	if o.Matchmaking != nil {
-		queues = o.Matchmaking
-		registerMatchmaking(a, o.Matchmaking)
+	if o.Queues != nil {
+		registerMatchmaking(a, o)
 	}
 	a.AddGet(web.Route{
 		Path: "/v1/info", Action: access.Any,
-		Handle: (&info{about: o.Info, queues: queues, maxBody: r.MaxBodyBytes()}).show,
+		Handle: (&info{about: o.Info, queues: o.Queues, maxBody: r.MaxBodyBytes()}).show,
 	})
 }
 
@@ -75,8 +67,8 @@ func registerChannels(a web.API, o Options) {
 	a.NothingBelow(at + "/messages/:id")
 }
 
-func registerMatchmaking(a web.API, m Matchmaking) {
-	t, q, one := &tickets{m}, &queues{m, insight.NewReader(m)}, &matches{m}
+func registerMatchmaking(a web.API, o Options) {
+	t, q, one := &tickets{o.Tickets}, &queues{o.Queues, insight.NewReader(o.Queues)}, &matches{o.Queues}
 	ofTicket := func(c *web.Call) access.Resource { return access.Resource{Ticket: c.Param(0)} }
 	ofQueue := func(c *web.Call) access.Resource { return access.Resource{Queue: c.Param(0)} }
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/tickets", Action: access.Ticket, Handle: t.create})
