@@ -2,9 +2,11 @@ package v1
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -67,6 +69,67 @@ func (d *deliveries) next(c *web.Call) error {
 		return err
 	}
 	return answerDelivery(c, &delivery)
+}
+
+// fetchMany is POST /v1/fetch.
+func (d *deliveries) fetchMany(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	request, err := wire.DecodeFetch(body.Bytes)
+	body.Release() // before the fetch, which may wait
+	if err != nil {
+		return err
+	}
+	var answer wire.Deliveries
+	q, err := granted(c, &request, &answer)
+	if err != nil {
+		return err
+	}
+	if len(q.From) > 0 || len(answer.Problems) == 0 {
+		all, err := d.service.FetchMany(c.Context(), q)
+		if err != nil {
+			return err
+		}
+		for _, found := range all.Found {
+			from := &q.From[found.Source]
+			answer.Deliveries = append(answer.Deliveries, wire.SourceDelivery{
+				Channel: from.Channel, Subscriber: from.Subscriber, Delivery: wireDelivery(&found.Delivery),
+			})
+		}
+		for _, p := range all.Problems {
+			from := &q.From[p.Source]
+			answer.Problems = append(answer.Problems, wire.SourceProblem{Channel: from.Channel,
+				Subscriber: from.Subscriber, Problem: *c.Problem(p.Err)})
+		}
+	}
+	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
+}
+
+// granted returns the query for the sources that the client may fetch from. The others are problems of the answer,
+// without a wait; if all are refused because the client has no credential, that is the error.
+func granted(c *web.Call, r *wire.FetchRequest, answer *wire.Deliveries) (channel.ManyQuery, error) {
+	q := channel.ManyQuery{From: make([]channel.Source, 0, len(r.From)), Max: r.Max, Wait: time.Duration(r.Wait)}
+	anonymous := 0
+	for i := range r.From {
+		from := &r.From[i]
+		err := c.Allow(access.Subscribe, access.Resource{Channel: from.Channel, Subscriber: from.Subscriber})
+		if err == nil {
+			q.From = append(q.From, channel.Source{Channel: from.Channel, Subscriber: from.Subscriber,
+				Receipt: from.ReceiptHandle})
+			continue
+		}
+		if errors.Is(err, access.ErrNoCredential) {
+			if anonymous++; anonymous == len(r.From) {
+				return q, err
+			}
+		}
+		q.Wait = 0
+		answer.Problems = append(answer.Problems, wire.SourceProblem{Channel: from.Channel, Subscriber: from.Subscriber,
+			Problem: *c.Problem(err)})
+	}
+	return q, nil
 }
 
 func answerDelivery(c *web.Call, d *channel.Delivery) error {
