@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// players knows which players wait for a match, and makes the channels of their tickets.
+// players records which players wait for a match, and makes the channels of their tickets.
 type players interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
 	// OpenChannel makes the channel of a ticket that was created without one. Errors: matchmaking.ErrNoTicket.

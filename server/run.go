@@ -139,7 +139,7 @@ func (s *Server) http2Config() *http.HTTP2Config {
 	}
 }
 
-// draining is what is drained.
+// draining is the argument of drain.
 type draining struct {
 	public, admin *http.Server
 	failed        <-chan struct{} // closed when a listener fails

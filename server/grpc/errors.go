@@ -147,7 +147,7 @@ func statusOfCode(code codes.Code) int {
 	}
 }
 
-// tooLarge returns the error of a message of more than so many bytes.
+// tooLarge returns the error of a message of more than a number of bytes.
 func tooLarge(most int64) error {
 	return status.Errorf(codes.ResourceExhausted, "the message has more than %d bytes", most)
 }

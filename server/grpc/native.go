@@ -55,8 +55,12 @@ func (s *Services) nativeOptions() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(uint32(min(s.limits.Streams, math.MaxInt32))),
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connectionWindow),
 		grpc.MaxHeaderListSize(headerBytes), grpc.ConnectionTimeout(connectTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: s.keepalives.idleAfter}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.keepalives.pingsApart, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: s.keepalives.idleAfter,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: s.keepalives.pingsApart, PermitWithoutStream: true,
+		}),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))), grpc.InTapHandle(grpcserver.Endable),
 	}
 }

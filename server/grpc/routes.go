@@ -95,14 +95,17 @@ const shortRequestBytes = 4 << 10
 // add adds the routes of a method, so that each has its own metrics.
 func (r *routes) add(m protoreflect.MethodDescriptor) {
 	p := procedure{
-		routes: r, method: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()), most: r.limits.MessageBytes, fail: failCall,
+		routes: r, method: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()), most: r.limits.MessageBytes,
+		fail: failCall,
 	}
-	if p.method != openmatch.FrontendService_CreateTicket_FullMethodName && string(m.Parent().FullName()) != openmatch.QueryService_ServiceDesc.ServiceName {
+	if p.method != openmatch.FrontendService_CreateTicket_FullMethodName &&
+		string(m.Parent().FullName()) != openmatch.QueryService_ServiceDesc.ServiceName {
 		p.most = min(p.most, shortRequestBytes)
 	}
 	api, needed := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
 	one := web.Route{
-		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open, Handle: p.serve,
+		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open,
+		Handle: p.serve,
 	}
 	if m.IsStreamingClient() {
 		one.Handle = func(c *web.Call) error { p.call(c, c.Request().Body); return nil }
@@ -128,7 +131,8 @@ func (p procedure) refuse(c *web.Call, err error) {
 	var e *fault.Error
 	switch {
 	case !errors.As(err, &e):
-	case e.Kind == fault.Unauthenticated, e.Kind == fault.Limited, e.Slug == fault.SlugNotGranted, e.Slug == fault.SlugTokenInQuery:
+	case e.Kind == fault.Unauthenticated, e.Kind == fault.Limited, e.Slug == fault.SlugNotGranted,
+		e.Slug == fault.SlugTokenInQuery:
 		c.SetRetryAfter(web.ProblemOf(err).RetryAfter)
 		p.fail(c, err)
 		return

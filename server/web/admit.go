@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// gate decides who is served.
+// gate authenticates clients and checks their limits.
 type gate struct {
 	guard    *access.Guard // nil: the service is open
 	failures *access.FailureLimiter
@@ -21,7 +21,7 @@ type gate struct {
 // Guard returns the guard, or nil if the service is open.
 func (g *gate) Guard() *access.Guard { return g.guard }
 
-// Authenticate returns whom a credential stands for, which came from a network address. Errors: those of the guard, and
+// Authenticate returns the principal of a credential that came from a network address. Errors: those of the guard, and
 // fault.SlugRateLimited if too many invalid ones came from there. Others may share the address, behind a proxy as a
 // rule: a valid credential is then still accepted, unless it is a token that was never seen.
 func (g *gate) Authenticate(ctx context.Context, credential, address string) (*access.Principal, error) {
@@ -58,7 +58,7 @@ func (g *gate) Limit(ctx context.Context, p *access.Principal, address string) (
 	return limits.With(ctx, client), client.Request(ctx)
 }
 
-// admit authenticates the client, and checks that it may do what the route is for.
+// admit authenticates the client, and checks its limits and that it may do the route's action.
 func (c *Call) admit() error {
 	credential, err := c.credential()
 	gate := &c.route.router.gate
@@ -113,8 +113,8 @@ func (c *Call) credential() (string, error) {
 // Principal returns the client, or nil if the service is open.
 func (c *Call) Principal() *access.Principal { return access.From(c.ctx) }
 
-// Allow returns an error if the client may not do an action. It is for what a route's Of can't know: what the body
-// says.
+// Allow returns an error if the client may not do an action. It is for resources in the body, which a route's Of can't
+// know.
 func (c *Call) Allow(a access.Action, r access.Resource) error {
 	return c.route.router.guard.Check(c.ctx, access.From(c.ctx), a, r)
 }

@@ -69,7 +69,7 @@ func (c *Call) NoContent() error {
 	return nil
 }
 
-// SetLocation sets the header of what the request created.
+// SetLocation sets the header with the path of the created object.
 func (c *Call) SetLocation(path string) { c.response.Header()[headerLocation] = []string{path} }
 
 // SetRetryAfter sets the header that says when to try again, in seconds. 0 sets none.
@@ -121,8 +121,8 @@ func (c *Call) SetHeaders() {
 	c.CloseIfLast()
 }
 
-// setRateLimit tells a client with a limit of requests how much of it is left, as draft-ietf-httpapi-ratelimit-headers
-// has it.
+// setRateLimit sets the headers with the remaining requests of a client that has a limit of them, as in
+// draft-ietf-httpapi-ratelimit-headers.
 func (c *Call) setRateLimit(header http.Header) {
 	s, ok := limits.From(c.ctx).Standing()
 	if !ok {
@@ -140,8 +140,8 @@ func setSafetyHeaders(header http.Header) {
 	header[headerSniffing] = noSniffing
 }
 
-// CloseIfLast tells the client not to use the connection again if the server is draining or the connection is beyond
-// the limit. On HTTP/2 net/http sends GOAWAY in place of the header.
+// CloseIfLast sets the header that closes the connection if the server is draining or the connection is beyond the
+// limit. On HTTP/2 net/http sends GOAWAY in place of the header.
 func (c *Call) CloseIfLast() {
 	if c.reserved || c.route.router.IsDraining() {
 		c.response.Header()[headerConnection] = lastAnswer

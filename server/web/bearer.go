@@ -45,7 +45,7 @@ func BearerToken(headers []string) (string, error) {
 	return token, wellFormed(token)
 }
 
-// inToken has the bytes of which a token consists. It may end with any number of "=".
+// inToken has the bytes that a token may have. It may end with any number of "=".
 var inToken = func() (set [256]bool) {
 	for _, b := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
 		set[b] = true

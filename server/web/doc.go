@@ -17,9 +17,9 @@
 //
 // # Credentials
 //
-// credentials.go reads what a client sends, admit.go asks the guard whom it stands for and whether that principal may
-// do the route's action. That happens once, before the handler is called. A handler that learns from the body what the
-// request is about calls Call.Allow. The context of a route that waits ends when the credential does, and the answer is
+// bearer.go finds the client's credential, and admit.go asks the guard for its principal, and whether that may do the
+// route's action. That happens once, before the handler is called. A handler that learns the resource from the body
+// calls Call.Allow. The context of a route that waits ends when the credential does, and the answer is
 // an error then. An access.FailureLimiter limits the invalid credentials of each address. Without a guard the service
 // is open, and credentials are ignored.
 //

@@ -71,8 +71,8 @@ func (s *share) release() {
 // streamStep is how much memory a streamed body takes at a time.
 const streamStep = 16 << 10
 
-// Received tells that a handler which reads the body itself has read so many bytes of it, and takes memory for what it
-// reads next, up to most bytes. The error is a *fault.Error of kind Unavailable.
+// Received is for handlers that read the body themselves: it records the number of bytes read so far, and takes memory
+// for the next ones, up to most bytes. The error is a *fault.Error of kind Unavailable.
 func (c *Call) Received(read, most int64) error {
 	if read < max(c.share.taken, smallBuffer) || c.share.taken >= most {
 		return nil
@@ -80,5 +80,5 @@ func (c *Call) Received(read, most int64) error {
 	return c.share.grow(min(c.share.taken+streamStep, most))
 }
 
-// ReceivedAll tells that a handler has read all of the body.
+// ReceivedAll records that a handler has read the whole body.
 func (c *Call) ReceivedAll() { c.share.finish() }

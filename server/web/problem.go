@@ -67,7 +67,7 @@ func StatusOf(kind fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// ProblemOf returns what a client is told about an error. The log has the rest, under the request's ID.
+// ProblemOf returns the problem for an error. Details that clients must not see are in the log, under the request's ID.
 func ProblemOf(err error) *wire.Problem {
 	var input *wire.InputError
 	var e *fault.Error
@@ -101,7 +101,7 @@ func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
 	return p
 }
 
-// Problem returns what the client is told about an error as a part of an answer. An internal error is logged.
+// Problem returns the problem for an error of a part of an answer. An internal error is logged.
 func (c *Call) Problem(err error) *wire.Problem {
 	p := ProblemOf(err)
 	p.RequestID = c.id

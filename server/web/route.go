@@ -27,7 +27,7 @@ const (
 	QueryIgnored
 )
 
-// Route is one method of one path: what is served there, and what a client must be allowed to do for it.
+// Route is one method of one path: its handler, and the permission that a client needs.
 type Route struct {
 	Method string
 	Path   string // parameters have the form :name; any other colon is escaped as \:

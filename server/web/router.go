@@ -62,7 +62,7 @@ type routing struct {
 	unrouted []unrouted
 }
 
-// view is what a listener shows of the router.
+// view is the part of the router that a listener serves.
 type view struct {
 	echo    *echo.Echo
 	origins *origins
@@ -137,7 +137,7 @@ func (r *Router) BodyBytes() int64 { return r.bodies.used.Load() }
 // AllowHosts, because a web page can make a name of its own resolve to this machine.
 func (r *Router) Loopback() { r.public.origins.loopback.Store(true) }
 
-// AdminLoopback tells the router the same of Admin.
+// AdminLoopback is Loopback for Admin.
 func (r *Router) AdminLoopback() { r.admin.origins.loopback.Store(true) }
 
 // Drain begins the end of the service: readiness fails, and each connection is closed after its next answer. It may be

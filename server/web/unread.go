@@ -26,7 +26,7 @@ var (
 	expectation  = []byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\n")
 )
 
-// unreadDetails says what is wrong if net/http doesn't.
+// unreadDetails are the details of refusals for which net/http gives none.
 var unreadDetails = map[int]string{
 	http.StatusBadRequest:        "the request line or a header is malformed",
 	http.StatusExpectationFailed: "the only supported expectation is 100-continue",
