@@ -20,7 +20,7 @@ const (
 	Admin     Action = "admin"     // what only the admin listener serves
 )
 
-// Any stands for any action, in a check of what everybody may do who may do anything.
+// Any is the action of checks that any grant passes, whatever its actions.
 const Any Action = "any"
 
 // UnmarshalText refuses an action that doesn't exist.
@@ -44,9 +44,9 @@ type Resource struct {
 	Record     string // as Record makes it: "<resource>/<id>"
 }
 
-// Record returns a record: its resource, such as "locks", and the IDs that its path has, such as an operation and an
-// entity. In IDs "/" and "%" are percent-encoded, so that none can stand for two. The last ID is "" for all that there
-// can be. Without IDs it is the whole resource.
+// Record returns a record: its resource, such as "locks", and the IDs of its path, such as an operation and an entity.
+// In IDs "/" and "%" are percent-encoded, so that one ID can't be read as two. A last ID of "" stands for all IDs
+// there. Without IDs it is the whole resource.
 func Record(resource string, ids ...string) Resource {
 	var b strings.Builder
 	b.WriteString(resource)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// request is one question to the guard, and what was found out on the way to the answer.
+// request is one check, with what it has looked up so far.
 type request struct {
 	guard     *Guard
 	principal *Principal
@@ -33,7 +33,7 @@ func (r *request) rule() *rule {
 	return r.found
 }
 
-// capture returns what the group of this name captured in the name of the channel, or "".
+// capture returns the text that the group with this name captured in the name of the channel, or "".
 func (r *request) capture(name string) string {
 	rule := r.rule()
 	if rule == nil {
@@ -71,8 +71,8 @@ func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource)
 	return notGranted(a)
 }
 
-// CheckSome is Check before it is known what the action is done to: it returns an error if there is nothing to which
-// the principal may do it.
+// CheckSome is Check before the resource is known: it returns an error if the principal may do the action to no
+// resource at all.
 func (g *Guard) CheckSome(p *Principal, a Action) error {
 	if g == nil {
 		return nil
@@ -105,7 +105,7 @@ func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
 				return allowed, err
 			}
 		}
-		// for users it is whose ticket it is that counts, not what the channel is called
+		// for users the owner of the ticket counts, not the name of the channel
 		if r.principal.Kind != APIKey {
 			return false, nil
 		}
@@ -159,8 +159,8 @@ func (r *request) subscriber(g *Grant) bool {
 	return ok
 }
 
-// record reports whether a grant includes the record. Only the grants of API keys include all unless they say
-// otherwise: what records there are isn't for users to know.
+// record reports whether a grant includes the record. Without a list, the grants of API keys include all records, and
+// those of users none.
 func (r *request) record(g *Grant) bool {
 	if g.Records == nil {
 		return r.principal.Kind == APIKey
@@ -189,8 +189,8 @@ func (r *request) ruled(a Action) bool {
 	return include(rule.readers, r)
 }
 
-// ticket reports whether the principal may do what it wants to a ticket, to a new ticket of a queue, or to both: a new
-// one with an ID.
+// ticket reports whether the principal may access a ticket (id), create one in a queue (queue), or create one with an
+// ID (both).
 func (r *request) ticket(ctx context.Context, id, queue string) (bool, error) {
 	p := r.principal
 	if p.Kind == TicketHolder {

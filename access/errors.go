@@ -22,7 +22,7 @@ var (
 	}
 )
 
-// errNoTicket is to compare with what Owners returns.
+// errNoTicket equals the error of Owners for a ticket that doesn't exist.
 var errNoTicket = &fault.Error{Slug: fault.SlugNoTicket}
 
 // notGranted returns ErrNotGranted for an action.

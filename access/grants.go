@@ -33,7 +33,7 @@ type Grant struct {
 //
 //	[{"actions": ["subscribe"], "channels": ["chat.*", "inbox.{sub}"]}]
 //
-// It refuses what is not known, duplicate members, and what is beyond the bounds.
+// It refuses unknown members, duplicate members, and grants beyond the bounds.
 func ParseGrants(text []byte) (Grants, error) {
 	if len(text) > MaxGrantsBytes {
 		return nil, fmt.Errorf("grants: %d bytes, at most %d are allowed", len(text), MaxGrantsBytes)
@@ -63,7 +63,7 @@ func (g Grants) check() error {
 	return nil
 }
 
-// have reports whether a grant has an action, on whatever.
+// have reports whether a grant has an action, on any resource.
 func (g Grants) have(a Action) bool {
 	return a == Any && len(g) > 0 ||
 		slices.ContainsFunc(g, func(one Grant) bool { return slices.Contains(one.Actions, a) })

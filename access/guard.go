@@ -17,29 +17,30 @@ type Authenticator interface {
 	// Accepts reports whether a credential looks like one that this authenticator reads, mostly by its prefix. It
 	// leaves parsing to Authenticate.
 	Accepts(credential string) bool
-	// Authenticate returns whose credential it is. Errors: ErrInvalidCredential, ErrExpired, and those of what it asks.
+	// Authenticate returns the principal of a credential. Errors: ErrInvalidCredential, ErrExpired, and those of the
+	// storage.
 	Authenticate(ctx context.Context, credential string) (*Principal, error)
 }
 
 // Costly is an Authenticator that checks signatures, which take much longer than hashes.
 type Costly interface {
 	Authenticator
-	// Knows reports whether nothing is to be checked: a credential was found valid before, or is malformed.
+	// Knows reports whether a credential needs no check: it was found valid before, or is malformed.
 	Knows(credential string) bool
 }
 
-// Owners knows whose tickets are whose.
+// Owners knows the owners of tickets.
 type Owners interface {
-	// Owner returns the subject of the user who created a ticket, "" if an API key did, and when that was. It costs no
-	// call of the storage as a rule. Errors: one with fault.SlugNoTicket, and the store's.
+	// Owner returns the subject of the user who created a ticket, "" if an API key did, and the time of its creation.
+	// It rarely reads the storage. Errors: one with fault.SlugNoTicket, and the store's.
 	Owner(ctx context.Context, ticket string) (owner string, created time.Time, err error)
 }
 
-// Tickets are the tickets of matchmaking and their channels. The zero value stands for none: then the names of channels
-// are free.
+// Tickets are the tickets of matchmaking and their channels. With the zero value there are none, and no channel is a
+// ticket's.
 type Tickets struct {
 	Owners     Owners
-	Channels   string // prefix of the names of their channels, which a ticket's ID follows
+	Channels   string // prefix of the names of their channels, followed by the ticket's ID
 	Subscriber string // of such a channel, the ticket's player
 }
 
@@ -53,7 +54,7 @@ func (t *Tickets) of(channel string) (id string, ok bool) {
 
 // Revocations knows which credentials were revoked.
 type Revocations interface {
-	// Revoked reports whether a principal's credential was revoked. It only looks into memory.
+	// Revoked reports whether a principal's credential was revoked. It only reads memory.
 	Revoked(p *Principal) bool
 	// Notify calls changed after each change, until stop is called.
 	Notify(changed func()) (stop func())
@@ -116,8 +117,8 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-// Authenticate returns whose credential it is: Anonymous for "", and nil on an open service. Errors:
-// ErrInvalidCredential, ErrExpired, ErrRevoked, and fault.Unavailable if it can't be known now.
+// Authenticate returns the principal of a credential: Anonymous for "", and nil on an open service. Errors:
+// ErrInvalidCredential, ErrExpired, ErrRevoked, and one of kind fault.Unavailable if the storage can't be read.
 func (g *Guard) Authenticate(ctx context.Context, credential string) (*Principal, error) {
 	switch {
 	case g == nil:
@@ -143,7 +144,7 @@ func (g *Guard) Authenticate(ctx context.Context, credential string) (*Principal
 	return nil, ErrInvalidCredential.WithCause(errNoForm)
 }
 
-// IsCheap reports whether it takes next to no time to authenticate a credential.
+// IsCheap reports whether a credential can be authenticated without verifying a signature or reading the storage.
 func (g *Guard) IsCheap(credential string) bool {
 	if g == nil {
 		return true
@@ -164,8 +165,8 @@ var (
 	errSubject = errors.New("its subject is too long, or reserved")
 )
 
-// Valid returns an error if the principal's credential has ended since it was authenticated, or names it in a way that
-// it must not. It only looks into memory.
+// Valid returns an error if the principal's credential has ended since it was authenticated, or if its subject is
+// reserved or too long. It only reads memory.
 func (g *Guard) Valid(p *Principal) error {
 	switch {
 	case g == nil, p == nil:
@@ -185,8 +186,8 @@ func hasEnded(p *Principal) bool {
 	return !ends.IsZero() && !time.Now().Before(ends)
 }
 
-// QueryToken reports whether a token may be sent in the query of a request to a channel. It may not if the request is
-// about no channel (""), whatever the rules match.
+// QueryToken reports whether a token may be sent in the query of a request to a channel. It returns false for requests
+// without a channel (""), even if a rule matches the empty name.
 func (g *Guard) QueryToken(channel string) bool {
 	switch {
 	case g == nil:

@@ -13,7 +13,7 @@ type hold struct {
 }
 
 // Hold returns a context for a request that waits. It ends, with ErrExpired or ErrRevoked as its cause, when p's
-// credential does. stop releases what it holds, and must be called. For a principal whose credential never ends, and on
+// credential does. stop must be called when the request has ended. For a principal whose credential never ends, and on
 // an open service, the context is ctx.
 func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, stop func()) {
 	if g == nil || p == nil || p.Kind == Nobody || p.Kind == Administrator || p.ends().IsZero() && g.revoked == nil {
@@ -68,8 +68,8 @@ func (g *Guard) unlist(h *hold) {
 	}
 }
 
-// expire ends the hold when its credential ends, which may be renewed until then. It returns the timer, or nil if it
-// never ends. The timer isn't set again once held has ended.
+// expire starts a timer that ends the hold when its credential ends, and that is set again if the credential was
+// renewed meanwhile. It returns nil if the credential never ends. The timer isn't set again once held has ended.
 func (h *hold) expire(held context.Context) *time.Timer {
 	ends := h.principal.ends()
 	if ends.IsZero() {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits bound what one principal or one address makes the service do. A zero field is no limit.
+// Limits are the limits of one principal or one address. A zero field is no limit.
 type Limits struct {
 	Requests       Rate
 	PublishedBytes Rate // of the contents of messages
@@ -19,7 +19,7 @@ type Limits struct {
 	NewSubscribers Rate
 }
 
-// Rate is how many events are allowed in a time. As many can come at once after a pause. Zero: any number.
+// Rate is a limit of Count events in the time Per. After a pause Count events may come at once. Zero: no limit.
 type Rate struct {
 	Count int
 	Per   time.Duration // a second, a minute, an hour or a day
@@ -41,7 +41,7 @@ func (r Rate) String() string {
 	return ""
 }
 
-// PerSecond returns how many events a second that is.
+// PerSecond returns the rate in events per second.
 func (r Rate) PerSecond() float64 { return float64(r.Count) / r.Per.Seconds() }
 
 var rateUnits = []struct {
@@ -97,7 +97,7 @@ var limitNames = []string{LimitRequests, LimitPublishedBytes, LimitWaits, LimitT
 
 const off = "off" // no limits
 
-// set sets the limit of a name.
+// set sets the limit with a name.
 func (l *Limits) set(name, text string) (err error) {
 	if name == LimitWaits {
 		l.Waits, err = strconv.Atoi(text)
@@ -116,8 +116,8 @@ func (l *Limits) set(name, text string) (err error) {
 	return nil
 }
 
-// ParseLimits parses limits such as requests=100/s,waits=50. What is left out has no limit, and nothing has if the text
-// is off or empty.
+// ParseLimits parses limits such as requests=100/s,waits=50. Names that are left out have no limit. The text "off", and
+// an empty one, mean no limits.
 func ParseLimits(text string) (l Limits, err error) {
 	if text == off || text == "" {
 		return l, nil
@@ -157,7 +157,7 @@ func (l Limits) String() string {
 	return cmp.Or(strings.Join(parts, ","), off)
 }
 
-// text returns the limit of a name, or "" if there is none.
+// text returns the text of the limit with a name, or "" if there is none.
 func (l *Limits) text(name string) string {
 	if name == LimitWaits && l.Waits > 0 {
 		return strconv.Itoa(l.Waits)
@@ -168,7 +168,7 @@ func (l *Limits) text(name string) string {
 	return ""
 }
 
-// rate returns the field of a name, or nil.
+// rate returns the rate with a name, or nil.
 func (l *Limits) rate(name string) *Rate {
 	switch name {
 	case LimitRequests:

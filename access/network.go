@@ -2,8 +2,8 @@ package access
 
 import "net/netip"
 
-// Network returns the addresses that the client at an address, with or without a port, may well have all of: the
-// address itself, or the /64 of IPv6. It is invalid if there is no address, as on a Unix socket.
+// Network returns the network that counts as one client: the address itself for IPv4, and its /64 for IPv6, since one
+// host often has all of it. The address may have a port. The result is invalid without an address, as on a Unix socket.
 func Network(address string) netip.Prefix {
 	const subnetBits = 64
 	at, err := netip.ParseAddr(address)

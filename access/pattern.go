@@ -10,28 +10,27 @@ import (
 // MaxPatternBytes is the longest pattern.
 const MaxPatternBytes = 256
 
-// Pattern matches names. "*" stands for any text, also none; {sub} for the subject of the principal; {name} for what
-// the group of this name captured in the rule of the channel. All else stands for itself, and what is inserted does
-// too: a subject "a*" matches only itself. If what is to be inserted is empty or doesn't exist, the pattern matches
-// nothing.
+// Pattern matches names. "*" matches any text, also none. {sub} is replaced by the subject of the principal, and {name}
+// by the text that the group with this name captured in the rule of the channel; both match literally: a subject "a*"
+// matches only itself. If a replacement is empty or doesn't exist, the pattern matches nothing.
 //
 // A Pattern is immutable. The zero Pattern matches nothing.
 type Pattern struct {
 	text  string
-	parts []part // what is between the stars: one more than there are stars
+	parts []part // the texts between the stars: one more than there are stars
 }
 
 // part is text without stars: pieces in a row.
 type part []piece
 
-// piece is literal text, or the name of what is inserted.
+// piece is literal text, or the name of a replacement.
 type piece struct {
 	text    string
-	subject bool // the subject is inserted
-	capture bool // what the group named text captured is inserted
+	subject bool // replaced by the subject
+	capture bool // replaced by the text that the group named text captured
 }
 
-// inserted matches what a pattern has inserted.
+// inserted matches the names of replacements.
 var inserted = regexp.MustCompile(`\{(\w+)\}`)
 
 // ParsePattern parses a pattern of a grant.
@@ -57,7 +56,7 @@ func cutInserted(text string) (before, name, after string, found bool) {
 	return text[:m[0]], text[m[2]:m[3]], text[m[1]:], true
 }
 
-// compile returns a pattern. cut finds the next name of what is inserted, and of returns the piece for it.
+// compile returns a pattern. cut finds the next name of a replacement, and of returns the piece for it.
 func compile(text string, cut func(string) (before, name, after string, found bool),
 	of func(name string) piece) Pattern {
 	p := Pattern{text: text}

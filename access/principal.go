@@ -22,24 +22,25 @@ const (
 	Administrator             // may do everything: the local one, Local
 )
 
-// Principal is who sends a request, as the credential shows. Requests share it: it is never changed.
+// Principal is the client that a credential identifies. Requests share it: it is never changed.
 type Principal struct {
 	Kind    Kind
 	Subject string // of a User or a Session
 	// Credential names the credential, with Kind, for revocations: an API key's ID, a token's jti, a session's ID, the
 	// ID of a TicketHolder's ticket. It is never secret.
 	Credential string
-	// zero: unknown. Of a TicketHolder: when the ticket was created; zero: no other ticket has its ID, ever.
+	// Issued is when the credential was issued; zero: unknown. Of a TicketHolder it is when the ticket was created;
+	// zero: the ticket's ID is never reused.
 	Issued  time.Time
-	Expires time.Time // from then on the credential isn't accepted; zero: never
+	Expires time.Time // the credential isn't accepted from then on; zero: it doesn't expire
 	Grants  Grants
-	// Origin is what vouches for the credential, for the Revocations that know it: that of a token is the key that
-	// verified it, that of a session what is known of it, which is Lasting.
+	// Origin is where the authenticator found the principal: the key that verified a token, or the session in memory,
+	// which is Lasting. Its Revocations look there. nil: the credential is looked up by its name.
 	Origin any
 	Limits Limits // of an APIKey
 }
 
-// Lasting is an Origin of principals whose end moves, in place of Expires, and that must know who waits with them.
+// Lasting is an Origin whose credential is renewed: Ends replaces Principal.Expires. It counts the requests that wait.
 type Lasting interface {
 	// Ends returns when the credential ends, as far as is known now.
 	Ends() time.Time

@@ -8,17 +8,17 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
-// everybody is the word in the lists of a rule that includes principals without credentials. They subscribe under this
-// name.
+// everybody is the entry in the lists of a rule that includes principals without credentials, and the prefix of their
+// subscribers.
 const everybody = "anonymous"
 
 // ChannelRule says who may use the channels whose whole name matches Pattern. Of several rules, the first one that
 // matches a channel applies.
 type ChannelRule struct {
 	Pattern string // regular expression in the syntax of package regexp
-	// Readers may subscribe, each under its own name, and describe. "*" stands for everybody with a credential,
-	// "anonymous" for everybody, all else for the users whose subject matches: "*" is any text in it, and $1, $name or
-	// ${name} what the group captured in the channel's name, as literal text.
+	// Readers may subscribe, each under its own name, and describe. The entry "*" includes everybody with a credential,
+	// "anonymous" everybody. Any other entry is a pattern of users' subjects: "*" in it matches any text, and $1, $name
+	// and ${name} are replaced by the text that the group captured in the channel's name, which matches literally.
 	Readers    []string
 	Writers    []string // may publish; as Readers
 	QueryToken bool     // a token may be sent in the query: for browsers, which can't always set a header
@@ -99,7 +99,7 @@ func include(list []reader, r *request) bool {
 	return false
 }
 
-// capture returns what the group of this name or number captured, or "".
+// capture returns the text that the group with this name or number captured, or "".
 func (r *rule) capture(name, channel string, match []int) string {
 	n := r.pattern.SubexpIndex(name)
 	if n < 0 {

@@ -30,10 +30,10 @@ type TicketTokenOptions struct {
 	Unique func(ticket string) bool
 }
 
-// TicketTokens issues and verifies the tokens of tickets, as an [Authenticator]. A back end that creates tickets for its
-// players gives each player the token of its ticket, which is good for that ticket alone: to read, watch and cancel it,
-// and to fetch its assignment. A token isn't stored anywhere: it is signed with a key that is derived from the receipt
-// keys, which all servers share. Any number of goroutines may use it.
+// TicketTokens issues and verifies the tokens of tickets, as an [Authenticator]. A back end that creates tickets for
+// its players gives each player the token of its ticket, which gives access to that ticket only: to read, watch and
+// cancel it, and to fetch its assignment. A token isn't stored anywhere: it is signed with a key that is derived from
+// the receipt keys, which all servers share. Any number of goroutines may use it.
 //
 // A token is "tmt_" and the base64url (RFC 4648, without padding or line breaks) of
 //

@@ -36,8 +36,8 @@ func (r *keyring) find(id, algorithm string) (keys []*key, known bool) {
 	return keys, known
 }
 
-// replace replaces the keys of a source, and reports whether it had any that it has no longer. Those are gone, with
-// what they verified, even if another source has the same key.
+// replace replaces the keys of a source, and reports whether any was removed. The tokens that a removed key verified
+// are no longer valid, even if another source has the same key.
 func (r *keyring) replace(source int, keys []*key) (removed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

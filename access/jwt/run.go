@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// lookPause is how often files are looked at.
+// lookPause is the interval between checks of files.
 const lookPause = time.Second
 
 // file is a file of keys.
@@ -96,7 +96,7 @@ func (v *Verifier) keepFiles(ctx context.Context) error {
 	}
 }
 
-// look reads a file again if it has changed. One that can't be read, as it is being replaced, keeps its keys.
+// look reads a file again if it has changed. If it can't be read, as while it is being replaced, its keys stay.
 func (v *Verifier) look(f *file) {
 	current, err := f.isCurrent()
 	if current {

@@ -9,22 +9,22 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// The tokens that are remembered at most.
+// Limits of the cached tokens.
 const (
 	maxSeen      = 10_000
-	maxSeenBytes = 16 << 20 // of the tokens; what is remembered of them is a multiple of it
+	maxSeenBytes = 16 << 20 // of the tokens; the cache needs a multiple of it
 )
 
 type digest = [sha256.Size]byte
 
-// seen remembers tokens that were verified, by their digest. The tokens themselves are not kept.
+// seen caches the results of verified tokens by their digest. The tokens themselves are not kept.
 type seen struct {
 	mu    sync.Mutex
 	lru   *simplelru.LRU[digest, verified]
 	bytes int
 }
 
-// verified is what a token was found to be.
+// verified is the result of verifying a token.
 type verified struct {
 	principal *access.Principal
 	by        *key

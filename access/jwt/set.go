@@ -20,12 +20,12 @@ const (
 	maxRedirects = 3
 
 	refreshPause = 5 * time.Minute  // between two fetches
-	unknownPause = 10 * time.Second // between two fetches for keys that aren't known
+	unknownPause = 10 * time.Second // between two fetches because of unknown keys
 	retryPause   = 10 * time.Second // after a fetch that failed
-	staleAfter   = 24 * time.Hour   // without a fetch, keys are forgotten
+	staleAfter   = 24 * time.Hour   // without a successful fetch, the keys are dropped
 )
 
-// set is a JSON Web Key Set that is fetched.
+// set fetches a JSON Web Key Set.
 type set struct {
 	source  int
 	url     *url.URL

@@ -41,7 +41,7 @@ type Options struct {
 	Log       *slog.Logger      // nil: none
 }
 
-// ErrKeys is returned for a token that can't be verified now, since a set of keys can't be fetched.
+// ErrKeys is the error of a token that can't be verified now because a set of keys can't be fetched.
 var ErrKeys = &fault.Error{
 	Kind: fault.Unavailable, Slug: fault.SlugKeysUnavailable, RetryAfter: retryPause,
 	Detail: "the keys that verify tokens can't be fetched; trying again is safe",
@@ -55,8 +55,8 @@ var (
 	errNoKey     = errors.New("no key verifies the token: there is none with its key's ID, or for its algorithm")
 )
 
-// Verifier verifies tokens. It is an access.Authenticator, and as one of the access.Revocations it ends what goes on
-// with tokens whose key was removed. Any number of goroutines may use it.
+// Verifier verifies tokens. It is an access.Authenticator. It is also an access.Revocations: tokens whose key was
+// removed are revoked. Any number of goroutines may use it.
 type Verifier struct {
 	options Options
 	keys    *keyring
@@ -210,7 +210,7 @@ func (v *Verifier) replace(source int, keys []*key) {
 	}
 }
 
-// verify verifies a token with the keys that there are. known reports whether there is one with its key's ID. The error
+// verify verifies a token with the current keys. known reports whether there is one with its key's ID. The error
 // is errNoKey if none may verify it, and errSignature if none does.
 func (v *Verifier) verify(token string, h header) (found verified, known bool, err error) {
 	keys, known := v.keys.find(h.KeyID, h.Algorithm)

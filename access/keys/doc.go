@@ -1,9 +1,9 @@
-// Package keys knows the API keys and the revocations of a service. Every server has all of them in memory, so that
-// checking a credential costs no call of the storage.
+// Package keys caches the API keys and the revocations of a service. Every server has all of them in memory, so that a
+// check of a credential needs no read of the storage.
 //
-// Start from [New]. [Registry.Run] keeps what a server knows up to date: a change is read when the store notifies of
-// it, and else when the last change is looked up, twice a second. So a revocation that was answered is known to every
-// server within a second, also while notifications are lost. The server that answered it knows it before it answers.
+// Start from [New]. [Registry.Run] keeps the memory up to date: it reads changes when the store notifies of one, and
+// when it polls the position of the last change, twice a second. So every server knows a revocation within a second
+// after it was answered, even while notifications are lost. The server that answers it knows it first.
 //
 // # Keys
 //
@@ -13,8 +13,8 @@
 //
 // # What a store may lose
 //
-// A store that lost writes, as after a fail-over, is read as a whole, also if only the server that answered knew them.
-// Keys are then those that it has. But no revocation is forgotten: what a server knew and the store has lost stays in
-// force, and the server puts it back. The deletion of a key is a revocation, too, so that a key doesn't come back. A
-// revocation is lost only with all servers that knew it.
+// A store that has lost writes, as after a fail-over, is read completely. Servers then have only the keys that the
+// store still has. But revocations stay in force: a server writes those that the store has lost back. The deletion of a
+// key is a revocation, too, so that a deleted key doesn't return. A revocation is lost only if all servers that knew it
+// end.
 package keys

@@ -24,9 +24,8 @@ type file struct {
 	failing bool        // the last try to read it failed, and that was logged
 }
 
-// changed reports whether there is another file than was read last. A file that differs from that of the last look may
-// be in the middle of being written, and then a grant could lack its channels, which means all of them: it isn't
-// another one yet.
+// changed reports whether the file is missing, or differs from the one that was read last and has not changed since the
+// previous call: in a file that is still being written a grant could lack its channels, and would then grant all.
 func (f *file) changed() bool {
 	before := f.found
 	f.found, _ = os.Stat(f.path) // nil if it fails, and reading tells why
@@ -97,7 +96,7 @@ func parseValue(value any) (*entry, error) {
 	return e, err
 }
 
-// readFile reads the file again if it has changed. If it can't be used, the keys that are known stay in force.
+// readFile reads the file again if it has changed. If it can't be used, the known keys stay valid.
 func (r *Registry) readFile(ctx context.Context) {
 	if r.file == nil || !r.file.changed() {
 		return

@@ -57,7 +57,7 @@ type Key struct {
 	Configured bool `json:"-"` // it is from the file
 }
 
-// NewKey is a key that is to be made.
+// NewKey is the input of Create.
 type NewKey struct {
 	Description string
 	Grants      json.RawMessage
@@ -84,7 +84,7 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Generate makes a key, and returns it with its text, which nothing else has: it can't be made again.
+// Generate makes a key, and returns it with its text, which is stored nowhere.
 func Generate(n NewKey, now time.Time) (k Key, text string, err error) {
 	limits, err := access.ParseLimits(n.Limits)
 	if err != nil {
@@ -130,7 +130,7 @@ func idOf(text string) (id string, ok bool) {
 	return text[len(Prefix) : len(Prefix)+idLength], true
 }
 
-// check returns the principal that a key stands for, or what is wrong with the key.
+// check returns the principal of a key, or an error if the key is invalid.
 func (k Key) check() (*access.Principal, error) {
 	switch {
 	case !idPattern.MatchString(k.ID):
@@ -158,7 +158,7 @@ func (k Key) check() (*access.Principal, error) {
 	}, nil
 }
 
-// record returns what a store keeps of a key.
+// record returns the stored form of a key.
 func (k Key) record() (Record, error) {
 	id := k.ID
 	k.ID = ""

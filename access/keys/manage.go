@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Create makes a key that all servers accept, and returns it with its text, which is kept nowhere. Errors: of kind
-// Invalid for what can't be a key, ErrTooManyKeys, and those of the store.
+// Create makes a key that all servers accept, and returns it with its text, which is stored nowhere. Errors: of kind
+// Invalid for invalid input, ErrTooManyKeys, and those of the store.
 func (r *Registry) Create(ctx context.Context, n NewKey) (k Key, text string, err error) {
 	k, text, err = Generate(n, time.Now())
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Registry) Create(ctx context.Context, n NewKey) (k Key, text string, er
 	return k, text, nil
 }
 
-// Delete deletes a key of the store: that is its revocation. It may be repeated. Errors: ErrKeyConfigured, ErrNoKey,
+// Delete deletes a key of the store, which revokes it. It may be repeated. Errors: ErrKeyConfigured, ErrNoKey,
 // and those of the store.
 func (r *Registry) Delete(ctx context.Context, id string) error {
 	r.mu.RLock()
@@ -43,8 +43,8 @@ func (r *Registry) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// Revoke revokes a token or the credentials of a subject, and returns the revocation with its times. It may be
-// repeated, which revokes what the subject got since. Errors: of kind Invalid, ErrTooManyRevocations, and those of the
+// Revoke revokes a token or the credentials of a subject, and returns the revocation with its times. A repetition also
+// revokes credentials that the subject got since. Errors: of kind Invalid, ErrTooManyRevocations, and those of the
 // store.
 func (r *Registry) Revoke(ctx context.Context, what Revocation) (Revocation, error) {
 	what.At = time.Time{}

@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// lookEvery is how often the last change is looked up, in case a notification was lost.
+	// lookEvery is the interval at which the position of the last change is polled, in case a notification was lost.
 	lookEvery = 500 * time.Millisecond
-	// forgetEvery is how often what has ended is removed from memory.
+	// forgetEvery is the interval at which ended keys and revocations are removed from memory.
 	forgetEvery = time.Minute
-	// restoreAtOnce is how many revocations are put back between two looks at the store.
+	// restoreAtOnce is how many revocations are written back between two reads of the store.
 	restoreAtOnce = 100
-	// maxUnread is how many changes of its own a server looks for in the store. If there are more, it reads everything.
+	// maxUnread is how many of its own changes a server expects to find in the store. If there are more, it reads
+	// everything.
 	maxUnread = restoreAtOnce + 100
 )
 
-// progress is how far the store was read. Its owner is who holds Registry.reading.
+// progress is the state of reading the store. It is guarded by Registry.reading.
 type progress struct {
 	loaded  bool
 	at      Position
 	unread  []Position           // of changes made here that weren't found in the store yet
-	lost    map[revoked]struct{} // what the store lost and is to get back
+	lost    map[revoked]struct{} // revocations that the store has lost, to be written back
 	failing bool                 // the last look at the store failed, and that was logged
 	loads   atomic.Int64
 	current atomic.Int64 // when the store had nothing new, in nanoseconds since 1970
@@ -96,8 +97,8 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	}
 }
 
-// wrote notes a change that was made here. It is known here before it is read, so that only this tells if the store
-// loses it.
+// wrote notes the position of a change that this server has made. The server knows the change already: reading its
+// position from the store only shows that the store hasn't lost it.
 func (r *Registry) wrote(at Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +107,7 @@ func (r *Registry) wrote(at Position) {
 	}
 }
 
-// takeWritten makes the changes that were made here until now those that are to be found in the store.
+// takeWritten adds the changes that this server has made until now to those that it expects to read from the store.
 func (r *Registry) takeWritten() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,8 +115,8 @@ func (r *Registry) takeWritten() {
 	r.written = nil
 }
 
-// follow reads changes after the last one that is known, and finds those made here. If one isn't known any more
-// everything is read next.
+// follow reads the changes after the last known one, and finds this server's own among them. If the store has lost one
+// of these, everything is read next.
 func (r *Registry) follow(ctx context.Context) error {
 	for {
 		changes, err := r.store.Changes(ctx, r.at, r.unread...)
@@ -165,8 +166,8 @@ func (r *Registry) load(ctx context.Context, last Position) error {
 	return nil
 }
 
-// keep adds the revocations of old that are missing, and returns what those are. It reuses entries of the same keys,
-// whose principals are in use.
+// keep adds the revocations of old that are missing, and returns them. It reuses the entries of unchanged keys, whose
+// principals are in use.
 func (k *known) keep(old known, now time.Time) map[revoked]struct{} {
 	missing := map[revoked]struct{}{}
 	for of, r := range old.revoked {
@@ -217,7 +218,7 @@ func (r *Registry) restore(ctx context.Context) error {
 	return nil
 }
 
-// apply takes in values of the store, and notifies if something was revoked.
+// apply applies values of the store, and notifies listeners if something was revoked.
 func (r *Registry) apply(ctx context.Context, entries ...Entry) {
 	now, some := time.Now(), false
 	r.mu.Lock()
@@ -233,7 +234,7 @@ func (r *Registry) apply(ctx context.Context, entries ...Entry) {
 	}
 }
 
-// take takes in one value of the store. The error is that of a key's record.
+// take applies one value of the store. The error is that of a key's record.
 func (k *known) take(e Entry, now time.Time) error {
 	switch {
 	case e.Revocation != nil && (e.Revocation.Until.IsZero() || now.Before(e.Revocation.Until)):
@@ -264,7 +265,8 @@ func (k *known) add(key Key) error {
 	return nil
 }
 
-// revoke adds a revocation, or makes one later. Without an end, it is the deletion of a key that isn't remembered.
+// revoke adds a revocation, or extends an existing one. Without an end it is that of a deleted key, and only removes
+// the key.
 func (k *known) revoke(r Revocation) {
 	if r.Kind == RevokedKey {
 		delete(k.stored, r.Name)
@@ -285,7 +287,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forget removes what has ended.
+// forget removes revocations that have ended, and keys that expired long ago.
 func (r *Registry) forget(now time.Time) {
 	var ended []revoked
 	r.mu.RLock()

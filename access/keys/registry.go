@@ -20,7 +20,7 @@ type Options struct {
 	Logger *slog.Logger // required
 }
 
-// Registry is what a server knows of API keys and revocations. It may be used by many goroutines.
+// Registry holds the API keys and revocations that a server knows. It may be used by many goroutines.
 type Registry struct {
 	store Store
 	file  *file // nil: there is none
@@ -37,14 +37,14 @@ type Registry struct {
 	progress
 }
 
-// known is what is known of keys and revocations.
+// known holds the known keys and revocations.
 type known struct {
 	stored  map[string]*entry // keys of the store, by ID
 	filed   map[string]*entry // keys of the file, by ID
 	revoked map[revoked]Revocation
 }
 
-// entry is a key, and the principal that it stands for. It isn't changed.
+// entry is a key and its principal. It is immutable.
 type entry struct {
 	Key
 	principal *access.Principal
@@ -76,7 +76,7 @@ func New(o Options) (*Registry, error) {
 // Accepts reports whether a credential has the form of an API key.
 func (r *Registry) Accepts(credential string) bool { return strings.HasPrefix(credential, Prefix) }
 
-// Authenticate returns the principal of an API key. It asks nobody. Errors: access.ErrInvalidCredential,
+// Authenticate returns the principal of an API key. It only reads memory. Errors: access.ErrInvalidCredential,
 // access.ErrExpired, access.ErrRevoked for a key that was deleted.
 func (r *Registry) Authenticate(_ context.Context, credential string) (*access.Principal, error) {
 	id, ok := idOf(credential)
@@ -112,8 +112,8 @@ func (k *known) deleted(id string) bool {
 	return ok
 }
 
-// Revoked reports whether the credential of a principal isn't valid any more. An API key that has changed, as in its
-// grants, counts as revoked: who waits with it must present it again.
+// Revoked reports whether the credential of a principal was revoked. An API key that has changed, as in its grants,
+// counts as revoked: requests that wait with it end, and the client must send it again.
 func (r *Registry) Revoked(p *access.Principal) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -136,7 +136,7 @@ func (r *Registry) Notify(f func()) (stop func()) {
 	}
 }
 
-// notify calls those that want to know of revocations.
+// notify calls the listeners.
 func (r *Registry) notify() {
 	r.listening.Lock()
 	listeners := maps.Clone(r.listeners)

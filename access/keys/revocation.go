@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Kind is what a revocation names.
+// Kind is the kind of credentials that a revocation is about.
 type Kind string
 
 // The kinds of revocations.
@@ -22,18 +22,18 @@ const (
 )
 
 const (
-	// DefaultLife is how long a revocation lasts if its end isn't given. It must outlive the tokens that it is about.
+	// DefaultLife is how long a revocation lasts if its end isn't given. It must be longer than the lives of tokens.
 	DefaultLife = 30 * 24 * time.Hour
 	// MaxLife is how long a revocation may last.
 	MaxLife = 400 * 24 * time.Hour
 	// MaxRevocations is how many there may be at a time.
 	MaxRevocations = 100_000
-	// Margin is how much longer a revocation lasts than is asked for: a token may be accepted for some time after its
-	// end, because clocks differ.
+	// Margin is added to the requested life of a revocation: a token may be accepted for some time after its end,
+	// because clocks differ.
 	Margin = time.Hour
 )
 
-// Revocation makes credentials invalid before their time. The zero time means now for At, and DefaultLife for Until.
+// Revocation makes credentials invalid before they expire. The zero time means now for At, and DefaultLife for Until.
 type Revocation struct {
 	Kind  Kind
 	Name  string
@@ -41,7 +41,7 @@ type Revocation struct {
 	Until time.Time // when it ends
 }
 
-// revoked is what is revoked.
+// revoked identifies what a revocation is about.
 type revoked struct {
 	kind Kind
 	name string
@@ -52,7 +52,7 @@ func (r Revocation) of() revoked { return revoked{r.Kind, r.Name} }
 // String returns what is revoked as cursors have it.
 func (r revoked) String() string { return string(r.kind) + ":" + r.name }
 
-// check returns an error unless a token or a subject can be revoked so.
+// check returns an error unless the revocation of a token or a subject is valid.
 func (r Revocation) check(now time.Time) error {
 	switch {
 	case r.Kind != RevokedToken && r.Kind != RevokedSubject:

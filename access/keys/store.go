@@ -21,50 +21,50 @@ type Writer interface {
 	Create(ctx context.Context, r Record, most int) (Position, error)
 	// Revoke keeps a revocation, if there will be no more than most, and returns it with its times: At is now unless it
 	// is given, Until is DefaultLife later unless it is given. Neither becomes earlier than it is already. To revoke an
-	// API key removes its record, also if there are too many revocations: the times are zero then. The position is as
-	// that of Create, or "" if nothing was changed before. Errors: ErrNoKey unless there is such a key, was one, or At
+	// API key removes its record, also if there are too many revocations: the times are zero then. The position is that
+	// of Create, or "" if nothing was ever changed. Errors: ErrNoKey unless there is such a key, was one, or At
 	// is given; ErrTooManyRevocations.
 	Revoke(ctx context.Context, r Revocation, most int) (Revocation, Position, error)
 }
 
-// Reader reads what a Store keeps, as it was answered last: not from a replica.
+// Reader reads the current contents of a Store, so not from a replica.
 type Reader interface {
 	// Last returns the position of the last change, or "" if there was none.
 	Last(ctx context.Context) (Position, error)
-	// Changes returns some of what was changed after a position, as it is now. Errors: ErrLost, also if it is one of
-	// the others that isn't known any more.
+	// Changes returns the current values of some entries that were changed after a position. Errors: ErrLost if that
+	// position, or one of the others, isn't known any more.
 	Changes(ctx context.Context, after Position, others ...Position) (Changes, error)
-	// Each calls read with everything, in pages. What changes meanwhile may be missing or be read twice.
+	// Each calls read with all entries, in pages. Entries that change meanwhile may be missing or be read twice.
 	Each(ctx context.Context, read func(Entry)) error
 	// Watch calls changed after each change, until stop is called, and whenever changes may have been missed. changed
 	// must not block.
 	Watch(changed func()) (stop func())
 }
 
-// Position names a change among all changes. It is the store's, and opaque to others.
+// Position identifies a change. It is opaque to callers.
 type Position string
 
-// Changes is a part of what was changed.
+// Changes is a page of changes.
 type Changes struct {
 	Entries []Entry
 	At      Position // of the last of them
 	More    bool     // there may be more
 }
 
-// Entry is one value of a store: a record, or a revocation. Both are nil if it isn't there any more.
+// Entry is one value of a store: a record, or a revocation. Both are nil if it was removed.
 type Entry struct {
 	Record     *Record
 	Revocation *Revocation
 }
 
-// Record is an API key as stores keep it.
+// Record is the stored form of an API key.
 type Record struct {
 	ID    string
 	Value []byte
 	Until time.Time // when the store may remove it; zero: never. Stores don't return it.
 }
 
-// ErrLost is the error of a store for a position that it doesn't know any more: everything must be read.
+// ErrLost is the error of a store for an unknown position: the caller must read everything.
 var ErrLost = errors.New("the changes aren't known any more")
 
 // Errors of keys and revocations. Compare with errors.Is.

@@ -9,11 +9,11 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Client is whom a request counts for: its principal and its address. The zero Client has no limits.
+// Client is the client that a request counts for: its principal and its address. The zero Client has no limits.
 type Client struct {
 	limiter            *Limiter
 	address, principal *counts           // nil: it isn't limited
-	quotas             *access.Principal // whom quotas count for; nil: nobody
+	quotas             *access.Principal // that quotas count for; nil: none
 }
 
 type clientKey struct{}
@@ -35,10 +35,10 @@ func From(ctx context.Context) Client {
 // Request counts a request. Errors: fault.SlugRateLimited, as for the other methods, and those of the store of quotas.
 func (c Client) Request(ctx context.Context) error { return c.take(ctx, requests, 1) }
 
-// Publish counts the bytes of the messages that are going to be published. More than may come at once count as so many.
+// Publish counts the bytes of messages before they are published. More than the limit's count are counted as that many.
 func (c Client) Publish(ctx context.Context, n int) error { return c.take(ctx, bytes, n) }
 
-// Ticket counts a ticket that is going to be created.
+// Ticket counts a ticket before it is created.
 func (c Client) Ticket(ctx context.Context) error { return c.take(ctx, tickets, 1) }
 
 func (c Client) take(ctx context.Context, k Kind, n int) error {
@@ -80,8 +80,8 @@ func limited(wait time.Duration, format string, values ...any) error {
 	}
 }
 
-// Wait counts a request that waits, as so many, until done is called. More than may wait are counted as so many.
-// Errors: fault.SlugTooManyWaits.
+// Wait counts a number of waiting requests until done is called. More than the limit are counted as the limit. Errors:
+// fault.SlugTooManyWaits.
 func (c Client) Wait(requests int) (done func(), err error) {
 	l := c.limiter
 	if l == nil {
@@ -126,10 +126,12 @@ func (l *Limiter) waited(of []*counts, requests int) {
 	}
 }
 
-// MayMake reports whether the client may make one more. If it may not, what it asks for may still exist.
+// MayMake reports whether the client may make one more channel or subscriber. If not, a request for an existing one may
+// still be served.
 func (c Client) MayMake(k Kind) bool { return c.address.room(k) && c.principal.room(k) }
 
-// Refuse counts and returns the error of a request that would have made something after MayMake has returned false.
+// Refuse counts and returns the error of a request for which MayMake has returned false, and that found no existing
+// object.
 func (c Client) Refuse(k Kind) error {
 	of := c.address
 	if c.principal.bucket(k) != nil && (c.address.bucket(k) == nil || c.address.room(k)) {
@@ -138,21 +140,21 @@ func (c Client) Refuse(k Kind) error {
 	return c.limiter.refuse(of, k, until(of.bucket(k), 1))
 }
 
-// Made counts what was made.
+// Made counts a channel or subscriber that was made.
 func (c Client) Made(k Kind) {
 	c.address.charge(k)
 	c.principal.charge(k)
 }
 
-// Standing is how much of the limit of requests is left.
+// Standing is the state of a limit of requests.
 type Standing struct {
 	Limit     access.Rate
 	Remaining int
 	Reset     time.Duration // until all of it is there again
 }
 
-// Standing returns how the client stands with its limit of requests, the one of which less is left, and false if it has
-// none.
+// Standing returns the state of the client's limit of requests: of the principal's and the address's the one with fewer
+// requests left. It returns false if there is none.
 func (c Client) Standing() (s Standing, ok bool) {
 	for _, counts := range [...]*counts{c.address, c.principal} {
 		b := counts.bucket(requests)

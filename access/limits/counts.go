@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// Kind is something that is counted.
+// Kind is a kind of counted events.
 type Kind int
 
 // What is counted when it has been made.
@@ -35,7 +35,7 @@ func (k Kind) rate(l *access.Limits) access.Rate {
 	return *[kinds]*access.Rate{&l.NewChannels, &l.NewSubscribers, &l.Requests, &l.PublishedBytes, &l.Tickets}[k]
 }
 
-// counts is what one principal or one address has done lately. nil: it isn't limited.
+// counts are the recent events of one principal or one address. nil: it has no limits.
 type counts struct {
 	who    who
 	limits access.Limits
@@ -61,8 +61,8 @@ func (c *counts) bucket(k Kind) *rate.Limiter {
 	return c.buckets[k]
 }
 
-// take counts n events, and returns zero, or how long to wait if there were too many. Then it counts nothing. More
-// events than may come at once are counted as so many.
+// take counts n events and returns zero. If there are too many it counts none, and returns how long to wait. More
+// events than the limit's count are counted as that many.
 func (c *counts) take(k Kind, n int) (wait time.Duration) {
 	b := c.bucket(k)
 	if b == nil {
@@ -75,7 +75,7 @@ func (c *counts) take(k Kind, n int) (wait time.Duration) {
 	return until(b, n)
 }
 
-// charge counts an event that has happened, even if there were too many.
+// charge counts an event that has happened, even beyond the limit.
 func (c *counts) charge(k Kind) {
 	if b := c.bucket(k); b != nil {
 		b.Reserve()

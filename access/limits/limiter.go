@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// maxClients is how many principals and addresses are remembered, those that were last seen: at most 25 MB. One that
-// was forgotten may do at once what it could do after a pause. Requests that wait are never forgotten.
+// maxClients is how many principals and addresses are kept in memory, the most recently seen ones: at most 25 MB. A
+// client that was dropped has its full limits again. Requests that wait are never dropped.
 const maxClients = 20_000
 
 // Options configures a Limiter.
@@ -21,18 +21,18 @@ type Options struct {
 	Addresses access.Limits // of each address of clients
 	Quotas    access.Limits // of each principal on all servers together; see QuotaLimits
 	Store     Quotas        // required if there are Quotas
-	// Refused counts a request that was refused, by the name of the limit and whose it is: user, key, address or quota.
-	// nil: nothing does.
+	// Refused counts a refused request, by the name of the limit and its owner: user, key, address or quota. nil: they
+	// aren't counted.
 	Refused func(limit, of string)
 }
 
-// Quotas counts for all servers together.
+// Quotas counts the events of all servers together.
 type Quotas interface {
 	// Take takes units of a quota, all or none.
 	Take(ctx context.Context, of Quota, units int) (Taken, error)
 }
 
-// Quota is how much of something an owner may use.
+// Quota is a token bucket that all servers share.
 type Quota struct {
 	Owner string  // a principal's name: quotas of one owner share a slot
 	Name  string  // of the quota among those of its owner
@@ -53,7 +53,7 @@ type Limiter struct {
 
 	mu      sync.Mutex
 	clients *simplelru.LRU[who, *counts]
-	waiting map[who]int // requests that wait; who has none isn't in it
+	waiting map[who]int // requests that wait; without entries of 0
 }
 
 // who is a principal or an address.
@@ -63,7 +63,7 @@ type who struct {
 	network netip.Prefix // of the address
 }
 
-// of returns whose limits they are, for metrics and errors.
+// of returns the owner of the limits, for metrics and errors.
 func (w who) of() string {
 	switch w.kind {
 	case access.Nobody:
@@ -87,8 +87,8 @@ func New(o Options) *Limiter {
 	return &Limiter{o: o, clients: clients, waiting: map[who]int{}}
 }
 
-// Client returns whom a request counts for. p is nil on an open service. The address may have a port; on a Unix socket
-// there is none.
+// Client returns the client that a request counts for. p is nil on an open service. The address may have a port; on a
+// Unix socket it is empty.
 func (l *Limiter) Client(p *access.Principal, address string) Client {
 	if l == nil || p != nil && p.Kind == access.Administrator {
 		return Client{}
