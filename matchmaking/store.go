@@ -40,9 +40,11 @@ type Creations interface {
 	Find(ctx context.Context, r CreateRequest) (Ticket, error)
 	// Undo removes the ticket that an attempt created, as if it had never existed, unless it belongs to another attempt
 	// or no longer waits. If it does not exist, the attempt can't create it for UndoneFor, in case its command arrives
-	// late. An epoch in place of an attempt covers all attempts with that epoch, and removes no ticket. Undo reports
-	// whether a ticket with the ID exists.
+	// late. Undo reports whether a ticket with the ID exists.
 	Undo(ctx context.Context, queue, id, attempt string) (exists bool, err error)
+	// Vacate reports whether a ticket with an ID exists. If none does, no attempt with the epoch can create one for
+	// UndoneFor.
+	Vacate(ctx context.Context, queue, id string, epoch ulid.ULID) (exists bool, err error)
 }
 
 // Tickets reads and changes single tickets.

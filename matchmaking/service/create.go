@@ -149,7 +149,7 @@ func epochAfter(earlier ulid.ULID) ulid.ULID {
 // vacate returns ErrNoTicket when an ID that belongs to another queue can be reused. Errors: ErrTicketExists if that
 // queue has a ticket with the ID.
 func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner) error {
-	exists, err := s.o.Store.Undo(ctx, owner.Queue, id, owner.Epoch.String())
+	exists, err := s.o.Store.Vacate(ctx, owner.Queue, id, owner.Epoch)
 	switch {
 	case err != nil:
 		return fmt.Errorf("create ticket %s: %w", id, err)

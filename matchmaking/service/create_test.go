@@ -220,8 +220,8 @@ func TestNamedTickets(t *testing.T) {
 					require.Positive(t, r.Epoch.Compare(c.owner.Epoch))
 					return matchmaking.Ticket{}, true, nil
 				}
-				m.undo = func(_, attempt string) (bool, error) {
-					require.Equal(t, c.owner.Epoch.String(), attempt, "all attempts of the earlier life")
+				m.vacate = func(epoch ulid.ULID) (bool, error) {
+					require.Equal(t, c.owner.Epoch, epoch, "all attempts of the earlier life")
 					return c.exists, nil
 				}
 				_, created, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: "ann"})

@@ -32,6 +32,7 @@ type memory struct {
 	create   func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error)
 	find     func(r matchmaking.CreateRequest) (matchmaking.Ticket, error)
 	undo     func(id, attempt string) (bool, error)
+	vacate   func(epoch ulid.ULID) (bool, error)
 	ticket   func(id string) (matchmaking.Ticket, error)
 	states   func(ids []string) ([]matchmaking.TicketState, error)
 	renew    func(ids []string) error
@@ -111,6 +112,10 @@ func (m *memory) Find(_ context.Context, r matchmaking.CreateRequest) (matchmaki
 
 func (m *memory) Undo(_ context.Context, _, id, attempt string) (bool, error) {
 	return m.undo(id, attempt)
+}
+
+func (m *memory) Vacate(_ context.Context, _, _ string, epoch ulid.ULID) (bool, error) {
+	return m.vacate(epoch)
 }
 
 func (m *memory) Ticket(_ context.Context, _, id string) (matchmaking.Ticket, error) {

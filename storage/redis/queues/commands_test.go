@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -104,6 +105,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"cancel again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"undo", []string{"EVALSHA"}, 14, func(ctx context.Context) error {
 			return storagetest.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt))
+		}},
+		{"vacate", []string{"EVALSHA"}, 3, func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.Vacate(ctx, h.Name, "nobody", ulid.Make()))
 		}},
 		{"sweep", []string{"EVALSHA"}, 3,
 			func(ctx context.Context) error { return storagetest.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},

@@ -21,6 +21,7 @@ var (
 	createScript = lua.Must("queues/create")
 	findScript   = lua.Must("queues/find")
 	undoScript   = lua.Must("queues/undo")
+	vacateScript = lua.Must("queues/vacate")
 )
 
 // Limits of one call of create.lua.
@@ -164,7 +165,7 @@ func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmak
 var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 
 // Undo runs undo.lua.
-func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
+func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (exists bool, err error) {
 	k := s.keys(queue)
 	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.director(),
 		k.listening()}
@@ -174,6 +175,16 @@ func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool
 		return false, err
 	}
 	return rep.Status == statusKept, refusals.Check(rep, redis.OK, statusKept)
+}
+
+// Vacate runs vacate.lua.
+func (s *Store) Vacate(ctx context.Context, queue, id string, epoch ulid.ULID) (exists bool, err error) {
+	args := []string{epoch.String(), redis.Milliseconds(matchmaking.UndoneFor)}
+	rep, err := s.conn.Run(ctx, vacateScript, []string{s.keys(queue).ticket(id)}, args)
+	if err != nil {
+		return false, err
+	}
+	return rep.Status == statusExists, refusals.Check(rep, redis.OK, statusExists)
 }
 
 // epochText returns the script argument for an epoch: empty for none.

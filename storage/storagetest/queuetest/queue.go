@@ -292,10 +292,18 @@ func (q *Queue) counts(t testing.TB) matchmaking.QueueState {
 	return state
 }
 
-// undo undoes an attempt to create a ticket, or all attempts with an epoch, and reports whether the ticket exists.
+// undo undoes an attempt to create a ticket, and reports whether the ticket exists.
 func (q *Queue) undo(t *testing.T, id, attempt string) (there bool) {
 	t.Helper()
 	there, err := q.Undo(t.Context(), q.Name, id, attempt)
+	require.NoError(t, err)
+	return there
+}
+
+// vacate undoes all attempts with an epoch to create a ticket, and reports whether the ticket exists.
+func (q *Queue) vacate(t *testing.T, id string, epoch ulid.ULID) (there bool) {
+	t.Helper()
+	there, err := q.Vacate(t.Context(), q.Name, id, epoch)
 	require.NoError(t, err)
 	return there
 }

@@ -109,7 +109,7 @@ func epochs(t *testing.T, q *Queue) {
 	for range 2 {
 		require.ErrorIs(t, find(first), matchmaking.ErrNoTicket)
 	}
-	require.False(t, q.undo(t, "a", second.String()))
+	require.False(t, q.vacate(t, "a", second))
 	require.ErrorIs(t, create(first), matchmaking.ErrUndone)
 	require.ErrorIs(t, create(second), matchmaking.ErrUndone)
 
@@ -117,7 +117,7 @@ func epochs(t *testing.T, q *Queue) {
 	require.NoError(t, create(third))
 	require.Equal(t, third, q.Get(t, "a").Epoch)
 	require.NoError(t, find(third), "it is there")
-	require.True(t, q.undo(t, "a", third.String()), "an epoch takes no ticket out")
+	require.True(t, q.vacate(t, "a", third), "it removes no ticket")
 	require.Equal(t, matchmaking.Searching, q.Status(t, "a"))
 
 	q.Hold(t, "token", "a")

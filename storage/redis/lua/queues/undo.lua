@@ -13,7 +13,7 @@
 -- KEYS[8] listening  set     IDs of waiting tickets whose assignments have to be published
 --
 -- ARGV[1] id        string  the ticket's
--- ARGV[2] undone    ULID    what is undone: an attempt, or all attempts with this epoch
+-- ARGV[2] attempt   ULID    that is undone
 -- ARGV[3] keep_ms   int     how long the tombstone is kept
 -- ARGV[4] nudges    string  sharded pub/sub channel of the queue
 -- ARGV[5] feed      string  sharded pub/sub channel of its director
@@ -23,15 +23,15 @@
 -- Safe to run twice: yes, the second run finds the tombstone.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local claims_key, changes_key, director_key, listening_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local id, undone, keep_ms, nudges, feed, assigned = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local id, attempt, keep_ms, nudges, feed, assigned = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
 local found = redis.call('GET', ticket_key) or 'U'
 if string.sub(found, 1, 1) == 'U' then
-  redis.call('SET', ticket_key, found .. ' ' .. undone, 'PX', keep_ms)
+  redis.call('SET', ticket_key, found .. ' ' .. attempt, 'PX', keep_ms)
   return {'OK'}
 end
 local created = redis.call('ZSCORE', waiting_key, id)
-if not created or not ticket.disown(ticket_key, found, undone) then
+if not created or not ticket.disown(ticket_key, found, attempt) then
   return {'KEPT'}
 end
 acl.require(changes_key, 'SREM', 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
@@ -44,7 +44,7 @@ local keys = {
   proposed = proposed_key, claims = claims_key,
 }
 queue.remove(keys, {id})
-redis.call('SET', ticket_key, 'U ' .. undone, 'PX', keep_ms)
+redis.call('SET', ticket_key, 'U ' .. attempt, 'PX', keep_ms)
 changes.append(news, id, {}, '0 -1 ')
 time.prolong(now_ms, time.DAY_MS, changes_key)
 changes.notify(news)
