@@ -19,7 +19,7 @@ var (
 
 // Describe runs queue.lua. Published entries that wait for their removal are removed first.
 func (s *Store) Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error) {
-	if err := s.removeRiding(ctx, queue); err != nil {
+	if err := s.removeWaiting(ctx, queue); err != nil {
 		return matchmaking.QueueState{}, err
 	}
 	k := s.keys(queue)

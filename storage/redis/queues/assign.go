@@ -38,7 +38,7 @@ func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []match
 	}
 	run := s.conn.RunMany
 	if s.confirmed != nil {
-		run = s.confirmed.RunMany(s.keys(r.Queue).matched(), statuses{Repeated: statusExists, Refused: statusConflict})
+		run = s.confirmed.runMany(s.keys(r.Queue).matched(), statuses{Repeated: statusExists, Refused: statusConflict})
 	}
 	outcomes := make([]matchmaking.AssignOutcome, 0, len(r.Matches))
 	for i, result := range run(ctx, assignScript, calls) {

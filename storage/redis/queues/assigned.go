@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -99,10 +100,6 @@ func (s *Store) statesCall(queue string, ids []string) redis.Call {
 	return redis.Call{Keys: keys, Args: ids}
 }
 
-func (s *Store) newConfirmer(replicas int) *confirmer {
-	return newConfirmer(s.conn, replicas, statesScript)
-}
-
 // confirmStates repeats the read of the states with an assignment, until enough replicas have it too. On a failure or a
 // timeout they are Unconfirmed.
 func (s *Store) confirmStates(ctx context.Context, queue string, ids []string, states []matchmaking.TicketState) {
@@ -128,7 +125,7 @@ func (s *Store) confirmStates(ctx context.Context, queue string, ids []string, s
 
 // confirmedStates reads the states of tickets that enough replicas have.
 func (s *Store) confirmedStates(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error) {
-	rep, err := s.confirmed.Read(ctx, s.keys(queue).matched(), s.statesCall(queue, ids))
+	rep, err := s.confirmed.readStates(ctx, s.keys(queue).matched(), s.statesCall(queue, ids))
 	if err != nil {
 		return nil, fmt.Errorf("confirm the assignments of tickets: %w", err)
 	}
@@ -176,4 +173,33 @@ func decodeStates(r redis.Reply, n int) ([]matchmaking.TicketState, error) {
 		d.Fail(fmt.Errorf("%d states of %d tickets", len(states), n))
 	}
 	return states, d.End()
+}
+
+// goneSize is the size in a notification that marks a removed ticket.
+const goneSize = -1
+
+// parseEnds calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of that many bytes>",
+// one after the other. A size of 0 means that the assignment was omitted.
+func parseEnds(text string, each func(matchmaking.TicketEnd)) error {
+	if text == "" {
+		return errNotification
+	}
+	for text != "" {
+		parts, rest, err := cut(text)
+		if err != nil {
+			return err
+		}
+		created, err := strconv.ParseInt(parts[1], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNotification, err)
+		}
+		size, err := strconv.Atoi(parts[2])
+		if err != nil || size < goneSize || size > len(rest) {
+			return fmt.Errorf("%w: size %q", errNotification, parts[2])
+		}
+		end := matchmaking.TicketEnd{ID: parts[0], Created: time.UnixMicro(created), Gone: size == goneSize}
+		end.Content, text = rest[:max(size, 0)], rest[max(size, 0):]
+		each(end)
+	}
+	return nil
 }

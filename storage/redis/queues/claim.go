@@ -27,7 +27,7 @@ func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmak
 	args := []string{r.Token, fenceText(r.Fence), redis.Milliseconds(r.Hold), strconv.Itoa(r.Limit)}
 	run := s.conn.Run
 	if s.confirmed != nil {
-		run = s.confirmed.Run
+		run = s.confirmed.run
 	}
 	all := matchmaking.Claimed{Held: map[string]time.Time{}}
 	for first := 0; first == 0 || first < len(r.IDs); first += maxIDs {

@@ -16,7 +16,7 @@ import (
 const (
 	// matchedLife is the life of the stream of matches after its last entry, as in assign.lua.
 	matchedLife = 24 * time.Hour
-	// readPatience limits Read, which waits for replicas for half of it.
+	// readPatience limits readStates, which waits for replicas for half of it.
 	readPatience = 500 * time.Millisecond
 	// readsAtOnce is the number of reads of a queue that share one wait for replicas.
 	readsAtOnce = 100
@@ -28,14 +28,12 @@ const (
 type confirmer struct {
 	conn     *redis.Conn
 	replicas int
-	read     *lua.Script
 	reads    *group.Group[redis.Call, redis.Reply]
 }
 
-// newConfirmer returns a Confirmer that waits for the given number of replicas. Its method Read runs the script read.
-// It must be closed.
-func newConfirmer(conn *redis.Conn, replicas int, read *lua.Script) *confirmer {
-	c := &confirmer{conn: conn, replicas: replicas, read: read}
+// newConfirmer returns a confirmer that waits for the given number of replicas. It must be closed.
+func newConfirmer(conn *redis.Conn, replicas int) *confirmer {
+	c := &confirmer{conn: conn, replicas: replicas}
 	c.reads = group.New(group.Options[redis.Call, redis.Reply]{
 		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce,
 		Limit: conn.Timeout(),
@@ -43,12 +41,12 @@ func newConfirmer(conn *redis.Conn, replicas int, read *lua.Script) *confirmer {
 	return c
 }
 
-// Close ends the reads in progress.
-func (c *confirmer) Close() { c.reads.Close() }
+// close ends the reads in progress.
+func (c *confirmer) close() { c.reads.Close() }
 
-// Run runs a script that writes also when it is repeated, and returns once enough replicas have its writes, or at once
+// run runs a script that writes also when it is repeated, and returns once enough replicas have its writes, or at once
 // if it refused.
-func (c *confirmer) Run(ctx context.Context, script *lua.Script, keys, args []string) (redis.Reply, error) {
+func (c *confirmer) run(ctx context.Context, script *lua.Script, keys, args []string) (redis.Reply, error) {
 	var r redis.Reply
 	err := c.conn.Retry(ctx, script.Name(), func(ctx context.Context) error {
 		return c.conn.Session(func(own *redis.Session) (err error) {
@@ -67,9 +65,9 @@ type statuses struct {
 	Refused  redis.Status
 }
 
-// RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have their
+// runMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have their
 // writes. The whole batch is waited for once.
-func (c *confirmer) RunMany(matched string, none statuses) func(context.Context, *lua.Script,
+func (c *confirmer) runMany(matched string, none statuses) func(context.Context, *lua.Script,
 	[]redis.Call) []redis.Result {
 	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
 		return c.conn.RetryMany(ctx, script, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
@@ -113,8 +111,8 @@ func touch(own *redis.Session, matched string) rueidis.Completed {
 	return own.B().Pexpire().Key(matched).Milliseconds(matchedLife.Milliseconds()).Build()
 }
 
-// Written returns once enough replicas have all assignments of a queue with the given stream of matches.
-func (c *confirmer) Written(ctx context.Context, matched string) error {
+// written returns once enough replicas have all assignments of a queue with the given stream of matches.
+func (c *confirmer) written(ctx context.Context, matched string) error {
 	return c.conn.Retry(ctx, "written", func(ctx context.Context) error {
 		return c.conn.Session(func(own *redis.Session) error {
 			return own.Confirm(ctx, c.replicas, touch(own, matched))
@@ -122,13 +120,13 @@ func (c *confirmer) Written(ctx context.Context, matched string) error {
 	})
 }
 
-// Read runs the read script for the queue with this stream of matches, and returns its reply once enough replicas have
+// readStates runs states.lua for the queue with this stream of matches, and returns its reply once enough replicas have
 // the data. It waits for less time than writes do. Concurrent reads of a queue wait together.
-func (c *confirmer) Read(ctx context.Context, matched string, call redis.Call) (redis.Reply, error) {
+func (c *confirmer) readStates(ctx context.Context, matched string, call redis.Call) (redis.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	var r redis.Reply
-	err := c.conn.Retry(ctx, c.read.Name(), func(ctx context.Context) (err error) {
+	err := c.conn.Retry(ctx, statesScript.Name(), func(ctx context.Context) (err error) {
 		if r, err = c.reads.Do(ctx, matched, call); errors.Is(err, group.ErrClosed) {
 			return fault.ErrUnavailable.WithCause(err)
 		}
@@ -143,7 +141,7 @@ func (c *confirmer) readAll(ctx context.Context, matched string, calls []redis.C
 	defer cancel()
 	replies := make([]redis.Reply, len(calls))
 	err := c.conn.Session(func(own *redis.Session) error {
-		for i, r := range own.RunMany(ctx, c.read, calls) {
+		for i, r := range own.RunMany(ctx, statesScript, calls) {
 			if r.Err != nil {
 				return r.Err
 			}

@@ -50,13 +50,13 @@ func (s *Store) newCreations() *group.Group[*creation, *redis.Decoder] {
 // createAll runs create.lua. It returns the outcome of each creation, and the pause before the queue accepts further
 // tickets.
 func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
-	riding := s.rides.Take(queue)
-	keys, args := s.createCall(queue, all, riding)
+	taken := s.removals.take(queue)
+	keys, args := s.createCall(queue, all, taken)
 	rep, err := s.conn.Run(ctx, createScript, keys, args)
 	if err != nil {
 		return nil, 0, err
 	}
-	removed(riding)
+	finish(taken)
 	outcomes, outgoing, err := createOutcomes(rep, len(all))
 	pause := createPause(outgoing)
 	if pause > 0 {
@@ -72,11 +72,11 @@ func createPause(outgoing int) time.Duration {
 	return min(time.Duration(max(outgoing-enough, 0))*perEntry, longest)
 }
 
-func (s *Store) createCall(queue string, all []*creation, riding []*removal) (keys, args []string) {
+func (s *Store) createCall(queue string, all []*creation, taken []*removal) (keys, args []string) {
 	k := s.keys(queue)
 	keys = append(make([]string, 0, 7+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(),
 		k.director(), k.listening())
-	delivered := entriesOf(riding)
+	delivered := entriesOf(taken)
 	args = append(make([]string, 0, 3+len(delivered)+9*len(all)), k.nudges(), k.feed(), strconv.Itoa(len(delivered)))
 	args = append(args, delivered...)
 	for _, r := range all {

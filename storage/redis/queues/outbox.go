@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -26,7 +27,7 @@ func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, l
 	}
 	found, err := decodeOutgoing(rep)
 	if err == nil && len(found) > 0 && s.confirmed != nil {
-		err = s.confirmed.Written(ctx, s.keys(queue).matched())
+		err = s.confirmed.written(ctx, s.keys(queue).matched())
 	}
 	return found, err
 }
@@ -61,18 +62,18 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 
 // Delivered removes entries with XDEL, or by create.lua if they are few and tickets are being created in the queue.
 func (s *Store) Delivered(ctx context.Context, queue string, entries []string) error {
-	if s.rides.Await(ctx, queue, entries) {
+	if s.removals.await(ctx, queue, entries) {
 		return nil
 	}
 	return s.remove(ctx, queue, entries)
 }
 
-// removeRiding removes the entries that wait for a call of create.lua.
-func (s *Store) removeRiding(ctx context.Context, queue string) error {
-	riding := s.rides.Take(queue)
-	err := s.remove(ctx, queue, entriesOf(riding))
+// removeWaiting removes the entries that wait for a call of create.lua.
+func (s *Store) removeWaiting(ctx context.Context, queue string) error {
+	taken := s.removals.take(queue)
+	err := s.remove(ctx, queue, entriesOf(taken))
 	if err == nil {
-		removed(riding)
+		finish(taken)
 	}
 	return err
 }
@@ -88,4 +89,90 @@ func (s *Store) remove(ctx context.Context, queue string, entries []string) erro
 		}
 	}
 	return nil
+}
+
+// When tickets are created one at a time, a call to remove two published entries from the outbox costs Redis as much as
+// a tenth of all other work. So small numbers of entries wait for a call of create.lua of the same queue, which also
+// removes them. Describe removes them first, and so doesn't count them.
+const (
+	maxTogether     = 16                    // entries that are removed together: more justify a separate call
+	removalPatience = 25 * time.Millisecond // after which they are removed by a separate call
+)
+
+// removals are published entries that wait for a call. Its methods may be called by many goroutines.
+type removals struct {
+	mu      sync.Mutex
+	waiting map[string][]*removal // by queue
+}
+
+// removal is a set of entries that are removed together.
+type removal struct {
+	entries []string
+	done    chan struct{} // closed when they are removed
+}
+
+// take returns the entries that wait for a call of a queue. After the call has succeeded its caller calls finish.
+func (r *removals) take(queue string) []*removal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.waiting[queue]
+	delete(r.waiting, queue)
+	return all
+}
+
+// entriesOf returns the entries of removals.
+func entriesOf(taken []*removal) (all []string) {
+	for _, r := range taken {
+		all = append(all, r.entries...)
+	}
+	return all
+}
+
+// finish records that the entries of removals are removed.
+func finish(taken []*removal) {
+	for _, r := range taken {
+		close(r.done)
+	}
+}
+
+// await waits until a call has removed entries. It returns false at once if they are too many, and if no call has
+// removed them in time; a call in progress may still do so.
+func (r *removals) await(ctx context.Context, queue string, entries []string) bool {
+	if len(entries) > maxTogether {
+		return false
+	}
+	own := r.add(queue, entries)
+	defer r.drop(queue, own)
+	timer := time.NewTimer(removalPatience)
+	defer timer.Stop()
+	select {
+	case <-own.done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// add queues entries for the next call, without a time limit.
+func (r *removals) add(queue string, entries []string) *removal {
+	own := &removal{entries: entries, done: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == nil {
+		r.waiting = map[string][]*removal{}
+	}
+	r.waiting[queue] = append(r.waiting[queue], own)
+	return own
+}
+
+func (r *removals) drop(queue string, own *removal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := slices.DeleteFunc(r.waiting[queue], func(other *removal) bool { return other == own })
+	if len(left) > 0 {
+		r.waiting[queue] = left
+	} else {
+		delete(r.waiting, queue)
+	}
 }

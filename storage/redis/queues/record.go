@@ -2,14 +2,18 @@ package queues
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stored"
 )
 
 // errMalformed is the error of a value that isn't a ticket.
@@ -65,4 +69,96 @@ func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {
 		return matchmaking.Ticket{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return t, nil
+}
+
+// Size implements matchmaking.Creations.
+func (s *Store) Size(spec *matchmaking.Spec) int { return proto.Size(storedTicket(spec, "")) }
+
+// encodeSpec returns the stored form of a spec and an owner. It fails for text that isn't UTF-8.
+func encodeSpec(s *matchmaking.Spec, owner string) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(storedTicket(s, owner))
+}
+
+// storedTicket returns a message that shares the spec's referenced values. For a ticket sent as a message it contains
+// only values that can't be derived from that message.
+func storedTicket(s *matchmaking.Spec, owner string) *stored.Ticket {
+	m := &stored.Ticket{Owner: owner, Sent: s.Sent}
+	rated := len(s.Criteria) > 0 || s.NumTeams != 0 || s.TeamSize != 0 || s.Players != 0
+	if s.Sent != nil {
+		if rated || !slices.Equal(s.Statistics, s.SearchFields.Statistics()) {
+			m.Matching = storedMatching(s)
+		}
+		return m
+	}
+	if rated || len(s.Statistics) > 0 {
+		m.Matching = storedMatching(s)
+	}
+	if f := &s.SearchFields; len(f.Tags)+len(f.DoubleArgs)+len(f.StringArgs) > 0 {
+		m.SearchFields = &stored.SearchFields{Tags: f.Tags, DoubleArgs: f.DoubleArgs, StringArgs: f.StringArgs}
+	}
+	m.Extensions, m.PersistentField = mapOf[[]byte](s.Extensions), mapOf[[]byte](s.PersistentField)
+	return m
+}
+
+func storedMatching(s *matchmaking.Spec) *stored.Matching {
+	m := &stored.Matching{NumTeams: int64(s.NumTeams), TeamSize: int64(s.TeamSize), Players: int64(s.Players)}
+	for _, c := range s.Criteria {
+		m.Criteria = append(m.Criteria, &stored.Criterion{Name: c.Name, MinValue: c.MinValue, MaxValue: c.MaxValue})
+	}
+	for _, v := range s.Statistics {
+		m.Statistics = append(m.Statistics, &stored.Statistic{Name: v.Name, Value: v.Value})
+	}
+	return m
+}
+
+// decodeSpec decodes the result of encodeSpec. It also reads the JSON that earlier versions stored.
+func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
+	if len(text) > 0 && text[0] == '{' {
+		err = json.Unmarshal(text, &s)
+		return s, "", err
+	}
+	m, sent := new(stored.Ticket), new(stored.Sent)
+	if err := proto.Unmarshal(text, m); err != nil {
+		return s, "", err
+	}
+	search := m.GetSearchFields()
+	if m.Sent != nil {
+		if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(m.GetSent(), sent); err != nil {
+			return s, "", fmt.Errorf("what the client sent: %w", err)
+		}
+		search = sent.GetSearchFields()
+	}
+	s = matchmaking.Spec{
+		SearchFields: matchmaking.SearchFields{
+			Tags: search.GetTags(), DoubleArgs: search.GetDoubleArgs(), StringArgs: search.GetStringArgs(),
+		},
+		NumTeams: int(m.GetMatching().GetNumTeams()), TeamSize: int(m.GetMatching().GetTeamSize()),
+		Players:    int(m.GetMatching().GetPlayers()),
+		Extensions: mapOf[json.RawMessage](m.GetExtensions()),
+		Sent:       m.Sent, PersistentField: mapOf[json.RawMessage](m.GetPersistentField()),
+	}
+	for _, c := range m.GetMatching().GetCriteria() {
+		s.Criteria = append(s.Criteria, matchmaking.Criterion{
+			Name: c.GetName(), MinValue: c.GetMinValue(), MaxValue: c.GetMaxValue(),
+		})
+	}
+	for _, v := range m.GetMatching().GetStatistics() {
+		s.Statistics = append(s.Statistics, matchmaking.Statistic{Name: v.GetName(), Value: v.GetValue()})
+	}
+	if m.Sent != nil && m.GetMatching() == nil {
+		s.Statistics = s.SearchFields.Statistics()
+	}
+	return s, m.GetOwner(), nil
+}
+
+// mapOf returns a map with the same bytes, or nil if empty.
+func mapOf[To, From ~[]byte](from map[string]From) map[string]To {
+	if len(from) == 0 {
+		return nil
+	}
+	to := make(map[string]To, len(from))
+	for name, value := range from {
+		to[name] = To(value)
+	}
+	return to
 }

@@ -11,6 +11,9 @@ package queues
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
@@ -28,7 +31,7 @@ type Store struct {
 	confirmed *confirmer // nil: claims and assignments count without confirmation
 	creations *group.Group[*creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
-	rides     removals
+	removals  removals
 }
 
 var _ matchmaking.Store = (*Store)(nil)
@@ -54,7 +57,7 @@ func New(conn *redis.Conn, o Options) *Store {
 	}
 	s.creations = s.newCreations()
 	if o.Confirmations > 0 {
-		s.confirmed = s.newConfirmer(o.Confirmations)
+		s.confirmed = newConfirmer(conn, o.Confirmations)
 	}
 	if o.Replicas != nil {
 		replicas := *o.Replicas
@@ -69,7 +72,7 @@ func New(conn *redis.Conn, o Options) *Store {
 func (s *Store) Close() {
 	s.creations.Close()
 	if s.confirmed != nil {
-		s.confirmed.Close()
+		s.confirmed.close()
 	}
 	if s.replicas != nil {
 		s.replicas.Close()
@@ -122,3 +125,26 @@ var refusals = redis.Refusals{
 
 // maxIDs limits the tickets of one script: a script can pass at most about 8,000 values to a command.
 const maxIDs = 3000
+
+// readEntry decodes an entry: its ID and its fields.
+func readEntry(d *redis.Decoder) (id string, fields map[string]string) {
+	fields = map[string]string{}
+	list := d.List()
+	id = list.Text()
+	list.Each(func(list *redis.Decoder) {
+		name := list.Text()
+		fields[name] = list.Text()
+	})
+	d.Fail(list.End())
+	return id, fields
+}
+
+// timeOfEntry returns the time at which the entry with an ID was added, to the millisecond.
+func timeOfEntry(id string) (time.Time, error) {
+	text, _, _ := strings.Cut(id, "-")
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("entry %q: %w", id, err)
+	}
+	return time.UnixMilli(ms).UTC(), nil
+}
