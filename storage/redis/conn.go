@@ -139,6 +139,21 @@ func (c *Conn) Dial(change func(*rueidis.ClientOption)) (rueidis.Client, error) 
 	return rueidis.NewClient(o)
 }
 
+// Listen subscribes to a topic until stop is called, and returns at once. It subscribes again whenever the subscription
+// ends: see package pubsub. A topic must have a hash tag; it may have any number of listeners. After stop has returned
+// l isn't called any more.
+func (c *Conn) Listen(topic string, l pubsub.Listener) (stop func()) {
+	interrupted := l.Interrupted
+	l.Interrupted = func(err error) {
+		c.metrics.resubscribed()
+		c.logger.Debug("listening was interrupted", "topic", topic, "error", err)
+		if interrupted != nil {
+			interrupted(err)
+		}
+	}
+	return c.subscriptions.Listen(topic, l)
+}
+
 // LargeRead waits until the caller may read so many bytes, or the whole budget (Options.LargeReadBytes) if that is
 // less. It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in
 // order of arrival, no more than two for one owner, such as a channel. The only error is that of ctx.

@@ -1,7 +1,14 @@
 package channels
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -37,4 +44,35 @@ func (s *Store) event(name, text string) channel.Event {
 		s.ttls.remove(s.keys(name).Mark(event.Subscriber))
 	}
 	return event
+}
+
+var errNotification = errors.New("not a notification")
+
+// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large for its
+// notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
+func parseNotification(text string) (channel.Event, error) {
+	epochText, rest, _ := strings.Cut(text, " ")
+	clockText, body, _ := strings.Cut(rest, " ")
+	epoch, err := ulid.ParseStrict(epochText)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: epoch: %w", errNotification, err)
+	}
+	at, err := clock.Parse(clockText)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: clock: %w", errNotification, err)
+	}
+	event := channel.Event{Kind: channel.EventPublished, Position: channel.Position{Epoch: epoch, Clock: at}}
+	if subscriber, ok := strings.CutPrefix(body, "!"); ok {
+		event.Kind, event.Subscriber = channel.EventUnsubscribed, subscriber
+		return event, nil
+	}
+	if body == "" {
+		return event, nil
+	}
+	m, err := parseEnvelope([]byte(body), at)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: %w", errNotification, err)
+	}
+	event.Message = &m
+	return event, nil
 }
