@@ -2,6 +2,9 @@ package shard
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -56,3 +59,19 @@ func (jsonCodec[T]) Decode(data []byte) (value T, err error) {
 	err = json.Unmarshal(data, &value)
 	return value, err
 }
+
+// NamePattern is the regular expression that names of caches, data centres and hosts match.
+const NamePattern = `^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$`
+
+var namePattern = regexp.MustCompile(NamePattern)
+
+// CheckName returns an error that wraps ErrName unless a name matches NamePattern. what says what it names.
+func CheckName(what, name string) error {
+	if namePattern.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s %q must match %s", ErrName, what, name, NamePattern)
+}
+
+// ErrName is wrapped by the errors of names that don't match NamePattern.
+var ErrName = errors.New("invalid name")

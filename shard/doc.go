@@ -70,8 +70,7 @@
 // # Where to start
 //
 // For a client, with the steps of a Get in order: client.go, get.go (the keys and values), flight.go (which hosts are
-// asked, and the first answer), call.go (one call, repeated), fleet.go (the list of hosts, pings, and what an answer
-// teaches), hostmap.go and snapshot.go (which host has which keys), hedge.go (the local data centre first), flights.go
-// (calls that outlive their Get), unanswered.go (errors). For a node: node.go, claimlease.go (its claim as a lease),
-// source.go (loading), answer.go (answering).
+// asked, the first answer, and calls that outlive their Get), fleet.go (the list of hosts, pings, and what an answer
+// teaches), hostmap.go (which host has which keys), hedge.go (the local data centre first), unanswered.go (errors). For
+// a node: node.go, claimlease.go (its claim as a lease), source.go (loading), answer.go (answering).
 package shard

@@ -2,9 +2,13 @@ package shard
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // entries is a get without its types. Keys are named by their index in the order of their sharding keys.
@@ -231,5 +235,168 @@ func (f *flight) leave() {
 	f.all.returned(f, f.open)
 	if f.open == 0 {
 		f.cancel()
+	}
+}
+
+// result is the end of an attempt of a call.
+type result struct {
+	part    *part
+	host    int // of part.hosts
+	payload []byte
+	err     error
+	last    bool // the call has ended, too
+}
+
+// retryPause is the longest pause before a call is repeated that failed at once.
+const retryPause = 50 * time.Millisecond
+
+// call asks a host, and again if that may help. The context of the first attempt is that of all calls that begin with
+// it: a timer for each costs more than the rest of a call.
+func (f *flight) call(ctx, first context.Context, p *part, host int) {
+	defer f.all.calls.Done()
+	h := p.hosts[host]
+	answer, err := f.all.fleet.ask(first, h, p.request)
+	if f.all.isLocal(h) && ctx.Err() == nil && (err == nil || errors.Is(err, ErrTimeout)) {
+		f.all.local.add(time.Since(p.start))
+	}
+	for attempt := 0; ; attempt++ {
+		again := err != nil && attempt < f.all.o.Retries && mayPass(err)
+		if !f.report(ctx, result{part: p, host: host, payload: answer.Payload, err: err, last: !again}) {
+			return
+		}
+		answer, err = f.retry(ctx, p, h, err)
+	}
+}
+
+func (f *flight) retry(ctx context.Context, p *part, h *peer, err error) (Response, error) {
+	if !errors.Is(err, ErrTimeout) { // it failed at once
+		pace.Sleep(ctx, time.Duration(1+rand.Int64N(int64(retryPause)))) //nolint:gosec // jitter
+	}
+	attempt, cancel := f.all.fleet.attempt(ctx)
+	defer cancel()
+	return f.all.fleet.ask(attempt, h, p.request)
+}
+
+// report delivers a result to the Get, if it waits for it. It reports whether the call is to be repeated.
+func (f *flight) report(ctx context.Context, r result) (again bool) {
+	needed, over := f.deliver(r)
+	if !needed {
+		f.observe(ctx, r)
+	}
+	if over {
+		f.cancel()
+	}
+	return needed && !r.last
+}
+
+// deliver reports whether a result was needed, and whether it is the last one of the flight, whose Get has returned.
+func (f *flight) deliver(r result) (needed, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	needed = !f.returned && !r.part.done
+	if r.last || !needed {
+		f.open--
+		if f.returned {
+			f.all.landed(f, f.open)
+		}
+	}
+	if needed {
+		f.results = append(f.results, r)
+		pace.Signal(f.signal)
+	}
+	return needed, f.returned && f.open == 0
+}
+
+// observe reports a result that doesn't answer keys.
+func (f *flight) observe(ctx context.Context, r result) {
+	if r.err == nil {
+		f.all.o.Observer.Late(r.part.hosts[r.host].Host)
+	} else if ctx.Err() == nil {
+		f.all.o.Observer.Failed(r.part.hosts[r.host].Host, r.err)
+	}
+}
+
+// flights is the flights of one client whose calls go on. Its methods may be called by many goroutines.
+type flights struct {
+	fleet  *fleet
+	o      *ClientOptions // of the fleet
+	local  p95            // of calls of hosts in LocalDC
+	closed chan struct{}  // closed by end
+
+	mu     sync.Mutex
+	over   bool
+	active map[*flight]struct{} // that have calls
+	// if MaxLate is set: those whose Get has returned, and some that have ended, at most 2*MaxLate; the oldest first
+	late      []*flight
+	lateCalls int // of late
+
+	calls sync.WaitGroup // that have begun
+}
+
+func newFlights(f *fleet) *flights {
+	return &flights{fleet: f, o: &f.o, closed: make(chan struct{}), active: map[*flight]struct{}{}}
+}
+
+// end cancels all calls, waits for them, and lets no further ones begin. It is called once.
+func (c *flights) end() {
+	c.mu.Lock()
+	c.over = true
+	close(c.closed)
+	for f := range c.active {
+		f.cancel()
+	}
+	c.mu.Unlock()
+	c.calls.Wait()
+}
+
+// enter registers calls. It returns false if the client has ended.
+func (c *flights) enter(f *flight, calls int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return false
+	}
+	c.active[f] = struct{}{}
+	c.calls.Add(calls)
+	return true
+}
+
+// returned records that a Get has returned while calls go on. It cancels the oldest of such calls if there are too
+// many.
+func (c *flights) returned(f *flight, calls int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if calls == 0 {
+		delete(c.active, f)
+		return
+	}
+	if c.o.MaxLate == 0 {
+		return
+	}
+	f.late = calls
+	c.lateCalls += calls
+	c.late = append(c.late, f)
+	for len(c.late) > 0 && (c.lateCalls > c.o.MaxLate || c.late[0].late == 0) {
+		oldest := c.late[0]
+		c.late = c.late[1:]
+		c.lateCalls -= oldest.late
+		oldest.late = 0
+		oldest.cancel()
+	}
+	if len(c.late) > 2*c.o.MaxLate { // at most half of them have late calls
+		c.late = slices.DeleteFunc(c.late, func(f *flight) bool { return f.late == 0 })
+	}
+}
+
+// landed records the end of a late call, and how many the flight has left.
+func (c *flights) landed(f *flight, calls int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.late > 0 {
+		f.late--
+		c.lateCalls--
+	}
+	if calls == 0 {
+		delete(c.active, f)
 	}
 }
