@@ -5,11 +5,12 @@
 //
 // The packages below it do the work:
 //
-//	service    the operations of the APIs: create, read and cancel tickets, define and describe queues
-//	director   directs one queue: proposes matches, claims their tickets, allocates servers, assigns the matches
-//	outbox     carries assignments from the queue's outbox to the channels of their tickets
-//	function, assigner, callout    the parts that a definition configures
-//	onchannels implements delivery with channel.Service
+//	service            the operations of the APIs: create, read and cancel tickets, define and describe queues
+//	director           directs one queue: proposes matches, claims their tickets, allocates servers, assigns the matches
+//	outbox             carries assignments from the queue's outbox to the channels of their tickets
+//	watch              lets requests wait for assignments
+//	function, assigner, callout  the parts that a definition configures; builder builds them
+//	delivery           publishes assignments by channel.Service
 //
 // All of a queue's state is in one slot of the storage, so that each step is one script:
 //

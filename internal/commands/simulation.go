@@ -97,7 +97,7 @@ type queueSimulation struct {
 func newSimulation(d matchmaking.Definition, p matchmaking.Parts, tickets recording) *queueSimulation {
 	const patience = time.Minute // for one round
 	s := &queueSimulation{
-		pool: round.New(p.Matcher), matcher: p.Matcher,
+		pool: round.NewPool(p.Matcher), matcher: p.Matcher,
 		round: round.Round{
 			Queue: d.Name, Matcher: p.Matcher, Evaluator: p.Evaluator, MatchTimeout: patience,
 			EvaluateTimeout: patience, MaxClaimed: math.MaxInt,

@@ -24,7 +24,7 @@ func BenchmarkWaiting(b *testing.B) {
 			before := liveHeap()
 			matcher := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1,
 				Weights: map[string]float64{"skill": 1}})
-			p := round.New(matcher)
+			p := round.NewPool(matcher)
 			began := time.Now()
 			for n := range waiting {
 				p.Add(decoded(b, n, float64(n)+0.5, float64(n)), time.Time{})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,16 +15,16 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// director is what a server does for one queue under one definition while the queue isn't idle: it waits for the
-// queue's lease, directs the queue for as long as it has it, which is a term, and waits again.
+// director directs one queue under one definition while the queue isn't idle: it waits for the queue's lease, directs
+// the queue while it holds the lease, which is a term, and waits again.
 //
 //	  ┌─────── lost, or empty for a while: release ◄───────┐
 //	  ▼                                                    │
 //	lease ──► build ──► term ──────────────────────────────┴─► ctx ended: finish tasks ─► release
 //	  └─► nobody has the lease and the queue is empty: idle
 //
-// A term that loses its lease leaves tasks behind: the matches that it was making. They end by themselves, since the
-// storage decides about assignments: by claims, or by the lease if nothing was claimed.
+// A term that loses its lease leaves tasks behind: its matches in progress. They end by themselves, since the storage
+// decides about assignments: by claims, or by the lease if nothing was claimed.
 type director struct {
 	*Options
 	events  *events
@@ -32,7 +33,7 @@ type director struct {
 	log     *slog.Logger
 
 	clock   clock
-	directs atomic.Bool // a term is on
+	directs atomic.Bool // a term is running
 	tasks   *tasks
 	health  *health
 
@@ -55,9 +56,9 @@ var errBuild = errors.New("build the queue")
 // hold is one of the two ways to get the queue's lease: Hold and TryHold of lease.Manager.
 type hold func(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error
 
-// run directs the queue whenever it can, until ctx ends or the queue is idle. Then it lets the tasks finish, for Drain
-// at most, and returns when none is left. It calls begin when it is known that the queue isn't idle. It returns an
-// error if that isn't known.
+// run directs the queue whenever it gets the lease, until ctx ends or the queue is idle. Then it waits for the tasks to
+// finish, for Drain at most, and returns when none is left. It calls begin once it has learned that the queue isn't
+// idle. It returns an error if it can't learn that.
 func (d *director) run(ctx context.Context, begin func()) error {
 	defer d.tasks.GiveUp()
 	defer d.tasks.Finish(d.Drain)
@@ -115,10 +116,10 @@ func (d *director) direct(ctx context.Context, get hold, begin func()) error {
 // held is the lease of a term.
 type held struct {
 	fence uint64
-	until func() time.Time // until when it is held, by this server's clock
+	until func() time.Time // the end of the lease, by this server's clock
 }
 
-// deadlineOf returns a function that returns until when the lease of ctx is held.
+// deadlineOf returns a function that returns the end of the lease of ctx.
 func deadlineOf(ctx context.Context) func() time.Time {
 	return func() time.Time {
 		until, _ := lease.Deadline(ctx)
@@ -134,9 +135,65 @@ func (d *director) runTerm(ctx context.Context, t *term) error {
 	d.log.InfoContext(ctx, "directing the queue")
 	defer d.log.InfoContext(ctx, "not directing the queue any more")
 	err := t.run(ctx)
-	// while others wait for the lease, so that they find the tickets as they are left
+	// before the lease is released, so that the next holder finds the results
 	if ctx.Err() != nil && !errors.Is(err, lease.ErrLost) {
 		d.tasks.Finish(d.Drain)
 	}
 	return err
+}
+
+// clock converts between this server's clock and the storage's, by their difference in the last observed reply of the
+// storage. Its zero value assumes that they are equal. It may be used by many goroutines.
+type clock struct {
+	ahead atomic.Int64 // ns that the storage's clock is ahead of this server's
+}
+
+// Observe records the storage's time in an answer to a request that was sent at a time.
+func (c *clock) Observe(sent, storage time.Time) {
+	middle := sent.Add(time.Since(sent) / 2)
+	c.ahead.Store(int64(storage.Sub(middle)))
+}
+
+// Now returns the storage's time.
+func (c *clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Local returns the time of this server's clock at a time of the storage's.
+func (c *clock) Local(storage time.Time) time.Time {
+	return time.Now().Add(storage.Sub(c.Now()))
+}
+
+// tasks are a director's goroutines for matches in progress, and for what these give back. They may outlive a term.
+type tasks struct {
+	ctx    context.Context    //nolint:containedctx // of all tasks, which no caller waits for
+	GiveUp context.CancelFunc // ends the context of all tasks
+
+	running sync.WaitGroup
+	count   atomic.Int32
+}
+
+// newTasks returns tasks whose context has the values of ctx, and ends only when they are given up.
+func newTasks(ctx context.Context) *tasks {
+	t := &tasks{}
+	// the owner of the tasks calls GiveUp
+	t.ctx, t.GiveUp = context.WithCancel(context.WithoutCancel(ctx))
+	return t
+}
+
+// Start runs f in a goroutine of its own.
+func (t *tasks) Start(f func(context.Context)) {
+	t.count.Add(1)
+	t.running.Go(func() {
+		defer t.count.Add(-1)
+		f(t.ctx)
+	})
+}
+
+// None reports whether no task runs.
+func (t *tasks) None() bool { return t.count.Load() == 0 }
+
+// Finish waits until no task runs. It gives them up when patience is over.
+func (t *tasks) Finish(patience time.Duration) {
+	timer := time.AfterFunc(patience, t.GiveUp)
+	defer timer.Stop()
+	t.running.Wait()
 }

@@ -2,9 +2,9 @@
 // those matches. Start at [Queue], which works on one queue under one definition on this server. Of all servers only
 // the one that has the queue's lease directs it.
 //
-// A queue is idle while it has neither tickets nor outgoing assignments. An idle queue uses one goroutine and one watch.
-// When the watch reports a change, the queue acquires the lease and directs until the lease is lost or the queue is
-// idle again:
+// A queue is idle while it has neither tickets nor outgoing assignments. An idle queue uses one goroutine and one
+// watch. When the watch reports a change, the queue acquires the lease and directs until the lease is lost or the queue
+// is idle again:
 //
 //	Queue ──► director: the lease ──► term: a loop over
 //	                                    feed     reads tickets and changes from the storage   (goroutine)

@@ -8,14 +8,14 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// events are what the watch of a queue reported and nobody has handled. It may be used by many goroutines.
+// events are the unhandled events of a queue's watch. It may be used by many goroutines.
 //
-// A queue is idle on a server while that server knows of nothing to do in it. Then it costs the server a goroutine and
-// a watch, and the storage nothing. An event ends that: the server asks for the queue's lease, and gets it only if
-// there is something to do. While another server has the lease the queue isn't idle here, so that this server takes
-// over when that one dies.
+// A queue is idle on a server while the server knows of no work in it. Then it costs the server a goroutine and a
+// watch, and the storage nothing. An event ends that: the server asks for the queue's lease, and gets it only if there
+// is work. While another server has the lease the queue isn't idle here, so that this server takes over when that one
+// dies.
 type events struct {
-	changed chan struct{} // buffered (capacity 1): anything
+	changed chan struct{} // buffered (capacity 1): any event
 	free    chan struct{} // buffered (capacity 1): the lease may be free
 	idle    atomic.Bool   // this server does not work on the queue
 	visited time.Time     // when the idle queue was last checked without an event; owned by VisitIdle
@@ -41,8 +41,8 @@ func (e *events) awaitFree(ctx context.Context, limit time.Duration) {
 	pace.SleepUntil(ctx, limit, e.free)
 }
 
-// Idle queues are checked one after the other, in case an event was lost: one in visitEvery at most, and each one
-// visitEach after the last time at the earliest.
+// Idle queues are checked one after the other, in case an event was lost: at most one each visitEvery, and each queue
+// at most once each visitEach.
 const (
 	visitEvery = 350 * time.Millisecond
 	visitEach  = time.Minute
@@ -59,7 +59,7 @@ func VisitIdle(ctx context.Context, queues func() []*Queue) {
 	}
 }
 
-// longestUnvisited returns the events of the idle queue that was checked the longest time ago; nil: no queue is idle.
+// longestUnvisited returns the events of the idle queue whose last check is the oldest; nil: no queue is idle.
 func longestUnvisited(queues []*Queue) *events {
 	var first *events
 	for _, q := range queues {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	feedEvery  = 2 * time.Second // how often changes are looked for without a notification
+	feedEvery  = 2 * time.Second // interval of reads of the changes without a notification
 	feedLimit  = 1000            // changes that are read at once
 	auditEvery = 5               // leases after which the pool is compared with the storage
 )
@@ -32,7 +32,7 @@ type feed struct {
 	fields     matchmaking.Fields // of tickets that are kept in memory
 	fence      uint64             // of the term's lease
 	takesOver  bool               // claims of earlier directors end at once
-	auditEvery time.Duration      // how often the pool is compared with the storage
+	auditEvery time.Duration      // interval of comparisons of the pool with the storage
 	clock      *clock
 	log        *slog.Logger
 	known      atomic.Int64 // tickets in the pool; set by the term
@@ -103,14 +103,14 @@ func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) 
 		case same, len(c.Changes) > 0:
 			audited, doubt = time.Now(), false
 		default:
-			doubt = true // the term may not have heard yet of a match that was assigned: look again
+			doubt = true // the term may not know yet of an assigned match: compare once more
 		}
 	}
 	return nil
 }
 
-// audit reports whether the pool has as many tickets as wait in the storage. It has not if a fail-over lost some. It
-// also compares the clocks, by an answer that doesn't take long.
+// audit reports whether the pool has as many tickets as wait in the storage, which isn't so after a fail-over that lost
+// some. It also compares the clocks, by a reply that is fast.
 func (f *feed) audit(ctx context.Context) (same bool, err error) {
 	sent := time.Now()
 	state, err := f.store.Describe(ctx, f.queue, 0)
@@ -122,7 +122,7 @@ func (f *feed) audit(ctx context.Context) (same bool, err error) {
 }
 
 // takeOver ends claims of earlier directors on the tickets of a snapshot, which makes these available: only the holder
-// of the lease claims. If an allocation may be in progress for them they stay claimed until the claim's deadline.
+// of the lease claims. Tickets for which an allocation may be in progress stay claimed until the claim's deadline.
 func (f *feed) takeOver(ctx context.Context, s *matchmaking.Snapshot) error {
 	if len(s.Held) == 0 || !f.takesOver {
 		return nil

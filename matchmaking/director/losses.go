@@ -13,11 +13,11 @@ import (
 
 // losses looks for tickets that the storage has lost, and ends the waits of their players.
 //
-// A fail-over can lose tickets whose creation was answered; their players would wait forever. So a ticket that was in a
-// director's pool is looked for if it no longer waits in the storage, and when the director has lost its lease. A
-// ticket that was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL longer. So one that
-// cannot be read was lost, unless that time has passed since the lease was valid. A replica may show a ticket that the
-// primary has lost: the primary is asked first whether the ticket waits or is assigned.
+// A fail-over can lose tickets whose creation was answered; their players would wait forever. So a ticket of a
+// director's pool is read if it no longer waits in the storage, and when the director has lost its lease. A ticket that
+// was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL longer. So one that can't be
+// read was lost, unless that time has passed since the lease was valid. A replica may have a ticket that the primary
+// has lost, so the primary is read first, for whether the ticket waits or is assigned.
 type losses struct {
 	store interface {
 		Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
@@ -26,19 +26,19 @@ type losses struct {
 	players  *players
 	queue    string
 	keep     time.Duration    // the queue's AssignmentTTL
-	leaseEnd func() time.Time // until when the lease was valid
+	leaseEnd func() time.Time // the end of the lease
 	tasks    *tasks
 	log      *slog.Logger
 }
 
-// check looks for tickets in the background.
+// check reads tickets in the background, and ends the waits of those that were lost.
 func (l *losses) check(tickets []*matchmaking.Ticket) {
 	if len(tickets) > 0 {
 		l.tasks.Start(func(ctx context.Context) { l.checkAll(ctx, tickets) })
 	}
 }
 
-// lossesAtOnce is how many tickets are looked for in one call.
+// lossesAtOnce is how many tickets are read in one call.
 const lossesAtOnce = 500
 
 func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
@@ -79,8 +79,8 @@ func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
 	}
 }
 
-// ask calls read until it succeeds, while what it reads can prove a loss. It returns when it asked, and reports whether
-// that succeeded.
+// ask calls read until it succeeds, as long as a read can prove a loss. It returns the time of the last call, and
+// reports whether that succeeded.
 func (l *losses) ask(ctx context.Context, read func() error) (asked time.Time, ok bool) {
 	wait := pace.NewBackoff()
 	for asked = time.Now(); l.provesLoss(asked); asked = time.Now() {
@@ -94,5 +94,6 @@ func (l *losses) ask(ctx context.Context, read func() error) (asked time.Time, o
 	return asked, false
 }
 
-// provesLoss reports whether a ticket that could not be read at a time was lost: no record of its end has expired.
+// provesLoss reports whether a ticket that couldn't be read at a time was lost: a record of its end would not have
+// expired yet.
 func (l *losses) provesLoss(at time.Time) bool { return at.Before(l.leaseEnd().Add(l.keep)) }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
@@ -44,13 +47,14 @@ type maker struct {
 	tokens int // used so far: the last part of a token
 }
 
-// health is what the makers of a queue share from one term to the next. It may be used by many goroutines.
+// health is the state that the makers of a queue share across terms: failures of the storage and of allocations. It may
+// be used by many goroutines.
 type health struct {
 	allocations         allocations
 	storing, allocating *outage.Outage
 }
 
-// newHealth returns the health of makers without failures.
+// newHealth returns a health without failures.
 func newHealth(log *slog.Logger) *health {
 	return &health{
 		allocations: allocations{slots: make(chan struct{}, maxAllocations), wait: pace.NewBackoff()},
@@ -59,7 +63,7 @@ func newHealth(log *slog.Logger) *health {
 	}
 }
 
-// outcome is what became of tickets of matches.
+// outcome is the result for some tickets of matches.
 type outcome struct {
 	missed
 	Assigned  []*matchmaking.Ticket
@@ -111,9 +115,9 @@ func (m *maker) next(matches []round.Match) int {
 	return len(matches)
 }
 
-// start begins to make matches. If their tickets must be claimed it waits until they are, gives up again those of
-// matches that are incomplete, and returns what it missed. An error means that the term must end: lease.ErrLost, or
-// that ctx has ended.
+// start begins to make matches. If their tickets must be claimed it waits for that, releases the tickets of incomplete
+// matches, and returns the tickets that it didn't get. An error means that the term must end: lease.ErrLost, or that
+// ctx has ended.
 func (m *maker) start(ctx context.Context, matches []round.Match) (missed, error) {
 	m.tokens++
 	c := claim{token: strconv.FormatUint(m.fence, 10) + "." + strconv.Itoa(m.tokens)}
@@ -150,7 +154,7 @@ func (m *maker) startClaimed(ctx context.Context, c claim, matches []round.Match
 	return m.missed(all, &got), nil
 }
 
-// missed returns those of the tickets that a claim did not get.
+// missed returns the tickets that a claim did not get.
 func (m *maker) missed(all []*matchmaking.Ticket, got *matchmaking.Claimed) (not missed) {
 	gone := make(map[string]bool, len(got.Gone))
 	for _, id := range got.Gone {
@@ -174,7 +178,7 @@ func idsOf(tickets []*matchmaking.Ticket) []string {
 	return ids
 }
 
-// split returns the matches of which a claim got all tickets, and the tickets that it got of the others.
+// split returns the matches whose tickets a claim got, and the tickets that it got of incomplete matches.
 func split(matches []round.Match, got []string) (complete []round.Match, rest []*matchmaking.Ticket) {
 	has := make(map[string]bool, len(got))
 	for _, id := range got {
@@ -227,7 +231,7 @@ func (m *maker) claim(ctx context.Context, token string, ids []string) (got matc
 	return got, sent, fmt.Errorf("claim: %w", err)
 }
 
-// release gives up tickets that a claim may hold. While the storage fails it tries again until the claim's deadline,
+// release releases tickets that a claim may hold. While the storage fails it tries again until the claim's deadline,
 // after which they are free. Once tasks are given up it tries once.
 func (m *maker) release(ctx context.Context, c claim, ids []string) {
 	releasing, cancel := context.WithDeadline(context.WithoutCancel(ctx), c.deadline)
@@ -276,4 +280,298 @@ func (m *maker) make(ctx context.Context, c claim, matches []round.Match) {
 func isImmediate(a matchmaking.Assigner) bool {
 	immediate, ok := a.(matchmaking.Immediate)
 	return ok && immediate.Immediate()
+}
+
+const (
+	// maxAllocations is how many allocations of a queue run at the same time.
+	maxAllocations = 64
+	// giveBackTimeout bounds the release of an allocation.
+	giveBackTimeout = 10 * time.Second
+)
+
+// allocations limits the allocations that run at the same time, and makes tickets wait longer the more of them fail in
+// succession.
+type allocations struct {
+	slots chan struct{} // one for each that runs
+
+	mu   sync.Mutex
+	wait *backoff.ExponentialBackOff
+}
+
+// failed returns how long the tickets of a match whose allocation failed wait.
+func (a *allocations) failed() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.wait.NextBackOff()
+}
+
+func (a *allocations) succeeded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wait.Reset()
+}
+
+// placed is a match and the result of its allocation.
+type placed struct {
+	round.Match
+	place       matchmaking.Allocation
+	asked       bool                    // the assigner got the request
+	assignments matchmaking.AssignMatch // of the match at its place; set by assign
+	err         error                   // there is no place, or the match was not assigned
+	again       time.Time               // when the tickets are available again if there is no place
+}
+
+func (m *maker) allocate(ctx context.Context, match round.Match) placed {
+	place, err := m.assigner.Allocate(ctx, match.Proposal)
+	return placed{Match: match, place: place, asked: true, err: err}
+}
+
+// allocateInTurn is allocate, but waits until fewer than maxAllocations run.
+func (m *maker) allocateInTurn(ctx context.Context, match round.Match) placed {
+	slots := m.health.allocations.slots
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+		return m.allocate(ctx, match)
+	case <-ctx.Done():
+		return placed{Match: match, err: fmt.Errorf("wait for other allocations: %w", ctx.Err())}
+	}
+}
+
+// countAllocations records the results of allocations.
+func (m *maker) countAllocations(ctx context.Context, succeeded int, failed []placed) {
+	if succeeded > 0 {
+		m.health.allocations.succeeded()
+		m.health.allocating.Report(ctx, nil)
+	}
+	for i := range failed {
+		failed[i].again = time.Now().Add(m.health.allocations.failed())
+		m.metrics.AllocationFailed()
+		m.health.allocating.Report(ctx, failed[i].err)
+	}
+}
+
+// giveBack releases the place of a match that was not assigned, in the background.
+func (m *maker) giveBack(p *placed) {
+	m.tasks.Start(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+		defer cancel()
+		if err := m.assigner.Release(ctx, p.ID, p.place); err != nil {
+			m.log.ErrorContext(ctx, "cannot release the place of a match", "match", p.ID, "connection",
+				p.place.Connection, "error", err)
+		}
+	})
+}
+
+// assignPatience is how long an assignment whose outcome is not known is repeated: while the storage knows of it, which
+// it does for a minute or longer.
+const assignPatience = 45 * time.Second
+
+// results are the results of the matches of a batch.
+type results struct {
+	assigned  []*matchmaking.Ticket
+	unplaced  []placed     // no place was found
+	conflicts []conflicted // a ticket could not be assigned
+	lost      []placed     // the lease was lost before they were assigned
+	refused   []placed     // the storage will never accept them
+	unknown   []placed     // the storage did not answer
+}
+
+// conflicted is a match that could not be assigned, and the tickets that prevented it.
+type conflicted struct {
+	placed
+	conflicts []matchmaking.Conflict
+}
+
+// assign assigns the matches that have a place, and repeats that until the outcome of each is known or assignPatience
+// is over. Then it gives back what was not assigned.
+func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
+	var r results
+	todo := make([]placed, 0, len(batch))
+	request := matchmaking.AssignRequest{Queue: m.definition.Name, Token: c.token, Fence: c.fence,
+		Keep: m.definition.AssignmentTTL.Std()}
+	for _, p := range batch {
+		if p.err == nil {
+			p.assignments, p.err = m.definition.Assignments(&p.Proposal, p.place)
+		}
+		if p.err != nil {
+			r.unplaced = append(r.unplaced, p)
+			continue
+		}
+		todo = append(todo, p)
+	}
+	m.countAllocations(ctx, len(todo), r.unplaced)
+	wait := pace.NewBackoff()
+	for began := time.Now(); len(todo) > 0; {
+		request.Matches = make([]matchmaking.AssignMatch, len(todo))
+		for i := range todo {
+			request.Matches[i] = todo[i].assignments
+		}
+		todo = m.sort(ctx, &r, todo, m.store.Assign(context.WithoutCancel(ctx), request))
+		if len(todo) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.NextBackOff())) {
+			r.unknown = todo
+			break
+		}
+	}
+	m.conclude(ctx, c, r)
+}
+
+var errOutcomes = errors.New("the storage returned another number of outcomes than of matches")
+
+// sort adds the outcomes that are known to results, offers new assignments to the outbox, and returns the matches whose
+// outcome is not known.
+func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes []matchmaking.AssignOutcome) (
+	unknown []placed) {
+	var storageErr error
+	tickets := 0
+	for i := range matches {
+		tickets += len(matches[i].Members)
+	}
+	entries := make([]matchmaking.OutboxEntry, 0, tickets)
+	for i, p := range matches {
+		o := matchmaking.AssignOutcome{Err: errOutcomes}
+		if len(outcomes) == len(matches) {
+			o = outcomes[i]
+		}
+		switch {
+		case errors.Is(o.Err, matchmaking.ErrNotAssigned):
+			p.err = o.Err
+			r.refused = append(r.refused, p)
+		case errors.Is(o.Err, lease.ErrLost):
+			p.err = o.Err
+			r.lost = append(r.lost, p)
+		case o.Err != nil:
+			storageErr = o.Err
+			unknown = append(unknown, p)
+		case len(o.Conflicts) > 0:
+			r.conflicts = append(r.conflicts, conflicted{placed: p, conflicts: o.Conflicts})
+		default:
+			r.assigned = append(r.assigned, p.Members...)
+			m.metrics.Matched(o.Waits)
+			entries = appendOutgoing(entries, &p.assignments, o.Entries)
+		}
+	}
+	m.outbox.Offer(entries)
+	m.health.storing.Report(ctx, storageErr)
+	return unknown
+}
+
+// appendOutgoing appends the outbox entries of a match that was assigned just now: those of tickets whose channels are
+// wanted.
+func appendOutgoing(to []matchmaking.OutboxEntry, m *matchmaking.AssignMatch,
+	entries []string) []matchmaking.OutboxEntry {
+	for i, entry := range entries {
+		if entry == "" {
+			continue
+		}
+		t := &m.Assignments[i]
+		to = append(to, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: m.ID, Epoch: t.Epoch,
+			Content: t.Content})
+	}
+	return to
+}
+
+// conclude ends a batch: it gives back what was not assigned, and reports the tickets to the term.
+func (m *maker) conclude(ctx context.Context, c claim, r results) {
+	outcomes := []outcome{
+		m.dropConflicts(ctx, r.assigned, r.conflicts), m.dropUnplaced(r.unplaced), m.dropRefused(ctx, r.refused),
+		m.dropLost(r.lost),
+		m.dropUnknown(ctx, c, r.unknown),
+	}
+	if c.fence == 0 {
+		var ids []string
+		for _, o := range outcomes {
+			ids = append(ids, idsOf(o.PutBack)...)
+			for _, h := range o.Held {
+				ids = append(ids, h.Ticket.ID)
+			}
+		}
+		if len(ids) > 0 {
+			m.release(ctx, c, ids)
+		}
+	}
+	for _, o := range outcomes {
+		if len(o.Assigned)+len(o.PutBack)+len(o.Gone)+len(o.Held) > 0 {
+			m.report(o)
+		}
+	}
+}
+
+// dropConflicts returns the outcome of tickets that were assigned and of matches that could not be.
+func (m *maker) dropConflicts(ctx context.Context, assigned []*matchmaking.Ticket, matches []conflicted) outcome {
+	o := outcome{Assigned: assigned}
+	for i := range matches {
+		p := &matches[i]
+		m.metrics.Conflict(p.conflicts[0].Reason)
+		m.log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason",
+			p.conflicts[0].Reason)
+		m.giveBack(&p.placed)
+		m.split(p, &o)
+	}
+	return o
+}
+
+// split adds the tickets of a match that could not be assigned to an outcome: those that prevented it, and the others,
+// which are available again.
+func (m *maker) split(f *conflicted, o *outcome) {
+	why := make(map[string]matchmaking.Conflict, len(f.conflicts))
+	for _, c := range f.conflicts {
+		why[c.ID] = c
+	}
+	for _, t := range f.Members {
+		switch c := why[t.ID]; {
+		case c.Reason == matchmaking.ConflictGone:
+			o.Gone = append(o.Gone, t)
+		case !c.Until.IsZero():
+			o.Held = append(o.Held, heldTicket{Ticket: t, Until: m.clock.Local(c.Until).Add(heldMargin)})
+		default:
+			o.PutBack = append(o.PutBack, t)
+		}
+	}
+}
+
+// dropLost returns the outcome of matches that were not assigned because the lease was lost.
+func (m *maker) dropLost(matches []placed) (o outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.Lost = append(o.PutBack, p.Members...), p.err
+		m.giveBack(p)
+	}
+	return o
+}
+
+// dropUnknown returns the outcome of matches of which it isn't known whether they were assigned. Players may know the
+// place, so it is not given back. Their tickets can be matched again if they do not.
+func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.Members...), c.deadline, true
+		m.log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets",
+			idsOf(p.Members), "connection", p.place.Connection)
+	}
+	return o
+}
+
+// dropUnplaced returns the outcome of matches without a place.
+func (m *maker) dropUnplaced(matches []placed) (o outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.From = append(o.PutBack, p.Members...), p.again
+		if p.asked {
+			m.giveBack(p)
+		}
+	}
+	return o
+}
+
+// dropRefused returns the outcome of matches that the storage will never accept.
+func (m *maker) dropRefused(ctx context.Context, matches []placed) (o outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.From = append(o.PutBack, p.Members...), time.Now().Add(pace.LastBackoff)
+		m.metrics.ProposalRefused()
+		m.log.ErrorContext(ctx, "the storage refuses a match", "match", p.ID, "tickets", len(p.Members), "error", p.err)
+		m.giveBack(p)
+	}
+	return o
 }

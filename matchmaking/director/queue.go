@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// Store is what a director needs of the queues' store.
+// Store is the part of the queues' store that a director uses.
 type Store interface {
 	matchmaking.Claims
 	matchmaking.Feed
@@ -27,18 +27,19 @@ type Store interface {
 
 // Outbox carries the queue's assignments to their players.
 type Outbox interface {
-	// Offer hands over assignments that were made just now. It doesn't wait.
+	// Offer hands over new assignments. It doesn't wait.
 	Offer(entries []matchmaking.OutboxEntry)
-	// Run publishes what stays in the outbox for too long, until ctx ends. directed reports whether this server directs
-	// the queue.
+	// Run publishes assignments that stay in the outbox for too long, until ctx ends. directed reports whether this
+	// server directs the queue.
 	Run(ctx context.Context, directed func() bool)
 }
 
 // Metrics counts what a server does for one queue. Its methods may be called by many goroutines.
 type Metrics interface {
-	// Directing is called when this server begins and when it ends to direct the queue. It knows no tickets then.
+	// Directing is called when this server begins and when it ends to direct the queue. It has no tickets in memory
+	// then.
 	Directing(yes bool)
-	// Tickets is how many tickets wait, and how many of them are in matches that are being made.
+	// Tickets sets how many tickets wait, and how many of them are in matches in progress.
 	Tickets(waiting, claimed int)
 	// Expired counts tickets that were found to have expired.
 	Expired(tickets int)
@@ -46,9 +47,9 @@ type Metrics interface {
 	RoundFailed()
 	// ProposalRefused counts a proposal that cannot be a match.
 	ProposalRefused()
-	// AllocationFailed counts a match for which no place was found.
+	// AllocationFailed counts a match whose allocation failed.
 	AllocationFailed()
-	// Matched counts a match that was assigned. waits is how long its tickets had waited.
+	// Matched counts an assigned match. waits are the waiting times of its tickets.
 	Matched(waits []time.Duration)
 	// Conflict counts a match that could not be assigned.
 	Conflict(reason matchmaking.ConflictReason)
@@ -62,14 +63,15 @@ type Options struct {
 	Store         Store
 	Leases        *lease.Manager // of the queues' leases
 	Subscriptions matchmaking.Subscriptions
-	// Wake returns what is used while the queue isn't idle. It is called each time that it no longer is.
+	// Wake returns the metrics and the outbox for the time until the queue is idle again. It is called each time that
+	// the queue stops being idle.
 	Wake     func() (Metrics, Outbox)
-	Idle     *outage.Outage // that it isn't known whether idle queues are; one for all queues
+	Idle     *outage.Outage // of checks whether queues are idle; one for all queues
 	Logger   *slog.Logger
 	LeaseTTL time.Duration // of Leases
-	// IdleAfter is how long the queue must have been empty before its direction is given up.
+	// IdleAfter is how long the queue must have been empty before the lease is released.
 	IdleAfter time.Duration
-	Drain     time.Duration // how long matches that are being made may go on after Run's context has ended
+	Drain     time.Duration // limit for matches in progress after Run's context has ended
 }
 
 // Queue works on one queue under one definition, on this server. Run is called once; the other methods may be called by
@@ -80,7 +82,7 @@ type Queue struct {
 	director atomic.Pointer[director] // nil: the queue is idle
 }
 
-// New makes a queue that is idle.
+// New returns a queue that is idle.
 func New(o Options) *Queue { return &Queue{o: o, events: newEvents()} }
 
 // Directed reports whether this server directs the queue.
@@ -116,8 +118,8 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// wake works on the queue until it is idle, ctx ends or it has another definition: it directs the queue, or waits for
-// its turn to, and looks after its outbox. It returns an error if it isn't known whether the queue is idle.
+// wake works on the queue until it is idle, ctx ends or it has another definition: it directs the queue or waits for
+// the lease, and runs its outbox. It returns an error if it can't learn whether the queue is idle.
 func (q *Queue) wake(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()

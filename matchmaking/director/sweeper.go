@@ -16,11 +16,11 @@ import (
 const (
 	sweepLimit = 500
 	sweepEvery = time.Second // or a quarter of a ticket's life
-	sweepTasks = 16          // players that are released at the same time
+	sweepTasks = 16          // players whose waits are ended at the same time
 )
 
-// sweeper takes expired tickets out of the queue. It first ends the fetches that wait on their channels: a director
-// that dies in between leaves the rest to the next one.
+// sweeper removes expired tickets from the queue. It ends the fetches that wait on their channels first: if the
+// director dies in between, the next one continues.
 type sweeper struct {
 	store interface {
 		Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error)
@@ -30,7 +30,7 @@ type sweeper struct {
 	every   time.Duration
 	metrics Metrics
 	log     *slog.Logger
-	out     chan []string // expired tickets, before they are taken out
+	out     chan []string // expired tickets, before they are removed
 }
 
 func newSweeper(d *director, p *players) *sweeper {
@@ -87,7 +87,7 @@ func (s *sweeper) expire(ctx context.Context, ids []string) (released []string) 
 	return released
 }
 
-// players ends the waits of players whose tickets are over without a match.
+// players ends the waits of players whose tickets have ended without a match.
 type players struct {
 	subscriptions matchmaking.Subscriptions
 	log           *slog.Logger

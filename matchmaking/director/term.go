@@ -14,12 +14,11 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
-// term is the time for which a director has its queue's lease. Its loop is the only user of its pool, schedule and
-// round:
+// term directs a queue while the director holds its lease. Its loop is the only user of its pool, schedule and round:
 //
 //	for {
-//	    update the pool: what the feed read, expired tickets, what became of matches    (never waits)
-//	    if a round is due: form matches of the pool; the maker makes them in the background, after claiming them if need be
+//	    update the pool: reads of the feed, expired tickets, outcomes of matches    (never waits)
+//	    if a round is due: form matches of the pool; the maker claims them if need be, and makes them in the background
 //	    else wait for any of these
 //	}
 type term struct {
@@ -38,14 +37,14 @@ type term struct {
 	outcomes  chan outcome            // from tasks
 	end       chan struct{}           // closed when nothing is received from outcomes any more
 	lose      context.CancelCauseFunc // ends the term
-	busy      time.Time               // when there was something to do last
-	idleAfter time.Duration           // the term ends if it was idle for so long
-	full      int                     // tickets in matches that are being made, with which no round is held
+	busy      time.Time               // when there was work last
+	idleAfter time.Duration           // the term ends after so long without work
+	full      int                     // no round is held with so many tickets in matches in progress
 }
 
-// How many tickets can be in matches that are being made. With an assigner that is not immediate they wait for their
-// turn while their claim's deadline comes nearer, so there can't be many. With an immediate one the matches of one
-// round are made before the next one is held: what arrives meanwhile is matched, and assigned, together.
+// The limits of tickets in matches in progress. With an assigner that isn't immediate, matches wait for their
+// allocation while the deadline of their claim approaches, so the limit is low. With an immediate one the matches of a
+// round are assigned before the next round is held: tickets that arrive meanwhile are matched, and assigned, together.
 const (
 	maxClaimedImmediate = 20_000
 	maxClaimedSlow      = 2_000
@@ -69,7 +68,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	if immediate {
 		t.round.MaxClaimed, t.full = maxClaimedImmediate, 1
 	}
-	t.pool = round.New(parts.Matcher)
+	t.pool = round.NewPool(parts.Matcher)
 	t.maker = &maker{
 		store: d.Store, assigner: parts.Assigner, outbox: d.outbox, definition: def, clock: &d.clock,
 		tasks: d.tasks, health: d.health, metrics: d.metrics, log: d.log, fence: l.fence, report: t.report,
@@ -135,7 +134,7 @@ func (t *term) runLoop(ctx context.Context) {
 	}
 }
 
-// update takes what has arrived, without waiting.
+// update handles everything that has arrived, without waiting.
 func (t *term) update() {
 	for {
 		select {
@@ -151,7 +150,7 @@ func (t *term) update() {
 	}
 }
 
-// isIdle reports whether there was nothing to do for a while.
+// isIdle reports whether there was no work for idleAfter.
 func (t *term) isIdle(now time.Time) bool {
 	if t.pool.Len() > 0 || !t.maker.tasks.None() {
 		t.busy = now
@@ -199,7 +198,7 @@ func (t *term) takeOutcome(o outcome) {
 	}
 }
 
-// report tells the loop what became of tickets, unless the term is over. Tasks call it.
+// report passes an outcome to the loop, unless the term has ended. Tasks call it.
 func (t *term) report(o outcome) {
 	select {
 	case t.outcomes <- o:
@@ -207,7 +206,7 @@ func (t *term) report(o outcome) {
 	}
 }
 
-// nextRound returns when the next round is due by this server's clock, if one is.
+// nextRound returns the time of the next round by this server's clock, if one is due.
 func (t *term) nextRound() (at time.Time, ok bool) {
 	if t.pool.Claimed() >= t.full {
 		return at, false // until outcomes have arrived
@@ -263,7 +262,7 @@ func (t *term) holdRound(ctx context.Context) {
 	t.schedule.Held(began, time.Now(), len(f.Matches) > 0, timed)
 }
 
-// recordRound counts and logs what a round brought. It reports false if the round failed.
+// recordRound counts and logs the result of a round. It returns false if the round failed.
 func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
 	for range f.Refused {
 		t.metrics.ProposalRefused()
@@ -281,8 +280,8 @@ func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
 	return true
 }
 
-// stop is called when matches can't be made any more. The term ends if it has lost its lease; else its context has
-// ended.
+// stop handles an error after which no more matches can be made: it ends the term if the lease was lost; otherwise the
+// term's context has ended already.
 func (t *term) stop(err error) {
 	if errors.Is(err, lease.ErrLost) {
 		t.lose(err)

@@ -41,14 +41,6 @@ type Store interface {
 	States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
 }
 
-// Publisher publishes assignments on the channels of tickets.
-type Publisher interface {
-	// Publish publishes assignments on their tickets' channels, together, each in the channel life with the entry's
-	// epoch; zero: in any. It may be repeated. It returns an error for each: matchmaking.ErrLaterTicket if a later life
-	// has begun. It doesn't retain entries.
-	Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error
-}
-
 // Metrics measures the deliveries of one queue. It may be used by many goroutines.
 type Metrics interface {
 	// Published records that an assignment of the given age was published.
@@ -58,7 +50,7 @@ type Metrics interface {
 // Options configures a Relay. All fields are required.
 type Options struct {
 	Store     Store
-	Publisher Publisher
+	Publisher matchmaking.Publisher
 	Lookup    matchmaking.Lookup
 	Logger    *slog.Logger
 	Age       time.Duration // minimum age of an entry for the backstop to publish it

@@ -7,7 +7,7 @@
 //
 //	create.go      a ticket is created: its ID is reserved, then the queue gets the ticket
 //	undo.go        tickets of creations with an unknown outcome are removed
-//	registry.go    the queues known to this server; refresh.go reads their definitions
+//	registry.go    the queues known to this server, and reads of their definitions
 //	heartbeats.go  tickets of present players are renewed
 //
 // Errors meant for clients are a *fault.Error: those of package matchmaking, the store and the channels, perhaps

@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// most is the maximum number of cached owners, of some 500 bytes each at most.
-	most = 10_000
-	// age is the time after which the owner of a caller-chosen ID is read again.
-	age = time.Second
+	// maxOwners is the maximum number of cached owners, of some 500 bytes each at most.
+	maxOwners = 10_000
+	// ownerAge is the time after which the owner of a caller-chosen ID is read again.
+	ownerAge = time.Second
 )
 
 // owners caches the owners of tickets. A service-generated ID has one owner forever. Another ID can belong to a ticket
 // of another owner after its ticket has ended, which this server doesn't notice if another server creates it: such an
-// owner is cached for age. All methods may be called by several goroutines.
+// owner is cached for ownerAge. All methods may be called by several goroutines.
 type owners struct {
-	store  store
+	store  ticketReader
 	lookup func(ctx context.Context, id string) (matchmaking.Owner, error)
 	kept   *lru.Cache[string, owned]
 }
 
-// store reads tickets.
-type store interface {
+// ticketReader reads tickets.
+type ticketReader interface {
 	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
 	States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
 }
 
+// owned is the owner of a ticket.
 type owned struct {
 	owner   string
 	created time.Time // of the ticket
@@ -40,8 +41,8 @@ type owned struct {
 }
 
 // newOwners returns owners that read tickets from a store, and their queues with lookup.
-func newOwners(store store, lookup func(ctx context.Context, id string) (matchmaking.Owner, error)) *owners {
-	kept, err := lru.New[string, owned](most)
+func newOwners(store ticketReader, lookup func(ctx context.Context, id string) (matchmaking.Owner, error)) *owners {
+	kept, err := lru.New[string, owned](maxOwners)
 	if err != nil {
 		panic(err) // impossible: it needs a positive size
 	}
@@ -60,13 +61,11 @@ func (o *owners) Owner(ctx context.Context, id string) (owner string, created ti
 	return found.owner, found.created, err
 }
 
-// Add caches the owner of a ticket that was read at the given time or later.
-func (o *owners) Add(t *matchmaking.Ticket, read time.Time) { o.add(t, read) }
-
-func (o *owners) add(t *matchmaking.Ticket, read time.Time) owned {
+// Add caches and returns the owner of a ticket that was read at the given time or later.
+func (o *owners) Add(t *matchmaking.Ticket, read time.Time) owned {
 	found := owned{owner: t.Owner, created: t.CreateTime}
 	if !t.Epoch.IsZero() {
-		found.until = read.Add(age)
+		found.until = read.Add(ownerAge)
 	}
 	o.kept.Add(t.ID, found)
 	return found
@@ -96,5 +95,5 @@ func (o *owners) read(ctx context.Context, id string) (owned, error) {
 			return owned{}, errors.Join(err, matchmaking.ErrNoTicket)
 		}
 	}
-	return o.add(&t, read), nil
+	return o.Add(&t, read), nil
 }

@@ -52,7 +52,7 @@ func TestOwner(t *testing.T) {
 		is(made, "ann", 1, 3)
 		now.Owner, now.CreateTime, now.Epoch = "ben", time.UnixMicro(2), epochAfter(m.epoch)
 		m.epoch = now.Epoch
-		time.Sleep(age) //nolint:forbidigo // synctest's simulated time
+		time.Sleep(ownerAge) //nolint:forbidigo // synctest's simulated time
 		is("mine", "ben", 2, 4)
 
 		m.epoch = epochAfter(m.epoch) // unknown to the replica that is read
@@ -70,10 +70,10 @@ func TestOwner(t *testing.T) {
 		require.NoError(t, err)
 		is("mine", "cid", 4, 6)
 		now.Epoch = ulid.ULID{}
-		for i := range most + 1 {
+		for i := range maxOwners + 1 {
 			is(made+strconv.Itoa(i), "ben", 3, 7+i)
 		}
-		require.Equal(t, most, s.owners.Kept())
+		require.Equal(t, maxOwners, s.owners.Kept())
 	})
 }
 

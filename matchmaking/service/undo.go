@@ -34,7 +34,7 @@ type undo struct {
 	dropped int             // dropped attempts since the last log message
 }
 
-// newUndo returns an Undo without attempts.
+// newUndo returns an undo without attempts.
 func newUndo(store matchmaking.Creations, log *slog.Logger) *undo {
 	return &undo{store: store, log: log, added: make(chan struct{}, 1)}
 }

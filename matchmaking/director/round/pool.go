@@ -62,8 +62,8 @@ const (
 	claimed              // in a match that is being made
 )
 
-// New returns an empty pool of tickets that a matcher is told about.
-func New(m Matcher) *Pool { return &Pool{matcher: m, tickets: map[string]*entry{}} }
+// NewPool returns an empty pool. It tells the matcher which tickets are available.
+func NewPool(m Matcher) *Pool { return &Pool{matcher: m, tickets: map[string]*entry{}} }
 
 // Add makes a ticket available, or parks it until another claim's deadline if that isn't zero. A ticket that is known
 // stays as it is. An earlier ticket with the same ID is removed.

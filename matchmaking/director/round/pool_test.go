@@ -217,14 +217,14 @@ func TestPool(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		matcher := newFakeMatcher()
-		m := &poolModel{pool: New(matcher), matcher: matcher, now: time.Unix(100, 0), tickets: map[string]modelTicket{}}
+		m := &poolModel{pool: NewPool(matcher), matcher: matcher, now: time.Unix(100, 0), tickets: map[string]modelTicket{}}
 		t.Repeat(rapid.StateMachineActions(m))
 	})
 }
 
 func TestPoolReportsChanges(t *testing.T) {
 	t.Parallel()
-	p, now := New(newFakeMatcher()), time.Unix(100, 0)
+	p, now := NewPool(newFakeMatcher()), time.Unix(100, 0)
 	for _, step := range []struct {
 		name    string
 		do      func()

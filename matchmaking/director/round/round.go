@@ -1,5 +1,6 @@
-// Package round forms matches of the tickets in a pool. A [Round] decides only by what it is given: the pool, the time,
-// and the answers of the match function and the evaluator. A [Schedule] decides when the next round is held.
+// Package round forms matches of waiting tickets. A [Pool] holds the tickets in memory, and a [Round] forms matches of
+// them: its result depends only on the pool, the time, and the answers of the match function and the evaluator. A
+// [Schedule] decides when the next round is held. The package does no I/O and reads no clock.
 package round
 
 import (

@@ -153,7 +153,7 @@ func TestRound(t *testing.T) {
 				Queue: "duel", Matcher: function, Evaluator: test.evaluate,
 				MatchTimeout: time.Minute, EvaluateTimeout: time.Minute, MaxClaimed: test.maxClaimed,
 			}
-			p := round.New(function)
+			p := round.NewPool(function)
 			for _, id := range test.tickets {
 				p.Add(&matchmaking.Ticket{ID: id, Spec: matchmaking.Spec{Players: test.players}}, time.Time{})
 			}
