@@ -6,9 +6,10 @@
 // The packages below it do the work:
 //
 //	service            the operations of the APIs: create, read and cancel tickets, define and describe queues
-//	director           directs one queue: proposes matches, claims their tickets, allocates servers, assigns the matches
-//	outbox             carries assignments from the queue's outbox to the channels of their tickets
-//	watch              lets requests wait for assignments
+//	round              keeps waiting tickets in memory, and forms matches of them
+//	internal/director  directs one queue: proposes matches, claims their tickets, allocates servers, assigns the matches
+//	internal/outbox    carries assignments from the queue's outbox to the channels of their tickets
+//	internal/watch     lets requests wait for assignments
 //	function, assigner, callout  the parts that a definition configures; builder builds them
 //	delivery           publishes assignments by channel.Service
 //

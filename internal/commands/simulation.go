@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/builder"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/insight"
+	"github.com/tidemark-dev/tidemark/matchmaking/round"
 )
 
 // queue is a queue whose matches can be simulated.

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/watch"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/watch"
 )
 
 // NewTicket is the input of Create.

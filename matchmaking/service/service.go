@@ -13,10 +13,10 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/director"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/outbox"
-	"github.com/tidemark-dev/tidemark/matchmaking/watch"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/outbox"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/watch"
 )
 
 // Options configures a Service. Store, Lookup, Channels, Build, ChannelTTL and Logger are required.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
+	"github.com/tidemark-dev/tidemark/matchmaking/round"
 )
 
 // world is the environment of a maker. It records the maker's calls in order. A call of any other method panics.

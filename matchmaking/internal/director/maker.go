@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/round"
 )
 
 // maker turns the matches of rounds into assignments, for one term:

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
+	"github.com/tidemark-dev/tidemark/matchmaking/round"
 )
 
 // BenchmarkWaiting adds tickets that never match, as read from the storage, to a pool with a criteria function, and

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/round"
 )
 
 // term directs a queue while the director holds its lease. Its loop is the only user of its pool, schedule and round:

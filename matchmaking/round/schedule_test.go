@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
+	"github.com/tidemark-dev/tidemark/matchmaking/round"
 )
 
 func TestSchedule(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
+	"github.com/tidemark-dev/tidemark/matchmaking/round"
 )
 
 // fakeFunction is a matcher whose Match returns and removes the matches that a test sets.
