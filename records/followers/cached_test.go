@@ -8,14 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/followers"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
+
+// events are the events of reads that were counted. It is used by one goroutine.
+type events map[cache.Event]int
+
+func (e events) Count(_ *records.Kind, event cache.Event) { e[event]++ }
 
 // TestCached: changes of lists in Redis become visible, and a value that isn't a list counts as missing.
 func TestCached(t *testing.T) {
@@ -28,11 +35,10 @@ func TestCached(t *testing.T) {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	store := cache.New(conn, conn, reads)
+	store := rediscache.New(conn, conn, reads)
 	t.Cleanup(store.Close)
-	lists := followers.NewCached(store, nil)
-	t.Cleanup(lists.Close)
-	f := followers.New(lists)
+	counts := events{}
+	f := followers.New(followers.NewCached(store, counts))
 
 	const topics = "author:follows-topics:{ann}"
 	for _, tt := range []struct{ list, channels string }{
@@ -48,5 +54,8 @@ func TestCached(t *testing.T) {
 			text := strings.Join(got.Channels[2:], " ")
 			return text == tt.channels
 		}, storagetest.Patience, storagetest.Patience/10_000, "%.20s", tt.list)
+	}
+	for _, e := range []cache.Event{cache.HitRedis, cache.Miss, cache.Undecodable} {
+		require.Positive(t, counts[e], e)
 	}
 }

@@ -2,7 +2,9 @@ package followers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -44,35 +46,32 @@ type Lists interface {
 	Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error)
 }
 
-// Cached are the follow lists of a cache. What was read is kept in the process until it changes.
-type Cached map[*records.Kind]*cache.Cache[[]entities.ID]
-
-// NewCached returns the follow lists in a store. Close ends them. m counts events; nil: none are counted.
-func NewCached(store cache.Store, m cache.Metrics) Cached {
-	c := Cached{}
-	for _, s := range sources {
-		for _, kind := range []*records.Kind{s.followed, s.followers} {
-			c[kind] = cache.New(store, cache.Options[[]entities.ID]{Kind: kind, Metrics: m})
-		}
-	}
-	return c
+// Cached are the follow lists of the cache.
+type Cached struct {
+	store   cache.Store
+	metrics cache.Metrics
 }
+
+// NewCached returns the follow lists in a store. m counts all events of package cache.
+func NewCached(store cache.Store, m cache.Metrics) *Cached { return &Cached{store, m} }
 
 // Get implements Lists. A value of another form, written by another program, counts as none.
-func (c Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
-	ids, err := c[kind].Get(ctx, id)
-	var told *fault.Error
-	if err != nil && ctx.Err() == nil && !errors.As(err, &told) {
-		err = errors.Join(cache.ErrNotFound, err)
+func (c *Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
+	entries, err := c.store.Read(ctx, kind, []string{id})
+	if err != nil {
+		return nil, err
 	}
-	return ids, err
-}
-
-// Close closes the caches.
-func (c Cached) Close() {
-	for _, one := range c {
-		one.Close()
+	if !entries[0].Found {
+		c.metrics.Count(kind, cache.Miss)
+		return nil, cache.ErrNotFound
 	}
+	var ids []entities.ID
+	if err := json.Unmarshal(entries[0].Bytes, &ids); err != nil {
+		c.metrics.Count(kind, cache.Undecodable)
+		return nil, fmt.Errorf("%w: %s %q is no list of IDs: %w", cache.ErrNotFound, kind.Name, id, err)
+	}
+	c.metrics.Count(kind, cache.HitRedis)
+	return ids, nil
 }
 
 // Followers returns the channels that a user follows, and the followers of a channel. Any number of goroutines may use

@@ -21,9 +21,7 @@ func Announcer(conn *redis.Conn) *followers.Announcer {
 
 // openFollowers opens the followers, and starts copying messages to them if a rule requires it.
 func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
-	lists := followers.NewCached(store, r.metrics)
-	n.Parts.OnStop(lists.Close)
-	known := followers.New(lists)
+	known := followers.New(followers.NewCached(store, r.metrics))
 	r.API.Followers = known
 	if !n.Copies {
 		return nil

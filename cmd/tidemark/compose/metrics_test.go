@@ -44,9 +44,9 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]float64{
-		"cache_events_total hit-redis author-follows-topics": 2,
-		"cache_events_total hit-local author-follows-topics": 1,
-		"cache_events_total miss topic":                      1, "cache_events_total miss author-follows-authors": 2,
+		"cache_events_total hit-redis author-follows-topics": 3,
+
+		"cache_events_total miss topic": 1, "cache_events_total miss author-follows-authors": 2,
 		"cache_events_total miss author-follows-shouts": 2,
 		"session_checks_total unknown":                  1, "locks_total acquired": 1, "locks_total held": 1,
 		"locks_total lost": 1,
