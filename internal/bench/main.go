@@ -39,7 +39,6 @@ type options struct {
 	only  string         // the part to measure; empty: all
 	load  frontends      // to measure instead
 	floor floorAddresses // of a floor to run instead, in a process of its own
-	loads string         // the Redis of callers of a cache to run instead, in a process of its own
 	reads string         // clients of shards to run instead, in a process of its own
 }
 
@@ -54,7 +53,6 @@ func main() {
 		"takeovers, cluster, idle, abuse, records or shards; nothing is written")
 	flag.StringVar(&o.floor.http, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.StringVar(&o.floor.grpc, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
-	flag.StringVar(&o.loads, "loads", "", "load a value through a cache in the Redis at this URL; used by bench itself")
 	flag.StringVar(&o.reads, "shards", "", "read from the nodes that this JSON text names; used by bench itself")
 	o.load.flags()
 	flag.Parse()
@@ -71,8 +69,6 @@ func run(ctx context.Context, o options) error {
 	switch {
 	case o.floor.http != "":
 		return serveFloor(ctx, o.floor)
-	case o.loads != "":
-		return callAtOnce(ctx, o.loads)
 	case o.reads != "":
 		return runClients(ctx, o.reads)
 	}

@@ -16,7 +16,6 @@ import (
 const (
 	checkRatio    = 2.5  // times the CPU of a bare handler
 	checkCommands = 1    // scripts per check
-	hotReads      = 1e6  // a second, of one core
 	noise         = 1e-3 // commands per call that the server sends anyway, such as a comparison every few seconds
 )
 
@@ -28,7 +27,7 @@ const (
 	viewedIDs   = 100
 )
 
-// measureRecords measures the cost of checks of sessions, reads of cached values, and views.
+// measureRecords measures the cost of checks of sessions, and of views.
 func measureRecords(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
@@ -36,8 +35,6 @@ func measureRecords(b *bench) {
 	u.measureChecks()
 	u.measureRevokeAll()
 	u.measureViews()
-	u.measureHotReads()
-	u.measureLoads()
 }
 
 // The commands of records. Redis's counts include the commands that scripts run.
