@@ -97,8 +97,6 @@ const (
 	SlugInvalidImport     Slug = "invalid-import"
 	SlugImportConflict    Slug = "import-conflict"
 	SlugTagFull           Slug = "tag-full"
-	SlugSuperseded        Slug = "value-superseded"
-	SlugBacklogFull       Slug = "backlog-full"
 	SlugNoSetting         Slug = "setting-not-found"
 	SlugInvalidSetting    Slug = "invalid-setting"
 	SlugManySettings      Slug = "too-many-settings"
@@ -567,19 +565,9 @@ var entries = []Entry{
 		Remedy: "Import the file that was imported first, or give the other one a timestamp of its own.",
 	},
 	{
-		Slug: SlugSuperseded, Kinds: []Kind{Conflict}, Title: "Value superseded",
-		Cause:  "While the value was being stored it was invalidated, or another was stored. The value wasn't cached.",
-		Remedy: "Read the source of truth again if the newer value matters, and store that.",
-	},
-	{
 		Slug: SlugTagFull, Kinds: []Kind{Conflict}, Title: "Too many values of a tag",
-		Cause:  "The tag has 100,000 values, or the value has more than 16 tags. The value wasn't cached.",
+		Cause:  "The tag, or the kind of lists or searches, has 100,000 values. The value wasn't cached.",
 		Remedy: "Use narrower tags, or invalidate the tag.",
-	},
-	{
-		Slug: SlugBacklogFull, Kinds: []Kind{Unavailable}, Title: "Too much that isn't written yet",
-		Cause:  "The writer of a write-behind cache is slower than what is written, or fails.",
-		Remedy: "Try again after `retryAfter` seconds; see why the writer fails.",
 	},
 	{
 		Slug: SlugNoSetting, Kinds: []Kind{NotFound}, Title: "Setting not found",

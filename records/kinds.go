@@ -103,8 +103,8 @@ var (
 	Search              = listing("search", "search_cache:{<query>}", 10*time.Minute)
 	CacheLoad           = define(Kind{
 		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String,
-		Form: "token of the one that makes the value; `absent` if there is none",
-		TTL:  time.Minute, MaxBytes: 256, Instance: Cache,
+		Form: "token of the put that is storing the value",
+		TTL:  10 * time.Second, MaxBytes: 256, Instance: Cache,
 	})
 	CacheTag = define(Kind{
 		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: SortedSet,
@@ -120,16 +120,6 @@ var (
 		Name: "cache-ends", Pattern: "cache_prefix_ends:{<kind>}", Type: SortedSet,
 		Form: "IDs of the values of a kind, by when they end",
 		TTL:  31 * day, MaxBytes: 64 * mib, Instance: Records,
-	})
-	CacheWrites = define(Kind{
-		Name: "cache-writes", Pattern: "cache_writes:{<kind>}", Type: Stream,
-		Form: "values that aren't in the source of truth yet",
-		Why:  "removed when all are written", MaxBytes: 64 * mib, Instance: Records,
-	})
-	CachePending = define(Kind{
-		Name: "cache-pending", Pattern: "cache_pending:{<kind>}", Type: Hash,
-		Form: "ID → its last entry in cache-writes; bytes of all",
-		Why:  "removed when all are written", MaxBytes: 8 * mib, Instance: Records,
 	})
 )
 

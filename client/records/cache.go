@@ -19,7 +19,7 @@ type PutOptions struct {
 }
 
 // PutCached stores a value of a kind, such as author, in the cache: JSON, or the text of an author-slug. Errors:
-// ErrInvalidID, ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrTagFull, ErrSuperseded.
+// ErrInvalidID, ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrTagFull.
 func (c *Client) PutCached(ctx context.Context, kind, id string, value []byte, o PutOptions) error {
 	query := url.Values{}
 	if o.TTL != 0 {

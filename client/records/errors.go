@@ -28,8 +28,6 @@ var (
 	ErrNoKind        = named(fault.SlugNoKind) // of values in the cache
 	ErrNotCached     = named(fault.SlugNotCached)
 	ErrTagFull       = named(fault.SlugTagFull)
-	ErrSuperseded    = named(fault.SlugSuperseded) // a value that was invalidated or replaced while it was being stored
-	ErrBacklogFull   = named(fault.SlugBacklogFull)
 )
 
 // Errors of verifications and OAuth tokens.

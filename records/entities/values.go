@@ -2,13 +2,11 @@ package entities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	makeid "github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
@@ -20,8 +18,8 @@ const (
 	manyStep     = 16      // values that are read at a time
 )
 
-// Values keeps values of the cache as bytes, for programs that don't use package cache. The IDs that its methods take
-// are those of Kind.ID.
+// Values keeps values of the cache as bytes, and checks what is put. The IDs that its methods take are those of
+// Kind.ID.
 type Values struct {
 	store   cache.Store
 	metrics cache.Metrics
@@ -99,45 +97,24 @@ type Value struct {
 func (v *Values) Put(ctx context.Context, value Value) error {
 	stored := cache.Value{
 		Key: cache.Key{Kind: value.Kind.Kind, ID: value.ID}, Bytes: value.Bytes, TTL: value.TTL,
-		Tags: append(value.Kind.Tags(value.ID), value.Tags...), Began: time.Now(),
+		Tags: append(value.Kind.Tags(value.ID), value.Tags...), Prefixed: value.Kind.Prefixes(),
 	}
-	indexed := len(stored.Tags) > 0 || value.Kind.Prefixes()
 	if err := value.Kind.Check(value.Bytes); err != nil {
 		return err
 	}
 	if err := checkTags(value.Tags, maxTags); err != nil {
 		return err
 	}
-	if err := ttlOf(&stored, indexed); err != nil {
+	if err := setTTL(&stored); err != nil {
 		return err
 	}
-	if !indexed {
-		return v.store.Store(ctx, stored)
-	}
-	// The claim comes first: if this process dies before it stores the value, the old one is gone already.
-	stored.Token = makeid.New()
-	claim := cache.Claim{Token: stored.Token, TTL: putTimeout, Mode: cache.Over, Prefixed: value.Kind.Prefixes()}
-	if _, err := v.store.Claim(ctx, stored.Key, claim); err != nil {
-		return err
-	}
-	err := v.store.Store(ctx, stored)
-	if err == nil {
-		return nil
-	}
-	_ = v.store.End(ctx, stored.Key, stored.Token, 0) // or the claim ends by itself
-	if errors.Is(err, cache.ErrSuperseded) {
-		return nil // it was stored, and then overwritten or removed: no caller can tell the difference
-	}
-	return err
+	return v.store.Put(ctx, stored)
 }
 
-// putTimeout is how long a put may take between its two steps.
-const putTimeout = 10 * time.Second
-
-// ttlOf sets or checks the TTL of a value.
-func ttlOf(v *cache.Value, indexed bool) error {
+// setTTL sets or checks the TTL of a value.
+func setTTL(v *cache.Value) error {
 	most := v.Key.Kind.TTL
-	if indexed && (most == 0 || most > cache.MaxTaggedTTL) {
+	if v.Indexed() && (most == 0 || most > cache.MaxTaggedTTL) {
 		most = cache.MaxTaggedTTL
 	}
 	switch {

@@ -42,7 +42,6 @@ const DefaultTimeout = 50 * time.Millisecond
 
 // Bounds of reads.
 const (
-	answerFor = time.Second // how long an answer of a node may be used
 	// how long values whose change was seen by this process are read from Redis: at least that, at most twice
 	passFor    = 5 * time.Second
 	maxPassed  = 10_000           // IDs of a kind for which this is known, of each passFor
@@ -62,20 +61,17 @@ type ThroughOptions struct {
 // Through is a store that reads through the tier: it reads from nodes, and from Redis if they don't have a value or
 // don't answer in time. Answers of nodes aren't kept in the process.
 //
-// The store does all other operations, so that claims, loads and invalidations work as without the tier: an answer of a
-// node is never stored. But a reader can get a value from a node after it was replaced or invalidated, until the node
-// has read the announcement. This process doesn't get such a value: for some seconds it reads values from Redis that it
-// has changed itself, or whose change was reported, up to 10,000 IDs of each kind.
+// The store does all other operations: puts and invalidations work as without the tier. But a reader can get a value
+// from a node after it was replaced or invalidated, until the node has read the announcement. This process doesn't get
+// such a value: for some seconds it reads values from Redis that it has changed itself, or whose change was reported,
+// up to 10,000 IDs of each kind.
 type Through struct {
-	backing
+	cache.Store
 
 	o         ThroughOptions
 	kinds     map[*records.Kind]*through
 	listening atomic.Bool // Run is
 }
-
-// backing has the methods of a store, one of which is called Store.
-type backing interface{ cache.Store }
 
 var _ cache.Store = (*Through)(nil)
 
@@ -85,7 +81,7 @@ func NewThrough(o ThroughOptions) *Through {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
-	t := &Through{backing: o.Store, o: o, kinds: map[*records.Kind]*through{}}
+	t := &Through{Store: o.Store, o: o, kinds: map[*records.Kind]*through{}}
 	for kind, client := range o.Clients {
 		t.kinds[kind] = &through{client: client}
 	}
@@ -95,7 +91,7 @@ func NewThrough(o ThroughOptions) *Through {
 // Run listens to changes until ctx ends, and then returns nil. It must have returned before the store is closed.
 func (t *Through) Run(ctx context.Context) error {
 	for kind, k := range t.kinds {
-		defer t.o.Store.Listen(kind, cache.Listener{Changed: k.changed, Lost: func() {}})()
+		defer t.Listen(kind, k.changed)()
 	}
 	t.listening.Store(true)
 	defer t.listening.Store(false)
@@ -107,13 +103,13 @@ func (t *Through) Run(ctx context.Context) error {
 func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([]cache.Entry, error) {
 	k := t.kinds[kind]
 	if k == nil || len(ids) == 0 || !t.listening.Load() {
-		return t.backing.Read(ctx, kind, ids)
+		return t.Store.Read(ctx, kind, ids)
 	}
 	found := t.ask(ctx, kind, k, ids)
 	entries, missing, at := make([]cache.Entry, len(ids)), []string(nil), []int(nil)
 	for i, id := range ids {
 		if value, ok := found[id]; ok {
-			entries[i] = cache.Entry{Found: true, Bytes: value, Until: time.Now().Add(answerFor), Fresh: never}
+			entries[i] = cache.Entry{Found: true, Bytes: value}
 		} else {
 			missing, at = append(missing, id), append(at, i)
 		}
@@ -121,7 +117,7 @@ func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([
 	if len(missing) == 0 {
 		return entries, nil
 	}
-	rest, err := t.backing.Read(ctx, kind, missing)
+	rest, err := t.Store.Read(ctx, kind, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +126,6 @@ func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([
 	}
 	return entries, nil
 }
-
-func never() bool { return false }
 
 // ask reads IDs from nodes.
 func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids []string) map[string][]byte {

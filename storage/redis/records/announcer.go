@@ -102,8 +102,7 @@ func (a *Announcer) Announce(ctx context.Context, keys []cache.Key, write func(c
 		return unavailable(ctx, err)
 	}
 	err := write(limited)
-	var told *fault.Error
-	if err == nil || errors.As(err, &told) && told.Kind == fault.Conflict { // the outcome is known
+	if err == nil { // otherwise it may still be made
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.limit)
 		defer cancel()
 		_ = a.send(ending, byKind, tier.Change{Write: name, Over: true})

@@ -78,8 +78,6 @@ func TestAnnouncer(t *testing.T) {
 		"some without one": {[]cache.Key{topic, author}, nil, nil,
 			[]string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
 		"no ID": {[]cache.Key{{Kind: records.Author, ID: "\xff"}}, nil, nil, []string{"write"}, nil},
-		"a refused one": {[]cache.Key{author}, nil, cache.ErrSuperseded,
-			[]string{"cache:author: 1", "write", "cache:author: over 1"}, cache.ErrSuperseded},
 		"one that may be made": {[]cache.Key{author}, nil, unclear, []string{"cache:author: 1", "write"},
 			fault.ErrUnavailable},
 		"not announced":       {[]cache.Key{author}, errors.New("down"), nil, nil, fault.ErrUnavailable},

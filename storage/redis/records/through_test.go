@@ -25,74 +25,59 @@ func (stale) Get(_ context.Context, ids []string) (map[string][]byte, error) {
 	found := map[string][]byte{}
 	for _, id := range ids {
 		if id != "none" {
-			found[id] = []byte(`"old"`)
+			found[id] = []byte("old")
 		}
 	}
 	return found, nil
 }
 
-// TestStaleTier: answers of nodes are never stored. A process never gets an outdated value of an ID that it has changed
-// itself.
+// TestStaleTier: answers of nodes are never stored, nor kept in the process. A process never gets an outdated value of
+// an ID that it has changed itself.
 func TestStaleTier(t *testing.T) {
 	t.Parallel()
 	conn := storetest.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
-	open := func() *cache.Cache[string] {
+	read := func(store cache.Store, id string) string {
+		entries, err := store.Read(t.Context(), records.Author, []string{id})
+		require.NoError(t, err)
+		return string(entries[0].Bytes)
+	}
+	open := func() values {
 		reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 		require.NoError(t, err)
 		store := rediscache.New(conn, conn, reads)
 		through := domain.NewThrough(domain.ThroughOptions{Store: store,
 			Clients: map[*records.Kind]domain.Client{records.Author: stale{}}})
-		c := cache.New(through, cache.Options[string]{Kind: records.Author})
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		done := make(chan error, 1)
 		go func() { done <- through.Run(ctx) }()
-		require.Eventually(t, func() bool { // nodes are asked
-			entries, err := through.Read(t.Context(), records.Author, []string{"any"})
-			return err == nil && entries[0].Found
-		}, storagetest.Patience, time.Millisecond)
 		t.Cleanup(func() {
-			c.Close()
 			stop()
 			require.NoError(t, <-done)
 			store.Close()
 			reads.Close()
 		})
-		return c
+		require.Eventually(t, func() bool { return read(through, "any") == "old" }, storagetest.Patience,
+			time.Millisecond, "nodes are asked")
+		return values{through, records.Author}
 	}
 	one, other := open(), open()
-	loads := 0
-	load := func(c *cache.Cache[string], id, value string, err error) (string, error) {
-		return c.Load(t.Context(), id, func(context.Context) (string, error) {
-			loads++
-			return value, err
-		})
-	}
 	inRedis := func(id string) string {
 		text, _ := conn.Client().Do(t.Context(),
 			conn.Client().B().Get().Key(conn.Prefix()+records.Author.Key(id)).Build()).ToString()
 		return text
 	}
 
-	require.NoError(t, one.Invalidate(t.Context(), "1"))
-	value, err := load(other, "1", "new", nil)
-	require.NoError(t, err)
-	require.Equal(t, "old", value, "until the node has read the announcement")
+	require.Equal(t, "old", read(one, "1"))
+	require.NoError(t, one.invalidate(t.Context(), "1"))
+	require.Equal(t, "old", read(other, "1"), "until the node has read the announcement")
+	require.Empty(t, read(one, "1"))
 	require.Empty(t, inRedis("1"))
-	require.Zero(t, loads)
-	value, err = load(one, "1", "new", nil)
-	require.NoError(t, err)
-	require.Equal(t, "new", value)
-	require.Equal(t, `"new"`, inRedis("1"))
-	require.NoError(t, one.Write(t.Context(), "1", "newer", func(context.Context) error { return nil }))
-	value, err = one.Get(t.Context(), "1")
-	require.NoError(t, err)
-	require.Equal(t, "newer", value)
-
-	// The absence of a value is known to all processes, for a short time.
-	loads = 0
-	for _, c := range []*cache.Cache[string]{one, other, one} {
-		_, err = load(c, "none", "", cache.ErrNotFound)
-		require.ErrorIs(t, err, cache.ErrNotFound)
+	for _, value := range []string{"new", "newer"} {
+		require.NoError(t, one.put(t.Context(), "1", value))
+		require.Equal(t, value, read(one, "1"))
+		require.Equal(t, value, inRedis("1"))
 	}
-	require.Equal(t, 1, loads)
+	for _, v := range []values{one, other} {
+		require.Empty(t, read(v, "none"))
+	}
 }

@@ -74,27 +74,32 @@ func runWriter() {
 	if err != nil {
 		panic(err)
 	}
-	store, key := rediscache.New(conn, conn, reads), cache.Key{Kind: records.Author, ID: arguments[2]}
-	announcer := redisrecords.NewAnnouncer(service, tierKinds, conn.Timeout())
+	store, v := rediscache.New(conn, conn, reads), cache.Value{Key: cache.Key{Kind: records.Author, ID: arguments[2]},
+		Bytes: []byte("of one that died")}
 	if arguments[3] == "claimed" {
-		store.Announce(announcer)
-		if _, err := store.Claim(ctx, key, cache.Claim{Token: "x", TTL: time.Second, Mode: cache.Over}); err != nil {
-			panic(err)
-		}
-		panic(syscall.Kill(os.Getpid(), syscall.SIGKILL))
+		v.Tags, v.TTL = []string{"t"}, time.Hour
 	}
-	store.Announce(dying{announcer, arguments[3]})
-	panic(store.Store(ctx, cache.Value{Key: key, Bytes: []byte("of one that died")}))
+	store.Announce(&dying{Announcer: redisrecords.NewAnnouncer(service, tierKinds, conn.Timeout()), when: arguments[3]})
+	panic(store.Put(ctx, v))
 }
 
-// dying is an announcer whose process dies between its announcements.
+// dying is an announcer whose process dies: between its announcements, before or after the write; or when the claim on
+// an indexed value was made, which has removed the older one, and announced.
 type dying struct {
 	*redisrecords.Announcer
 
-	when string
+	when    string
+	claimed bool
 }
 
-func (d dying) Announce(ctx context.Context, keys []cache.Key, write func(context.Context) error) error {
+func (d *dying) Announce(ctx context.Context, keys []cache.Key, write func(context.Context) error) error {
+	if d.when == "claimed" {
+		if !d.claimed {
+			d.claimed = true
+			return d.Announcer.Announce(ctx, keys, write)
+		}
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
 	return d.Announcer.Announce(ctx, keys, func(ctx context.Context) error {
 		if d.when == "after" {
 			if err := write(ctx); err != nil {
@@ -129,27 +134,41 @@ func newWorld(t testing.TB, o, others redis.Options, rule channel.Rule) *world {
 	return w
 }
 
-// process returns the caches of one process.
-func (w *world) process(t testing.TB) (authors, shouts *cache.Cache[string]) {
+// values are the values of a kind in the store of one process. Those that end are indexed.
+type values struct {
+	cache.Store
+
+	kind *records.Kind
+}
+
+func (v values) indexed() bool { return v.kind.TTL > 0 }
+
+func (v values) put(ctx context.Context, id, data string) error {
+	value := cache.Value{Key: cache.Key{Kind: v.kind, ID: id}, Bytes: []byte(data), TTL: v.kind.TTL}
+	if v.indexed() {
+		value.Prefixed, value.Tags = true, []string{"all", "last:" + id[len(id)-1:]}
+	}
+	return v.Put(ctx, value)
+}
+
+func (v values) invalidate(ctx context.Context, id string) error {
+	return v.Invalidate(ctx, v.kind, []string{id})
+}
+
+// process returns the values of one process.
+func (w *world) process(t testing.TB) (authors, shouts values) {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), w.values, tracked.Options{})
 	require.NoError(t, err)
 	store, announcer := rediscache.New(w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, tierKinds,
 		w.others.Timeout())
 	store.Announce(announcer)
-	authors = cache.New(store, cache.Options[string]{Kind: records.Author})
-	shouts = cache.New(store, cache.Options[string]{Kind: records.Shouts, Prefixes: true,
-		Tags: func(id string, _ string) []string {
-			return []string{"all", "last:" + id[len(id)-1:]}
-		}})
 	t.Cleanup(func() {
-		shouts.Close()
-		authors.Close()
 		announcer.Close()
 		store.Close()
 		reads.Close()
 	})
-	return authors, shouts
+	return values{store, records.Author}, values{store, records.Shouts}
 }
 
 // kill runs a writer that dies.

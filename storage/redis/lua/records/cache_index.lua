@@ -1,8 +1,7 @@
 #!lua
 -- cache_index.lua adds a cached value to an index, before the value is stored, and removes some expired entries. The
 -- score of an entry is the time when it can be removed, and rises each time the value is added: so an invalidation that
--- has read an older score doesn't remove the entry (see cache_unindex.lua). The empty entry is the last invalidation
--- (see cache_mark.lua).
+-- has read an older score doesn't remove the entry (see cache_unindex.lua).
 --
 -- KEYS[1] ends   zset  entries, by when they end, in microseconds
 -- KEYS[2] names  zset  the same entries, by their text; optional
@@ -11,8 +10,7 @@
 -- ARGV[2] life_ms  int     how long the entry is kept: longer than the value can live
 -- ARGV[3] most     int     how many entries the index may have
 --
--- Returns {"OK", ago_us}, how long ago the index was invalidated or -1 if it is long ago, or {"FULL"} if nothing was
--- added.
+-- Returns {"OK"}, or {"FULL"} if nothing was added.
 -- Safe to run twice: yes.
 local ends_key, names_key = KEYS[1], KEYS[2]
 local entry, life_ms, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -40,5 +38,4 @@ for _, key in ipairs(keys) do
     redis.call('PEXPIREAT', key, time.decimal(now_ms + life_ms + 60000))
   end
 end
-local marked = tonumber(redis.call('ZSCORE', ends_key, '') or 0)
-return {'OK', marked == 0 and -1 or math.max(0, now_us + index.MARK_US - marked)}
+return {'OK'}

@@ -1,9 +1,9 @@
 #!lua
 -- cache_store.lua stores a cached value and ends the claim on it. The value isn't stored if an invalidation or another
--- writer has ended the claim, so that an older value is never stored.
+-- put has ended the caller's claim.
 --
 -- KEYS[1] value  string  the cached value
--- KEYS[2] load   string  token of the one that makes the value
+-- KEYS[2] load   string  token of the put that is storing the value
 --
 -- ARGV[1] token   string  of the caller's claim; empty: none is needed
 -- ARGV[2] data    string  the value

@@ -1,11 +1,9 @@
 package cache_test
 
 import (
-	"context"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,64 +34,41 @@ func processOf(t testing.TB, conn *redis.Conn) *rediscache.Store {
 	return store
 }
 
-// open returns a cache of a process.
-func open[T any](t testing.TB, store cache.Store, o cache.Options[T]) *cache.Cache[T] {
-	t.Helper()
-	c := cache.New(store, o)
-	t.Cleanup(c.Close)
-	return c
+// plain returns a value that is in no index.
+func plain(id, data string) cache.Value {
+	return cache.Value{Key: cache.Key{Kind: records.Author, ID: id}, Bytes: []byte(data)}
 }
 
-// TestLoadOnce: of 1,000 callers on three processes, one loads.
-func TestLoadOnce(t *testing.T) {
-	t.Parallel()
-	o := redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)}
-	var caches []*cache.Cache[string]
-	for range 3 {
-		caches = append(caches, open(t, newProcess(t, o), cache.Options[string]{Kind: records.Author}))
-	}
-	var loads atomic.Int32
-	release := make(chan struct{})
-	var callers sync.WaitGroup
-	started := make(chan struct{}, 1000)
-	for i := range 1000 {
-		callers.Go(func() {
-			started <- struct{}{}
-			value, err := caches[i%3].Load(t.Context(), "7", func(context.Context) (string, error) {
-				loads.Add(1)
-				<-release
-				return "value", nil
-			})
-			if err != nil || value != "value" {
-				t.Errorf("%q, %v", value, err)
-			}
-		})
-	}
-	for range 1000 {
-		<-started
-	}
-	close(release)
-	callers.Wait()
-	require.EqualValues(t, 1, loads.Load())
+// tagged returns a value with tags.
+func tagged(id, data string, tags ...string) cache.Value {
+	v := plain(id, data)
+	v.TTL, v.Tags = time.Hour, tags
+	return v
+}
+
+// read returns an author; "": it isn't there.
+func read(t *testing.T, store cache.Store, id string) string {
+	t.Helper()
+	entries, err := store.Read(t.Context(), records.Author, []string{id})
+	require.NoError(t, err)
+	return string(entries[0].Bytes)
 }
 
 // TestOwnChanges: a process never reads a value that it has replaced or removed itself.
 func TestOwnChanges(t *testing.T) {
 	t.Parallel()
 	store := newProcess(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
-	read := func() string {
-		entries, err := store.Read(t.Context(), records.Author, []string{"1"})
-		require.NoError(t, err)
-		return string(entries[0].Bytes)
-	}
 	for i := range 200 {
 		value := strconv.Itoa(i)
-		require.NoError(t, store.Store(t.Context(), cache.Value{Key: cache.Key{Kind: records.Author, ID: "1"},
-			Bytes: []byte(value)}))
-		require.Equal(t, value, read())
+		if i%3 == 0 {
+			require.NoError(t, store.Put(t.Context(), tagged("1", value, "t")))
+		} else {
+			require.NoError(t, store.Put(t.Context(), plain("1", value)))
+		}
+		require.Equal(t, value, read(t, store, "1"))
 		if i%2 == 0 {
 			require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{"1"}))
-			require.Empty(t, read())
+			require.Empty(t, read(t, store, "1"))
 		}
 	}
 }

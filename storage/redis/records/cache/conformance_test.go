@@ -1,21 +1,36 @@
 package cache_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
-	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
 )
 
-type processes struct{ one, other cache.Store }
+// processes are two processes. The first one's store is interrupted as the suite demands.
+type processes struct {
+	one, other cache.Store
+	changes    int    // until interrupt is called
+	interrupt  func() // nil: nothing is interrupted
+}
 
-func (p processes) Store() cache.Store { return p.one }
-func (p processes) Other() cache.Store { return p.other }
+func (p *processes) Store() cache.Store { return p.one }
+func (p *processes) Other() cache.Store { return p.other }
+
+// Meanwhile implements recordstest.CacheHarness. An indexed value is claimed, and then stored.
+func (p *processes) Meanwhile(f func()) { p.changes, p.interrupt = 2, f }
+
+// Announce implements cache.Announcer.
+func (p *processes) Announce(ctx context.Context, _ []cache.Key, write func(context.Context) error) error {
+	if p.changes--; p.changes == 0 {
+		p.interrupt()
+	}
+	return write(ctx)
+}
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -23,11 +38,10 @@ func TestConformance(t *testing.T) {
 		recordstest.RunCache(t, func(t testing.TB) recordstest.CacheHarness {
 			t.Helper()
 			o := redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}
-			return processes{one: newProcess(t, o), other: newProcess(t, o)}
-		})
-		recordstest.RunCacheQueue(t, func(t testing.TB) cache.Queue {
-			t.Helper()
-			return rediscache.NewQueue(storetest.Connect(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}))
+			store := newProcess(t, o)
+			p := &processes{one: store, other: newProcess(t, o)}
+			store.Announce(p)
+			return p
 		})
 	})
 }

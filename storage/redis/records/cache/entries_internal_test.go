@@ -15,40 +15,62 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// TestEntryAddedAgain: an invalidation doesn't remove the entry of a value that was added again after it has read it.
-func TestEntryAddedAgain(t *testing.T) {
-	t.Parallel()
+// open opens a store.
+func open(t *testing.T) *Store {
+	t.Helper()
 	conn, err := redis.Connect(t.Context(), redis.Options{
 		URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	defer conn.Close()
+	t.Cleanup(conn.Close)
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
-	defer reads.Close()
+	t.Cleanup(reads.Close)
 	s := New(conn, conn, reads)
-	defer s.Close()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// entries returns the entries of an index.
+func (s *Store) entries(t *testing.T, x index) []rueidis.ZScore {
+	t.Helper()
+	found, err := s.scored(t.Context(), func(b rueidis.Builder) rueidis.Completed {
+		return b.Zrange().Key(s.indexes.Prefix() + x.ends).Min("0").Max("-1").Withscores().Build()
+	})
+	require.NoError(t, err)
+	return found
+}
+
+// TestEntryAddedAgain: an invalidation doesn't remove the entry of a value that was added again after it has read it.
+func TestEntryAddedAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
 	for _, x := range []index{tagIndex("t"), prefixIndex(records.Shouts)} {
-		entries := func() []rueidis.ZScore {
-			found, err := s.scored(t.Context(), func(b rueidis.Builder) rueidis.Completed {
-				return b.Zrange().Key(conn.Prefix() + x.ends).Min("0").Max("-1").Withscores().Build()
-			})
-			require.NoError(t, err)
-			return found
-		}
 		key := cache.Key{Kind: records.Shouts, ID: "a"}
 		for _, again := range []bool{true, false} {
-			_, err = s.addEntry(t.Context(), x, key, time.Minute)
-			require.NoError(t, err)
-			page := entries()
+			require.NoError(t, s.addEntry(t.Context(), x, key, time.Minute))
+			page := s.entries(t, x)
 			require.Len(t, page, 1)
 			if again {
-				_, err = s.addEntry(t.Context(), x, key, time.Second) // also if it would end earlier
-				require.NoError(t, err)
+				require.NoError(t, s.addEntry(t.Context(), x, key, time.Second)) // also if it would end earlier
 			}
-			_, err = s.removePage(t.Context(), x, page)
+			_, err := s.removePage(t.Context(), x, page)
 			require.NoError(t, err)
-			require.Equal(t, again, len(entries()) == 1)
+			require.Equal(t, again, len(s.entries(t, x)) == 1)
 		}
+	}
+}
+
+// TestEntriesEnd: the entries of a value end soon after it, and make room for those of others.
+func TestEntriesEnd(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	require.NoError(t, s.Put(t.Context(), cache.Value{Key: cache.Key{Kind: records.Shouts, ID: "a"},
+		TTL: records.Shouts.TTL, Tags: []string{"t"}, Prefixed: true}))
+	for _, x := range []index{tagIndex("t"), prefixIndex(records.Shouts)} {
+		found := s.entries(t, x)
+		require.Len(t, found, 1)
+		life := time.Until(time.UnixMicro(int64(found[0].Score)))
+		require.InDelta(t, records.Shouts.TTL+entryLife, life, float64(time.Minute), x.ends)
 	}
 }

@@ -1,12 +1,8 @@
 package cache_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,80 +11,62 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-func always(value string) cache.Loader[string] {
-	return func(context.Context) (string, error) { return value, nil }
-}
-
-// TestFullRedis: reads use the loader. Values can still be removed.
+// TestFullRedis: values can still be read and removed.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	counts := &counter{}
-	c := open(t, processOf(t, storetest.Connect(t, redis.Options{URL: node.URL()})),
-		cache.Options[string]{Kind: records.Author, Metrics: counts})
-	require.NoError(t, c.Put(t.Context(), "a", "1"))
+	store := processOf(t, storetest.Connect(t, redis.Options{URL: node.URL()}))
+	for _, id := range []string{"a", "b", "c"} {
+		require.NoError(t, store.Put(t.Context(), tagged(id, "1", "t"+id)))
+	}
+	require.NoError(t, store.Put(t.Context(), plain("d", "1")))
 	storetest.Set(t, node, "maxmemory", "1")
 	for range 2 {
-		value, err := c.Load(t.Context(), "b", always("2"))
-		require.NoError(t, err)
-		require.Equal(t, "2", value)
+		require.Equal(t, "1", read(t, store, "a"))
 	}
-	require.Equal(t, 2, counts.of(cache.NotStored))
-	value, err := c.Load(t.Context(), "a", always("another"))
+	require.ErrorIs(t, store.Put(t.Context(), tagged("a", "2", "ta")), fault.ErrStorageFull)
+	require.Empty(t, read(t, store, "a"), "the older value is gone")
+	require.ErrorIs(t, store.Put(t.Context(), plain("d", "2")), fault.ErrStorageFull)
+	require.Equal(t, "1", read(t, store, "d"))
+	require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{"b", "d"}))
+	n, err := store.InvalidateTag(t.Context(), "tc")
 	require.NoError(t, err)
-	require.Equal(t, "1", value)
-	require.ErrorIs(t, c.Put(t.Context(), "a", "3"), fault.ErrStorageFull)
-	_, err = c.Get(t.Context(), "a")
-	require.ErrorIs(t, err, cache.ErrNotFound, "the older value is gone")
-	require.NoError(t, c.Write(t.Context(), "a", "4", func(context.Context) error { return nil }),
-		"what is written needn't be cached")
+	require.Equal(t, 1, n)
+	for _, id := range []string{"b", "c", "d"} {
+		require.Empty(t, read(t, store, id), id)
+	}
 }
 
-// TestRedisDown: each process loads for itself, with bounded concurrency.
+// TestRedisDown: calls fail while Redis can't be reached. Afterwards they find what was there.
 func TestRedisDown(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t))
-	counts := &counter{}
-	conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Second})
-	c := open(t, processOf(t, conn), cache.Options[string]{Kind: records.Author, MaxLoads: 3, Metrics: counts})
-	require.NoError(t, c.Put(t.Context(), "a", "1"))
+	store := processOf(t, storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t),
+		Timeout: time.Second}))
+	require.NoError(t, store.Put(t.Context(), tagged("a", "1", "t")))
+	require.Equal(t, "1", read(t, store, "a"))
 	proxy.Refuse(true)
 	proxy.Cut()
-	var now, most atomic.Int32
-	var callers sync.WaitGroup
-	for i := range 50 {
-		callers.Go(func() {
-			_, err := c.Load(t.Context(), fmt.Sprint(i), func(context.Context) (string, error) {
-				n := now.Add(1)
-				defer now.Add(-1)
-				for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
-				}
-				return "x", nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	callers.Wait()
-	require.LessOrEqual(t, most.Load(), int32(3))
-	require.Equal(t, 50, counts.of(cache.Unreachable))
-	require.Error(t, c.Put(t.Context(), "a", "2"))
-	called := false
-	require.Error(t, c.Write(t.Context(), "a", "2", func(context.Context) error { called = true; return nil }))
-	require.False(t, called, "an older value could stay in the cache")
+	require.Error(t, store.Put(t.Context(), plain("a", "2")))
+	require.Error(t, store.Put(t.Context(), tagged("a", "2", "t")))
+	require.Error(t, store.Invalidate(t.Context(), records.Author, []string{"a"}))
+	_, err := store.InvalidateTag(t.Context(), "t")
+	require.Error(t, err)
 	proxy.Refuse(false)
 	storetest.WaitFor(t, "Redis to be used again", func() bool {
-		value, err := c.Load(t.Context(), "a", always("another"))
-		return err == nil && value == "1"
+		entries, err := store.Read(t.Context(), records.Author, []string{"a"})
+		return err == nil && string(entries[0].Bytes) == "1"
 	})
+	n, err := store.InvalidateTag(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Empty(t, read(t, store, "a"))
 }
 
 // TestEvictingRedis: the cache's Redis may evict any key. Indexes are in another Redis, so that an invalidation by tag
@@ -105,59 +83,60 @@ func TestEvictingRedis(t *testing.T) {
 		store.Close()
 		reads.Close()
 	})
-	c := open(t, store, cache.Options[string]{Kind: records.Author,
-		Tags: func(string, string) []string { return []string{"t"} }})
 	large := strings.Repeat("x", 10<<10)
 	var ids []string
 	for i := range 500 {
 		ids = append(ids, fmt.Sprint(i))
-		require.NoError(t, conformIgnoring(c.Put(t.Context(), ids[i], large))) // its claim can be evicted, too
+		require.NoError(t, store.Put(t.Context(), tagged(ids[i], large, "t"))) // its claim can be evicted, too
 	}
-	left, err := c.GetMany(t.Context(), ids)
-	require.NoError(t, err)
-	require.Less(t, len(left), 400)
-	require.NotEmpty(t, left)
-	n, err := c.InvalidateTag(t.Context(), "t")
+	left := func() (n int) {
+		entries, err := store.Read(t.Context(), records.Author, ids)
+		require.NoError(t, err)
+		for _, e := range entries {
+			if e.Found {
+				n++
+			}
+		}
+		return n
+	}
+	require.Less(t, left(), 400)
+	require.Positive(t, left())
+	n, err := store.InvalidateTag(t.Context(), "t")
 	require.NoError(t, err)
 	require.Equal(t, 500, n)
-	left, err = c.GetMany(t.Context(), ids)
-	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Zero(t, left())
 }
 
-func conformIgnoring(err error) error {
-	if errors.Is(err, cache.ErrSuperseded) {
-		return nil
-	}
-	return err
-}
-
-// TestSlotMove: values are read, loaded and invalidated while their slot moves, and after that.
+// TestSlotMove: values are read and invalidated while their slot moves. A put waits for the end of the move.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
 	nodes := storetest.StartTwoNodes(t)
-	c := open(t, processOf(t, nodes.Connect(t, redis.Options{})), cache.Options[string]{Kind: records.Author})
-	load := func(id, value string) {
-		t.Helper()
-		got, err := c.Load(t.Context(), id, always(value))
-		require.NoError(t, err)
-		require.Equal(t, value, got)
-	}
-	ids := nodes.SameSlot("a", 3)
+	store := processOf(t, nodes.Connect(t, redis.Options{Timeout: storetest.Patience}))
+	ids := nodes.SameSlot("a", 4)
 	for _, id := range ids {
-		load(id, "1")
+		require.NoError(t, store.Put(t.Context(), plain(id, "1")))
 	}
 	m := nodes.OpenMove(t, "a")
 	m.MoveKey(t, "author:id:{"+ids[0]+"}")
 	for _, id := range ids {
-		load(id, "1")
-		require.NoError(t, c.Invalidate(t.Context(), id))
-		load(id, "2") // perhaps without Redis
+		require.Equal(t, "1", read(t, store, id))
 	}
+	for _, id := range ids[:3] {
+		require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{id}))
+		require.Empty(t, read(t, store, id))
+	}
+	put := make(chan error, 2)
+	go func() { put <- store.Put(t.Context(), plain(ids[0], "2")) }()
+	go func() { put <- store.Put(t.Context(), tagged(ids[1], "2", "t")) }()
+	m.MoveKey(t, "author:id:{"+ids[3]+"}")
 	m.CloseSlot(t)
+	require.NoError(t, <-put)
+	require.NoError(t, <-put)
+	require.Equal(t, "2", read(t, store, ids[0]))
+	require.Equal(t, "2", read(t, store, ids[1]))
+	require.Equal(t, "1", read(t, store, ids[3]))
 	for _, id := range ids {
-		require.NoError(t, c.Invalidate(t.Context(), id))
-		load(id, "3")
-		load(id, "3")
+		require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{id}))
+		require.Empty(t, read(t, store, id))
 	}
 }

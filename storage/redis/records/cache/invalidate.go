@@ -11,7 +11,10 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
+
+var unindexScript = lua.Must("records/cache_unindex")
 
 // pageSize is how many entries an invalidation reads, and values it removes, at once.
 const pageSize = 500
@@ -42,7 +45,7 @@ func (s *Store) removeEach(ctx context.Context, keys []cache.Key) error {
 		var commands rueidis.Commands
 		for _, i := range left {
 			commands = append(commands,
-				client.B().Del().Key(prefix+loadKey(keys[i])).Build(),
+				client.B().Del().Key(prefix+claimKey(keys[i])).Build(),
 				client.B().Del().Key(prefix+valueKey(keys[i])).Build())
 		}
 		results, errs := client.DoMulti(ctx, commands...), make([]error, len(left))
@@ -60,9 +63,6 @@ func (s *Store) removeEach(ctx context.Context, keys []cache.Key) error {
 func (s *Store) InvalidateTag(ctx context.Context, tag string) (n int, err error) {
 	x := tagIndex(tag)
 	key := s.indexes.Prefix() + x.ends
-	if err := s.mark(ctx, x); err != nil {
-		return 0, err
-	}
 	last, err := s.scored(ctx, func(b rueidis.Builder) rueidis.Completed {
 		return b.Zrange().Key(key).Min("0").Max("0").Rev().Withscores().Build()
 	})
@@ -108,31 +108,18 @@ func (s *Store) InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix
 	}
 }
 
-// mark records in the index of a tag that it is invalidated now: running loaders may hold older values whose tags
-// aren't known yet.
-func (s *Store) mark(ctx context.Context, x index) error {
-	reply, err := s.indexes.Run(ctx, markScript, x.keys(s.indexes.Prefix()), nil)
-	if err == nil {
-		err = refusals.Check(reply, redis.OK)
-	}
-	return err
-}
-
 // removePage removes values, and then their entries. It returns how many entries there were.
 func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) (n int, err error) {
+	if len(page) == 0 {
+		return 0, nil
+	}
 	var keys []cache.Key
 	args := make([]string, 0, 2*len(page))
 	for _, entry := range page {
-		if entry.Member == "" { // the mark
-			continue
-		}
 		if key, ok := x.key(entry.Member); ok {
 			keys = append(keys, key)
 		}
 		args = append(args, entry.Member, text(entry.Score))
-	}
-	if len(args) == 0 {
-		return 0, nil
 	}
 	if err := s.remove(ctx, keys); err != nil {
 		return 0, err
@@ -141,7 +128,7 @@ func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) 
 	if err == nil {
 		err = refusals.Check(reply, redis.OK)
 	}
-	return len(args) / 2, err
+	return len(page), err
 }
 
 func text(score float64) string { return strconv.FormatFloat(score, 'f', 0, 64) }

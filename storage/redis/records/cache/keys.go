@@ -8,8 +8,8 @@ import (
 // valueKey returns the key of a value, without prefix.
 func valueKey(k cache.Key) string { return k.Kind.Key(k.ID) }
 
-// loadKey returns the key of the claim on a value, in the same slot.
-func loadKey(k cache.Key) string { return records.CacheLoad.Key(k.ID, k.Kind.Name) }
+// claimKey returns the key of the claim on a value, in the same slot.
+func claimKey(k cache.Key) string { return records.CacheLoad.Key(k.ID, k.Kind.Name) }
 
 // index is the keys of an index, and the form of its entries.
 type index struct {
@@ -38,7 +38,7 @@ func (i index) key(entry string) (cache.Key, bool) {
 		return cache.Key{Kind: i.kind, ID: entry}, true
 	}
 	kind := records.Of(entry)
-	if kind == nil || kind.Instance != records.Cache || kind == records.CacheLoad {
+	if kind == nil || kind.Instance != records.Cache {
 		return cache.Key{}, false
 	}
 	parts, ok := kind.Parse(entry)

@@ -1,0 +1,87 @@
+package entities_test
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func openStore(t *testing.T) cache.Store {
+	t.Helper()
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: redistest.Standalone(t).URL(),
+		KeyPrefix: redistest.Prefix(t)})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
+	require.NoError(t, err)
+	t.Cleanup(reads.Close)
+	store := rediscache.New(conn, conn, reads)
+	t.Cleanup(store.Close)
+	return store
+}
+
+// counter counts events. It is used by one goroutine.
+type counter map[cache.Event]int
+
+func (c counter) Count(_ *records.Kind, e cache.Event) { c[e]++ }
+
+// TestValues puts, reads and removes a value of each kind.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	counts := counter{}
+	values := entities.NewValues(openStore(t), counts)
+	list, err := entities.ListID(url.Values{"topic": {"5"}, "limit": {"10"}})
+	require.NoError(t, err)
+	const ids, shouts = ` [1, "ann"]`, `[{"id":1}]`
+	texts := map[string][2]string{ // ID and value of each kind
+		"author": {"123", author}, "author-slug": {"username", "123"}, "author-followers": {"123", ids},
+		"author-follows-topics": {"123", ids}, "author-follows-authors": {"123", ids},
+		"author-follows-shouts": {"123", ids}, "topic": {"5", topic}, "topic-slug": {"tema-slug", topic},
+		"topic-authors": {"5", ids}, "topic-followers": {"5", ids}, "shout-followers": {"5", ids},
+		"shouts": {list, shouts}, "topic-shouts": {"5", shouts}, "search": {"go redis", results},
+	}
+	put := func(k *entities.Kind) {
+		require.NoError(t, values.Put(t.Context(),
+			entities.Value{Kind: k, ID: texts[k.Name][0], Bytes: []byte(texts[k.Name][1])}), k.Name)
+	}
+	require.Len(t, texts, len(entities.Kinds))
+	for i := range entities.Kinds {
+		k := &entities.Kinds[i]
+		put(k)
+		got, err := values.Get(t.Context(), k, texts[k.Name][0])
+		require.NoError(t, err, k.Name)
+		require.Equal(t, texts[k.Name][1], string(got), "byte for byte")
+		require.NoError(t, values.Delete(t.Context(), k, texts[k.Name][0]))
+		_, err = values.Get(t.Context(), k, texts[k.Name][0])
+		require.ErrorIs(t, err, cache.ErrNotFound, k.Name)
+		put(k)
+	}
+	entries, err := values.GetMany(t.Context(), &entities.Kinds[0], []string{"123", "none"})
+	require.NoError(t, err)
+	require.True(t, entries[0].Found)
+	require.False(t, entries[1].Found)
+	require.Equal(t, counter{cache.HitRedis: 15, cache.Miss: 15}, counts)
+
+	// The lists of the topic have its tag; the topic itself doesn't.
+	n, err := values.InvalidateTags(t.Context(), []string{"topic:5"})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	for name, left := range map[string]bool{"shouts": false, "topic-shouts": false, "topic": true, "search": true} {
+		k, err := entities.Find(name)
+		require.NoError(t, err)
+		entries, err := values.GetMany(t.Context(), k, []string{texts[name][0]})
+		require.NoError(t, err)
+		require.Equal(t, left, entries[0].Found, name)
+	}
+}
