@@ -255,6 +255,13 @@ var hostile = []string{
 	strings.Repeat("{", 64), strings.Repeat("y", 600), "",
 }
 
+// texts are values of {text}, and values those of {json}. The last ones are too large.
+var (
+	texts  = append(slices.Clone(hostile), "plain", strings.Repeat("t", 100<<10))
+	values = []string{`null`, `1`, `"x"`, `{}`, `[]`, `[1,2]`, `{"a":{"b":[1]}}`, `{"id":7,"name":"ann"}`,
+		`"` + strings.Repeat("z", 2<<20) + `"`}
+)
+
 func (d *draw) one(list []string) string { return list[d.IntN(len(list))] }
 
 var blank = regexp.MustCompile(`\{([a-zA-Z][a-zA-Z0-9_|:.-]*)\}`)
@@ -271,10 +278,9 @@ func (d *draw) fill(text string, quote func(string) string) string {
 		case name == "time":
 			return quote(d.one([]string{"1s", "30s", "5m", "1h", "24h", "720h", "0s", "-1s", "99999h", "1ms", "never"}))
 		case name == "json":
-			return d.one([]string{`null`, `1`, `"x"`, `{}`, `[]`, `[1,2]`, `{"a":{"b":[1]}}`, `{"id":7,"name":"ann"}`,
-				`"` + strings.Repeat("z", 2<<20) + `"`})
+			return d.one(values)
 		case name == "text":
-			return quote(d.one(append(hostile, "plain", strings.Repeat("t", 100<<10))))
+			return quote(d.one(texts))
 		}
 		if seen := d.seen[name]; len(seen) > 0 && d.IntN(3) > 0 {
 			return quote(d.one(seen))
