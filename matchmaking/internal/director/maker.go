@@ -384,10 +384,10 @@ type conflicted struct {
 }
 
 // assign assigns the matches that have a place, and repeats that until the outcome of each is known or assignPatience
-// is over. Then it gives back what was not assigned.
+// is over. Then it gives back what was not assigned. It reuses batch.
 func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
 	var r results
-	todo := make([]placed, 0, len(batch))
+	todo := batch[:0]
 	request := matchmaking.AssignRequest{Queue: m.definition.Name, Token: c.token, Fence: c.fence,
 		Keep: m.definition.AssignmentTTL.Std()}
 	for _, p := range batch {
