@@ -42,8 +42,8 @@ func abuse(b *bench) {
 		most = max(most, u.server.resident())
 	}
 	b.Must(attackers.Wait())
-	b.printf("\n## Memory under rapid reset\n\n%d HTTP/2 connections open long polls and reset them, for %.0f seconds, "+
-		"while another client publishes.\n\n", resetConnections, resetTime.Seconds())
+	b.printf("\n## Memory under rapid reset\n\n%d HTTP/2 connections open long polls and reset them for %.0f "+
+		"seconds, while another client publishes.\n\n", resetConnections, resetTime.Seconds())
 	b.printf("| resets | memory before | at most | goal | publishes, all answered 201 | |\n" +
 		"|---:|---:|---:|---:|---:|---|\n")
 	b.printf("| %d | %.0f MB | %.0f MB | ≤ %.0f MB | %d | %s |\n",

@@ -27,9 +27,9 @@ type onCluster struct {
 
 // cluster measures how the rate grows with the number of queues.
 func cluster(b *bench) {
-	b.printf("\n## On a Cluster\n\n%d players, on a Cluster of three nodes with append-only files, through %d services, "+
-		"in first-come queues that are spread\nover the nodes. All of it and the load share the cores of this machine: "+
-		"the last columns say who uses them.\n\n"+
+	b.printf("\n## On a Cluster\n\n%d players, on a Cluster of three nodes with append-only files, through %d "+
+		"services, in first-come queues that are\nspread over the nodes. All processes share the cores of this "+
+		"machine: the last columns are their shares.\n\n"+
 		"| queues | tickets/s | p50 | p99 | services | Redis | load | together |\n"+
 		"|---:|---:|---:|---:|---:|---:|---:|---:|\n", clusterPlayers, clusterServices)
 	var all []onCluster
@@ -44,15 +44,15 @@ func cluster(b *bench) {
 			report.Millis(found.Quantile(0.5)), report.Millis(found.Quantile(0.99)), services, redis, load, services+redis+load)
 		all = append(all, found)
 	}
-	b.printf("\nWhat a ticket costs there:\n\n" +
+	b.printf("\nThe cost of a ticket there:\n\n" +
 		"| queues | services | Redis | Redis receives | Redis sends | calls | of these |\n" +
 		"|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, c := range all {
 		b.printf("| %d | %s | %s | %.0f bytes | %.0f bytes | %.2f | %s |\n", c.queues, report.Micros(c.usage.server),
 			report.Micros(c.usage.redis), c.usage.in, c.usage.out, c.usage.calls(), c.usage.kinds())
 	}
-	b.printf("\nFewer than one publish for each ticket: the rest of the assignments is still to be published when the " +
-		"load ends.\n")
+	b.printf("\nThere is less than one publish for each ticket, since some assignments aren't published yet when " +
+		"the load ends.\n")
 	b.printHundredNodes(slices.MaxFunc(all, func(a, b onCluster) int { return cmp.Compare(a.usage.redis, b.usage.redis) }))
 }
 
@@ -62,11 +62,11 @@ func (b *bench) printHundredNodes(c onCluster) {
 	const nodes, share = 100, 0.7 // of its core that a node may use
 	perNode := share / c.usage.redis.Seconds()
 	services := perNode * nodes * c.usage.server.Seconds()
-	b.printf("\nOn paper: a node runs all commands on one core. At %s for each ticket, and %.0f%% of the core, it "+
-		"carries %.0f tickets a second;\n%d nodes carry %.1f million, if at least as many queues are spread over them as "+
-		"evenly: a queue is in one slot, and so on one node.\nEach node then receives %.0f and sends %.0f Mbit/s, and "+
-		"the services use %.0f cores. No operation touches two nodes, and\nnothing is sent to all of them, so that the "+
-		"cost of a ticket doesn't grow with the nodes.\n",
+	b.printf("\nProjection: a node runs all commands on one core. At %s for each ticket, and %.0f%% of the core, "+
+		"it handles %.0f\ntickets a second; %d nodes handle %.1f million, if at least as many queues are spread "+
+		"evenly over them: a queue is\nin one slot, and so on one node. Each node then receives %.0f and sends "+
+		"%.0f Mbit/s, and the services use %.0f\ncores. No operation uses two nodes, and nothing is sent to all "+
+		"nodes, so the cost of a ticket doesn't grow with\ntheir number.\n",
 		report.Micros(c.usage.redis), share*100, perNode, nodes, perNode*nodes/1e6, perNode*c.usage.in*8/1e6,
 		perNode*c.usage.out*8/1e6, services)
 }

@@ -76,8 +76,8 @@ func (s *sender) measure(n int, name string) float64 {
 }
 
 func (b *bench) printCredentials(senders []*sender) {
-	b.printf("\n## What a credential costs\n\nA publish of %d bytes, in turns; the differences are those within a "+
-		"round.\n\n"+
+	b.printf("\n## What a credential costs\n\nA publish of %d bytes, measured in turns; differences are computed "+
+		"within a round.\n\n"+
 		"| publish with | server CPU | more than without | goal | |\n"+
 		"|---|---:|---:|---:|---|\n", contentBytes)
 	open := senders[0].rounds

@@ -42,16 +42,17 @@ func crowds(b *bench) {
 	c.admin(http.MethodPut, "/v1/queues/crowd", `{"match": {"function": "criteria", "weights": {"skill": 1}}}`)
 	c.connect()
 	defer func() { c.frontend.Close() }()
-	b.printf("\n## Many tickets that wait\n\nTickets that match none wait in a criteria queue. Times are from the "+
-		"creation of the second ticket of a pair\nto both assignments, the median of %d. Each waiting ticket takes so "+
-		"much of the server's memory, as its garbage\ncollector has left it and as it is resident, and of Redis's.\n\n"+
-		"| waiting | a new pair has met after | goal | server | goal | resident | Redis | goal | |\n"+
+	b.printf("\n## Many tickets that wait\n\nTickets that never match wait in a criteria queue. Times are from "+
+		"the creation of the second ticket of a pair to\nboth assignments, the median of %d. The other columns "+
+		"are the memory per waiting ticket: of the server after a\ngarbage collection, resident, and of "+
+		"Redis.\n\n"+
+		"| waiting | a new pair is matched after | goal | server | goal | resident | Redis | goal | |\n"+
 		"|---:|---:|---:|---:|---:|---:|---:|---:|---|\n", crowdPairs)
 	c.grow(50_000, 5*time.Millisecond)
 	c.grow(200_000, 10*time.Millisecond)
 	took := c.restart()
-	b.printf("\nA server that is started while %d tickets wait has matched a new pair %.1f s after it was started (goal "+
-		"≤ %.0f s, %s).\n",
+	b.printf("\nA server that is started while %d tickets wait matches a new pair %.1f s after its start (goal ≤ "+
+		"%.0f s, %s).\n",
 		c.waiting, took.Seconds(), crowdStartLimit.Seconds(), report.Verdict(took <= crowdStartLimit))
 }
 

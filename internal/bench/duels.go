@@ -80,10 +80,10 @@ func duels(b *bench) {
 		measured = append(measured, found[len(found)/2])
 	}
 	b.printf("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a " +
-		"ticket, waits on WatchAssignments, and\nbegins again at once. Up to 128 share a connection, unless the row says " +
-		"otherwise. Times are from the call that creates the\nticket to its assignment. The load is on the same cores, " +
-		"by grpc-go, as are bare handlers in the same run: they store\nnothing, match nothing, and answer at once. Each " +
-		"row is the round with the median rate, of three.\n\n" +
+		"ticket, waits on WatchAssignments,\nand begins again at once. Up to 128 share a connection, unless the " +
+		"row says otherwise. Times are from the call that\ncreates the ticket to its assignment. The load uses " +
+		"grpc-go and runs on the same cores. So do bare handlers,\nmeasured in the same run: they store nothing, " +
+		"match nothing, and answer at once. Each row is the round with the\nmedian rate, of three.\n\n" +
 		"| players | tickets/s | goal | bare handlers | share | goal | p50 | goal | p99 | goal | |\n" +
 		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for i, d := range measured {
@@ -100,8 +100,8 @@ func duels(b *bench) {
 }
 
 func (b *bench) printCosts(loads []duel, measured []playedDuels) {
-	b.printf("\nWhat a ticket costs: CPU time, also of the load and of bare handlers, and commands that Redis was sent. " +
-		"The cheaper the load\nis, the higher is the rate of bare handlers, which have the rest of the cores.\n\n" +
+	b.printf("\nThe cost of a ticket: CPU time, also of the load and of bare handlers, and commands sent to " +
+		"Redis. Bare handlers use\nall CPU time that the load leaves, so a cheaper load raises their rate.\n\n" +
 		"| players | server | goal | Redis | goal | load | bare handlers | calls | goal | of these | |\n" +
 		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---|\n")
 	for i, d := range measured {

@@ -21,10 +21,10 @@ const (
 
 // fanOut lets many subscribers wait on one channel and publishes one message to it.
 func fanOut(b *bench) {
-	b.printf("\n## Many subscribers waiting on one channel\n\nOne message is published; every waiting long poll gets " +
-		"it.\n\n" +
-		"| waiting | notifications | scripts, the publish included | last one answered after | goal | memory each | goal " +
-		"| |\n" +
+	b.printf("\n## Many subscribers waiting on one channel\n\nOne message is published, and every waiting long " +
+		"poll receives it.\n\n" +
+		"| waiting | notifications | scripts, the publish included | last one answered after | goal | memory " +
+		"each | goal | |\n" +
 		"|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, waiters := range []int{1000, 5000} {
 		var rounds []wakeUp
@@ -37,9 +37,9 @@ func fanOut(b *bench) {
 		b.printf("| %d | %.0f | %.0f | %d ms | ≤ %d ms | %.1f KB | ≤ %d KB | %s |\n", waiters, w.notifications, w.scripts,
 			w.last.Milliseconds(), lastLimit.Milliseconds(), w.bytes/1000, bytesLimit/1000, report.Verdict(good))
 	}
-	b.printf("\nMemory is the growth of the server's resident memory, connection included, divided by the number of " +
-		"subscribers.\nEach row is the round with the median time, which includes that of the clients on the same " +
-		"cores.\n")
+	b.printf("\nMemory is the growth of the server's resident memory, connection included, divided by the number " +
+		"of subscribers.\nEach row is the round with the median time, which includes the work of the clients on " +
+		"the same cores.\n")
 }
 
 // wakeUp is the cost of delivering one message to many waiting subscribers.

@@ -42,8 +42,9 @@ func large(b *bench) {
 	}
 	slices.SortFunc(rounds, func(a, b largeFetches) int { return cmp.Compare(a.p99, b.p99) })
 	l := rounds[len(rounds)/2]
-	b.printf("\n## Small publishes beside large fetches\n\n%d subscribers fetch %d MiB each at the same time, and all "+
-		"have it after %.1f s. Meanwhile one\nclient publishes messages of one byte, one after the other.\n\n",
+	b.printf("\n## Small publishes beside large fetches\n\n%d subscribers fetch %d MiB each at the same time, and "+
+		"the last one is done after %.1f s. Meanwhile one client\npublishes messages of one byte, one after the "+
+		"other.\n\n",
 		largeSubscribers, largeMessages*largeBytes>>20, l.all.Seconds())
 	b.printf("| publishes | p50 | p99 | goal | |\n|---:|---:|---:|---:|---|\n")
 	b.printf("| %d | %s | %s | %s | %s |\n", l.published, report.Millis(l.p50), report.Millis(l.p99), atMost(publishLimit),

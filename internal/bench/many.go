@@ -30,8 +30,8 @@ func many(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
 	u.repeat(256, func(n int) []byte { return load.Request(http.MethodPut, manyPath(n-1), "") })
-	u.printf("\n## Fetching from many channels\n\nCPU time of the server and of Redis per fetch, and commands that " +
-		"Redis was sent besides those in scripts.\n\n" +
+	u.printf("\n## Fetching from many channels\n\nCPU time of the server and of Redis per fetch, and the number " +
+		"of commands sent to Redis, without those inside\nscripts.\n\n" +
 		"| fetch | channels | server | Redis | together | of one channel | goal | commands | |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	u.measureMany("nothing is there", manySources, "", func(n int) []byte {

@@ -88,7 +88,7 @@ func (u *system) measureChecks() {
 	u.printf("| check of a session, server CPU against a bare handler (%s) | %.2f | ≤ %.1f | %s |\n", micros(cpu), ratio,
 		checkRatio,
 		report.Verdict(ratio <= checkRatio))
-	u.printf("| scripts that Redis gets for it (commands in them: %.2f) | %.2f | ≤ %d | %s |\n", commands, scripts,
+	u.printf("| scripts sent to Redis for it (commands in them: %.2f) | %.2f | ≤ %d | %s |\n", commands, scripts,
 		checkCommands,
 		report.Verdict(scripts < checkCommands+noise))
 }
@@ -127,7 +127,7 @@ func (u *system) measureViews() {
 	flushes := time.Since(begun).Seconds()
 	cpu, _, ratio := medians(pairs)
 	u.printf("| count of a view, server CPU against a bare handler (%s) | %.2f | | |\n", micros(cpu), ratio)
-	u.printf("| scripts that Redis gets for it, of %d IDs (at most one a second and ID, in %.0f s) | %.4f | | |\n",
+	u.printf("| scripts sent to Redis for it, with %d IDs (at most one a second and ID, in %.0f s) | %.4f | | |\n",
 		viewedIDs, flushes, scripts)
 }
 

@@ -23,9 +23,10 @@ var messageContent = `"` + strings.Repeat("x", contentBytes-2) + `"`
 
 // requestsIntro describes the measurements of requests.
 var requestsIntro = fmt.Sprintf(
-	"Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\nand load "+
-		"on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\nthe floor "+
-		"is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n",
+	"Load: %d connections, each with one request in progress, %d channels, contents of %d bytes; service, Redis "+
+		"and load\non one machine, Redis with its append-only file on. CPU times are those of the named process, "+
+		"per request. The floor\nis measured in turns with it, and Redis is emptied in between. Machines differ: "+
+		"compare the ratios.\n",
 	load.Connections, channelCount, contentBytes)
 
 // requests measures single requests, against a bare net/http handler and against Redis alone.

@@ -27,9 +27,9 @@ func measureShards(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
 	u.fillShards(entries)
-	u.printf("\n## Shards\n\n%d entries of %d bytes in %d shards, each in %d data centres: a process a node, and the "+
-		"clients in one more, all on the cores\nof this machine. A Get has %d keys and asks the three nodes of each "+
-		"shard, %d in all; the first answers count.\n\n",
+	u.printf("\n## Shards\n\n%d entries of %d bytes in %d shards, each in %d data centres. Each node is a "+
+		"process, and the clients run in another\none, all on the cores of this machine. A Get has %d keys and "+
+		"asks the three nodes of each shard, %d in all, and uses\nthe first answers.\n\n",
 		entries, len(entryValue), perDC, len(dcs), keysOfGet, perDC*len(dcs))
 	u.measureTier()
 	u.measureGrowth()

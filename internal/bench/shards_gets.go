@@ -89,5 +89,5 @@ func (u *system) printGets(ways []*way) {
 			report.Millis(quantile(took, 0.5)), report.Millis(quantile(took, 0.99)),
 			report.Micros(used/time.Duration(max(1, len(took)))), median(ratios))
 	}
-	u.printf("\nMGET asks Redis once, through a Unix socket.\n")
+	u.printf("\nMGET is one command over a Unix socket.\n")
 }

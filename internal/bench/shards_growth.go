@@ -9,10 +9,11 @@ import (
 
 // measureGrowth reads from data centres with growing numbers of nodes, and so with smaller shards.
 func (u *system) measureGrowth() {
-	u.printf("\nOne data centre of more and more nodes, each with its part of the entries. Nodes and clients share %d "+
-		"cores, so that the rate doesn't grow as on\nmachines of their own. The last column is what the nodes could "+
-		"answer with a core each, at what a key costs them here. A call costs more than its\nkeys: Gets must grow with "+
-		"the nodes, or there must be more of them at a time, for the capacity to do so.\n\n"+
+	u.printf("\nOne data centre with a growing number of nodes, each with its part of the entries. Nodes and "+
+		"clients share %d cores,\nso the rate doesn't grow as it would on separate machines. The last column is "+
+		"the rate that the nodes could reach\nwith a core each, at the measured cost of a key. A call has a cost "+
+		"besides that of its keys: for the capacity to\ngrow with the nodes, Gets must have more keys, or more "+
+		"of them must run at a time.\n\n"+
 		"| nodes | keys of a Get | keys/s here | nodes | client | CPU for a key: nodes | client | on paper |\n"+
 		"|---:|---:|---:|---:|---:|---:|---:|---:|\n", runtime.NumCPU())
 	for _, n := range []int{1, 2, 4, 8} {

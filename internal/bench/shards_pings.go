@@ -28,13 +28,15 @@ func (u *system) measurePings(all nodes) {
 	perSecond := pings / between.Seconds()
 	want := float64(hosts*pingClients) / pingPeriod.Seconds()
 	ofClient, ofNode := found.CPU.Seconds()/pings, found.nodes.Seconds()/pings
-	u.printf("\n%d clients ping %d nodes every %s, which is %.1f pings a second: nodes times clients by the period. The "+
-		"nodes counted %.1f (%s). A ping costs\nthe client %s of CPU time, and a node %s, with what idle processes do.\n",
+	u.printf("\n%d clients ping %d nodes every %s, which is %.1f pings a second: nodes × clients / period. The "+
+		"nodes counted %.1f\n(%s). A ping costs the client %s of CPU time, and a node %s, including the work of "+
+		"idle processes.\n",
 		pingClients, hosts, pingPeriod, want,
 		perSecond,
 		report.Verdict(math.Abs(perSecond-want) <= want/20), micros(ofClient), micros(ofNode))
-	u.printf("\nOn paper, with 1000 nodes (a ping is a request and an answer):\n\n" +
-		"| clients | options of the clients | pings/s, each client and all | each node | of a core: client | node |\n" +
+	u.printf("\nProjection for 1000 nodes (a ping is a request and an answer):\n\n" +
+		"| clients | options of the clients | pings/s, each client and all | each node | of a core: client | " +
+		"node |\n" +
 		"|---:|---|---:|---:|---:|---:|\n")
 	for _, row := range []struct {
 		clients float64
@@ -51,6 +53,6 @@ func (u *system) measurePings(all nodes) {
 			row.each*row.clients, perNode,
 			100*row.each*ofClient, 100*perNode*ofNode)
 	}
-	u.printf("\nEach answer to a Get says as much as a ping: with SkipPings nodes that a client has heard of within " +
-		"PingPeriod aren't pinged.\n")
+	u.printf("\nEach answer to a Get contains what a ping returns: with SkipPings, nodes that have answered a " +
+		"client within\nPingPeriod aren't pinged.\n")
 }

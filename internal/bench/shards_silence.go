@@ -31,8 +31,8 @@ func (u *system) measureSilence(all nodes) {
 	slices.Sort(without)
 	slices.Sort(with)
 	ratio := float64(quantile(with, 0.99)) / float64(quantile(without, 0.99))
-	u.printf("\n%d Gets a second are measured while all nodes run, and in turns while those of a data centre are "+
-		"stopped: they keep their connections\nopen, and answer nothing.\n\n"+
+	u.printf("\n%d Gets a second are measured while all nodes run, and in turns while the nodes of one data "+
+		"centre are stopped:\ntheir connections stay open, but they don't answer.\n\n"+
 		"| nodes | Gets | p50 | p99 | of that without | goal | |\n"+
 		"|---|---:|---:|---:|---:|---:|---|\n", callers*int(time.Second/getPace))
 	u.printf("| all run | %d | %s | %s | | | |\n", len(without), report.Millis(quantile(without, 0.5)),

@@ -12,9 +12,10 @@ import (
 
 // takeovers ends the server that directs a queue while another server matches pairs.
 func takeovers(b *bench) {
-	b.printf("\n## Takeover\n\nOf two servers, the one that directs the queue ends. Pairs meet by way of the other one, "+
-		"one after the other: the time is the\nlongest that a pair took, of %d runs.\n\n"+
-		"| the director ends | a pair took | goal | |\n"+
+	b.printf("\n## Takeover\n\nOne of two servers directs the queue and is stopped. Pairs of tickets are created "+
+		"on the other one, one pair after\nthe other. The time is the longest until a pair was matched, of %d "+
+		"runs.\n\n"+
+		"| the director is stopped | longest time | goal | |\n"+
 		"|---|---:|---:|---|\n", duelRounds)
 	for _, end := range []struct {
 		name   string

@@ -37,9 +37,10 @@ type waitMemory struct {
 func waiting(b *bench) {
 	n := min(waitingFetches, openFiles()-500)
 	b.printf("\n## Memory of fetches that wait\n\nThe growth of the server's resident memory until the last fetch " +
-		"waits. Each\nhas a connection of its own, which is included, and so are the stacks of its goroutines. While " +
-		"fetches wait, the clocks of their channels\nare read every few seconds, which leaves garbage: the last column " +
-		"is the size at which Go collects it, which it also does every two\nminutes. GOGC and GOMEMLIMIT change that.\n\n" +
+		"waits. It includes the connection of each fetch and\nthe stacks of its goroutines. While fetches wait, " +
+		"the clocks of their channels are read every few seconds, which\nleaves garbage: the last column is the " +
+		"size at which Go collects it. Go also collects it every two minutes. GOGC and\nGOMEMLIMIT change this " +
+		"size.\n\n" +
 		"| fetches | waiting | memory each | goal | | stacks | at most |\n" +
 		"|---:|---|---:|---:|---|---:|---:|\n")
 	for _, w := range []waiters{
