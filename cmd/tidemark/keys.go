@@ -34,13 +34,13 @@ func newKeys(t cli.Terminal) *cobra.Command {
 	k := &keysCommand{terminal: t}
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Count the keys in Redis by kind, and show what is wrong with them",
-		Long: `Count the keys in Redis by kind, with the memory that they take, how long they have to live, the largest, and those that something
-is wrong with: temporary keys without a TTL, keys of an unexpected type, keys that Tidemark doesn't know.
+		Short: "Count the keys in Redis by kind, and show problems",
+		Long: `Count the keys in Redis by kind, with their memory, their remaining lives, the largest keys, and problems: temporary
+keys without a TTL, keys of an unexpected type, keys that Tidemark doesn't know.
 
-It connects to Redis itself, with the options, variables and file of "tidemark serve", and needs no service. It changes nothing. It
-walks over all keys with SCAN, no more than --rate in a second, on all primaries of a Cluster. The memory of a kind is estimated from
-a sample. Keys that come or go meanwhile may be counted or not.`,
+It connects to Redis itself, with the options, variables and file of "tidemark serve", and needs no service. It changes
+nothing. It scans all keys, at most --rate per second, on all primaries of a Cluster. The memory of a kind is estimated
+from a sample. Keys that come or go meanwhile may be counted or not.`,
 		Example: `  tidemark keys --redis redis://127.0.0.1:6379
   tidemark keys --config tidemark.yaml --kind session --kind unknown --json`,
 		Args: cli.Arguments(0, 0),

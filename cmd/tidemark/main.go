@@ -69,8 +69,8 @@ func newRoot(t cli.Terminal) *cobra.Command {
 		Short: "Durable publish/subscribe channels over HTTP, kept in Redis",
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
-"tidemark serve" runs the service, "tidemark shards" nodes that hold caches in memory, and "tidemark keys" looks at Redis; all other
-commands are clients of a service.`,
+"tidemark serve" runs the service. "tidemark shard serve" runs a node that holds a shard of a cache in memory. "tidemark
+shards" and "tidemark keys" connect to Redis. All other commands are clients of a service.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -22,7 +22,7 @@ func newDescribe(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "describe CHANNEL",
 		SuggestFor: []string{"show", "get", "list"},
-		Short:      "Show a channel's clock, and how far behind its subscribers are",
+		Short:      "Show a channel's clock, and the lag of its subscribers",
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

@@ -35,8 +35,8 @@ func newLock(t cli.Terminal) *cobra.Command {
 The lock is renewed while the command runs, and released afterwards. If it is lost, the command gets SIGTERM, and SIGKILL 2 seconds
 later. ` + fenceVariable + ` in its environment is a number that is higher for each new holder.
 
-Without COMMAND the lock is acquired and printed as JSON. It ends by itself after --ttl, or with "tidemark unlock", which reads
-what was printed.`,
+Without COMMAND the lock is acquired and printed as JSON. It ends after --ttl, or with "tidemark unlock", which reads
+the printed lock.`,
 		Example: `  tidemark lock resize image-7 --wait 1m -- convert image-7.png -resize 50% small-7.png
   tidemark lock import daily > lock.json && ./import.sh; tidemark unlock import daily < lock.json`,
 		Args: cli.Arguments(2, maxArguments),

@@ -88,7 +88,7 @@ func newQueuePut(t cli.Terminal) *cobra.Command {
 		Long: `Create or replace a queue with a definition in JSON, and print the definition with its defaults filled in.
 
 If DEFINITION and FILE are missing, or FILE is -, the definition is read from standard input. Queues of the service's
-configuration can't be replaced. In a definition that was printed, xxxxx stands for a secret, which is kept.`,
+configuration can't be replaced. In a printed definition, xxxxx stands for the stored secret, which isn't changed.`,
 		Example: `  tidemark queue put fives '{"match":{"teams":2,"teamSize":5}}'
   tidemark queue put fives fives.json`,
 		Args: cli.Arguments(1, 2),

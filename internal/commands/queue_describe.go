@@ -22,9 +22,9 @@ func newQueueDescribe(t cli.Terminal) *cobra.Command {
 		Short:      "Show how many tickets wait in a queue, for how long, and why",
 		Long: `Show how many tickets wait in a queue, and for how long.
 
-Unless --waiting is false, the waiting tickets are examined, the oldest 10,000 at most: how long those whose statistic is in a
-range have waited, for each statistic that most criteria name, and for the tickets that have waited the longest, how many
-of the others ask for the same match, how many of these they accept, how many accept them, and how many are candidates for a
+Unless --waiting is false, the waiting tickets are examined, the oldest 10,000 at most: the waits of the tickets in each
+range of a statistic, for the statistics in most criteria; and for the tickets that have waited the longest, the numbers
+of other tickets that ask for the same kind of match, that they accept, that accept them, and that are candidates for a
 match of two.`,
 		Args: cli.Arguments(1, 1),
 	}

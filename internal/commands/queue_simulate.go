@@ -25,17 +25,16 @@ func newQueueSimulate(t cli.Terminal) *cobra.Command {
 		Use:        "simulate --definition FILE… --tickets FILE",
 		SuggestFor: []string{"replay", "try"},
 		Short:      "Match recorded tickets by other definitions, and compare waits and fitness",
-		Long: `Match recorded tickets by one or more definitions of a queue, in virtual time and without a service, and print how many were
-matched, how long they had waited, and how fit the matches are: the sum of the fitness of a match's tickets, the lower the
-better.
+		Long: `Match recorded tickets by one or more definitions of a queue, in virtual time and without a service, and print how many
+were matched, how long they had waited, and the fitness of the matches: the sum over a match's tickets, lower is better.
 
 A definition is JSON, as for "queue put" or as "queue list --json" prints it. Its match function must be first-come or
-criteria. A recording has a ticket in each line, as "ticket show" prints it, or as the body that creates it with a
-createTime besides. Lines of the answer to POST /v1/queryservice/tickets:query, which are the tickets that wait, are read, too.
-A recording has at most 1,000,000 tickets.
+criteria. A recording has a ticket in each line, as "ticket show" prints it, or as the body that creates it with an
+additional createTime. Lines of the answer to POST /v1/queryservice/tickets:query, which are the waiting tickets, can be
+read, too. A recording has at most 1,000,000 tickets.
 
-Rounds are held at once when a ticket comes or criteria widen, and nobody cancels: a ticket that isn't matched expires after its
-ttl, or that of the definition.`,
+A round runs as soon as a ticket is created or criteria widen, and no ticket is cancelled: a ticket that isn't matched
+expires after its ttl, or that of the definition.`,
 		Example: `  tidemark queue simulate --definition now.json --definition wider.json --tickets tickets.jsonl`,
 		Args:    cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -15,8 +15,9 @@ func newRevoke(t cli.Terminal) *cobra.Command {
 	var until string
 	cmd := &cobra.Command{
 		Use:   "revoke",
-		Short: "Revoke a user's token, or all that a user has got until now",
-		Long: `Revoke a user's token, or all that a user has got until now, and print the revocation as JSON.
+		Short: "Revoke a token, or all tokens and sessions of a user",
+		Long: `Revoke a user's token, or all tokens and sessions of a user that were issued until now, and print the revocation as
+JSON.
 
 Within a second no server accepts the credentials any more, and requests that wait with them end. "tidemark key revoke" does the same
 for an API key.`,

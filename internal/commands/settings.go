@@ -144,7 +144,8 @@ func newSettingsWatch(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Print all settings, and then each that changes",
-		Long: `Print all settings as lines of JSON, and then each that changes, until it is interrupted. One that was deleted has "deleted".
+		Long: `Print all settings as lines of JSON, and then each that changes, until it is interrupted. A deleted setting has the
+member "deleted".
 
 It needs the grants to read settings and to subscribe to the channel "settings".`,
 		Args: cli.Arguments(0, 0),

@@ -120,11 +120,11 @@ func newReshard(b base) *cobra.Command {
 	cmd := r.prepare(&cobra.Command{
 		Use:   "reshard",
 		Short: "Split a cache into other shards, one data centre after the other",
-		Long: `Split a cache into other shards, one data centre after the other: readers are answered by the others meanwhile, and see no error. It waits
-until all other data centres hold all their shards, gives the next one its new layout, and waits until its nodes have loaded their
-new shards. A data centre needs at least as many nodes as shards: start those that are missing first.
+		Long: `Split a cache into other shards, one data centre after the other: the others answer readers meanwhile. It waits until
+all other data centres hold all their shards, gives the next one its new layout, and waits until its nodes have loaded
+their new shards. A data centre needs at least as many nodes as shards: start those that are missing first.
 
-It can be interrupted at any time, and goes on where it was if it is started again. What it waits for is printed.`,
+It can be interrupted at any time, and continues when it is started again. It prints what it waits for.`,
 		Example: `  tidemark shards reshard --cache author --shards 6
   tidemark shards reshard --cache author --starts 0,0x2000000000000000,0x8000000000000000 --dc b`,
 	}, r.check, r.run)
@@ -135,7 +135,7 @@ It can be interrupted at any time, and goes on where it was if it is started aga
 	flags.DurationVar(&r.plan.Settle, "settle", layout.DefaultSettle,
 		"how long the others must hold all their shards before; at least twice the ping period of the clients")
 	flags.BoolVar(&r.plan.Force, "force", false,
-		"don't wait for other data centres: readers may find shards that nobody holds")
+		"don't wait for other data centres: some shards may have no node meanwhile")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this time; 0: never")
 	flags.BoolVar(&r.json, "json", false, "print one line of JSON for each step")
 	return cmd

@@ -13,7 +13,7 @@ import (
 )
 
 func newState(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("state", "Keep states of processes, for an hour at most", newStateSet(t), newStateGet(t),
+	return cli.NewGroup("state", "Store states of processes, for an hour at most", newStateSet(t), newStateGet(t),
 		newStateDelete(t))
 }
 

@@ -31,7 +31,7 @@ func newTicketCreate(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "create",
 		SuggestFor: []string{"new", "add", "put"},
-		Short:      "Create a ticket, and wait for its match if asked to",
+		Short:      "Create a ticket, and optionally wait for its match",
 		Long: `Create a ticket and print it as one line of JSON. With --wait, print its assignment as another line when it arrives.
 
 A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGINT or SIGTERM, is cancelled, unless

@@ -86,16 +86,17 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 		found, err := records.New(c).TakeOAuthState(ctx, text)
 		return writeUnless(err, t, found)
 	})
-	return cli.NewGroup("oauth", "Keep the tokens of OAuth providers, and the states of logins", newOAuthPut(t), get,
+	return cli.NewGroup("oauth", "Store the tokens of OAuth providers, and the states of logins", newOAuthPut(t), get,
 		remove, newOAuthState(t), takeState)
 }
 
 func newOAuthPut(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put USER PROVIDER",
-		Short: "Keep the tokens of a provider for a user, from standard input",
-		Long:  `Keep the tokens of a provider for a user. Standard input has them as JSON: {"accessToken": "…", "refreshToken": "…"}, or one of them.`,
-		Args:  cli.Arguments(2, 2),
+		Short: "Store the tokens of a provider for a user, from standard input",
+		Long: `Store the tokens of a provider for a user. They are read from standard input as JSON: {"accessToken": "…",
+"refreshToken": "…"}, or one of them.`,
+		Args: cli.Arguments(2, 2),
 	}
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		text, err := cli.ReadAll(ctx, t.Stdin)
@@ -114,7 +115,7 @@ func newOAuthPut(t cli.Terminal) *cobra.Command {
 
 func newOAuthState(t cli.Terminal) *cobra.Command {
 	var n records.NewOAuthState
-	cmd := &cobra.Command{Use: "state PROVIDER", Short: "Keep the state of a login and print it",
+	cmd := &cobra.Command{Use: "state PROVIDER", Short: "Store the state of a login and print it",
 		Args: cli.Arguments(1, 1)}
 	connection := cli.AddConnection(cmd, t, patience)
 	cmd.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` that the user goes to after the login")

@@ -91,7 +91,7 @@ func newViewsImport(t cli.Terminal) *cobra.Command {
 		Long: `Import the views that another system has counted, from the fields of its hash migrated_views_<timestamp> as a JSON object: views
 by ID, "_timestamp", and "_total", which must be the number of IDs. FILE can be - for standard input.
 
-The import is read when all of it is there, in place of earlier ones. It can be repeated without harm.`,
+When the import is complete, it replaces earlier ones. It can be repeated without harm.`,
 		Example: `  redis-cli --json HGETALL migrated_views_1640995200 > views.json
   redis-cli --json HGETALL migrated_views_slugs > slugs.json
   tidemark views import --slugs slugs.json views.json`,

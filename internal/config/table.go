@@ -181,25 +181,25 @@ func tokenOptions(c *Config) []option {
 			By how much the issuer's clock may differ: a token is valid for that long before its nbf and after its
 			exp. At most 5m.`),
 		define("jwt-claim", "text", jwt.DefaultClaim, to(&c.Access.Tokens.Claim, anyText), `
-			Claim of a token that has its grants.`),
+			Claim of a token that contains its grants.`),
 	}
 }
 
 func clientOptions(c *Config) []option {
 	return []option{
 		define("user-limits", kindLimits, defaultUserLimits, to(&c.Access.UserLimits, access.ParseLimits), `
-			What each user, and each player with the token of a ticket, may do on one server. A rate is a number for
-			each s, m, h or d, of which all can come at once. What is left out has no limit, nothing has one with off.
-			An API key has the limits of its record.`),
+			Limits of each user, and of each player with the token of a ticket, on one server. A rate is a number per s,
+			m, h or d, and that many can come at once. Limits that are omitted don't apply; off means no limits. An API
+			key has the limits of its record.`),
 		define("address-limits", kindLimits, "off", to(&c.Access.AddressLimits, access.ParseLimits), `
-			What the clients of each address, or of each /64 of IPv6, may do together on one server, in the form of
+			Limits of the clients of each address, or of each /64 of IPv6, together on one server, in the form of
 			user-limits.`),
 		define("quotas", kindLimits, "off", to(&c.Access.Quotas, parseQuotas), `
-			What each user and each API key may do on all servers together, in the form of user-limits: requests,
-			publishedBytes and tickets. Each takes a call of Redis.`),
+			Limits of each user and each API key on all servers together, in the form of user-limits: requests,
+			publishedBytes and tickets. Each costs a call to Redis.`),
 		define("trust-proxies", kindList, "", to(&c.Access.TrustProxies, listOf(network)), `
-			Networks of reverse proxies, such as 10.0.0.0/8, whose header X-Forwarded-For says which address a request
-			is from: for address-limits, for the limit of invalid credentials and for the log.`),
+			Networks of reverse proxies, such as 10.0.0.0/8, whose header X-Forwarded-For is trusted for the client's
+			address: for address-limits, for the limit of invalid credentials and for the log.`),
 	}
 }
 
@@ -213,9 +213,9 @@ func matchmakingOptions(c *Config) []option {
 		define("max-queues", "int", "1000", to(&c.Matchmaking.MaxQueues, intFrom(1)), `
 			Maximum number of queues, including those of the configuration. A PUT of one more is answered 409.`),
 		define("callout-allow", kindList, "", to(&c.Matchmaking.CalloutAllow, listOf(parseTarget)), `
-			What queues that are put at run time may call as match functions, evaluators and assigners: hosts or
-			addresses with or without a port, networks such as 10.0.0.0/8, or prefixes of URLs. Private addresses can
-			be called only if an address or network here contains them. Not set: nothing.`),
+			Targets that queues put at run time may call as match functions, evaluators and assigners: hosts or
+			addresses with or without a port, networks such as 10.0.0.0/8, or prefixes of URLs. Private addresses can be
+			called only if an address or network here contains them. Not set: nothing.`),
 		define("tickets-redis", "url", "", to(&c.Matchmaking.Redis, anyText), `
 			Another Redis for tickets and queues, with user and password in the URL if it needs them. Not set: that of
 			the channels.`),
@@ -258,20 +258,20 @@ func recordOptions(c *Config) []option {
 			File with the keys that encrypt OAuth tokens, which tidemark keyset create writes. Not set: OAuth tokens
 			can't be stored.`),
 		define("cache-memory", "bytes", "64MiB", to(&c.Records.Cache.Memory, byteCount), `
-			Memory of this process for values of caches that were read. Redis tells the process when one changes.`),
+			Memory of this process for cached values that it has read. Redis notifies the process of changes.`),
 	}
 }
 
 func keyMetricsOptions(c *Config) []option {
 	return []option{
 		define("key-metrics", kindList, "", to(&c.Records.Metrics.Kinds, listOf(parseKind)), `
-			Kinds of keys, as tidemark keys shows them, for which metrics say how many there are. One server counts
-			for all, and walks over all keys for that. Not set: nothing is counted.`),
+			Kinds of keys, as tidemark keys shows them, whose number and memory are shown as metrics. One server counts
+			for all, and scans all keys. Not set: nothing is counted.`),
 		define("key-metrics-pause", "duration", "10m",
 			to(&c.Records.Metrics.Every, durationBetween(10*time.Second, forever)), `
-			How long the server pauses after it has counted the keys, before it counts them again.`),
+			Pause of the server between two counts of the keys.`),
 		define("key-metrics-rate", "int", "5000", to(&c.Records.Metrics.Rate, intBetween(1, 1_000_000)), `
-			Maximum number of keys that it looks at in a second.`),
+			Maximum number of keys that the server examines per second.`),
 	}
 }
 
@@ -279,17 +279,17 @@ func keyMetricsOptions(c *Config) []option {
 func shardOptions(c *Config) []option {
 	return []option{
 		define("cache-shards", kindList, "", to(&c.Shards.Reads.Caches, namedValue(listOf(parseCache))), `
-			Kinds of values of the cache, such as author, that nodes of shards hold in memory: they are read through
-			the nodes, and changes are announced to these. Not set: none.`),
+			Kinds of values of the cache, such as author, that nodes of shards hold in memory: they are read through the
+			nodes, and changes are announced to the nodes. Not set: none.`),
 		define("shard-hosts", kindList, HostsOfRedis, to(&c.Shards.Reads.Hosts, parseHosts), `
-			Where nodes are: redis for those that Redis knows of, or a list of them with their data centres, such as
+			Addresses of nodes: redis to read them from Redis, or a list with their data centres, such as
 			a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.`),
 		define("shard-timeout", "duration", tier.DefaultTimeout.String(),
 			to(&c.Shards.Reads.Timeout, durationBetween(time.Millisecond, time.Second)), `
-			How long nodes may take to answer until a value is read from Redis.`),
+			How long to wait for nodes before a value is read from Redis.`),
 		dcOption(c, `
-			Data centre that the service is in: its nodes are asked first, and those of others if they are slow. Not
-			set: all nodes of a shard are asked at once.`),
+			Data centre that the service is in: its nodes are asked first, and the nodes of other data centres if they
+			are slow. Not set: all nodes of a shard are asked at once.`),
 		pingOption(c),
 		shardTokenOption(c, `
 			File with the token to show to nodes. A line end is not part of it.`),
@@ -377,16 +377,15 @@ func servingOptions(c *Config) []option {
 			How long a shard stays with a node that has stopped responding, before another node gets it. Two ping
 			periods must fit into nine tenths of it.`).onNode("lease-ttl"),
 		define("shard-keep-serving", kindSwitch, "", to(&c.Shards.Node.KeepServing, onOrOff), `
-			Whether to go on answering while Redis can't be reached. Values may then be old, and a node that hangs may
-			answer beside the one that follows it.`).onNode("keep-serving"),
+			Whether to continue to answer while Redis can't be reached. Values may then be old, and a node that was
+			paused may answer beside its successor.`).onNode("keep-serving"),
 		define("shard-reload", "duration", "10m", to(&c.Shards.Node.Reload, durationBetween(minReload, forever)), `
-			How often to load everything again. It bounds how old a value is that a program has written to Redis
-			without the service.`).onNode("reload"),
+			How often to load everything again. This bounds the age of values that other programs have changed in Redis.`).onNode("reload"),
 		define("shard-load-rate", "int", "50000", to(&c.Shards.Node.LoadRate, intBetween(1, 10_000_000)), `
-			Maximum number of keys of Redis that the node looks at in a second while it loads.`).onNode("load-rate"),
+			Maximum number of Redis keys that the node examines per second while it loads.`).onNode("load-rate"),
 		define("shard-memory", "bytes", "", to(&c.Shards.Node.Memory, byteCount), `
-			Maximum size of all values and their IDs, which take up to 64 bytes more each. What doesn't fit is read
-			from Redis. Not set: no limit.`).onNode("memory"),
+			Maximum size of all values and their IDs, each of which takes up to 64 bytes more. Values that don't fit are
+			read from Redis. Not set: no limit.`).onNode("memory"),
 		define("shard-max-connections", "int", "1024", to(&c.Shards.Node.MaxConnections, intBetween(1, 1_000_000)), `
 			Maximum number of connections of clients. A service has one to each node.`).onNode("max-connections"),
 		shardTokenOption(c, `
