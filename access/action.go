@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Action is what a principal does.
+// Action is an action of a principal.
 type Action string
 
 // The actions.
 const (
 	Publish   Action = "publish"   // to a channel
 	Subscribe Action = "subscribe" // subscribe to a channel, fetch, acknowledge, unsubscribe
-	Describe  Action = "describe"  // read what a channel is like
+	Describe  Action = "describe"  // describe a channel
 	Ticket    Action = "ticket"    // create, read, watch and cancel tickets
-	Queue     Action = "queue"     // read queues and what waits in them
+	Queue     Action = "queue"     // read queues and their tickets
 	Read      Action = "read"      // read records: sessions, settings, caches and the like
 	Write     Action = "write"     // create, change and delete records
-	Admin     Action = "admin"     // what only the admin listener serves
+	Admin     Action = "admin"     // calls that only the admin listener serves
 )
 
 // Any is the action of checks that any grant passes, whatever its actions.
@@ -35,7 +35,7 @@ func (a *Action) UnmarshalText(text []byte) error {
 }
 
 // Resource is the object of an action. Fields that do not apply to the action are empty. The zero Resource is the
-// service as a whole: whoever may do the action to anything may do it.
+// service as a whole: the action is allowed if it is allowed on at least one resource.
 type Resource struct {
 	Channel    string
 	Subscriber string // of Channel

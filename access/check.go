@@ -46,8 +46,8 @@ func (r *request) capture(name string) string {
 }
 
 // Check returns nil if a principal may do something. Errors: ErrNoCredential if it has no credential, ErrNotGranted if
-// it has, and those of the storage if the owner of a ticket isn't known. To a principal that doesn't reach all tickets,
-// one that doesn't exist is like that of somebody else.
+// it has, and those of the storage if the owner of a ticket isn't known. For a principal without access to all tickets,
+// the answer is the same for a missing ticket and for somebody else's.
 func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource) error {
 	if g == nil {
 		return nil
@@ -113,7 +113,7 @@ func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
 	return r.granted(a) || r.ruled(a), nil
 }
 
-// granted reports whether a grant allows an action, which isn't Ticket.
+// granted reports whether a grant allows an action other than Ticket.
 func (r *request) granted(a Action) bool {
 	for i := range r.principal.Grants {
 		g := &r.principal.Grants[i]

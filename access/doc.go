@@ -8,7 +8,7 @@
 //	...
 //	err = guard.Check(ctx, p, access.Publish, access.Resource{Channel: "chat.lobby"})
 //
-// What a principal may do is the sum of its [Grants], which came with its credential, and of the rules of the channel
+// The permissions of a principal are its [Grants], which come with its credential, and the rules of the channel
 // ([ChannelRule]). A nil guard belongs to an open service: it allows everything to everybody.
 //
 //	credential ──► Authenticator ──► Principal ──► Check ──► nil, 401 or 403

@@ -17,9 +17,9 @@ const (
 	maxFailingAddresses = 16 << 10 // that are remembered: about 4 MB
 )
 
-// FailureLimiter limits how many invalid credentials an address may send, so that nobody can search for a valid one or
-// keep a server busy with verifying signatures. It remembers only addresses that sent an invalid one; if there are too
-// many, it drops the least recently used. Any number of goroutines may use it.
+// FailureLimiter limits the invalid credentials of an address, so that an attacker can't search for a valid one or keep
+// a server busy with verifying signatures. It remembers only addresses that sent an invalid one; if there are too many,
+// it drops the least recently used. Any number of goroutines may use it.
 type FailureLimiter struct {
 	left *lru.Cache[netip.Prefix, *rate.Limiter]
 }

@@ -14,7 +14,7 @@ const (
 	MaxGrantsBytes = 16 << 10 // of their JSON
 )
 
-// Grants are what a principal may do: the sum of all. They must not be changed once they are parsed.
+// Grants are the permissions of a principal: the sum of all grants. They must not be changed once they are parsed.
 type Grants []Grant
 
 // Grant allows actions on the resources that its lists name. A list that is left out (nil) names all, except that users
@@ -25,7 +25,7 @@ type Grant struct {
 	Channels    []Pattern `json:"channels,omitzero"`
 	Subscribers []Pattern `json:"subscribers,omitzero"` // of these channels
 	Queues      []Pattern `json:"queues,omitzero"`
-	Owners      []Pattern `json:"owners,omitzero"`  // the subjects whose tickets the action ticket reaches
+	Owners      []Pattern `json:"owners,omitzero"`  // subjects whose tickets the action ticket includes
 	Records     []Pattern `json:"records,omitzero"` // such as "sessions/{sub}"
 }
 

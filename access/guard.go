@@ -89,7 +89,7 @@ type Options struct {
 	Revoked        Revocations
 }
 
-// Guard decides who may do what. A nil Guard allows everything. Any number of goroutines may use it.
+// Guard authenticates and authorizes requests. A nil Guard allows everything. Any number of goroutines may use it.
 type Guard struct {
 	authenticators []Authenticator
 	rules          []rule
@@ -101,7 +101,7 @@ type Guard struct {
 	stop  func()             // listening to revoked, while there are holds
 }
 
-// New returns a guard. It listens to o.Revoked while requests wait. Its error names the rule that is wrong.
+// New returns a guard. It listens to o.Revoked while requests wait. The error names the invalid rule.
 func New(o Options) (*Guard, error) {
 	if t := &o.Tickets; t.Owners != nil && (t.Channels == "" || t.Subscriber == "") {
 		return nil, errors.New("tickets need the names of their channels and of the subscriber")

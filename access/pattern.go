@@ -138,7 +138,7 @@ func (s part) size(v *request) (n int) {
 	return n
 }
 
-// value returns the text that the piece stands for, or "" if there is none.
+// value returns the text of the piece, or "" if there is none.
 func (p *piece) value(v *request) string {
 	switch {
 	case p.subject:

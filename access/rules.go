@@ -12,8 +12,8 @@ import (
 // subscribers.
 const everybody = "anonymous"
 
-// ChannelRule says who may use the channels whose whole name matches Pattern. Of several rules, the first one that
-// matches a channel applies.
+// ChannelRule lists the readers and writers of the channels whose whole name matches Pattern. Of several rules, the
+// first one that matches a channel applies.
 type ChannelRule struct {
 	Pattern string // regular expression in the syntax of package regexp
 	// Readers may subscribe, each under its own name, and describe. The entry "*" includes everybody with a credential,
@@ -56,7 +56,7 @@ func compileRules(rules []ChannelRule) ([]rule, error) {
 	return compiled, nil
 }
 
-// CheckRules reports what is wrong with rules. Its error names the rule and the key.
+// CheckRules returns an error if a rule is invalid. Its error names the rule and the key.
 func CheckRules(rules []ChannelRule) error {
 	_, err := compileRules(rules)
 	return err

@@ -56,7 +56,7 @@ func NewTicketTokens(o TicketTokenOptions) *TicketTokens {
 }
 
 // Offer returns the token of a ticket, for the caller of a request that has created it. It is empty if the caller needs
-// none: on an open service, and for users, whose tickets are their own.
+// none: on an open service, and for users, who own their tickets.
 func (h *TicketTokens) Offer(ctx context.Context, ticket string, created time.Time) string {
 	caller := From(ctx)
 	if caller == nil || caller.Kind != APIKey && caller.Kind != Administrator {

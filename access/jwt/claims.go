@@ -23,11 +23,11 @@ type header struct {
 	Critical  jsontext.Value `json:"crit"`
 }
 
-// errHeader doesn't say what is wrong, since that would be a part of the token.
+// errHeader doesn't describe the error, since that would reveal a part of the token.
 var errHeader = errors.New("the header isn't JSON as it must be")
 
-// readHeader returns the header of a token. It refuses duplicate members, extensions that must be understood, and a
-// token of which another form would mean the same: what was verified is remembered by the token's text.
+// readHeader returns the header of a token. It refuses duplicate members, critical extensions, and a token that isn't
+// in canonical form: verified tokens are cached by their text.
 func readHeader(token string) (header, error) {
 	if strings.ContainsAny(token, "\r\n") { // which base64 leaves out
 		return header{}, errors.New("a line end in the token")
@@ -68,7 +68,7 @@ type claims struct {
 	Others   map[string]jsontext.Value `json:",embed"`
 }
 
-// readClaims parses claims. It refuses duplicate members, and what isn't a claim of its kind.
+// readClaims parses claims. It refuses duplicate members, and claims of a wrong type.
 func readClaims(text []byte) (*claims, error) {
 	var c claims
 	if err := json.Unmarshal(text, &c); err != nil {
@@ -82,7 +82,8 @@ func readClaims(text []byte) (*claims, error) {
 	return &c, nil
 }
 
-// check returns what is wrong with the claims now. The error is access.ErrExpired only if nothing else is.
+// check returns an error unless the claims are valid now. The error is access.ErrExpired only if the claims are valid
+// otherwise.
 func (c *claims) check(o *Options, now time.Time) error {
 	isOurs := func(a string) bool { return slices.Contains(o.Audience, a) }
 	switch {
@@ -104,7 +105,7 @@ func (c *claims) check(o *Options, now time.Time) error {
 	return nil
 }
 
-// audience is for whom a token is: one name, or a list of them.
+// audience is the claim aud: one name, or a list of names.
 type audience []string
 
 // UnmarshalJSON accepts a string, a list of strings, or null.
@@ -138,7 +139,7 @@ func (s *seconds) time() time.Time {
 	return time.UnixMilli(int64(*s * 1000))
 }
 
-// principal returns whom the claims describe. claim is the name of the grants.
+// principal returns the principal that the claims describe. claim is the name of the claim with the grants.
 func (c *claims) principal(by *key, claim string, leeway time.Duration) (*access.Principal, error) {
 	p := &access.Principal{
 		Kind: access.User, Subject: c.Subject, Credential: c.ID, Issued: c.Issued.time(),

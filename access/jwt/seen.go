@@ -59,7 +59,7 @@ func (s *seen) add(d digest, v verified) {
 	}
 }
 
-// forget removes the tokens whose keys are gone.
+// forget removes the tokens of removed keys.
 func (s *seen) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

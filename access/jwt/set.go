@@ -78,7 +78,7 @@ func (s *set) get(ctx context.Context) (keys []*key, unusable []error, err error
 	answer, err := s.client.Do(request)
 	if err != nil {
 		var withURL *url.Error
-		if errors.As(err, &withURL) { // whose text has the URL, and that may have a secret
+		if errors.As(err, &withURL) { // its text has the URL, which may contain a secret
 			err = withURL.Err
 		}
 		return nil, nil, err

@@ -28,12 +28,12 @@ var Algorithms = []string{
 	"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512",
 }
 
-// Options say which tokens are valid.
+// Options define which tokens are valid.
 type Options struct {
 	Keys       []string      // files, in PEM or as JSON Web Keys, and URLs of sets
 	Algorithms []string      // some of Algorithms
 	Issuer     string        // that iss must be; "": any
-	Audience   []string      // of which aud must have one; none: a token with an audience is for another service
+	Audience   []string      // aud must have one of them; none: tokens with an audience are refused
 	Leeway     time.Duration // by which clocks may differ
 	Claim      string        // that has the grants; "": DefaultClaim
 
@@ -132,8 +132,8 @@ func (o *Options) fit(keys []*key) error {
 	return nil
 }
 
-// Accepts reports whether a credential has the three parts of a token, and is not one of the service itself, which
-// begin with tm. No token does: its header is a JSON object.
+// Accepts reports whether a credential has the three parts of a token. Credentials of the service itself begin with tm
+// and aren't accepted. No token does: its header is a JSON object.
 func (v *Verifier) Accepts(credential string) bool {
 	return strings.Count(credential, ".") == 2 && !strings.HasPrefix(credential, "tm")
 }
@@ -196,7 +196,7 @@ func (v *Verifier) Notify(removed func()) (stop func()) {
 	}
 }
 
-// replace replaces the keys of a source, and ends the tokens of those that are gone.
+// replace replaces the keys of a source, and ends the tokens of removed keys.
 func (v *Verifier) replace(source int, keys []*key) {
 	if !v.keys.replace(source, keys) {
 		return

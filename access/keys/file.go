@@ -20,7 +20,7 @@ const maxFileBytes = 16 << 20
 type file struct {
 	path    string
 	seen    os.FileInfo // of the file that was read last
-	found   os.FileInfo // at the last look; nil: nothing
+	found   os.FileInfo // at the last check; nil: no file
 	failing bool        // the last try to read it failed, and that was logged
 }
 

@@ -67,7 +67,7 @@ func (r *Registry) revoke(ctx context.Context, what Revocation) (Revocation, err
 	return done, nil
 }
 
-// Keys returns a page of the keys, by ID: those after an ID. next is the ID to go on from; "" if there are no more.
+// Keys returns a page of the keys, by ID: those after an ID. next is the ID to continue from; "" if there are no more.
 func (r *Registry) Keys(ctx context.Context, after string, limit int) (page []Key, next string, err error) {
 	if err := r.Refresh(ctx); err != nil {
 		return nil, "", err
@@ -93,7 +93,7 @@ func (r *Registry) Keys(ctx context.Context, after string, limit int) (page []Ke
 }
 
 // Revocations returns a page of the revocations in force, by kind and name: those after a cursor. next is the cursor to
-// go on from; "" if there are no more.
+// continue from; "" if there are no more.
 func (r *Registry) Revocations(ctx context.Context, after string, limit int) (page []Revocation, next string,
 	err error) {
 	if err := r.Refresh(ctx); err != nil {

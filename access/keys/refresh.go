@@ -32,7 +32,7 @@ type progress struct {
 	lost    map[revoked]struct{} // revocations that the store has lost, to be written back
 	failing bool                 // the last look at the store failed, and that was logged
 	loads   atomic.Int64
-	current atomic.Int64 // when the store had nothing new, in nanoseconds since 1970
+	current atomic.Int64 // when the store last had no new changes, in nanoseconds since 1970
 }
 
 // Run keeps the registry up to date until ctx ends. It returns nil.
@@ -70,7 +70,7 @@ func (r *Registry) report(ctx context.Context, err error) {
 	r.failing = err != nil && ctx.Err() == nil
 }
 
-// Refresh reads what has changed in the store: everything the first time, and after the store has lost changes.
+// Refresh reads the changes in the store: all data the first time, and after the store has lost changes.
 func (r *Registry) Refresh(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()

@@ -15,7 +15,7 @@ import (
 
 // Options configures a Registry.
 type Options struct {
-	Store  Store        // of what all servers share
+	Store  Store        // the store that all servers share
 	File   string       // path of the file of keys; "": there is none
 	Logger *slog.Logger // required
 }
@@ -152,7 +152,7 @@ type Counts struct {
 	Configured  int // keys of the file
 	Revocations int
 	Loads       int       // times that everything was read
-	Current     time.Time // when the store was last seen to have nothing new; zero: never
+	Current     time.Time // when the store last had no new changes; zero: never
 }
 
 // Counts returns the present numbers.

@@ -49,7 +49,7 @@ type revoked struct {
 
 func (r Revocation) of() revoked { return revoked{r.Kind, r.Name} }
 
-// String returns what is revoked as cursors have it.
+// String returns the form that cursors contain.
 func (r revoked) String() string { return string(r.kind) + ":" + r.name }
 
 // check returns an error unless the revocation of a token or a subject is valid.

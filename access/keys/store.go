@@ -14,7 +14,7 @@ type Store interface {
 	Reader
 }
 
-// Writer changes what a Store keeps. All methods may be repeated.
+// Writer changes the data of a Store. All methods may be repeated.
 type Writer interface {
 	// Create keeps a new key, if there will be no more than most. It returns the position of the last change then: this
 	// one, or a later one if it is repeated. Errors: ErrKeyExists if another key has or had its ID, ErrTooManyKeys.

@@ -150,7 +150,7 @@ func (c Client) Made(k Kind) {
 type Standing struct {
 	Limit     access.Rate
 	Remaining int
-	Reset     time.Duration // until all of it is there again
+	Reset     time.Duration // until the whole limit is available again
 }
 
 // Standing returns the state of the client's limit of requests: of the principal's and the address's the one with fewer

@@ -1,6 +1,6 @@
-// Package limits keeps one client from hurting the others. It counts what each principal and each address does, in
-// memory, by token buckets, and, for quotas that hold across servers, in a store.
+// Package limits keeps one client from hurting the others. It counts the events of each principal and each address in
+// memory, by token buckets, and for quotas, which apply across servers, in a store.
 //
-// A [Client] is whom a request counts for. It travels in the request's context, and whoever does something that is
-// limited asks it first.
+// A [Client] is the client for which a request counts. It is in the request's context, and must be asked before each
+// limited operation.
 package limits

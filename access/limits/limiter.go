@@ -35,7 +35,7 @@ type Quotas interface {
 // Quota is a token bucket that all servers share.
 type Quota struct {
 	Owner string  // a principal's name: quotas of one owner share a slot
-	Name  string  // of the quota among those of its owner
+	Name  string  // name of the quota among those of its owner
 	Rate  float64 // units that come back in a second; more than 0
 	Burst int     // units of a full quota
 }
@@ -44,7 +44,7 @@ type Quota struct {
 type Taken struct {
 	OK    bool
 	Left  int           // units that are left
-	Retry time.Duration // when there will be enough, if nothing was taken; meaningless for more than the burst
+	Retry time.Duration // when enough will be available, if the request was refused; undefined for more than the burst
 }
 
 // Limiter knows the limits of clients. A nil Limiter has none. Any number of goroutines may use it.
@@ -56,7 +56,7 @@ type Limiter struct {
 	waiting map[who]int // requests that wait; without entries of 0
 }
 
-// who is a principal or an address.
+// who is the key of a principal or an address.
 type who struct {
 	kind    access.Kind  // of a principal; Nobody: of an address
 	name    string       // the principal's
@@ -129,7 +129,7 @@ func whoIs(p *access.Principal) who {
 	return who{kind: p.Kind, name: p.Credential}
 }
 
-// counts returns the counts of a client. They begin anew when its limits have changed.
+// counts returns the counts of a client. Counting starts again when its limits have changed.
 func (l *Limiter) counts(w who, limits *access.Limits) *counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
