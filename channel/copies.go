@@ -24,7 +24,7 @@ var errCopies = &fault.Error{
 // mustAnnounce reports whether the messages of a request may have to be copied.
 func (s *Service) mustAnnounce(r *PublishRequest) bool { return r.Policy.Copies && s.copies != nil }
 
-// announce announces the messages of a request if they must be copied. It reports whether that has made the channel.
+// announce announces the messages of a request if they must be copied. It reports whether it has created the channel.
 func (s *Service) announce(ctx context.Context, r *PublishRequest) (begun bool, err error) {
 	if !s.mustAnnounce(r) {
 		return false, nil

@@ -86,8 +86,8 @@ func (h *hub) run(ctx context.Context) error {
 	}
 }
 
-// takeDue ends the topics that have lingered long enough, takes those whose clock is to be read out of the agenda, and
-// returns when the next topic is due. It also takes topics that are due a little later, so that reads go together.
+// takeDue ends the topics that have lingered long enough, removes those whose clock is due to be read from the agenda,
+// and returns when the next topic is due. It also takes topics that are due a little later, so that reads go together.
 func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,8 +168,8 @@ func (h *hub) plan(e *entry, due time.Time) {
 }
 
 // lingersUntil returns when a topic without waiters ends: after as much time without them as it existed before, and
-// after Limits.Linger at most. A channel on which fetches wait again and again keeps its subscription in between; one
-// on which a fetch waited for a single message loses it soon. The lock is held.
+// after Limits.Linger at most. A channel with repeated waits keeps its subscription in between; after a single wait the
+// subscription ends soon. The lock is held.
 func (h *hub) lingersUntil(e *entry) time.Time {
 	return e.idleSince.Add(min(h.limits.Linger, e.idleSince.Sub(e.created)))
 }

@@ -51,9 +51,9 @@ type Problem struct {
 // FetchMany is Next for several sources with one wait, which ends when any of them has something or fails. A source
 // whose receipt is refused isn't fetched.
 //
-// Limits.FetchBytes holds for all sources together, as Max does. The sources that have messages share both evenly, and
-// what one doesn't need goes to the others. If not all can get a message, they are chosen at random; a later fetch
-// returns the others' messages.
+// Limits.FetchBytes and Max are limits for all sources together. The sources that have messages share both evenly, and
+// a share that a source doesn't need is divided among the others. If not all can get a message, they are chosen at
+// random; a later fetch returns the others' messages.
 //
 // Errors: fault.SlugInvalidSources, fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
 // fault.SlugInvalidMax and fault.SlugInvalidWait about the query, and the store's if it can serve no source. Those of a
@@ -81,7 +81,7 @@ type many struct {
 	max      int           // messages that may still be found
 	wait     time.Duration // the shortest of the sources'
 	requests []PollRequest
-	at       []Position // of sources that were read and had nothing; nil if the fetch doesn't wait
+	at       []Position // of sources that were read and had no messages; nil if the fetch doesn't wait
 	found    []foundBatch
 	problems []Problem
 }
@@ -152,7 +152,7 @@ func repeated(from []Source) int {
 	return -1
 }
 
-// atSource sets the field of an error to that of a source.
+// atSource sets the field of an error to the place of a source in the request.
 func atSource(err error, i int) error {
 	var e *fault.Error
 	if errors.As(err, &e) {
@@ -161,7 +161,7 @@ func atSource(err error, i int) error {
 	return err
 }
 
-// idle records the position of a source that has nothing.
+// idle records the position of a source without new messages.
 func (m *many) idle(i int, at Position) {
 	if m.at != nil {
 		m.at[i] = at
@@ -228,7 +228,7 @@ func unserved(err error) bool {
 	return !errors.As(err, &e) || e.Kind == fault.Unavailable || e.Kind == fault.StorageFull || e.Kind == fault.Internal
 }
 
-// deliveries returns what was found, in the order of the query.
+// deliveries returns the deliveries of the sources, in the order of the query.
 func (m *many) deliveries() Deliveries {
 	slices.SortFunc(m.problems, func(a, b Problem) int { return a.Source - b.Source })
 	slices.SortFunc(m.found, func(a, b foundBatch) int { return a.source - b.source })

@@ -33,15 +33,15 @@ type Draft struct {
 type Published struct {
 	ID        string
 	Clock     clock.Clock // of the message; for a duplicate, of the first one
-	Duplicate bool        // a message with the ID was published before: nothing was changed
-	Begun     bool        // the channel was made by this publish, of which this is the first message
+	Duplicate bool        // a message with the ID was published before, and nothing was changed
+	Begun     bool        // this publish created the channel, and this is its first message
 }
 
 // Batch is the result of reading after a subscriber's mark.
 type Batch struct {
 	Epoch    ulid.ULID
 	Mark     clock.Clock // the subscriber's mark at the time
-	Through  clock.Clock // everything after Mark up to here is in Messages or expired; Mark if there is nothing
+	Through  clock.Clock // all messages after Mark up to here are in Messages or expired; equals Mark if there are none
 	Clock    clock.Clock // the channel's clock at the time; there is more if Through differs from it
 	Messages []Message
 	Expired  uint64 // messages between Mark and Through that expired
@@ -100,7 +100,7 @@ type Description struct {
 	Next        Cursor          // of the next page; 0: this is the last
 }
 
-// SubscriberLag is a subscriber's mark and how far it is behind.
+// SubscriberLag is a subscriber's mark and lag.
 type SubscriberLag struct {
 	Name string
 	Mark clock.Clock

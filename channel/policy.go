@@ -31,8 +31,8 @@ type Policy struct {
 
 // Schema validates the contents of messages. Many goroutines may use it.
 type Schema interface {
-	// Check validates content, which is JSON. Its error says what is wrong, and field is the JSON pointer to it, or ""
-	// for the content as a whole.
+	// Check validates content, which is JSON. The error describes the mismatch, and field is the JSON pointer to it, or
+	// "" for the content as a whole.
 	Check(content []byte) (field string, err error)
 }
 

@@ -51,8 +51,8 @@ func NewService(o Options) (*Service, error) {
 // It must be called once.
 func (s *Service) Run(ctx context.Context) error { return s.hub.run(ctx) }
 
-// Drain makes all waiting fetches return nothing, and later ones not wait. It may be called more than once, at any
-// time.
+// Drain makes all waiting fetches return without messages, and later ones not wait. It may be called more than once, at
+// any time.
 func (s *Service) Drain() { s.hub.drain() }
 
 // Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel
@@ -133,7 +133,7 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 	return err
 }
 
-// markNew reports messages as new whose IDs the service made: the store retried, and found its own first attempt.
+// markNew reports messages with generated IDs as new, even if the store retried and found its own first attempt.
 func markNew(published []Published, drafts []Draft) {
 	for i, d := range drafts {
 		published[i].Duplicate = published[i].Duplicate && d.ID != ""
@@ -232,8 +232,8 @@ func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string, l
 	return nil
 }
 
-// Ack moves the subscriber's mark to the receipt's clock. With a receipt at or behind the mark it changes nothing and
-// succeeds: that is a retry. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
+// Ack moves the subscriber's mark to the receipt's clock. A receipt at or behind the mark is a retry: it changes
+// nothing and succeeds. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
 // fault.SlugReceipt…, ErrNoSubscriber and the store's.
 func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) error {
 	policy, err := s.policyFor(channel, subscriber)

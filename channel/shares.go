@@ -15,8 +15,8 @@ type ready struct {
 	max    int    // messages that it may return
 }
 
-// share sets how many messages each source may return: at most most together, each as many as any other unless it has
-// fewer. If there are more sources than messages, it drops sources at random.
+// share sets the number of messages that each source may return: at most most in total, divided evenly, except that no
+// source gets more than it has. If there are more sources than messages, it drops sources at random.
 func share(some []ready, most int) []ready {
 	shuffle(some)
 	some = some[:min(len(some), most)]

@@ -24,7 +24,7 @@ type Store interface {
 // Log writes, reads and acknowledges messages.
 type Log interface {
 	// Publish appends the drafts in order, all or none, and makes the channel if it doesn't exist. All drafts have IDs.
-	// For one whose ID was published before, nothing changes, and the result has the first one's clock. Errors:
+	// If an ID was published before, nothing changes, and the result has the first message's clock. Errors:
 	// ErrNoChannel.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
@@ -107,7 +107,7 @@ type PublishRequest struct {
 	Existing   bool // ErrNoChannel if the channel doesn't exist
 }
 
-// PublishResult is what Publish returns for one of the requests of PublishEach.
+// PublishResult is the result of Publish for one of the requests of PublishEach.
 type PublishResult struct {
 	Published []Published
 	Err       error
@@ -131,7 +131,7 @@ type PollRequest struct {
 	Receipt *receipt.Receipt // acknowledged first, as by Ack; nil: none
 }
 
-// PollResult is what Poll found on a channel.
+// PollResult is the result of Poll for a channel.
 type PollResult struct {
 	Position             // the channel's; its epoch only if the request may wait
 	Mark     clock.Clock // the subscriber's; there is something to fetch if it differs from the channel's clock
@@ -139,7 +139,7 @@ type PollResult struct {
 	Err      error
 }
 
-// BatchResult is what Fetch returns for one of the requests of FetchEach.
+// BatchResult is the result of Fetch for one of the requests of FetchEach.
 type BatchResult struct {
 	Batch
 	Err error

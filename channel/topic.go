@@ -107,7 +107,7 @@ func (t *topic) publish(u update) {
 	t.record(u)
 }
 
-// unsubscribe wakes a subscriber's members, whose next fetch finds that the subscriber is gone.
+// unsubscribe wakes a subscriber's members. Their next fetch finds that the subscriber does not exist.
 func (t *topic) unsubscribe(subscriber string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -126,9 +126,8 @@ func (w *waiter) prepare(which []int) {
 	}
 }
 
-// sleep waits for updates beyond the positions at which the channels were read and had nothing. It returns the
-// wake-ups; members without a message must prepare and be read again. It returns none when the timer fires, ctx ends or
-// the hub drains.
+// sleep waits for updates after the positions at which the channels had no messages. It returns the wake-ups; members
+// without a message must prepare and be read again. It returns none when the timer fires, ctx ends or the hub drains.
 func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Position) []wakeup {
 	if w.hub.drained.Load() {
 		return nil

@@ -86,7 +86,7 @@ func (c *Client) try(ctx context.Context, r request, out any) (reply, error) {
 	if err != nil {
 		return reply{}, c.noAnswer(ctx, r, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // the body has been read; nothing depends on it
+	defer resp.Body.Close() //nolint:errcheck // the body has been read; an error has no effect
 	if resp.StatusCode >= http.StatusBadRequest {
 		return reply{}, readError(resp)
 	}

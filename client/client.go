@@ -73,7 +73,7 @@ func newTransport(socket string) http.RoundTripper {
 	return t
 }
 
-// Close closes idle connections. With WithHTTPClient it does nothing: the connections belong to that client.
+// Close closes idle connections. With WithHTTPClient it has no effect: the connections belong to that client.
 func (c *Client) Close() {
 	if c.own {
 		c.http.CloseIdleConnections()

@@ -20,7 +20,7 @@ const defaultWait = 20 * time.Second
 // emptyPause is the shortest time between fetches without messages. A service that shuts down answers them at once.
 const emptyPause = 100 * time.Millisecond
 
-// Consumer says what Consume reads, and handles it.
+// Consumer describes the source of Consume, and handles its messages.
 type Consumer struct {
 	Channel    string
 	Subscriber string // must exist: see Subscribe
@@ -96,8 +96,8 @@ func (c Consumer) handleAll(ctx context.Context, messages []Message) (handled in
 	return len(messages), nil
 }
 
-// ackHandled acknowledges the first messages of a delivery. For some but not all of them it needs another receipt, that
-// of a fetch of so many messages.
+// ackHandled acknowledges the first messages of a delivery. To acknowledge only some of them it needs another receipt,
+// from a fetch of that number of messages.
 func (c *Client) ackHandled(ctx context.Context, consumer Consumer, d Delivery, handled int) error {
 	ctx, cancel := consumer.grace(ctx)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 // Description describes a channel. Oldest is nil if no message is alive.
 type Description = wire.Description
 
-// SubscriberLag is a subscriber's mark and how far it is behind.
+// SubscriberLag is a subscriber's mark and lag.
 type SubscriberLag = wire.SubscriberLag
 
 // Info describes a server, its storage and its limits.

@@ -155,7 +155,7 @@ func lostReceipt(err error) bool {
 	return errors.Is(err, ErrReceiptEpoch) || errors.Is(err, ErrReceiptAhead) || errors.Is(err, ErrReceiptSuperseded)
 }
 
-// maxProblemBytes is how much of an error's body is read.
+// maxProblemBytes limits how much of an error's body is read.
 const maxProblemBytes = 64 << 10
 
 // readError returns the *Error of an answer.

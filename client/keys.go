@@ -18,7 +18,7 @@ type NewKey = wire.NewKey
 // Key describes an API key.
 type Key = wire.Key
 
-// CreatedKey is a new API key. Its Text is what WithToken takes; the service doesn't keep it.
+// CreatedKey is a new API key. Its Text is the token for WithToken; the service doesn't store it.
 type CreatedKey = wire.CreatedKey
 
 // NewRevocation revokes a token by its jti, or all credentials issued to a subject until now.

@@ -67,7 +67,7 @@ func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (
 	return d, nil
 }
 
-// ManyConsumer says what ConsumeMany reads, and handles it.
+// ManyConsumer describes the sources of ConsumeMany, and handles their messages.
 type ManyConsumer struct {
 	From []Source // at most MaxSources; the subscribers must exist: see Subscribe
 	// Handle is called for each message, those of a channel in order, one at a time. See Consumer.

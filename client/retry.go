@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// RetryPolicy says how often and for how long a call is retried. In each field zero means the default.
+// RetryPolicy limits how often and for how long a call is retried. In each field zero means the default.
 type RetryPolicy struct {
 	// MaxElapsed is how long after its first failure a call may be retried. Default: 30 seconds.
 	MaxElapsed time.Duration
@@ -53,8 +53,8 @@ func (p RetryPolicy) pauses() *backoff.ExponentialBackOff {
 	return b
 }
 
-// retry calls try until it succeeds, fails for good, the policy's limits are reached, or ctx ends. tries is how often
-// it was called.
+// retry calls try until it succeeds, fails permanently, the policy's limits are reached, or ctx ends. tries is the
+// number of calls.
 func (p RetryPolicy) retry(ctx context.Context, try func() error) (tries int, err error) {
 	pauses := p.pauses()
 	var firstFailure time.Time

@@ -17,8 +17,8 @@ var (
 // String returns c in decimal.
 func (c Clock) String() string { return strconv.FormatInt(int64(c), 10) }
 
-// Parse parses what String returns: no plus sign, leading zero, "-0", fraction, exponent or space. The error is
-// ErrSyntax, or ErrRange for an integer that is no clock.
+// Parse parses the output of String: no plus sign, leading zero, "-0", fraction, exponent or space. The error is
+// ErrSyntax, or ErrRange for an integer outside the range of clocks.
 func Parse(s string) (Clock, error) {
 	if !canonical(s) {
 		return 0, fmt.Errorf("clock %.24q: %w", s, ErrSyntax)

@@ -1,9 +1,9 @@
 // Package fault lists the errors that clients of Tidemark can receive.
 //
-// An [Error] says what sort of outcome it is (its [Kind]), names it for programs (its [Slug]), and says for people what
-// is wrong with this one request. The domain packages and the stores return it, wrapped where that helps; each protocol
-// maps kinds to its own codes in one switch. All slugs are in [List], with their kinds, titles, causes and remedies:
-// docs/errors.md is generated from it.
+// An [Error] has a [Kind], which classifies the outcome, a [Slug], which names it for programs, and a detail, which
+// describes the error of this request for people. The domain packages and the stores return it, wrapped where that
+// helps; each protocol maps kinds to its own codes in one switch. All slugs are in [List], with their kinds, titles,
+// causes and remedies: docs/errors.md is generated from it.
 //
 // An error that no client receives, such as a lost lease, is not a fault: the package that returns it declares it.
 package fault

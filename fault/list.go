@@ -108,7 +108,7 @@ type Entry struct {
 	Kinds  []Kind // the kinds of errors that have it; the first one is the usual one
 	Title  string // the slug's meaning in a few words, always the same
 	Cause  string // when it occurs; may have Markdown code
-	Remedy string // what to do about it; may have Markdown code
+	Remedy string // remedy; may have Markdown code
 }
 
 // List returns an entry for every slug: first those of any request, then those of channels, of

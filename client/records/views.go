@@ -20,7 +20,8 @@ type Views = wire.Views
 type ViewsImport = wire.ViewsImport
 
 // CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it crashes
-// before. A call whose answer was lost and that is repeated, by the client's retries too, may count twice.
+// before. If the answer to a call is lost and the call is repeated, as the client's retries do, the views may count
+// twice.
 func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
 	_, err := c.service.Do(ctx, client.Call{
 		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: wire.ViewCounts{Views: views},
@@ -44,8 +45,8 @@ const viewsAtOnce = 5000
 // ImportViews imports views that another system has counted, and the IDs of slugs, in parts. fields is its hash: the
 // views of each ID, and the fields _timestamp and _total, which are the time of the count and the number of records;
 // both are checked. Each import replaces earlier ones, once it is complete, so that a repeat changes nothing. progress,
-// if it isn't nil, is called with how many of the records are there. Errors: ErrInvalidImport before anything is sent,
-// and those of the service.
+// if it isn't nil, is called with the number of records imported so far. Errors: ErrInvalidImport before anything is
+// sent, and those of the service.
 func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]string, progress func(done, all int)) (
 	ViewsImport, error) {
 	parts, err := partsOf(fields)
