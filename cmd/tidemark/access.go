@@ -81,7 +81,7 @@ func (c *credentials) offer() func(ctx context.Context, ticket string, created t
 	return c.players.Offer
 }
 
-// guard returns the access control of the service. A nil owners means that there are no tickets.
+// guard returns the access control of the service. If owners is nil, there are no tickets.
 func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	if c == nil {
 		return nil, nil

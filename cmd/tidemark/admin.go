@@ -71,7 +71,7 @@ func (a *administration) serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:  adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			if conn.LocalAddr().Network() == "unix" { // whoever can connect is the administrator
+			if conn.LocalAddr().Network() == "unix" { // anybody who can connect is the administrator
 				return access.With(ctx, access.Local())
 			}
 			return ctx

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// otherFiles is how many files the service opens at most that aren't connections of clients: its connections to Redis
-// and to other services, and those that the server accepts beyond its limit.
+// otherFiles bounds the open files besides connections of clients: connections to Redis and to other services, and
+// those that the server accepts beyond its limit.
 const otherFiles = 384
 
 // connections returns how many connections the server may serve when configured ones are asked for; 0 means no limit,

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// fileLimit returns how many files the process may have open, or 0 where there is no limit. The Go runtime has raised
-// it as far as the process may.
+// fileLimit returns the maximum number of open files of the process, or 0 if there is no limit. The Go runtime has
+// raised it as far as the process may.
 func fileLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) >= math.MaxInt32 {

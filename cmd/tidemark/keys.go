@@ -23,7 +23,7 @@ import (
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// keysCommand is the command keys: it looks at Redis itself, and needs no service.
+// keysCommand is the command keys: it connects to Redis itself, and needs no service.
 type keysCommand struct {
 	terminal cli.Terminal
 	keyspace.Options
@@ -130,7 +130,7 @@ func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (
 	o := k.Options
 	if f, ok := k.terminal.Stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		bar := newBar(f, of)
-		defer bar.Finish() //nolint:errcheck // the terminal is gone, too
+		defer bar.Finish() //nolint:errcheck // the terminal is closed, too
 		o.Progress = func(seen, total int64) {
 			bar.ChangeMax64(max(total, 1))
 			_ = bar.Set64(seen) // as above
@@ -145,7 +145,7 @@ func newBar(w io.Writer, of string) *progressbar.ProgressBar {
 		progressbar.OptionClearOnFinish())
 }
 
-// print prints a report: all kinds, the largest keys, and what is wrong.
+// print prints a report: all kinds, the largest keys, and problems.
 func (k *keysCommand) print(of string, report keyspace.Report) error {
 	if k.json {
 		return cli.WriteLine(k.terminal.Stdout, struct {

@@ -26,7 +26,7 @@ const (
 type listening struct {
 	closed    bool              // clients need credentials
 	insecure  bool              // clients need none, on any address
-	remedy    string            // what to set if they need none
+	remedy    string            // the option to set if they need none
 	addresses map[string]string // by option
 	certs     *certs.Keeper     // nil: without TLS
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The part of the memory of the machine or container that the service takes for itself. The rest is for a managed
-// Redis, and for what the Go runtime doesn't count.
+// Redis, and for memory that the Go runtime doesn't count.
 const (
 	memoryRatio        = 0.9
 	memoryRatioManaged = 0.5

@@ -88,7 +88,7 @@ func mustKeep(ctx context.Context, key, what string, found storage.Description, 
 	return nil
 }
 
-// startKeyMetrics starts what counts the keys of all Redis, if any kinds are to be counted.
+// startKeyMetrics starts the count of the keys of all Redis servers, if any kinds are configured.
 func startKeyMetrics(ctx context.Context, m config.KeyMetricsOptions, s stores, needs partNeeds) error {
 	if len(m.Kinds) == 0 {
 		return nil

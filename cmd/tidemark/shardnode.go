@@ -31,7 +31,7 @@ const grace = 10 * time.Second
 // nodeNeeds is the dependencies of a node.
 type nodeNeeds struct {
 	Config   config.ShardOptions
-	Shards   *redis.Conn   // the Redis that has who holds which shard, and the announcements
+	Shards   *redis.Conn   // the Redis with the claims of shards and the announcements
 	Cache    *redis.Conn   // the Redis of the values
 	Channels tier.Channels // on Shards, with tier.ChannelRule
 	Listener net.Listener  // of clients, for TCP without TLS; Start closes it
@@ -44,7 +44,7 @@ type nodeNeeds struct {
 
 // startShardNode starts the parts of a node, the lowest first. They are stopped in this order: the server, which fails
 // health checks first and answers the requests in flight; the node, which leaves its shard; the admin listener. It
-// returns who the node is.
+// returns the node's member.
 func startShardNode(ctx context.Context, n nodeNeeds) (shard.Member, error) {
 	served, admin, member, err := n.build()
 	if err != nil {

@@ -238,7 +238,7 @@ func connect(ctx context.Context, key string, o redis.Options, patience time.Dur
 }
 
 // startManaged starts a Redis as a part of the service, and returns its address when it answers. There is no time
-// limit, since loading much data takes long.
+// limit, since loading a large data set takes long.
 func startManaged(ctx context.Context, c config.Managed, needs storeNeeds) (address string, err error) {
 	m, err := managed.Open(managed.Options{DataDir: c.DataDir, Binary: c.Binary, Logger: needs.log})
 	if err != nil {

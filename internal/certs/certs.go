@@ -19,7 +19,7 @@ const checkPause = time.Second
 
 // Files are PEM files.
 type Files struct {
-	Cert     string // the certificate, and after it those of the authorities between it and a root
+	Cert     string // the certificate, followed by intermediate certificates
 	Key      string // its private key
 	ClientCA string // the authorities of clients, which must then show a certificate; "": they need none
 }
@@ -28,9 +28,9 @@ type Files struct {
 type Keeper struct {
 	files   Files
 	log     *slog.Logger
-	current atomic.Pointer[tls.Config] // made of the files that could last be read
+	current atomic.Pointer[tls.Config] // from the last readable files
 
-	looking sync.Mutex // held by the handshake that looks at the files; guards the fields below
+	looking sync.Mutex // held by the handshake that checks the files; guards the fields below
 	looked  time.Time
 	seen    states // of each file, when it was last read
 }
@@ -44,9 +44,8 @@ func Open(files Files, log *slog.Logger) (*Keeper, error) {
 	return k, nil
 }
 
-// Config returns the configuration of a listener for clients of the protocols. Handshakes look at the files, at most
-// once a second. If changed files can't be read, or don't belong together, the certificate that was read before is
-// kept.
+// Config returns the configuration of a listener for clients of the protocols. Handshakes check the files, at most once
+// a second. If changed files can't be read, or don't belong together, the certificate that was read before is kept.
 func (k *Keeper) Config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -18,7 +18,7 @@ const (
 	defaultAdmin  = "http://127.0.0.1:8081"
 )
 
-// Connection is the flags of a command that is a client of a service.
+// Connection holds the flags of a command that is a client of a service.
 type Connection struct {
 	cmd      *cobra.Command
 	terminal Terminal

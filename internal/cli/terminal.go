@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// Terminal is what a command reads from and writes to, and the program that it is part of.
+// Terminal holds the input and outputs of a command, and its program.
 type Terminal struct {
 	Stdin   io.Reader
 	Stdout  io.Writer

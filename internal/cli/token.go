@@ -14,10 +14,10 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
-// maxTokenBytes is how much of the file of a token is read: more than any token has.
+// maxTokenBytes limits how much of a token's file is read: more than any token has.
 const maxTokenBytes = 16 << 10
 
-// tokenFlags say which API key or token a command sends.
+// tokenFlags select the API key or token that a command sends.
 type tokenFlags struct {
 	token, file string
 }
@@ -45,7 +45,7 @@ func (f *tokenFlags) option(t Terminal) (client.Option, error) {
 	return client.WithToken(strings.TrimSpace(t.Getenv(config.TokenVariable))), nil
 }
 
-// readToken returns what a file contains, without white space around it.
+// readToken returns the content of a file, without white space around it.
 func readToken(path string) (string, error) {
 	file, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {

@@ -19,8 +19,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// ExitError is the failure of a command that the program has run. The program exits with its status, and reports
-// nothing.
+// ExitError is the failure of a command that the program has run. The program exits with its status, without a message.
 type ExitError struct {
 	Status int
 	Err    error

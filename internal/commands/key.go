@@ -22,7 +22,7 @@ func newKey(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("key", "Create, list and revoke API keys", newKeyCreate(t), newKeyList(t), newKeyRevoke(t))
 }
 
-// keyFlags are what a new key is to be.
+// keyFlags describe a new key.
 type keyFlags struct {
 	description, grants, limits, expires string
 	offline                              bool
@@ -185,7 +185,7 @@ func writeKeys(w io.Writer, keys []client.Key, now time.Time) error {
 	return cli.WriteTable(w, rows)
 }
 
-// actionsOf returns what a key may do, on whatever.
+// actionsOf returns the actions of a key, on any resource.
 func actionsOf(k client.Key) (string, error) {
 	var grants []struct {
 		Actions []string `json:"actions"`
@@ -208,7 +208,7 @@ func day(at time.Time) string {
 	return at.UTC().Format(time.DateOnly)
 }
 
-// oneLine returns text without what would break a table.
+// oneLine returns text without characters that would break a table.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

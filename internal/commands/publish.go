@@ -89,7 +89,7 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	return cli.WriteLine(t.Stdout, published)
 }
 
-// content returns the content to publish for what the user wrote.
+// content returns the content to publish for the user's input.
 func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	if f.text {
 		var content bytes.Buffer

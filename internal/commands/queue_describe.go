@@ -76,7 +76,7 @@ func writeQueue(w io.Writer, d client.QueueDescription) error {
 	return writeWaiting(w, *d.Waiting)
 }
 
-// writeWaiting writes who waits long, and why. Names are quoted: a ticket's creator chooses them.
+// writeWaiting writes which tickets wait long, and why. Names are quoted: a ticket's creator chooses them.
 func writeWaiting(w io.Writer, d client.Waiting) error {
 	if _, err := fmt.Fprintf(w, "\n%d of %d waiting tickets examined\n\n", d.Examined, d.Tickets); err != nil {
 		return err

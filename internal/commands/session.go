@@ -92,7 +92,7 @@ func newSessionList(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-// maxTokenBytes is how much of a token is read: more than any has.
+// maxTokenBytes limits how much of a token is read: more than any token has.
 const maxTokenBytes = 16 << 10
 
 func newSessionCheck(t cli.Terminal) *cobra.Command {

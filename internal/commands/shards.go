@@ -23,7 +23,7 @@ func Shards(t cli.Terminal, open OpenLayouts) []*cobra.Command {
 	return []*cobra.Command{newLayout(b), newReshard(b), newStatus(b), newRemove(b)}
 }
 
-// base is what all of the commands have.
+// base holds the common parts of the commands.
 type base struct {
 	terminal cli.Terminal
 	open     OpenLayouts
@@ -85,7 +85,7 @@ func (b *base) printf(format string, args ...any) error {
 	return err
 }
 
-// split is the flags that say how a cache is split.
+// split holds the flags for the split of a cache.
 type split struct {
 	shards int
 	starts []string

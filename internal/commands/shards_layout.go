@@ -177,7 +177,7 @@ func (r *reshardCommand) run(ctx context.Context, store shard.Layouts) error {
 	return errors.Join(err, failed)
 }
 
-// mostLines is how many lines of what is missing are printed for a step.
+// mostLines limits the printed lines of problems for a step.
 const mostLines = 8
 
 func (r *reshardCommand) print(p layout.Progress) error {

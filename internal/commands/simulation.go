@@ -50,7 +50,7 @@ func (q queue) build() (matchmaking.Parts, error) {
 	return builder.Builder(slog.New(slog.DiscardHandler), nil)(q.definition)
 }
 
-// result is what became of the tickets.
+// result is the outcome of the tickets.
 type result struct {
 	Tickets int
 	Matches int
@@ -59,9 +59,10 @@ type result struct {
 	Fitness insight.Percentiles[float64]
 }
 
-// Run matches tickets, the oldest first, as the director of a server without load does: a round is held at once when a
-// ticket comes and when criteria widen. Matches are assigned at once. A ticket without a Life lives for the queue's
-// TicketTTL, and none longer; nobody cancels. The same tickets always have the same result. Run fails only with ctx.
+// Run matches tickets, the oldest first, as the director of a server without load does: a round runs as soon as a
+// ticket is created or criteria widen. Matches are assigned at once. A ticket without a Life lives for the queue's
+// TicketTTL, which is also the maximum; no ticket is cancelled. The same tickets always have the same result. Run fails
+// only with ctx.
 func (q queue) Run(ctx context.Context, tickets recording) (result, error) {
 	p, err := q.build()
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *queueSimulation) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// pass lets tickets expire and come, up to a time.
+// pass expires and adds tickets, up to a time.
 func (s *queueSimulation) pass(now time.Time) {
 	for len(s.going) > 0 && !s.going[0].Expires.After(now) {
 		if t := s.going[0]; s.pool.Available(t.ID) == t { // it isn't matched, and its ID isn't another ticket's
@@ -149,7 +150,7 @@ func (s *queueSimulation) pass(now time.Time) {
 	}
 }
 
-// match holds rounds until there are no more matches at a time.
+// match runs rounds until there are no more matches at a time.
 func (s *queueSimulation) match(ctx context.Context, now time.Time) error {
 	for {
 		due := s.matcher.Next()

@@ -105,7 +105,7 @@ func (s *statusCommand) print(all []shard.DC, missing []string) error {
 	return nil
 }
 
-// holder returns the cells of who holds a shard.
+// holder returns the table cells for the holder of a shard.
 func holder(h shard.Holder) string {
 	if h.Left == 0 {
 		return "-\t-\t-\t-\t" + last(h)

@@ -125,7 +125,7 @@ func (f *ticketFlags) await(ctx context.Context, c *client.Client, id string) (c
 	return assignment, err
 }
 
-// giveUp cancels a ticket that nobody waits for any more, and returns why, or its assignment if that was faster.
+// giveUp cancels a ticket when the wait has ended, and returns the reason, or its assignment if that was first.
 func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, id string, why error) (client.Assignment, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()

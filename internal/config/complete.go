@@ -255,8 +255,9 @@ func (r ShardReads) TLSConfig() (*tls.Config, error) {
 	return t, err
 }
 
-// clientTLS returns how a server is connected to whose certificate the authorities of caFile have signed, and to which
-// the certificate of certFile is shown. It returns nil if both are "". prefix begins the names of these options.
+// clientTLS returns the TLS configuration for connections to a server: caFile has the authorities that sign its
+// certificate, and certFile the client's own certificate. It returns nil if both are "". prefix begins the names of
+// these options.
 func clientTLS(prefix, caFile, certFile, keyFile string) (*tls.Config, error) {
 	if caFile == "" && certFile == "" {
 		return nil, nil

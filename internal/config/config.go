@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Config is everything that can be set for serve, and for a node of shards. serveGroups and nodeGroups say how each
-// field is set and documented.
+// Config holds all settings of serve, and of a node of shards. serveGroups and nodeGroups define how each field is set
+// and documented.
 type Config struct {
 	Server      Server
 	GRPC        GRPC
@@ -52,14 +52,14 @@ type GRPC struct {
 	QueryPage    int    // tickets in one message of an answer
 }
 
-// TLS says what the listeners show to clients. All files are PEM; an empty Cert means that there is no TLS.
+// TLS configures the certificates of the listeners. All files are PEM; an empty Cert means that there is no TLS.
 type TLS struct {
 	Cert     string
 	Key      string
 	ClientCA string // of the authorities that must have signed clients' certificates; "": clients need none
 }
 
-// Access says who may do what.
+// Access configures credentials and limits.
 type Access struct {
 	Rules    []access.ChannelRule // for the same channels as Config.Rules
 	Tokens   jwt.Options          // without Keys there are no tokens
@@ -70,13 +70,13 @@ type Access struct {
 	UserLimits    access.Limits  // of each user, and of each holder of a ticket
 	AddressLimits access.Limits  // of each address of clients
 	Quotas        access.Limits  // of each principal on all servers together
-	TrustProxies  []netip.Prefix // whose X-Forwarded-For says where a request came from
+	TrustProxies  []netip.Prefix // whose X-Forwarded-For is trusted
 }
 
 // Closed reports whether a request needs credentials.
 func (a Access) Closed() bool { return a.Require || a.KeysFile != "" || len(a.Tokens.Keys) > 0 }
 
-// RedisOptions says which Redis to use and how to log in. An empty Address means the managed one.
+// RedisOptions configures the address of Redis and the login. An empty Address means the managed one.
 type RedisOptions struct {
 	Address        string
 	KeyPrefix      string
@@ -96,7 +96,7 @@ type tlsFiles struct {
 	KeyFile  string
 }
 
-// sentinel says how to find the primary. An empty Master means without Sentinels.
+// sentinel configures the lookup of the primary. An empty Master means without Sentinels.
 type sentinel struct {
 	Master   string
 	Username string
@@ -114,7 +114,7 @@ type Matchmaking struct {
 	On           bool
 	Queues       []matchmaking.Definition // by name
 	MaxQueues    int
-	CalloutAllow []string // what queues that are put at run time may call
+	CalloutAllow []string // targets that queues put at run time may call
 	Redis        string   // URL of another Redis for tickets and queues; "": that of the channels
 	ReadReplicas string   // "off", "on", or the URL of a replica
 	Replicas     int      // that must have a claim or an assignment
@@ -134,10 +134,10 @@ type RecordOptions struct {
 type KeyMetricsOptions struct {
 	Kinds []string // none: nothing is counted
 	Every time.Duration
-	Rate  int // keys to look at in a second
+	Rate  int // keys to examine per second
 }
 
-// SessionOptions configures sessions, and the tokens that are beside them.
+// SessionOptions configures sessions, and OAuth and verification tokens.
 type SessionOptions struct {
 	Redis  string        // URL of another Redis for them; "": that of the channels
 	TTL    time.Duration // of a session without activity
@@ -177,14 +177,14 @@ type ShardNode struct {
 	LeaseTTL    time.Duration
 	KeepServing bool          // without Redis, too
 	Reload      time.Duration // between two times that everything is loaded
-	LoadRate    int           // keys of Redis that it looks at in a second while it loads
+	LoadRate    int           // Redis keys that it examines per second while it loads
 	Memory      int           // bytes of all values and their IDs; 0: no limit
 
 	MaxConnections int
 	Insecure       bool // everybody may ask it, also on addresses that aren't loopback ones
 }
 
-// ShardReads says what a service reads through nodes.
+// ShardReads configures the reads of a service through nodes.
 type ShardReads struct {
 	Caches   []string      // kinds of values of the cache; none: it reads none through nodes
 	Timeout  time.Duration // how long nodes may take until Redis is asked
@@ -195,7 +195,7 @@ type ShardReads struct {
 	Name     string // of all nodes, in their certificates; "": the host of each address
 }
 
-// HostsOfRedis is the value of Reads.Hosts for the nodes that Redis knows of.
+// HostsOfRedis is the value of Reads.Hosts for the nodes listed in Redis.
 const HostsOfRedis = "redis"
 
 // Margin is how long before its lease ends a node stops answering.
@@ -207,7 +207,7 @@ type Receipts struct {
 	KeysFile string        // read into Keys
 }
 
-// Log configures what is logged to standard error.
+// Log configures the log on standard error.
 type Log struct {
 	Level  slog.Level
 	Format string // "text" or "json"

@@ -16,13 +16,13 @@ func AddFlags(flags *pflag.FlagSet) { serve.addFlags(flags, serve.options(new(Co
 // AddNodeFlags adds the options of a node of shards in the same way.
 func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options(new(Config))) }
 
-// AddRedisFlags adds the options that say which Redis there are.
+// AddRedisFlags adds the options for the addresses of all Redis servers.
 func AddRedisFlags(flags *pflag.FlagSet) {
 	others := named(new(Config), "tickets-redis", "sessions-redis", "cache-redis")
 	serve.addFlags(flags, append(channelsRedis(), others...))
 }
 
-// AddChannelsRedisFlags adds the options that say which Redis is that of the channels.
+// AddChannelsRedisFlags adds the options for the Redis of the channels.
 func AddChannelsRedisFlags(flags *pflag.FlagSet) { serve.addFlags(flags, channelsRedis()) }
 
 func channelsRedis() []option {

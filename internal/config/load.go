@@ -24,7 +24,7 @@ import (
 // keyDelimiter would join the keys of nested mappings; no option is nested.
 const keyDelimiter = "."
 
-// source is a place that options come from.
+// source is a source of options.
 type source struct {
 	values *koanf.Koanf           // by option.key
 	name   func(o option) string  // of an option in this source
@@ -100,7 +100,7 @@ func (s source) check() error {
 	return apply(options, s.values, s.name)
 }
 
-// apply sets those of the options that from holds. name names an option in errors.
+// apply sets the options that from contains. name returns the name of an option for errors.
 func apply(options []option, from *koanf.Koanf, name func(option) string) error {
 	for _, o := range options {
 		value := from.Get(o.key())

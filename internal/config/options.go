@@ -41,7 +41,7 @@ func define(name, kind, def string, set func(text string) error, help string) op
 	return option{name: name, kind: kind, def: def, set: set, help: strings.Join(strings.Fields(help), " ")}
 }
 
-// to returns what parses a value and stores it in field.
+// to returns a function that parses a value and stores it in field.
 func to[T any](field *T, parse func(text string) (T, error)) func(text string) error {
 	return func(text string) error {
 		value, err := parse(text)
@@ -120,7 +120,7 @@ func (cmd command) options(c *Config) (all []option) {
 // flag returns an option's flag.
 func (cmd command) flag(o option) string { return "--" + cmd.name(o) }
 
-// serveGroups returns the options of serve. The help, docs/operations.md and what is accepted follow from it.
+// serveGroups returns the options of serve. The help, docs/operations.md and the accepted options follow from it.
 func serveGroups(c *Config) []optionGroup {
 	return []optionGroup{
 		{"Server", serverOptions(c)},
@@ -154,8 +154,7 @@ func nodeGroups(c *Config) []optionGroup {
 	}
 }
 
-// allOptions returns the options of all groups, each once. A file or an environment can be that of a service and of a
-// node.
+// allOptions returns the options of all groups, each once. A service and a node can share a file or an environment.
 func allOptions(c *Config) (all []option) {
 	known := make(map[string]bool)
 	for _, o := range append(serve.options(c), node.options(c)...) {

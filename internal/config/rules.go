@@ -25,7 +25,7 @@ const (
 	copies = "copies"
 )
 
-// oneOf returns an error if a value is neither left out nor the one that its key can have.
+// oneOf returns an error if a value is neither omitted nor the only valid value of its key.
 func oneOf(value, key, known string) error {
 	if value != "" && value != known {
 		return fmt.Errorf("%s: is %.64q, it must be %s", key, value, known)
@@ -57,8 +57,8 @@ func (v *value) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// setRules parses a JSON array of rules, checks them, and sets what they say for policies and for access. The errors
-// name the rule and the key, as in `channels[1].ttl: …`.
+// setRules parses a JSON array of rules, checks them, and sets their policies and their access rules. The errors name
+// the rule and the key, as in `channels[1].ttl: …`.
 func (c *Config) setRules(text string) (err error) {
 	c.Rules, c.Access.Rules, err = parseRules(text)
 	return err
@@ -110,7 +110,7 @@ func parseRules(text string) ([]channel.Rule, []access.ChannelRule, error) {
 			return nil, nil, fmt.Errorf("channels[%d].schema: %w", i, err)
 		}
 	}
-	// What a rule leaves out comes from the default policy, which is valid whatever it is.
+	// Keys that a rule omits come from the default policy, which is always valid.
 	anyPolicy := channel.Policy{TTL: channel.MinTTL, MaxMessageBytes: 1}
 	if _, err := channel.NewPolicies(anyPolicy, policies); err != nil {
 		return nil, nil, err
@@ -145,8 +145,8 @@ func (c Config) TicketLife() time.Duration {
 	return life
 }
 
-// ChannelRules returns the rules of the configuration, before them those of the channels of tickets and of changes of
-// caches, and after them those that are built in.
+// ChannelRules returns all rules in order: those of the channels of tickets and of changes of caches, those of the
+// configuration, and the built-in ones.
 func (c Config) ChannelRules() []channel.Rule {
 	configured := append(slices.Clone(c.Rules), builtIn()...)
 	if len(c.Shards.Reads.Caches) > 0 {

@@ -25,10 +25,10 @@ const (
 	maxSchemaDepth = 32 // of its objects and arrays
 )
 
-const maxDetail = 200 // bytes of what a client is told
+const maxDetail = 200 // bytes of an error to a client
 
 // maxNumber is how many characters a number in a message can have before its exponent, and the largest exponent. The
-// library computes with all digits that a number stands for.
+// library computes with all digits of a number.
 const maxNumber = 350
 
 var errNumber = fmt.Errorf("a number of more than %d digits, or with an exponent of more than %d", maxNumber, maxNumber)
@@ -125,8 +125,8 @@ func checkDepth(text []byte) error {
 	}
 }
 
-// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole of
-// it.
+// Check returns nil, or the error of content, which is JSON, and its place: a JSON pointer, or "" for the whole
+// content.
 func (s *schema) Check(content []byte) (field string, err error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 	if err != nil {

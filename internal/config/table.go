@@ -13,11 +13,11 @@ import (
 	"github.com/tidemark-dev/tidemark/records/tokens"
 )
 
-// This file is the table of all options. Each function returns those of a group, as values of c: their names, the kind
-// of their value, their default, what sets them, and their help.
+// This file is the table of all options. Each function returns the options of a group, as values of c: their names, the
+// kind of their value, their default, their setter, and their help.
 
 const (
-	// forever is the longest duration of options that nothing else bounds.
+	// forever is the maximum of durations without another limit.
 	forever = 365 * 24 * time.Hour
 	// maxLeeway is more than synchronized clocks differ by.
 	maxLeeway = 5 * time.Minute
@@ -275,7 +275,7 @@ func keyMetricsOptions(c *Config) []option {
 	}
 }
 
-// shardOptions are those of a service that reads through nodes of shards.
+// shardOptions are the options of a service for reads through nodes of shards.
 func shardOptions(c *Config) []option {
 	return []option{
 		define("cache-shards", kindList, "", to(&c.Shards.Reads.Caches, namedValue(listOf(parseCache))), `
@@ -346,7 +346,7 @@ func logOptions(c *Config) []option {
 	}
 }
 
-// nodeOptions are those of a node.
+// nodeOptions are the options of a node.
 func nodeOptions(c *Config) []option {
 	return []option{
 		define("shard-cache", "kind", "", to(&c.Shards.Node.Cache, parseCache), `
@@ -368,7 +368,7 @@ func nodeOptions(c *Config) []option {
 	}
 }
 
-// servingOptions are those of a node that say when it answers, what, and to whom.
+// servingOptions are the options of a node for its answers and its clients.
 func servingOptions(c *Config) []option {
 	return []option{
 		pingOption(c).onNode("ping-period"),

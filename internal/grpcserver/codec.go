@@ -17,8 +17,8 @@ type Received struct {
 	Err     error // why the message can't be decoded
 }
 
-// Receive reads a message with read, which is the RecvMsg of a stream, or what a grpc.MethodHandler has for it. If the
-// message can't be decoded, the error is ErrNotProtobuf; grpc-go would call it an internal error.
+// Receive reads a message with read: the RecvMsg of a stream, or the decoder of a grpc.MethodHandler. If the message
+// can't be decoded, the error is ErrNotProtobuf; grpc-go would call it an internal error.
 func Receive(read func(any) error, message any) error {
 	received := &Received{Message: message}
 	if err := read(received); err != nil {

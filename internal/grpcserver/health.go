@@ -66,7 +66,7 @@ func (h *Health) List(
 }
 
 // Watch reports whether a service can be called, and each change, until the server drains. An unknown service is
-// SERVICE_UNKNOWN, as the protocol says.
+// SERVICE_UNKNOWN, as in the protocol.
 func (h *Health) Watch(
 	request *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse],
 ) error {

@@ -40,7 +40,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if l.take() {
 			return &connection{Conn: conn, release: sync.OnceFunc(l.release)}, nil
 		}
-		_ = conn.Close() // nothing was written to it
+		_ = conn.Close() // without pending writes
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/keys"
 )
 
-// RegisterAccess registers the metrics of what count returns.
+// RegisterAccess registers the metrics of access. count returns their values.
 func RegisterAccess(r prometheus.Registerer, count func() keys.Counts) error {
 	gauge := func(name, help string, value func(keys.Counts) float64) error {
 		return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},

@@ -1,5 +1,5 @@
-// Package metrics registers what the parts of the program count with Prometheus: a file for each part, which begins
-// with the function that registers. A part knows only the interface that it calls.
+// Package metrics registers the metrics of the program's parts with Prometheus. Each part has a file, which begins with
+// the function that registers them. A part knows only the interface that it calls.
 //
 // Labels are names of kinds, queues, caches, data centres and outcomes, never of hosts, channels or users, so that
 // there are few series. Where only one of several servers can know a number, only that server shows it: the sum over

@@ -14,7 +14,7 @@ type Keys struct {
 	keys, bytes, endless, counted *prometheus.GaugeVec
 }
 
-// NewKeys returns metrics that are registered. labelRedis is the name of the label that says which Redis it is.
+// NewKeys returns registered metrics. labelRedis is the name of the label for the Redis.
 func NewKeys(r prometheus.Registerer, labelRedis string) (*Keys, error) {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},

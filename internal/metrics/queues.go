@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// Queues is a service.Metrics. Counters count what this server did, and only the server that directs a queue has gauges
-// of its tickets, so that the sum over all servers is right.
+// Queues is a service.Metrics. Counters count the operations of this server. Only the server that directs a queue has
+// gauges of its tickets, so that sums over all servers are correct.
 type Queues struct {
 	vectors
 
@@ -139,7 +139,7 @@ func (m *Queues) Queue(name string) service.QueueMetrics {
 	return q
 }
 
-// Forget removes the metrics of a queue that is gone.
+// Forget removes the metrics of a deleted queue.
 func (m *Queues) Forget(queue string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

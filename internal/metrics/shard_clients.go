@@ -57,7 +57,7 @@ func NewShardClients(r prometheus.Registerer) (*ShardClients, error) {
 		r.Register(m.reads), r.Register(m.hosts), r.Register(m.assigned))
 }
 
-// Of returns what the client of a cache is observed by.
+// Of returns the observer for the client of a cache.
 func (m *ShardClients) Of(cache string) *ShardClient {
 	for _, o := range tier.Outcomes {
 		m.reads.WithLabelValues(cache, string(o))

@@ -70,7 +70,7 @@ func NewShardNode(of shard.Member) *ShardNode {
 	return n
 }
 
-// Register registers the metrics. ready is the node's, and stats says what its source has in memory.
+// Register registers the metrics. ready is the node's Ready, and stats returns the state of its source.
 func (n *ShardNode) Register(r prometheus.Registerer, ready func() error, stats func() tier.Stats) error {
 	all := []prometheus.Collector{n.requests, n.keys, n.took, n.claims, n.loads, n.loading, n.shard, n.incarnation}
 	for _, one := range []struct {

@@ -12,7 +12,7 @@ const Pattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`
 // MaxBytes is the longest name.
 const MaxBytes = 128
 
-// Wrong returns what is wrong with a name, such as "is empty", and "" if it matches Pattern.
+// Wrong describes why a name is invalid, such as "is empty"; it returns "" if the name matches Pattern.
 func Wrong(name string) string {
 	switch {
 	case name == "":

@@ -40,7 +40,7 @@ func Signal(c chan<- struct{}) {
 
 // Jitter returns d changed by up to a quarter at random, so that servers don't act at the same time.
 func Jitter(d time.Duration) time.Duration {
-	return d - d/4 + rand.N(d/2+1) //nolint:gosec // it spreads load and protects nothing
+	return d - d/4 + rand.N(d/2+1) //nolint:gosec // it spreads load and isn't for security
 }
 
 // The bounds of a backoff.

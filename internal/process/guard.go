@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// runGuard waits until the other end of standard input is closed, which the kernel does when the starting process ends
-// in whatever way. It then removes dir and kills its process group: itself and all children of package process.
+// runGuard waits until the other end of standard input is closed, which the kernel does when the starting process ends,
+// in any way. It then removes dir and kills its process group: itself and all children of package process.
 func runGuard(dir string) {
 	if syscall.Getpgrp() != os.Getpid() {
 		fmt.Fprintln(os.Stderr, "process: a guard must lead its process group")

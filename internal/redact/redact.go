@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Mark stands for a secret.
+// Mark replaces a secret.
 const Mark = "xxxxx"
 
-// URL returns a URL with Mark in place of what may be a password or a token: the password, a user name without one, and
-// the values of the query. A text that isn't a URL stays as it is.
+// URL returns a URL with Mark in place of possible passwords and tokens: the password, a user name without one, and the
+// values of the query. A text that isn't a URL stays as it is.
 func URL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil && u.RawQuery == "" {
@@ -47,7 +47,7 @@ func InURL(text string) bool {
 // credential matches API keys, tokens of tickets, sessions, verifications and locks, and JSON Web Tokens.
 var credential = regexp.MustCompile(`\btm[a-z]_[0-9A-Za-z_-]{16,}|\beyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`)
 
-// Credentials returns a text with Mark in place of what has the form of a credential.
+// Credentials returns a text with Mark in place of everything in the form of a credential.
 func Credentials(text string) string {
 	if !strings.Contains(text, "tm") && !strings.Contains(text, "eyJ") {
 		return text

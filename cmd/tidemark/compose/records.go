@@ -30,7 +30,7 @@ type Needs struct {
 	Redis    redisrecords.Instances
 	Channels *channel.Service
 	Copies   bool               // messages of channels must be copied to followers
-	Revoked  access.Revocations // of subjects and sessions; nil: nobody revokes any
+	Revoked  access.Revocations // of subjects and sessions; nil: none are revoked
 	Parts    *lifecycle.Stack   // runs background tasks of services, and closes their resources
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
@@ -38,7 +38,7 @@ type Needs struct {
 
 // Records are the services of records.
 type Records struct {
-	API server.Options // what the server calls
+	API server.Options // the services that the server calls
 
 	needs    Needs
 	metrics  *metrics.Records

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// nodeTimeout is how long a node may take to answer. Redis is asked long before, so nothing is tried again.
+	// nodeTimeout is how long a node may take to answer. Reads fall back to Redis long before, so there are no retries.
 	nodeTimeout = time.Second
 	// maxLate is the number of a client's calls that continue after they aren't needed any more, to learn from their
 	// answers.
