@@ -99,7 +99,7 @@ func (m *Manager) ask(ctx context.Context, name string) (*held, error) {
 // pollDelay returns how long after the end of another holder's lease a waiter asks for it, with jitter.
 func pollDelay(ttl time.Duration) time.Duration {
 	least := max(ttl/100, time.Millisecond)
-	return least + mathrand.N(ttl/20) //nolint:gosec // it spreads load and protects nothing
+	return least + mathrand.N(ttl/20) //nolint:gosec // it spreads load and isn't for security
 }
 
 // turns queues the calls of a process that want the same lease. Its zero value is ready.

@@ -11,7 +11,7 @@ import (
 type held struct {
 	request Request
 	fence   uint64
-	usable  time.Duration // how long the lease may be used from before a request for it
+	usable  time.Duration // how long the lease may be used, from the time before its request
 	due     time.Time     // when it is renewed next; guarded by the Manager's mu
 
 	mu       sync.Mutex
@@ -93,7 +93,7 @@ func (h *held) check() error {
 }
 
 // holdingContext is the context of a function that holds a lease. A timer cancels it at the lease's deadline. After a
-// pause of the process the timer may be late, so that Err looks at the clock itself.
+// pause of the process the timer may be late, so Err reads the clock itself.
 type holdingContext struct {
 	context.Context //nolint:containedctx // this is a context
 	held            *held
@@ -110,7 +110,7 @@ func (c holdingContext) Value(key any) any {
 }
 
 // Deadline returns the time until which the lease that a function holds with ctx, or with a parent of ctx, is valid. A
-// renewal moves it, so it isn't the deadline of ctx. It reports false if ctx isn't that of a lease.
+// renewal moves it, so it isn't the deadline of ctx. It reports false if ctx isn't the context of a lease.
 func Deadline(ctx context.Context) (time.Time, bool) {
 	h, ok := ctx.Value(heldKey{}).(*held)
 	if !ok {

@@ -20,7 +20,7 @@ var (
 	ErrName = errors.New("invalid lease name")
 )
 
-// HeldError is the ErrHeld of a lease whose end is known.
+// HeldError is an ErrHeld with the known end of the lease.
 type HeldError struct {
 	For time.Duration // until the lease ends, unless it is renewed or released
 }
@@ -52,8 +52,7 @@ type Store interface {
 type Watcher interface {
 	// Watch calls freed whenever a lease may have become free, until stop is called, and returns at once. It calls it
 	// once when it has begun, and after each interruption, so that no release is missed. It needn't call it for a lease
-	// that ends by itself. freed doesn't block; it may be called by several goroutines, and isn't after stop has
-	// returned.
+	// that expires. freed doesn't block; several goroutines may call it, but not after stop has returned.
 	Watch(name string, freed func()) (stop func())
 }
 

@@ -44,7 +44,7 @@ type Manager struct {
 	mu       sync.Mutex
 	held     map[*held]struct{}
 	renewing bool          // the goroutine of renewHeld runs
-	wake     time.Time     // when it looks at the leases next
+	wake     time.Time     // when it checks the leases next
 	changed  chan struct{} // buffered (capacity 1): look now
 }
 

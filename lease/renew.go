@@ -79,7 +79,7 @@ func (m *Manager) nextRound() (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	wait = max(time.Until(m.wake), 0)
-	return wait - mathrand.N(wait/4+1), true //nolint:gosec // it spreads load and protects nothing
+	return wait - mathrand.N(wait/4+1), true //nolint:gosec // it spreads load and isn't for security
 }
 
 // dueBy returns the leases that are due by a time. It removes those that are lost.
@@ -96,11 +96,10 @@ func (m *Manager) dueBy(limit time.Time) (due []*held) {
 	return due
 }
 
-// renew renews leases in one call, and returns an error after which some may be renewed or not: they are due again
-// soon.
+// renew renews leases in one call. After an error, some may be renewed and others not; they are due again soon.
 //
-// The call may take half of the time that is left to the first deadline. So a part of the store that doesn't answer
-// takes neither the time for a repeat from its own leases, nor the leases of the other parts.
+// The call may take half of the time until the first deadline. So if a part of the store doesn't respond, its leases
+// have time for a repeat, and leases in other parts aren't lost.
 func (m *Manager) renew(ctx context.Context, leases []*held) (failed error) {
 	if len(leases) == 0 {
 		return nil

@@ -49,7 +49,7 @@ func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, er
 	return match, nil
 }
 
-// merge returns the extensions of both, and those of place where both have the same name.
+// merge returns the extensions of both. If both have a name, it uses the extension of place.
 func merge(match, place map[string]json.RawMessage) map[string]json.RawMessage {
 	switch {
 	case len(place) == 0:

@@ -82,7 +82,7 @@ const (
 // Widening widens the criteria of a ticket after a waiting time. Steps add up.
 type Widening struct {
 	After Duration           `json:"after"`
-	By    map[string]float64 `json:"by"` // by criterion name: how far both ends move outwards
+	By    map[string]float64 `json:"by"` // by criterion name: by how much both ends are widened
 }
 
 // Profile selects the tickets that are matched with each other. Without pools it selects all tickets of the queue.

@@ -285,7 +285,7 @@ type AssignedFeed interface {
 // by different goroutines. They must not block and must not call stop.
 type AssignedListener struct {
 	Confirmed   func()            // from now on Ended is called for every ticket
-	Ended       func(e TicketEnd) // a ticket was assigned or removed; some calls may come before Confirmed, or twice
+	Ended       func(e TicketEnd) // a ticket was assigned or removed; some calls may occur before Confirmed, or twice
 	Interrupted func()            // calls of Ended may be missing until Confirmed is called again
 }
 

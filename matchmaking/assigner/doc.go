@@ -9,8 +9,8 @@
 // # Webhooks
 //
 // A webhook is one URL that receives two kinds of POST requests: to allocate a connection for a match, and to release a
-// connection that was sent to no player. docs/callouts.md describes the bodies, headers and repetitions. [Verifier]
-// checks signatures.
+// connection that was sent to no player. docs/callouts.md describes the bodies, headers and retries. [Verifier] checks
+// signatures.
 //
 // # Agones
 //
@@ -22,7 +22,7 @@
 // request with a lost response, and only then a Ready one. Agones is eventually consistent: within about a second of
 // the lost response, a repetition may miss that game server and allocate another one. Agones cannot release a game
 // server either. Release sets the label tidemark.dev/released to "true", which a game server can watch through the
-// Agones SDK. A game server that doesn't watch it must shut down when nobody connects for a while, or it stays
+// Agones SDK. A game server that doesn't watch it must shut down after some time without players, or it stays
 // Allocated.
 //
 // The allocator must accept connections without a client certificate. A bearer token can be sent.

@@ -1,4 +1,4 @@
-// Package builder builds what a queue's definition names: its match function, evaluator and assigner. [Builder] returns
+// Package builder builds the match function, evaluator and assigner that a queue's definition names. [Builder] returns
 // the function that package matchmaking calls for each definition. The configuration calls it too, to check its queues
 // before anything is started.
 package builder

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Service is what is needed of the channels. *channel.Service is one.
+// Service has the required operations on channels. *channel.Service implements it.
 type Service interface {
 	// PublishEach publishes on several channels together, each in one life of its channel, or with a subscriber if the
 	// channel doesn't exist.
@@ -30,9 +30,9 @@ type Channels struct{ service Service }
 func New(s Service) *Channels { return &Channels{service: s} }
 
 // Publish puts assignments on their tickets' channels, together, each under the message ID that is
-// [matchmaking.MessagePrefix] and the match's ID. A channel that doesn't exist is made, with the subscriber
-// [matchmaking.Subscriber], to whom the assignment is new. It returns an error for each: matchmaking.ErrLaterTicket, or
-// one of channel.Service's Publish.
+// [matchmaking.MessagePrefix] and the match's ID. It creates a missing channel with the subscriber
+// [matchmaking.Subscriber], whose mark is before the assignment. It returns an error for each:
+// matchmaking.ErrLaterTicket, or one of channel.Service's Publish.
 func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error {
 	requests, drafts := make([]channel.PublishRequest, len(entries)), make([]channel.Draft, len(entries))
 	for i := range entries {
@@ -52,8 +52,8 @@ func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntr
 	return errs
 }
 
-// Open makes a ticket's channel and its subscriber if they don't exist. An assignment that is there already is new to
-// the subscriber. Errors: those of channel.Service's Subscribe.
+// Open makes a ticket's channel and its subscriber if they don't exist. The subscriber's mark is before an assignment
+// that was published earlier. Errors: those of channel.Service's Subscribe.
 func (c *Channels) Open(ctx context.Context, ticketID string) error {
 	_, err := c.service.Subscribe(ctx, channel.SubscribeRequest{
 		Channel: matchmaking.ChannelOf(ticketID), Subscriber: matchmaking.Subscriber,

@@ -9,23 +9,23 @@ import (
 
 // census is the entries in the index of a group with parties, by their number of players.
 //
-// With parties, enough candidates are not always a match. So an entry knows how many candidates of each size it has,
-// but none beyond as many as a match has room for. Entries that know of fewer are open to that size: they are told of
-// each entry of the size that comes or goes. For the others the number is an upper bound. An entry is searched only if
-// these numbers allow a match. So in a crowd of parties that don't fit each other, one more costs a few steps.
+// With parties, enough candidates are not always a match. So an entry knows the number of its candidates of each size,
+// up to the number that a match has room for. Entries with fewer are open to that size: they are notified of each added
+// or removed entry of the size. For the others the number is an upper bound. An entry is searched only if these numbers
+// allow a match. So in a crowd of parties that don't fit each other, one more costs a few steps.
 type census struct {
 	form   match
 	rules  *rules
 	index  *index
 	bySize []*btree.BTreeG[*entry] // by players; nil: there was none
 	open   []*btree.BTreeG[*entry] // those that are open to a size; nil: there was none
-	counts map[*entry][]int        // how many candidates an entry knows of, by their players
+	counts map[*entry][]int        // known candidates of an entry, by their number of players
 
 	lone    int   // size of the last entry for which there was no match
 	without []int // what it knew of
 }
 
-// meet makes a census of the group if a newcomer stands for several players, and prepares it for the sizes of all
+// meet creates a census of the group if a newcomer represents several players, and prepares it for the sizes of all
 // newcomers.
 func (g *group) meet(newcomers []*entry) {
 	for _, e := range newcomers {
@@ -67,7 +67,7 @@ func (c *census) meet(n int) {
 // room returns how many parties of a size a match has room for.
 func (c *census) room(n int) int { return c.form.Teams * (c.form.Size / n) }
 
-// known returns how many candidates of a size an entry knows of.
+// known returns the number of an entry's known candidates of a size.
 func (c *census) known(e *entry, n int) int {
 	if counts := c.counts[e]; n < len(counts) {
 		return counts[n]
@@ -75,7 +75,7 @@ func (c *census) known(e *entry, n int) int {
 	return 0
 }
 
-// tell adds a number, 1 or -1, to how many candidates of a size an entry that is open to it knows of.
+// tell adds 1 or -1 to the known candidates of a size of an entry that is open to it.
 func (c *census) tell(e *entry, n, number int) {
 	counts := c.counts[e]
 	if known := c.known(e, n) + number; n >= len(counts) || known == c.room(n) {
@@ -107,7 +107,7 @@ func (c *census) add(newcomers []*entry) {
 	}
 }
 
-// notify tells the entries in the index of newcomers, and returns those that it told.
+// notify notifies the entries in the index of newcomers, and returns the notified ones.
 func (c *census) notify(newcomers []*entry) []*entry {
 	affected := map[*entry]bool{}
 	for _, x := range newcomers {
@@ -164,7 +164,7 @@ func (c *census) count(seed *entry) {
 }
 
 // plan returns the sizes of the parties of a full match with an entry and its candidates; nil: there is none. Many
-// entries of a large crowd are alike: what was found for the last one without a plan needn't be found again.
+// entries of a large crowd are alike: the result for the last one without a plan needn't be computed again.
 func (c *census) plan(e *entry) [][]int {
 	n := e.ticket.Party()
 	if n == c.lone && slices.Equal(c.counts[e], c.without) {
@@ -197,8 +197,8 @@ func (c *census) match(seed *entry) [][]ranked {
 	return nil
 }
 
-// inTurn gives each member of a line the next team with enough free slots, and leaves out those for whom there is none.
-// It returns nil if a slot is left.
+// inTurn assigns each member of a line to the next team with enough free slots, and omits members for whom there is
+// none. It returns nil if a slot is left.
 func (c *census) inTurn(line []ranked) [][]ranked {
 	seats, teams := c.form.Seats(), make([][]ranked, c.form.Teams)
 	for _, member := range line {

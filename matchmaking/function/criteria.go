@@ -32,7 +32,7 @@ func OptionsOf(m matchmaking.Match) CriteriaOptions {
 // A ticket accepts another one that has, for every name in its criteria, a statistic within one of the ranges that it
 // has for that name, including the ends. No range contains NaN. A ticket without criteria accepts every ticket. If a
 // ticket has several statistics of one name, the last one counts. The ranges of a waiting ticket grow by the sum of all
-// widenings whose time has come.
+// widenings that are due.
 //
 // Each ticket in turn, the oldest first, is the seed of a match. Its candidates have the same number of teams and the
 // same team size, and the seed accepts them. With mutual acceptance they also accept the seed; with one-sided
@@ -53,8 +53,8 @@ func OptionsOf(m matchmaking.Match) CriteriaOptions {
 // two, nothing else is searched. In larger matches, a new ticket costs one step for each waiting ticket that accepts
 // it, and a search for each whose count reaches the size of a match. New tickets are added by the hundred, the oldest
 // first, and only the candidates added by then are compared. With parties, a new ticket costs one step for each waiting
-// ticket that accepts it and knows of fewer candidates of its size than a match has room for, and a match one step for
-// each candidate of its seed. A round ends after about 250,000 steps, and Next then asks for another at once.
+// ticket that accepts it and has fewer known candidates of its size than a match has room for, and a match costs one
+// step for each candidate of its seed. A round ends after about 250,000 steps, and Next then asks for another at once.
 func Criteria(o CriteriaOptions) matchmaking.Matcher { return newCriteria(o, defaultBounds) }
 
 // bounds limit how much work is done at a time. One step examines one ticket.

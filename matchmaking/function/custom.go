@@ -23,8 +23,9 @@ var ErrPanic = errors.New("the match function panicked")
 // f's own proposals. f receives the tickets of each pool, the oldest first, or the pool [Everyone] if the profile has
 // no pools. So the cost of a round grows with the number of waiting tickets.
 //
-// f receives limit tickets of each pool at most, unless that is 0. Of a larger pool these are the tickets that it never
-// received, and others by chance, in each round anew; Next then asks for another round a second later at the latest.
+// f receives limit tickets of each pool at most, unless that is 0. From a larger pool these are the tickets that it
+// never received, and a random choice of others, a new one in each round; Next then asks for another round a second
+// later at the latest.
 //
 // All proposed tickets are removed from the pools. Proposals may share tickets; an evaluator decides between them. The
 // round fails with ErrProposal, and proposes nothing, unless each proposal

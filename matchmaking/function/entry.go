@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// entry is a waiting ticket, prepared for matching. There can be many: what they hold is shared with the ticket if
+// entry is a waiting ticket, prepared for matching. There can be many, so they share their data with the ticket if
 // possible.
 type entry struct {
 	ticket *matchmaking.Ticket
@@ -27,7 +27,8 @@ type entry struct {
 	newcome bool  // it is part of the current intake and was not searched yet
 }
 
-// wish is what a ticket requires of one statistic of others: one of these spans, which have the same name, contains it.
+// wish is the requirement of a ticket on one statistic of others: one of these spans, which have the same name, must
+// contain it.
 type wish []matchmaking.Criterion
 
 func newEntry(t *matchmaking.Ticket, serial uint64) *entry {
@@ -74,7 +75,7 @@ func (e *entry) widen(r *rules, now time.Time) {
 	e.wake, _ = r.next(step, e.ticket.Criteria)
 }
 
-// wakes returns when the spans will grow next, which wake says they do.
+// wakes returns when the spans will grow next; it is only valid if wake is set.
 func (e *entry) wakes() time.Time { return e.ticket.CreateTime.Add(e.wake) }
 
 // spansOf returns criteria as the spans of an entry, widened. These are the criteria themselves if they have that form.

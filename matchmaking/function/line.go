@@ -8,8 +8,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// line is the waiting tickets whose matches have the same form. It keeps those that stand for equally many players
-// together, so that tickets that don't fit are never looked at one by one.
+// line is the waiting tickets whose matches have the same form. It groups tickets by their number of players, so that
+// tickets that don't fit are never checked one by one.
 type line struct {
 	form    match
 	players int                                  // of all tickets

@@ -46,7 +46,7 @@ func newRules(o CriteriaOptions) *rules {
 	return r
 }
 
-// step returns the number of widenings whose time has come at an age.
+// step returns the number of widenings that are due at an age.
 func (r *rules) step(age time.Duration) int {
 	n, _ := slices.BinarySearchFunc(r.steps, age, func(step, age time.Duration) int {
 		if step <= age {

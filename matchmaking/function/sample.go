@@ -12,7 +12,7 @@ type sample[T comparable] struct {
 	less  func(a, b T) bool
 	all   *btree.BTreeG[T]
 	fresh *btree.BTreeG[T] // those that were never used
-	taken []T              // those of them that the last Take returned
+	taken []T              // values that the last Take returned
 }
 
 // newSample returns an empty sample.
@@ -29,15 +29,15 @@ func (l *sample[T]) Add(t T) {
 	l.fresh.Set(t)
 }
 
-// Remove removes a value, if it is there.
+// Remove removes a value, if it exists.
 func (l *sample[T]) Remove(t T) {
 	l.all.Delete(t)
 	l.fresh.Delete(t)
 }
 
 // Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none.
-// Those that were never used come first, so that none waits for its turn forever; the others are chosen at random, so
-// that any two of them are taken together sooner or later.
+// Unused values come first, so that none waits forever; the others are chosen at random, so that any two of them are
+// eventually returned together.
 func (l *sample[T]) Take(limit int) (some []T, all bool) {
 	if limit == 0 || l.all.Len() <= limit {
 		l.taken = l.fresh.Items()
@@ -67,7 +67,7 @@ func (l *sample[T]) Take(limit int) (some []T, all bool) {
 	return some, false
 }
 
-// Used records that what the last Take returned was used.
+// Used marks the values of the last Take as used.
 func (l *sample[T]) Used() {
 	for _, t := range l.taken {
 		l.fresh.Delete(t)

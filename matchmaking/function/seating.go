@@ -2,9 +2,9 @@ package function
 
 import "math/big"
 
-// seats are the free slots of the teams of a match. They take parties, players who stay together, in an order, and give
-// each the next team that has room for it. This may leave a slot for which no party is small enough: Plan decides by
-// the sizes of the parties whether a match can be filled, and how.
+// seats are the free slots of the teams of a match. They seat parties, players who stay together, in an order, each in
+// the next team that has room for it. This may leave a slot that no party fits: Plan decides by the sizes of the
+// parties whether a match can be filled, and how.
 type seats struct {
 	Left int   // in all teams
 	free []int // in each team

@@ -41,7 +41,7 @@ var errBusy = &fault.Error{
 var errEnough = errors.New("enough tickets were read")
 
 // Report makes a report of a queue from its state, which must be current. Errors: fault.SlugOverloaded while another
-// report is made, fault.ErrUnavailable if it takes too long, and those of reading.
+// report is computed, fault.ErrUnavailable if it takes too long, and those of reading.
 func (r *Reader) Report(ctx context.Context, d matchmaking.Definition, s matchmaking.QueueState) (Report, error) {
 	if !r.busy.TryLock() {
 		return Report{}, errBusy

@@ -22,8 +22,8 @@ import (
 // A ticket that was cancelled or has expired is removed from any state. The matcher has exactly the waiting
 // tickets, except those that it has proposed: they stay waiting here until they are claimed or offered again.
 //
-// It does no I/O, starts nothing and reads no clock: a director says what it has read and decided, and at what time.
-// The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.
+// It does no I/O, starts no goroutines and reads no clock: a director passes what it has read and decided, and the
+// time. The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.
 type Pool struct {
 	matcher Matcher
 	tickets map[string]*entry
@@ -99,7 +99,7 @@ func (p *Pool) unpark(e *entry) {
 	e.place = nil
 }
 
-// Remove forgets a ticket in any state. A match that is being made with it goes on without the pool.
+// Remove forgets a ticket in any state. A match in progress with it continues without the pool.
 func (p *Pool) Remove(id string) {
 	e := p.tickets[id]
 	if e == nil {
@@ -116,8 +116,8 @@ func (p *Pool) Remove(id string) {
 	}
 }
 
-// Replace makes the pool what a snapshot of the queue says, except for tickets whose matches are being made. held has
-// the deadlines of other claims by ticket. It returns the tickets that the storage lost: they were in the pool, were
+// Replace sets the pool to a snapshot of the queue, except for tickets whose matches are in progress. held has the
+// deadlines of other claims by ticket. It returns the tickets that the storage lost: they were in the pool, were
 // certainly not assigned, and are not in the snapshot.
 func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time) (missing []*matchmaking.Ticket) {
 	present := make(map[string]bool, len(tickets))
@@ -151,16 +151,16 @@ func (p *Pool) Unclaim(t *matchmaking.Ticket) {
 	}
 }
 
-// Finish forgets a claimed ticket that was assigned or is gone. Another ticket with its ID stays, also if it is
-// claimed.
+// Finish removes a claimed ticket that was assigned or doesn't exist any more. Another ticket with its ID stays, also
+// if it is claimed.
 func (p *Pool) Finish(t *matchmaking.Ticket) {
 	if p.claimedEntry(t) != nil {
 		p.Remove(t.ID)
 	}
 }
 
-// PutBack makes a claimed ticket available whose match failed: now, or from a later time. uncertain reports that the
-// match may have been assigned. Another ticket with its ID stays as it is.
+// PutBack makes a claimed ticket available again after its match failed: now, or from a later time. uncertain reports
+// that the match may have been assigned. Another ticket with its ID stays as it is.
 func (p *Pool) PutBack(t *matchmaking.Ticket, now, from time.Time, uncertain bool) {
 	e := p.claimedEntry(t)
 	if e == nil {
@@ -175,7 +175,7 @@ func (p *Pool) PutBack(t *matchmaking.Ticket, now, from time.Time, uncertain boo
 	}
 }
 
-// claimedEntry returns the entry of a ticket if it is claimed, and not that of another one with its ID.
+// claimedEntry returns the entry of a ticket if it is claimed, and isn't that of another ticket with its ID.
 func (p *Pool) claimedEntry(t *matchmaking.Ticket) *entry {
 	if e := p.tickets[t.ID]; e != nil && e.state == claimed && e.ticket.CreateTime.Equal(t.CreateTime) {
 		return e
@@ -191,7 +191,7 @@ func (p *Pool) Unpark(id string) {
 	}
 }
 
-// Wake makes the parked tickets available whose time has come.
+// Wake makes parked tickets available whose pause has ended.
 func (p *Pool) Wake(now time.Time) {
 	for len(p.parked) > 0 && !now.Before(p.parked[0].until) {
 		e := p.parked[0].entry
@@ -225,7 +225,7 @@ func (p *Pool) Claimed() int { return p.claimed }
 // Changed reports whether the next round may find matches that the last one could not.
 func (p *Pool) Changed() bool { return p.changed }
 
-// SetChanged sets what Changed reports. The pool sets it to true when a ticket becomes available.
+// SetChanged sets the value of Changed. The pool sets it to true when a ticket becomes available.
 func (p *Pool) SetChanged(changed bool) { p.changed = changed }
 
 // Unassigned returns the tickets that are certainly not assigned.

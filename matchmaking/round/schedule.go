@@ -22,7 +22,7 @@ func NewSchedule(debounce time.Duration) *Schedule {
 	return &Schedule{debounce: debounce, failures: pace.NewBackoff()}
 }
 
-// foundRest is how many times as long as a round that found matches the next one comes after it. A round takes longer
+// foundRest is the pause after a round that found matches, as a multiple of the round's duration. A round takes longer
 // the busier Redis and the server are, so that under load the debounce applies.
 const foundRest = 4
 
@@ -46,8 +46,8 @@ func (s *Schedule) Held(began, now time.Time, found, timed bool) {
 // Failed records a round that failed and must be held again.
 func (s *Schedule) Failed(now time.Time) { s.notBefore = now.Add(s.failures.NextBackOff()) }
 
-// Next returns when the next round is due, if one is: because tickets have become available, or because the match
-// function may find more at a time although nothing changed; zero: never.
+// Next returns when the next round is due, because tickets have become available, or because the match function may
+// find more matches at that time without a change; zero: never.
 func (s *Schedule) Next(changed bool, later time.Time) (at time.Time, ok bool) {
 	switch {
 	case changed:

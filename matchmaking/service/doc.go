@@ -10,6 +10,6 @@
 //	registry.go    the queues known to this server, and reads of their definitions
 //	heartbeats.go  tickets of present players are renewed
 //
-// Errors meant for clients are a *fault.Error: those of package matchmaking, the store and the channels, perhaps
-// wrapped. Other errors are those of a context, or indicate a bug.
+// Errors for clients are a *fault.Error, possibly wrapped: those of package matchmaking, the store and the channels.
+// Other errors are those of a context, or indicate a bug.
 package service

@@ -20,7 +20,7 @@ const (
 	auditEvery = 5               // leases after which the pool is compared with the storage
 )
 
-// feed reads the queue for a term: first all waiting tickets, then what changes. After an error, which may have hidden
+// feed reads the queue for a term: first all waiting tickets, then the changes. After an error, which may have hidden
 // changes, it reads all tickets again.
 type feed struct {
 	store interface {
@@ -39,7 +39,7 @@ type feed struct {
 	out        chan fed
 }
 
-// fed is all tickets of the queue, or what has changed.
+// fed holds all tickets of the queue, or the changes.
 type fed struct {
 	snapshot *matchmaking.Snapshot
 	changes  []matchmaking.Change
@@ -79,7 +79,7 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 	return f.readChanges(ctx, s.After, succeeded)
 }
 
-// readChanges reads what changes after a point.
+// readChanges reads the changes after a point.
 func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) error {
 	follower := f.store.Follow(matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit,
 		Fields: f.fields})

@@ -61,7 +61,8 @@ func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
 	}
 }
 
-// checkEnded releases the player of a ticket that neither waits nor is assigned, unless its end can be read.
+// checkEnded ends the wait of the player of a ticket that neither waits nor is assigned, unless the ticket can still be
+// read.
 func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
 	lost := false
 	asked, ok := l.ask(ctx, func() error {

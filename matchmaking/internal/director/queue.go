@@ -34,7 +34,7 @@ type Outbox interface {
 	Run(ctx context.Context, directed func() bool)
 }
 
-// Metrics counts what a server does for one queue. Its methods may be called by many goroutines.
+// Metrics counts the work of a server for one queue. Its methods may be called by many goroutines.
 type Metrics interface {
 	// Directing is called when this server begins and when it ends to direct the queue. It has no tickets in memory
 	// then.
@@ -43,7 +43,7 @@ type Metrics interface {
 	Tickets(waiting, claimed int)
 	// Expired counts tickets that were found to have expired.
 	Expired(tickets int)
-	// RoundFailed counts a round whose match function or evaluator failed.
+	// RoundFailed counts a round with a failed match function or evaluator.
 	RoundFailed()
 	// ProposalRefused counts a proposal that cannot be a match.
 	ProposalRefused()

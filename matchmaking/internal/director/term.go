@@ -35,7 +35,7 @@ type term struct {
 	matching *outage.Outage
 
 	outcomes  chan outcome            // from tasks
-	end       chan struct{}           // closed when nothing is received from outcomes any more
+	end       chan struct{}           // closed when outcomes has no receiver any more
 	lose      context.CancelCauseFunc // ends the term
 	busy      time.Time               // when there was work last
 	idleAfter time.Duration           // the term ends after so long without work
@@ -218,7 +218,7 @@ func (t *term) nextRound() (at time.Time, ok bool) {
 	return t.schedule.Next(t.pool.Changed(), later)
 }
 
-// longWait is how long the loop sleeps if nothing is due.
+// longWait is the sleep of the loop if nothing is due.
 const longWait = time.Minute
 
 // nextWake returns how long the loop can sleep.

@@ -14,7 +14,7 @@ type Outage struct {
 	down atomic.Bool
 }
 
-// New returns an outage that hasn't begun. what is the message of its beginning.
+// New returns an outage that hasn't begun. what is the log message at its beginning.
 func New(log *slog.Logger, what string) *Outage { return &Outage{log: log, what: what} }
 
 // Report records the outcome of a try: the first failure and the first success after it are logged. A failure because

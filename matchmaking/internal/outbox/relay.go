@@ -258,7 +258,7 @@ func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 	}
 }
 
-// errOver is the error of an assignment whose ticket's ID now belongs to another ticket.
+// errOver is the error of an assignment if its ticket's ID now belongs to another ticket.
 var errOver = errors.New("the ticket's ID belongs to another ticket")
 
 // publishLater publishes an assignment whose channel has begun a later life. Errors: errOver.
