@@ -51,8 +51,8 @@ func IsText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// empty stands for a part without text, as no encoded text is a lone percent sign. Without it the hash tag could be
-// empty, and Redis would hash the whole key.
+// empty represents an empty part: no encoded text is a single percent sign. Without it the hash tag could be empty, and
+// Redis would hash the whole key.
 const empty = '%'
 
 // appendEncoded appends a part of a key.

@@ -58,7 +58,7 @@ type Author struct {
 	Stat          AuthorStat `json:"stat"`
 }
 
-// AuthorStat counts what an author follows and has written.
+// AuthorStat has the numbers of an author's followed entities and publications.
 type AuthorStat struct {
 	Topics  int64 `json:"topics"`
 	Authors int64 `json:"authors"`
@@ -88,7 +88,7 @@ type TopicStat struct {
 // Shouts is a list of publications. Each is an object of the application's.
 type Shouts []Shout
 
-// Shout is a publication as it stands in the cache: a JSON object.
+// Shout is a publication in the form of the cache: a JSON object.
 type Shout json.RawMessage
 
 var errShout = errors.New("must be an object")

@@ -53,7 +53,7 @@ var Kinds = []Kind{
 	{records.Search, true, CanonicalSearchID, object[Results], nil},
 }
 
-// ErrNoKind is the error of a name that is no kind of value in the cache.
+// ErrNoKind is the error of a name that isn't a kind of cached value.
 var ErrNoKind = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoKind, Detail: "the cache has no kind of this name"}
 
 // Find returns the kind with a name, such as author. Errors: ErrNoKind.
@@ -74,8 +74,8 @@ func (k *Kind) ID(id string) (string, error) { return k.canonical(id) }
 // TTLs.
 func (k *Kind) Prefixes() bool { return k.TTL > 0 }
 
-// Tags returns the tags that the value of an ID has by itself: a list of publications of a topic has topic:<ID>, one of
-// an author author:<ID>.
+// Tags returns the automatic tags of the value of an ID: a list of publications of a topic has topic:<ID>, one of an
+// author author:<ID>.
 func (k *Kind) Tags(id string) []string {
 	if k.tags == nil {
 		return nil
@@ -103,7 +103,7 @@ func listTags(id string) (tags []string) {
 	return tags
 }
 
-// maxOwnTags is how many tags a value may have by itself.
+// maxOwnTags is the maximum number of automatic tags of a value.
 const maxOwnTags = 8
 
 // Check refuses a value that is larger than values of the kind may be, or doesn't have their form. Members that the

@@ -21,7 +21,7 @@ const (
 	maxParameters = 64
 )
 
-// hashed begins the ID of a long query, before the hex SHA-256 of what the ID would be. No other ID begins with it: a
+// hashed is the prefix of a long query's ID, before the hex SHA-256 of its full ID. No other ID begins with it: a
 // single colon is followed by a parameter, which has an equals sign.
 const hashed = "sha256:"
 
@@ -58,8 +58,8 @@ func ListID(parameters url.Values) (string, error) {
 	return id, err
 }
 
-// CanonicalSearchID returns the ID of the search that id stands for. id has the form of an ID, but needn't be
-// normalized. An ID of SearchID is returned as it is. Errors: ErrInvalidQuery.
+// CanonicalSearchID returns the canonical form of a search's ID. id has the form of an ID, but needn't be normalized.
+// An ID of SearchID is returned as it is. Errors: ErrInvalidQuery.
 func CanonicalSearchID(id string) (string, error) {
 	if isHash(id) {
 		return id, nil
@@ -72,7 +72,7 @@ func CanonicalSearchID(id string) (string, error) {
 	return SearchID(text, parameters)
 }
 
-// CanonicalListID returns the ID of the list that id stands for, as CanonicalSearchID does. Errors: ErrInvalidQuery.
+// CanonicalListID returns the canonical form of a list's ID, as CanonicalSearchID does. Errors: ErrInvalidQuery.
 func CanonicalListID(id string) (string, error) {
 	if isHash(id) {
 		return id, nil

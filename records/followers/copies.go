@@ -31,18 +31,18 @@ type Mark string
 type Store interface {
 	// Announce records that a channel is going to have messages. Errors: ErrFull.
 	Announce(ctx context.Context, channel string) error
-	// Age returns when a message was last announced, and how long ago; "" if nothing is to be copied.
+	// Age returns when a message was last announced, and how long ago; "" if there is nothing to copy.
 	Age(ctx context.Context, channel string) (at Mark, age time.Duration, err error)
 	// Settle removes a channel unless a message was announced after at. It reports whether it did.
 	Settle(ctx context.Context, channel string, at Mark) (removed bool, err error)
-	// Pending calls each with every channel that is there all the time, at least once.
+	// Pending calls each with every channel that exists the whole time, at least once.
 	Pending(ctx context.Context, each func(channel string)) error
 	// Watch calls announced with each channel that is announced, until stop. It calls lost when it has begun, and after
 	// each interruption: announcements may have been missed. Both return at once.
 	Watch(announced func(channel string), lost func()) (stop func())
 }
 
-// Announcer is notified by the channel service of messages to come.
+// The channel service notifies an Announcer before messages are published.
 type Announcer struct{ store Store }
 
 // NewAnnouncer returns an Announcer on a store.

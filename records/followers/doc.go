@@ -3,7 +3,7 @@
 //
 // # Copies
 //
-// For channels whose rule says deliver: copies, each message is copied to the followers of the channel's author, topic
+// For channels whose rule has deliver: copies, each message is copied to the followers of the channel's author, topic
 // or publication.
 //
 // A publish announces its channel in a small set first, and makes the subscriber [Subscriber] there. A [Job], which

@@ -97,11 +97,11 @@ func Channel(user string) (string, error) {
 	return name, nil
 }
 
-// Following is what a user follows.
+// Following lists the channels that a user follows.
 type Following struct {
 	Channels []string // sorted
 	More     bool     // there are more than MaxChannels: the last ones are left out
-	Unknown  []string // kinds of the follow lists that the cache doesn't have: what they name is left out
+	Unknown  []string // kinds of follow lists that aren't cached: their channels are omitted
 }
 
 // Following returns the channels that a user follows: their own, the global one, and those of the follow lists. Errors:

@@ -29,7 +29,7 @@ type reader struct {
 	oldest  atomic.Pointer[time.Time] // when the first message was published that isn't copied yet; nil: there is none
 }
 
-// run copies messages until there are none and none are to come.
+// run copies messages until there are none left and none are announced.
 func (r *reader) run(ctx context.Context) error {
 	defer r.oldest.Store(nil)
 	receipt := ""

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// MaxKeys is how many keys a keyset may have.
+	// MaxKeys is the maximum number of keys in a keyset.
 	MaxKeys = 100
 
 	maxFileBytes = 64 << 10
@@ -84,7 +84,7 @@ func open(path string) (*Keyset, error) {
 	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(text)))
 	if err != nil {
 		return nil, errors.New(
-			`isn't a keyset: make one with "tidemark keyset create"`) // Tink's error could have parts of it
+			`isn't a keyset: make one with "tidemark keyset create"`) // Tink's error could contain parts of it
 	}
 	return of(handle)
 }
@@ -98,7 +98,7 @@ func bare(err error) error {
 	return err
 }
 
-// of returns a keyset whose keys can seal. Keys without an ID prefix are refused, as they can't be told apart.
+// of returns a keyset whose keys can seal. Keys without an ID prefix are refused, since they can't be distinguished.
 func of(handle *keyset.Handle) (*Keyset, error) {
 	primitive, err := aead.New(handle)
 	if err != nil {

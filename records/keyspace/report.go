@@ -55,7 +55,7 @@ type Size struct {
 // Counts is the number of keys of a kind with each problem.
 type Counts struct {
 	NoTTL   int64 `json:"noTTL,omitzero"`   // a temporary key never ends
-	LongTTL int64 `json:"longTTL,omitzero"` // it ends later than the kind says
+	LongTTL int64 `json:"longTTL,omitzero"` // it expires later than its kind allows
 	Type    int64 `json:"type,omitzero"`    // it has another type
 	Unknown int64 `json:"unknown,omitzero"` // the kind itself isn't known
 }
@@ -115,7 +115,7 @@ func (k *Kind) keep(key Key, largest int) {
 	k.Largest = k.Largest[:min(len(k.Largest), largest)]
 }
 
-// maxShown is how much of a key is shown.
+// maxShown limits the shown part of a key.
 const maxShown = 120
 
 // token matches JSON Web Tokens, which occur in keys of applications.

@@ -30,7 +30,7 @@ type Source interface {
 
 // Visitor controls a walk and receives its results.
 type Visitor interface {
-	// Wait waits until so many keys may be looked at.
+	// Wait waits until this many more keys may be examined.
 	Wait(ctx context.Context, keys int) error
 	// Wants reports whether a key is of interest, and whether its memory is.
 	Wants(name string) (look, measure bool)
@@ -41,7 +41,7 @@ type Visitor interface {
 // Options configures a survey.
 type Options struct {
 	Kinds []string // names of kinds; empty: all
-	Rate  int      // keys to look at in a second, at most; 0: DefaultRate
+	Rate  int      // maximum number of keys to examine per second; 0: DefaultRate
 	// the memory of one key in so many is measured, once that of 1,000 of its kind has been; 0: DefaultSample
 	Sample   int
 	Largest  int // how many keys of each kind are named as its largest; 0: none

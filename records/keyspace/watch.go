@@ -28,7 +28,7 @@ type Watch struct {
 	Leases  Leases
 	Sources map[string]Source // by the Redis that they are of
 	Kinds   []string          // that are shown, also if they have no keys
-	Rate    int               // keys to look at in a second, at most
+	Rate    int               // maximum number of keys to examine per second
 	Every   time.Duration     // pause after each time that all were counted
 	Metrics Metrics
 	Log     *slog.Logger

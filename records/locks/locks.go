@@ -43,7 +43,7 @@ type Store interface {
 	Grant(ctx context.Context, r lease.Request) (lease.Holding, error)
 	// Prolong renews a lock. Errors: lease.ErrLost.
 	Prolong(ctx context.Context, r lease.Request) (lease.Holding, error)
-	// Release ends a lock. A repeat succeeds while nobody else has had it. Errors: lease.ErrLost.
+	// Release ends a lock. A repeat succeeds unless another holder has had it since. Errors: lease.ErrLost.
 	Release(ctx context.Context, name, token string) error
 	// Show returns the last fence, if one is known, and until when the lock is held.
 	Show(ctx context.Context, name string) (lease.Holding, error)
@@ -260,8 +260,8 @@ func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
 	return Lock{Token: r.Token, Holding: h}, s.lost(r.Name, err)
 }
 
-// Release ends a lock. A repeat succeeds while nobody else has had the lock. Errors: fault.SlugInvalidID, ErrLost and
-// the store's.
+// Release ends a lock. A repeat succeeds unless another holder has had the lock since. Errors: fault.SlugInvalidID,
+// ErrLost and the store's.
 func (s *Service) Release(ctx context.Context, n Name, token string) error {
 	if err := n.check(); err != nil {
 		return err

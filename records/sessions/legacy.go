@@ -24,8 +24,8 @@ type Found struct {
 	Device, AuthData json.RawMessage
 }
 
-// sourceUser is what users are called in keys of the source. No key of this service has this form, so a credential
-// can't name another key.
+// sourceUser matches the users in keys of the source. No key of this service has this form, so a credential can't name
+// another key.
 var sourceUser = regexp.MustCompile(`^[0-9A-Za-z_]{1,64}$`)
 
 // jwtStart is the beginning of every JSON Web Token: {" in base64url.

@@ -65,7 +65,7 @@ type Service struct {
 	revoked func(Session) bool
 }
 
-// NewService returns a service. The error says which option is wrong.
+// NewService returns a service. The error names the invalid option.
 func NewService(o Options) (*Service, error) {
 	s := &Service{
 		store: o.Store, revoked: o.Revoked, metrics: o.Metrics,

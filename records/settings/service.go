@@ -62,8 +62,8 @@ type Setting struct {
 	Value    string
 }
 
-// New is a setting to be written. If Secret is nil, an existing setting keeps its secrecy, and a new one is secret if
-// its name says so.
+// New is a setting to be written. If Secret is nil, an existing setting keeps its secrecy, and the name of a new one
+// decides.
 type New struct {
 	Name, Value string
 	Secret      *bool

@@ -52,7 +52,7 @@ type announced struct {
 	queue   []string                  // of writes, in the order in which they are due, with some that have ended
 	waiting int                       // IDs of writes
 	dirty   map[string]struct{}       // IDs to be read
-	receipt string                    // of what was fetched and isn't acknowledged
+	receipt string                    // of the fetched messages that aren't acknowledged
 	more    bool                      // there is more to fetch, which is done first
 	oldest  atomic.Pointer[time.Time] // when the first message was published that isn't applied yet; nil: there is none
 }

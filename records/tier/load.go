@@ -11,13 +11,13 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// loading is a walk over all values. It also runs while there are values already: values that it doesn't find are
+// loading is a scan of all values. It also runs while values are loaded already: values that it doesn't find are
 // removed at its end.
 type loading struct {
 	walk    Walk      // nil: there is none
 	reload  time.Time // when the next one begins
 	left    []string  // IDs to be read
-	next    time.Time // when the walk goes on
+	next    time.Time // when the scan continues
 	fetched time.Time // when announcements were fetched last during it
 	round   uint8
 	served  bool

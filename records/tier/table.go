@@ -150,7 +150,7 @@ func makeEntry(id string, value []byte, end time.Duration) entry {
 
 func (e entry) ends() bool { return e[0]&1 == 1 }
 
-// ended reports whether the entry's end is over at a time.
+// ended reports whether the entry has expired at a time.
 func (e entry) ended(now time.Duration) bool {
 	if !e.ends() {
 		return false
@@ -192,7 +192,7 @@ type chunk struct {
 type part struct {
 	mu sync.RWMutex
 	at map[uint32]uint32 // where the entry with a key is
-	// where those are whose key another ID has; the map has a secret seed, if somebody chooses such IDs
+	// entries whose hash another ID has; the map has a secret seed, in case an attacker chooses such IDs
 	others map[string]uint32
 	chunks []*chunk
 	free   []uint32 // places that can be used again

@@ -137,7 +137,7 @@ func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids [
 	limited, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()
 	found, err := k.client.Get(limited, wanted)
-	if ctx.Err() == nil { // otherwise it is no evidence about the nodes
+	if ctx.Err() == nil { // otherwise it says nothing about the nodes
 		k.report(err == nil, time.Now())
 	}
 	other := Missing

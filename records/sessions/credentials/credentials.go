@@ -90,7 +90,7 @@ type Credentials struct {
 	doubted map[sessions.Ref]struct{} // of held: to be read again
 	reading map[sessions.Ref]*reads
 	losses  int // how often changes may have been missed
-	ended   int // requests whose sessions were gone while they waited
+	ended   int // requests whose sessions ended while they waited
 	told    int // of ended: reported to listeners
 
 	wake chan struct{} // buffered (capacity 1): Run has work
@@ -231,7 +231,7 @@ func (c *Credentials) load(ctx context.Context, of sessions.Ref) (*known, error)
 	}
 }
 
-// forget marks a session as gone.
+// forget marks a session as ended.
 func (c *Credentials) forget(of sessions.Ref) {
 	for _, k := range c.held[of] {
 		k.gone.Store(true)
