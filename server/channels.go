@@ -24,7 +24,7 @@ import (
 type channels struct {
 	service  v1.Channels // a *channel.Service
 	reserved reserved
-	players  players       // nil: there is no matchmaking, and channels of tickets are like any other
+	players  players       // nil: there is no matchmaking, and tickets' channels are ordinary channels
 	guard    *access.Guard // nil: the service is open
 	counts   messageCounts
 }

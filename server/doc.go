@@ -2,7 +2,7 @@
 // probes; gRPC on a port of its own; and for administrators all of HTTP's, the metrics and profiles on a third
 // listener.
 //
-// Start at [Server]: [New] composes it from packages server/web (what all requests have in common), server/v1,
+// Start at [Server]: [New] composes it from packages server/web (the common part of all requests), server/v1,
 // server/predecessor, server/grpc and server/admin, and [Server.Run] listens, and drains when its context ends.
 // channels.go has what every operation on a channel passes, whichever API it comes from: reserved prefixes, the limits
 // of the client, the service, and counters. tickets.go has the same for operations on tickets. players.go has what is

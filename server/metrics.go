@@ -21,7 +21,7 @@ func (s *Server) registerMetrics(registry *prometheus.Registry) {
 	)
 }
 
-// countLimited returns what counts the requests beyond the limits of clients.
+// countLimited returns a function that counts requests beyond the limits of clients.
 func countLimited(registry *prometheus.Registry) (refused func(limit, of string)) {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tidemark_limited_total", Help: "Requests beyond a limit of their client, by the limit and whose it is.",

@@ -25,8 +25,8 @@ type players interface {
 	ForgetOwner(ticket string)
 }
 
-// A poll of at least so long that ends empty asks whether the ticket was assigned without a message: a fail-over can
-// have lost that its channel is wanted. Of shorter ones one in shortPolls does.
+// A poll of at least this duration that ends empty checks whether the ticket was assigned without a message: a
+// fail-over may have lost the request for its channel. Of shorter ones one in shortPolls does.
 const (
 	longPoll   = time.Second
 	shortPolls = 16
@@ -83,8 +83,7 @@ func (c *channels) missed(ctx context.Context, id string, wait time.Duration) bo
 	return published && err == nil
 }
 
-// recheck returns an error if a ticket isn't the client's any more: while a poll waited, another one may have got its
-// ID.
+// recheck returns an error if a ticket isn't the client's any more: during a poll, another ticket may have got its ID.
 func (c *channels) recheck(ctx context.Context, id string) error {
 	if c.guard == nil {
 		return nil
@@ -165,7 +164,7 @@ func (c *channels) anyMissed(ctx context.Context, polls playerPolls, wait time.D
 	return any
 }
 
-// recheckAll replaces what tickets have that aren't the client's any more: see recheck.
+// recheckAll replaces the results of tickets that aren't the client's any more: see recheck.
 func (c *channels) recheckAll(ctx context.Context, polls playerPolls, d *channel.Deliveries) {
 	d.Found = slices.DeleteFunc(d.Found, func(f channel.Found) bool {
 		id, ok := polls[f.Source]

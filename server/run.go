@@ -33,7 +33,7 @@ var ErrGrace = errors.New("requests were cut off when the grace had passed")
 type Listeners struct {
 	HTTP  net.Listener
 	GRPC  net.Listener // nil: gRPC is served on the HTTP port only. Without matchmaking nothing is served here.
-	Admin net.Listener // nil: what only administrators may call isn't served. On a Unix socket every client is one.
+	Admin net.Listener // nil: calls for administrators aren't served. On a Unix socket every client is one.
 }
 
 // Run serves connections until ctx ends, and then drains, as the package comment describes. It returns nil when all
@@ -102,8 +102,8 @@ func (s *Server) openConnections() int {
 	return open
 }
 
-// readTimeout returns how long a request may take to arrive. It also ends what is read while a fetch waits, so it is
-// longer than the longest wait.
+// readTimeout returns how long a request may take to arrive. It also limits reads while a fetch waits, so it is longer
+// than the longest wait.
 func (s *Server) readTimeout() time.Duration { return s.service.Limits().MaxWait + bodyTimeout }
 
 func (s *Server) httpServer(ctx context.Context, h http.Handler) *http.Server {
@@ -158,7 +158,7 @@ func (s *Server) drain(ctx context.Context, d draining) error {
 	if s.options.Records != nil {
 		s.options.Records.Drain()
 	}
-	s.log.Info("draining", "grace", s.options.Grace) // after the fact, for those who act on the log
+	s.log.Info("draining", "grace", s.options.Grace) // for readers of the log
 	if s.options.DrainDelay > 0 {
 		delay := time.NewTimer(s.options.DrainDelay)
 		defer delay.Stop()

@@ -33,15 +33,15 @@ const (
 	DefaultCORSMaxAge         = web.DefaultCORSMaxAge
 )
 
-// CORS says which web pages of other origins may use the API from a browser.
+// CORS lists the origins whose web pages may use the API from a browser.
 type CORS = web.CORS
 
 // Options configures a Server. Service, Storage, Ready and Logger are required.
 type Options struct {
 	Service *channel.Service
-	Storage func() storage.Description      // what GET /v1/info shows
+	Storage func() storage.Description      // shown by GET /v1/info
 	Ready   func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
-	Guard   *access.Guard                   // decides who may do what; nil: the service is open to everybody
+	Guard   *access.Guard                   // authorizes requests; nil: the service is open
 
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
 	Records     *records.Options // nil: there are no calls for records
@@ -51,12 +51,12 @@ type Options struct {
 
 	Version string
 	CORS    CORS
-	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
-	// all names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every
-	// name is allowed, except when Run's listener is on a loopback address.
+	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com matches all
+	// names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every name
+	// is allowed, except when Run's listener is on a loopback address.
 	AllowHosts []string
 	Limits     Limits
-	Grace      time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
+	Grace      time.Duration // time for requests to finish after Run's context has ended; 0: DefaultGrace
 	// DrainDelay is how long Run serves as before after readiness has failed, for load balancers to notice. It is part
 	// of Grace.
 	DrainDelay time.Duration
@@ -64,7 +64,7 @@ type Options struct {
 	Metrics    *prometheus.Registry // has the metrics, which the admin listener shows; nil: a new one
 }
 
-// Limits bounds what clients can make the server do.
+// Limits are the limits of the server.
 type Limits struct {
 	MaxBodyBytes int64 // of a request; 0: DefaultMaxBodyBytes
 	BodyMemory   int64 // of the bodies of all requests in progress; 0: DefaultBodyMemory
@@ -76,10 +76,10 @@ type Limits struct {
 	MaxConnections int
 }
 
-// Clients says how much each client may do, and how to know its address.
+// Clients configures the limits of each client, and how to determine its address.
 type Clients struct {
 	Limits       limits.Options // Refused is set by New; an open service has those of addresses only
-	TrustProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
+	TrustProxies []netip.Prefix // whose X-Forwarded-For is trusted
 }
 
 // limiter returns the limits of clients, or nil if there are none.

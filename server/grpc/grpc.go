@@ -135,7 +135,7 @@ func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {
 	return infos
 }
 
-// server returns a server of all services. onRoutes says that its calls come from routes of the router.
+// server returns a server of all services. onRoutes is set if its calls come from routes of the router.
 func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Server {
 	stray := &method{http: onRoutes, counts: s.router.Stray(), router: s.router}
 	made := grpc.NewServer(append(options,

@@ -121,7 +121,7 @@ func (p jsonLines) fill(m proto.Message, c *web.Call, body *web.Buffer) error {
 // line {"error": …} if the call failed, as grpc-gateway has it in Open Match. vanguard doesn't translate streams to
 // JSON.
 type jsonStream struct {
-	grpc.ServerStream                 // nil: RecvMsg, SendMsg, Context and SetHeader are all that is called
+	grpc.ServerStream                 // nil: only RecvMsg, SendMsg, Context and SetHeader are called
 	ctx               context.Context //nolint:containedctx // of the call, as in grpc-go
 	response          http.ResponseWriter
 	fill              func(proto.Message) error // reads the request
@@ -153,7 +153,7 @@ func (s *jsonStream) SendMsg(message any) error {
 	return s.write(http.StatusOK, append(append([]byte(`{"result":`), line...), '}', '\n'))
 }
 
-// write writes a part of the answer. The status is that of the first part.
+// write writes a part of the answer. The first part decides the status.
 func (s *jsonStream) write(code int, data []byte) error {
 	if !s.begun {
 		s.begun = true

@@ -20,10 +20,10 @@ import (
 
 // Limits of one connection of gRPC's own listener.
 const (
-	largestAnswer = 4 << 20 // what clients accept by default
-	// of the answer to a query, unless one ticket has more: what is not read yet is in memory
+	largestAnswer = 4 << 20 // the default limit of clients
+	// of the answer to a query, unless one ticket has more: unread answers are in memory
 	pageBytes       = 256 << 10
-	largestOverhead = 64 << 10 // of a ticket in an answer, to what its client has sent
+	largestOverhead = 64 << 10 // of a ticket in an answer, in addition to its client's bytes
 
 	streamWindow     = 64 << 10  // bytes that a client may send on a stream before the service reads them
 	connectionWindow = 256 << 10 // the same for a connection

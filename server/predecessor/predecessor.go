@@ -85,7 +85,7 @@ func (h *handlers) publish(c *web.Call) error {
 		Channel: name, Drafts: []channel.Draft{{ID: id, Content: content}},
 	})
 	if err != nil {
-		return err // the body isn't released: an abandoned write may still be on its way to the storage
+		return err // the body isn't released: an abandoned write may still be in progress
 	}
 	body.Release()
 	answer := wire.OldPublished{ChannelID: name, MessageID: published[0].ID}

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// pollQuery reads timeout and max. Both are reduced to what the service allows.
+// pollQuery reads timeout and max. Both are reduced to the service's limits.
 func pollQuery(raw string, limits channel.Limits, q *channel.Query) error {
 	if text, ok := queryValue(raw, "timeout"); ok {
 		timeout, err := time.ParseDuration(text)

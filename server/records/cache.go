@@ -55,7 +55,7 @@ func addCache(a web.API, values Cache) {
 
 const cacheRecords = "cache"
 
-// nothing is the resource of calls whose body contains the resources.
+// nothing is the resource of calls with the resources in the body.
 func nothing(*web.Call) access.Resource { return access.Resource{} }
 
 // of returns the record of a value, by its canonical ID: other spellings of a search are the same record.
@@ -94,7 +94,7 @@ func (h *cacheCalls) get(c *web.Call) error {
 	header.Set("Content-Length", strconv.Itoa(len(value)))
 	c.Response().WriteHeader(http.StatusOK)
 	if _, err := c.Response().Write(value); err != nil {
-		c.SetOutcome(http.StatusOK, fmt.Errorf("write the answer: %w", err)) // the client has gone
+		c.SetOutcome(http.StatusOK, fmt.Errorf("write the answer: %w", err)) // the client has disconnected
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 	}
 	v.Bytes = body.Bytes
 	if err := h.values.Put(c.Context(), v); err != nil {
-		return err // the body isn't released: an abandoned write may still be on its way to the storage
+		return err // the body isn't released: an abandoned write may still be in progress
 	}
 	body.Release()
 	return c.NoContent()

@@ -37,7 +37,7 @@ func (m *messages) publish(c *web.Call) error {
 	}
 	published, err := m.service.Publish(c.Context(), channel.PublishRequest{Channel: c.Param(0), Drafts: drafts})
 	if err != nil {
-		return err // the body isn't released: an abandoned write may still be on its way to the storage
+		return err // the body isn't released: an abandoned write may still be in progress
 	}
 	body.Release()
 	return answerPublished(c, published, batch)

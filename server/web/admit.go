@@ -14,7 +14,7 @@ import (
 type gate struct {
 	guard    *access.Guard // nil: the service is open
 	failures *access.FailureLimiter
-	limiter  *limits.Limiter // nil: nobody has limits
+	limiter  *limits.Limiter // nil: no limits
 	proxies  *proxies        // nil: there are none
 }
 
@@ -33,7 +33,7 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 		return nil, tooMany
 	}
 	p, err := g.guard.Authenticate(ctx, credential)
-	// An expired token is verified each time that it comes, unless it was seen before.
+	// An expired token is verified each time that it is sent, unless it was seen before.
 	if errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrExpired) &&
 		!g.guard.IsCheap(credential) {
 		g.failures.Add(address)
@@ -52,7 +52,7 @@ func (g *gate) Client(remote string, forwarded []string) string {
 func (g *gate) Limited() bool { return g.limiter != nil }
 
 // Limit counts a request of a principal, nil on an open service, from an address. It returns the request's context with
-// the client that all else counts for. Errors: those of limits.Client.Request.
+// the client, for other limits. Errors: those of limits.Client.Request.
 func (g *gate) Limit(ctx context.Context, p *access.Principal, address string) (context.Context, error) {
 	client := g.limiter.Client(p, address)
 	return limits.With(ctx, client), client.Request(ctx)
@@ -72,7 +72,7 @@ func (c *Call) admit() error {
 	if err != nil {
 		return err
 	}
-	p := access.From(c.ctx) // of the connection: whoever uses the administrator's socket
+	p := access.From(c.ctx) // of the connection: the user of the administrator's socket
 	if p == nil {
 		if p, err = gate.Authenticate(c.ctx, credential, c.request.RemoteAddr); err != nil {
 			return err
@@ -92,8 +92,8 @@ func (c *Call) admit() error {
 	return gate.guard.Check(c.ctx, p, c.route.Action, of)
 }
 
-// credential returns the client's credential, or "" if it sends none, and takes it out of the query: nothing that
-// reads, shows or logs the query ever sees it.
+// credential returns the client's credential, or "" if it sends none, and removes it from the query, so that no other
+// code reads, shows or logs it.
 func (c *Call) credential() (string, error) {
 	header := c.request.Header[authorizationHeader]
 	token, times := takeToken(c.request)
@@ -148,7 +148,7 @@ func (c *Call) lapsed() error {
 	return nil
 }
 
-// challenge says in a header what is wrong with the client's credential, as RFC 6750 has it.
+// challenge sets the header that describes the error of the client's credential, as in RFC 6750.
 func (c *Call) challenge(err error) {
 	var e *fault.Error
 	if !errors.As(err, &e) {

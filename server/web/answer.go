@@ -72,7 +72,7 @@ func (c *Call) NoContent() error {
 // SetLocation sets the header with the path of the created object.
 func (c *Call) SetLocation(path string) { c.response.Header()[headerLocation] = []string{path} }
 
-// SetRetryAfter sets the header that says when to try again, in seconds. 0 sets none.
+// SetRetryAfter sets the header Retry-After, in seconds. 0 sets none.
 func (c *Call) SetRetryAfter(seconds int) {
 	if seconds > 0 {
 		c.response.Header()[headerRetryAfter] = []string{strconv.Itoa(seconds)}
@@ -95,7 +95,7 @@ func (c *Call) write(status int, mediaType []string, body []byte) error {
 	}
 	c.begin(status)
 	if _, err := c.response.Write(body); err != nil {
-		c.err = writeError(err) // the client has gone: nobody is left to answer
+		c.err = writeError(err) // the client has disconnected
 	}
 	return nil
 }

@@ -67,8 +67,8 @@ func wellFormed(token string) error {
 	return nil
 }
 
-// take removes the token from a request's URL: nothing that reads, shows or logs the query sees it then. It returns the
-// last one, and how many there were.
+// take removes the token from a request's URL, so that no other code reads, shows or logs it. It returns the last one,
+// and how many there were.
 func takeToken(r *http.Request) (token string, times int) {
 	for rest := r.URL.RawQuery; rest != ""; {
 		var pair string

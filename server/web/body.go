@@ -41,7 +41,7 @@ func newBuffer(size int) *Buffer {
 	return b
 }
 
-// Release makes the buffer available to other requests. Nothing may refer to its bytes any more.
+// Release makes the buffer available to other requests. Its bytes must not be in use any more.
 func (b *Buffer) Release() {
 	if b.share != nil {
 		b.share.release()
@@ -54,7 +54,7 @@ func (b *Buffer) Release() {
 }
 
 // Body reads the request's body. The caller releases the buffer, or drops it: then its memory counts until the call has
-// finished. A body may take its time, so it is an error if the client's credential isn't valid any more when it has
+// finished. A body may arrive slowly, so it is an error if the client's credential isn't valid any more when it has
 // arrived.
 func (c *Call) Body() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
@@ -90,8 +90,8 @@ func (c *Call) Body() (*Buffer, error) {
 	return b, nil
 }
 
-// Content reads a body that is one JSON value, and returns the part of the buffer that is the value. The caller treats
-// the buffer as that of Body.
+// Content reads a body that is one JSON value, and returns the part of the buffer that is the value. The rules of Body
+// for its buffer apply.
 func (c *Call) Content() (*Buffer, json.RawMessage, error) {
 	body, err := c.Body()
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Call) drop() {
 	}
 	controller := http.NewResponseController(c.response)
 	_ = controller.SetReadDeadline(time.Now().Add(dropTime)) // fails only without a connection
-	_, _ = io.CopyN(io.Discard, c.request.Body, dropBytes)   // any error is the end
+	_, _ = io.CopyN(io.Discard, c.request.Body, dropBytes)   // any error ends the reading
 }
 
 // read reads as many bytes as are announced or, if length is negative, all there are.

@@ -25,7 +25,7 @@ type Call struct {
 	started  time.Time
 	share    share // of the memory of all bodies
 	status   int   // of the answer; 0: the answer hasn't begun
-	err      error // what went wrong, for the log
+	err      error // the error, for the log
 }
 
 // reservedKey is the context key of requests on reserved connections.
@@ -80,7 +80,7 @@ func (c *Call) SetOutcome(status int, err error) { c.status, c.err = status, err
 // Status returns the status that SetOutcome has set.
 func (c *Call) Status() int { return c.status }
 
-// StatusClientGone is the status, in metrics and log only, of a request whose client went away before its answer.
+// StatusClientGone is the status, in metrics and log only, of a request whose client disconnected before the answer.
 const StatusClientGone = 499
 
 // outcome returns the status for metrics and log.
@@ -103,7 +103,7 @@ func (c *Call) log(elapsed time.Duration) {
 	}.write(ctx, log, level)
 }
 
-// writeError is the error of an answer whose client has gone.
+// writeError is the error of an answer to a client that has disconnected.
 func writeError(err error) error { return fmt.Errorf("write the answer: %w", err) }
 
 // maxRequestIDBytes is the longest request ID that is accepted from a client.

@@ -1,4 +1,4 @@
-// Package web is the plumbing of an HTTP request: what every call has in common, whichever API it belongs to.
+// Package web has the common part of all HTTP requests, for all APIs.
 //
 // Start at [Router]. An API registers its routes with it, and each route goes one way:
 //
@@ -7,9 +7,9 @@
 //	                              │  └── error ◄──┘
 //	                              └─► API.Fail, such as [Fail]: writes the error
 //
-// There is no other middleware, except for CORS and for OPTIONS. route.serve sets the request's ID, refuses what no
-// call may have (see below), recovers from panics, counts and logs. A [Handler] reads its request from a [Call], makes
-// one call of a service, and writes the answer with the Call's methods. It never writes an error: it returns one.
+// There is no other middleware, except for CORS and for OPTIONS. route.serve sets the request's ID, refuses malformed
+// requests (see below), recovers from panics, counts and logs. A [Handler] reads its request from a [Call], makes one
+// call of a service, and writes the answer with the Call's methods. It never writes an error: it returns one.
 // problem.go is the only place that maps kinds of errors to HTTP statuses.
 //
 // Paths are routed as they were sent, percent-escapes included: an escaped slash is part of a name, and refused as

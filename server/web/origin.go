@@ -31,7 +31,7 @@ var (
 type origins struct {
 	cors        CORS
 	hosts       []string // as Options.AllowHosts
-	own         bool     // pages of other origins may not even send what changes nothing
+	own         bool     // pages of other origins may not even send requests that only read
 	loopback    atomic.Bool
 	crossOrigin http.CrossOriginProtection
 }
@@ -80,13 +80,13 @@ func (o *origins) servesHost(host string) bool {
 // DefaultCORSMaxAge is how long a browser may cache the answer to a preflight request by default.
 const DefaultCORSMaxAge = time.Hour
 
-// CORS says which web pages of other origins may use the API from a browser.
+// CORS lists the origins whose web pages may use the API from a browser.
 type CORS struct {
 	// such as "https://app.example.com", "https://*.example.com" or "*"; none: no CORS headers
 	AllowOrigins []string
 	MaxAge       time.Duration // how long a browser may cache the answer to a preflight request; 0: DefaultCORSMaxAge
 
-	// RequestHeaders and ResponseHeaders are the headers that pages may send and read beside those of this package.
+	// RequestHeaders and ResponseHeaders are headers that pages may send and read in addition to those of this package.
 	RequestHeaders, ResponseHeaders []string
 }
 

@@ -93,7 +93,7 @@ func ProblemOf(err error) *wire.Problem {
 	}
 }
 
-// withRetry adds to a 503, a 429, and whatever says so when trying again may help: in whole seconds, and never at once.
+// withRetry adds the time of a retry to a 503, a 429, and errors that have one: in whole seconds, at least one.
 func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
 	if after > 0 || p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		p.RetryAfter = max(1, int((after+time.Second-1)/time.Second))

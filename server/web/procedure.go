@@ -21,7 +21,7 @@ type Procedure struct {
 type Outcome struct {
 	Path    string
 	Status  int
-	Err     error // what went wrong, for the log
+	Err     error // the error, for the log
 	Elapsed time.Duration
 	// Principal is the client; nil: unknown, or the service is open.
 	Principal *access.Principal
@@ -29,12 +29,12 @@ type Outcome struct {
 	About func() (id, client string)
 }
 
-// Procedure returns what counts and logs the calls of a path.
+// Procedure returns the recorder that counts and logs the calls of a path.
 func (r *Router) Procedure(path string) *Procedure {
 	return &Procedure{log: r.log, metrics: r.metrics.route(path, http.MethodPost)}
 }
 
-// Stray returns what counts and logs the calls of paths that don't exist.
+// Stray returns the recorder that counts and logs the calls of unknown paths.
 func (r *Router) Stray() *Procedure { return &Procedure{log: r.log, metrics: r.stray.metrics} }
 
 // Done counts a call that has ended, and logs it.
@@ -59,11 +59,11 @@ type logged struct {
 	principal                *access.Principal // nil: unknown, or the service is open
 	status                   int
 	elapsed                  time.Duration
-	err                      error // what went wrong; may be nil
+	err                      error // the error; may be nil
 }
 
-// levelOf returns the level at which a request is logged. reserved says that its connection is beyond the limit, whose
-// reaching is logged once.
+// levelOf returns the level at which a request is logged. reserved is set if its connection is beyond the limit, which
+// is logged once.
 func levelOf(status int, reserved bool) slog.Level {
 	switch {
 	case status == http.StatusInternalServerError:

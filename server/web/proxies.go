@@ -8,10 +8,10 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// forwardedFor is the header in which each proxy appends the address that a request came from.
+// forwardedFor is the header to which each proxy appends the address of its client.
 const forwardedFor = echo.HeaderXForwardedFor
 
-// proxies are the proxies that are trusted to say where a request came from. A nil *proxies trusts nobody.
+// proxies are the proxies that are trusted to report a client's address. A nil *proxies trusts none.
 type proxies struct{ extract echo.IPExtractor }
 
 // trust returns the proxies that have addresses in networks, or nil if there are none.
@@ -29,8 +29,9 @@ func trust(networks []netip.Prefix) *proxies {
 	return &proxies{extract: echo.ExtractIPFromXFFHeader(options...)}
 }
 
-// client returns the address of the client of a request that came from the address remote, which may have a port: the
-// last one in the headers that isn't a trusted proxy's, or remote itself unless that is a trusted proxy.
+// client returns the address of a request's client. remote is the address of the connection, which may have a port. If
+// remote is a trusted proxy, the client is the last address in the headers that isn't a trusted proxy's, and otherwise
+// remote itself.
 func (p *proxies) client(remote string, forwarded []string) string {
 	if p == nil || len(forwarded) == 0 {
 		return remote

@@ -17,7 +17,7 @@ import (
 // Handler answers a call, or returns the error to answer it with.
 type Handler func(*Call) error
 
-// Query says what happens to query parameters that a handler doesn't read.
+// Query defines the handling of query parameters that a handler doesn't read.
 type Query int
 
 // What a route does with query parameters.
@@ -33,7 +33,7 @@ type Route struct {
 	Path   string // parameters have the form :name; any other colon is escaped as \:
 	Query  Query
 
-	Action access.Action               // what the client must be allowed to do; empty only if the route is Open
+	Action access.Action               // required action; empty only if the route is Open
 	Of     func(*Call) access.Resource // what it does that to; nil: any resource
 	InBody bool                        // what it does that to is in the body: the handler checks it, by Call.Allow
 	Open   bool                        // the route is served without credentials
@@ -101,7 +101,7 @@ func (r *route) serve(ec echo.Context) error {
 	return nil
 }
 
-// check refuses what no call may have.
+// check refuses requests that are malformed for every route.
 func (c *Call) check() error {
 	if c.reserved && !c.route.always {
 		c.route.router.CountRefused()

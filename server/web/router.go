@@ -25,14 +25,14 @@ type Options struct {
 	Logger       *slog.Logger
 	Metrics      *prometheus.Registry
 	Ready        func(context.Context) error // reports whether the service can serve, for the readiness probes
-	Guard        *access.Guard               // decides who may do what; nil: the service is open
-	Limiter      *limits.Limiter             // of each client; nil: nobody has limits
-	TrustProxies []netip.Prefix              // whose X-Forwarded-For says where a request came from
+	Guard        *access.Guard               // authorizes requests; nil: the service is open
+	Limiter      *limits.Limiter             // of each client; nil: no limits
+	TrustProxies []netip.Prefix              // whose X-Forwarded-For is trusted
 
 	CORS CORS
-	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
-	// all names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every
-	// name is allowed, except after Loopback.
+	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com matches all
+	// names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every name
+	// is allowed, except after Loopback.
 	AllowHosts []string
 
 	MaxBodyBytes int64         // of one request
