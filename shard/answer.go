@@ -15,7 +15,7 @@ type serving[K any, ID comparable, V any] struct {
 	keep  bool             // answer until a claim is refused
 }
 
-// check returns an error once the node must not answer any longer.
+// check returns an error when the node must not answer any longer.
 func (s *serving[K, ID, V]) check() error {
 	if s.keep {
 		return nil // the node removes s
@@ -31,7 +31,7 @@ func (n *Node[K, ID, V]) Get(ctx context.Context, r *Request) (Response, error) 
 	return resp, err
 }
 
-// get looks at the claim before it reads values, and again after that: a process can be paused in between.
+// get checks the claim before and after it reads values: a process can be paused in between.
 func (n *Node[K, ID, V]) get(ctx context.Context, r *Request) (Response, error) {
 	if r.Cache != n.d.Cache {
 		return Response{}, ErrOtherCache

@@ -20,14 +20,14 @@ var errOusted = fmt.Errorf("%w: the shard can't be claimed again", lease.ErrLost
 type claimLease struct {
 	claims  Claims
 	member  Member
-	refused func(ctx context.Context, why error) // is called if there is no shard for now
+	refused func(ctx context.Context, why error) // is called if no shard is available
 
 	mu      sync.Mutex
 	token   string  // of the claim; "": there is none
 	granted bool    // the token has claimed a shard; false: it may have
 	claimed Claimed // if granted
 	keeps   bool    // the node keeps its shard: it wants the same one again, or none
-	loaded  bool    // what pings say
+	loaded  bool    // sent with pings
 }
 
 // current returns the claim, and its token.

@@ -45,15 +45,15 @@ type Member struct {
 type Claims interface {
 	// Claim claims a shard for a member, named by a token, until ttl from now: the one that its host had last, or else
 	// the free one that was pinged the longest time ago. Nobody else gets that shard meanwhile, and no other token one
-	// for the same host. While holders of an earlier layout are left, there is no free one. A store that may have lost
-	// claims gives out no shard until those have ended. A repeat for a token that holds a shard renews it. Errors:
+	// for the same host. While holders of an earlier layout remain, no shard is free. A store that may have lost claims
+	// gives out no shard until those have ended. A repeat for a token that holds a shard renews it. Errors:
 	// *lease.HeldError if none is free, with the time until one may be, joined with ErrSameHost if the host has one
 	// under another token, and with ErrUnsure if claims may be lost; ErrNoLayout; lease.ErrLost for a token whose claim
 	// has ended: it never gets another shard. After any other error it may be claimed.
 	Claim(ctx context.Context, m Member, token string, ttl time.Duration) (Claimed, error)
 	// Ping renews a claim, and records whether the node has loaded its shard. Errors: ErrMoved, lease.ErrLost.
 	Ping(ctx context.Context, m Member, token string, ttl time.Duration, loaded bool) error
-	// Leave ends a claim, and notifies those who watch. A repeat succeeds. Errors: lease.ErrLost.
+	// Leave ends a claim, and notifies watchers. A repeat succeeds. Errors: lease.ErrLost.
 	Leave(ctx context.Context, m Member, token string) error
 	// Watch calls freed whenever a shard of a data centre may have become free, as lease.Watcher does.
 	Watch(cache, dc string, freed func()) (stop func())
@@ -87,7 +87,7 @@ type DC struct {
 	Former []Holder // of earlier layouts, that haven't left yet
 }
 
-// Holder is who holds a shard, or did last.
+// Holder is the current or last holder of a shard.
 type Holder struct {
 	Shard       int
 	Generation  uint64
@@ -96,7 +96,7 @@ type Holder struct {
 	Incarnation uint64
 	Locked      time.Time     // when it was claimed
 	Pinged      time.Time     // last
-	Left        time.Duration // until it ends, unless it is pinged; 0: nobody holds the shard
+	Left        time.Duration // until it ends, unless it is pinged; 0: the shard is free
 	Loaded      bool
 }
 

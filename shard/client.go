@@ -29,13 +29,13 @@ type ClientOptions struct {
 	// of a call that timed out or failed with ErrUnavailable. Default: DefaultRetries; negative: none
 	Retries int
 
-	// LocalDC is the data centre of the client. If it is given, a Get asks the nodes there first. It asks those of
-	// other data centres when an answer takes longer than 95 of 100 recent ones do, at most MaxHedge, and at once if a
-	// local node fails, doesn't have the keys, or failed the last time. Default: all are asked at once.
+	// LocalDC is the data centre of the client. If it is given, a Get asks the nodes there first. It asks the nodes of
+	// other data centres when an answer takes longer than 95 % of recent ones, or longer than MaxHedge, and at once if
+	// a local node fails, doesn't have the keys, or failed the last time. Default: all are asked at once.
 	LocalDC  string
 	MaxHedge time.Duration // Default: a tenth of Timeout
 
-	// calls that go on after their Get returned; the oldest are cancelled. Default: no bound, each ends with its
+	// calls that continue after their Get has returned; the oldest are cancelled. Default: no bound, each ends with its
 	// time-out
 	MaxLate   int
 	PingRate  float64 // pings a second, of all hosts. Default: no bound
@@ -53,7 +53,7 @@ type Observer interface {
 	// Failed reports a call without a usable answer: ErrNotMatched, ErrUnavailable, ErrTimeout, ErrBadAnswer,
 	// ErrOtherCache, ErrUndecodable, and others.
 	Failed(h Host, err error)
-	// Late reports an answer that came after another one for the same keys.
+	// Late reports an answer that arrived after another one for the same keys.
 	Late(h Host)
 	// NoShard reports keys of a Get that no host has, when it begins to wait for one.
 	NoShard(keys int)

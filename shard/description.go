@@ -14,12 +14,12 @@ import (
 type Description[K any, ID comparable, V any] struct {
 	// Cache names the cache: it matches NamePattern.
 	Cache string
-	// ShardingKey returns what decides in which shard a key is. Keys that are read together can have the same one.
-	// HashString and HashBytes make one of keys that have none.
+	// ShardingKey returns the number that decides the shard of a key. Keys that are read together can have the same
+	// one. HashString and HashBytes make one of keys that have none.
 	ShardingKey func(K) uint64
-	// EntryID returns what names a key's value in the answer. It is unique for the keys of one Get that differ.
+	// EntryID returns the name of a key's value in the answer. It is unique for the keys of one Get that differ.
 	EntryID func(K) ID
-	// Keys encodes what a node is asked for, and Values its answer.
+	// Keys encodes a request to a node, and Values its answer.
 	Keys   Codec[[]K]
 	Values Codec[[]Entry[ID, V]]
 }
@@ -34,8 +34,8 @@ type Entry[ID comparable, V any] struct {
 type Codec[T any] interface {
 	// Append appends the encoded value to dst.
 	Append(dst []byte, value T) ([]byte, error)
-	// Decode decodes what Append has appended. The value may refer to data, which isn't changed afterwards. It must
-	// return an error, and not panic, for data of any other form.
+	// Decode decodes the output of Append. The value may refer to data, which isn't changed afterwards. It must return
+	// an error, and not panic, for data of any other form.
 	Decode(data []byte) (T, error)
 }
 

@@ -6,7 +6,7 @@ import "errors"
 var (
 	// ErrOtherCache is the answer of a node of another cache.
 	ErrOtherCache = errors.New("the node serves another cache")
-	// ErrUndecodable is the answer to keys that can't be decoded, or whose sharding keys are wrong.
+	// ErrUndecodable is the answer to keys that can't be decoded, or have wrong sharding keys.
 	ErrUndecodable = errors.New("the keys can't be decoded")
 	// ErrUnavailable is wrapped by errors that may pass if the call is repeated: the node can't be reached, or is
 	// overloaded.
@@ -26,7 +26,7 @@ var (
 // mayPass reports whether a call that failed may succeed if it is repeated: the host didn't answer.
 func mayPass(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTimeout) }
 
-// answered reports whether an error is made of an answer, from which the map can learn.
+// answered reports whether an error comes from an answer, which can update the map.
 func answered(err error) bool {
 	return errors.Is(err, ErrNotMatched) || errors.Is(err, ErrBadAnswer) || errors.Is(err, ErrOtherCache)
 }

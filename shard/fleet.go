@@ -138,7 +138,7 @@ func (c *fleet) attempt(ctx context.Context) (context.Context, context.CancelFun
 
 // ask calls a node once, and learns from its answer. The cause of ctx wraps ErrTimeout if that takes too long.
 func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) {
-	if h.removed.Load() { // a call would open a connection that nobody closes
+	if h.removed.Load() { // a call would open a connection that is never closed
 		return Response{}, errRemoved
 	}
 	number := c.hosts.number()
@@ -146,7 +146,7 @@ func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) 
 	switch {
 	case err == nil:
 		err = check(answer, r)
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrTimeout): // cancelled, which is no failure of the host
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrTimeout): // cancelled, which isn't a failure of the host
 		return answer, context.Cause(ctx)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
@@ -169,7 +169,7 @@ func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) 
 	return answer, err
 }
 
-// judge records how a call of a host ended. Hosts at which something is wrong are logged, and when that is over.
+// judge records how a call of a host ended. It logs when a host begins to fail, and when it recovers.
 func (c *fleet) judge(ctx context.Context, h *peer, err error) {
 	failing := err != nil && !errors.Is(err, ErrNotMatched)
 	h.failing.Store(failing)
@@ -185,7 +185,7 @@ func (c *fleet) judge(ctx context.Context, h *peer, err error) {
 	}
 }
 
-// check returns an error unless an answer has what was asked for.
+// check returns an error unless an answer matches its request.
 func check(a Response, r *Request) error {
 	switch {
 	case a.Assigned && a.Shard.First > a.Shard.Last:

@@ -60,9 +60,9 @@ type flight struct {
 	results  []result
 }
 
-// get makes calls until all keys have an answer, no further one can come, or ctx ends. keys are sorted. The parts are
-// those without an answer; lost are the keys that no host has. The error is why no more were waited for: that of ctx,
-// ErrNotRunning, or that of entries.request.
+// get makes calls until all keys have an answer, no further answer is possible, or ctx ends. keys are sorted. The parts
+// are those without an answer; lost are the keys that no host has. The error is the reason to stop waiting: that of
+// ctx, ErrNotRunning, or that of entries.request.
 func (c *flights) get(ctx context.Context, keys []uint64, e entries) (unanswered []*part, lost []group, err error) {
 	f := &flight{
 		all: c, entries: e, keys: keys, signal: make(chan struct{}, 1),
@@ -75,7 +75,7 @@ func (c *flights) get(ctx context.Context, keys []uint64, e entries) (unanswered
 
 func (f *flight) run(ctx context.Context) error {
 	if ctx.Err() != nil {
-		f.parts, f.unplaced = []*part{newPart(0, len(f.keys), nil)}, nil // nobody was asked
+		f.parts, f.unplaced = []*part{newPart(0, len(f.keys), nil)}, nil // no host was asked
 		return context.Cause(ctx)
 	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -222,7 +222,7 @@ func (f *flight) takeOne(ctx context.Context, r result) error {
 	return nil
 }
 
-// leave ends the flight for its Get. Calls that are open go on, so that the map learns from them, unless they were
+// leave ends the flight for its Get. Open calls continue, so that their answers update the map, unless they were
 // cancelled. They don't keep the keys and values of the Get.
 func (f *flight) leave() {
 	if f.hedge != nil {

@@ -13,7 +13,7 @@ import (
 type peer struct {
 	Host
 
-	pinging atomic.Bool  // a ping is on its way
+	pinging atomic.Bool  // a ping is in progress
 	failing atomic.Bool  // its last call failed
 	wrong   atomic.Bool  // its last call failed, and a repeat can't help
 	heard   atomic.Int64 // when it answered last, in ns
@@ -22,7 +22,7 @@ type peer struct {
 	// Guarded by hostMap.mu.
 	assigned bool     // it has a shard
 	shard    Interval // if assigned; First is at most Last
-	number   uint64   // of the request whose answer said so
+	number   uint64   // of the request with this answer
 }
 
 // hostMap records which host has which sharding keys. It is learnt from the answers of the hosts, which may arrive

@@ -14,8 +14,8 @@ import (
 
 // NodeOptions configure a Node. The zero value of a field means its default.
 type NodeOptions struct {
-	Member Member // who claims; its Cache is that of the description
-	Claims Claims // keeps who has which shard; needed
+	Member Member // the claimant; its Cache is that of the description
+	Claims Claims // stores the claims; required
 	// PingPeriod is how often the claim is renewed, and how often a node that can't renew it tries to. Default: 1 s.
 	PingPeriod time.Duration
 	// TTL is how long the claim lasts after its last renewal, and so how long a shard has no node if one dies. Default:
@@ -24,7 +24,7 @@ type NodeOptions struct {
 	// Margin is how long before the claim ends the node stops answering, unless it was renewed. Default: a tenth of
 	// TTL.
 	Margin time.Duration
-	// KeepServing makes a node that couldn't renew its claim in time go on answering until a claim is refused.
+	// KeepServing makes a node that couldn't renew its claim in time continue to answer until a claim is refused.
 	// Meanwhile another node may answer for the shard, with other values.
 	KeepServing bool
 	Logger      *slog.Logger // default: nothing is logged
@@ -34,13 +34,13 @@ type NodeOptions struct {
 // NodeObserver receives the events of a Node, for metrics. Its methods may be called by many goroutines, and must not
 // block.
 type NodeObserver interface {
-	// Answered is called after each Get. matched: all of its keys were in the shard. err: what Get returned.
+	// Answered is called after each Get. matched: all of its keys were in the shard. err: the error of Get.
 	Answered(keys int, matched bool, took time.Duration, err error)
 	// Claimed is called when the node has claimed a shard, or the same one again with another incarnation.
 	Claimed(c Claimed)
 	// Loaded is called when a run of the source has loaded the shard for the first time, or has failed to.
 	Loaded(took time.Duration, err error)
-	// Stopped is called when the node, which answered for a shard, doesn't any longer, with the reason.
+	// Stopped is called when the node stops answering for a shard, with the reason.
 	Stopped(why error)
 }
 
@@ -111,9 +111,9 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 // Run claims a shard, loads it, and makes Get answer for it, until ctx ends: then it leaves the shard and returns nil.
 // If the node has lost its shard to another one it returns an error that wraps lease.ErrLost.
 //
-// If the claim can't be renewed in time Get answers for no shard, but the source goes on, so that Get answers at once
-// when the same shard was claimed again. A changed layout makes Run claim another shard and load that. Run may be
-// called again once it has returned.
+// If the claim can't be renewed in time, Get stops answering, but the source continues, so that Get answers at once
+// when the same shard is claimed again. A changed layout makes Run claim another shard and load that. Run may be called
+// again once it has returned.
 func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 	defer n.drop()
 	defer n.claim.leave(ctx)
@@ -149,7 +149,7 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 	}
 }
 
-// hold answers for the shard that was claimed until holding ends. ctx is that of Run.
+// hold answers for the claimed shard until holding ends. ctx is that of Run.
 func (n *Node[K, ID, V]) hold(ctx, holding context.Context) error {
 	c, token := n.claim.current()
 	if n.load != nil && n.load.Generation == c.Generation && n.load.Shard != c.Shard {
@@ -208,7 +208,7 @@ func (n *Node[K, ID, V]) stop(why error) {
 	}
 }
 
-// drop removes what is loaded.
+// drop removes the loaded values.
 func (n *Node[K, ID, V]) drop() {
 	n.stop(errNoShard)
 	if n.load != nil {
@@ -220,7 +220,7 @@ func (n *Node[K, ID, V]) drop() {
 
 var errNoShard = errors.New("the node has no shard")
 
-// refused records why there is no shard for now.
+// refused records why the node has no shard.
 func (n *Node[K, ID, V]) refused(ctx context.Context, why error) {
 	for _, reason := range []error{ErrSameHost, ErrUnsure} {
 		if errors.Is(why, reason) {

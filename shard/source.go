@@ -13,11 +13,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// Source is where a node's values come from.
+// Source is the source of a node's values.
 type Source[K any, ID comparable, V any] interface {
-	// Run loads what is in an interval and calls serve with a Reader of it. Then it keeps the values up to date until
-	// ctx ends. It may call serve again, with a Reader of newer values. If it can't go on it returns an error: it is
-	// run again after a pause, and meanwhile the last Reader answers.
+	// Run loads the values of an interval and calls serve with a Reader of them. Then it keeps the values up to date
+	// until ctx ends. It may call serve again, with a Reader of newer values. If it can't continue, it returns an
+	// error: it is run again after a pause, and the last Reader answers meanwhile.
 	Run(ctx context.Context, in Interval, serve func(Reader[K, ID, V])) error
 }
 
@@ -34,7 +34,7 @@ const (
 
 var errSourceEnded = errors.New("the source has ended")
 
-// load is what a node has loaded of a shard.
+// load holds the loaded values of a shard.
 type load[K any, ID comparable, V any] struct {
 	Claimed // the first claim; a later one can have another incarnation
 	reader  atomic.Pointer[Reader[K, ID, V]]
@@ -56,7 +56,7 @@ func startLoad[K any, ID comparable, V any](ctx context.Context, s Source[K, ID,
 	return l
 }
 
-// run runs the source again and again until ctx ends.
+// run runs the source repeatedly until ctx ends.
 func (l *load[K, ID, V]) run(ctx context.Context, s Source[K, ID, V], o *NodeOptions) {
 	wait := backoff.ExponentialBackOff{InitialInterval: firstReload, MaxInterval: lastReload, Multiplier: 2,
 		RandomizationFactor: 0.25}

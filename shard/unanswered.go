@@ -15,7 +15,7 @@ type UnansweredError[K any] struct {
 	Hosts []HostError // of each host that was asked for some of them; one for each set of keys that it was asked for
 	Asked int         // how many keys the Get had
 	Lost  int         // how many of Keys no host has
-	Err   error       // why the Get ended: that of its context, or ErrNotRunning; nil: all hosts had answered or failed
+	Err   error       // that of the context, or ErrNotRunning; nil: all hosts had answered or failed
 }
 
 // HostError is the failure of a host to answer a Get.

@@ -33,9 +33,9 @@ const (
 )
 
 // Parse parses a list of hosts. An entry is host:port, or a=host:port with the data centre a in front. a=dns:name:port
-// stands for all addresses of a DNS name, of which there can be 64. They are looked up with each call of Hosts, for 2 s
-// at most. If a lookup fails, the last known addresses of the name are used, and the error of Hosts, which still
-// returns all hosts, names it.
+// means all addresses of a DNS name, 64 at most. They are looked up with each call of Hosts, for 2 s at most. If a
+// lookup fails, the last known addresses of the name are used, and the error of Hosts, which still returns all hosts,
+// names it.
 //
 // Errors wrap ErrList.
 func Parse(entries []string, r Resolver) (shard.Hosts, error) {

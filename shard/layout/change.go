@@ -33,12 +33,12 @@ type Plan struct {
 	Cache  string
 	DCs    []string // which data centres, and in which order; none: all, by name
 	Starts []uint64 // first sharding key of each shard
-	// Settle is how long the other data centres must be whole before one is split anew: clients must have discovered
-	// the locations of shards. It must be longer than a client needs for that: its PingPeriod, twice that with
-	// SkipPings, or the number of hosts divided by its PingRate. Default: DefaultSettle.
+	// Settle is how long the other data centres must be complete before the next one is split: clients must have
+	// discovered the locations of shards. It must be longer than a client needs for that: its PingPeriod, twice that
+	// with SkipPings, or the number of hosts divided by its PingRate. Default: DefaultSettle.
 	Settle time.Duration
-	Poll   time.Duration // between two looks at the cache. Default: DefaultPoll.
-	// Force splits data centres without waiting for the others: readers may find shards that nobody holds.
+	Poll   time.Duration // between two reads of the cache. Default: DefaultPoll.
+	// Force splits data centres without waiting for the others: some shards may have no node meanwhile.
 	Force bool
 }
 
@@ -162,7 +162,7 @@ func (c *change) split(ctx context.Context, name string) error {
 		_, err = c.store.SetLayout(ctx, c.Cache, name, dc.Layout.Generation, c.Starts)
 		switch {
 		case errors.Is(err, shard.ErrInUse):
-			return false, nil // a node of the earlier layout has come back: the next look names it
+			return false, nil // a node of the earlier layout is back: the next read names it
 		case err == nil:
 			c.report(name, Changed, nil)
 		}

@@ -70,8 +70,8 @@ func lastPingsOf(dcs []shard.DC) lastPings {
 	return last
 }
 
-// silent returns the holders of data centres that haven't pinged since, a line each. They may have died: their claims
-// go on for a while.
+// silent returns the holders of data centres that haven't pinged since, a line each. They may have crashed: their
+// claims remain for some time.
 func (last lastPings) silent(dcs []shard.DC) []string {
 	var lines []string
 	for _, dc := range dcs {

@@ -37,7 +37,7 @@ type ClientOptions struct {
 
 const (
 	// A connection is closed if nothing is received for keepaliveTime, and then for keepaliveTimeout after a PING, or
-	// if what was sent isn't acknowledged for keepaliveTimeout. grpc-go allows no shorter times between PINGs.
+	// if sent data isn't acknowledged for keepaliveTimeout. grpc-go allows no shorter times between PINGs.
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 
@@ -98,7 +98,7 @@ func NewClient(o ClientOptions) *Client {
 	return &Client{options: options, maxCalls: int64(cmp.Or(o.MaxCalls, DefaultMaxCalls)), hosts: map[string]*host{}}
 }
 
-// dialTCP connects to an address of a host: grpc-go's own dialer would also know Unix sockets.
+// dialTCP connects to an address of a host: grpc-go's own dialer would also accept Unix sockets.
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }

@@ -3,8 +3,8 @@
 //
 // # Bounds
 //
-// [Limits] bounds what clients can make a server do. Calls beyond the limits are refused at once, if possible before
-// their requests are read. Besides these limits:
+// [Limits] bounds the resources that clients can use on a server. Calls beyond the limits are refused at once, if
+// possible before their requests are read. Besides these limits:
 //
 //   - Calls without the server's token are refused before their requests are read. Only health checks need none.
 //   - The headers of a call have at most 8 KiB, and it has at most [shard.MaxKeys] sharding keys.

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// maxText is the number of bytes that are sent of the text of a handler's error, and kept of that of a node's.
+// maxText limits the bytes of an error's text: sent for a handler's error, and kept of a node's error.
 const maxText = 512
 
 // statusOf returns the status that a client gets for an error of a handler.
