@@ -39,8 +39,8 @@ func findBinary(asked string, look func(string) (string, error)) (string, error)
 	return "", failure
 }
 
-// checkVersion runs the binary to get its version. It returns ErrTooOld if the
-// binary lacks what the scripts need.
+// checkVersion runs the binary to get its version. It returns ErrTooOld if the binary lacks features that the scripts
+// need.
 func checkVersion(path string) error {
 	var out bytes.Buffer
 	cmd := &exec.Cmd{Path: path, Args: []string{path, "--version"}, Stdout: &out, Stderr: &out, WaitDelay: time.Second}

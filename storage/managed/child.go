@@ -12,8 +12,7 @@ import (
 
 // runChild starts one child and waits for its end. When ctx ends, it asks the
 // child to end, and kills it after the stop timeout. It returns nil if the child
-// was asked to end and exited with 0, and otherwise an error that says how it
-// ended and what it printed last.
+// was asked to end and exited with 0, and otherwise an error with its exit and its last output.
 func (s *Server) runChild(ctx context.Context) error {
 	held, err := s.claimChild(ctx)
 	if err != nil {

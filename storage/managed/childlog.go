@@ -17,8 +17,8 @@ type childLog struct {
 	tail []string // the last lines
 }
 
-// forward reads until the last process that may write has ended, whatever the
-// lines look like: a child blocks if nobody reads its log.
+// forward reads until the last process that may write has ended, whatever the lines contain: a child blocks if its log
+// isn't read.
 func (c *childLog) forward(ctx context.Context, from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {
@@ -57,8 +57,7 @@ var harmless = []string{
 	"Valkey is now ready to exit",
 }
 
-// parseLine returns the level of a line for our log, and its text without what
-// our log adds itself.
+// parseLine returns the level of a line for our log, and its text without the parts that our log adds itself.
 func parseLine(line string) (slog.Level, string) {
 	line = strings.TrimSpace(line)
 	found := linePattern.FindStringSubmatch(line)

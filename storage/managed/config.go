@@ -6,7 +6,7 @@ import (
 )
 
 // config returns the child's configuration, which the child reads from its
-// standard input, so that there is no file to be edited or to become outdated.
+// standard input, so that there is no file that could be edited or become outdated.
 //
 // There are no snapshots (save ""): the append-only file has all data, begins
 // with a snapshot after each rewrite, and loses less in any crash. Separate

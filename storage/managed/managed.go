@@ -93,7 +93,7 @@ type Server struct {
 }
 
 // Open finds a server binary, creates the data directory if it is missing, and
-// locks it. It starts nothing. Run or Close release the lock.
+// locks it. It starts no process. Run or Close release the lock.
 //
 // Errors: ErrNoBinary, ErrTooOld, ErrLocked, or those of the file system.
 func Open(o Options) (*Server, error) {

@@ -76,8 +76,7 @@ func isPrivateDir(path string) bool {
 	return ok && int(owner.Uid) == os.Getuid()
 }
 
-// clean removes the socket, which a killed child leaves behind, and what was
-// created for it.
+// clean removes the socket, which a killed child leaves behind, and its directory.
 func (s socket) clean() error {
 	if s.dir == "" {
 		return remove(s.path)

@@ -19,7 +19,7 @@ type readBudget struct {
 	owners map[string]*ownerReads
 }
 
-// ownerReads is the reads of one owner.
+// ownerReads holds the reads of one owner.
 type ownerReads struct {
 	turns *semaphore.Weighted
 	users int // guarded by the budget's lock
@@ -28,15 +28,15 @@ type ownerReads struct {
 // turnsPerOwner allows an owner to transfer one read while it decodes another one.
 const turnsPerOwner = 2
 
-// newReadBudget returns a budget of so many bytes.
+// newReadBudget returns a budget of a number of bytes.
 func newReadBudget(size int, m metrics) *readBudget {
 	return &readBudget{
 		size: int64(size), total: semaphore.NewWeighted(int64(size)), metrics: m, owners: map[string]*ownerReads{},
 	}
 }
 
-// acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of
-// bytes and the function that releases them. The only error is ctx's.
+// acquire waits until an owner may read a number of bytes, or the whole budget if that is less. It returns the number
+// of bytes and the function that releases them. The only error is ctx's.
 func (b *readBudget) acquire(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
 	defer b.metrics.readWaits()()
 	own := b.enter(owner)

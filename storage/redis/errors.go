@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// retryAfter is how long clients are told to wait before they try again: about as long as a fail-over takes.
+// retryAfter is the time after which clients should try again: about as long as a fail-over takes.
 const retryAfter = time.Second
 
 // The codes that the program compares with.
@@ -86,7 +86,7 @@ func permanent(err error) bool {
 		errors.Is(err, Err32Bit) || errors.Is(err, context.Canceled)
 }
 
-// refusesWrites reports whether an error code says that a server serves reads only.
+// refusesWrites reports whether an error code means that a server serves reads only.
 func refusesWrites(code string) bool {
 	return code == codeReadOnly || code == "MISCONF" || code == "OOM" || code == "NOREPLICAS"
 }

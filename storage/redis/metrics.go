@@ -2,7 +2,7 @@ package redis
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics counts what a Conn sends and what goes wrong. Its zero value counts nothing. Many goroutines may use it.
+// metrics counts the calls and the errors of a Conn. Its zero value counts nothing. Many goroutines may use it.
 type metrics struct {
 	scripts       *prometheus.CounterVec
 	retries       *prometheus.CounterVec

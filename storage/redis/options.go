@@ -23,7 +23,7 @@ const DefaultTimeout = 5 * time.Second
 type Options struct {
 	// URL is redis://, rediss:// (TLS) or unix://, or a bare host:port. More hosts may follow, separated by
 	// commas: redis://a:6379,b:6379. A user, a password and a database number may be part of it, and a Sentinel
-	// master as ?master_set=name. A Cluster is recognized by itself.
+	// master as ?master_set=name. A Cluster is detected automatically.
 	URL string
 	// Username and Password replace those of the URL where they aren't empty.
 	Username, Password string
@@ -35,8 +35,7 @@ type Options struct {
 	KeyPrefix string
 	// Timeout limits an operation, its retries included; zero: DefaultTimeout.
 	Timeout time.Duration
-	// LargeReadBytes limits how much of large reads is in transit from Redis at the same time; zero:
-	// DefaultLargeReadBytes.
+	// LargeReadBytes limits the bytes of large reads in transit from Redis; zero: DefaultLargeReadBytes.
 	LargeReadBytes int
 	// Kind replaces the kind that Inspect finds; empty: the kind found.
 	Kind string
@@ -76,7 +75,7 @@ func (o Options) withDefaults() (Options, error) {
 
 func unprintable(r rune) bool { return r <= ' ' || r == 0x7f }
 
-// client returns the options for rueidis, without its own retries: Retry decides what is tried again.
+// client returns the options for rueidis, without its own retries: Retry decides which calls are retried.
 func (o Options) client() (rueidis.ClientOption, error) {
 	c, err := parseURL(o.URL)
 	if err != nil {

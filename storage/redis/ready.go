@@ -32,7 +32,7 @@ const readyTTL = time.Minute
 
 // Ready checks that Redis accepts writes and that published messages arrive. Concurrent calls share one check, and
 // checks start at least 100 ms apart, so that many calls cost Redis no more than a few. Errors: ErrUnavailable; if
-// Redis refuses writes, the error says with which reply.
+// Redis refuses writes, the error contains its reply.
 func (c *Conn) Ready(ctx context.Context) error {
 	checked := c.readiness.flights.DoChan("", func() (any, error) {
 		detached := context.WithoutCancel(ctx) // other calls share the check

@@ -32,8 +32,8 @@ type Replicas struct {
 	again      time.Time // earliest time of the next attempt
 }
 
-// NewReplicas returns the replicas that the options lead to: those of the Conn if it is a Cluster or behind Sentinel,
-// or of a replica of a standalone server. It connects at the first Run. Close closes the connections.
+// NewReplicas returns the replicas that the options select: those of the Conn if it is a Cluster or behind Sentinel, or
+// a replica of a standalone server. It connects at the first Run. Close closes the connections.
 func NewReplicas(o Options) *Replicas { return &Replicas{options: o, logger: o.Logger} }
 
 // Run runs a read-only script on a replica. ok is false if no replica can be asked now, or the status isn't OK: then

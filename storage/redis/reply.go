@@ -51,7 +51,7 @@ func NewReply(script string, result rueidis.RedisResult) (Reply, error) {
 // Decoder returns a decoder of the values after the status.
 func (r Reply) Decoder() *Decoder { return &Decoder{name: r.script, values: r.values} }
 
-// Refusals maps the statuses by which the scripts of a store refuse a call to the errors that they stand for.
+// Refusals maps the statuses with which the scripts of a store refuse a call to errors.
 type Refusals map[Status]error
 
 // Error returns the error for the status of a reply, or an internal error if the status isn't one of the refusals.
@@ -84,7 +84,7 @@ func NewDecoder(name string, values []rueidis.RedisMessage) *Decoder {
 	return &Decoder{name: name, values: values}
 }
 
-// More reports whether values are left and there was no error.
+// More reports whether values remain and there was no error.
 func (d *Decoder) More() bool { return len(d.values) > 0 && d.err == nil }
 
 // Len returns how many values are left.
@@ -199,7 +199,7 @@ func (d *Decoder) Millis() time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// List reads a list, of which the decoder returned reads the elements. Pass its error to Fail, or call All.
+// List reads a list, and returns a decoder of its elements. Pass its error to Fail, or call All.
 func (d *Decoder) List() *Decoder {
 	v, ok := d.next()
 	if !ok {

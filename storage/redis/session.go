@@ -62,9 +62,9 @@ func (s *Session) RunMany(ctx context.Context, script *lua.Script, calls []Call)
 // B returns a builder of commands for Confirm.
 func (s *Session) B() rueidis.Builder { return s.client.B() }
 
-// Confirm waits until so many replicas have what the session wrote last, for half of the time that is left at most. A
-// session that wrote nothing needs commands that write something as it is, or Confirm waits for nothing; it runs them
-// first. Errors: one of slug not-replicated, if too few replicas have it by then.
+// Confirm waits until the given number of replicas has the session's last write, for at most half of the remaining
+// time. If the session wrote nothing, Confirm needs commands that write something without effect, which it runs first:
+// otherwise WAIT would not wait. Errors: one of slug not-replicated, if too few replicas have it by then.
 func (s *Session) Confirm(ctx context.Context, replicas int, touch ...rueidis.Completed) error {
 	err := s.touch(ctx, touch)
 	if err == nil {

@@ -127,7 +127,7 @@ func (s *Store) Changes(ctx context.Context, after accesskeys.Position, others .
 	for _, position := range append([]accesskeys.Position{after}, others...) {
 		at, token, ok := strings.Cut(string(position), " ")
 		if !ok {
-			return accesskeys.Changes{}, accesskeys.ErrLost // there is nothing before the first change
+			return accesskeys.Changes{}, accesskeys.ErrLost // no change precedes the first one
 		}
 		args = append(args, at, token)
 	}

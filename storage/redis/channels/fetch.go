@@ -123,7 +123,7 @@ func appendReadArgs(args []string, r *channel.FetchRequest) []string {
 	)
 }
 
-// batch decodes what fetch.lua and next.lua return.
+// batch decodes the replies of fetch.lua and next.lua.
 func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, error) {
 	if rep.Status != redis.OK {
 		return channel.Batch{}, refusals.Error(rep)

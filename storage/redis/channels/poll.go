@@ -165,7 +165,7 @@ func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
 		strconv.Itoa(r.Policy.MaxMessages))}
 }
 
-// acked decodes an acknowledgement. A repeat is stale, and succeeds. It moves the mark that was read, if that read came
+// acked decodes an acknowledgement. A repeat is stale, and succeeds. It moves the mark that was read, if the read ran
 // first because Redis didn't know the script.
 func (p *polling) acked(i int, asked time.Time, answer redis.Result) error {
 	if answer.Err != nil {

@@ -43,7 +43,7 @@ func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, publ
 
 // timedValues are values and the time of the Redis that has them.
 type timedValues struct {
-	now    time.Time // zero if the record is gone
+	now    time.Time // zero if the record doesn't exist
 	values []string  // "" for a missing key
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// library is all of the files.
+// library has all files.
 type library struct {
 	scripts map[string]part             // by names such as "channels/publish"
 	tables  map[string]map[string]table // by domain, or "shared", and the table's name

@@ -76,7 +76,7 @@ func (s *Script) Name() string { return s.name }
 // Source returns the script's text as Redis gets it.
 func (s *Script) Source() string { return s.linked().source }
 
-// SHA1 returns what EVALSHA identifies the script by, in hexadecimal digits.
+// SHA1 returns the script's SHA-1 for EVALSHA, in hexadecimal digits.
 func (s *Script) SHA1() string { return s.linked().sha1 }
 
 // Exec runs the script by EVALSHA, or by EVAL if Redis doesn't know it.
@@ -84,7 +84,7 @@ func (s *Script) Exec(ctx context.Context, c rueidis.Client, keys, args []string
 	return s.linked().run.Exec(ctx, c, keys, args)
 }
 
-// ExecReadOnly runs a script that writes nothing by EVALSHA_RO, which replicas accept, or by EVAL_RO if Redis doesn't know
+// ExecReadOnly runs a script that only reads by EVALSHA_RO, which replicas accept, or by EVAL_RO if Redis doesn't know
 // the script.
 func (s *Script) ExecReadOnly(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
 	return s.linked().read.Exec(ctx, c, keys, args)

@@ -35,7 +35,7 @@ func (s *Subscriptions) subscriber(ctx context.Context, address string) (*subscr
 }
 
 // single returns the connection to a Redis that has one node, which never changes; nil if there is no connection or
-// Redis can have several nodes. It allocates nothing, whereas the client makes a map of its nodes for each call.
+// Redis can have several nodes. It doesn't allocate, whereas the client creates a map of its nodes for each call.
 func (s *Subscriptions) single() *subscriber {
 	if s.client.Mode() != rueidis.ClientModeStandalone {
 		return nil

@@ -9,7 +9,7 @@
 //
 // The connections are separate from those for commands, so that Redis's limits on the output buffers of subscribers
 // don't apply to commands. In a Cluster topics are subscribed at primaries only: a replica accepts subscriptions too,
-// but its messages may come late, or not at all.
+// but its messages may be late or missing.
 //
 // No connection ever unsubscribes. After each UNSUBSCRIBE rueidis sends a PING, and it ends the process if the reply to
 // that PING is an error that it doesn't expect, such as MISCONF or MASTERDOWN. A topic without listeners stays

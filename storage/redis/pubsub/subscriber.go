@@ -20,7 +20,7 @@ type subscriber struct {
 	ended   <-chan error // closed when the connection has ended
 	closing sync.Once
 	retired atomic.Bool
-	gone    atomic.Pointer[error] // why the connection has ended; nil: it hasn't
+	gone    atomic.Pointer[error] // reason for the connection's end; nil: it is open
 
 	mu       sync.Mutex                 // locked before that of a subscription
 	topics   map[string][]*subscription // values are replaced, not changed: they are read without the lock

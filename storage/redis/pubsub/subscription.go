@@ -48,7 +48,7 @@ func (sub *subscription) attend(cancel context.CancelFunc) bool {
 	return true
 }
 
-// plan returns what to do next, and on which connection. If that is nothing, attend must end.
+// plan returns the next step, and its connection. If that is nothing, attend must end.
 func (sub *subscription) plan() (*subscriber, plan) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -59,7 +59,7 @@ func (sub *subscription) plan() (*subscriber, plan) {
 	return sub.current, what
 }
 
-// todo returns what to do next. The caller holds the lock.
+// todo returns the next step. The caller holds the lock.
 func (sub *subscription) todo() plan {
 	if sub.stopped {
 		return planNothing

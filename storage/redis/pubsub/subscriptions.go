@@ -56,7 +56,7 @@ func New(ctx context.Context, client rueidis.Client, backOff func() backoff.Back
 }
 
 // Listen subscribes to a topic until stop is called, and returns at once. After stop has returned l isn't called any
-// more. After Close it calls l.Interrupted, and nothing else.
+// more. After Close it only calls l.Interrupted.
 func (s *Subscriptions) Listen(topic string, l Listener) (stop func()) {
 	sub := &subscription{topic: topic, listener: l}
 	if !s.wake(sub) {
@@ -103,7 +103,7 @@ func (s *Subscriptions) start(f func()) bool {
 	return !s.closed
 }
 
-// wake makes attend look at a subscription. It returns false if the subscriptions are closed.
+// wake makes attend check a subscription. It returns false if the subscriptions are closed.
 func (s *Subscriptions) wake(sub *subscription) bool {
 	ctx, cancel := context.WithCancel(s.ctx)
 	if !sub.attend(cancel) {

@@ -48,8 +48,8 @@ type Announcer struct {
 
 var _ cache.Announcer = (*Announcer)(nil)
 
-// NewAnnouncer returns an announcer for the kinds that are read through shards; changes of others cost nothing. limit
-// is how long an announcement may take. Close it.
+// NewAnnouncer returns an announcer for the kinds that are read through shards; changes of other kinds cost nothing.
+// limit is the time limit of an announcement. Close it.
 func NewAnnouncer(p Publisher, kinds []*records.Kind, limit time.Duration) *Announcer {
 	a := &Announcer{publisher: p, kinds: map[*records.Kind]bool{}, process: id.New(), limit: limit}
 	for _, kind := range kinds {

@@ -6,7 +6,7 @@
 //     one slot, that of the user, and each operation is one script. Only the keys of the source's applications, which
 //     are read and removed once, have slots of their own: sessions_legacy.go.
 //   - [Settings]. The index of the settings, with a mark for each, is one key, and each value is a key in a slot of its
-//     own. A value is shown in the clear only if its mark says so both before and after the value was read.
+//     own. A value is shown in the clear only if it is marked public both before and after the value was read.
 //   - [Tokens]: verification tokens, OAuth states, and the sealed tokens of OAuth providers (providers.go). All keys of
 //     a user have one slot. A token is kept under its hash: no key, argument or reply has the token.
 //   - [Counters]: views, states of processes, and statistics.
@@ -15,7 +15,7 @@
 //     notified on a sharded pub/sub channel, so that waiting costs nothing.
 //   - [Values] reads cached values for the nodes of the read tier, and [Announcer] announces their changes. The values
 //     are those of the subpackage cache; announcements are messages of channels.
-//   - [KeySource] walks over the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose
+//   - [KeySource] scans the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose
 //     COUNT bounds how long one call keeps Redis busy, keeps no more than one page in memory, and changes nothing.
 //
 // [Instances] assigns records to Redis instances. topology.go finds the primaries, and detects changes of them.

@@ -13,10 +13,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// page is how many keys one SCAN looks at, about.
+// page is the approximate number of keys that one SCAN examines.
 const page = 250
 
-// KeySource walks over the keys that begin with the connection's prefix. It implements keyspace.Source.
+// KeySource scans the keys with the connection's prefix. It implements keyspace.Source.
 type KeySource struct {
 	conn *redis.Conn
 }
@@ -66,7 +66,7 @@ func (s *KeySource) Walk(ctx context.Context, v keyspace.Visitor) error {
 	})
 }
 
-// literal quotes what is special in a pattern.
+// literal quotes the special characters of a pattern.
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // eachPrimary calls do with each primary. The client of a Cluster shows the replicas that are in sync, too.
@@ -137,7 +137,7 @@ func decode(keys []keyspace.Key, measured []bool, replies []rueidis.RedisResult)
 		of, err := replies[0].ToString()
 		left, gone := replies[1].AsInt64()
 		if err = errors.Join(err, gone); err == nil && measured[i] {
-			key.Bytes, _ = replies[2].AsInt64() // the user may lack the right, and the key may be gone
+			key.Bytes, _ = replies[2].AsInt64() // the user may lack the right, and the key may have expired
 		}
 		replies = replies[2:]
 		if measured[i] {
@@ -164,5 +164,5 @@ func decode(keys []keyspace.Key, measured []bool, replies []rueidis.RedisResult)
 	return found, nil
 }
 
-// noKey is what PTTL replies if there is no such key. -1 means that it has no TTL.
+// noKey is the reply of PTTL for a missing key. -1 means that the key has no TTL.
 const noKey = -2

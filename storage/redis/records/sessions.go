@@ -31,7 +31,7 @@ var sessionRefusals = redis.Refusals{
 	"ENDED":   sessions.ErrEnded,
 }
 
-// The fields of a session, as in the source. Its times are those of the scripts.
+// The fields of a session, as in the source. Its times are in the form of the scripts.
 const (
 	fieldUser     = "user_id"
 	fieldUsername = "username"

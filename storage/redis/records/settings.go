@@ -34,7 +34,8 @@ const (
 	// smallIndex is the number of marks that are read without regard to memory, and markBytes the largest size of one
 	// with its name.
 	smallIndex, markBytes = 500, 176
-	// stableTries is how often values whose marks changed meanwhile are read again. Then they count as secret.
+	// stableTries limits how often values are read again because their marks changed during the read. Then they count
+	// as secret.
 	stableTries = 3
 )
 

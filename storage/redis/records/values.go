@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// valuesPage is how many keys one SCAN looks at, about.
+// valuesPage is the approximate number of keys that one SCAN examines.
 const valuesPage = 500
 
 // Values reads the values of the cache. Its methods may be called by many goroutines.
@@ -62,7 +62,7 @@ func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
 	return valueOf(ms, data, most), err
 }
 
-// noKey is what PTTL replies if there is no such key. -1 means that it has no end, and 0 that it ends within the same
+// noKey is the reply of PTTL for a missing key. -1 means that the key has no TTL, and 0 that it expires within the same
 // millisecond.
 const noTierKey = -2
 

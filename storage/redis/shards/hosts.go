@@ -43,9 +43,8 @@ func (d *dcHosts) known() string {
 	return d.version
 }
 
-// Hosts returns the nodes of a cache that hold shards, for a client. After a failure, which may have been so long that
-// their claims have ended, it also returns those that held shards before, for 30 s: they claim their shards again, and
-// some answer meanwhile.
+// Hosts returns the nodes of a cache that hold shards, for a client. After a failure, during which claims may have
+// ended, it also returns the previous holders for 30 s: they claim their shards again, and some answer meanwhile.
 func (s *Store) Hosts(cache string) shard.Hosts { return &hosts{store: s, cache: cache} }
 
 // Hosts implements shard.Hosts.

@@ -204,7 +204,7 @@ func (c *Client) HGetAll(ctx context.Context, key string) (fields map[string]str
 	return fields, ends, err
 }
 
-// noEnd is what PTTL returns for a key without a TTL.
+// noEnd is the reply of PTTL for a key without a TTL.
 const noEnd = -1
 
 func (c *Client) get(key string) rueidis.Cacheable { return c.client.B().Get().Key(key).Cache() }

@@ -5,7 +5,7 @@
 // them, and sends the name of a key once it is written, deleted, expired, evicted or moved to another node. Reading it
 // again costs one round trip, and then nothing.
 //
-// # Keeping what was decoded
+// # Caching decoded values
 //
 // A caller that decodes a value and keeps the result listens for changes, and drops the result when its key has
 // changed. A change can arrive between the reading of a value and its keeping; the caller would then keep an old value
@@ -34,8 +34,8 @@
 //
 // An answer is older than Redis's value for as long as the message needs. A connection that was cut is noticed at once,
 // one that hangs after 3 seconds at the latest: Lost is called, and everything is read again. After a fail-over, values
-// that the old primary had and the new one doesn't are gone with their connection. If a key doesn't exist, its slot
-// moves to another node of a Cluster, and it is created there, the answer can be 2 seconds old. No answer is older than
+// that only the old primary had are dropped together with its connection. If a key doesn't exist, its slot moves to
+// another node of a Cluster, and it is created there, the answer can be 2 seconds old. No answer is older than
 // Options.MaxAge.
 //
 // A Redis that is out of memory can't track keys; they are then read from it each time, and their entries are never

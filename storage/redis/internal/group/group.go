@@ -52,7 +52,7 @@ type lane[T, R any] struct {
 // item is an item and its outcome. Only its lane's goroutine writes result and err, before it closes done.
 type item[T, R any] struct {
 	value  T
-	left   bool // its caller doesn't wait any more; guarded by the group's lock, as is taken
+	left   bool // its caller no longer waits; guarded by the group's lock, like taken
 	taken  bool // its call has begun
 	done   chan struct{}
 	result R

@@ -1,7 +1,7 @@
 package group
 
 // Parts divides a list into parts of at most maxItems items and maxBytes bytes, as size counts them. A larger element
-// is a part by itself.
+// is a part of its own.
 func Parts[T any](list []T, size func(T) (items, bytes int), maxItems, maxBytes int) (parts [][]T) {
 	first, items, bytes := 0, 0, 0
 	for i, thing := range list {

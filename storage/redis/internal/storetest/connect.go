@@ -60,7 +60,7 @@ func FillUp(t *testing.T, n *redistest.Node) {
 	require.ErrorContains(t, n.Do(t, "SET", "one", "more").Error(), "OOM")
 }
 
-// Shortly returns a context whose deadline is near, for calls that can't succeed.
+// Shortly returns a context with a short deadline, for calls that can't succeed.
 func Shortly(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -1,4 +1,4 @@
-// Package storetest has what the tests of the stores in Redis share:
+// Package storetest has the common parts of the tests of the stores in Redis:
 //
 //   - connections to a Redis (connect.go), of which a [Lab] also reads the keys, a [Meter] counts the commands, a
 //     [Faulty] answers with errors, and [TwoNodes] moves slots;

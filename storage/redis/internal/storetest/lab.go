@@ -95,7 +95,7 @@ func (l *Lab) RequireStep(t *testing.T, step Step, slack time.Duration, read fun
 	}
 }
 
-// placeholders are those of the page's values, with the pattern of each.
+// placeholders are the placeholders in the page's values, each with its pattern.
 var placeholders = map[string]string{
 	"<ULID>": "[0-7][0-9A-HJKMNP-TV-Z]{25}", "<ms>": "[0-9]{13}", "<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}",
 	"<n>":       "[0-9]+",

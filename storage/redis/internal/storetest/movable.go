@@ -112,7 +112,7 @@ func (c TwoNodes) SameSlot(first string, n int) []string {
 	return names[:n]
 }
 
-// Dump returns all that both nodes hold of a slot: each key's node, contents and end.
+// Dump returns the keys of a slot on both nodes: each key's node, contents and expiry.
 func (c TwoNodes) Dump(t *testing.T, slot uint16) map[string]string {
 	t.Helper()
 	found := map[string]string{}

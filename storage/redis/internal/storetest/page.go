@@ -65,8 +65,8 @@ func Table(t testing.TB, text string) (header []string, rows [][]string) {
 // Step is a step of an example of the page.
 type Step struct {
 	Title string
-	At    string             // what the heading counts
-	Keys  map[string]StepKey // what Redis holds after it
+	At    string             // number in the heading
+	Keys  map[string]StepKey // keys in Redis after it
 }
 
 // StepKey is a row of a step's table.
