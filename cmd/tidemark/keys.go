@@ -35,8 +35,8 @@ func newKeys(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Count the keys in Redis by kind, and show problems",
-		Long: `Count the keys in Redis by kind, with their memory, their remaining lives, the largest keys, and problems: temporary
-keys without a TTL, keys of an unexpected type, keys that Tidemark doesn't know.
+		Long: `Count the keys in Redis by kind, with their memory, their remaining lives, the largest keys, and
+problems: temporary keys without a TTL, keys of an unexpected type, keys that Tidemark doesn't know.
 
 It connects to Redis itself, with the options, variables and file of "tidemark serve", and needs no service. It changes
 nothing. It scans all keys, at most --rate per second, on all primaries of a Cluster. The memory of a kind is estimated

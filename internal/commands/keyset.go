@@ -22,8 +22,8 @@ read any more.`,
 	rotate := &cobra.Command{
 		Use:   "rotate FILE",
 		Short: "Use a new key in a keyset",
-		Long: `Add a key to the keyset in FILE, and encrypt with that key from now on. Values that other keys encrypted can still be
-read.
+		Long: `Add a key to the keyset in FILE, and encrypt with that key from now on. Values that other keys encrypted
+can still be read.
 
 A server reads the file when it starts. With more than one server, first add the key with --stage and start all servers
 with that file; then use it with "rotate", and start them again. So no server reads a value whose key it doesn't have.`,

@@ -25,8 +25,9 @@ func newQueueSimulate(t cli.Terminal) *cobra.Command {
 		Use:        "simulate --definition FILE… --tickets FILE",
 		SuggestFor: []string{"replay", "try"},
 		Short:      "Match recorded tickets by other definitions, and compare waits and fitness",
-		Long: `Match recorded tickets by one or more definitions of a queue, in virtual time and without a service, and print how many
-were matched, how long they had waited, and the fitness of the matches: the sum over a match's tickets, lower is better.
+		Long: `Match recorded tickets by one or more definitions of a queue, in virtual time and without a service, and
+print how many were matched, how long they had waited, and the fitness of the matches: the sum over a match's tickets,
+lower is better.
 
 A definition is JSON, as for "queue put" or as "queue list --json" prints it. Its match function must be first-come or
 criteria. A recording has a ticket in each line, as "ticket show" prints it, or as the body that creates it with an

@@ -16,8 +16,8 @@ func newRevoke(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke",
 		Short: "Revoke a token, or all tokens and sessions of a user",
-		Long: `Revoke a user's token, or all tokens and sessions of a user that were issued until now, and print the revocation as
-JSON.
+		Long: `Revoke a user's token, or all tokens and sessions of a user that were issued until now, and print the
+revocation as JSON.
 
 Within a second no server accepts the credentials any more, and requests that wait with them end. "tidemark key revoke" does the same
 for an API key.`,

@@ -27,7 +27,8 @@ func newSessionCreate(t cli.Terminal) *cobra.Command {
 		Use:        "create USER",
 		SuggestFor: []string{"add", "new", "make"},
 		Short:      "Create a session for a user and print its token",
-		Long: `Create a session for a user and print its token, alone, on standard output. It is printed only this once: the service keeps its SHA-256.
+		Long: `Create a session for a user and print its token, alone, on standard output. It is printed only this once:
+the service keeps its SHA-256.
 
 If the user has reached the limit of sessions, the one that has been idle the longest ends.`,
 		Example: `  tidemark session create ann --username Ann --device '{"agent":"Firefox"}' > ann.token`,
@@ -99,8 +100,8 @@ func newSessionCheck(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check a session, whose token is read from standard input",
-		Long: `Check a session, whose token is read from standard input, and print it as JSON. Like every check, this renews the
-session.
+		Long: `Check a session, whose token is read from standard input, and print it as JSON. Like every check, this
+renews the session.
 
 The exit status is 1 if no session has the token.`,
 		Example: `  tidemark session check < ann.token`,

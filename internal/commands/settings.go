@@ -96,8 +96,8 @@ func newSettingsPut(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put NAME [VALUE]",
 		Short: "Put a setting",
-		Long: `Put a setting. Without VALUE its value is read from standard input, without the newline at its end: other users of the machine can see
-arguments, so a secret shouldn't be one.
+		Long: `Put a setting. Without VALUE its value is read from standard input, without the newline at its end: other
+users of the machine can see arguments, so a secret shouldn't be one.
 
 A new setting is secret if its name says so, as those with KEY, PASSWORD, SECRET or TOKEN do; another one stays what it is.`,
 		Example: `  tidemark settings put FEATURE_REGISTRATION on
@@ -144,8 +144,8 @@ func newSettingsWatch(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Print all settings, and then each that changes",
-		Long: `Print all settings as lines of JSON, and then each that changes, until it is interrupted. A deleted setting has the
-member "deleted".
+		Long: `Print all settings as lines of JSON, and then each that changes, until it is interrupted. A deleted
+setting has the member "deleted".
 
 It needs the grants to read settings and to subscribe to the channel "settings".`,
 		Args: cli.Arguments(0, 0),
@@ -205,8 +205,8 @@ func newSettingsImport(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Put all settings of a backup from standard input",
-		Long: `Put all settings of a backup, which "tidemark settings export" has printed, from standard input. Other settings stay. If it fails, a
-repeat completes it.`,
+		Long: `Put all settings of a backup, which "tidemark settings export" has printed, from standard input. Other
+settings stay. If it fails, a repeat completes it.`,
 		Example: "  tidemark settings import < settings.json",
 		Args:    cli.Arguments(0, 0),
 	}

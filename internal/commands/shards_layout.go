@@ -27,8 +27,9 @@ func newLayout(b base) *cobra.Command {
 	cmd := l.prepare(&cobra.Command{
 		Use:   "layout",
 		Short: "Show how a cache is split into shards, or split it for the first time",
-		Long: `Show how a cache is split into shards in each data centre, or, with --shards or --starts, give data centres their first layout. Their nodes
-then claim the shards. All data centres of a cache are split in the same way: tidemark shards reshard changes that.`,
+		Long: `Show how a cache is split into shards in each data centre, or, with --shards or --starts, give data
+centres their first layout. Their nodes then claim the shards. All data centres of a cache are split in the same way:
+tidemark shards reshard changes that.`,
 		Example: `  tidemark shards layout --cache author --dc a --dc b --dc c --shards 4
   tidemark shards layout --cache author`,
 	}, l.check, l.run)
@@ -120,9 +121,9 @@ func newReshard(b base) *cobra.Command {
 	cmd := r.prepare(&cobra.Command{
 		Use:   "reshard",
 		Short: "Split a cache into other shards, one data centre after the other",
-		Long: `Split a cache into other shards, one data centre after the other: the others answer readers meanwhile. It waits until
-all other data centres hold all their shards, gives the next one its new layout, and waits until its nodes have loaded
-their new shards. A data centre needs at least as many nodes as shards: start those that are missing first.
+		Long: `Split a cache into other shards, one data centre after the other: the others answer readers meanwhile. It
+waits until all other data centres hold all their shards, gives the next one its new layout, and waits until its nodes
+have loaded their new shards. A data centre needs at least as many nodes as shards: start those that are missing first.
 
 It can be interrupted at any time, and continues when it is started again. It prints what it waits for.`,
 		Example: `  tidemark shards reshard --cache author --shards 6

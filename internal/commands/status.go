@@ -27,9 +27,9 @@ func newStatus(b base) *cobra.Command {
 	cmd := s.prepare(&cobra.Command{
 		Use:   "status",
 		Short: "Show which nodes hold the shards of a cache, and what is missing",
-		Long: `Show which nodes hold the shards of a cache, and a line for each problem: shards that no node holds or that aren't
-loaded yet, nodes that still hold shards of an earlier layout, and data centres with a layout other than the first
-one's.
+		Long: `Show which nodes hold the shards of a cache, and a line for each problem: shards that no node holds or
+that aren't loaded yet, nodes that still hold shards of an earlier layout, and data centres with a layout other than the
+first one's.
 
 With --check it exits with status 1 unless all shards of all data centres are held and loaded. With --watch and --check it
 waits for that.`,

@@ -18,7 +18,8 @@ func newVerify(t cli.Terminal) *cobra.Command {
 	issue := &cobra.Command{
 		Use:   "issue USER TYPE",
 		Short: "Issue a verification token and print it",
-		Long: `Issue a verification token, and print it and when it ends as JSON. It is valid for an hour, and ends the earlier one of the user and type.
+		Long: `Issue a verification token, and print it and when it ends as JSON. It is valid for an hour, and ends the
+earlier one of the user and type.
 ` + types,
 		Args: cli.Arguments(2, 2),
 	}
@@ -35,7 +36,8 @@ func newVerify(t cli.Terminal) *cobra.Command {
 	take := &cobra.Command{
 		Use:   "take TYPE",
 		Short: "Take a verification token from standard input, once",
-		Long: `Take a verification token, which is read from standard input, and print its user and data as JSON. It works once.
+		Long: `Take a verification token, which is read from standard input, and print its user and data as JSON. It
+works once.
 ` + types,
 		Args: cli.Arguments(1, 1),
 	}
@@ -94,8 +96,8 @@ func newOAuthPut(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put USER PROVIDER",
 		Short: "Store the tokens of a provider for a user, from standard input",
-		Long: `Store the tokens of a provider for a user. They are read from standard input as JSON: {"accessToken": "…",
-"refreshToken": "…"}, or one of them.`,
+		Long: `Store the tokens of a provider for a user. They are read from standard input as JSON: {"accessToken":
+"…", "refreshToken": "…"}, or one of them.`,
 		Args: cli.Arguments(2, 2),
 	}
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {

@@ -380,7 +380,8 @@ func servingOptions(c *Config) []option {
 			Whether to continue to answer while Redis can't be reached. Values may then be old, and a node that was
 			paused may answer beside its successor.`).onNode("keep-serving"),
 		define("shard-reload", "duration", "10m", to(&c.Shards.Node.Reload, durationBetween(minReload, forever)), `
-			How often to load everything again. This bounds the age of values that other programs have changed in Redis.`).onNode("reload"),
+			How often to load everything again. This bounds the age of values that other programs have
+			changed in Redis.`).onNode("reload"),
 		define("shard-load-rate", "int", "50000", to(&c.Shards.Node.LoadRate, intBetween(1, 10_000_000)), `
 			Maximum number of Redis keys that the node examines per second while it loads.`).onNode("load-rate"),
 		define("shard-memory", "bytes", "", to(&c.Shards.Node.Memory, byteCount), `
