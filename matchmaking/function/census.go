@@ -85,7 +85,7 @@ func (c *census) tell(e *entry, n, number int) {
 	}
 }
 
-// know sets how many candidates of a size an entry has.
+// know sets the number of known candidates of a size of an entry.
 func (c *census) know(e *entry, n, candidates int) {
 	counts := c.counts[e]
 	for len(counts) <= n {
@@ -137,9 +137,9 @@ func (c *census) remove(x *entry) {
 // openTo returns the entries that an entry is a candidate of, and that are open to its size.
 func (c *census) openTo(x *entry) []*entry {
 	n := x.ticket.Party()
-	paths := []path{c.index.wishing(x)}
+	paths := []path{c.index.accepting(x)}
 	if !c.rules.oneSided {
-		paths = append(paths, c.index.wished(x)...)
+		paths = append(paths, c.index.required(x)...)
 	}
 	return c.index.race(append(paths, c.open[n].Scan), 0, func(e *entry) bool {
 		return !e.newcome && c.known(e, n) < c.room(n) && c.rules.accept(e, x)
@@ -152,9 +152,9 @@ func (c *census) count(seed *entry) {
 		if all == nil {
 			continue
 		}
-		paths := c.index.wished(seed)
+		paths := c.index.required(seed)
 		if !c.rules.oneSided {
-			paths = append(paths, c.index.wishing(seed))
+			paths = append(paths, c.index.accepting(seed))
 		}
 		found := c.index.race(append(paths, all.Scan), c.room(n), func(e *entry) bool {
 			return e.ticket.Party() == n && c.rules.accept(seed, e)

@@ -16,20 +16,20 @@ type entry struct {
 	serial uint64 // unique among all entries of the Matcher, ever
 	group  *group
 	stats  []matchmaking.Statistic // by name, each name once, none NaN
-	spans  []matchmaking.Criterion // by name and then ascending, widened, without overlaps; those of a name are a wish
+	spans  []matchmaking.Criterion // by name, then ascending, widened, without overlaps; those of a name are a requirement
 	wake   time.Duration           // from the ticket's creation to the next widening; 0: there is none
 
 	widened int32 // widenings included in the spans; -1: the spans aren't computed yet
 	found   int32 // upper bound of the number of candidates in the index, without causes
-	home    int32 // first span of the wish by which the index finds it; -1: there is none
+	home    int32 // first span of the requirement by which the index finds it; -1: there is none
 	indexed bool  // in the group's index; else among the fresh entries
 	gone    bool  // removed
 	newcome bool  // it is part of the current intake and was not searched yet
 }
 
-// wish is the requirement of a ticket on one statistic of others: one of these spans, which have the same name, must
-// contain it.
-type wish []matchmaking.Criterion
+// requirement is a ticket's requirement for one statistic of others: one of these spans, which have the same name,
+// contains it.
+type requirement []matchmaking.Criterion
 
 func newEntry(t *matchmaking.Ticket, serial uint64) *entry {
 	e := &entry{ticket: t, serial: serial, widened: -1, home: -1, stats: t.Statistics}
@@ -87,7 +87,7 @@ func spansOf(criteria []matchmaking.Criterion, widths map[string]float64) []matc
 	for i, c := range criteria {
 		by := widths[c.Name]
 		all[i] = matchmaking.Criterion{Name: c.Name, MinValue: c.MinValue - by, MaxValue: c.MaxValue + by}
-		if !(all[i].MinValue <= all[i].MaxValue) { // also if one is NaN: nothing satisfies the wish by it
+		if !(all[i].MinValue <= all[i].MaxValue) { // also if one is NaN: nothing satisfies the requirement by it
 			all[i].MinValue, all[i].MaxValue = math.Inf(1), math.Inf(-1)
 		}
 	}
@@ -119,11 +119,11 @@ func areSpans(criteria []matchmaking.Criterion) bool {
 	return true
 }
 
-// isSpan reports whether a range contains a number. If one of a wish doesn't, the wish has no other.
+// isSpan reports whether a range contains a number. A requirement with a range that doesn't has no other range.
 func isSpan(c matchmaking.Criterion) bool { return c.MinValue <= c.MaxValue }
 
-// wish returns the wish whose first span is at a place, and the place of the next one.
-func (e *entry) wish(at int) (w wish, next int) {
+// requirement returns the requirement whose first span is at a place, and the place of the next one.
+func (e *entry) requirement(at int) (r requirement, next int) {
 	for next = at + 1; next < len(e.spans) && e.spans[next].Name == e.spans[at].Name; next++ {
 	}
 	return e.spans[at:next], next
@@ -140,21 +140,21 @@ func (e *entry) value(name string) (float64, bool) {
 	return e.stats[i].Value, true
 }
 
-// accepts reports whether another entry's statistics satisfy all wishes.
+// accepts reports whether another entry's statistics satisfy all requirements.
 func (e *entry) accepts(other *entry) bool {
 	for at := 0; at < len(e.spans); {
-		var w wish
-		w, at = e.wish(at)
-		value, ok := other.value(w[0].Name)
-		if !ok || !w.contains(value) {
+		var r requirement
+		r, at = e.requirement(at)
+		value, ok := other.value(r[0].Name)
+		if !ok || !r.contains(value) {
 			return false
 		}
 	}
 	return true
 }
 
-func (w wish) contains(value float64) bool {
-	return slices.ContainsFunc(w, func(c matchmaking.Criterion) bool {
+func (r requirement) contains(value float64) bool {
+	return slices.ContainsFunc(r, func(c matchmaking.Criterion) bool {
 		return c.MinValue <= value &&
 			value <= c.MaxValue
 	})

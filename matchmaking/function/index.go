@@ -9,17 +9,17 @@ import (
 // index finds the waiting entries that can be matched with an entry.
 //
 // A search follows one of several paths, each of which visits all of them: the statistics within one of the entry's own
-// wishes, the wishes that its statistics satisfy, or all entries by age. The shortest path is found by trial: each is
-// followed for some steps, and then for eight times as many, until one ends. So a search takes, for each path, at most
-// about ten times as many steps as the shortest path has. It is long only if all paths are, for example if each of two
-// wishes is satisfied by many entries and both together by none.
+// requirements, the requirements that its statistics satisfy, or all entries by age. The shortest path is found by
+// trial: each is followed for some steps, and then for eight times as many, until one ends. So a search takes, for each
+// path, at most about ten times as many steps as the shortest path has. It is long only if all paths are, for example
+// if each of two requirements is satisfied by many entries and both together by none.
 type index struct {
-	byAge  *btree.BTreeG[*entry]
-	values map[string]*btree.BTreeG[point] // by statistic; no tree is empty
-	wishes map[string]*spans               // by statistic, the spans of the entries that have it as home; none is empty
-	free   *btree.BTreeG[*entry]           // entries without wishes
-	first  int                             // steps for which each path is tried first
-	steps  *int                            // counts all steps
+	byAge        *btree.BTreeG[*entry]
+	values       map[string]*btree.BTreeG[point] // by statistic; no tree is empty
+	requirements map[string]*spans               // by statistic: the spans of entries with this home; none is empty
+	free         *btree.BTreeG[*entry]           // entries without requirements
+	first        int                             // steps for which each path is tried first
+	steps        *int                            // counts all steps
 }
 
 // spans finds the entries with a span that contains a value.
@@ -41,12 +41,12 @@ func (p point) before(other point) bool {
 func newIndex(first int, steps *int) *index {
 	byAge := func(a, b *entry) bool { return compareAge(a, b) < 0 }
 	return &index{
-		byAge:  newTree(byAge),
-		values: make(map[string]*btree.BTreeG[point]),
-		wishes: make(map[string]*spans),
-		free:   newTree(byAge),
-		first:  first,
-		steps:  steps,
+		byAge:        newTree(byAge),
+		values:       make(map[string]*btree.BTreeG[point]),
+		requirements: make(map[string]*spans),
+		free:         newTree(byAge),
+		first:        first,
+		steps:        steps,
 	}
 }
 
@@ -69,35 +69,36 @@ func (x *index) add(entries []*entry) {
 	}
 }
 
-// setHome indexes an entry by its rarest wish.
+// setHome indexes an entry by its rarest requirement.
 func (x *index) setHome(e *entry) {
 	if e.home = x.rarest(e); e.home < 0 {
 		x.free.Set(e)
 		return
 	}
-	home, _ := e.wish(int(e.home))
+	home, _ := e.requirement(int(e.home))
 	for _, s := range home {
 		if !isSpan(s) {
 			continue
 		}
-		tree := x.wishes[s.Name]
+		tree := x.requirements[s.Name]
 		if tree == nil {
 			tree = &spans{}
-			x.wishes[s.Name] = tree
+			x.requirements[s.Name] = tree
 		}
 		tree.Insert(key{Low: s.MinValue, Serial: e.serial}, s.MaxValue, e)
 	}
 }
 
-// rarest returns the first span of the wish that the fewest statistics satisfy, or -1 if there are no wishes.
+// rarest returns the first span of the requirement that the fewest statistics satisfy, or -1 if there are no
+// requirements.
 func (x *index) rarest(e *entry) int32 {
 	best, fewest := -1, 0
 	for at := 0; at < len(e.spans); {
-		w, next := e.wish(at)
+		r, next := e.requirement(at)
 		if best < 0 && next == len(e.spans) {
 			return int32(at)
 		}
-		if n := x.count(w); best < 0 || n < fewest {
+		if n := x.count(r); best < 0 || n < fewest {
 			best, fewest = at, n
 		}
 		at = next
@@ -105,14 +106,14 @@ func (x *index) rarest(e *entry) int32 {
 	return int32(best)
 }
 
-// count returns the number of statistics that satisfy a wish.
-func (x *index) count(w wish) int {
-	tree := x.values[w[0].Name]
+// count returns the number of statistics that satisfy a requirement.
+func (x *index) count(r requirement) int {
+	tree := x.values[r[0].Name]
 	if tree == nil {
 		return 0
 	}
 	n := 0
-	for _, s := range w {
+	for _, s := range r {
 		if !isSpan(s) {
 			continue
 		}
@@ -138,26 +139,26 @@ func (x *index) remove(e *entry) {
 		x.free.Delete(e)
 		return
 	}
-	home, _ := e.wish(int(e.home))
-	tree := x.wishes[home[0].Name]
+	home, _ := e.requirement(int(e.home))
+	tree := x.requirements[home[0].Name]
 	if tree == nil {
-		return // nothing satisfies the wish
+		return // nothing satisfies the requirement
 	}
 	for _, s := range home {
 		tree.Remove(key{Low: s.MinValue, Serial: e.serial})
 	}
 	if tree.Empty() {
-		delete(x.wishes, home[0].Name)
+		delete(x.requirements, home[0].Name)
 	}
 }
 
 // candidates returns all candidates of a seed.
 func (x *index) candidates(r *rules, seed *entry) []*entry {
-	paths := x.wished(seed)
+	paths := x.required(seed)
 	if r.oneSided {
 		paths = append(paths, func(visit visitor) { x.byAge.Ascend(seed, visit) })
 	} else {
-		paths = append(paths, x.wishing(seed), x.byAge.Scan)
+		paths = append(paths, x.accepting(seed), x.byAge.Scan)
 	}
 	return x.race(paths, 0, func(e *entry) bool { return r.accept(seed, e) })
 }
@@ -165,11 +166,11 @@ func (x *index) candidates(r *rules, seed *entry) []*entry {
 // seeds returns all entries that an entry is a candidate of. On the path by age it stops after enough of them, the
 // oldest, unless enough is 0.
 func (x *index) seeds(r *rules, candidate *entry, enough int) []*entry {
-	paths := []path{x.wishing(candidate)}
+	paths := []path{x.accepting(candidate)}
 	if r.oneSided {
 		paths = append(paths, x.olderThan(candidate))
 	} else {
-		paths = append(append(paths, x.wished(candidate)...), x.byAge.Scan)
+		paths = append(append(paths, x.required(candidate)...), x.byAge.Scan)
 	}
 	return x.race(paths, enough, func(e *entry) bool { return r.accept(e, candidate) })
 }
@@ -180,19 +181,19 @@ type visitor = func(*entry) bool
 // path visits entries, each of them once.
 type path func(visit visitor)
 
-// wished returns a path for each of an entry's wishes: the statistics that satisfy it.
-func (x *index) wished(e *entry) []path {
+// required returns a path for each of an entry's requirements: the statistics that satisfy it.
+func (x *index) required(e *entry) []path {
 	var paths []path
 	for at := 0; at < len(e.spans); {
-		var w wish
-		w, at = e.wish(at)
+		var r requirement
+		r, at = e.requirement(at)
 		paths = append(paths, func(visit visitor) {
-			tree := x.values[w[0].Name]
+			tree := x.values[r[0].Name]
 			if tree == nil {
 				return
 			}
 			stopped := false
-			for _, s := range w {
+			for _, s := range r {
 				tree.Ascend(point{value: s.MinValue}, func(p point) bool {
 					stopped = stopped || p.value <= s.MaxValue && !visit(p.entry)
 					return !stopped && p.value <= s.MaxValue
@@ -203,11 +204,12 @@ func (x *index) wished(e *entry) []path {
 	return paths
 }
 
-// wishing returns the path of the entries whose home wish an entry satisfies, and of those without wishes.
-func (x *index) wishing(e *entry) path {
+// accepting returns the path of the entries whose home requirement an entry satisfies, and of those without
+// requirements.
+func (x *index) accepting(e *entry) path {
 	return func(visit visitor) {
 		for _, s := range e.stats {
-			if tree := x.wishes[s.Name]; tree != nil && !tree.Stab(s.Value, visit) {
+			if tree := x.requirements[s.Name]; tree != nil && !tree.Stab(s.Value, visit) {
 				return
 			}
 		}
