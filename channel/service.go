@@ -200,9 +200,10 @@ func atDraft(err error, i, n int, member string) error {
 	return err
 }
 
-// Subscribe makes a subscriber, and its channel if that doesn't exist. The mark of an existing subscriber isn't moved.
-// It sets the request's policy. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
-// fault.SlugInvalidFrom, ErrClockAhead, ErrTooManySubscribers, those of the request and the store's.
+// Subscribe creates a subscriber, and its channel if that doesn't exist. The mark of an existing subscriber isn't
+// moved. It sets the request's policy. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber,
+// fault.SlugInvalidPolicy, fault.SlugInvalidFrom, ErrClockAhead, ErrTooManySubscribers, those of the request and the
+// store's.
 func (s *Service) Subscribe(ctx context.Context, r SubscribeRequest) (sub Subscription, err error) {
 	if r.Policy, err = s.policyFor(r.Channel, r.Subscriber); err != nil {
 		return sub, err

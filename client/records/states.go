@@ -23,7 +23,8 @@ func (s StateChange) body() wire.StateChange {
 	return wire.StateChange{Fields: s.Fields, Remove: s.Remove, TTL: wire.Duration(s.TTL)}
 }
 
-// PatchState changes fields of a state, or makes it, and returns it. A repeat changes only the end of the state.
+// PatchState changes fields of a state, or creates it, and returns it. A repeat changes only the time at which the
+// state expires.
 func (c *Client) PatchState(ctx context.Context, process, id string, change StateChange) (s State, err error) {
 	return c.state(ctx, client.Call{What: "change a state", Method: http.MethodPatch, Path: statePath(process, id),
 		Body: change.body()})

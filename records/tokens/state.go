@@ -24,7 +24,7 @@ type State struct {
 	Created     time.Time // Redis's time, in seconds
 }
 
-// NewState keeps a state for ten minutes, and returns the random text to be sent to the provider. Errors: one with
+// NewState stores a state for ten minutes, and returns the random text to send to the provider. Errors: one with
 // fault.SlugInvalidToken, and the store's.
 func (s *Service) NewState(ctx context.Context, n State) (state string, ends time.Time, err error) {
 	if err := s.checkProvider(n.Provider); err != nil {

@@ -86,7 +86,7 @@ func Closed(t testing.TB, p *People, rules ...access.ChannelRule) func(*Setup) {
 // Bearer returns the header for a credential.
 func Bearer(token string) Header { return Header{"Authorization", "Bearer " + token} }
 
-// As makes requests without an Authorization header have one.
+// As adds an Authorization header to requests without one.
 func (h *Harness) As(token string) { h.Client.Transport = sender{h.Client.Transport, token} }
 
 type sender struct {

@@ -141,8 +141,8 @@ func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishReques
 	return r, err
 }
 
-// touch returns a command that rewrites the last message's dedup record unchanged. If all messages were
-// duplicates the session has written nothing, and WAIT would wait for nothing.
+// touch returns a command that rewrites the last message's dedup record unchanged. If all messages were duplicates, the
+// session has written nothing, and WAIT would return at once.
 func touch(b rueidis.Builder, record string, r redis.Reply) []rueidis.Completed {
 	last := ""
 	for d := r.Decoder(); d.More(); d.Int64() {

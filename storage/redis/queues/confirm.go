@@ -66,7 +66,7 @@ type statuses struct {
 }
 
 // runMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have their
-// writes. The whole batch is waited for once.
+// writes. It waits once for the whole batch.
 func (c *confirmer) runMany(matched string, none statuses) func(context.Context, *lua.Script,
 	[]redis.Call) []redis.Result {
 	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
