@@ -102,9 +102,11 @@ func TestQueueSnapshotOfEqualTimes(t *testing.T) {
 		ids := storagetest.Numbered("t", 2*pageSize+500)
 		h.Add(t, ids...)
 		at := strconv.FormatInt(h.Get(t, ids[0]).CreateTime.UnixMicro(), 10)
+		var same []string
 		for _, id := range ids[:2*pageSize+100] {
-			require.NoError(t, h.do(t, "ZADD", h.k().waiting(), at, id).Error())
+			same = append(same, at, id)
 		}
+		require.NoError(t, h.do(t, "ZADD", h.k().waiting(), same...).Error())
 		found := map[string]bool{}
 		for _, ticket := range h.Whole(t).Tickets {
 			require.False(t, found[ticket.ID])
