@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -167,8 +168,9 @@ func (s *jsonStream) write(code int, data []byte) error {
 }
 
 var (
-	jsonOut = protojson.MarshalOptions{EmitUnpopulated: true}
-	jsonIn  = protojson.UnmarshalOptions{DiscardUnknown: true}
+	jsonTypes = flatTypes{protoregistry.GlobalTypes}
+	jsonOut   = protojson.MarshalOptions{Resolver: jsonTypes, EmitUnpopulated: true}
+	jsonIn    = protojson.UnmarshalOptions{Resolver: jsonTypes, DiscardUnknown: true}
 )
 
 // jsonError is the error of a JSON path: google.rpc.Status.

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
@@ -154,4 +157,38 @@ func TestJSONOfWhatItCannotRepresent(t *testing.T) {
 	page := h.answers(200, "POST", "/v1/queryservice/tickets:query", `{"pool":{}}`)["result"].(map[string]any)["tickets"].([]any)
 	require.Len(t, page, 2)
 	require.Contains(t, page, read)
+}
+
+// TestJSONOfAnysInAnys: the cost of reading and writing such messages as JSON grows with the square of their size, so
+// JSON can't have them, and shows their bytes.
+func TestJSONOfAnysInAnys(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	number, err := anypb.New(wrapperspb.Int64(5))
+	require.NoError(t, err)
+	inner, err := anypb.New(number)
+	require.NoError(t, err)
+	ticket, err := anypb.New(&openmatch.Ticket{Extensions: map[string]*anypb.Any{"inner": number}})
+	require.NoError(t, err)
+	all := map[string]*anypb.Any{"inner": inner, "ticket": ticket, "number": number}
+	made := h.create(h.frontend(servertest.GRPC), &openmatch.Ticket{Extensions: all}, "tidemark-queue", "q")
+	opaque := func(a *anypb.Any) map[string]any {
+		return map[string]any{"@type": a.GetTypeUrl(), "value": base64.StdEncoding.EncodeToString(a.GetValue())}
+	}
+	want := map[string]any{
+		"inner": opaque(inner), "ticket": opaque(ticket), "number": map[string]any{"@type": number.GetTypeUrl(), "value": "5"},
+	}
+	read := h.answers(200, "GET", "/v1/frontendservice/tickets/"+made.GetId(), "")
+	require.Equal(t, want, read["extensions"])
+	page := h.answers(200, "POST", "/v1/queryservice/tickets:query", `{"pool":{}}`)["result"].(map[string]any)["tickets"]
+	require.Equal(t, []any{read}, page)
+
+	const text = `{"ticket":{"extensions":{"a":{"@type":"type.googleapis.com/%s",%s}}}}`
+	for _, body := range []string{
+		fmt.Sprintf(text, "google.protobuf.Any", `"value":{"@type":"type.googleapis.com/google.protobuf.Empty","value":{}}`),
+		fmt.Sprintf(text, "openmatch.Ticket", `"id":"x"`),
+	} {
+		refused := h.answers(400, "POST", "/v1/frontendservice/tickets", body)
+		require.Contains(t, refused["message"], "unable to resolve", body)
+	}
 }

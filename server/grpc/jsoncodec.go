@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
+	"sync"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
@@ -23,7 +24,7 @@ type jsonCodec struct{ *vanguard.JSONCodec }
 
 // newJSONCodec returns a codec for vanguard.
 func newJSONCodec(types vanguard.TypeResolver) vanguard.Codec {
-	return jsonCodec{vanguard.NewJSONCodec(types)}
+	return jsonCodec{vanguard.NewJSONCodec(flatTypes{types})}
 }
 
 // MarshalAppend appends a message as JSON.
@@ -47,9 +48,6 @@ func appendJSON(o protojson.MarshalOptions, base []byte, m proto.Message) ([]byt
 		return out, nil
 	}
 	marked := &opaqueTypes{typeResolver: o.Resolver, mark: rand.Text() + "/"}
-	if marked.typeResolver == nil {
-		marked.typeResolver = protoregistry.GlobalTypes
-	}
 	m = proto.Clone(m)
 	for _, extensions := range extensionsOf(m) {
 		for name, a := range extensions {
@@ -91,6 +89,51 @@ type typeResolver interface {
 	protoregistry.ExtensionTypeResolver
 	protoregistry.MessageTypeResolver
 }
+
+// flatTypes are types except those that can contain an Any: an Any of such a type is like one of an unknown type.
+// protojson reads the text of an Any once more for each Any around it, and copies its bytes as often: a message of a
+// few hundred KiB with Anys in each other took minutes, or gigabytes.
+type flatTypes struct{ typeResolver }
+
+// FindMessageByURL returns the type with a type URL.
+func (f flatTypes) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+	found, err := f.typeResolver.FindMessageByURL(url)
+	if err == nil && containsAny(found.Descriptor()) {
+		return nil, protoregistry.NotFound
+	}
+	return found, err
+}
+
+// withAny has for the types that were asked for, by name, whether they can contain an Any. They are types of the
+// program, so there are few.
+var withAny sync.Map
+
+// containsAny reports whether a message of a type, or a message in it, can be an Any.
+func containsAny(d protoreflect.MessageDescriptor) bool {
+	known, ok := withAny.Load(d.FullName())
+	if !ok {
+		known = findAny(d, map[protoreflect.FullName]bool{})
+		withAny.Store(d.FullName(), known)
+	}
+	return known.(bool)
+}
+
+// findAny is containsAny, except for the types in seen.
+func findAny(d protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) bool {
+	if seen[d.FullName()] {
+		return false
+	}
+	seen[d.FullName()] = true
+	fields := d.Fields()
+	for i := range fields.Len() {
+		if of := fields.Get(i).Message(); of != nil && findAny(of, seen) {
+			return true
+		}
+	}
+	return d.FullName() == anyName
+}
+
+var anyName = new(anypb.Any).ProtoReflect().Descriptor().FullName()
 
 // replace returns an Any with the bytes of another one as BytesValue, and a marked type.
 func (o *opaqueTypes) replace(a *anypb.Any) *anypb.Any {
