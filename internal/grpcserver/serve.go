@@ -6,16 +6,101 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 )
 
+// Server is a server that drains in time. grpc-go waits, also when it stops, until each connection has sent its preface
+// or was given up, and tells clients of the others only then to use another server.
+type Server struct {
+	*grpc.Server
+
+	mu       sync.Mutex
+	open     map[*heard]struct{}
+	draining bool
+}
+
+// New returns a server with the services of s.
+func New(s *grpc.Server) *Server { return &Server{Server: s, open: map[*heard]struct{}{}} }
+
 // Serve serves calls on connections of l until the server is stopped.
-func Serve(s *grpc.Server, l net.Listener) error {
-	if err := s.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.Server.Serve(&hearing{Listener: l, server: s}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// prefaceBytes is the size of what a client sends first: its preface, and a SETTINGS frame without settings.
+const prefaceBytes = 24 + 9
+
+// hearing is a listener of a Server, whose connections it knows.
+type hearing struct {
+	net.Listener
+	server *Server
+}
+
+// Accept waits for the next connection.
+func (l *hearing) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &heard{Conn: conn, server: l.server}
+	c.missing.Store(prefaceBytes)
+	if !l.server.add(c) {
+		_ = conn.Close() // grpc-go closes the listener next
+	}
+	return c, nil
+}
+
+// heard is a connection of a Server. Its methods may be called by several goroutines.
+type heard struct {
+	net.Conn
+	server  *Server
+	missing atomic.Int64 // bytes of the preface; not positive: it was sent
+}
+
+// Read reads what the client sends.
+func (c *heard) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.missing.Load() > 0 {
+		c.missing.Add(-int64(n))
+	}
+	return n, err
+}
+
+// Close closes the connection.
+func (c *heard) Close() error {
+	c.server.remove(c)
+	return c.Conn.Close()
+}
+
+// add adds an open connection, and reports whether the server isn't draining.
+func (s *Server) add(c *heard) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[c] = struct{}{}
+	return !s.draining
+}
+
+func (s *Server) remove(c *heard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// end closes the connections for which which returns true, and those that are accepted from now on.
+func (s *Server) end(which func(*heard) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	for c := range s.open {
+		if which(c) {
+			_ = c.Conn.Close() // grpc-go closes it again
+		}
+	}
 }
 
 // Limit returns a listener that calls take for each connection, closes the connection at once if take returns false,
@@ -56,9 +141,11 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Drain closes the listener of the server, tells clients to use other connections, and returns when no call is in
-// progress. When ctx ends it closes all connections, which cuts off the calls in progress, and returns false.
-func Drain(ctx context.Context, s *grpc.Server) bool {
+// Drain closes the listener of the server and connections on which no client has spoken, tells clients to use other
+// connections, and returns when no call is in progress. When ctx ends it closes all connections, which cuts off the
+// calls in progress, and returns false.
+func (s *Server) Drain(ctx context.Context) bool {
+	s.end(func(c *heard) bool { return c.missing.Load() > 0 })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -69,6 +156,7 @@ func Drain(ctx context.Context, s *grpc.Server) bool {
 		return true
 	case <-ctx.Done():
 	}
+	s.end(func(*heard) bool { return true })
 	s.Stop()
 	return false
 }

@@ -75,10 +75,10 @@ type Services struct {
 	router     *web.Router
 	limits     Limits
 	served     []served
-	native     func() *grpc.Server // on its own listener; created on first use, since it starts goroutines
-	onRoutes   *grpc.Server        // on the HTTP port
-	lines      map[string]streamed // of the HTTP port, by path
-	arrivals   grpcserver.Arrivals // on the listener of its own
+	native     func() *grpcserver.Server // on its own listener; created on first use, since it starts goroutines
+	onRoutes   *grpc.Server              // on the HTTP port
+	lines      map[string]streamed       // of the HTTP port, by path
+	arrivals   grpcserver.Arrivals       // on the listener of its own
 	keepalives keepalives
 	answers    answers
 }
@@ -121,7 +121,7 @@ func New(o Options) *Services {
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
 		{&reflectionv1alpha.ServerReflection_ServiceDesc, reflection.NewServer(reflection.ServerOptions{Services: s})},
 	}
-	s.native = sync.OnceValue(func() *grpc.Server { return s.server(false, s.nativeOptions()...) })
+	s.native = sync.OnceValue(func() *grpcserver.Server { return grpcserver.New(s.server(false, s.nativeOptions()...)) })
 	s.onRoutes = s.server(true)
 	return s
 }

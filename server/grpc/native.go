@@ -70,13 +70,13 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves gRPC on connections of l until Drain is called. It must be called at most once.
 func (s *Services) Serve(l net.Listener) error {
-	return grpcserver.Serve(s.native(), l)
+	return s.native().Serve(l)
 }
 
 // Drain closes the listener of Serve, tells clients to use other connections, and returns when no call is in progress.
 // When ctx ends it closes all connections, and returns an error that is ErrCutOff.
 func (s *Services) Drain(ctx context.Context) error {
-	if !grpcserver.Drain(ctx, s.native()) {
+	if !s.native().Drain(ctx) {
 		return ErrCutOff
 	}
 	return nil

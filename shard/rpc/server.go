@@ -44,7 +44,7 @@ type Server struct {
 	handler shard.Handler
 	limits  Limits
 	log     *slog.Logger
-	served  func() *grpc.Server // made when it is first needed, since it starts goroutines
+	served  func() *grpcserver.Server // made when it is first needed, since it starts goroutines
 
 	open    atomic.Int64 // connections
 	gets    calls        // of Get
@@ -81,7 +81,7 @@ func NewServer(o ServerOptions) *Server {
 	s.others.arrivals = &grpcserver.Arrivals{Limit: otherSlow, Slow: arrivalSlow, Most: mostOthers, Err: errSlow}
 	s.watches.arrivals = s.others.arrivals
 	s.drain = sync.OnceFunc(func() { close(s.drained) })
-	s.served = sync.OnceValue(func() *grpc.Server { return s.server(o) })
+	s.served = sync.OnceValue(func() *grpcserver.Server { return grpcserver.New(s.server(o)) })
 	return s
 }
 
@@ -128,7 +128,7 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves calls on connections of l until Drain is called. It must be called at most once.
 func (s *Server) Serve(l net.Listener) error {
-	return grpcserver.Serve(s.served(), grpcserver.Limit(l, s.connect, func() { s.open.Add(-1) }))
+	return s.served().Serve(grpcserver.Limit(l, s.connect, func() { s.open.Add(-1) }))
 }
 
 // connect counts a connection, and reports whether it is within the limit.
@@ -145,7 +145,7 @@ func (s *Server) connect() bool {
 // that is ErrCutOff.
 func (s *Server) Drain(ctx context.Context) error {
 	s.drain()
-	if !grpcserver.Drain(ctx, s.served()) {
+	if !s.served().Drain(ctx) {
 		return ErrCutOff
 	}
 	return nil
