@@ -25,6 +25,8 @@ type fleet struct {
 	pace  *rate.Limiter // of pings
 	pings sync.WaitGroup
 	ran   atomic.Bool
+
+	reporting sync.Mutex // the map's last change is reported last
 }
 
 func newFleet(cache string, o ClientOptions) *fleet {
@@ -106,8 +108,15 @@ func (c *fleet) setHosts(ctx context.Context, hosts []Host) {
 		addresses[i] = h.Address
 	}
 	c.o.Transport.Retain(addresses)
-	c.o.Observer.Changed(c.hosts.count())
+	c.reportChange()
 	c.pingAll(ctx, added)
+}
+
+// reportChange reports the map as it is now.
+func (c *fleet) reportChange() {
+	c.reporting.Lock()
+	defer c.reporting.Unlock()
+	c.o.Observer.Changed(c.hosts.count())
 }
 
 func (c *fleet) pingAll(ctx context.Context, hosts []*peer) {
@@ -164,7 +173,7 @@ func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) 
 		return answer, err
 	}
 	if c.hosts.learn(h, number, answer) {
-		c.o.Observer.Changed(c.hosts.count())
+		c.reportChange()
 	}
 	return answer, err
 }
