@@ -42,7 +42,7 @@ type Store interface {
 	Watch(announced func(channel string), lost func()) (stop func())
 }
 
-// The channel service notifies an Announcer before messages are published.
+// Announcer is notified by the channel service before messages are published.
 type Announcer struct{ store Store }
 
 // NewAnnouncer returns an Announcer on a store.
