@@ -44,7 +44,7 @@ func TestReadTier(t *testing.T) {
 	through := []string{"--cache-shards", "author", "--shard-ping-period", "200ms"}
 	a := &authors{
 		writer: startServer(t, append(through, "--redis", server.URL())...),
-		reader: startServer(t, append(through, "--redis", "redis://"+seen.Addr(), "--shard-timeout", "1s")...),
+		reader: startServer(t, append(through, "--redis", "redis://"+seen.Addr(), "--shard-timeout", "10s")...),
 	}
 	for id := range authorCount {
 		require.NoError(t, a.write(t.Context(), id))

@@ -285,7 +285,7 @@ func shardOptions(c *Config) []option {
 			Addresses of nodes: redis to read them from Redis, or a list with their data centres, such as
 			a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.`),
 		define("shard-timeout", "duration", tier.DefaultTimeout.String(),
-			to(&c.Shards.Reads.Timeout, durationBetween(time.Millisecond, time.Second)), `
+			to(&c.Shards.Reads.Timeout, durationBetween(time.Millisecond, 10*time.Second)), `
 			How long to wait for nodes before a value is read from Redis.`),
 		dcOption(c, `
 			Data centre that the service is in: its nodes are asked first, and the nodes of other data centres if they
