@@ -17,16 +17,16 @@ type Server struct {
 	*grpc.Server
 
 	mu       sync.Mutex
-	open     map[*heard]struct{}
+	open     map[*trackedConn]struct{}
 	draining bool
 }
 
 // New returns a server with the services of s.
-func New(s *grpc.Server) *Server { return &Server{Server: s, open: map[*heard]struct{}{}} }
+func New(s *grpc.Server) *Server { return &Server{Server: s, open: map[*trackedConn]struct{}{}} }
 
 // Serve serves calls on connections of l until the server is stopped.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.Server.Serve(&hearing{Listener: l, server: s}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.Server.Serve(&trackingListener{Listener: l, server: s}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -35,70 +35,73 @@ func (s *Server) Serve(l net.Listener) error {
 // prefaceBytes is the size of what a client sends first: its preface, and a SETTINGS frame without settings.
 const prefaceBytes = 24 + 9
 
-// hearing is a listener of a Server, whose connections it knows.
-type hearing struct {
+// trackingListener is a listener that registers its connections with a Server.
+type trackingListener struct {
 	net.Listener
 	server *Server
 }
 
 // Accept waits for the next connection.
-func (l *hearing) Accept() (net.Conn, error) {
+func (l *trackingListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &heard{Conn: conn, server: l.server}
-	c.missing.Store(prefaceBytes)
+	c := &trackedConn{Conn: conn, server: l.server}
+	c.prefaceLeft.Store(prefaceBytes)
 	if !l.server.add(c) {
 		_ = conn.Close() // grpc-go closes the listener next
 	}
 	return c, nil
 }
 
-// heard is a connection of a Server. Its methods may be called by several goroutines.
-type heard struct {
+// trackedConn is a connection of a Server. Its methods may be called by several goroutines.
+type trackedConn struct {
 	net.Conn
-	server  *Server
-	missing atomic.Int64 // bytes of the preface; not positive: it was sent
+	server      *Server
+	prefaceLeft atomic.Int64 // bytes that were not received of the preface; not positive: it is complete
 }
 
 // Read reads what the client sends.
-func (c *heard) Read(p []byte) (int, error) {
+func (c *trackedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.missing.Load() > 0 {
-		c.missing.Add(-int64(n))
+	if c.prefaceLeft.Load() > 0 {
+		c.prefaceLeft.Add(-int64(n))
 	}
 	return n, err
 }
 
 // Close closes the connection.
-func (c *heard) Close() error {
+func (c *trackedConn) Close() error {
 	c.server.remove(c)
 	return c.Conn.Close()
 }
 
 // add adds an open connection, and reports whether the server isn't draining.
-func (s *Server) add(c *heard) bool {
+func (s *Server) add(c *trackedConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[c] = struct{}{}
 	return !s.draining
 }
 
-func (s *Server) remove(c *heard) {
+func (s *Server) remove(c *trackedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
 }
 
-// end closes the connections for which which returns true, and those that are accepted from now on.
-func (s *Server) end(which func(*heard) bool) {
+// end closes the connections for which which returns true, and those that are accepted from now on. It closes them at
+// the same time: the end of one with TLS may have to wait for its client.
+func (s *Server) end(which func(*trackedConn) bool) {
+	var closing sync.WaitGroup
+	defer closing.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
 	for c := range s.open {
 		if which(c) {
-			_ = c.Conn.Close() // grpc-go closes it again
+			closing.Go(func() { _ = c.Conn.Close() }) // grpc-go closes it again
 		}
 	}
 }
@@ -145,7 +148,7 @@ func (c *connection) Close() error {
 // connections, and returns when no call is in progress. When ctx ends it closes all connections, which cuts off the
 // calls in progress, and returns false.
 func (s *Server) Drain(ctx context.Context) bool {
-	s.end(func(c *heard) bool { return c.missing.Load() > 0 })
+	s.end(func(c *trackedConn) bool { return c.prefaceLeft.Load() > 0 })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -156,7 +159,7 @@ func (s *Server) Drain(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 	}
-	s.end(func(*heard) bool { return true })
+	s.end(func(*trackedConn) bool { return true })
 	s.Stop()
 	return false
 }

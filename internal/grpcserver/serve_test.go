@@ -63,7 +63,7 @@ func TestDrainWithSilentConnections(t *testing.T) {
 	}
 }
 
-// TestDrainEnds: a TLS handshake that doesn't end looks like a client that has spoken.
+// TestDrainEnds: a client sends a preface whose SETTINGS frame does not end.
 func TestDrainEnds(t *testing.T) {
 	t.Parallel()
 	settings := "\x00\x40\x00\x04\x00\x00\x00\x00\x00"

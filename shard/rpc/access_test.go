@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -134,4 +135,28 @@ func TestTLS(t *testing.T) {
 		_, err = grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)
 	}
+}
+
+// TestDrainWithSilentTLSConnection: a client that sends nothing after its handshake doesn't hold up the drain.
+func TestDrainWithSilentTLSConnection(t *testing.T) {
+	t.Parallel()
+	authority, err := certstest.New(t.TempDir())
+	require.NoError(t, err)
+	pair, err := authority.Issue("node")
+	require.NoError(t, err)
+	keeper, err := certs.Open(certs.Files{Cert: pair.Cert, Key: pair.Key}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	trusting, err := authority.Client()
+	require.NoError(t, err)
+	s, address := start(t, found(nil), func(o *rpc.ServerOptions) { o.TLS = keeper.Config("h2") })
+	trusting.NextProtos = []string{"h2"}
+	dialer := tls.Dialer{Config: trusting}
+	conn, err := dialer.DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = conn.Read(make([]byte, 9)) // the server's SETTINGS: grpc-go waits for the client's preface
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // grpc-go waits for 5
+	defer cancel()
+	require.NoError(t, s.Drain(ctx))
 }

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -43,6 +42,7 @@ type ServerOptions struct {
 type Server struct {
 	handler shard.Handler
 	limits  Limits
+	tls     *tls.Config // or nil
 	log     *slog.Logger
 	served  func() *grpcserver.Server // made when it is first needed, since it starts goroutines
 
@@ -70,7 +70,7 @@ const healthPeriod = time.Second // between two checks of a watch
 func NewServer(o ServerOptions) *Server {
 	limits := o.Limits.withDefaults()
 	s := &Server{
-		handler: o.Handler, limits: limits, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		handler: o.Handler, limits: limits, tls: o.TLS, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		memory: semaphore.NewWeighted(limits.Memory), turns: make(chan struct{}, limits.Handlers),
 		drained: make(chan struct{}),
 	}
@@ -86,12 +86,9 @@ func NewServer(o ServerOptions) *Server {
 }
 
 func (s *Server) server(o ServerOptions) *grpc.Server {
-	security := insecure.NewCredentials()
-	if o.TLS != nil {
-		security = credentials.NewTLS(o.TLS)
-	}
 	served := grpc.NewServer(append(s.limits.options(),
-		grpc.Creds(security), grpc.ForceServerCodecV2(grpcserver.Codec()), grpc.InTapHandle(admit(o.Token)),
+		grpc.Creds(insecure.NewCredentials()), // Serve has the TLS
+		grpc.ForceServerCodecV2(grpcserver.Codec()), grpc.InTapHandle(admit(o.Token)),
 		grpc.StreamInterceptor(s.limitStreams),
 	)...)
 	ready := o.Ready
@@ -128,7 +125,11 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves calls on connections of l until Drain is called. It must be called at most once.
 func (s *Server) Serve(l net.Listener) error {
-	return s.served().Serve(grpcserver.Limit(l, s.connect, func() { s.open.Add(-1) }))
+	l = grpcserver.Limit(l, s.connect, func() { s.open.Add(-1) })
+	if s.tls != nil {
+		l = tls.NewListener(l, s.tls)
+	}
+	return s.served().Serve(l)
 }
 
 // connect counts a connection, and reports whether it is within the limit.
