@@ -224,7 +224,8 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	if first {
 		c.lift()
 	}
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, grpcserver.ErrNotProtobuf) {
+	ended := errors.Is(err, errDraining) || errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrRevoked)
+	if err == nil || ended || errors.Is(err, io.EOF) || errors.Is(err, grpcserver.ErrNotProtobuf) {
 		return err
 	}
 	return &unreadError{cause: err}
@@ -263,14 +264,14 @@ func (s *stream) RecvMsg(message any) error {
 	if !s.method.asks {
 		return s.receive(message, s.ServerStream.RecvMsg)
 	}
-	return s.receiveUntilDrained(message)
+	return s.receive(message, s.readUntilDrained)
 }
 
-// receiveUntilDrained reads a message unless the server drains: other waiting calls are ended by the services. After an
-// error the reading goroutine ends with the call.
-func (s *stream) receiveUntilDrained(message any) error {
+// readUntilDrained reads a message unless the server drains: other waiting calls are ended by the services. After an
+// error the reading goroutine ends with the call, whose message nobody reads any more.
+func (s *stream) readUntilDrained(message any) error {
 	read := make(chan error, 1)
-	go func() { read <- s.receive(message, s.ServerStream.RecvMsg) }()
+	go func() { read <- s.ServerStream.RecvMsg(message) }()
 	select {
 	case err := <-read:
 		return err
