@@ -277,6 +277,10 @@ func TestPools(t *testing.T) {
 		"double_range_filters[0].exclude": {DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{Exclude: 4}}},
 		"created_before":                  {CreatedBefore: &timestamppb.Timestamp{Seconds: math.MaxInt64}},
 		"created_after":                   {CreatedAfter: &timestamppb.Timestamp{Nanos: -1}},
+		"pool": {
+			TagPresentFilters:   make([]*openmatch.TagPresentFilter, convert.MaxFilters),
+			StringEqualsFilters: make([]*openmatch.StringEqualsFilter, 1),
+		},
 	} {
 		_, err := convert.ToPool(pool)
 		var e *fault.Error

@@ -7,9 +7,16 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// ToPool returns a pool. It fails for an unknown exclusion and an invalid time.
+// MaxFilters is how many filters a pool of a query may have: every waiting ticket is compared with each.
+const MaxFilters = 1000
+
+// ToPool returns a pool. It fails for more than MaxFilters, an unknown exclusion and an invalid time.
 func ToPool(p *openmatch.Pool) (matchmaking.Pool, error) {
 	pool := matchmaking.Pool{Name: p.GetName()}
+	filters := len(p.GetDoubleRangeFilters()) + len(p.GetStringEqualsFilters()) + len(p.GetTagPresentFilters())
+	if filters > MaxFilters {
+		return matchmaking.Pool{}, invalid("pool", "%d filters, at most %d are allowed", filters, MaxFilters)
+	}
 	for i, f := range p.GetDoubleRangeFilters() {
 		exclude, ok := toExclude[f.GetExclude()]
 		if !ok {
