@@ -166,7 +166,6 @@ func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.
 	for i := range d.Found {
 		c.counts.addDelivered(&d.Found[i].Delivery)
 	}
-	c.counts.acks.Add(float64(acknowledged(q.From, d.Problems)))
 	return d, nil
 }
 
@@ -181,14 +180,18 @@ func acknowledged(from []channel.Source, problems []channel.Problem) (receipts i
 	return receipts
 }
 
-// fetchMany is FetchMany for channels that aren't reserved, nor a ticket's.
+// fetchMany is FetchMany for channels that aren't reserved, nor a ticket's, but for counting what is delivered.
 func (c *channels) fetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
 	done, err := wait(ctx, q.Wait, (len(q.From)+sourcesPerWait-1)/sourcesPerWait)
 	if err != nil {
 		return channel.Deliveries{}, err
 	}
 	defer done()
-	return c.service.FetchMany(ctx, q)
+	d, err := c.service.FetchMany(ctx, q)
+	if err == nil {
+		c.counts.acks.Add(float64(acknowledged(q.From, d.Problems)))
+	}
+	return d, err
 }
 
 // Describe describes a channel. That of a ticket that exists is made if need be.
