@@ -19,9 +19,9 @@ const MaxTaggedTTL = 30 * 24 * time.Hour
 var (
 	// ErrNotFound is the error for a value that doesn't exist.
 	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNotCached, Detail: "the cache has no such value"}
-	// ErrIndexFull is returned for a value whose tag has too many values.
+	// ErrIndexFull is returned for a value whose tag, or kind of lists or searches, has too many values.
 	ErrIndexFull = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTagFull,
-		Detail: "the tag has as many values as it can have"}
+		Detail: "the tag, or the kind, has as many values as it can have"}
 )
 
 // Key names a value. Its kind has one placeholder, and is a string.
@@ -35,8 +35,8 @@ type Key struct {
 type Store interface {
 	// Read returns an entry for each ID, in order.
 	Read(ctx context.Context, kind *records.Kind, ids []string) ([]Entry, error)
-	// Put stores a value. A put that is overtaken by another one, or by an invalidation, succeeds without storing its
-	// value. After an error of an indexed value's put an older value may be gone. Errors: ErrIndexFull.
+	// Put stores a value. A put that is overtaken by another one, or by an invalidation, or that takes longer than its
+	// claim lives, 10 s, succeeds without storing its value. After an error of an indexed value's put an older value may be gone. Errors: ErrIndexFull.
 	Put(ctx context.Context, v Value) error
 	// Invalidate removes values.
 	Invalidate(ctx context.Context, kind *records.Kind, ids []string) error

@@ -118,8 +118,8 @@ func parsePart(text string) part {
 	return p
 }
 
-// tokenLength returns the length of the first token of code: a string, a comment, a name with what follows it after dots
-// and colons, or another byte.
+// tokenLength returns the length of the first token of code: a string, a comment, a name with what follows it after
+// dots and colons, or another byte.
 func tokenLength(code string) int {
 	switch {
 	case code[0] == '\'':
