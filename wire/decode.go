@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -114,17 +113,12 @@ func DecodeNext(body []byte) (NextRequest, error) {
 func DecodeFetch(body []byte) (FetchRequest, error) {
 	var r struct {
 		FetchRequest
-		From []source `json:"from"`
+		From sources  `json:"from"`
 		Max  maxCount `json:"max"`
 	}
 	err := decode(body, fault.SlugInvalidBody, &r)
-	switch {
-	case err != nil:
-	case r.From == nil:
+	if err == nil && r.From == nil {
 		err = missing("from", "")
-	case len(r.From) > MaxSources:
-		err = &InputError{Slug: fault.SlugInvalidSources, Field: fmt.Sprintf("/from/%d", MaxSources), Offset: -1,
-			Detail: fmt.Sprintf("from has more than %d sources", MaxSources)}
 	}
 	if err != nil {
 		return FetchRequest{}, err

@@ -3,6 +3,8 @@ package wire_test
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -220,6 +222,44 @@ func TestDecodeNext(t *testing.T) {
 		`{"Max":1}`:    {Detail: "Max: unknown member (known: receiptHandle, max, wait)", Field: "/Max", Offset: 1},
 	} {
 		_, err := wire.DecodeNext([]byte(body))
+		refused(t, err, want)
+	}
+}
+
+func TestDecodeFetch(t *testing.T) {
+	t.Parallel()
+	const one = `{"channel":"a","subscriber":"s"}`
+	list := func(n int) string { return strings.TrimSuffix(strings.Repeat(one+", ", n), ", ") }
+	for body, want := range map[string]wire.FetchRequest{
+		`{"from":[]}`:                        {From: []wire.Source{}},
+		`{"from":[` + list(1) + `],"max":5}`: {From: []wire.Source{{Channel: "a", Subscriber: "s"}}, Max: 5},
+		`{"from":[` + list(wire.MaxSources) + `]}`: {
+			From: slices.Repeat([]wire.Source{{Channel: "a", Subscriber: "s"}}, wire.MaxSources)},
+	} {
+		got, err := wire.DecodeFetch([]byte(body))
+		require.NoError(t, err, body)
+		require.Equal(t, want, got, body)
+	}
+	full := `{"from":[` + list(wire.MaxSources) + ", "
+	excess := wire.InputError{Slug: fault.SlugInvalidSources, Detail: "from has more than 256 sources",
+		Field: "/from/256", Offset: int64(len(full))}
+	for body, want := range map[string]wire.InputError{
+		`{}`:            {Detail: "from: is missing", Field: "/from", Offset: -1},
+		`{"from":null}`: {Detail: "from: must be an array, not null", Field: "/from", Offset: 8},
+		`{"from":{}}`:   {Detail: "from: must be an array, not an object", Field: "/from", Offset: 8},
+		`{"from":nul}`: {Detail: "invalid JSON: invalid character '}' in literal null (expecting 'l')", Field: "/from",
+			Offset: 11},
+		`{"from":[` + one:             {Detail: "unexpected end of JSON", Field: "/from", Offset: 41},
+		`{"from":[` + one + `,null]}`: {Detail: "from[1]: must be an object, not null", Field: "/from/1", Offset: 42},
+		`{"from":[` + one + `,{"subscriber":"s"}]}`: {Detail: "from[1].channel: is missing", Field: "/from/1/channel",
+			Offset: 59},
+		`{"from":[` + one + `,]}`: {Detail: "invalid JSON: invalid character ',' at start of value", Field: "/from",
+			Offset: 41},
+		full + one + `]}`:         excess,
+		full + one + `, not JSON`: excess,
+		full + `{"unknown":1}]}`:  excess,
+	} {
+		_, err := wire.DecodeFetch([]byte(body))
 		refused(t, err, want)
 	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -78,6 +79,37 @@ func (s *source) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		return lacks(d, "subscriber")
 	}
 	return nil
+}
+
+// sources is a list of sources in a body, of which there are at most MaxSources.
+type sources []source
+
+// UnmarshalJSONFrom decodes the sources. It stops at the first one that is too many. The error is then about that one,
+// with fault.SlugInvalidSources.
+func (s *sources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != jsontext.KindBeginArray {
+		return json.UnmarshalDecode(d, (*[]source)(s))
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	*s = sources{}
+	for d.PeekKind() != jsontext.KindEndArray {
+		if len(*s) == MaxSources {
+			if _, err := d.ReadValue(); err != nil {
+				return err
+			}
+			return &json.SemanticError{JSONPointer: d.StackPointer(), Err: &InputError{
+				Slug: fault.SlugInvalidSources, Detail: fmt.Sprintf("from has more than %d sources", MaxSources)}}
+		}
+		var one source
+		if err := json.UnmarshalDecode(d, &one); err != nil {
+			return err
+		}
+		*s = append(*s, one)
+	}
+	_, err := d.ReadToken()
+	return err
 }
 
 // lacks returns the error for a member that is missing in the object that d has read last.
