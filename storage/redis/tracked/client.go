@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,10 +34,9 @@ type Options struct {
 
 // Client reads keys of one Redis, and reports which of them changed.
 type Client struct {
-	conn     *redis.Conn
-	client   rueidis.Client
-	maxAge   time.Duration
-	versions versions
+	conn   *redis.Conn
+	client rueidis.Client
+	maxAge time.Duration
 
 	mu        sync.RWMutex // held while listeners are called
 	listeners map[*Listener]bool
@@ -64,7 +62,6 @@ func Open(ctx context.Context, conn *redis.Conn, o Options) (*Client, error) {
 		o.MaxAge = DefaultMaxAge
 	}
 	c := &Client{conn: conn, maxAge: o.MaxAge, listeners: map[*Listener]bool{}}
-	c.versions.init()
 	err := conn.Retry(ctx, "open client-side caching", func(context.Context) (err error) {
 		c.client, err = conn.Dial(func(r *rueidis.ClientOption) {
 			r.ClientName = "tidemark-tracked"
@@ -110,7 +107,6 @@ func (c *Client) invalidated(keys []rueidis.RedisMessage) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if keys == nil {
-		c.versions.bumpAll() // before Lost: see Entry.Fresh
 		for l := range c.listeners {
 			if l.Lost != nil && !c.closed.Load() {
 				l.Lost()
@@ -125,7 +121,6 @@ func (c *Client) invalidated(keys []rueidis.RedisMessage) {
 			continue // no key of ours
 		}
 		key = key[len(prefix):]
-		c.versions.bump(key) // before Changed: see Entry.Fresh
 		for l := range c.listeners {
 			if l.Changed != nil {
 				l.Changed(key)
@@ -139,31 +134,32 @@ type Entry struct {
 	Found bool
 	// Bytes is the value of a string. Others may read it, too: it must not be changed.
 	Bytes []byte
-	// Until is when the key ends, or must be read again. It is zero for an entry that a caller can't keep at all, such
-	// as that of a missing key.
-	Until time.Time
-
-	client  *Client
-	key     string
-	version version
 }
 
-// Fresh reports whether the caller may still keep the entry, or what it was decoded to. Call it under the lock that the
-// caller's Listener takes to drop what it keeps: see the package comment.
-func (e *Entry) Fresh() bool {
-	return e.client.versions.of(e.key) == e.version && time.Now().Before(e.Until)
-}
-
-// Get reads a string. Keys are without the connection's prefix. Errors: those of Conn.Retry.
-func (c *Client) Get(ctx context.Context, key string) (Entry, error) {
-	entries, err := c.read(ctx, "get", []string{key})
-	return entries[0], err
-}
-
-// GetMany reads strings, in one round trip to each node. The entries are in the order of the keys. Errors: those of
-// Conn.Retry.
+// GetMany reads strings, in one round trip to each node. Keys are without the connection's prefix. The result has an
+// entry for each key, in their order. Errors: those of Conn.Retry.
 func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
-	return c.read(ctx, "get many", keys)
+	entries := make([]Entry, len(keys))
+	if len(keys) == 0 {
+		return entries, nil
+	}
+	err := c.conn.Retry(ctx, "get many", func(ctx context.Context) error {
+		commands := make([]rueidis.CacheableTTL, len(keys))
+		for i, key := range keys {
+			commands[i] = rueidis.CT(c.get(key), c.maxAge)
+		}
+		for i, result := range c.results(ctx, commands) {
+			err := entries[i].decode(result)
+			if outOfMemory(err) {
+				err = entries[i].decode(c.client.Do(ctx, rueidis.Completed(c.get(keys[i]))))
+			}
+			if err != nil {
+				return ownError(ctx, err)
+			}
+		}
+		return nil
+	})
+	return entries, err
 }
 
 // Settle returns once the client has received all changes of keys that were made before the call, so that it doesn't
@@ -207,7 +203,9 @@ func (c *Client) HGetAll(ctx context.Context, key string) (fields map[string]str
 // noEnd is the reply of PTTL for a key without a TTL.
 const noEnd = -1
 
-func (c *Client) get(key string) rueidis.Cacheable { return c.client.B().Get().Key(key).Cache() }
+func (c *Client) get(key string) rueidis.Cacheable {
+	return c.client.B().Get().Key(c.conn.Prefix() + key).Cache()
+}
 
 func (e *Entry) decode(r rueidis.RedisResult) (err error) {
 	e.Bytes, err = r.AsBytes()
@@ -216,36 +214,6 @@ func (e *Entry) decode(r rueidis.RedisResult) (err error) {
 		return nil
 	}
 	return err
-}
-
-// read reads all keys with one pipeline to each node. It returns an entry for each key, also with an error.
-func (c *Client) read(ctx context.Context, name string, keys []string) ([]Entry, error) {
-	entries := make([]Entry, len(keys))
-	if len(keys) == 0 {
-		return entries, nil
-	}
-	err := c.conn.Retry(ctx, name, func(ctx context.Context) error {
-		commands := make([]rueidis.CacheableTTL, len(keys))
-		for i, key := range keys {
-			entries[i] = Entry{client: c, key: key, version: c.versions.of(key)} // before it is read
-			commands[i] = rueidis.CT(c.get(c.conn.Prefix()+key), c.maxAge)
-		}
-		for i, result := range c.results(ctx, commands) {
-			e := &entries[i]
-			err := e.decode(result)
-			if outOfMemory(err) {
-				err = e.decode(c.client.Do(ctx, rueidis.Completed(c.get(c.conn.Prefix()+e.key))))
-			}
-			if err != nil {
-				return ownError(ctx, err)
-			}
-			if e.Found && result.Error() == nil {
-				e.Until = until(result)
-			}
-		}
-		return nil
-	})
-	return entries, err
 }
 
 func (c *Client) results(ctx context.Context, commands []rueidis.CacheableTTL) []rueidis.RedisResult {
@@ -262,15 +230,6 @@ func outOfMemory(err error) bool {
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "OOM ")
 }
 
-// until returns how long an answer may be kept. One that was read while its slot was moving isn't kept by the client
-// either.
-func until(r rueidis.RedisResult) time.Time {
-	if ms := r.CachePXAT(); ms > 0 {
-		return time.UnixMilli(ms)
-	}
-	return time.Time{}
-}
-
 // errShared is the error of a caller that waited for the read of another one, which gave up.
 var errShared = errors.New("the reader that others waited for gave up")
 
@@ -281,28 +240,3 @@ func ownError(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// versions counts the changes of keys, in bounded memory: several keys share a counter. So a change of one makes entries
-// of others stale that are being read at that moment, and these are read again.
-type versions struct {
-	seed   maphash.Seed
-	losses atomic.Uint64
-	counts [4096]atomic.Uint64
-}
-
-// version is the state of a key's counters.
-type version struct{ losses, count uint64 }
-
-func (v *versions) init() { v.seed = maphash.MakeSeed() }
-
-func (v *versions) counter(key string) *atomic.Uint64 {
-	return &v.counts[maphash.String(v.seed, key)%uint64(len(v.counts))]
-}
-
-func (v *versions) of(key string) version {
-	return version{losses: v.losses.Load(), count: v.counter(key).Load()}
-}
-
-func (v *versions) bump(key string) { v.counter(key).Add(1) }
-
-func (v *versions) bumpAll() { v.losses.Add(1) }
