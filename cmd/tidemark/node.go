@@ -21,7 +21,7 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	if err := on.check(ctx, needs.log); err != nil {
-		return err // before connecting to Redis in vain
+		return err // without connecting to Redis
 	}
 	setMemory(ctx, false, needs.log)
 	n := nodeNeeds{Config: c.Shards, Parts: needs.parts, Log: needs.log, Metrics: needs.metrics}

@@ -65,7 +65,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	if err := on.check(ctx, log); err != nil {
-		return err // before starting a managed Redis in vain
+		return err // without starting a managed Redis
 	}
 	setMemory(ctx, c.Redis.Address == "", log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})

@@ -40,7 +40,7 @@ import (
 
 // operations are requests, one for each operation on records. {user}, {id} and {text} are names and texts, among them
 // hostile ones; {int} is a number, {time} a duration, {json} a value; {a|b} is one of these words; {token} and the like
-// is what a member of this name was in an earlier answer, or a guess.
+// is the value of that member in an earlier answer, or a guess.
 var operations = []string{
 	`GET /v1/kinds`,
 

@@ -63,7 +63,7 @@ type Harness struct {
 	Stopped  chan error         // what Run returned
 }
 
-// Setup is what a test may change of a harness.
+// Setup holds the options of a harness that a test may change.
 type Setup struct {
 	server.Options
 	queues  []matchmaking.Definition // configured; nil: no matchmaking
