@@ -108,6 +108,10 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	// otherwise a request alone on a connection can't be cancelled, and closes it at a deadline
 	c.AlwaysPipelining = true
 	c.ClusterOption.MaxMovedRedirections = maxRedirections
+	if c.DialCtxFn == nil {
+		c.DialCtxFn = dialTCP
+	}
+	c.DialCtxFn = speakFirst(c.DialCtxFn)
 	return c, nil
 }
 

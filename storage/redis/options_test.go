@@ -56,7 +56,7 @@ func TestURL(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			c, err := Options{URL: text}.client()
+			c, err := parseURL(text)
 			require.NoError(t, err)
 			got := wanted{
 				addresses: c.InitAddress, user: c.Username, password: c.Password, db: c.SelectDB,
