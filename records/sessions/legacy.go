@@ -24,15 +24,18 @@ type Found struct {
 	Device, AuthData json.RawMessage
 }
 
-// sourceUser matches the users in keys of the source. No key of this service has this form, so a credential can't name
-// another key.
-var sourceUser = regexp.MustCompile(`^[0-9A-Za-z_]{1,64}$`)
+// sourceUser matches the users in keys of the source, which are numbers.
+var sourceUser = regexp.MustCompile(`^[0-9]{1,20}$`)
+
+// braces are in every key of this service that has a part chosen by clients, and in no key of the source. So a
+// credential can't name a key of this service, nor one of another installation, whatever its prefix is.
+const braces = "{}"
 
 // jwtStart is the beginning of every JSON Web Token: {" in base64url.
 const jwtStart = "eyJ"
 
-// ParseLegacy parses a credential of the source's applications: a JSON Web Token with the claims user_id and username,
-// alone or behind both. The claims are not verified.
+// ParseLegacy parses a credential of the source's applications: a JSON Web Token with the claims user_id, a number, and
+// username, without braces, alone or behind both. The claims are not verified.
 func ParseLegacy(credential string) (Legacy, bool) {
 	if len(credential) > access.MaxCredentialBytes {
 		return Legacy{}, false
@@ -71,7 +74,8 @@ func readClaims(token string) (Legacy, bool) {
 	if c.Issued > 0 && c.Issued < 1<<40 {
 		l.issued = time.Unix(int64(c.Issued), 0)
 	}
-	return l, sourceUser.MatchString(l.User) && New{Username: l.Username}.check() == nil
+	return l, sourceUser.MatchString(l.User) && !strings.ContainsAny(l.Username, braces) &&
+		New{Username: l.Username}.check() == nil
 }
 
 const jwtAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."

@@ -3,6 +3,7 @@ package sessions_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
@@ -179,7 +181,8 @@ func FuzzParse(f *testing.F) {
 			require.True(t, sessions.IsID(of.ID))
 		}
 		if l, ok := sessions.ParseLegacy(token); ok {
-			require.Regexp(t, `^\w+$`, l.User)
+			require.Regexp(t, `^\d+$`, l.User)
+			require.NotContains(t, l.Username, "{")
 			require.True(t, token == l.Token || token == l.User+"-"+l.Username+"-"+l.Token)
 		}
 	})
@@ -289,13 +292,17 @@ func jwt(payload string) string {
 func TestParseLegacy(t *testing.T) {
 	t.Parallel()
 	for payload, want := range map[string]string{
-		`{"user_id":7,"username":"Ann"}`:              "7 Ann",
-		`{"user_id":"u_7","username":"Ann-Marie é:"}`: "u_7 Ann-Marie é:",
-		`{"user_id":7,"username":"Ann","iat":1.7e9}`:  "7 Ann",
-		`{"user_id":7,"username":"Ann","sub":"7"}`:    "", // a token of another kind
+		`{"user_id":7,"username":"Ann"}`:             "7 Ann",
+		`{"user_id":"17","username":"Ann-Marie é:"}`: "17 Ann-Marie é:",
+		`{"user_id":"u_7","username":"Ann"}`:         "", // the source's users are numbers
+		`{"user_id":-7,"username":"Ann"}`:            "",
+		`{"user_id":7,"username":"c.{x}.mid.f"}`:     "", // a key of a channel
+		`{"user_id":7,"username":"Ann}"}`:            "",
+		`{"user_id":7,"username":"Ann","iat":1.7e9}`: "7 Ann",
+		`{"user_id":7,"username":"Ann","sub":"7"}`:   "", // a token of another kind
 		`{"user_id":7}`:                                               "",
 		`{"username":"Ann"}`:                                          "",
-		`{"user_id":null,"username":"Ann"}`:                           "null Ann", // there is no such key
+		`{"user_id":null,"username":"Ann"}`:                           "",
 		`{"user_id":[7],"username":"Ann"}`:                            "",
 		`{"user_id":7.5,"username":"Ann"}`:                            "",
 		`{"user_id":"a:b","username":"Ann"}`:                          "",
@@ -324,6 +331,32 @@ func TestParseLegacy(t *testing.T) {
 		"eyJh..x", strings.Repeat("x", 9000)} {
 		_, ok := sessions.ParseLegacy(token)
 		require.False(t, ok, token)
+	}
+}
+
+// TestForeignKeys: a credential can't name a key of another installation, whatever its prefix and the part of the key
+// that a client chose are.
+func TestForeignKeys(t *testing.T) {
+	t.Parallel()
+	patterns := []string{"c.{<ch>}.mid.<id>", "c.{<ch>}.r.<subscriber>"}
+	for _, k := range records.Kinds {
+		if !k.Legacy && len(k.Parts()) > 0 {
+			patterns = append(patterns, k.Pattern)
+		}
+	}
+	for _, prefix := range []string{"1-", "mm1-", "1-a-"} {
+		user, before, _ := strings.Cut(prefix, "-")
+		for _, pattern := range patterns {
+			at := strings.LastIndex(pattern, "<")
+			username := before + pattern[:at] + "f"
+			payload, err := json.Marshal(map[string]string{"user_id": user, "username": username})
+			require.NoError(t, err)
+			token := jwt(string(payload))
+			for _, credential := range []string{token, user + "-" + username + "-" + token} {
+				_, ok := sessions.ParseLegacy(credential)
+				require.False(t, ok, "%s-%s-<token>", user, username)
+			}
+		}
 	}
 }
 
