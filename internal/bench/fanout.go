@@ -73,9 +73,13 @@ func (p polls) close() {
 	}
 }
 
+// pollGroups is the number of groups in which requests begin to wait. All at once, each from many channels, could take
+// the server longer than it lets a request take.
+const pollGroups = 20
+
 // poll opens n connections, sends a request on each, and returns when all of them wait.
 func (u *system) poll(n int, request func(i int) []byte) polls {
-	opened := make(polls, 0, n)
+	opened, group := make(polls, 0, n), n/pollGroups+1
 	for i := range n {
 		c, err := load.Dial(u.Context(), u.server.HTTP)
 		if err == nil {
@@ -86,8 +90,12 @@ func (u *system) poll(n int, request func(i int) []byte) polls {
 			opened.close()
 			u.Must(err)
 		}
+		if len(opened)%group == 0 {
+			u.awaitWaiting(len(opened))
+		}
 	}
 	u.awaitWaiting(n)
+	u.awaitIdle()
 	return opened
 }
 

@@ -142,16 +142,28 @@ func (u *system) measureFloor(next load.Maker, last load.Answer) float64 {
 // waitingLimit bounds the time until all fetches wait.
 const waitingLimit = 5 * time.Minute
 
-// awaitWaiting returns when n fetches wait, and none of them is still reading from Redis.
+// awaitWaiting returns when n fetches wait.
 func (u *system) awaitWaiting(waiters int) {
-	begun := time.Now()
-	for asked := -1.0; ; u.sleep(200 * time.Millisecond) {
-		n, scripts := u.server.metric("tidemark_waiting_fetches"), u.redis.info("commandstats", "cmdstat_evalsha")
-		if int(n) == waiters && scripts == asked {
-			return
-		}
-		if asked = scripts; time.Since(begun) > waitingLimit {
-			u.Fatalf("%.0f of %d fetches wait after %s", n, waiters, waitingLimit)
+	u.await(strconv.Itoa(waiters)+" fetches wait", func() bool {
+		return int(u.server.metric("tidemark_waiting_fetches")) == waiters
+	})
+}
+
+// awaitIdle returns when the server has sent no script for a moment.
+func (u *system) awaitIdle() {
+	asked := -1.0
+	u.await("no fetch reads", func() bool {
+		before := asked
+		asked = u.redis.info("commandstats", "cmdstat_evalsha")
+		return asked == before
+	})
+}
+
+// await polls until a condition holds.
+func (u *system) await(what string, holds func() bool) {
+	for begun := time.Now(); !holds(); u.sleep(200 * time.Millisecond) {
+		if time.Since(begun) > waitingLimit {
+			u.Fatalf("%s: not so after %s", what, waitingLimit)
 		}
 	}
 }
