@@ -13,6 +13,8 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 01M7XSP26QJ3QEVHWDRP2PHXG7 {}"))
 	f.Add([]byte(`C1 2 3 {"searchFields":{"doubleArgs":{"a":"NaN"}}}`))
+	f.Add([]byte(`S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 {"numTeams":2}`))
+	f.Add([]byte("S1 2 3 4 a b"))
 	f.Add([]byte("S1 2 3 "))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		r, err := parseRecord("", "", value)
