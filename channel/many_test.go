@@ -89,6 +89,28 @@ func TestManyProblems(t *testing.T) {
 	require.Len(t, d.Problems, 1)
 }
 
+// A store that serves nothing isn't asked for the rest: a fetch takes the store's time limit once.
+func TestManyOfAStoreThatFails(t *testing.T) {
+	t.Parallel()
+	rounds := 0
+	store := &stubStore{
+		poll: func(PollRequest) PollResult { return PollResult{Position: in1(5)} },
+		fetchEach: func(requests []FetchRequest) []BatchResult {
+			rounds++
+			results := make([]BatchResult, len(requests))
+			for i := range results {
+				results[i].Err = fault.ErrUnavailable
+			}
+			return results
+		},
+	}
+	limits := DefaultLimits()
+	limits.FetchBytes = 1 // one source at a time
+	_, err := serviceOn(t, store, limits).FetchMany(t.Context(), ManyQuery{From: sources(64)})
+	require.ErrorIs(t, err, fault.ErrUnavailable)
+	require.Equal(t, 1, rounds)
+}
+
 // TestShares: sources share evenly, and everything that any of them can use is given out.
 func TestShares(t *testing.T) {
 	t.Parallel()

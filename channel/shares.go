@@ -45,16 +45,33 @@ func (m *many) fetch(ctx context.Context, some, due []ready) {
 		if n == 0 && len(m.found) > 0 {
 			break
 		}
-		room -= m.round(ctx, rest[:max(1, n)], room)
-		rest = rest[max(1, n):]
+		used, err := m.round(ctx, rest[:max(1, n)], room)
+		room, rest = room-used, rest[max(1, n):]
+		if err != nil {
+			m.failAll(rest, err)
+			m.failAll(due, err)
+			return
+		}
 	}
 	for i := range due {
 		due[i].max = 1
 	}
 	for len(due) > 0 {
 		n := max(1, m.fitting(due, m.service.limits.FetchBytes))
-		room -= m.round(ctx, due[:n], room)
-		due = due[n:]
+		used, err := m.round(ctx, due[:n], room)
+		room, due = room-used, due[n:]
+		if err != nil {
+			m.failAll(due, err)
+			return
+		}
+	}
+}
+
+// failAll makes sources fail that weren't read because the store didn't serve those before them.
+func (m *many) failAll(some []ready, err error) {
+	for _, r := range some {
+		m.fail(r.source, fmt.Errorf("fetch %s/%s: %w", m.requests[r.source].Channel, m.requests[r.source].Subscriber,
+			err))
 	}
 }
 
@@ -69,8 +86,8 @@ func (m *many) fitting(some []ready, room int) int {
 }
 
 // round fetches from sources together, and returns how many bytes it has found. It drops batches that don't fit the
-// answer: they aren't acknowledged, and a later fetch returns them.
-func (m *many) round(ctx context.Context, some []ready, room int) (used int) {
+// answer: they aren't acknowledged, and a later fetch returns them. The error is the store's if it served no source.
+func (m *many) round(ctx context.Context, some []ready, room int) (used int, err error) {
 	requests := make([]FetchRequest, len(some))
 	spare := room
 	for _, r := range some {
@@ -80,14 +97,17 @@ func (m *many) round(ctx context.Context, some []ready, room int) (used int) {
 		requests[n] = m.requests[r.source].FetchRequest
 		requests[n].Max, requests[n].MaxBytes = r.max, requests[n].Policy.MaxMessageBytes+max(0, spare)/len(some)
 	}
+	served := false
 	for n, result := range m.service.store.FetchEach(ctx, requests) {
 		i := some[n].source
 		size := 0
+		served = served || result.Err == nil || !unserved(result.Err)
 		for _, message := range result.Messages {
 			size += len(message.Content)
 		}
 		switch {
 		case result.Err != nil:
+			err = result.Err
 			m.fail(i, fmt.Errorf("fetch %s/%s: %w", requests[n].Channel, requests[n].Subscriber, result.Err))
 		case result.empty():
 			m.idle(i, Position{Epoch: result.Epoch, Clock: result.Clock})
@@ -96,5 +116,8 @@ func (m *many) round(ctx context.Context, some []ready, room int) (used int) {
 			m.max, used = m.max-len(result.Messages), used+size
 		}
 	}
-	return used
+	if served {
+		err = nil
+	}
+	return used, err
 }

@@ -55,15 +55,15 @@ func connect(addresses []endpoint, requests *oracle.Requests) (*servers, error) 
 	s := &servers{requests: requests, unready: make([]atomic.Bool, len(addresses))}
 	for _, address := range addresses {
 		transport := &http.Transport{MaxIdleConnsPerHost: 1000}
-		rest, err := client.New(address.URL, client.WithHTTPClient(&http.Client{Transport: transport}),
+		rest, err := client.New(address.URL, client.WithHTTPClient(&http.Client{Transport: dispersed{transport}}),
 			client.WithRetry(client.RetryPolicy{MaxTries: 1}), client.WithTimeout(tryLimit))
 		if err != nil {
 			return nil, err
 		}
 		s.rest = append(s.rest, rest)
-		frontend, err := load.DialFrontend(address.GRPC,
+		frontend, err := load.DialFrontend(address.GRPC, append(dispersedCalls(),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: tryLimit}),
-			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: tryLimit}))
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: tryLimit}))...)
 		if err != nil {
 			return nil, err
 		}

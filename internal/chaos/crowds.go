@@ -27,6 +27,10 @@ const (
 	largeLimit    = 30 * time.Second
 	retryPause    = 500 * time.Millisecond // minimum pause after a refused fetch
 
+	manySubscribers = 256 // of a channel, each in every fetch of many
+	manyFetches     = 300
+	manyBytes       = 250 << 10
+
 	queueCount       = 1000
 	queueClients     = 16 // that create and delete queues concurrently
 	queueConnections = 40 // additional connections to Redis that the queues may need, for all services
@@ -50,7 +54,7 @@ func fetchLargely(s *stage) {
 	s.attack(largeChannels*largeReaders, largeLimit, func(ctx context.Context, number int) error {
 		path := fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d/messages", number%largeChannels, number/largeChannels)
 		for ctx.Err() == nil {
-			n, err := s.fetchAll(ctx, path)
+			n, err := s.readAll(ctx, http.MethodGet, "http://"+s.services[0].HTTP+path, "")
 			if err == nil {
 				answered.Add(1)
 				received.Add(n)
@@ -69,9 +73,36 @@ func fetchLargely(s *stage) {
 	}
 }
 
-// fetchAll reads a whole response and returns its size.
-func (s *stage) fetchAll(ctx context.Context, path string) (int64, error) {
-	response, err := s.request(ctx, http.MethodGet, "http://"+s.services[0].HTTP+path, "")
+// fetchManyLargely fills a channel, and fetches for all of its subscribers together, many times at the same time.
+func fetchManyLargely(s *stage) {
+	base := "http://" + s.services[0].HTTP
+	var from []string
+	for i := range manySubscribers {
+		s.Must(s.expect(http.MethodPut, fmt.Sprintf("%s/v1/channels/many/subscribers/r%d", base, i), `{"from":"earliest"}`))
+		from = append(from, fmt.Sprintf(`{"channel":"many","subscriber":"r%d"}`, i))
+	}
+	content := `"` + strings.Repeat("x", manyBytes-2) + `"`
+	for i := range largeMessages {
+		s.Must(s.expect(http.MethodPut, fmt.Sprintf("%s/v1/channels/many/messages/m%d", base, i), content))
+	}
+	body := `{"from":[` + strings.Join(from, ",") + `]}`
+	var answered, refused atomic.Int64
+	started := time.Now()
+	s.attack(manyFetches, largeLimit, func(ctx context.Context, _ int) error {
+		if _, err := s.readAll(ctx, http.MethodPost, base+"/v1/fetch", body); err != nil {
+			refused.Add(1)
+		} else {
+			answered.Add(1)
+		}
+		return nil
+	})
+	s.note("%d of %d fetches of many were answered in %s, %d were refused or broke", answered.Load(), manyFetches,
+		report.Seconds(time.Since(started)), refused.Load())
+}
+
+// readAll sends a request, reads the whole response, and returns its size.
+func (s *stage) readAll(ctx context.Context, method, url, body string) (int64, error) {
+	response, err := s.request(ctx, method, url, body)
 	if err != nil {
 		return 0, err
 	}

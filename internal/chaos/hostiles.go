@@ -34,6 +34,11 @@ func hostiles() []scenario {
 			inject: fetchLargely,
 		},
 		{
+			name: "large-fetches-of-many", fault: "300 fetches of 256 subscribers of a channel with 16 messages of 250 KiB",
+			limits: limits{Gap: 2 * time.Second, Light: 300 * time.Millisecond, NoErrors: true},
+			inject: fetchManyLargely,
+		},
+		{
 			name: "many-queues", fault: "1,000 queues created and deleted", flags: []string{"--max-queues", "1100"},
 			limits: limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, NoErrors: true, Memory: 200 * miB},
 			inject: putQueues,
@@ -48,6 +53,10 @@ const endurance = 1 << 30
 func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Context, number int) error) {
 	ctx, cancel := context.WithTimeout(s.Context(), d)
 	defer cancel()
+	if s.light != nil {
+		s.light.enter(attacked)
+		defer s.light.enter(preparing)
+	}
 	var running sync.WaitGroup
 	errs := make([]error, attackers)
 	for i := range attackers {
@@ -92,5 +101,6 @@ func (s *stage) request(ctx context.Context, method, url, body string) (*http.Re
 	if err != nil {
 		return nil, err
 	}
+	request.Header.Set(forwardedFor, attackerAddress)
 	return s.hostile.Do(request)
 }

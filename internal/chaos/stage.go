@@ -34,6 +34,7 @@ type stage struct {
 	proxies  []*proxy.Proxy // one for each service, or none
 	clients  *clients
 	hostile  http.Client // of clients that use more than their share
+	light    *light      // nil: there is none
 	balancer sync.WaitGroup
 	peak     atomic.Int64 // bytes, the largest resident memory of a service
 }
@@ -116,6 +117,7 @@ func (s *stage) play(r *result) {
 	stop := s.startLoad()
 	began := time.Now()
 	s.pause(warmUp)
+	s.startLight()
 	s.inject(s)
 	s.pause(max(coolDown, s.settings.time-time.Since(began)))
 	s.clients.Requests.Ended()
@@ -349,6 +351,7 @@ func (s *stage) judge(r *result) {
 		r.Crashes = append(r.Crashes, one.Crashes()...)
 	}
 	r.Peak = int(s.peak.Load())
+	s.judgeLight()
 	if n := r.Tickets.Gone; n > 0 {
 		s.note("%d tickets were lost and their players were notified", n)
 	}

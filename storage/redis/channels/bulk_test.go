@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
@@ -21,12 +22,18 @@ const heavy = 10_000
 // fill publishes n heavy messages to a channel that has the subscriber reader, and returns a request for all of them.
 func fill(t *testing.T, s *Store, name string, n int) channel.FetchRequest {
 	t.Helper()
-	policy := channel.Policy{TTL: time.Hour, MaxMessageBytes: heavy}
+	return fillWith(t, s, name, n, heavy)
+}
+
+// fillWith is fill with messages of a size.
+func fillWith(t *testing.T, s *Store, name string, n, size int) channel.FetchRequest {
+	t.Helper()
+	policy := channel.Policy{TTL: time.Hour, MaxMessageBytes: size}
 	_, err := s.Subscribe(t.Context(), channel.SubscribeRequest{Channel: name, Subscriber: reader, Policy: policy})
 	require.NoError(t, err)
 	r := channel.PublishRequest{Channel: name, Policy: policy}
 	for i := range n {
-		content := `"` + strings.Repeat("x", heavy-2) + `"`
+		content := `"` + strings.Repeat("x", size-2) + `"`
 		r.Drafts = append(r.Drafts, channel.Draft{ID: "m" + strconv.Itoa(i+1), Content: []byte(content)})
 	}
 	_, err = s.Publish(t.Context(), r)
@@ -85,7 +92,7 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	s, n := openStandalone(t)
 	all := fill(t, s, "x", 100)
 	keys := s.keys("x")
-	call := s.fetchCall(&all)
+	call := s.fetchCall(&all, 1)
 	rep, err := s.conn.Run(t.Context(), fetchScript, call.Keys, call.Args)
 	require.NoError(t, err)
 	b, err := s.batch(t.Context(), rep)
@@ -116,6 +123,70 @@ func TestLargeFetchWithoutBudget(t *testing.T) {
 	b, err = s.Fetch(t.Context(), all)
 	require.NoError(t, err)
 	requireRun(t, b, 1, 100)
+}
+
+// A fetch of many reads messages that are too large for its scripts within the budget, as a fetch of one does: without
+// its share it gets none of them, and those of other channels all the same.
+func TestLargeFetchOfMany(t *testing.T) {
+	t.Parallel()
+	shared, n := openStandalone(t)
+	const size = firstRead + 1000
+	large, larger, mixed := fillWith(t, shared, "y", 3, size), fillWith(t, shared, "x", 20, size), fill(t, shared, "z", 1)
+	large.MaxBytes, larger.MaxBytes = size, 5*size
+	mixed.Policy.MaxMessageBytes = size
+	_, err := shared.Publish(t.Context(), channel.PublishRequest{Channel: "z", Policy: mixed.Policy,
+		Drafts: []channel.Draft{{ID: "m2", Content: []byte(`"` + strings.Repeat("x", size-2) + `"`)}}})
+	require.NoError(t, err)
+	requests := []channel.FetchRequest{large, larger, mixed}
+	requireMessages := func(s *Store, want ...int) {
+		t.Helper()
+		for i, r := range s.FetchEach(t.Context(), requests) {
+			if want[i] == 0 {
+				require.ErrorIs(t, r.Err, fault.ErrUnavailable)
+				continue
+			}
+			require.NoError(t, r.Err)
+			require.Len(t, r.Messages, want[i])
+			for n, m := range r.Messages {
+				require.Equal(t, "m"+strconv.Itoa(n+1), m.ID)
+				require.EqualValues(t, n+1, m.Clock)
+			}
+			require.EqualValues(t, want[i], r.Through)
+			require.Zero(t, r.Expired)
+		}
+	}
+	requireMessages(shared, 1, 4, 2) // an envelope is larger than its content
+	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: 100 * time.Millisecond})
+	_, release, err := s.conn.LargeRead(t.Context(), "another", redis.DefaultLargeReadBytes)
+	require.NoError(t, err)
+	requireMessages(s, 0, 0, 1)
+	release()
+	requireMessages(s, 1, 4, 2)
+	require.NoError(t, n.Do(t, "DEL", s.keys("y").Message(1)).Error())
+	r := s.FetchEach(t.Context(), requests)[0]
+	require.NoError(t, r.Err)
+	require.EqualValues(t, 1, r.Expired)
+	require.Equal(t, "m2", r.Messages[0].ID)
+}
+
+// A fetch of many whose messages a fail-over has lost since its scripts ran doesn't take them for expired: its receipt
+// would acknowledge messages that get their clocks.
+func TestLargeFetchOfManyAcrossAFailOver(t *testing.T) {
+	t.Parallel()
+	s, n := openStandalone(t)
+	requests := []channel.FetchRequest{fillWith(t, s, "x", 3, firstRead+1)}
+	answer := s.fetchAll(t.Context(), []redis.Call{s.fetchCall(&requests[0], 0)})[0]
+	require.NoError(t, answer.Err)
+	results := make([]channel.BatchResult, 1)
+	var err error
+	results[0].Batch, err = s.batch(t.Context(), answer.Reply)
+	require.NoError(t, err)
+	require.Empty(t, results[0].Messages)
+	keys := s.keys("x")
+	require.NoError(t, n.Do(t, "DEL", keys.Message(1), keys.Message(2), keys.Message(3)).Error())
+	require.NoError(t, n.Do(t, "SET", keys.Clock(), "0", "KEEPTTL").Error())
+	s.restOfEach(t.Context(), requests, results)
+	require.ErrorIs(t, results[0].Err, errLost)
 }
 
 // Redis's limit on the output buffers of subscribers doesn't apply to fetches of any size while there are listeners.

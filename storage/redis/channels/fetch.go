@@ -22,7 +22,7 @@ var (
 // key by key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
-	call := s.fetchCall(&r)
+	call := s.fetchCall(&r, 1)
 	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, call.Keys, call.Args)
 	if errors.Is(err, redis.ErrMoving) {
 		return s.fetchUntil(ctx, until, nil, &r)
@@ -33,12 +33,13 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batc
 	return s.completed(ctx, rep, &r)
 }
 
-// FetchEach runs fetch.lua for all requests in one round trip, and then does as Fetch.
+// FetchEach runs fetch.lua for all requests in one round trip. The scripts read no message of more than firstRead bytes:
+// these, and the rest of large batches, are then read in bulk, for all requests with one share of the budget.
 func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) []channel.BatchResult {
 	until := time.Now().Add(s.conn.Timeout())
 	calls, results := make([]redis.Call, len(requests)), make([]channel.BatchResult, len(requests))
 	for i := range requests {
-		calls[i] = s.fetchCall(&requests[i])
+		calls[i] = s.fetchCall(&requests[i], 0)
 	}
 	answers := s.fetchAll(ctx, calls)
 	for i := range requests {
@@ -49,9 +50,12 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 		case a.Reply.Status == redis.Moving:
 			results[i].Batch, results[i].Err = s.fetchUntil(ctx, until, nil, r)
 		default:
-			results[i].Batch, results[i].Err = s.completed(ctx, a.Reply, r)
+			results[i].Batch, results[i].Err = s.batch(ctx, a.Reply)
 		}
 	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	s.restOfEach(ctx, requests, results)
 	return results
 }
 
@@ -69,11 +73,12 @@ func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result
 	})
 }
 
-// fetchCall returns the call of fetch.lua for a request.
-func (s *Store) fetchCall(r *channel.FetchRequest) redis.Call {
+// fetchCall returns the call of fetch.lua for a request. It reads at least as many messages, 0 or 1, even if they have
+// more than firstRead bytes.
+func (s *Store) fetchCall(r *channel.FetchRequest, least int) redis.Call {
 	ch := s.keys(r.Channel)
-	return redis.Call{Keys: ch.ForSubscriber(r.Subscriber),
-		Args: appendReadArgs(append(make([]string, 0, 6), ch.MessagePrefix()), r)}
+	args := appendReadArgs(append(make([]string, 0, 7), ch.MessagePrefix()), r)
+	return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: append(args, strconv.Itoa(least))}
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.

@@ -2,16 +2,19 @@ package channels
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// A fetch reads at most firstRead bytes, but always one message, with its script on the shared connection. The rest of
-// a large fetch is read with MGET on the connection for large replies, within the budget: Redis copies each message
-// into a script and out again, which takes thirty times as long as MGET.
+// A fetch reads at most firstRead bytes with its script on the shared connection; a fetch of one subscriber always one
+// message. The rest of a large fetch is read with MGET on the connection for large replies, within the budget: Redis
+// copies each message into a script and out again, which takes thirty times as long as MGET.
 const (
 	firstRead = 64 << 10
 	bulkRead  = 1 << 20 // bytes that one MGET should read, by the average of the messages before
@@ -21,26 +24,101 @@ const (
 // rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end
 // it: the budget was exhausted until the deadline, or Redis refused.
 func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Batch) channel.Batch {
-	left := r.MaxBytes - bytesOf(b.Messages)
-	if r.MaxBytes <= firstRead || b.Through == b.Clock || len(b.Messages) == 0 || len(b.Messages) >= r.Max ||
-		left <= 0 {
+	if !hasRest(r, &b) {
 		return b
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.conn.Timeout())
 	defer cancel()
-	granted, release, err := s.conn.LargeRead(ctx, r.Channel, left)
+	granted, release, err := s.conn.LargeRead(ctx, r.Channel, r.MaxBytes-bytesOf(b.Messages))
 	if err != nil {
 		return b
 	}
 	defer release()
-	rd := bulkReader{store: s, keys: s.keys(r.Channel), max: r.Max, largest: r.Policy.MaxMessageBytes, left: granted}
-	for rd.more(b) && err == nil {
-		err = rd.read(ctx, &b)
+	_, _ = s.readRest(ctx, r, &b, granted) // it has logged the error
+	return b
+}
+
+// restOfEach is rest for the results of several requests, with one share of the budget. It counts for the first of
+// their channels by name: fetches from the same channels wait for each other. A batch that has no message yet gets the
+// error.
+func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest, results []channel.BatchResult) {
+	owner, bytes := "", 0
+	for i := range requests {
+		r := &requests[i]
+		if results[i].Err != nil || !hasRest(r, &results[i].Batch) {
+			continue
+		}
+		if owner == "" || r.Channel < owner {
+			owner = r.Channel
+		}
+		bytes += r.MaxBytes - bytesOf(results[i].Messages)
+	}
+	if owner == "" {
+		return
+	}
+	left, release, err := s.conn.LargeRead(ctx, owner, bytes)
+	if err == nil {
+		defer release()
+	} else {
+		err = s.conn.Failure(ctx, "fetch", err)
+	}
+	for i := range requests {
+		r, result := &requests[i], &results[i]
+		if result.Err != nil || !hasRest(r, &result.Batch) {
+			continue
+		}
+		failed := err
+		if failed == nil {
+			left, failed = s.tryRest(ctx, r, &result.Batch, left)
+		}
+		if len(result.Messages) == 0 {
+			result.Err = failed
+		}
+	}
+}
+
+// tryRest is readRest, except that it tries again while a batch has no message. While the slot is being moved, it reads
+// key by key.
+func (s *Store) tryRest(ctx context.Context, r *channel.FetchRequest, b *channel.Batch, left int) (int, error) {
+	err := s.conn.Retry(ctx, "fetch", func(ctx context.Context) (err error) {
+		left, err = s.readRest(ctx, r, b, left)
+		if len(b.Messages) == 0 && redis.SlotMoving(err) {
+			*b, err = s.fetchSingly(ctx, *r)
+			left -= bytesOf(b.Messages)
+		}
+		if len(b.Messages) > 0 {
+			return nil
+		}
+		return err
+	})
+	return left, err
+}
+
+// hasRest reports whether the script has ended a batch at firstRead bytes and there is room for more.
+func hasRest(r *channel.FetchRequest, b *channel.Batch) bool {
+	switch n := len(b.Messages); {
+	case b.Through == b.Clock:
+		return false
+	case n == 0: // its first message is larger than that
+		return true
+	default:
+		return r.MaxBytes > firstRead && n < r.Max && bytesOf(b.Messages) < r.MaxBytes
+	}
+}
+
+// readRest reads the rest of a batch in bulk, of at most left bytes unless it has no message yet. It returns how many
+// bytes are left then.
+func (s *Store) readRest(ctx context.Context, r *channel.FetchRequest, b *channel.Batch, left int) (int, error) {
+	room := min(left, r.MaxBytes-bytesOf(b.Messages))
+	rd := bulkReader{store: s, keys: s.keys(r.Channel), max: r.Max, largest: r.Policy.MaxMessageBytes, left: room}
+	var err error
+	for rd.more(*b) && err == nil {
+		err = rd.read(ctx, b)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.conn.Logger().DebugContext(ctx, "a large fetch returned a part", "channel", r.Channel, "error", err)
 	}
-	return b
+	return left - (room - rd.left), err
 }
 
 func bytesOf(messages []channel.Message) int {
@@ -65,13 +143,16 @@ func (rd *bulkReader) more(b channel.Batch) bool {
 	return !rd.full && b.Through != b.Clock && len(b.Messages) < rd.max
 }
 
-// read adds the next messages. It reads the batch's last message again in the same command: if another message has its
-// clock now, writes were lost in a fail-over, and the batch must end, since one receipt is to cover all of it.
+// read adds the next messages. In the same command it reads what shows that Redis still has the history that the script
+// has read: the batch's last message, or the clock if there is none yet. If another message has that clock now, or the
+// clock is behind, writes were lost in a fail-over, and the batch must end, since one receipt is to cover all of it.
 func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
-	last := b.Messages[len(b.Messages)-1]
-	average := bytesOf(b.Messages)/len(b.Messages) + 1
+	witness, average := rd.keys.Clock(), rd.largest
+	if n := len(b.Messages); n > 0 {
+		witness, average = rd.keys.Message(b.Messages[n-1].Clock), bytesOf(b.Messages)/n+1
+	}
 	n := min(rd.max-len(b.Messages), max(1, min(bulkRead, rd.left)/average), bulkKeys)
-	keys := append(make([]string, 0, n+1), rd.keys.Message(last.Clock))
+	keys := append(make([]string, 0, n+1), witness)
 	for at := range clock.After(b.Through, b.Clock, n) {
 		keys = append(keys, rd.keys.Message(at))
 	}
@@ -84,7 +165,7 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	if err != nil {
 		return err
 	}
-	if again, err := reread(found[0], last.Clock); err != nil || again.ID != last.ID {
+	if same, err := sameHistory(b, found[0]); err != nil || !same {
 		rd.full = true
 		return err
 	}
@@ -96,10 +177,32 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	return nil
 }
 
+// errLost is the cause of the error of a batch without messages if Redis has lost them since the script has run.
+var errLost = errors.New("a fail-over has lost messages")
+
+// sameHistory reports whether the value of the key that read has read first shows the history of the batch.
+func sameHistory(b *channel.Batch, witness rueidis.RedisMessage) (bool, error) {
+	text, err := witness.AsBytes()
+	if err != nil {
+		return false, err
+	}
+	n := len(b.Messages)
+	if n == 0 {
+		at, err := clock.Parse(string(text))
+		if err == nil && !clock.Behind(b.Clock, at) {
+			err = fault.ErrUnavailable.WithCause(errLost)
+		}
+		return err == nil, err
+	}
+	last := &b.Messages[n-1]
+	again, err := parseEnvelope(text, last.Clock)
+	return err == nil && again.ID == last.ID, err
+}
+
 // fitting returns the keys of as many messages as there is room for, at least of one, after the key that is read again.
 // It reads their lengths only if messages of the maximum size would not fit.
 func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, error) {
-	if len(keys)*rd.largest <= rd.left {
+	if len(keys) == 2 || len(keys)*rd.largest <= rd.left {
 		return keys, nil
 	}
 	c, bytes := rd.store.conn.Bulk(), 0
@@ -119,26 +222,19 @@ func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, err
 	return keys, nil
 }
 
-// add adds one message, and reports whether there was room for it. A message that has expired is skipped.
+// add adds one message, and reports whether there was room for it. The first message of a batch always has room. One
+// that has expired is skipped.
 func (rd *bulkReader) add(ctx context.Context, b *channel.Batch, value rueidis.RedisMessage) bool {
 	if value.IsNil() {
 		b.Expired, b.Through = b.Expired+1, b.Through.Next()
 		return true
 	}
 	envelope, err := value.AsBytes()
-	if err != nil || len(envelope) > rd.left {
+	if err != nil || len(envelope) > rd.left && len(b.Messages) > 0 {
 		return false
 	}
 	rd.left -= len(envelope)
 	rd.store.open(ctx, b, b.Through.Next(), envelope)
 	b.Through = b.Through.Next()
 	return true
-}
-
-func reread(value rueidis.RedisMessage, at clock.Clock) (channel.Message, error) {
-	text, err := value.AsBytes()
-	if err != nil {
-		return channel.Message{}, err
-	}
-	return parseEnvelope(text, at)
 }

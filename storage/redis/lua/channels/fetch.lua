@@ -10,17 +10,18 @@
 -- ARGV[1] message_prefix  string  what the channel's message keys start with
 -- ARGV[2] ttl_ms          int     life of the channel and the mark without activity
 -- ARGV[3] max             int     messages at most
--- ARGV[4] max_bytes       int     bytes of messages at most, but always one message
+-- ARGV[4] max_bytes       int     bytes of messages at most, but always `least` messages
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[6] wait_ms         int     how long the caller is going to wait if there are no messages
+-- ARGV[7] least           int     messages to return even if they have more than max_bytes: 0 or 1
 --
 -- Returns {"OK", epoch, mark, clock, through, expired, {at, {message, …}, at, {message, …}, …}}, {"NO_SUBSCRIBER"}, or
 -- {"MOVING"} if the slot is half moved. Messages are listed in clock order, the first of a list being the one at the
 -- clock in front of the list; a message that is gone is nil.
 -- Safe to run twice: yes, it moves nothing.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
-local message_prefix, ttl_ms, wait_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6])
-local log = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), keeps = tonumber(ARGV[5])}
+local message_prefix, ttl_ms, wait_ms, least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local log = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), keeps = tonumber(ARGV[5]), least = least}
 
 local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
 if not mark then

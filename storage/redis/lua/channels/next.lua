@@ -25,7 +25,7 @@
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
 local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
 local message_prefix, ttl_ms, wait_ms = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[9])
-local log = {count = tonumber(ARGV[6]), bytes = tonumber(ARGV[7]), keeps = tonumber(ARGV[8])}
+local log = {count = tonumber(ARGV[6]), bytes = tonumber(ARGV[7]), keeps = tonumber(ARGV[8]), least = 1}
 
 local status, clock, mark = ack.apply(keys, receipt, log.keeps, ttl_ms + wait_ms)
 if status ~= 'OK' and status ~= 'STALE' then

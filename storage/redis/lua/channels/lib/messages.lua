@@ -2,8 +2,8 @@
 -- one, so that a binary search finds the oldest one alive.
 --
 -- A log is a table: prefix is what the keys of messages start with, here is a declared key that exists, for slot.read.
--- For messages.read it also has the limits count (messages), bytes (of messages) and keeps (messages that the channel
--- keeps, 0 for no limit).
+-- For messages.read it also has the limits count (messages), bytes (of messages), keeps (messages that the channel
+-- keeps, 0 for no limit) and least (messages to read even if they have more bytes: 0 or 1).
 
 local messages = {}
 
@@ -45,7 +45,7 @@ function messages.oldest(log, clock, limit)
   return found and reach - found
 end
 
--- read reads the messages after a mark, within the limits of the log, but at least one. It returns the clock up to
+-- read reads the messages after a mark, within the limits of the log. It returns the clock up to
 -- which it has read, the number of messages that have expired, and a list: clock, messages, clock, messages, …, with
 -- the clock of the first of the messages and false for each that has expired. Copying messages into a script is
 -- expensive, so it reads at most 16 at a time, and no more than are expected to fit, by the length of the first one and
@@ -57,8 +57,11 @@ function messages.read(log, mark, clock)
   end
   while at ~= clock and count < log.count do
     local size, keys, first = math.min(16, log.count - count, clocks.distance(at, clock)), {}, clocks.add(at, 1)
-    if size > 1 then
+    if size > 1 or log.least == 0 then
       local length = count > 0 and bytes / count or slot.read('STRLEN', messages.key(log, first))
+      if log.least == 0 and count == 0 and length > log.bytes then
+        break
+      end
       size = math.min(size, math.max(1, math.ceil((log.bytes - bytes) / math.max(1, length))))
     end
     local next, before = first, count
@@ -72,7 +75,7 @@ function messages.read(log, mark, clock)
       local message = some[i]
       if not message then
         expired = expired + 1
-      elseif count > 0 and bytes + #message > log.bytes then
+      elseif count >= log.least and bytes + #message > log.bytes then
         for gone = size, i, -1 do
           some[gone] = nil
         end
