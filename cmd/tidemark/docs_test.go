@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -110,6 +111,7 @@ func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Regi
 	c, err := config.Load(flags, nil)
 	require.NoError(t, err)
 	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
+	newLogBuffer(io.Discard).register(registry)
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
 	return registry, startParts(t.Context(), c, partNeeds{log: slog.New(log), metrics: registry, parts: parts})
 }

@@ -47,6 +47,11 @@ func run(ctx context.Context, t cli.Terminal, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	return report(ctx, t, cmd, err)
+}
+
+// report reports the error of a command on standard error, unless the command has done so, and returns its exit status.
+func report(ctx context.Context, t cli.Terminal, cmd *cobra.Command, err error) int {
 	var exit *cli.ExitError
 	if errors.As(err, &exit) && exit.Status > 0 {
 		return exit.Status

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"io"
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
@@ -17,11 +14,13 @@ func newServe(t cli.Terminal) *cobra.Command {
 		Short:      "Run the service",
 		Args:       cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(cmd.Flags(), t.Environ)
-			if err != nil {
-				return &cli.UsageError{Err: err}
-			}
-			return serve(cmd.Context(), c, newLogger(t.Stderr, c))
+			return runService(cmd, t, func(b *logBuffer) error {
+				c, err := config.Load(cmd.Flags(), t.Environ)
+				if err != nil {
+					return &cli.UsageError{Err: err}
+				}
+				return serve(cmd.Context(), c, b)
+			})
 		},
 	}
 	config.AddFlags(cmd.Flags())
@@ -31,12 +30,4 @@ func newServe(t cli.Terminal) *cobra.Command {
 		}
 	})
 	return cmd
-}
-
-func newLogger(w io.Writer, c config.Config) *slog.Logger {
-	o := &slog.HandlerOptions{Level: c.Log.Level}
-	if c.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
 }

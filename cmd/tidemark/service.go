@@ -24,19 +24,20 @@ import (
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
 // answers the requests in flight; matchmaking, which completes the matches that it has begun; the channel service; the
 // stores; the managed Redis.
-func serve(ctx context.Context, c config.Config, log *slog.Logger) error {
-	return untilStopped(ctx, log, func(needs partNeeds) error { return startParts(ctx, c, needs) })
+func serve(ctx context.Context, c config.Config, b *logBuffer) error {
+	return untilStopped(ctx, b, b.logger(c), func(needs partNeeds) error { return startParts(ctx, c, needs) })
 }
 
-// untilStopped starts parts, and stops them, the last first, when ctx ends or one of them fails.
-func untilStopped(ctx context.Context, log *slog.Logger, start func(partNeeds) error) (err error) {
-	parts := lifecycle.New(ctx)
+// untilStopped starts parts, and stops them, the last first, when ctx ends or one of them fails. Their log goes to b.
+func untilStopped(ctx context.Context, b *logBuffer, log *slog.Logger, start func(partNeeds) error) (err error) {
+	parts, metrics := lifecycle.New(ctx), prometheus.NewRegistry()
+	b.register(metrics)
 	defer func() {
 		if stopped := parts.Stop(); !errors.Is(stopped, err) || err == nil {
 			err = errors.Join(err, stopped) // else it is err itself, from the part that failed
 		}
 	}()
-	err = start(partNeeds{log: log, metrics: prometheus.NewRegistry(), parts: parts})
+	err = start(partNeeds{log: log, metrics: metrics, parts: parts})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		log.InfoContext(ctx, "stopped before everything was started")

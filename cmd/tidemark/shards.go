@@ -39,18 +39,13 @@ func newShardServe(t cli.Terminal) *cobra.Command {
 		Short:      "Hold a shard of a cache in memory, and answer from it",
 		Args:       cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.LoadNode(cmd.Flags(), t.Environ)
-			if err != nil {
-				return &cli.UsageError{Err: err}
-			}
-			log := newLogger(t.Stderr, c)
-			err = untilStopped(cmd.Context(), log,
-				func(needs partNeeds) error { return startNode(cmd.Context(), c, needs) })
-			if errors.Is(err, lease.ErrLost) {
-				log.ErrorContext(cmd.Context(), "the node has lost its shard: it must be started again", "error", err)
-				return &cli.ExitError{Status: exitLost, Err: err}
-			}
-			return err
+			return runService(cmd, t, func(b *logBuffer) error {
+				c, err := config.LoadNode(cmd.Flags(), t.Environ)
+				if err != nil {
+					return &cli.UsageError{Err: err}
+				}
+				return serveShard(cmd.Context(), c, b)
+			})
 		},
 	}
 	config.AddNodeFlags(cmd.Flags())
@@ -60,4 +55,15 @@ func newShardServe(t cli.Terminal) *cobra.Command {
 		}
 	})
 	return cmd
+}
+
+// serveShard runs a node until ctx ends or a part of it fails.
+func serveShard(ctx context.Context, c config.Config, b *logBuffer) error {
+	log := b.logger(c)
+	err := untilStopped(ctx, b, log, func(needs partNeeds) error { return startNode(ctx, c, needs) })
+	if errors.Is(err, lease.ErrLost) {
+		log.ErrorContext(ctx, "the node has lost its shard: it must be started again", "error", err)
+		return &cli.ExitError{Status: exitLost, Err: err}
+	}
+	return err
 }
