@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -19,14 +20,14 @@ type players interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
 	// OpenChannel makes the channel of a ticket that was created without one. Errors: matchmaking.ErrNoTicket.
 	OpenChannel(ctx context.Context, ticket string) error
-	// Listen is OpenChannel for a channel that exists. It reports whether the assignment was published.
+	// Listen is OpenChannel for any ticket, whose channel exists. It reports whether the assignment was published.
 	Listen(ctx context.Context, ticket string) (published bool, err error)
 	// ForgetOwner makes the guard read the ticket's owner again, unless the ID can never be another ticket's.
 	ForgetOwner(ticket string)
 }
 
-// A poll of at least this duration that ends empty checks whether the ticket was assigned without a message: a
-// fail-over may have lost the request for its channel. Of shorter ones one in shortPolls does.
+// A poll of at least this duration that ends empty looks at the ticket: a fail-over may have lost it, or its message,
+// or the request for its channel. Of shorter ones one in shortPolls does.
 const (
 	longPoll   = time.Second
 	shortPolls = 16
@@ -54,9 +55,14 @@ func (c *channels) poll(ctx context.Context, id string, q channel.Query, handle 
 	defer c.players.Attend(ctx, id)()
 	q.ListenFirst = true
 	d, err := c.next(ctx, q, handle)
-	if err == nil && len(d.Messages) == 0 && c.missed(ctx, id, q.Wait) {
-		q.Wait = 0
-		d, err = c.next(ctx, q, "")
+	if err == nil && len(d.Messages) == 0 {
+		switch missed, gone := c.look(ctx, id, q.Wait); {
+		case gone != nil && d.Receipt == "": // else the message has expired, which the player is told first
+			return channel.Delivery{}, gone
+		case missed:
+			q.Wait = 0
+			d, err = c.next(ctx, q, "")
+		}
 	}
 	if err == nil && len(d.Messages) > 0 {
 		err = c.recheck(ctx, id)
@@ -73,14 +79,17 @@ func (c *channels) poll(ctx context.Context, id string, q channel.Query, handle 
 	return c.next(ctx, q, handle)
 }
 
-// missed reports whether a poll that was empty missed the assignment, which is published now. If that fails, a later
-// poll asks again.
-func (c *channels) missed(ctx context.Context, id string, wait time.Duration) bool {
+// look reports whether a poll that was empty missed the assignment, which is published now. If the storage fails, a
+// later poll looks again. Error: channel.ErrNoSubscriber if the ticket doesn't exist.
+func (c *channels) look(ctx context.Context, id string, wait time.Duration) (missed bool, err error) {
 	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec // it only bounds the work
-		return false
+		return false, nil
 	}
 	published, err := c.players.Listen(ctx, id)
-	return published && err == nil
+	if errors.Is(err, matchmaking.ErrNoTicket) {
+		return false, channel.ErrNoSubscriber
+	}
+	return published && err == nil, nil
 }
 
 // recheck returns an error if a ticket isn't the client's any more: during a poll, another ticket may have got its ID.
@@ -130,8 +139,14 @@ func (c *channels) pollMany(ctx context.Context, polls playerPolls, q channel.Ma
 		return d, err
 	}
 	again := c.openAll(ctx, polls, &d)
-	if len(d.Found)+len(d.Problems) == 0 && !again && c.anyMissed(ctx, polls, q.Wait) {
-		again, q.Wait = true, 0
+	if !again {
+		waited := q.Wait
+		if len(d.Found)+len(d.Problems) > 0 {
+			waited = time.Since(began)
+		}
+		if c.lookAll(ctx, polls, waited, &d) {
+			again, q.Wait = true, 0
+		}
 	}
 	if len(d.Found)+len(d.Problems) == 0 && again {
 		q.Wait = max(0, q.Wait-time.Since(began))
@@ -156,12 +171,25 @@ func (c *channels) openAll(ctx context.Context, polls playerPolls, d *channel.De
 	return opened
 }
 
-// anyMissed is missed for all tickets.
-func (c *channels) anyMissed(ctx context.Context, polls playerPolls, wait time.Duration) (any bool) {
-	for _, id := range polls {
-		any = c.missed(ctx, id, wait) || any
+// lookAll is look for all tickets for which nothing was found. It adds a problem for each that doesn't exist.
+func (c *channels) lookAll(ctx context.Context, polls playerPolls, wait time.Duration, d *channel.Deliveries) (
+	missed bool) {
+	left := maps.Clone(polls)
+	for i := range d.Found {
+		delete(left, d.Found[i].Source)
 	}
-	return any
+	for _, p := range d.Problems {
+		delete(left, p.Source)
+	}
+	for source, id := range left {
+		published, err := c.look(ctx, id, wait)
+		missed = missed || published
+		if err != nil {
+			d.Problems = append(d.Problems, channel.Problem{Source: source, Err: err})
+		}
+	}
+	slices.SortFunc(d.Problems, func(a, b channel.Problem) int { return cmp.Compare(a.Source, b.Source) })
+	return missed
 }
 
 // recheckAll replaces the results of tickets that aren't the client's any more: see recheck.

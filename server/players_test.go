@@ -27,6 +27,7 @@ type lobby struct {
 	missed  bool  // the ticket is assigned, and its message isn't published yet
 	sent    bool  // the message is published
 	listens int
+	empty   channel.Delivery // without a message
 }
 
 // channelsOf returns the channels of a server with matchmaking.
@@ -59,10 +60,10 @@ func (l *lobby) Fetch(_ context.Context, q channel.Query) (channel.Delivery, err
 	if l.lacks {
 		return channel.Delivery{}, channel.ErrNoSubscriber
 	}
-	if l.sent {
+	if l.sent || q.Channel == "chat" {
 		return channel.Delivery{Messages: make([]channel.Message, 1)}, nil
 	}
-	return channel.Delivery{}, nil
+	return l.empty, nil
 }
 
 func (l *lobby) Next(ctx context.Context, q channel.Query, _ string) (channel.Delivery, error) {
@@ -99,7 +100,9 @@ func TestPlayersInFetchesOfMany(t *testing.T) {
 		"another has a problem": {inner: lobby{lacks: true}, from: tickets, problems: []int{1}, queries: 2},
 		"no ticket": {inner: lobby{lacks: true, failure: matchmaking.ErrNoTicket}, from: tickets[:1],
 			problems: []int{0}, queries: 1},
-		"it is missed":         {inner: lobby{missed: true}, from: tickets[:1], found: []int{0}, queries: 2},
+		"it is missed": {inner: lobby{missed: true}, from: tickets[:1], found: []int{0}, queries: 2},
+		"the ticket is gone": {inner: lobby{failure: matchmaking.ErrNoTicket}, from: tickets, problems: []int{0},
+			queries: 2},
 		"the message is there": {inner: lobby{sent: true}, from: tickets, found: []int{0, 1}, queries: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +196,8 @@ func TestChannelsAreMadeForPlayers(t *testing.T) {
 	}
 }
 
-// TestPollsThatEndEmpty check for an assignment without a message, and return it. Only few short polls check.
+// TestPollsThatEndEmpty look at the ticket: they return an assignment without a message, and fail if it is gone. Only
+// few short polls look.
 func TestPollsThatEndEmpty(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -201,13 +205,16 @@ func TestPollsThatEndEmpty(t *testing.T) {
 		wait                time.Duration
 		polls, least, most  int // how often they ask
 		messages            bool
+		want                error
 		subscriber, channel string
 	}{
 		"nothing is missed": {polls: 3, wait: time.Minute, least: 3, most: 3},
 		"it is missed": {inner: lobby{missed: true}, polls: 3, wait: time.Minute, least: 1, most: 1,
 			messages: true},
-		"over": {inner: lobby{failure: matchmaking.ErrNoTicket}, polls: 1, wait: time.Minute, least: 1,
-			most: 1},
+		"gone": {inner: lobby{failure: matchmaking.ErrNoTicket}, polls: 3, wait: time.Minute, least: 3, most: 3,
+			want: channel.ErrNoSubscriber},
+		"gone, and its message has expired": {inner: lobby{failure: matchmaking.ErrNoTicket,
+			empty: channel.Delivery{Expired: 1, Receipt: "r"}}, polls: 3, wait: time.Minute, least: 3, most: 3},
 		"the storage fails": {inner: lobby{missed: true, failure: fault.ErrUnavailable}, polls: 3, wait: time.Minute,
 			least: 3, most: 3},
 		"short polls":          {polls: 1000, least: 1, most: 300},
@@ -226,11 +233,33 @@ func TestPollsThatEndEmpty(t *testing.T) {
 			}
 			for range c.polls {
 				d, err := channels.Next(t.Context(), q, "")
-				require.NoError(t, err)
+				require.ErrorIs(t, err, c.want)
 				require.Equal(t, c.messages, len(d.Messages) == 1)
 			}
 			require.GreaterOrEqual(t, inner.listens, c.least)
 			require.LessOrEqual(t, inner.listens, c.most)
 		})
 	}
+}
+
+// TestPollsBesideABusyChannel look at the ticket, too, whose channel is never the one that ends the fetch.
+func TestPollsBesideABusyChannel(t *testing.T) {
+	t.Parallel()
+	inner := &lobby{present: map[string]int{}, failure: matchmaking.ErrNoTicket}
+	channels, fetches, gone := channelsOf(inner), 1000, 0
+	for range fetches {
+		d, err := channels.FetchMany(t.Context(), channel.ManyQuery{Wait: time.Minute, From: []channel.Source{
+			{Channel: "chat", Subscriber: "ann"}, {Channel: "ticket.ann", Subscriber: "player"},
+		}})
+		require.NoError(t, err)
+		require.Len(t, d.Found, 1)
+		for _, p := range d.Problems {
+			require.Equal(t, 1, p.Source)
+			require.ErrorIs(t, p.Err, channel.ErrNoSubscriber)
+			gone++
+		}
+	}
+	require.Equal(t, inner.listens, gone)
+	require.Positive(t, gone)
+	require.Less(t, gone, fetches/3)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // brief is a definition with short lifetimes, so that the IDs of tickets are soon reusable.
@@ -308,6 +309,35 @@ func TestAFailoverLosesThatAChannelIsWanted(t *testing.T) {
 		require.True(t, published)
 		require.Len(t, w.fetch(t, ann.ID, 0).Messages, 1)
 	}
+}
+
+// TestAFailoverLosesTheMessageOfAChosenTicket covers a fail-over that loses the message with an assignment: the player
+// receives it after the next look at the ticket. A second one loses the ticket, too.
+func TestAFailoverLosesTheMessageOfAChosenTicket(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "duel", `{}`)))
+	stop := background(t, s.Run)
+	create(t, s, service.NewTicket{Queue: "duel", ID: "ann"})
+	published, err := s.Listen(t.Context(), "ann")
+	require.NoError(t, err)
+	require.False(t, published, "it waits")
+	create(t, s, service.NewTicket{Queue: "duel", ID: "ben"})
+	match := w.assignment(t, "ann").MatchID
+	w.requireNoMore(t, "duel", "ann", "ben")
+	stop()
+	w.lose(t, "c.{ticket.ann}.m*")
+	require.Empty(t, w.fetch(t, "ann", 0).Messages)
+	for range 2 {
+		published, err = s.Listen(t.Context(), "ann")
+		require.NoError(t, err)
+		require.True(t, published)
+		require.Equal(t, match, w.assignment(t, "ann").MatchID)
+		w.requireNoMore(t, "duel", "ann")
+	}
+	w.lose(t, "mm.{duel}.*")
+	require.ErrorIs(t, storagetest.ErrorOf(s.Listen(t.Context(), "ann")), matchmaking.ErrNoTicket)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Listen(t.Context(), "never")), matchmaking.ErrNoTicket)
 }
 
 // TestChannelsThatAreMadeLater checks channels that are created by a player's first fetch or by the assignment,

@@ -80,8 +80,13 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 }
 
 // OpenChannel creates the channel of a waiting or assigned ticket that was created with ChannelLater. The subscriber
-// then receives the assignment, whether it was made before or after. Errors: those of Listen and of the channels.
+// then receives the assignment, whether it was made before or after. For a caller-chosen ID it returns ErrNoTicket
+// without a read. Errors: those of Listen and of the channels.
 func (s *Service) OpenChannel(ctx context.Context, id string) error {
+	queue, ok := matchmaking.QueueOf(id)
+	if !ok {
+		return matchmaking.ErrNoTicket // the channel was created before the ticket
+	}
 	if _, err := s.Listen(ctx, id); err != nil {
 		return err
 	}
@@ -89,7 +94,6 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 	}
 	// A concurrent cancel found no subscriber to remove.
-	queue, _ := matchmaking.QueueOf(id)
 	_, err := s.stateOf(ctx, queue, id)
 	if errors.Is(err, matchmaking.ErrNoTicket) {
 		if err := s.o.Channels.Unsubscribe(ctx, id, ulid.ULID{}); err != nil {
@@ -99,23 +103,22 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	return err
 }
 
-// Listen requests the assignment of a ticket with a service-generated ID as a message on its channel: when it is
-// assigned, or at once if it is already assigned. published reports the latter; the channel exists then. A repetition
-// publishes nothing twice. For any other ID it returns ErrNoTicket without a read. Errors: ErrNoTicket also if the
-// ticket has ended, and those of the store and the channels.
+// Listen requests the assignment of a ticket as a message on its channel: when it is assigned, or at once if it is
+// already assigned. published reports the latter; the channel exists then. A repetition publishes nothing twice.
+// Errors: ErrNoTicket if the ticket has ended or doesn't exist, and those of the store and the channels.
 func (s *Service) Listen(ctx context.Context, id string) (published bool, err error) {
-	queue, ok := matchmaking.QueueOf(id)
-	if !ok {
-		return false, matchmaking.ErrNoTicket
+	owner, err := s.ownerOf(ctx, id)
+	if err != nil {
+		return false, err
 	}
-	assignment, err := s.o.Store.Listen(ctx, queue, id)
+	assignment, err := s.o.Store.Listen(ctx, owner.Queue, id)
 	if err != nil {
 		return false, fmt.Errorf("open the channel of ticket %s: %w", id, err)
 	}
 	if assignment == "" {
 		return false, nil
 	}
-	return true, s.publish(ctx, id, assignment)
+	return true, s.publish(ctx, id, owner.Epoch, assignment)
 }
 
 // stateOf returns the state of a waiting or assigned ticket. Errors: ErrNoTicket if it has ended, and the store's.
@@ -131,13 +134,13 @@ func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.Ti
 }
 
 // publish publishes an assignment that was requested too late for the outbox, or whose channel was lost, under the same
-// message ID as a relay.
-func (s *Service) publish(ctx context.Context, id, assignment string) error {
+// message ID as a relay, in the channel life with the epoch.
+func (s *Service) publish(ctx context.Context, id string, epoch ulid.ULID, assignment string) error {
 	var a matchmaking.Assignment
 	if err := json.Unmarshal([]byte(assignment), &a); err != nil {
 		return fmt.Errorf("decode the assignment of ticket %s: %w", id, err)
 	}
-	entry := matchmaking.OutboxEntry{TicketID: id, MatchID: a.MatchID, Content: []byte(assignment)}
+	entry := matchmaking.OutboxEntry{TicketID: id, MatchID: a.MatchID, Epoch: epoch, Content: []byte(assignment)}
 	if err := s.o.Channels.Publish(ctx, []matchmaking.OutboxEntry{entry})[0]; err != nil {
 		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 	}

@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -103,6 +106,56 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	none := "/v1/channels/" + matchmaking.ChannelOf(matchmaking.NewID("alone"))
 	h.Do("GET", none+"/subscribers/player/messages?wait=1m", "").Problem(404, fault.SlugNoSubscriber)
 	h.Do("GET", none, "").Problem(404, fault.SlugNoChannel)
+}
+
+// TestPollsOfTicketsThatAreGone: channels exist, but their tickets don't, as after the storage has lost them. Polls that
+// wait end with 404 on each path, and so does one of several that don't wait.
+func TestPollsOfTicketsThatAreGone(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, servertest.WithQueues())
+	tickets := []string{matchmaking.NewID("duel"), "chosen", "reserved"}
+	var calls []string
+	for _, id := range tickets {
+		name := matchmaking.ChannelOf(id)
+		_, err := h.Service.Subscribe(t.Context(), channel.SubscribeRequest{Channel: name,
+			Subscriber: matchmaking.Subscriber})
+		require.NoError(t, err)
+		at := "/v1/channels/" + name + "/subscribers/player"
+		calls = append(calls, "GET "+at+"/messages?wait=1s", "POST "+at+`/next {"wait":1}`,
+			"GET /channel/"+name+"/subscription/polling/player?timeout=1s")
+	}
+	label := channels.KeysOf(h.Prefix, matchmaking.ChannelOf("chosen")).Label()
+	require.NoError(t, h.Redis.Do(t, "SET", label, "duel").Error())
+
+	answers, errs := make([]servertest.Answer, len(calls)), make([]error, len(calls))
+	var waiting sync.WaitGroup
+	for i, call := range calls {
+		method, path, body := servertest.Cut(call)
+		waiting.Go(func() { answers[i], errs[i] = h.Try(t.Context(), method, path, strings.NewReader(body)) })
+	}
+	many := servertest.FetchBody("ticket."+tickets[0]+"/player", "ticket.chosen/player", "ticket.reserved/player")
+	got := h.Do("POST", "/v1/fetch", strings.Replace(many, "{", `{"wait":1,`, 1))
+	require.Equal(t, []string{
+		"ticket." + tickets[0] + "/player: 404 subscriber-not-found",
+		"ticket.chosen/player: 404 subscriber-not-found", "ticket.reserved/player: 404 subscriber-not-found",
+	}, problemsOf(servertest.Decode[wire.Deliveries](got)))
+	waiting.Wait()
+	for i, call := range calls {
+		require.NoError(t, errs[i])
+		if strings.HasPrefix(call, "GET /channel/") {
+			answers[i].OldError(404, wire.OldCodeNoSubscriber)
+		} else {
+			answers[i].Problem(404, fault.SlugNoSubscriber)
+		}
+	}
+
+	for _, id := range tickets {
+		status := 200
+		for polls := 0; status == 200 && polls < 1000; polls++ {
+			status = h.Do("GET", "/v1/channels/ticket."+id+"/subscribers/player/messages", "").Status
+		}
+		require.Equal(t, 404, status)
+	}
 }
 
 // TestTickets calls every route of tickets for each of its answers.

@@ -1,6 +1,5 @@
 #!lua
--- listen.lua has the assignment of a ticket, whose ID the service made, put into the outbox when it is made, and
--- returns one that was made before.
+-- listen.lua has the assignment of a ticket put into the outbox when it is made, and returns one that was made before.
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
