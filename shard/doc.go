@@ -47,7 +47,8 @@
 //   - The source fails before the shard is loaded: it is run again after 0.1 s to 10 s. The claim is renewed meanwhile.
 //   - The source fails later: the same, and the values loaded last are served meanwhile.
 //   - The claims can't be reached: it answers until its claim ends, and then stops. The source goes on. As soon as it
-//     can, it renews the claim or claims the same shard again, and answers at once; if claims may be lost, see below.
+//     can, it renews the claim or claims the same shard again. It answers once its source has read what it has missed,
+//     if that is a [Refresher], and otherwise at once; if claims may be lost, see below.
 //   - The claims can't be reached, with KeepServing: it answers until a claim is refused. Meanwhile another node may
 //     answer with newer values.
 //   - Another node has its shard: Run returns an error that wraps lease.ErrLost, so that a supervisor restarts it.

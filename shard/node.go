@@ -111,8 +111,8 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 // Run claims a shard, loads it, and makes Get answer for it, until ctx ends: then it leaves the shard and returns nil.
 // If the node has lost its shard to another one it returns an error that wraps lease.ErrLost.
 //
-// If the claim can't be renewed in time, Get stops answering, but the source continues, so that Get answers at once
-// when the same shard is claimed again. A changed layout makes Run claim another shard and load that. Run may be called
+// If the claim can't be renewed in time, Get stops answering, but the source continues, so that Get answers again when
+// the same shard is claimed again and, if the source is a Refresher, refreshed. A changed layout makes Run claim another shard and load that. Run may be called
 // again once it has returned.
 func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 	defer n.drop()
@@ -158,6 +158,7 @@ func (n *Node[K, ID, V]) hold(ctx, holding context.Context) error {
 	if n.load != nil && n.load.Interval != c.Interval {
 		n.drop()
 	}
+	again := n.load != nil
 	n.o.Observer.Claimed(c)
 	n.o.Logger.InfoContext(ctx, "claimed a shard", "shard", c.Shard, "interval", c.Interval, "incarnation",
 		c.Incarnation)
@@ -166,19 +167,27 @@ func (n *Node[K, ID, V]) hold(ctx, holding context.Context) error {
 		n.claim.keep(true, false)
 		n.load = startLoad(ctx, n.source, c, &n.o)
 	}
-	err := n.serve(holding, c, token)
+	err := n.serve(holding, c, token, again)
 	if ctx.Err() != nil || !n.o.KeepServing {
 		n.stop(err)
+		n.claim.keep(true, false) // it isn't reported as loaded before it is refreshed
 	}
 	return err
 }
 
-// serve makes Get answer once the shard is loaded, and returns when ctx, that of the claim, has ended.
-func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) error {
+// serve makes Get answer once the shard is loaded and, if it was claimed again, refreshed. It returns when ctx, that of
+// the claim, has ended.
+func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string, again bool) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-n.load.ready:
+	}
+	if again {
+		n.refresh(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
 	n.claim.keep(true, true)
 	if err := n.announce(ctx, token); errors.Is(err, lease.ErrLost) {
@@ -192,6 +201,25 @@ func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) err
 	n.o.Logger.InfoContext(ctx, "the node answers for its shard", "shard", c.Shard, "incarnation", c.Incarnation)
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// refresh returns when the source has the changes that were made while there was no claim, or when ctx ends.
+func (n *Node[K, ID, V]) refresh(ctx context.Context) {
+	s, ok := n.source.(Refresher)
+	if !ok {
+		return
+	}
+	n.report(ctx, "the node reads what it has missed", nil)
+	for ctx.Err() == nil {
+		err := s.Refresh(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			n.o.Logger.WarnContext(ctx, "the source cannot be refreshed, trying again", "error", err)
+			pace.Sleep(ctx, n.o.PingPeriod)
+		}
+	}
 }
 
 // announce renews the claim, which records that the shard is loaded.

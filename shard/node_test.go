@@ -36,7 +36,8 @@ type run func(ctx context.Context, in shard.Interval, serve func(shard.Reader[ui
 
 // source is the node's source.
 type source struct {
-	run run
+	run     run
+	refresh func(ctx context.Context) error // nil: it returns nil at once
 
 	mu    sync.Mutex
 	runs  []shard.Interval
@@ -59,6 +60,14 @@ func (s *source) Run(ctx context.Context, in shard.Interval, serve func(shard.Re
 	defer s.mu.Unlock()
 	s.ended++
 	return err
+}
+
+// Refresh implements shard.Refresher.
+func (s *source) Refresh(ctx context.Context) error {
+	if s.refresh == nil {
+		return nil
+	}
+	return s.refresh(ctx)
 }
 
 func square(_ context.Context, keys []uint64) (entries []shard.Entry[uint64, uint64], _ error) {
@@ -211,6 +220,55 @@ func TestAnOutageOfTheStore(t *testing.T) {
 				runs, ended := n.source.ran()
 				require.Len(t, runs, 1, "what is loaded was kept")
 				require.Zero(t, ended)
+			})
+		})
+	}
+}
+
+// A node that claims its shard again answers when its source has read what it has missed, and isn't loaded before.
+func TestANodeThatClaimsAgainIsRefreshed(t *testing.T) {
+	t.Parallel()
+	for name, keep := range map[string]bool{"it stops": false, "it goes on": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m, refreshed, calls := newMemory(1), make(chan error), 0
+				n := start(t, m, "h1", func(o *shard.NodeOptions, s *source) {
+					o.KeepServing = keep
+					s.refresh = func(ctx context.Context) error {
+						calls++
+						select {
+						case err := <-refreshed:
+							return err
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					}
+				})
+				require.True(t, n.ask(t, 2).AllMatched)
+				require.Zero(t, calls, "it has missed nothing when it has loaded")
+				for round := range 2 { // during the first one the claim ends again
+					back := m.away()
+					pass(2 * ttl)
+					back()
+					pass(2 * ping)
+					require.Equal(t, "h1", m.holder(0))
+					require.Equal(t, round+1, calls)
+					require.Equal(t, keep, n.ask(t, 2).AllMatched)
+					require.Equal(t, keep, m.at(0).loaded)
+					if !keep {
+						require.ErrorContains(t, n.Ready(), "reads what it has missed")
+					}
+				}
+				refreshed <- errAway
+				pass(ping)
+				require.Equal(t, 3, calls, "it is tried again")
+				require.Equal(t, keep, n.ask(t, 2).AllMatched)
+				refreshed <- nil
+				synctest.Wait()
+				require.EqualValues(t, 3, n.ask(t, 2).Incarnation)
+				require.NoError(t, n.Ready())
+				require.True(t, m.at(0).loaded)
 			})
 		})
 	}

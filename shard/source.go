@@ -18,7 +18,17 @@ type Source[K any, ID comparable, V any] interface {
 	// Run loads the values of an interval and calls serve with a Reader of them. Then it keeps the values up to date
 	// until ctx ends. It may call serve again, with a Reader of newer values. If it can't continue, it returns an
 	// error: it is run again after a pause, and the last Reader answers meanwhile.
+	//
+	// A Source whose values can become old while the node has no claim is also a Refresher.
 	Run(ctx context.Context, in Interval, serve func(Reader[K, ID, V])) error
+}
+
+// Refresher is a Source whose values can be older than those of its origin, for example because it couldn't be reached.
+type Refresher interface {
+	// Refresh returns nil once the last Reader returns every change that was made before the call. It waits while that
+	// can't be done, also while Run loads the values again. A node that has claimed its shard again calls it before it
+	// answers; ctx ends with the claim. After an error it is called again.
+	Refresh(ctx context.Context) error
 }
 
 // Reader returns the values of keys, which are all in the interval; keys without a value are left out. It may be called

@@ -1,6 +1,7 @@
 package tier_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,8 +36,10 @@ type redis struct {
 	read   int // messages that the last fetch returned
 	acked  int
 	wake   chan struct{} // closed when a message comes
+	deaf   bool          // no wait notices new messages
 	life   string
 	fail   error // of the next fetch or read
+	away   error // of all fetches and reads
 	gap    uint64
 	rand   *rand.Rand // nil: nothing takes time
 	walks  int
@@ -84,8 +87,10 @@ func (r *redis) publish(content string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, channel.Message{Content: []byte(content), PublishedAt: time.Now()})
-	close(r.wake)
-	r.wake = make(chan struct{})
+	if !r.deaf {
+		close(r.wake)
+		r.wake = make(chan struct{})
+	}
 }
 
 func (r *redis) announce(t *testing.T, changes ...tier.Change) {
@@ -95,12 +100,26 @@ func (r *redis) announce(t *testing.T, changes ...tier.Change) {
 	r.publish(string(content))
 }
 
+// lose makes fetches report messages that expired.
+func (r *redis) lose(messages uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gap = messages
+}
+
+// reach makes all fetches and reads fail, unless err is nil.
+func (r *redis) reach(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = err
+}
+
 // failure returns the error of the next call, once.
 func (r *redis) failure() (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err, r.fail = r.fail, nil
-	return err
+	return cmp.Or(err, r.away)
 }
 
 // Life implements tier.Values.

@@ -32,6 +32,7 @@ const (
 // into the table was read after the one that it replaces.
 type follower struct {
 	o          *SourceOptions
+	refreshes  *refreshes
 	in         shard.Interval
 	table      *table
 	subscriber string
@@ -40,10 +41,11 @@ type follower struct {
 	announced
 	loading
 
-	looked  time.Time // when the lives were read last
-	known   string    // the lives
-	sweep   int       // next part
-	leftOut atomic.Int64
+	looked    time.Time // when the lives were read last
+	lookedFor uint64    // the last refresh before that
+	known     string    // the lives
+	sweep     int       // next part
+	leftOut   atomic.Int64
 }
 
 // announced is the state of announcements that aren't applied yet.
@@ -54,6 +56,7 @@ type announced struct {
 	dirty   map[string]struct{}       // IDs to be read
 	receipt string                    // of the fetched messages that aren't acknowledged
 	more    bool                      // there is more to fetch, which is done first
+	readFor uint64                    // the last refresh before a fetch after which there was no more
 	oldest  atomic.Pointer[time.Time] // when the first message was published that isn't applied yet; nil: there is none
 }
 
@@ -76,7 +79,9 @@ func (f *follower) run(ctx context.Context) error {
 		default:
 			f.o.Logger.WarnContext(ctx, "cannot follow the values of a shard, trying again", "cache", f.o.Kind.Name,
 				"error", err)
-			pace.Sleep(ctx, wait)
+			waiting, _, stop := f.refreshes.wait(ctx)
+			pace.Sleep(waiting, wait)
+			stop()
 			wait = min(2*wait, lastPause)
 		}
 	}
@@ -95,10 +100,15 @@ func (f *follower) step(ctx context.Context) error {
 	if err := f.apply(ctx); err != nil {
 		return err
 	}
-	if time.Since(f.looked) >= lookEvery {
+	refresh := f.refreshes.last()
+	if refresh > f.lookedFor || time.Since(f.looked) >= lookEvery {
 		if err := f.look(ctx); err != nil {
 			return err
 		}
+		f.lookedFor = refresh
+	}
+	if f.served {
+		f.refreshes.finish(min(f.lookedFor, f.readFor))
 	}
 	now := time.Now()
 	if f.walk == nil && !now.Before(f.reload) {
@@ -107,7 +117,7 @@ func (f *follower) step(ctx context.Context) error {
 	}
 	wait := time.Duration(0)
 	switch {
-	case f.more:
+	case f.more, refresh > f.readFor:
 	case f.walk == nil, f.rests(now):
 		wait = f.idle(now)
 	case now.Sub(f.fetched) < fetchEvery:
@@ -137,14 +147,21 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// fetch acknowledges the applied announcements, and reads new ones.
+// fetch acknowledges the applied announcements, and reads new ones. A refresh ends its wait.
 func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 	begun := time.Now()
-	d, err := f.o.Channels.Next(ctx, channel.Query{
+	waiting, refresh, stop := f.refreshes.wait(ctx)
+	defer stop()
+	if refresh > f.readFor {
+		wait = 0
+	}
+	d, err := f.o.Channels.Next(waiting, channel.Query{
 		Channel: Channel(f.o.Kind), Subscriber: f.subscriber, Max: maxMessages, Wait: wait,
 	}, f.receipt)
 	var told *fault.Error
 	switch {
+	case err != nil && waiting.Err() != nil && ctx.Err() == nil:
+		return nil
 	case errors.Is(err, channel.ErrNoSubscriber), errors.As(err, &told) && told.Kind == fault.Conflict:
 		return fmt.Errorf("%w: %w", ErrGap, err)
 	case err != nil:
@@ -153,13 +170,16 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 		return fmt.Errorf("%w: %d messages expired before they were read", ErrGap, d.Expired)
 	}
 	f.receipt, f.more = d.Receipt, d.More
+	if !d.More {
+		f.readFor = refresh
+	}
 	for i := range d.Messages {
 		if err := f.note(ctx, &d.Messages[i]); err != nil {
 			return err
 		}
 	}
 	if len(d.Messages) == 0 && time.Since(begun) < wait { // the service ends waits early when it shuts down
-		pace.Sleep(ctx, min(wait, firstPause))
+		pace.Sleep(waiting, min(wait, firstPause))
 	}
 	return nil
 }

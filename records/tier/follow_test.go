@@ -1,6 +1,7 @@
 package tier_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +20,9 @@ import (
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
+
+// maxMessages is more than a node fetches at once.
+const maxMessages = 101
 
 // settled is the time after an announcement after which its write, and its effects on a node, have ended.
 const settled = tier.MaxWrite + 5*time.Second
@@ -264,6 +268,81 @@ func TestUnreachable(t *testing.T) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		require.Equal(t, 1, r.acked)
+	})
+}
+
+// A refresh returns when the node has all earlier changes, although its waits don't notice messages.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	r.deaf = true
+	run(t, r, tier.SourceOptions{}, func(t *testing.T, n *node) {
+		pass(time.Second)
+		for i := range 10 {
+			value := fmt.Sprint("v", i)
+			r.set("1", value, 0)
+			for range 1 + i%2*maxMessages {
+				r.announce(t, tier.Change{Write: "w", IDs: []string{"1"}, Over: true})
+			}
+			synctest.Wait()
+			require.NotEqual(t, value, n.get(t, "1")["1"])
+			require.NoError(t, n.Refresh(t.Context()))
+			require.Equal(t, value, n.get(t, "1")["1"])
+		}
+		require.Equal(t, 1, r.walks)
+	})
+}
+
+// A refresh also interrupts the pause after an error, and waits while Redis can't be reached.
+func TestRefreshAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	run(t, r, tier.SourceOptions{}, func(t *testing.T, n *node) {
+		pass(time.Second)
+		r.set("1", "x", 0)
+		r.deaf = true
+		r.announce(t, tier.Change{Write: "w", IDs: []string{"1"}, Over: true})
+		r.reach(fault.ErrUnavailable)
+		refreshed := make(chan error, 1)
+		go func() { refreshed <- n.Refresh(t.Context()) }()
+		pass(time.Minute)
+		require.Empty(t, refreshed)
+		r.reach(nil)
+		again := make(chan error, 1)
+		go func() { again <- n.Refresh(t.Context()) }()
+		pass(time.Millisecond)
+		require.NoError(t, <-again, "it doesn't wait for the pause to end")
+		require.NoError(t, <-refreshed)
+		require.Equal(t, map[string]string{"1": "x"}, n.get(t, "1"))
+		require.Equal(t, 1, r.walks)
+	})
+}
+
+// If announcements may have been missed, a refresh returns when everything was loaded again.
+func TestRefreshAfterAGap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRedis()
+		r.set("1", "old", 0)
+		s := sourceOf(r, tier.SourceOptions{})
+		n := startNode(t, s, shard.All)
+		pass(time.Second)
+		r.set("1", "new", 0)
+		r.lose(1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, s.Refresh(ctx), context.DeadlineExceeded)
+		require.ErrorIs(t, n.err(), tier.ErrGap)
+		r.lose(0)
+		refreshed := make(chan error, 1)
+		go func() { refreshed <- s.Refresh(t.Context()) }()
+		synctest.Wait()
+		require.Empty(t, refreshed)
+		again := startNode(t, s, shard.All)
+		require.NoError(t, <-refreshed)
+		require.Equal(t, map[string]string{"1": "new"}, again.get(t, "1"))
+		require.Equal(t, 2, r.walks)
+		again.stop()
 	})
 }
 

@@ -83,6 +83,8 @@ type Source struct {
 	o       SourceOptions
 	present atomic.Pointer[follower] // the last one that has loaded, or the first one
 
+	refreshes refreshes
+
 	mu    sync.Mutex
 	lives string    // of Redis, when the last run began; "": no run has begun
 	after time.Time // when all writes announced before another life began have ended
@@ -127,7 +129,7 @@ var ErrGap = errors.New("announcements of changes may have been missed")
 // announcements may have been missed.
 func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[string, string, []byte])) error {
 	f := &follower{
-		o: &s.o, in: in, table: newTable(), subscriber: "node." + id.New(),
+		o: &s.o, refreshes: &s.refreshes, in: in, table: newTable(), subscriber: "node." + id.New(),
 		announced: announced{writes: map[string]write{}, dirty: map[string]struct{}{}},
 	}
 	if err := s.begin(ctx, f); err != nil {
