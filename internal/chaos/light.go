@@ -158,11 +158,8 @@ func (s *stage) judgeLight() {
 	}
 }
 
-// rationed are options with which each address has the limits that a user has by default. Clients of a trusted proxy
-// have the address in a header: the load and the light client a new one for each request, attackers always the same.
-var rationed = []string{"--trust-proxies", "127.0.0.1/32", "--address-limits",
-	"requests=100/s,publishedBytes=1MiB/s,waits=100"}
-
+// Clients of a trusted proxy have the address in a header: the load and the light client a new one for each request,
+// attackers always the same.
 const (
 	forwardedFor    = "X-Forwarded-For"
 	attackerAddress = "10.1.0.1"
