@@ -38,6 +38,7 @@ type Error struct {
 	Detail     string        // for people: the error of this request
 	Field      string        // the wrong part of the request, as a JSON pointer or a parameter's name; may be empty
 	RetryAfter time.Duration // when trying again may help, for Unavailable and Limited; zero: no advice
+	OutOfReach []string      // of a readiness check: the parts of the storage that failed it
 	Cause      error         // the underlying error, for the log; never shown to clients; may be nil
 }
 

@@ -27,6 +27,9 @@ type Problem struct {
 	Offset     *int64 `json:"offset,omitempty"`     // of what is wrong in the body, in bytes from its start
 	RequestID  string `json:"requestId,omitempty"`  // as in the header X-Request-Id and in the server's log
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds after which a retry may succeed, as in the header Retry-After
+	// OutOfReach is the parts of the storage that failed a readiness check: "channels", "tickets", "sessions" or "cache",
+	// followed by slots if it is a part of a Cluster, as in "channels slots 0-5460".
+	OutOfReach []string `json:"outOfReach,omitempty"`
 }
 
 // NewProblem returns a problem with the title of its slug.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // TestReadinessNeedsWrites makes the Redis of the channels, and then each other Redis, refuse writes. Readiness reports
@@ -47,4 +49,33 @@ func TestReadinessNeedsWrites(t *testing.T) {
 		require.NoError(t, c.node.Do(t, strings.Fields(c.accept)...).Error())
 		require.Eventually(t, func() bool { return s.ready(t) }, scriptLimit, scriptStep)
 	}
+}
+
+// TestReadinessNeedsScripts takes the right to run scripts away, and then stops each other Redis. Readiness names the
+// Redis that fails.
+func TestReadinessNeedsScripts(t *testing.T) {
+	t.Parallel()
+	var nodes [4]*redistest.Node
+	for i := range nodes {
+		nodes[i] = redistest.Start(t, redistest.Options{})
+	}
+	names := []string{"channels", "tickets", "sessions", "cache"}
+	s := startServer(t, "--redis", nodes[0].URL(), "--tickets-redis", nodes[1].URL(), "--sessions-redis",
+		nodes[2].URL(), "--cache-redis", nodes[3].URL(), "--redis-timeout", "1s")
+	outOfReach := func() []string {
+		status, body := s.request(t, http.MethodGet, s.url+"/readyz", "")
+		require.Equal(t, http.StatusServiceUnavailable, status, body)
+		var problem wire.Problem
+		require.NoError(t, json.Unmarshal([]byte(body), &problem), body)
+		return problem.OutOfReach
+	}
+	for i, node := range nodes {
+		require.NoError(t, node.Do(t, "ACL", "SETUSER", "default", "-evalsha").Error())
+		require.Equal(t, names[i:i+1], outOfReach())
+		require.NoError(t, node.Do(t, "ACL", "SETUSER", "default", "+evalsha").Error())
+		require.Eventually(t, func() bool { return s.ready(t) }, scriptLimit, scriptStep)
+	}
+	nodes[1].Pause(t)
+	nodes[3].Pause(t)
+	require.Equal(t, []string{"tickets", "cache"}, outOfReach())
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
@@ -156,15 +158,44 @@ func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
 	return &o
 }
 
-// ready returns an error unless all Redis, and the notification path, answer.
+// ready returns an error unless all Redis, and the notification path, answer. Its OutOfReach names those that don't.
 func (s stores) ready(ctx context.Context) error {
-	err := s.conn.Ready(ctx)
-	for _, another := range []*redis.Conn{s.tickets, s.records.Sessions, s.records.Cache} {
-		if another != nil && another != s.conn {
-			err = errors.Join(err, another.Ready(ctx))
+	instances := []struct {
+		of   string
+		conn *redis.Conn
+	}{{"channels", s.conn}, {"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}}
+	errs := make([]error, len(instances))
+	var checks sync.WaitGroup
+	for i, r := range instances {
+		if i == 0 || r.conn != nil && r.conn != s.conn {
+			checks.Go(func() { errs[i] = r.conn.Ready(ctx) })
 		}
 	}
-	return err
+	checks.Wait()
+	var failed *fault.Error
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		var f *fault.Error
+		if !errors.As(err, &f) {
+			return err
+		}
+		if failed == nil {
+			failed = f.WithCause(errors.Join(errs...))
+			failed.OutOfReach = nil
+		}
+		if len(f.OutOfReach) == 0 {
+			failed.OutOfReach = append(failed.OutOfReach, instances[i].of)
+		}
+		for _, slots := range f.OutOfReach {
+			failed.OutOfReach = append(failed.OutOfReach, instances[i].of+" slots "+slots)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return failed
 }
 
 // storeNeeds is the dependencies of all stores besides the configuration.

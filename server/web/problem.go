@@ -81,7 +81,7 @@ func ProblemOf(err error) *wire.Problem {
 		return p
 	case errors.As(err, &e) && e.Kind != fault.Internal:
 		p := wire.NewProblem(e.Slug, StatusOf(e.Kind), e.Detail)
-		p.Field = e.Field
+		p.Field, p.OutOfReach = e.Field, e.OutOfReach
 		return withRetry(p, e.RetryAfter)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		p := wire.NewProblem(fault.SlugUnavailable, http.StatusServiceUnavailable,

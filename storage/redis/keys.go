@@ -1,7 +1,8 @@
 package redis
 
-// readyTopic returns the topic of one connection, on which it checks that messages arrive.
-func readyTopic(prefix, server string) string { return prefix + "tidemark.ready.{" + server + "}" }
+// readyTopic returns the topic of one connection, on which it checks that messages arrive. tag is its name, followed by
+// a number for further primaries of a Cluster.
+func readyTopic(prefix, tag string) string { return prefix + "tidemark.ready.{" + tag + "}" }
 
 // readyKey returns the key that one connection writes to check that it can.
-func readyKey(prefix, server string) string { return readyTopic(prefix, server) + ".check" }
+func readyKey(prefix, tag string) string { return readyTopic(prefix, tag) + ".check" }

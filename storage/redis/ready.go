@@ -13,8 +13,11 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
+
+var readyScript = lua.Must("ready/ready")
 
 // readiness shares checks between calls of Ready.
 type readiness struct {
@@ -22,22 +25,31 @@ type readiness struct {
 	flights singleflight.Group
 	mu      sync.Mutex
 	last    time.Time // when the last check began
+
+	// The check in progress owns these.
+	parts []part    // of a Cluster
+	read  time.Time // when they were read
 }
 
-// readyEvery is the minimum time between the starts of two checks.
-const readyEvery = 100 * time.Millisecond
+const (
+	// readyEvery is the minimum time between the starts of two checks.
+	readyEvery = 100 * time.Millisecond
+	// readyTimeout limits a check, with its retries.
+	readyTimeout = 4 * time.Second
+	// readyTTL is how long the key of a check lives.
+	readyTTL = time.Minute
+)
 
-// readyTTL is how long the key of a check lives.
-const readyTTL = time.Minute
-
-// Ready checks that Redis accepts writes and that published messages arrive. Concurrent calls share one check, and
-// checks start at least 100 ms apart, so that many calls cost Redis no more than a few. Errors: ErrUnavailable; if
-// Redis refuses writes, the error contains its reply.
+// Ready checks that each primary runs a script that writes, and that published messages arrive. Concurrent calls share
+// one check, and checks start at least 100 ms apart, so that many calls cost Redis no more than a few. Errors:
+// ErrUnavailable. If Redis refuses writes, the error contains its reply. In a Cluster its OutOfReach has the slots of
+// the primaries that failed.
 func (c *Conn) Ready(ctx context.Context) error {
 	checked := c.readiness.flights.DoChan("", func() (any, error) {
-		detached := context.WithoutCancel(ctx) // other calls share the check
 		<-time.After(c.readiness.begin())
-		return nil, c.Retry(detached, "readiness", c.checkReady)
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout) // other calls share the check
+		defer cancel()
+		return nil, c.checkReady(detached)
 	})
 	select {
 	case <-ctx.Done():
@@ -56,8 +68,56 @@ func (r *readiness) begin() time.Duration {
 	return delay
 }
 
-// checkReady writes a key, publishes a message to itself, and waits for it. Every check uses the same key and topic.
+// checkReady checks all parts.
 func (c *Conn) checkReady(ctx context.Context) error {
+	parts := c.readyParts(ctx)
+	errs := make([]error, len(parts))
+	var checks sync.WaitGroup
+	for i, p := range parts {
+		checks.Go(func() {
+			errs[i] = c.Retry(ctx, "readiness", func(ctx context.Context) error {
+				if p.tag == c.readiness.server {
+					return c.checkNotified(ctx)
+				}
+				return c.writeReady(ctx, p.tag, id.New())
+			})
+		})
+	}
+	checks.Wait()
+	return outOfReach(parts, errs)
+}
+
+// outOfReach returns the error of a check. It is the first refusal, if there is one: that of a part that doesn't answer
+// says less.
+func outOfReach(parts []part, errs []error) error {
+	var first *fault.Error
+	var slots []string
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		var f *fault.Error
+		if !errors.As(err, &f) {
+			f = fault.ErrUnavailable.WithCause(err)
+		}
+		if first == nil || first.Detail == fault.ErrUnavailable.Detail {
+			first = f
+		}
+		if parts[i].slots != "" {
+			slots = append(slots, parts[i].slots)
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	failed := first.WithCause(errors.Join(errs...))
+	failed.OutOfReach = slots
+	return failed
+}
+
+// checkNotified writes the key of the server, publishes a message to itself, and waits for it. Every check uses the
+// same key and topic.
+func (c *Conn) checkNotified(ctx context.Context) error {
 	topic, nonce := readyTopic(c.prefix, c.readiness.server), id.New()
 	confirmed, arrived, failed := make(chan struct{}, 1), make(chan struct{}, 1), make(chan error, 1)
 	defer c.subscriptions.Listen(topic, pubsub.Listener{
@@ -77,7 +137,7 @@ func (c *Conn) checkReady(ctx context.Context) error {
 	for {
 		select {
 		case <-confirmed:
-			if err := c.writeReady(ctx, nonce); err != nil {
+			if err := c.writeReady(ctx, c.readiness.server, nonce); err != nil {
 				return err
 			}
 		case <-arrived:
@@ -90,24 +150,23 @@ func (c *Conn) checkReady(ctx context.Context) error {
 	}
 }
 
-// writeReady writes the key and publishes. A reply with which Redis refuses all writes is returned to the client at
-// once.
-func (c *Conn) writeReady(ctx context.Context, nonce string) error {
-	results := c.client.DoMulti(ctx,
-		c.client.B().Set().Key(readyKey(c.prefix, c.readiness.server)).Value(nonce).Px(readyTTL).Build(),
-		c.client.B().Spublish().Channel(readyTopic(c.prefix, c.readiness.server)).Message(nonce).Build())
-	for _, result := range results {
-		err := result.Error()
-		var refusal *rueidis.RedisError
-		if errors.As(err, &refusal) && refusesWrites(code(err)) {
-			return &fault.Error{
-				Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: retryAfter,
-				Detail: "Redis refuses writes: " + refusal.Error(),
-			}
-		}
-		if err != nil {
-			return err
-		}
+// writeReady runs ready.lua. If Redis refuses all writes, or the script, the error is a fault, so that it isn't tried
+// again and clients see the reason.
+func (c *Conn) writeReady(ctx context.Context, tag, nonce string) error {
+	_, err := c.Try(ctx, readyScript, []string{readyKey(c.prefix, tag)},
+		[]string{readyTopic(c.prefix, tag), nonce, Milliseconds(readyTTL)})
+	var refusal *rueidis.RedisError
+	if !errors.As(err, &refusal) {
+		return err
 	}
-	return nil
+	refused := &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: retryAfter, Cause: err}
+	switch code := code(err); {
+	case refusesWrites(code):
+		refused.Detail = "Redis refuses writes: " + refusal.Error()
+	case code == codeNoPermission:
+		refused.Detail = "the user of Redis lacks a permission that the service needs"
+	default:
+		return err
+	}
+	return refused
 }

@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
@@ -26,7 +29,7 @@ func TestReadyIsShared(t *testing.T) {
 	require.NoError(t, g.Wait())
 	most := 1 + int(time.Since(begun)/(100*time.Millisecond))
 	sent := m.Tap.Sent(before)
-	for _, command := range []string{"SSUBSCRIBE", "SET", "SPUBLISH"} {
+	for _, command := range []string{"SSUBSCRIBE", "EVALSHA"} {
 		require.LessOrEqual(t, len(storetest.WithName(sent, command)), most, command)
 	}
 
@@ -50,4 +53,35 @@ func TestReadyIsShared(t *testing.T) {
 			require.LessOrEqual(t, ends, time.Minute.Milliseconds())
 		}
 	}
+}
+
+// A primary of a Cluster doesn't answer, or refuses writes. The others go on.
+func TestReadyChecksEachPrimary(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.Options{Replicas: -1})
+	for _, n := range cluster.Nodes() {
+		storetest.Set(t, n, "cluster-require-full-coverage", "no")
+	}
+	conn := storetest.Connect(t, redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: 2 * time.Second})
+	require.NoError(t, conn.Ready(t.Context()))
+	slots := []string{"0-5460", "5461-10921", "10922-16383"}
+	outOfReach := func() []string {
+		var f *fault.Error
+		if err := conn.Ready(t.Context()); err == nil || !errors.As(err, &f) {
+			return nil
+		}
+		return f.OutOfReach
+	}
+	for i, n := range cluster.Nodes() {
+		storetest.Set(t, n, "min-replicas-to-write", "1")
+		require.Equal(t, []string{slots[i]}, outOfReach())
+		require.ErrorContains(t, conn.Ready(t.Context()), "Redis refuses writes: NOREPLICAS")
+		storetest.Set(t, n, "min-replicas-to-write", "0")
+		require.NoError(t, conn.Ready(t.Context()))
+	}
+	n := cluster.Nodes()[1]
+	n.Pause(t)
+	require.Equal(t, []string{slots[1]}, outOfReach())
+	n.Resume(t)
+	storetest.WaitFor(t, "all primaries to be ready", func() bool { return conn.Ready(t.Context()) == nil })
 }

@@ -1,0 +1,17 @@
+#!lua
+-- ready.lua writes a key and publishes a message, to check that Redis lets scripts do both.
+--
+-- KEYS[1] check  string  nonce of the last check
+--
+-- ARGV[1] topic   string  sharded pub/sub channel of the check
+-- ARGV[2] nonce   ULID    of the check
+-- ARGV[3] ttl_ms  int     life of the key
+--
+-- Returns {"OK"}.
+-- Safe to run twice: yes.
+local check_key = KEYS[1]
+local topic, nonce, ttl_ms = ARGV[1], ARGV[2], ARGV[3]
+
+redis.call('SET', check_key, nonce, 'PX', ttl_ms)
+redis.call('SPUBLISH', topic, nonce)
+return {'OK'}
