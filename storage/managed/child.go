@@ -12,13 +12,17 @@ import (
 
 // runChild starts one child and waits for its end. When ctx ends, it asks the
 // child to end, and kills it after the stop timeout. It returns nil if the child
-// was asked to end and exited with 0, and otherwise an error with its exit and its last output.
+// was asked to end and exited with 0, and otherwise an error with its exit and its last output. If no signal ended it,
+// the error begins with the last warning that it printed. Errors: ErrNoManifest.
 func (s *Server) runChild(ctx context.Context) error {
 	held, err := s.claimChild(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Close() //nolint:errcheck // closed once already; the lock is the child's now
+	if err := s.checkData(); err != nil {
+		return err
+	}
 	out, in, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make a pipe for the log of %s: %w", s.binary, err)
@@ -49,8 +53,12 @@ func (s *Server) runChild(ctx context.Context) error {
 	if ctx.Err() != nil && cmd.ProcessState.Success() {
 		return nil
 	}
-	return fmt.Errorf("%s ended with %s; it printed last:\n\t%s", s.binary, cmd.ProcessState,
+	err = fmt.Errorf("%s ended with %s; it printed last:\n\t%s", s.binary, cmd.ProcessState,
 		strings.Join(printed.tail, "\n\t"))
+	if printed.warning != "" && cmd.ProcessState.Exited() { // a signal has another reason
+		err = fmt.Errorf("%s: %w", printed.warning, err)
+	}
+	return err
 }
 
 // command returns the command of the child. It is asked to end when ctx ends.

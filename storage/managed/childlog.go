@@ -13,8 +13,9 @@ const tailLines = 10
 
 // childLog logs the output of a child. It is for one goroutine.
 type childLog struct {
-	log  *slog.Logger
-	tail []string // the last lines
+	log     *slog.Logger
+	tail    []string // the last lines
+	warning string   // the last one: if the child exits by itself, mostly why
 }
 
 // forward reads until the last process that may write has ended, whatever the lines contain: a child blocks if its log
@@ -31,6 +32,9 @@ func (c *childLog) forward(ctx context.Context, from io.Reader) {
 			continue
 		}
 		c.log.Log(ctx, level, "redis log", "line", text)
+		if level == slog.LevelWarn {
+			c.warning = text
+		}
 		c.tail = append(c.tail, text)
 		if len(c.tail) > tailLines {
 			c.tail = c.tail[1:]

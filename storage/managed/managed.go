@@ -158,7 +158,7 @@ func (s *Server) openDataDir(path string) error {
 
 // closeData makes the directory of the append-only file private. Earlier versions left it open to other users.
 func (s *Server) closeData() error {
-	err := os.Chmod(filepath.Join(s.dataDir, "appendonlydir"), 0o700) //nolint:gosec // a directory is entered
+	err := os.Chmod(filepath.Join(s.dataDir, appendDir), 0o700) //nolint:gosec // a directory is entered
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

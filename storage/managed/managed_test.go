@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -200,6 +201,85 @@ func TestTruncatedTailIsLoaded(t *testing.T) {
 	n, err := client.Do(t.Context(), client.B().Exists().Key("last").Build()).AsInt64()
 	require.NoError(t, err)
 	require.Zero(t, n)
+}
+
+// A power loss can leave zeros at the end of the file, which Redis doesn't load.
+func TestZerosAtTheEndAreReportedFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := startReady(t, Options{DataDir: dir})
+	set(t, first.client(t), "key", "kept")
+	first.stop(t)
+	file, err := os.OpenFile(filepath.Join(dir, appendDir, "appendonly.aof.1.incr.aof"), os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	_, err = file.Write(make([]byte, 4096))
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+
+	err = start(t, Options{DataDir: dir}).Ready(t.Context())
+
+	cause, output, found := strings.Cut(err.Error(), "exit status 1")
+	require.True(t, found, err)
+	require.Contains(t, cause, "Bad file format reading the append only file")
+	require.Contains(t, cause, "redis-check-aof --fix")
+	require.Contains(t, output, "it printed last")
+}
+
+// The manifest is missing, as after a restore of some of the files.
+func TestDataWithoutManifestIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, dir string) (found string){
+		"the first file": func(t *testing.T, dir string) string {
+			require.NoError(t, os.Remove(filepath.Join(dir, appendDir, manifestName)))
+			return "appendonly.aof.1.incr.aof"
+		},
+		"a snapshot alone": func(t *testing.T, dir string) string {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, appendDir)))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, snapshotName), []byte("REDIS0011"), 0o600))
+			return "dump.rdb"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			first := startReady(t, Options{DataDir: dir})
+			set(t, first.client(t), "key", "kept")
+			first.stop(t)
+			manifest, err := os.ReadFile(filepath.Join(dir, appendDir, manifestName))
+			require.NoError(t, err)
+			found := lose(t, dir)
+
+			err = start(t, Options{DataDir: dir}).Ready(t.Context())
+
+			require.ErrorIs(t, err, ErrNoManifest)
+			require.ErrorContains(t, err, found)
+			if found == snapshotName {
+				return
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, appendDir, manifestName), manifest, 0o600))
+			requireKept(t, startReady(t, Options{DataDir: dir}).client(t))
+		})
+	}
+}
+
+// A data directory of Redis 6 has a single append-only file, which Redis loads, and snapshots.
+func TestSingleFileIsLoaded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	commands := "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$4\r\nkept\r\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, singleName), []byte(commands), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, snapshotName), []byte("REDIS0009"), 0o600))
+	requireKept(t, startReady(t, Options{DataDir: dir}).client(t))
+}
+
+// A first start that was cut short has left files, but no data.
+func TestFirstStartThatWasCutShort(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	startReady(t, Options{DataDir: dir}).stop(t)
+	require.NoError(t, os.Remove(filepath.Join(dir, appendDir, manifestName)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, appendDir, "temp-1.aof"), []byte("x"), 0o600))
+	set(t, startReady(t, Options{DataDir: dir}).client(t), "key", "value")
 }
 
 func TestReadyWaitsUntilTheDataIsLoaded(t *testing.T) {
