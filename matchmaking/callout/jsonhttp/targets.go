@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ type Targets struct {
 	hosts    []hostPort
 	prefixes []netip.Prefix
 	urls     []*url.URL
+	ports    map[netip.AddrPort]bool // the addresses among hosts and urls that are dialed on one port only
 	guard    *ssrf.Guardian
 }
 
@@ -32,9 +34,10 @@ type hostPort struct{ host, port string }
 // ParseTargets parses patterns: a host or an address, with or without a port ("fn.example.com", "10.0.0.7:9000",
 // "[fd00::7]:9000"), a network ("10.0.0.0/8"), or the start of a URL ("https://fn.example.com/match"). Without patterns
 // nothing is allowed. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a
-// pattern that is an address or a network contains them; a pattern with a name does not allow them.
+// pattern that is an address or a network contains them, with the port if the pattern has one; a pattern with a name
+// does not allow them.
 func ParseTargets(patterns []string) (*Targets, error) {
-	t := &Targets{}
+	t := &Targets{ports: map[netip.AddrPort]bool{}}
 	for _, pattern := range patterns {
 		if err := t.add(pattern); err != nil {
 			return nil, err
@@ -42,7 +45,7 @@ func ParseTargets(patterns []string) (*Targets, error) {
 	}
 	options := []ssrf.Option{ssrf.WithAnyPort()}
 	var four, six []netip.Prefix
-	for _, prefix := range t.addresses() {
+	for _, prefix := range append(t.addresses(), t.prefixes...) {
 		if prefix.Addr().Is4() {
 			four = append(four, prefix)
 		} else {
@@ -60,7 +63,7 @@ func (t *Targets) add(pattern string) error {
 			return fmt.Errorf("%q is not the start of an http:// or https:// URL", pattern)
 		}
 		t.urls = append(t.urls, u)
-		return nil
+		return t.addPort(hostOf(u), portOf(u))
 	}
 	if prefix, err := netip.ParsePrefix(pattern); err == nil {
 		t.prefixes = append(t.prefixes, prefix.Masked())
@@ -75,18 +78,28 @@ func (t *Targets) add(pattern string) error {
 		return fmt.Errorf("%q is not a host, a network or the start of a URL", pattern)
 	}
 	t.hosts = append(t.hosts, hostPort{host: hostOf(u), port: u.Port()})
+	if u.Port() == "" {
+		return nil
+	}
+	return t.addPort(hostOf(u), u.Port())
+}
+
+// addPort allows a port of a host to be dialed, if the host is an address.
+func (t *Targets) addPort(host, port string) error {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return fmt.Errorf("%q is not a port", port)
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		t.ports[netip.AddrPortFrom(addr, uint16(n))] = true
+	}
 	return nil
 }
 
-// addresses returns the networks and single addresses among the patterns.
-func (t *Targets) addresses() []netip.Prefix {
-	all := append([]netip.Prefix(nil), t.prefixes...)
-	hosts := append([]hostPort(nil), t.hosts...)
-	for _, u := range t.urls {
-		hosts = append(hosts, hostPort{host: hostOf(u)})
-	}
-	for _, h := range hosts {
-		if addr, err := netip.ParseAddr(h.host); err == nil {
+// addresses returns the single addresses among the hosts that are dialed on any port.
+func (t *Targets) addresses() (all []netip.Prefix) {
+	for _, h := range t.hosts {
+		if addr, err := netip.ParseAddr(h.host); err == nil && h.port == "" {
 			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
 		}
 	}
@@ -174,6 +187,9 @@ func (t *Targets) Restrict(transport *http.Transport) {
 const DialTimeout = 10 * time.Second
 
 func (t *Targets) control(network, address string, c syscall.RawConn) error {
+	if at, err := netip.ParseAddrPort(address); err == nil && t.ports[netip.AddrPortFrom(at.Addr().Unmap(), at.Port())] {
+		return nil
+	}
 	if err := t.guard.Safe(network, address, c); err != nil {
 		return fmt.Errorf("%s is not allowed for a queue created at run time (option callout-allow): %w", address, err)
 	}

@@ -64,7 +64,7 @@ func TestTargetsCheck(t *testing.T) {
 	require.ErrorContains(t, targets.Check("http://u@fn.example.com"), "credentials")
 	require.NoError(t, (*Targets)(nil).Check("http://user:secret@127.0.0.1"), "a queue of the configuration")
 	for _, wrong := range []string{"", "a b", "*.example.com", "10.0.0.0/33", "ftp://a", "http://", "http://u@a",
-		"http://a?x=1", "a/b", ":80"} {
+		"http://a?x=1", "a/b", ":80", "10.0.0.1:99999", "http://a:0x50"} {
 		_, err := ParseTargets([]string{wrong})
 		require.Error(t, err, wrong)
 	}
@@ -73,7 +73,8 @@ func TestTargetsCheck(t *testing.T) {
 // TestTargetsDial tests the check after names were resolved.
 func TestTargetsDial(t *testing.T) {
 	t.Parallel()
-	targets := targetsOf(t, "fn.example.com", "10.1.0.0/16", "[fd00::8]:90")
+	targets := targetsOf(t, "fn.example.com", "10.1.0.0/16", "[fd00::8]:90", "127.0.0.1:23195",
+		"http://127.0.0.2:8000/match", "https://[fd00::9]", "127.0.0.3")
 	for address, allowed := range map[string]bool{
 		"93.184.215.14:80": true, "10.1.2.3:9000": true, "10.2.2.3:9000": false, "127.0.0.1:80": false,
 		"127.8.8.8:80": false,
@@ -81,6 +82,9 @@ func TestTargetsDial(t *testing.T) {
 		"100.64.0.1:80": false,
 		"224.0.0.1:80":  false, "255.255.255.255:80": false, "[::1]:80": false, "[::]:80": false, "[fe80::1]:80": false,
 		"[fd00:ec2::254]:80": false, "[fd00::8]:90": true, "[ff02::1]:80": false, "[::ffff:127.0.0.1]:80": false,
+		"127.0.0.1:23195": true, "127.0.0.1:6379": false, "[::ffff:127.0.0.1]:23195": true, "127.0.0.2:8000": true,
+		"127.0.0.2:80": false, "127.0.0.3:6379": true, "[fd00::8]:91": false, "[fd00::9]:443": true,
+		"[fd00::9]:80":            false,
 		"[64:ff9b::a9fe:a9fe]:80": false, "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]:443": true,
 	} {
 		network := "tcp4"
@@ -127,4 +131,9 @@ func TestTargetsCalls(t *testing.T) {
 	require.Len(t, called, 2)
 	require.Error(t, post(targetsOf(t, "127.0.0.0/8"), server.URL+"/away"), "redirects aren't followed")
 	require.Len(t, called, 3)
+
+	// The name resolves to an address of which another port is allowed.
+	require.ErrorContains(t, post(targetsOf(t, "localhost", "127.0.0.1:1", "[::1]:1"), rebound), "is not allowed")
+	require.NoError(t, post(targetsOf(t, "localhost", net.JoinHostPort(host, port)), rebound))
+	require.Len(t, called, 4)
 }
