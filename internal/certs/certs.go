@@ -32,7 +32,8 @@ type Keeper struct {
 
 	looking sync.Mutex // held by the handshake that checks the files; guards the fields below
 	looked  time.Time
-	seen    states // of each file, when it was last read
+	seen    states           // of each file, when it was last read
+	pending *tls.Certificate // of the files, but not valid now, while an earlier one is; nil: none
 }
 
 // Open reads the files.
@@ -45,7 +46,8 @@ func Open(files Files, log *slog.Logger) (*Keeper, error) {
 }
 
 // Config returns the configuration of a listener for clients of the protocols. Handshakes check the files, at most once
-// a second. If changed files can't be read, or don't belong together, the certificate that was read before is kept.
+// a second. If changed files can't be read, or don't belong together, the certificate that was read before is kept. It
+// is also kept while it is valid and the new one has expired, or isn't valid yet.
 func (k *Keeper) Config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -70,6 +72,7 @@ func (k *Keeper) refresh() {
 	k.looked = time.Now()
 	found := k.files.look() // before they are read, so that a change meanwhile is noticed next time
 	if found.same(k.seen) {
+		k.usePending()
 		return
 	}
 	k.seen = found
@@ -93,9 +96,42 @@ func (k *Keeper) read() error {
 			return fmt.Errorf("read the authorities of clients: %w", err)
 		}
 	}
-	k.current.Store(c)
-	k.log.Info("certificate read", "file", k.files.Cert, "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)
+	k.use(c)
 	return nil
+}
+
+// use replaces the current configuration. A certificate that is valid is kept if the new one isn't.
+func (k *Keeper) use(c *tls.Config) {
+	pair, old, now := c.Certificates[0], k.current.Load(), time.Now()
+	about := []any{"file", k.files.Cert, "names", pair.Leaf.DNSNames, "begins", pair.Leaf.NotBefore, "expires",
+		pair.Leaf.NotAfter}
+	k.pending = nil
+	switch {
+	case isValid(&pair, now):
+		k.log.Info("certificate read", about...)
+	case old != nil && isValid(&old.Certificates[0], now):
+		k.log.Warn("the new certificate isn't valid now; the earlier certificate is kept", about...)
+		k.pending, c.Certificates = &pair, old.Certificates
+	default:
+		k.log.Warn("the certificate isn't valid now", about...)
+	}
+	k.current.Store(c)
+}
+
+// usePending uses the certificate of the files once it is valid, or the earlier one no longer is.
+func (k *Keeper) usePending() {
+	c, now := k.current.Load(), time.Now()
+	if k.pending == nil || !isValid(k.pending, now) && isValid(&c.Certificates[0], now) {
+		return
+	}
+	c = c.Clone()
+	c.Certificates = []tls.Certificate{*k.pending}
+	k.use(c)
+}
+
+// isValid reports whether a certificate has begun and hasn't expired.
+func isValid(pair *tls.Certificate, now time.Time) bool {
+	return !now.Before(pair.Leaf.NotBefore) && now.Before(pair.Leaf.NotAfter)
 }
 
 // ReadAuthorities reads the certificates of a PEM file.

@@ -123,6 +123,58 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
+// TestCertificatesThatAreNotValid: one that has expired, or isn't valid yet, doesn't replace a valid one while that is
+// valid.
+func TestCertificatesThatAreNotValid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetting(t)
+		k, err := s.open(certs.Files{Cert: s.server.Cert, Key: s.server.Key})
+		require.NoError(t, err)
+		serial := func() int64 {
+			pass()
+			c := s.trusting()
+			c.InsecureSkipVerify = true
+			state, err := s.handshake(k, c)
+			require.NoError(t, err)
+			return state.PeerCertificates[0].SerialNumber.Int64()
+		}
+		issue := func(from, to time.Duration) {
+			_, err := s.authority.IssueFor("server", time.Now().Add(from), time.Now().Add(to))
+			require.NoError(t, err)
+		}
+		warnings := func() int { return bytes.Count(s.log.Bytes(), []byte("level=WARN")) }
+		first := serial()
+
+		issue(-48*time.Hour, -24*time.Hour)
+		for range 3 {
+			require.Equal(t, first, serial())
+		}
+		require.Contains(t, s.log.String(), "the new certificate isn't valid now; the earlier certificate is kept")
+		require.Equal(t, 1, warnings(), "once for each change: %s", s.log.String())
+
+		issue(time.Minute, 25*time.Hour)
+		require.Equal(t, first, serial())
+		pause(time.Minute)
+		third := serial()
+		require.Equal(t, first+3, third, "its time has come")
+
+		issue(-48*time.Hour, -24*time.Hour)
+		require.Equal(t, third, serial())
+		pause(25 * time.Hour)
+		require.Equal(t, third+1, serial(), "neither is valid: that of the files is used")
+		require.Equal(t, 4, warnings(), s.log.String())
+
+		expired, err := s.open(certs.Files{Cert: s.server.Cert, Key: s.server.Key})
+		require.NoError(t, err)
+		require.NotNil(t, expired)
+		require.Equal(t, 5, warnings(), "it is used at the start, as there is no other one")
+	})
+}
+
+// pause advances time.
+func pause(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the time of synctest
+
 // pass advances time until files are checked again.
 func pass() { time.Sleep(time.Second) } //nolint:forbidigo // the time of synctest
 

@@ -47,10 +47,16 @@ func New(dir string) (*Authority, error) {
 }
 
 // Issue writes a certificate for 127.0.0.1 and localhost, for servers and clients, and its key. It replaces those of
-// the same name.
+// the same name. It is valid for a day.
 func (a *Authority) Issue(name string) (Pair, error) {
+	return a.IssueFor(name, time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour))
+}
+
+// IssueFor is Issue for a certificate that is valid from one time to another.
+func (a *Authority) IssueFor(name string, from, to time.Time) (Pair, error) {
 	a.issued++
 	template := newTemplate(a.issued, name)
+	template.NotBefore, template.NotAfter = from, to
 	template.DNSNames, template.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
