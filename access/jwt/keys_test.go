@@ -313,11 +313,42 @@ func TestFilesChange(t *testing.T) {
 			require.NoError(t, err)
 		}
 		change(publicPEM(p256Key()))
-		pass(time.Second)
+		pass(3 * time.Second)
 		_, err = v.Authenticate(t.Context(), one(t, ""))
 		require.ErrorIs(t, err, access.ErrInvalidCredential, "also of a token that was seen")
 		_, err = v.Authenticate(t.Context(), two(t))
 		require.NoError(t, err)
+		stop()
+		<-done
+	})
+}
+
+// TestFileThatIsBeingWritten: a file that has only its first key for a while doesn't end the tokens of the second one.
+func TestFileThatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	both := publicPEM(edKey()) + publicPEM(p256Key())
+	path := write(t, both)
+	synctest.Test(t, func(t *testing.T) {
+		v := newVerifier(t, jwt.Options{Keys: []string{path}})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = v.Run(ctx)
+		}()
+		p, err := v.Authenticate(t.Context(), two(t))
+		require.NoError(t, err)
+		for _, late := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond} {
+			pass(late)
+			require.NoError(t, os.WriteFile(path, []byte(publicPEM(edKey())), 0o600))
+			pass(1500 * time.Millisecond)
+			require.NoError(t, os.WriteFile(path, []byte(both), 0o600))
+			pass(5 * time.Second)
+			require.False(t, v.Revoked(p), "written %s after a check", late)
+		}
+		require.NoError(t, os.WriteFile(path, []byte(publicPEM(edKey())), 0o600))
+		pass(3 * time.Second)
+		require.True(t, v.Revoked(p), "the second key was removed")
 		stop()
 		<-done
 	})

@@ -10,14 +10,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// lookPause is the interval between checks of files.
-const lookPause = time.Second
+const (
+	// lookPause is the interval between checks of files.
+	lookPause = time.Second
+	// settled is how many checks in a row must find a changed file the same as the check before: in a file that is still
+	// being written the last keys are missing, and all that waits with their tokens would end.
+	settled = 2
+)
 
 // file is a file of keys.
 type file struct {
 	source int
 	path   string
 	was    os.FileInfo // when it was read
+	found  os.FileInfo // at the last check; nil: no file
+	equal  int         // checks in a row that found the same file as the check before
 	failed bool        // since the last change
 }
 
@@ -43,11 +50,23 @@ func (f *file) read() ([]*key, error) {
 	return parseFile(text)
 }
 
-// isCurrent reports whether the file has not changed since it was read.
-func (f *file) isCurrent() (bool, error) {
-	info, err := os.Stat(f.path)
-	return err == nil && os.SameFile(info, f.was) && info.ModTime().Equal(f.was.ModTime()) &&
-		info.Size() == f.was.Size(), err
+// check reports whether the file has not changed since it was read, and if it has, whether it has settled.
+func (f *file) check() (current, settles bool, err error) {
+	before := f.found
+	if f.found, err = os.Stat(f.path); err != nil {
+		f.found, f.equal = nil, 0
+		return false, false, err
+	}
+	if !isSame(f.found, before) {
+		f.equal = 0
+	} else if f.equal < settled {
+		f.equal++
+	}
+	return isSame(f.found, f.was), f.equal == settled, nil
+}
+
+func isSame(one, other os.FileInfo) bool {
+	return other != nil && os.SameFile(one, other) && one.Size() == other.Size() && one.ModTime().Equal(other.ModTime())
 }
 
 // Run keeps the keys current until ctx ends. It returns nil.
@@ -96,11 +115,14 @@ func (v *Verifier) keepFiles(ctx context.Context) error {
 	}
 }
 
-// look reads a file again if it has changed. If it can't be read, as while it is being replaced, its keys stay.
+// look reads a file again if it has changed and is no longer being written. If it can't be read, its keys stay.
 func (v *Verifier) look(f *file) {
-	current, err := f.isCurrent()
+	current, settles, err := f.check()
 	if current {
 		f.failed = false
+		return
+	}
+	if err == nil && !settles {
 		return
 	}
 	var keys []*key
