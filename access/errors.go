@@ -17,6 +17,11 @@ var (
 	ErrRevoked = &fault.Error{
 		Kind: fault.Unauthenticated, Slug: fault.SlugRevokedCredential, Detail: "the credentials were revoked",
 	}
+	// ErrKeysUnavailable is the error of a token whose key isn't known while a set of keys can't be fetched.
+	ErrKeysUnavailable = &fault.Error{
+		Kind: fault.Unavailable, Slug: fault.SlugKeysUnavailable,
+		Detail: "the keys that verify tokens can't be fetched; trying again is safe",
+	}
 	ErrNotGranted = &fault.Error{
 		Kind: fault.Forbidden, Slug: fault.SlugNotGranted, Detail: "the credentials don't grant this",
 	}

@@ -17,8 +17,8 @@ type Authenticator interface {
 	// Accepts reports whether a credential looks like one that this authenticator reads, mostly by its prefix. It
 	// leaves parsing to Authenticate.
 	Accepts(credential string) bool
-	// Authenticate returns the principal of a credential. Errors: ErrInvalidCredential, ErrExpired, and those of the
-	// storage.
+	// Authenticate returns the principal of a credential. Errors: ErrInvalidCredential, ErrExpired, ErrKeysUnavailable,
+	// and those of the storage.
 	Authenticate(ctx context.Context, credential string) (*Principal, error)
 }
 

@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/jwt"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
@@ -390,6 +393,34 @@ func TestGuesses(t *testing.T) {
 	}, servertest.Patience, servertest.Step)
 	got.Problem(429, fault.SlugRateLimited)
 }
+
+// TestUnknownKeysAreGuesses while the keys of tokens can't be fetched.
+func TestUnknownKeysAreGuesses(t *testing.T) {
+	t.Parallel()
+	verifier, err := jwt.New(jwt.Options{Keys: []string{"https://issuer.invalid/keys"}, Algorithms: []string{"EdDSA"},
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("it is down") })})
+	require.NoError(t, err)
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{verifier}})
+	require.NoError(t, err)
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Guard = guard })
+	guess := func(n int) servertest.Answer {
+		header := fmt.Sprintf(`{"alg":"EdDSA","kid":"%d"}`, n)
+		return h.Do("GET", "/v1/info", "",
+			servertest.Bearer(base64.RawURLEncoding.EncodeToString([]byte(header))+".e30.AAAA"))
+	}
+	last := guess(0)
+	last.Problem(503, fault.SlugKeysUnavailable)
+	for n := 1; last.Status != http.StatusTooManyRequests; n++ {
+		require.Less(t, n, 10_000)
+		last = guess(n)
+		require.Contains(t, []int{503, 429}, last.Status)
+	}
+	last.Problem(429, fault.SlugRateLimited)
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestExpiredCredentialsAreGuesses if each must be verified again.
 func TestExpiredCredentialsAreGuesses(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // DefaultClaim is the claim that has a token's grants.
@@ -39,12 +38,6 @@ type Options struct {
 
 	Transport http.RoundTripper // nil: one of its own
 	Log       *slog.Logger      // nil: none
-}
-
-// ErrKeys is the error of a token that can't be verified now because a set of keys can't be fetched.
-var ErrKeys = &fault.Error{
-	Kind: fault.Unavailable, Slug: fault.SlugKeysUnavailable, RetryAfter: retryPause,
-	Detail: "the keys that verify tokens can't be fetched; trying again is safe",
 }
 
 // What is wrong with a token, for the log.
@@ -144,7 +137,7 @@ func (v *Verifier) Knows(token string) bool {
 }
 
 // Authenticate returns the user that a token describes. Errors: access.ErrInvalidCredential with the reason as its
-// cause, access.ErrExpired, ErrKeys, and that of ctx. The expiry of a token that was seen before isn't checked again:
+// cause, access.ErrExpired, access.ErrKeysUnavailable, and that of ctx. The expiry of a token that was seen before isn't checked again:
 // access.Guard does that.
 func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Principal, error) {
 	if len(token) > access.MaxCredentialBytes {
@@ -251,7 +244,9 @@ func (v *Verifier) refresh(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if failed != nil {
-		return ErrKeys.WithCause(failed)
+		unavailable := access.ErrKeysUnavailable.WithCause(failed)
+		unavailable.RetryAfter = retryPause
+		return unavailable
 	}
 	return nil
 }

@@ -33,13 +33,18 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 		return nil, tooMany
 	}
 	p, err := g.guard.Authenticate(ctx, credential)
-	// An expired token is verified each time that it is sent, unless it was seen before.
-	if errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrExpired) &&
-		!g.guard.IsCheap(credential) {
+	if g.isGuess(credential, err) {
 		g.failures.Add(address)
 		err = cmp.Or(tooMany, err)
 	}
 	return p, err
+}
+
+// isGuess reports whether the error of a credential counts as a guess. An expired token does unless it was seen before,
+// because it is verified each time that it is sent. A token of an unknown key does, because it may be invented.
+func (g *gate) isGuess(credential string, err error) bool {
+	return errors.Is(err, access.ErrInvalidCredential) || errors.Is(err, access.ErrKeysUnavailable) ||
+		errors.Is(err, access.ErrExpired) && !g.guard.IsCheap(credential)
 }
 
 // Client returns the address of the client of a request that came from the address remote, and has the headers

@@ -89,6 +89,8 @@ func generalAnswer(doc *openapi3.T, path string, a Answer) *openapi3.Operation {
 		name, slug = "UnknownHost", fault.SlugUnknownHost
 	case a.Status == http.StatusServiceUnavailable && bytes.Contains(a.Body, []byte(fault.SlugOverloaded)):
 		name, slug = "Unavailable", fault.SlugOverloaded
+	case a.Status == http.StatusServiceUnavailable && bytes.Contains(a.Body, []byte(fault.SlugKeysUnavailable)):
+		name, slug = "Unavailable", fault.SlugKeysUnavailable
 	default:
 		return nil
 	}
