@@ -84,6 +84,30 @@ func TestMalformedCalls(t *testing.T) {
 	}
 }
 
+// TestEmptyJSON sends no bytes as JSON.
+func TestEmptyJSON(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, procedure := range []string{
+		openmatch.FrontendService_CreateTicket_FullMethodName, openmatch.FrontendService_GetTicket_FullMethodName,
+	} {
+		for _, contentType := range []string{"application/json", "application/json; charset=utf-8"} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+procedure, http.NoBody)
+			require.NoError(t, err)
+			request.Header.Set("Content-Type", contentType)
+			response, err := servertest.Client(t, false).Do(request)
+			require.NoError(t, err)
+			body, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusBadRequest, response.StatusCode, "%s", body)
+			require.JSONEq(t, `{"code":"invalid_argument","message":"the message is empty, which isn't JSON"}`,
+				string(body))
+		}
+		h.post(t, h.url, procedure, nil, codes.InvalidArgument)
+	}
+}
+
 // TestTwoMessages sends two messages to a method that takes one.
 func TestTwoMessages(t *testing.T) {
 	t.Parallel()

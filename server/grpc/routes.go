@@ -174,6 +174,9 @@ func (p procedure) check(c *web.Call, body []byte) error {
 	if length > p.most {
 		return tooLarge(int64(p.most))
 	}
+	if mime, _, _ := strings.Cut(kind, ";"); length == 0 && !p.json && strings.HasSuffix(mime, "json") {
+		return badRequest("the message is empty, which isn't JSON") // grpc-go would report that there is none
+	}
 	if p.json && !utf8.ValidString(c.Request().URL.Path) {
 		return badRequest("the path isn't UTF-8")
 	}
