@@ -1,12 +1,15 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"flag"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -238,6 +241,48 @@ func TestInvalidHTTP(t *testing.T) {
 		})
 	}
 	h.Raw("OPTIONS * HTTP/1.1\r\n"+host+"\r\n").Problem(404, fault.SlugNoPath)
+}
+
+// TestLengthAndChunks: a connection is closed after a request with a length and chunks, however it arrives, and goes on
+// after one with either.
+func TestLengthAndChunks(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	const post = "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
+	const text = `{"content":1}`
+	length, encoding := "Content-Length: "+strconv.Itoa(len(text))+"\r\n", "Transfer-Encoding: chunked\r\n"
+	long, chunked := post+length+"\r\n"+text, post+encoding+"\r\nd\r\n"+text+"\r\n0\r\n\r\n"
+	both := post + strings.ToUpper(length) + encoding + "\r\nd\r\n" + text + "\r\n0\r\n\r\n"
+	// exchange sends some bytes at a time, and returns what arrives until one answer says that it is the last.
+	exchange := func(step int, requests ...string) (closes []bool) {
+		conn := h.Connect("")
+		answers := bufio.NewReader(conn)
+		for _, request := range requests {
+			for len(request) > 0 {
+				n := min(step, len(request))
+				_, err := io.WriteString(conn, request[:n])
+				require.NoError(t, err)
+				request = request[n:]
+			}
+			answer, err := http.ReadResponse(answers, nil)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, answer.Body)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			require.Equal(t, http.StatusCreated, answer.StatusCode)
+			closes = append(closes, answer.Close)
+		}
+		if closes[len(closes)-1] {
+			_, err := answers.ReadByte()
+			require.ErrorIs(t, err, io.EOF)
+		}
+		return closes
+	}
+	for _, step := range []int{1 << 20, 7, 1} {
+		require.Equal(t, []bool{false, false, false, false}, exchange(step, long, chunked, chunked, long))
+		require.Equal(t, []bool{true}, exchange(step, both))
+		require.Equal(t, []bool{false, false, true}, exchange(step, long, chunked, both))
+	}
 }
 
 // TestBadChunks sends bodies whose chunks are malformed.

@@ -90,6 +90,7 @@ type limitedConn struct {
 	place    *list.Element // in reserved; nil: the connection is within the limit
 	closing  sync.Once
 	failed   atomic.Bool // the TLS handshake has
+	lengths  lengths
 }
 
 // Accept waits for the next connection.
@@ -153,6 +154,7 @@ func (c *limitedConn) CloseWrite() error {
 // headers.
 func (c *limitedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	c.lengths.read(p[:n])
 	if err == nil {
 		return n, nil
 	}
@@ -192,8 +194,11 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 	if conn.LocalAddr().Network() == "unix" {
 		ctx = access.With(ctx, access.Local())
 	}
-	if c, ok := conn.(*limitedConn); ok && c.place != nil {
-		ctx = web.WithReserved(ctx)
+	if c, ok := conn.(*limitedConn); ok {
+		ctx = withLengths(ctx, &c.lengths)
+		if c.place != nil {
+			ctx = web.WithReserved(ctx)
+		}
 	}
 	return ctx
 }

@@ -111,7 +111,7 @@ func (s *Server) httpServer(ctx context.Context, h http.Handler) *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // for gRPC
 	return &http.Server{
-		Handler:           h,
+		Handler:           closeAmbiguous(h),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       connContext,
 		Protocols:         protocols,
