@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +21,9 @@ type Legacy struct {
 
 // Found is the data of a session in a key of the source.
 type Found struct {
-	Created          time.Time // zero: not in the key
+	Created          time.Time // zero: not in the key, or in no known form
+	Listed           bool      // the set of the user's tokens has it; only if Created is zero
+	Ended            time.Time // when all sessions of the user were last ended; zero: they weren't
 	Device, AuthData json.RawMessage
 }
 
@@ -80,13 +83,66 @@ func readClaims(token string) (Legacy, bool) {
 
 const jwtAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
-// draft returns the new session for one of the source. Invalid parts are left out, so that the user stays logged in.
-func (l Legacy) draft(f Found) Draft {
-	d := Draft{Ref: refOf(l.User, l.Token), New: New{Username: l.Username}, Since: f.Created}
-	if d.Since.IsZero() {
-		d.Since = l.issued
+// IsSourceUser reports whether a user can have sessions of the source.
+func IsSourceUser(user string) bool { return sourceUser.MatchString(user) }
+
+// sourceTimes are the layouts of times in keys of the source that aren't numbers: ISO 8601, with T or a space, with or
+// without a zone. A fraction of a second may follow the seconds.
+var sourceTimes = []string{
+	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
+	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05",
+}
+
+// Larger numbers in keys of the source are milliseconds, since they would be after the year 5000 in seconds.
+const maxSourceSeconds = 1e11
+
+// SourceTime returns the time in a key of the source: seconds or milliseconds since 1970, with or without a fraction,
+// or ISO 8601, in UTC if it has no zone. It returns the zero time for any other text, and for a time in the future.
+func SourceTime(text string) time.Time {
+	text = strings.Trim(text, `" `)
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		if n > maxSourceSeconds {
+			n /= 1000
+		}
+		if n >= 1 && n < maxSourceSeconds { // NaN isn't
+			return unlessFuture(time.Unix(int64(n), 0))
+		}
+		return time.Time{}
 	}
-	if d.Since.IsZero() {
+	for _, layout := range sourceTimes {
+		if at, err := time.Parse(layout, text); err == nil && at.Unix() > 0 {
+			return unlessFuture(time.Unix(at.Unix(), 0))
+		}
+	}
+	return time.Time{}
+}
+
+// maxSkew is how far ahead the clocks of the source's applications may be.
+const maxSkew = time.Minute
+
+// unlessFuture returns the zero time for one in the future, as a local time without its zone can be: it would outlive
+// an end of all sessions.
+func unlessFuture(at time.Time) time.Time {
+	if time.Until(at) > maxSkew {
+		return time.Time{}
+	}
+	return at
+}
+
+// draft returns the new session for one of the source. Invalid parts are left out, so that the user stays logged in.
+// One whose time isn't known is made now. If it is listed, it was made after the last end of all sessions, which empties
+// the list; otherwise it may have been made before.
+func (l Legacy) draft(f Found) Draft {
+	d := Draft{Ref: refOf(l.User, l.Token), New: New{Username: l.Username}, Created: f.Created}
+	if d.Created.IsZero() {
+		d.Created = l.issued
+	}
+	switch {
+	case !d.Created.IsZero():
+		d.Since = d.Created
+	case f.Listed && !f.Ended.IsZero():
+		d.Since = f.Ended.Add(time.Second)
+	default:
 		d.Since = time.Unix(0, 0)
 	}
 	if f.Device != nil && checkJSON("", f.Device, MaxDeviceBytes) == nil {

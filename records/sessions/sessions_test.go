@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type memory struct {
 	alive  map[sessions.Ref]sessions.Session
 	source map[string]sessions.Found // by token
 	ended  bool
+	draft  sessions.Draft // the last one
 	log    []string
 	before func(operation string) error
 }
@@ -42,8 +44,9 @@ func (m *memory) Create(_ context.Context, d sessions.Draft, _ sessions.Rules) (
 	if m.ended && !d.Since.IsZero() {
 		return sessions.Session{}, sessions.ErrEnded
 	}
-	m.alive[d.Ref] = sessions.Session{ID: d.ID, User: d.User, Username: d.Username, Created: d.Since, Device: d.Device,
+	m.alive[d.Ref] = sessions.Session{ID: d.ID, User: d.User, Username: d.Username, Created: d.Created, Device: d.Device,
 		AuthData: d.AuthData}
+	m.draft = d
 	return m.alive[d.Ref], nil
 }
 
@@ -431,6 +434,50 @@ func TestMove(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, next.Token, again.Token)
 	require.Empty(t, m.source)
+}
+
+func TestSourceTime(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_750_000_000, 0)
+	for _, text := range []string{
+		"1750000000", "1750000000.9", "1.75e9", "1750000000000", "1750000000999.5", ` "1750000000" `,
+		"2025-06-15T15:06:40Z", "2025-06-15T15:06:40.999999", "2025-06-15T15:06:40", "2025-06-15 15:06:40",
+		"2025-06-15 18:06:40.5+03:00", "2025-06-15T18:06:40+0300", `"2025-06-15T15:06:40+00:00"`,
+	} {
+		require.Equal(t, at, sessions.SourceTime(text), text)
+	}
+	soon := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
+	for _, text := range []string{"", "0", "-1750000000", "NaN", "Inf", "1e300", "odd", "2025-06-15", "15:06:40",
+		"0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", soon, "2999-01-01T00:00:00"} {
+		require.Zero(t, sessions.SourceTime(text), text)
+	}
+}
+
+// TestSourceSessionsWithoutATime are made now. They are accepted after an end of all sessions if they are listed, which
+// no earlier one is, and unless there was another end meanwhile.
+func TestSourceSessionsWithoutATime(t *testing.T) {
+	t.Parallel()
+	at, ended := time.Unix(1_750_000_000, 0), time.Unix(1_760_000_000, 0)
+	for name, c := range map[string]struct {
+		found          sessions.Found
+		claims         string
+		since, created time.Time
+	}{
+		"it has a time": {found: sessions.Found{Created: at, Ended: ended}, since: at, created: at},
+		"its token has a time": {found: sessions.Found{Listed: true, Ended: ended}, claims: `,"iat":1750000000`, since: at,
+			created: at},
+		"listed":              {found: sessions.Found{Listed: true, Ended: ended}, since: ended.Add(time.Second)},
+		"listed, without end": {found: sessions.Found{Listed: true}, since: time.Unix(0, 0)},
+		"not listed":          {found: sessions.Found{Ended: ended}, since: time.Unix(0, 0)},
+	} {
+		s, m := open(t, sessions.Options{Legacy: true})
+		token := jwt(`{"user_id":7,"username":"Ann"` + c.claims + `}`)
+		m.source[token] = c.found
+		_, err := s.Check(t.Context(), token)
+		require.NoError(t, err, name)
+		require.Equal(t, c.since, m.draft.Since, name)
+		require.Equal(t, c.created, m.draft.Created, name)
+	}
 }
 
 func refOf(t *testing.T, s *sessions.Service, token string) string {

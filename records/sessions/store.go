@@ -22,8 +22,8 @@ type Writer interface {
 	Rotate(ctx context.Context, of Ref, newID string, r Rules) (Session, error)
 	// Revoke ends a session. It succeeds if the session does not exist.
 	Revoke(ctx context.Context, of Ref) error
-	// RevokeAll ends all sessions of a user, in one step, and returns how many there were. With Rules.Legacy, those of
-	// the source that were made before are refused from now on.
+	// RevokeAll ends all sessions of a user, in one step, and returns how many there were. With Rules.Legacy, it first
+	// removes those of the source that are listed, and others that were made before are refused from now on.
 	RevokeAll(ctx context.Context, user string, r Rules) (int, error)
 }
 
@@ -37,7 +37,8 @@ type Reader interface {
 
 // Source reads and removes the keys that the source's applications wrote, each in a slot of its own.
 type Source interface {
-	// Find returns the data in a key of the source. Errors: ErrNotFound if there is none.
+	// Find returns the data in a key of the source. If its time isn't known it looks into the list, after it has read
+	// the end. Errors: ErrNotFound if there is none.
 	Find(ctx context.Context, l Legacy) (Found, error)
 	// Forget removes the keys. It succeeds if there are none.
 	Forget(ctx context.Context, l Legacy) error
@@ -47,7 +48,10 @@ type Source interface {
 type Draft struct {
 	Ref
 	New
-	Since time.Time // when the source's application made it; zero: it is a new one
+	// Of a session of the source: it isn't created if all sessions of the user were ended at Since or later. Zero: it is
+	// a new one.
+	Since   time.Time
+	Created time.Time // when it was made; zero: now
 }
 
 // Rules apply to all sessions.

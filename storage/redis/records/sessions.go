@@ -57,13 +57,9 @@ func NewSessions(conn *redis.Conn) *Sessions { return &Sessions{conn: conn, keys
 
 // Create implements sessions.Store.
 func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) (sessions.Session, error) {
-	since := ""
-	if !d.Since.IsZero() {
-		since = strconv.FormatInt(d.Since.Unix(), 10)
-	}
 	args := []string{
-		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser), since,
-		fieldUser, d.User, fieldUsername, d.Username, fieldType, tokenType,
+		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser), secondsText(d.Since),
+		secondsText(d.Created), fieldUser, d.User, fieldUsername, d.Username, fieldType, tokenType,
 	}
 	if d.Device != nil {
 		args = append(args, fieldDevice, string(d.Device))
@@ -77,6 +73,14 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 		return sessions.Session{}, fmt.Errorf("create a session: %w", err)
 	}
 	return sessionOf(reply, d.Ref)
+}
+
+// secondsText returns a time in seconds, or "" for the zero time.
+func secondsText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(t.Unix(), 10)
 }
 
 // Check implements sessions.Store.
@@ -110,18 +114,21 @@ func (s *Sessions) Revoke(ctx context.Context, of sessions.Ref) error {
 	return sessionRefusals.Check(reply, redis.OK)
 }
 
-// RevokeAll implements sessions.Store.
+// RevokeAll implements sessions.Store. Sessions of the source are removed first: one that is still listed after the
+// script was made after it.
 func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules) (int, error) {
-	ended := time.Duration(0)
+	ended, listed, errSource := time.Duration(0), 0, error(nil)
 	if r.Legacy {
 		ended = sessions.DefaultTTL
+		listed, errSource = s.unlist(ctx, user)
 	}
 	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)},
 		[]string{s.keys.base(user), redis.Milliseconds(ended)})
 	if err != nil {
 		return 0, fmt.Errorf("revoke all sessions of a user: %w", err)
 	}
-	return countOf(reply)
+	count, err := countOf(reply)
+	return count + listed, errors.Join(err, errSource)
 }
 
 // List implements sessions.Store. The reply may have some megabytes: other requests don't wait for it.

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -12,36 +13,52 @@ import (
 	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
-// Find implements sessions.Store. Both keys are read in one round trip; they have different slots.
+// Find implements sessions.Store. Both keys, and the end of all sessions, are read in one round trip; they have different
+// slots. If the session's time isn't known, a second one looks into the list: an end that was read earlier can't be one
+// that has emptied the list since.
 func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.Found, err error) {
 	c := s.conn.Client()
 	err = s.conn.Retry(ctx, "find a session of the source", func(ctx context.Context) error {
-		replies := c.DoMulti(ctx, c.B().Hgetall().Key(s.keys.source(l)).Build(),
-			c.B().Exists().Key(s.keys.legacy(l)).Build())
-		fields, err := replies[0].AsStrMap()
-		if err != nil {
-			return err
+		found, err = foundOf(c.DoMulti(ctx, c.B().Hgetall().Key(s.keys.source(l)).Build(),
+			c.B().Exists().Key(s.keys.legacy(l)).Build(), c.B().Get().Key(s.keys.ended(l.User)).Build()), l)
+		return err
+	})
+	if err != nil || !found.Created.IsZero() {
+		return found, err
+	}
+	err = s.conn.Retry(ctx, "find a session of the source in the list", func(ctx context.Context) (err error) {
+		found.Listed, err = c.Do(ctx, c.B().Sismember().Key(s.keys.sourceSet(l)).Member(l.Token).Build()).AsBool()
+		if isWrongType(err) {
+			return nil
 		}
-		there, err := replies[1].AsBool()
-		switch {
-		case err != nil:
-			return err
-		case fields[fieldUser] == l.User:
-			found = foundOf(fields)
-		case !there:
-			return sessions.ErrNotFound
-		}
-		return nil
+		return err
 	})
 	return found, err
 }
 
-// foundOf returns the data in the fields of the source's key.
-func foundOf(fields map[string]string) sessions.Found {
-	var found sessions.Found
-	if at, err := strconv.ParseInt(fields[fieldCreated], 10, 64); err == nil {
-		found.Created = time.Unix(at, 0)
+// foundOf decodes the replies of Find.
+func foundOf(replies []rueidis.RedisResult, l sessions.Legacy) (found sessions.Found, err error) {
+	fields, errFields := replies[0].AsStrMap()
+	there, errThere := replies[1].AsBool()
+	ended, errEnded := replies[2].AsInt64()
+	if err := errors.Join(errFields, errThere, none(errEnded)); err != nil {
+		return found, err
 	}
+	switch {
+	case fields[fieldUser] == l.User:
+		found = dataOf(fields)
+	case !there:
+		return found, sessions.ErrNotFound
+	}
+	if ended > 0 {
+		found.Ended = time.Unix(ended, 0)
+	}
+	return found, nil
+}
+
+// dataOf returns the data in the fields of the source's key.
+func dataOf(fields map[string]string) sessions.Found {
+	found := sessions.Found{Created: sessions.SourceTime(fields[fieldCreated])}
 	if text := fields[fieldDevice]; text != "" {
 		found.Device = json.RawMessage(text)
 	}
@@ -72,4 +89,56 @@ func (s *Sessions) Forget(ctx context.Context, l sessions.Legacy) error {
 			return errs
 		})
 	return errors.Join(errs...)
+}
+
+// listedAtOnce is the number of listed sessions that are removed in one pipeline.
+const listedAtOnce = 100
+
+// unlist removes the sessions of the source that are listed for a user, and returns how many there were. Each has
+// a slot of its own. The list loses only what was removed, as applications may add to it meanwhile.
+func (s *Sessions) unlist(ctx context.Context, user string) (removed int, err error) {
+	if !sessions.IsSourceUser(user) {
+		return 0, nil
+	}
+	c, set, tokens := s.conn.Client(), s.keys.sourceSet(sessions.Legacy{User: user}), []string(nil)
+	err = s.conn.Retry(ctx, "list the sessions of the source", func(ctx context.Context) (err error) {
+		if tokens, err = c.Do(ctx, c.B().Smembers().Key(set).Build()).AsStrSlice(); isWrongType(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for some := range slices.Chunk(tokens, listedAtOnce) {
+		errs := s.conn.RetryEach(ctx, "remove a session of the source", len(some),
+			func(ctx context.Context, left []int) []error {
+				commands, errs := make(rueidis.Commands, len(left)), make([]error, len(left))
+				for i, at := range left {
+					key := s.keys.source(sessions.Legacy{User: user, Token: some[at]})
+					commands[i] = c.B().Del().Key(key).Build()
+				}
+				for i, reply := range c.DoMulti(ctx, commands...) {
+					n, err := reply.AsInt64()
+					removed, errs[i] = removed+int(n), err
+				}
+				return errs
+			})
+		if err := errors.Join(errs...); err != nil {
+			return removed, err
+		}
+		err := s.conn.Retry(ctx, "remove sessions of the source from their list", func(ctx context.Context) error {
+			return c.Do(ctx, c.B().Srem().Key(set).Member(some...).Build()).Error()
+		})
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// isWrongType reports whether a command was refused because its key has a value of another type.
+func isWrongType(err error) bool {
+	var refusal *rueidis.RedisError
+	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "WRONGTYPE ")
 }

@@ -67,7 +67,7 @@ func TestSessionsPage(t *testing.T) {
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)},
 		"ended": {k.ended(of.User)},
-	}, "find", "forget")
+	}, "find", "forget", "unlist")
 	require.Equal(t, "mm1:session:{a%7D}:", keys("mm1:").base("a}"))
 }
 

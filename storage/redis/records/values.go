@@ -55,8 +55,7 @@ func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
 		return tier.Value{}, err
 	}
 	data, err := text.AsBytes()
-	var refusal *rueidis.RedisError
-	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "WRONGTYPE ") {
+	if isWrongType(err) {
 		return tier.Value{}, nil
 	}
 	return valueOf(ms, data, most), err

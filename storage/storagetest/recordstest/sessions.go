@@ -2,6 +2,7 @@ package recordstest
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -50,6 +51,8 @@ var sessionCases = []storagetest.Case[*sessionSubject]{
 		Notice: "users are logged out by the migration, or tokens stay in keys", Run: source},
 	{Name: "revoking all ends those of the source, too", Notice: "an attacker stays logged in with an old token",
 		Run: endsSource},
+	{Name: "revoking all ends listed ones of the source",
+		Notice: "an attacker stays logged in, or nobody can log in again", Run: endsListed},
 }
 
 // RunSessions runs all cases as parallel subtests of t, each on a harness of its own.
@@ -318,7 +321,7 @@ func source(s *sessionSubject) {
 	for token, want := range map[string]sessions.Found{
 		"hash": {Created: time.Unix(1_700_000_000, 0), AuthData: json.RawMessage(`{"a":1}`),
 			Device: json.RawMessage("odd")},
-		"string": {},
+		"string": {Listed: true},
 	} {
 		found, err := s.store.Find(ctx, legacy(token))
 		require.NoError(s.t, err)
@@ -340,6 +343,7 @@ func endsSource(s *sessionSubject) {
 	ctx := s.t.Context()
 	old, made := draft(ref("7", 1)), draft(ref("7", 2))
 	old.Since = s.create(ref("7", 3)).Created
+	old.Created = old.Since
 	_, err := s.store.Create(ctx, old, s.rules)
 	require.NoError(s.t, err)
 	require.Equal(s.t, old.Since.UTC(), s.check(old.Ref).Created)
@@ -359,4 +363,40 @@ func endsSource(s *sessionSubject) {
 	_, err = s.store.Create(ctx, old, s.rules)
 	require.NoError(s.t, err, "made after that")
 	s.check(old.Ref)
+}
+
+// endsListed: sessions in which there is no time that can be read are accepted if they were made after the end.
+func endsListed(s *sessionSubject) {
+	ctx := s.t.Context()
+	service, err := sessions.NewService(sessions.Options{Store: s.store, Legacy: true})
+	require.NoError(s.t, err)
+	of := func(name string) sessions.Legacy {
+		return sessions.Legacy{User: "7", Username: name, Token: "eyJhbGciOiJIUzI1NiJ9." +
+			base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"`+name+`"}`)) + ".c2ln"}
+	}
+	odd := map[string]string{"user_id": "7", "created_at": "odd"}
+	first, second, text, later := of("first"), of("second"), of("text"), of("later")
+	s.put(first, odd)
+	s.put(second, odd)
+	s.put(text, nil)
+	made, err := service.Check(ctx, first.Token)
+	require.NoError(s.t, err)
+	require.Equal(s.t, made.LastActivity, made.Created, "when it was seen first")
+	found, err := s.store.Find(ctx, second)
+	require.NoError(s.t, err)
+	require.Equal(s.t, sessions.Found{Listed: true}, found)
+
+	count, err := service.RevokeAll(ctx, "7")
+	require.NoError(s.t, err)
+	require.Equal(s.t, 2, count)
+	s.left(second, 0)
+	for _, l := range []sessions.Legacy{first, second, text} {
+		require.ErrorIs(s.t, storagetest.ErrorOf(service.Check(ctx, l.Token)), sessions.ErrNotFound, l.Username)
+	}
+	s.put(later, odd)
+	require.NoError(s.t, storagetest.ErrorOf(service.Check(ctx, later.Token)))
+	found.Ended = time.Unix(1, 0) // it was found before the end
+	_, err = s.store.Create(ctx, sessions.Draft{Ref: ref("7", 1), New: draft(ref("7", 1)).New,
+		Since: found.Ended.Add(time.Second)}, s.rules)
+	require.ErrorIs(s.t, err, sessions.ErrEnded)
 }
