@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
 // heldWriter is a writer whose writes wait until they are allowed.
@@ -211,14 +212,14 @@ type pipedServer struct {
 }
 
 // startPiped starts a service that logs each request, and reads its log until it is ready.
-func startPiped(t *testing.T) *pipedServer {
+func startPiped(t *testing.T, flags ...string) *pipedServer {
 	t.Helper()
 	program, err := exec.LookPath("tidemark")
 	require.NoError(t, err)
 	stderr, write, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), program, "serve", "--listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0",
-		"--admin-listen=127.0.0.1:0", "--log-level=debug")
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"serve", "--listen=127.0.0.1:0",
+		"--grpc-listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--log-level=debug"}, flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=" + os.Getenv("GORACE")}
 	cmd.Dir, cmd.Stderr, cmd.SysProcAttr = t.TempDir(), write, processAttributes()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // if the test has failed
@@ -282,11 +283,17 @@ func TestStandardErrorWithoutReader(t *testing.T) {
 	require.Contains(t, <-rest, `msg=draining`)
 }
 
-// TestStopWithoutReader ends a service whose standard error nobody reads.
+// TestStopWithoutReader ends a service whose standard error nobody reads, after its Redis has ended. Probes are
+// answered.
 func TestStopWithoutReader(t *testing.T) {
 	t.Parallel()
-	s := startPiped(t)
+	node := redistest.Start(t, redistest.Options{})
+	s := startPiped(t, "--redis", node.URL(), "--redis-timeout", "1s")
 	s.lose(t)
+	node.Stop(t)
+	for range 3 {
+		require.False(t, s.ready(t))
+	}
 	s.finish(t)
 }
 
