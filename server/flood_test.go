@@ -2,6 +2,11 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -58,17 +63,17 @@ func TestStreamsOfAConnection(t *testing.T) {
 	require.Equal(t, streams, waiting)
 }
 
-// TestFrameFloods sends frames that the server answers or buffers, and doesn't read the answers. Others are served.
+// TestFrameFloods sends frames that the server answers or buffers, and doesn't read the answers, until the server closes
+// the connection. Others are served.
 func TestFrameFloods(t *testing.T) {
 	t.Parallel()
 	for name, flooding := range map[string]struct {
-		send   func(*load.Flood) error
-		closed bool // the server closes the connection
+		send    func(*load.Flood) error
+		limited bool // by the rate of frames; net/http closes the others at once
 	}{
 		"PING":         {func(c *load.Flood) error { return c.Pings(1000) }, true},
-		"CONTINUATION": {func(c *load.Flood) error { return c.Continuations("/v1/info", 1000) }, true},
-		// net/http answers many with one frame
-		"SETTINGS": {func(c *load.Flood) error { return c.Settings(1000) }, false},
+		"SETTINGS":     {func(c *load.Flood) error { return c.Settings(1000) }, true},
+		"CONTINUATION": {func(c *load.Flood) error { return c.Continuations("/v1/info", 1000) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,11 +81,63 @@ func TestFrameFloods(t *testing.T) {
 			c, err := load.DialFlood(t.Context(), h.Addr, false)
 			require.NoError(t, err)
 			defer c.Close()
-			for n := 0; err == nil && (n < 100 || flooding.closed); n++ {
+			for err == nil {
 				err = flooding.send(c)
 			}
-			require.Equal(t, flooding.closed, err != nil)
 			require.Equal(t, 201, h.Do("PUT", "/v1/channels/d/messages/a", "1").Status, "others are served")
+			metrics := string(h.OnAdmin().Do("GET", "/metrics", "").Body)
+			for _, outcome := range []string{"slowed", "closed"} {
+				counter := fmt.Sprintf("tidemark_http_frame_floods_total{outcome=%q} 1\n", outcome)
+				require.Equal(t, flooding.limited, strings.Contains(metrics, counter), metrics)
+			}
+			require.Equal(t, flooding.limited, strings.Contains(h.Logs.Text(t), `level=INFO msg="too many HTTP/2 frames"`))
 		})
 	}
+}
+
+// TestFrameFloodsWithTLS sends SETTINGS frames to each listener. They are slowed, as they are without TLS.
+func TestFrameFloodsWithTLS(t *testing.T) {
+	t.Parallel()
+	h, trusting := startWithTLS(t, servertest.WithQueues())
+	trusting = trusting.Clone()
+	trusting.NextProtos = []string{"h2"}
+	for n, address := range []string{h.Addr, h.GRPCAddr, h.OnAdmin().Addr} {
+		conn, err := (&tls.Dialer{Config: trusting}).DialContext(t.Context(), "tcp", address)
+		require.NoError(t, err)
+		c, err := load.NewFlood(conn, true)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		require.NoError(t, c.Settings(1000))
+		counter := fmt.Sprintf("tidemark_http_frame_floods_total{outcome=\"slowed\"} %d\n", n+1)
+		require.Eventually(t, func() bool {
+			return strings.Contains(string(h.OnAdmin().Do("GET", "/metrics", "").Body), counter)
+		}, servertest.Patience, servertest.Step)
+	}
+}
+
+// TestBusyConnection sends many requests on one HTTP/2 connection, and cancels polls: its frames are within the limit.
+func TestBusyConnection(t *testing.T) {
+	t.Parallel()
+	const clients, requests = 20, 100
+	h := servertest.Start(t)
+	h.Client = servertest.Client(t, true)
+	h.Subscribe("c", "s")
+	var busy sync.WaitGroup
+	for range clients {
+		busy.Go(func() {
+			for range requests {
+				if got, err := h.Try(t.Context(), "GET", "/v1/channels/c", http.NoBody); err != nil || got.Status != 200 {
+					t.Errorf("status %d, %v", got.Status, err)
+				}
+			}
+		})
+	}
+	busy.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	polls := h.Waiting(ctx, clients, "GET "+servertest.At+"/messages?wait=1m")
+	cancel()
+	for range clients {
+		<-polls
+	}
+	require.NotContains(t, string(h.OnAdmin().Do("GET", "/metrics", "").Body), "tidemark_http_frame_floods_total{")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -22,18 +23,21 @@ const (
 	// the oldest is closed, so that probes are answered even if a client holds all the others.
 	reservedConnections = 64
 	adminConnections    = 64          // the limit of the admin listener
-	fullLogPause        = time.Minute // between two messages that the limit is reached
+	fullLogPause        = time.Minute // between two messages that a limit is reached
 )
 
 // connections counts the connections of all listeners. Its methods may be called by several goroutines.
 type connections struct {
-	limit   int    // 0: no limit
-	refused func() // counts a connection
+	limit   int                  // 0: no limit
+	refused func()               // counts a connection
+	streams int                  // concurrent ones of an HTTP/2 connection
+	flooded func(frames.Outcome) // counts a connection with too many frames
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	open   int       // within the limit
-	logged time.Time // when the limit was last logged
+	mu          sync.Mutex
+	open        int       // within the limit
+	logged      time.Time // when the limit was last logged
+	floodLogged time.Time // when a connection with too many frames was last logged
 }
 
 // take counts a connection, and reports whether it is within the limit. If it is, release must be called.
@@ -72,8 +76,49 @@ func (c *connections) takeOrRefuse() bool {
 	return false
 }
 
-// limitedListener counts connections, and accepts some beyond the limit as reserved ones. Its methods and those of its
-// connections may be called by several goroutines.
+// limitFrames returns a connection on which the rate of HTTP/2 frames is limited.
+func (c *connections) limitFrames(conn net.Conn) net.Conn {
+	return frames.New(conn, c.streams, func(o frames.Outcome) { c.flood(conn.RemoteAddr(), o) })
+}
+
+// flood counts a connection with too many frames, and logs it: one in a minute at level info, others at level debug.
+func (c *connections) flood(client net.Addr, outcome frames.Outcome) {
+	c.flooded(outcome)
+	log := c.log.Debug
+	if c.mayLogFlood(time.Now()) {
+		log = c.log.Info
+	}
+	log("too many HTTP/2 frames", "client", client, "outcome", outcome)
+}
+
+// mayLogFlood reports whether no connection with too many frames was logged in the last minute.
+func (c *connections) mayLogFlood(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.floodLogged) <= fullLogPause {
+		return false
+	}
+	c.floodLogged = now
+	return true
+}
+
+// framesListener is a listener that limits the rate of HTTP/2 frames on its connections.
+type framesListener struct {
+	net.Listener
+	connections *connections
+}
+
+// Accept waits for the next connection.
+func (l *framesListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.connections.limitFrames(conn), nil
+}
+
+// limitedListener counts connections, and accepts some beyond the limit as reserved ones. It also limits the rate of
+// HTTP/2 frames. Its methods and those of its connections may be called by several goroutines.
 type limitedListener struct {
 	net.Listener
 	connections *connections
@@ -86,6 +131,7 @@ type limitedListener struct {
 // limitedConn is a connection of a limitedListener.
 type limitedConn struct {
 	net.Conn
+	accepted net.Conn // in which Conn reads and writes
 	listener *limitedListener
 	place    *list.Element // in reserved; nil: the connection is within the limit
 	closing  sync.Once
@@ -99,7 +145,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &limitedConn{Conn: conn, listener: l}
+	c := &limitedConn{Conn: l.connections.limitFrames(conn), accepted: conn, listener: l}
 	if evicted := l.add(c); evicted != nil {
 		l.connections.refused()
 		_ = evicted.Close() // its client has waited longest
@@ -144,7 +190,7 @@ func (c *limitedConn) Close() error {
 
 // CloseWrite closes the server's side of the connection. net/http calls it so that the client can read the last answer.
 func (c *limitedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+	if half, ok := c.accepted.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil
@@ -158,7 +204,7 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	secure, ok := c.Conn.(*tls.Conn)
+	secure, ok := c.accepted.(*tls.Conn)
 	if !ok || secure.ConnectionState().HandshakeComplete || c.failed.Swap(true) {
 		return n, err
 	}

@@ -1,6 +1,10 @@
 package server
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/internal/frames"
+)
 
 // registerMetrics registers the gauges of connections and of waiting fetches.
 func (s *Server) registerMetrics(registry *prometheus.Registry) {
@@ -19,6 +23,16 @@ func (s *Server) registerMetrics(registry *prometheus.Registry) {
 			return channels
 		}),
 	)
+}
+
+// countFloods returns a function that counts connections with too many frames.
+func countFloods(registry *prometheus.Registry) (flooded func(frames.Outcome)) {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tidemark_http_frame_floods_total",
+		Help: "HTTP/2 connections with too many frames, by what happened to them.",
+	}, []string{"outcome"})
+	registry.MustRegister(c)
+	return func(o frames.Outcome) { c.WithLabelValues(string(o)).Inc() }
 }
 
 // countLimited returns a function that counts requests beyond the limits of clients.

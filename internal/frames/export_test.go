@@ -1,0 +1,11 @@
+package frames
+
+// The limits of a connection.
+const (
+	Rate       = rate
+	LeastBurst = leastBurst
+	Patience   = patience
+)
+
+// PriceOf returns the price of the frames whose headers end in data, which was read.
+func (c *Conn) PriceOf(data []byte) int { return c.priceOf(data) }

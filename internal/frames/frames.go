@@ -1,0 +1,220 @@
+// Package frames limits the rate of HTTP/2 frames that a client sends on a connection. Libraries answer PING and SETTINGS,
+// decode headers and start requests that are reset at once, as fast as they arrive: net/http and grpc-go have neither a
+// limit nor a hook for this. A [Conn] reads and writes in between, after TLS, and copies nothing.
+//
+// Each frame that a client sends has a price. A connection may spend a burst, then the rate, and what the server's
+// answers earn: so clients whose requests are answered are not limited, nor are those that send WINDOW_UPDATE frames to
+// receive large answers. If a connection spends more, its frames are read later. If it always does so for the patience,
+// it is closed. A connection isn't closed at once: a client may cancel all its requests when the server doesn't answer.
+package frames
+
+import (
+	"encoding/binary"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	rate       = 1000            // prices of a second
+	leastBurst = 500             // prices at once
+	resume     = 100             // prices that a connection that has waited may spend before it waits again
+	patience   = 5 * time.Second // for a connection that is always beyond the limit
+	pieceBytes = 4096            // read at a time while a connection is beyond the limit
+)
+
+// Types and flags of frames: RFC 9113, section 6.
+const (
+	typeData      = 0x0
+	typeHeaders   = 0x1
+	typeReset     = 0x3
+	typeGoAway    = 0x7
+	flagEndStream = 0x1
+)
+
+const (
+	headerBytes = 9 // of a frame
+	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+	smallData   = 64      // bytes of a DATA frame that is free
+	freeHeaders = 2 << 10 // bytes of a HEADERS frame, such as a long token, that cost as little as a short one
+	pricedBytes = 256     // of other frames, and of HEADERS beyond freeHeaders: each cost as much as a frame
+	resetPrice  = 2       // a request may have run in vain
+	goAwayPrice = 100     // net/http logs each; clients send one or two
+
+	openReset   = 1 + resetPrice // the price of a request that is reset
+	answerEarns = openReset
+	earnedBytes = 1024 // of a DATA frame of the server, that earn as much as the frame
+)
+
+// price returns the price of a frame.
+func price(kind, flags byte, length int) int {
+	switch {
+	case kind == typeData && (length >= smallData || flags&flagEndStream != 0):
+		return 0
+	case kind == typeHeaders:
+		return 1 + max(0, length-freeHeaders)/pricedBytes
+	case kind == typeReset:
+		return resetPrice
+	case kind == typeGoAway:
+		return goAwayPrice
+	}
+	return 1 + length/pricedBytes
+}
+
+// earned returns what a frame of the server earns.
+func earned(kind byte, length int) int {
+	switch kind {
+	case typeHeaders:
+		return answerEarns
+	case typeData:
+		return 1 + length/earnedBytes
+	}
+	return 0
+}
+
+// Outcome is what happened to a connection beyond the limit.
+type Outcome string
+
+// The outcomes. A connection is slowed before it is closed.
+const (
+	Slowed Outcome = "slowed"
+	Closed Outcome = "closed"
+)
+
+// Conn is a connection of a server. If its client speaks HTTP/2, the rate of the client's frames is limited. Read must be
+// called by one goroutine at a time, and so must Write, as net/http and grpc-go do. The other methods may be called by
+// several.
+type Conn struct {
+	net.Conn
+	exceeded func(Outcome)
+	burst    float64
+
+	// of the goroutine that reads
+	spoken   int // bytes of the preface
+	received parser
+	left     float64   // what the connection may spend
+	refilled time.Time // when left was last refilled
+	beyond   time.Time // since when the connection has always been beyond the limit; zero: it isn't
+	slowed   bool      // it was beyond the limit
+
+	sent   parser       // of the goroutine that writes
+	earned atomic.Int64 // since left was last refilled
+	other  atomic.Bool  // the client doesn't speak HTTP/2
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// New limits the rate of frames on a new connection, whose client may have a number of concurrent streams. Read calls
+// exceeded at most once with each outcome.
+func New(conn net.Conn, streams int, exceeded func(Outcome)) *Conn {
+	burst := float64(max(leastBurst, 2*streams)) // to open all streams, or to reset all
+	return &Conn{
+		Conn: conn, exceeded: exceeded, burst: burst, left: burst, refilled: time.Now(), closed: make(chan struct{}),
+	}
+}
+
+// Read reads what the client has sent, and waits if that is beyond the limit. It returns net.ErrClosed if the connection
+// must be closed.
+func (c *Conn) Read(p []byte) (int, error) {
+	if !c.beyond.IsZero() && len(p) > pieceBytes {
+		p = p[:pieceBytes]
+	}
+	n, err := c.Conn.Read(p)
+	if c.left -= float64(c.priceOf(p[:n])); c.left < 0 && !c.refill(time.Now()) {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// Write writes answers, or parts of them.
+func (c *Conn) Write(p []byte) (int, error) {
+	if !c.other.Load() {
+		sum := 0
+		c.sent.parse(p, func(kind, _ byte, length int) { sum += earned(kind, length) })
+		c.earned.Add(int64(sum))
+	}
+	return c.Conn.Write(p)
+}
+
+// Close closes the connection. A Read that waits ends.
+func (c *Conn) Close() error {
+	c.closing.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// priceOf returns the price of the frames whose headers end in data, which was read.
+func (c *Conn) priceOf(data []byte) (sum int) {
+	for ; c.spoken < len(preface) && len(data) > 0; data = data[1:] {
+		if c.other.Load() || data[0] != preface[c.spoken] {
+			c.other.Store(true)
+			return 0
+		}
+		c.spoken++
+	}
+	c.received.parse(data, func(kind, flags byte, length int) { sum += price(kind, flags, length) })
+	return sum
+}
+
+// parser finds the frames in one direction of a connection.
+type parser struct {
+	header    [headerBytes]byte
+	headerLen int // bytes of the current header
+	payload   int // bytes left of the current frame
+}
+
+// parse calls found with each frame whose header ends in data.
+func (p *parser) parse(data []byte, found func(kind, flags byte, length int)) {
+	for len(data) > 0 {
+		if p.payload > 0 {
+			n := min(p.payload, len(data))
+			p.payload -= n
+			data = data[n:]
+			continue
+		}
+		n := copy(p.header[p.headerLen:], data)
+		p.headerLen += n
+		data = data[n:]
+		if p.headerLen == headerBytes {
+			p.headerLen = 0
+			p.payload = int(binary.BigEndian.Uint32(p.header[:4]) >> 8) // the length has 3 bytes
+			found(p.header[3], p.header[4], p.payload)
+		}
+	}
+}
+
+// refill refills what the connection may spend, and waits if that isn't enough. It returns false if the connection must
+// be closed.
+func (c *Conn) refill(now time.Time) bool {
+	c.left += now.Sub(c.refilled).Seconds()*rate + float64(c.earned.Swap(0))
+	c.left = min(c.left, c.burst)
+	c.refilled = now
+	if c.left >= resume {
+		c.beyond = time.Time{}
+	}
+	if c.left >= 0 {
+		return true
+	}
+	switch {
+	case c.beyond.IsZero():
+		c.beyond = now
+	case now.Sub(c.beyond) > patience:
+		c.exceeded(Closed)
+		return false
+	}
+	if !c.slowed {
+		c.slowed = true
+		c.exceeded(Slowed)
+	}
+	// a frame of the largest possible size would make it wait for a minute
+	pause := time.NewTimer(min(patience, time.Duration((resume-c.left)/rate*float64(time.Second))))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-c.closed:
+	}
+	c.left, c.refilled = resume, time.Now()
+	return true
+}
