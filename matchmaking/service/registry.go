@@ -112,7 +112,8 @@ func (r *registry) lookup(ctx context.Context, name string) (*queue, error) {
 	if q := r.known()[name]; q != nil {
 		return q, nil
 	}
-	return nil, matchmaking.ErrNoQueue
+	return nil, &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoQueue,
+		Detail: fmt.Sprintf("the queue %q doesn't exist", name)}
 }
 
 // known returns all queues. The map must not be modified.
