@@ -19,7 +19,7 @@ type Options struct {
 // Register adds the routes.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail, Always: true}
-	page := promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{})
+	page := promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	add(a, "/metrics", func(c *web.Call) error {
 		c.SetOutcome(http.StatusOK, nil)
 		c.SetHeaders()

@@ -105,6 +105,18 @@ func TestAdminListenerIsForNoPages(t *testing.T) {
 	require.Equal(t, 201, h.Do("POST", "/v1/tickets", "{}", page...).Status, "as configured")
 }
 
+// TestOpenMetrics asks for the metrics as OpenMetrics, as Prometheus does, and without a preference.
+func TestOpenMetrics(t *testing.T) {
+	t.Parallel()
+	admin := servertest.Start(t).OnAdmin()
+	const accepted = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+	got := admin.Do("GET", "/metrics", "", servertest.Header{Name: "Accept", Value: accepted})
+	require.Contains(t, got.Header.Get("Content-Type"), "application/openmetrics-text; version=1.0.0;")
+	require.Contains(t, string(got.Body), "# TYPE tidemark_http_connections gauge\n")
+	require.True(t, strings.HasSuffix(string(got.Body), "\n# EOF\n"))
+	require.Contains(t, admin.Do("GET", "/metrics", "").Header.Get("Content-Type"), "text/plain; version=0.0.4;")
+}
+
 // TestAdminListenerDrainsLast: it serves while other requests are still in progress.
 func TestAdminListenerDrainsLast(t *testing.T) {
 	t.Parallel()
