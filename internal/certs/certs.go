@@ -17,6 +17,14 @@ import (
 // checkPause is how long after looking at the files they are looked at again.
 const checkPause = time.Second
 
+// suites are the cipher suites of TLS 1.2 with authenticated encryption. Those with CBC have none; crypto/tls permits some
+// of them by default.
+var suites = []uint16{
+	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+	tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+	tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+}
+
 // Files are PEM files.
 type Files struct {
 	Cert     string // the certificate, followed by intermediate certificates
@@ -88,7 +96,7 @@ func (k *Keeper) read() error {
 	if err != nil {
 		return fmt.Errorf("read the certificate: %w", err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, CipherSuites: suites, Certificates: []tls.Certificate{pair}}
 	if k.files.ClientCA != "" {
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 		c.SessionTicketsDisabled = true // each connection is checked against the authorities of its time

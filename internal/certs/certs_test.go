@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -221,6 +222,28 @@ func TestOldVersions(t *testing.T) {
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	_, err = s.handshake(k, old)
 	require.ErrorContains(t, err, "unsupported versions")
+}
+
+// TestSuites: a client of TLS 1.2 needs a suite with authenticated encryption.
+func TestSuites(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t)
+	k, err := s.open(certs.Files{Cert: s.server.Cert, Key: s.server.Key})
+	require.NoError(t, err)
+	for _, suite := range tls.CipherSuites() {
+		if !strings.HasPrefix(suite.Name, "TLS_ECDHE_ECDSA_") { // for the certificate's key
+			continue
+		}
+		client := s.trusting()
+		client.MaxVersion, client.CipherSuites = tls.VersionTLS12, []uint16{suite.ID}
+		state, err := s.handshake(k, client)
+		if strings.Contains(suite.Name, "_CBC_") {
+			require.ErrorContains(t, err, "no cipher suite supported by both client and server", suite.Name)
+			continue
+		}
+		require.NoError(t, err, suite.Name)
+		require.Equal(t, suite.ID, state.CipherSuite)
+	}
 }
 
 func TestFilesThatCantBeUsed(t *testing.T) {
