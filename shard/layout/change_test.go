@@ -237,6 +237,6 @@ func TestUnsettled(t *testing.T) {
 		"b: split otherwise than a, into 1 shards and not 2: a change isn't over",
 	}, layout.Unsettled([]shard.DC{a, b}))
 	require.Equal(t, []string{"x: it has no layout"}, layout.Missing([]shard.DC{{Name: "x"}}))
-	require.Equal(t, []string{"b: shard 0 (0000000000000000-ffffffffffffffff): no node has ever held it"},
+	require.Equal(t, []string{"b: shard 0 (0000000000000000-ffffffffffffffff): no node has claimed it yet"},
 		layout.Missing([]shard.DC{{Name: "b", Layout: b.Layout, Shards: []shard.Holder{{}}}}))
 }

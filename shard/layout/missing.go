@@ -20,7 +20,7 @@ func Missing(dcs []shard.DC) []string {
 			which := fmt.Sprintf("%s: shard %d (%s)", dc.Name, h.Shard, dc.Layout.Interval(h.Shard))
 			switch {
 			case h.Left == 0 && h.Host == "":
-				lines = append(lines, which+": no node has ever held it")
+				lines = append(lines, which+": no node has claimed it yet")
 			case h.Left == 0:
 				lines = append(lines, fmt.Sprintf("%s: no node holds it; %s (%s) was the last one", which, h.Host,
 					h.Address))
