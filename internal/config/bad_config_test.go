@@ -25,6 +25,7 @@ func TestBadYAML(t *testing.T) {
 		{"just text", "text", "tidemark.yaml: the file isn't a mapping of keys to values"},
 		{"two documents", "grace: 1s\n---\ngrace: 2s", "tidemark.yaml: the file contains more than one document"},
 		{"not YAML", "a: [", "tidemark.yaml: yaml: "},
+		{"tab", "grace: 1s\nuserLimits:\n \trequests: 5", "; line 3 is indented with a tab: use spaces"},
 		{"circle", "channels: &a [*a]", "tidemark.yaml: line 1: nested too deeply"},
 
 		{"duration", "channelTtl: 5", `tidemark.yaml: channelTtl: "5" isn't a duration, such as 500ms, 30s or 24h`},

@@ -19,6 +19,8 @@ func (parser) Unmarshal(data []byte) (map[string]any, error) {
 	var doc yaml.Node
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
+	} else if line := tabLine(data); err != nil && line > 0 {
+		return nil, fmt.Errorf("%w; line %d is indented with a tab: use spaces", err, line)
 	} else if err != nil {
 		return nil, err
 	}
@@ -37,6 +39,19 @@ func (parser) Unmarshal(data []byte) (map[string]any, error) {
 	default:
 		return nil, errors.New("the file isn't a mapping of keys to values")
 	}
+}
+
+// tabLine returns the number of the first line that is indented with a tab, or 0. The errors of the YAML library don't
+// name it.
+func tabLine(data []byte) int {
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")) {
+			return number
+		}
+	}
+	return 0
 }
 
 // Marshal is never called; it makes parser a koanf.Parser.
