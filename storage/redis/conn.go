@@ -28,6 +28,7 @@ type Conn struct {
 	timeout       time.Duration
 	kind          string
 	options       rueidis.ClientOption // of client
+	moves         *moves               // nil: the address always has the same server
 	readiness     readiness
 	closed        atomic.Bool
 	logger        *slog.Logger
@@ -55,12 +56,13 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
+	copts, moves := follow(copts)
 	m, err := newMetrics(o.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}
 	c := &Conn{
-		prefix: o.KeyPrefix, timeout: o.Timeout, options: copts, logger: o.Logger, metrics: m,
+		prefix: o.KeyPrefix, timeout: o.Timeout, options: copts, moves: moves, logger: o.Logger, metrics: m,
 		budget: newReadBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
@@ -112,6 +114,9 @@ func (c *Conn) Close() {
 	c.subscriptions.Close()
 	c.bulk.Close()
 	c.client.Close()
+	if c.moves != nil {
+		c.moves.close()
+	}
 }
 
 // Prefix returns the prefix of every key and topic.

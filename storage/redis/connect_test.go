@@ -32,10 +32,12 @@ func (l *logged) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-func (l *logged) has(text string) bool {
+func (l *logged) has(text string) bool { return l.count(text) > 0 }
+
+func (l *logged) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
+	return strings.Count(l.text.String(), text)
 }
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

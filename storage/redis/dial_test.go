@@ -3,9 +3,11 @@ package redis
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -52,4 +54,28 @@ func isFull(t *testing.T, n *redistest.Node) bool {
 	text, err := n.Do(t, "INFO", "stats").ToString()
 	require.NoError(t, err)
 	return !strings.Contains(text, "rejected_connections:0\r\n")
+}
+
+// A connection that is being dialed while the address moves may have reached the former server: it isn't used.
+func TestDialDuringAMove(t *testing.T) {
+	t.Parallel()
+	var dialed net.Conn
+	_, m := follow(rueidis.ClientOption{
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			dialed, _ = net.Pipe()
+			return dialed, nil
+		},
+	})
+	first, err := m.links.dial(t.Context(), "", nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, m.links.close(time.Now()))
+	_, err = first.Write([]byte{0})
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+
+	m.links.moved = time.Now().Add(time.Hour) // it moves while the next one is dialed
+	_, err = m.links.dial(t.Context(), "", nil, nil)
+	require.ErrorIs(t, err, errMoved)
+	require.True(t, transient(err))
+	_, err = dialed.Write([]byte{0})
+	require.ErrorIs(t, err, io.ErrClosedPipe)
 }

@@ -17,6 +17,7 @@ const retryAfter = time.Second
 
 // The codes that the program compares with.
 const (
+	codeMasterDown   = "MASTERDOWN" // a replica without its primary refuses reads, too
 	codeMaxClients   = "MAXCLIENTS"
 	codeMoving       = "MOVING"
 	codeNetwork      = "network"
@@ -67,7 +68,7 @@ func ReplyLost(err error) bool { return err != nil && code(err) == codeNetwork }
 // transient reports whether the same call may succeed a little later.
 func transient(err error) bool {
 	switch code(err) {
-	case codeMoving, codeTryAgain, "CLUSTERDOWN", "LOADING", codeReadOnly, "MASTERDOWN", "NOREPLICAS", "BUSY", "MOVED",
+	case codeMoving, codeTryAgain, "CLUSTERDOWN", "LOADING", codeReadOnly, codeMasterDown, "NOREPLICAS", "BUSY", "MOVED",
 		"ASK",
 		"UNBLOCKED", codeMaxClients:
 		return true

@@ -8,6 +8,7 @@ type metrics struct {
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
 	interruptions prometheus.Counter
+	moves         prometheus.Counter
 	largeWaiting  prometheus.Gauge
 	largeBytes    prometheus.Gauge
 }
@@ -34,6 +35,10 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "tidemark_redis_listen_interruptions_total",
 			Help: "Subscriptions to a channel's notifications that ended and were made again.",
 		}),
+		moves: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tidemark_redis_moves_total",
+			Help: "Times that Redis was a replica, its address had a primary, and all connections were made again.",
+		}),
 		largeWaiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidemark_redis_large_fetches_waiting",
 			Help: "Large fetches that wait for their share of the bytes under way from Redis.",
@@ -43,8 +48,8 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Help: "Bytes that large fetches may have under way from Redis now.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.largeWaiting,
-		m.largeBytes} {
+	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.moves,
+		m.largeWaiting, m.largeBytes} {
 		if err := r.Register(c); err != nil {
 			return metrics{}, err
 		}
@@ -77,6 +82,13 @@ func (m metrics) failed(code string) {
 func (m metrics) resubscribed() {
 	if m.interruptions != nil {
 		m.interruptions.Inc()
+	}
+}
+
+// moved counts that all connections are made again to another server.
+func (m metrics) moved() {
+	if m.moves != nil {
+		m.moves.Inc()
 	}
 }
 

@@ -155,6 +155,9 @@ func (c *Conn) checkNotified(ctx context.Context) error {
 func (c *Conn) writeReady(ctx context.Context, tag, nonce string) error {
 	_, err := c.Try(ctx, readyScript, []string{readyKey(c.prefix, tag)},
 		[]string{readyTopic(c.prefix, tag), nonce, Milliseconds(readyTTL)})
+	if err != nil && isReplica(err) {
+		c.findPrimary(ctx)
+	}
 	var refusal *rueidis.RedisError
 	if !errors.As(err, &refusal) {
 		return err

@@ -41,6 +41,9 @@ type failure struct {
 func (c *Conn) again(ctx, limited context.Context, f failure) error {
 	wait, err := newBackOff(), f.err
 	for transient(err) && limited.Err() == nil && !c.closed.Load() {
+		if isReplica(err) {
+			c.findPrimary(ctx)
+		}
 		delay := wait.NextBackOff()
 		if deadline, ok := limited.Deadline(); ok && time.Until(deadline) <= delay {
 			break
