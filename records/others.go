@@ -13,6 +13,7 @@ var Others = []*Kind{
 	other("channel-subscribers", "c.{<channel>}.subs", Set, ""),
 	other("channel-label", "c.{<channel>}.label", String, ""),
 	other("receipt-key", "tidemark.receipt-key", String, "the servers share it"),
+	other("configurations", "tidemark.configurations", Hash, ""),
 	other("ready", "tidemark.ready.{<server>}.check", String, ""),
 	other("lease", "lease.{<name>}.holder", String, ""),
 	other("api-keys", "access.{registry}.keys", Hash, "an API key is accepted until it is deleted"),

@@ -22,6 +22,7 @@ import (
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Defaults of Options.
@@ -39,9 +40,11 @@ type CORS = web.CORS
 // Options configures a Server. Service, Storage, Ready and Logger are required.
 type Options struct {
 	Service *channel.Service
-	Storage func() storage.Description      // shown by GET /v1/info
-	Ready   func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
-	Guard   *access.Guard                   // authorizes requests; nil: the service is open
+	Storage func() storage.Description // shown by GET /v1/info
+	// Differences returns the differences from the configurations of other servers, for GET /v1/info; nil: there are none
+	Differences func() wire.Differences
+	Ready       func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
+	Guard       *access.Guard                   // authorizes requests; nil: the service is open
 
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
 	Records     *records.Options // nil: there are no calls for records
@@ -157,7 +160,9 @@ func (s *Server) addRoutes() {
 	c := &channels{service: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
 	c.reserved.service = o.Reserved
 	api := v1.Options{
-		Channels: c, Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
+		Channels: c, Info: v1.Info{
+			Version: o.Version, Access: who, Storage: o.Storage, Limits: most, Differences: o.Differences,
+		},
 	}
 	if m := o.Matchmaking; m != nil {
 		c.players, c.reserved.written = m, []string{matchmaking.ChannelPrefix}

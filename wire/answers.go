@@ -38,6 +38,15 @@ type Info struct {
 	Storage Storage `json:"storage"`
 	Limits  Limits  `json:"limits"`
 	Queues  int     `json:"queues,omitempty"` // number of queues; left out without matchmaking
+	// Differences is left out if all servers on the same Redis are configured alike.
+	Differences Differences `json:"differences,omitzero"`
+}
+
+// Differences counts the parts of the configuration that another server on the same Redis defines differently. The log
+// names them.
+type Differences struct {
+	Queues   int `json:"queues"`
+	Channels int `json:"channels"` // rules
 }
 
 // Storage describes the storage of the channels, as found at start-up.

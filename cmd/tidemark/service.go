@@ -93,7 +93,12 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
+	compared, err := startComparing(ctx, c, stores.channels, needs)
+	if err != nil {
+		return err
+	}
 	options := serverOptions(ctx, c, stores, needs)
+	options.Differences = compared.shown
 	options.Service = service
 	if kept != nil {
 		options.Records = &kept.API

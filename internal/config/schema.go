@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,10 @@ const notificationName = "notification"
 var notificationSchema []byte
 
 // schema is a compiled JSON schema. Any number of goroutines may use it.
-type schema struct{ compiled *jsonschema.Schema }
+type schema struct {
+	compiled *jsonschema.Schema
+	sum      [sha256.Size]byte // of its text
+}
 
 // notification returns the schema of a community site's notifications.
 func notification() *schema {
@@ -101,7 +105,7 @@ func compile(text []byte) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &schema{compiled: compiled}, nil
+	return &schema{compiled: compiled, sum: sha256.Sum256(text)}, nil
 }
 
 // checkDepth returns an error if a text of JSON is nested more deeply than maxSchemaDepth.

@@ -15,6 +15,8 @@ type Info struct {
 	Access  string
 	Storage func() storage.Description
 	Limits  channel.Limits
+	// Differences returns the differences from the configurations of other servers; nil: there are none.
+	Differences func() wire.Differences
 }
 
 type info struct {
@@ -35,6 +37,9 @@ func (i *info) show(c *web.Call) error {
 			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
 			MaxWaitMillis: limits.MaxWait.Milliseconds(),
 		},
+	}
+	if i.about.Differences != nil {
+		answer.Differences = i.about.Differences()
 	}
 	if i.queues != nil {
 		answer.Queues = len(i.queues.Definitions())

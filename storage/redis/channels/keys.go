@@ -74,3 +74,6 @@ func (k Keys) ForSubscriber(name string) []string {
 
 // receiptKey holds the keys that sign receipts, if none is configured.
 func receiptKey(prefix string) string { return prefix + "tidemark.receipt-key" }
+
+// configurationsKey holds the announced configurations of the servers.
+func configurationsKey(prefix string) string { return prefix + "tidemark.configurations" }

@@ -20,6 +20,7 @@ func made(prefix string) map[string]string {
 		"Clock": k.Clock(), "Epoch": k.Epoch(), "Subscribers": k.Subscribers(), "Label": k.Label(),
 		"Mark": k.Mark("<subscriber>"), "Message": strings.Replace(k.Message(7), "7", "<clock>", 1),
 		"MessageID": k.MessageID("<id>"), "Topic": k.Topic(), "receiptKey": receiptKey(prefix),
+		"configurationsKey": configurationsKey(prefix),
 	}
 }
 
@@ -43,6 +44,7 @@ func TestPage(t *testing.T) {
 		"label": {"c.{ch}.label"},
 		// Arguments from which a script makes keys that it can't declare.
 		"message_prefix": {"c.{ch}.m.<clock>"}, "mark_prefix": {"c.{ch}.r.<subscriber>"}, "topic": {"c.{ch}"},
+		"configurations": {"tidemark.configurations"},
 	}, "position", "life", "listen", "start", "compare", "poll")
 }
 

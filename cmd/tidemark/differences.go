@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+const (
+	// compareEvery is the mean interval at which a server compares its configuration with those of the other servers.
+	compareEvery = 10 * time.Second
+	// announcementLife is how long a server that died is still compared with.
+	announcementLife = 3 * compareEvery
+	// withdrawIn limits the time to withdraw the announcement of a server that stops.
+	withdrawIn = time.Second
+)
+
+// comparison compares the configuration of this server with those of the other servers on its Redis.
+type comparison struct {
+	store *channels.Store
+	log   *slog.Logger
+
+	shared       config.Shared
+	announcement channels.Announcement
+	failing      bool // the last comparison failed; used by one goroutine
+
+	mu    sync.Mutex
+	found config.Differences
+}
+
+// startComparing compares once, and then starts a part of the service that repeats it.
+func startComparing(ctx context.Context, c config.Config, store *channels.Store, needs partNeeds) (*comparison, error) {
+	shared, err := c.Shared()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(shared)
+	if err != nil {
+		return nil, err
+	}
+	compared := &comparison{store: store, log: needs.log, shared: shared, announcement: channels.Announcement{
+		Server: id.New(), Configuration: string(text), Life: announcementLife,
+	}}
+	if err := metrics.RegisterDifferences(needs.metrics, compared.counts); err != nil {
+		return nil, err
+	}
+	compared.compare(ctx)
+	needs.parts.Run(ctx, "comparison of configurations", compared.run)
+	return compared, nil
+}
+
+// run compares periodically until ctx ends.
+func (c *comparison) run(ctx context.Context) error {
+	for pace.Sleep(ctx, pace.Jitter(compareEvery)) {
+		c.compare(ctx)
+	}
+	if c.failing {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawIn)
+	defer cancel()
+	withdrawn := c.announcement
+	withdrawn.Life = 0
+	if _, err := c.store.Announce(limited, withdrawn); err != nil {
+		c.log.DebugContext(ctx, "cannot withdraw the announced configuration", "error", err)
+	}
+	return nil
+}
+
+// compare announces this server's configuration and compares it with the others'. It logs the first of successive
+// failures.
+func (c *comparison) compare(ctx context.Context) {
+	texts, err := c.store.Announce(ctx, c.announcement)
+	if err != nil && !c.failing && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "cannot compare the configuration with those of other servers", "error", err)
+	}
+	if c.failing = err != nil; c.failing {
+		return
+	}
+	var others []config.Shared
+	for _, text := range texts {
+		var other config.Shared
+		if err := json.Unmarshal([]byte(text), &other); err != nil {
+			continue // of another version
+		}
+		others = append(others, other)
+	}
+	c.report(ctx, c.shared.Differences(others))
+}
+
+// report replaces the differences, and logs them if they are others than before.
+func (c *comparison) report(ctx context.Context, now config.Differences) {
+	c.mu.Lock()
+	before := c.found
+	c.found = now
+	c.mu.Unlock()
+	switch {
+	case reflect.DeepEqual(before, now):
+	case len(now.Queues)+len(now.Channels) > 0:
+		c.log.WarnContext(ctx, "servers on this redis are configured differently", "queues", now.Queues, "channels",
+			now.Channels)
+	default:
+		c.log.InfoContext(ctx, "servers on this redis are no longer configured differently")
+	}
+}
+
+// counts returns the number of queues, and of rules for channels, that servers define differently.
+func (c *comparison) counts() (queues, channels int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.found.Queues), len(c.found.Channels)
+}
+
+// shown returns the counts for GET /v1/info.
+func (c *comparison) shown() wire.Differences {
+	queues, channels := c.counts()
+	return wire.Differences{Queues: queues, Channels: channels}
+}
