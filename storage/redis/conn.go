@@ -104,7 +104,7 @@ func (c *Conn) tryConnect(ctx context.Context, copts rueidis.ClientOption) error
 		client.Close()
 		return err
 	}
-	c.subscriptions = pubsub.New(ctx, client, func() backoff.BackOff { return newBackOff() })
+	c.subscriptions = pubsub.New(ctx, client, func() backoff.BackOff { return newBackOff() }, c.owner)
 	return nil
 }
 

@@ -19,6 +19,7 @@ const retryAfter = time.Second
 const (
 	codeMasterDown   = "MASTERDOWN" // a replica without its primary refuses reads, too
 	codeMaxClients   = "MAXCLIENTS"
+	codeMoved        = "MOVED"
 	codeMoving       = "MOVING"
 	codeNetwork      = "network"
 	codeNoPermission = "NOPERM"
@@ -68,9 +69,8 @@ func ReplyLost(err error) bool { return err != nil && code(err) == codeNetwork }
 // transient reports whether the same call may succeed a little later.
 func transient(err error) bool {
 	switch code(err) {
-	case codeMoving, codeTryAgain, "CLUSTERDOWN", "LOADING", codeReadOnly, codeMasterDown, "NOREPLICAS", "BUSY", "MOVED",
-		"ASK",
-		"UNBLOCKED", codeMaxClients:
+	case codeMoving, codeTryAgain, "CLUSTERDOWN", "LOADING", codeReadOnly, codeMasterDown, "NOREPLICAS", "BUSY", codeMoved,
+		"ASK", "UNBLOCKED", codeMaxClients:
 		return true
 	case codeNetwork:
 		return !permanent(err)

@@ -125,7 +125,7 @@ func TestAWriteFollowsTheAddress(t *testing.T) {
 	require.NoError(t, c.Retry(t.Context(), "set", func(ctx context.Context) error {
 		return c.Client().Do(ctx, c.Client().B().Set().Key("key").Value("6").Build()).Error()
 	}))
-	require.NoError(t, c.Session(func(s *redis.Session) error { return s.Confirm(t.Context(), 0) }))
+	require.NoError(t, c.Session(t.Context(), "key", func(s *redis.Session) error { return s.Confirm(t.Context(), 0) }))
 	found, err := replica.Do(t, "GET", "key").ToString()
 	require.NoError(t, err)
 	require.Equal(t, "6", found)

@@ -97,7 +97,7 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	if c.Sentinel.MasterSet != "" {
 		c.Sentinel.TLSConfig, c.Sentinel.Dialer = c.TLSConfig, c.Dialer
 		c.Sentinel.Username, c.Sentinel.Password = o.Sentinel.Username, o.Sentinel.Password
-		c.Sentinel.TopologyRefreshInterval = 5 * time.Second // notices a missed +switch-master
+		c.Sentinel.TopologyRefreshInterval = refreshEvery // notices a missed +switch-master
 	}
 	c.ClientName = "tidemark"
 	c.PipelineMultiplex = -1                // one connection to a node, whose pipeline concurrent requests share
@@ -108,6 +108,7 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	// otherwise a request alone on a connection can't be cancelled, and closes it at a deadline
 	c.AlwaysPipelining = true
 	c.ClusterOption.MaxMovedRedirections = maxRedirections
+	c.ClusterOption.ShardsRefreshInterval = refreshEvery // notices new replicas, one of which may be promoted
 	if c.DialCtxFn == nil {
 		c.DialCtxFn = dialTCP
 	}

@@ -110,7 +110,6 @@ func (r *Replicas) dial() (rueidis.Client, error) {
 		return nil, err
 	}
 	c.ReplicaOnly = true
-	c.ClusterOption.ShardsRefreshInterval = 5 * time.Second // or new replicas aren't noticed
 	client, err := rueidis.NewClient(c)
 	if errors.Is(err, rueidis.ErrReplicaOnlyNotSupported) { // a standalone server, which is a replica by itself
 		c.ReplicaOnly = false

@@ -17,8 +17,9 @@ func newBackOff() *backoff.ExponentialBackOff {
 	return b
 }
 
-// Retry calls op until it succeeds, returns a permanent error, or the time limit ends. op must be safe to repeat. name
-// is part of the error. It returns an error of package fault, or ctx's error if ctx was cancelled.
+// Retry calls op until it succeeds, returns a permanent error, or the time limit ends. op must be safe to repeat. Its
+// context says whether the attempt before failed on a wrong node of a Cluster: see At. name is part of the error. Retry
+// returns an error of package fault, or ctx's error if ctx was cancelled.
 func (c *Conn) Retry(ctx context.Context, name string, op func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -53,7 +54,7 @@ func (c *Conn) again(ctx, limited context.Context, f failure) error {
 		case <-limited.Done():
 		case <-time.After(delay):
 			last := err
-			if err = f.op(limited); err == nil {
+			if err = f.op(c.after(limited, last)); err == nil {
 				return nil
 			}
 			if limited.Err() != nil {

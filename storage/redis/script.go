@@ -41,7 +41,7 @@ func (c *Conn) Run(ctx context.Context, script *lua.Script, keys, args []string)
 func (c *Conn) Try(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
 	for {
 		c.metrics.sent(script.Name(), 1)
-		r, err := NewReply(script.Name(), script.Exec(ctx, c.client, keys, args))
+		r, err := NewReply(script.Name(), script.Exec(ctx, c.At(ctx, c.client, keys[0]), keys, args))
 		switch {
 		case err != nil:
 			return Reply{}, err
@@ -83,9 +83,9 @@ func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []
 	})
 }
 
-// TryMany runs a script once for each call, and commands after them, all in one round trip and without trying again:
-// call it inside RetryEach or RetryMany. A reply may have the status Moving or Again. If Redis doesn't know the script,
-// it runs after the commands.
+// TryMany runs a script once for each call, and then commands whose first argument is a key, all in one round trip and
+// without trying again: call it inside RetryEach or RetryMany. A reply may have the status Moving or Again. If Redis
+// doesn't know the script, it runs after the commands.
 func (c *Conn) TryMany(
 	ctx context.Context, script *lua.Script, calls []Call, then rueidis.Commands,
 ) ([]Result, []rueidis.RedisResult) {
@@ -96,11 +96,11 @@ func (c *Conn) TryMany(
 	if len(calls) > 0 {
 		c.metrics.sent(script.Name(), len(calls))
 	}
-	answers := c.client.DoMulti(ctx, append(commands, then...)...)
+	answers := c.Send(ctx, c.client, append(commands, then...))
 	results := make([]Result, len(calls))
 	for i, l := range calls {
 		if code(answers[i].Error()) == codeNoScript {
-			answers[i] = script.Exec(ctx, c.client, l.Keys, l.Args)
+			answers[i] = script.Exec(ctx, c.At(ctx, c.client, l.Keys[0]), l.Keys, l.Args)
 		}
 		results[i].Reply, results[i].Err = NewReply(script.Name(), answers[i])
 	}

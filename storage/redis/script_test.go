@@ -25,7 +25,7 @@ func TestScriptsAreCounted(t *testing.T) {
 		1: func() error { _, err := conn.Run(t.Context(), release, call.Keys, call.Args); return err },
 		3: func() error { return conn.RunMany(t.Context(), release, []redis.Call{call, call, call})[2].Err },
 		2: func() error {
-			return conn.Session(func(own *redis.Session) error {
+			return conn.Session(t.Context(), call.Keys[0], func(own *redis.Session) error {
 				return own.RunMany(t.Context(), release, []redis.Call{call, call})[1].Err
 			})
 		},

@@ -18,10 +18,10 @@ type Session struct {
 	client rueidis.DedicatedClient
 }
 
-// Session calls use with a session, which ends when use returns, and returns the error of use. It doesn't retry: call
-// it inside Retry or RetryMany.
-func (c *Conn) Session(use func(*Session) error) error {
-	return c.bulk.Dedicated(func(client rueidis.DedicatedClient) error {
+// Session calls use with a session for commands with the slot of a key, which ends when use returns, and returns the
+// error of use. It doesn't retry: call it inside Retry or RetryMany.
+func (c *Conn) Session(ctx context.Context, key string, use func(*Session) error) error {
+	return c.At(ctx, c.bulk, key).Dedicated(func(client rueidis.DedicatedClient) error {
 		return use(&Session{conn: c, client: client})
 	})
 }

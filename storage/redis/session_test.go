@@ -31,7 +31,7 @@ func TestConfirmRefused(t *testing.T) {
 				Timeout: time.Minute})
 			confirm := func(ctx context.Context) error {
 				return conn.Retry(ctx, "confirm", func(ctx context.Context) error {
-					return conn.Session(func(own *redis.Session) error {
+					return conn.Session(ctx, conn.Prefix()+"key", func(own *redis.Session) error {
 						return own.Confirm(ctx, 0, own.B().Set().Key(conn.Prefix()+"key").Value("1").Build())
 					})
 				})

@@ -139,6 +139,11 @@ type bulkReader struct {
 	full    bool
 }
 
+// client returns the client to read the channel's keys with.
+func (rd *bulkReader) client(ctx context.Context) rueidis.Client {
+	return rd.store.conn.At(ctx, rd.store.conn.Bulk(), rd.keys.Clock())
+}
+
 func (rd *bulkReader) more(b channel.Batch) bool {
 	return !rd.full && b.Through != b.Clock && len(b.Messages) < rd.max
 }
@@ -160,7 +165,7 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	if err != nil {
 		return err
 	}
-	c := rd.store.conn.Bulk()
+	c := rd.client(ctx)
 	found, err := c.Do(ctx, c.B().Mget().Key(keys...).Build()).ToArray()
 	if err != nil {
 		return err
@@ -205,7 +210,7 @@ func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, err
 	if len(keys) == 2 || len(keys)*rd.largest <= rd.left {
 		return keys, nil
 	}
-	c, bytes := rd.store.conn.Bulk(), 0
+	c, bytes := rd.client(ctx), 0
 	commands := make(rueidis.Commands, len(keys)-1)
 	for i, key := range keys[1:] {
 		commands[i] = c.B().Strlen().Key(key).Build()

@@ -131,7 +131,7 @@ func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }
 func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest, keys, args []string) (redis.Reply,
 	error) {
 	var r redis.Reply
-	err := s.conn.Session(func(own *redis.Session) (err error) {
+	err := s.conn.Session(ctx, keys[0], func(own *redis.Session) (err error) {
 		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) {
 			return err
 		}

@@ -51,12 +51,12 @@ type timedValues struct {
 // record: the command TIME has no key, so that in a Cluster any node could answer it.
 func (s *Store) readTimed(ctx context.Context, record string, keys []string) (found timedValues, err error) {
 	err = s.conn.Retry(ctx, "read own messages", func(ctx context.Context) error {
-		commands := rueidis.Commands{s.conn.Bulk().B().Pexpiretime().Key(record).Build(),
-			s.conn.Bulk().B().Pttl().Key(record).Build()}
+		c := s.conn.At(ctx, s.conn.Bulk(), record)
+		commands := rueidis.Commands{c.B().Pexpiretime().Key(record).Build(), c.B().Pttl().Key(record).Build()}
 		for _, key := range keys {
-			commands = append(commands, s.conn.Bulk().B().Get().Key(key).Build())
+			commands = append(commands, c.B().Get().Key(key).Build())
 		}
-		results := s.conn.Bulk().DoMulti(ctx, commands...)
+		results := c.DoMulti(ctx, commands...)
 		ends, err := results[0].AsInt64()
 		left, errLeft := results[1].AsInt64()
 		if err = errors.Join(err, errLeft); err != nil {

@@ -165,7 +165,7 @@ func (at *subscriber) changed(s rueidis.PubSubSubscription) {
 // than its primary, and can miss some.
 func (at *subscriber) serves(ctx context.Context, topic string) error {
 	err := at.client.Do(ctx, at.client.B().Exists().Key(topic).Build()).Error()
-	if _, moved := movedTo(err); moved {
+	if _, moved := MovedTo(err); moved {
 		return err
 	}
 	return nil // subscribing finds any other error too

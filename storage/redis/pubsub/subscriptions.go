@@ -18,6 +18,7 @@ import (
 type Subscriptions struct {
 	client  rueidis.Client
 	backOff func() backoff.BackOff
+	locate  Locate
 	ctx     context.Context //nolint:containedctx // of the goroutines that subscribe, which no call waits for
 	cancel  context.CancelFunc
 	dialing singleflight.Group
@@ -45,12 +46,16 @@ type Listener struct {
 	Repeats     bool              // messages may have the same text; then some may be delivered twice, but all are
 }
 
+// Locate returns the address of the node that serves a key of a Cluster now, or "" if no node says that.
+type Locate func(ctx context.Context, key string) (address string)
+
 // New returns subscriptions at the nodes of a client, which must not retry by itself. backOff returns the pauses
-// between attempts to subscribe to a topic. Close ends everything that calls of Listen have started.
-func New(ctx context.Context, client rueidis.Client, backOff func() backoff.BackOff) *Subscriptions {
+// between attempts to subscribe to a topic; locate is called if a node of a Cluster is gone. Close ends everything that
+// calls of Listen have started.
+func New(ctx context.Context, client rueidis.Client, backOff func() backoff.BackOff, locate Locate) *Subscriptions {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	return &Subscriptions{
-		client: client, backOff: backOff, ctx: ctx, cancel: cancel,
+		client: client, backOff: backOff, locate: locate, ctx: ctx, cancel: cancel,
 		nodes: map[string]*subscriber{}, open: map[*subscriber]struct{}{}, owners: map[uint16]string{},
 	}
 }
@@ -152,11 +157,10 @@ func (s *Subscriptions) attend(ctx context.Context, sub *subscription) {
 	}
 }
 
-// confirm subscribes. The client may not know the new node of a slot that has moved: so before each attempt but the
-// first confirm runs a command with the topic as its key, from which the client learns of the node.
+// confirm subscribes. Before each attempt but the first it finds the node that serves the topic.
 func (s *Subscriptions) confirm(ctx context.Context, sub *subscription, again bool) error {
 	if again {
-		if err := s.client.Do(ctx, s.client.B().Exists().Key(sub.topic).Build()).Error(); err != nil {
+		if err := s.find(ctx, sub.topic); err != nil {
 			return err
 		}
 	}
@@ -164,6 +168,24 @@ func (s *Subscriptions) confirm(ctx context.Context, sub *subscription, again bo
 		return err
 	}
 	sub.confirmed()
+	return nil
+}
+
+// find runs a command with a topic as its key, from which the client learns the new node of a slot that has moved. If
+// the node that the client asks is gone, another one says which node serves the slot.
+func (s *Subscriptions) find(ctx context.Context, topic string) error {
+	command := s.client.B().Exists().Key(topic).Build()
+	slot := command.Slot()
+	result := s.client.Do(ctx, command)
+	lost := result.NonRedisError()
+	if lost == nil || s.client.Mode() != rueidis.ClientModeCluster {
+		return result.Error()
+	}
+	address := s.locate(ctx, topic)
+	if address == "" {
+		return lost
+	}
+	s.learn(slot, address)
 	return nil
 }
 
@@ -200,15 +222,15 @@ func (s *Subscriptions) subscribe(ctx context.Context, sub *subscription) (*subs
 	command := s.client.B().Ssubscribe().Channel(sub.topic).Build() // only to compute the slot
 	slot := command.Slot()
 	at, err := s.subscribeAt(ctx, s.owner(slot), sub)
-	if address, moved := movedTo(err); moved {
+	if address, moved := MovedTo(err); moved {
 		s.learn(slot, address)
 		return s.subscribeAt(ctx, address, sub)
 	}
 	return at, err
 }
 
-// movedTo returns the address of the node that an error names as a slot's owner.
-func movedTo(err error) (address string, moved bool) {
+// MovedTo returns the address of the node that an error names as a slot's owner.
+func MovedTo(err error) (address string, moved bool) {
 	var refusal *rueidis.RedisError
 	if !errors.As(err, &refusal) || len(strings.Fields(refusal.Error())) != 3 { // IsMoved relies on them
 		return "", false

@@ -27,7 +27,8 @@ func open(t *testing.T, addrs ...string) *Subscriptions {
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	s := New(t.Context(), c, func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) })
+	s := New(t.Context(), c, func() backoff.BackOff { return backoff.NewConstantBackOff(time.Millisecond) },
+		func(context.Context, string) string { return "" })
 	t.Cleanup(s.Close)
 	return s
 }
@@ -230,6 +231,41 @@ func TestPrimaries(t *testing.T) {
 		<-h.confirmed
 	}
 	requireAtPrimaries()
+}
+
+// astray is a client of a Cluster that sends commands to a node that is gone.
+type astray struct{ rueidis.Client }
+
+func (astray) Do(context.Context, rueidis.Completed) rueidis.RedisResult {
+	return rueidis.NewErrorResult(errClosed)
+}
+
+// TestWhileTheClientIsAstray: a subscription ends, and the client still sends commands to the node that was its topic's.
+// It subscribes again at the node that another one names.
+func TestWhileTheClientIsAstray(t *testing.T) {
+	t.Parallel()
+	c, topic := redistest.Cluster(t), redistest.Prefix(t)+"x"
+	owner := c.Owner(t, c.Slot(topic))
+	s := open(t, c.Addrs()...)
+	s.client = astray{s.client}
+	asked := 0
+	s.locate = func(_ context.Context, key string) string {
+		require.Equal(t, topic, key)
+		if asked++; asked == 1 {
+			return ""
+		}
+		return owner.Addr()
+	}
+	x := listen(t, s, topic)
+	s.mu.Lock()
+	for _, at := range s.nodes {
+		at.close()
+	}
+	s.mu.Unlock()
+	<-x.confirmed
+	require.Equal(t, 2, asked)
+	require.NoError(t, owner.Do(t, "SPUBLISH", topic, "m").Error())
+	require.Equal(t, "m", <-x.messages)
 }
 
 // Messages that arrive twice during a hand-over are passed on once, but messages that may repeat are all passed on.

@@ -49,7 +49,7 @@ func (c *confirmer) close() { c.reads.Close() }
 func (c *confirmer) run(ctx context.Context, script *lua.Script, keys, args []string) (redis.Reply, error) {
 	var r redis.Reply
 	err := c.conn.Retry(ctx, script.Name(), func(ctx context.Context) error {
-		return c.conn.Session(func(own *redis.Session) (err error) {
+		return c.conn.Session(ctx, keys[0], func(own *redis.Session) (err error) {
 			if r, err = own.Run(ctx, script, keys, args); err != nil || r.Status != redis.OK {
 				return err
 			}
@@ -72,7 +72,7 @@ func (c *confirmer) runMany(matched string, none statuses) func(context.Context,
 	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
 		return c.conn.RetryMany(ctx, script, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
 			var results []redis.Result
-			err := c.conn.Session(func(own *redis.Session) error {
+			err := c.conn.Session(ctx, matched, func(own *redis.Session) error {
 				results = own.RunMany(ctx, script, calls)
 				made, repeated := false, false
 				for _, r := range results {
@@ -114,7 +114,7 @@ func touch(own *redis.Session, matched string) rueidis.Completed {
 // written returns once enough replicas have all assignments of a queue with the given stream of matches.
 func (c *confirmer) written(ctx context.Context, matched string) error {
 	return c.conn.Retry(ctx, "written", func(ctx context.Context) error {
-		return c.conn.Session(func(own *redis.Session) error {
+		return c.conn.Session(ctx, matched, func(own *redis.Session) error {
 			return own.Confirm(ctx, c.replicas, touch(own, matched))
 		})
 	})
@@ -140,7 +140,7 @@ func (c *confirmer) readAll(ctx context.Context, matched string, calls []redis.C
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	replies := make([]redis.Reply, len(calls))
-	err := c.conn.Session(func(own *redis.Session) error {
+	err := c.conn.Session(ctx, matched, func(own *redis.Session) error {
 		for i, r := range own.RunMany(ctx, statesScript, calls) {
 			if r.Err != nil {
 				return r.Err

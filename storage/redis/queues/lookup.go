@@ -58,7 +58,8 @@ func owner(r redis.Reply) (matchmaking.Owner, error) {
 func (l *Lookup) Owner(ctx context.Context, ticketID string) (owner matchmaking.Owner, err error) {
 	ch := l.keys(ticketID)
 	err = l.conn.Retry(ctx, "life", func(ctx context.Context) error {
-		found, err := l.conn.Client().Do(ctx, l.conn.Client().B().Mget().Key(ch.Epoch(), ch.Label()).Build()).ToArray()
+		c := l.conn.At(ctx, l.conn.Client(), ch.Epoch())
+		found, err := c.Do(ctx, c.B().Mget().Key(ch.Epoch(), ch.Label()).Build()).ToArray()
 		if err != nil {
 			return err
 		}

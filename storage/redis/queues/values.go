@@ -50,7 +50,8 @@ func (r valueReader) Primary(ctx context.Context, keys []string) ([][]byte, erro
 	}
 	values := make([][]byte, len(keys))
 	err := r.Conn.Retry(ctx, "read tickets", func(ctx context.Context) error {
-		found, err := r.Conn.Bulk().Do(ctx, r.Conn.Bulk().B().Mget().Key(keys...).Build()).ToArray()
+		c := r.Conn.At(ctx, r.Conn.Bulk(), keys[0])
+		found, err := c.Do(ctx, c.B().Mget().Key(keys...).Build()).ToArray()
 		if redis.SlotMoving(err) {
 			return r.singly(ctx, keys, values)
 		}

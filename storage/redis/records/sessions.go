@@ -135,7 +135,8 @@ func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules)
 func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, error) {
 	var reply redis.Reply
 	err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
-		result := listScript.Exec(ctx, s.conn.Bulk(), []string{s.keys.sessions(user)}, []string{s.keys.base(user)})
+		keys := []string{s.keys.sessions(user)}
+		result := listScript.Exec(ctx, s.conn.At(ctx, s.conn.Bulk(), keys[0]), keys, []string{s.keys.base(user)})
 		if reply, err = redis.NewReply(listScript.Name(), result); err == nil && reply.Status == redis.Moving {
 			return redis.ErrMoving
 		}

@@ -40,7 +40,7 @@ func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]
 				client.B().Pttl().Key(key).Build(),
 				client.B().Getrange().Key(key).Start(0).End(int64(kind.MaxBytes)).Build())
 		}
-		results, errs := client.DoMulti(ctx, commands...), make([]error, len(left))
+		results, errs := v.conn.Send(ctx, client, commands), make([]error, len(left))
 		for n, i := range left {
 			values[i], errs[n] = decodeEntry(results[2*n], results[2*n+1], kind.MaxBytes)
 		}
