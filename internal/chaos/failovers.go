@@ -21,6 +21,13 @@ func failovers() []scenario {
 			inject: failCluster,
 		},
 		{
+			name: "cluster-death",
+			fault: "SIGKILL of the primary of a channel that doesn't wait for replicas, twice, in a Cluster with a " +
+				"`cluster-node-timeout` of 1 s",
+			redis: redisSetup{layout: cluster}, flags: []string{"--channels", probedRule}, failover: true,
+			limits: limits{Gap: 15 * time.Second}, inject: killPrimaries,
+		},
+		{
 			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
 			redis: redisSetup{layout: cluster}, limits: limits{Gap: 5 * time.Second}, inject: switchCluster,
 		},
