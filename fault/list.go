@@ -171,7 +171,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugOverloaded, Kinds: []Kind{Unavailable}, Title: "Overloaded",
-		Cause:  "The server has as many connections, bodies or queries in progress as it allows.",
+		Cause:  "The server has as many connections, bodies, queries or unread answers as it allows.",
 		Remedy: "Try again after `retryAfter` seconds.",
 	},
 	{
@@ -401,7 +401,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugRateLimited, Kinds: []Kind{Limited}, Title: "Too many requests",
-		Cause:  "The caller, or its address, has used up a limit.",
+		Cause:  "The caller, or its address, has used up a limit, or has not read its answers.",
 		Remedy: "Try again after `retryAfter` seconds.",
 	},
 	{

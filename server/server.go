@@ -71,6 +71,7 @@ type Options struct {
 type Limits struct {
 	MaxBodyBytes int64 // of a request; 0: DefaultMaxBodyBytes
 	BodyMemory   int64 // of the bodies of all requests in progress; 0: DefaultBodyMemory
+	AnswerMemory int64 // of all answers that clients have not read; 0: web.DefaultAnswerMemory
 	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
 	MaxGRPCBytes int   // of a message in a gRPC call; 0: grpc.DefaultMessageBytes
 	QueryPage    int   // tickets in one message of QueryService's answers; 0: grpc.DefaultQueryPage
@@ -116,7 +117,8 @@ func New(o Options) *Server {
 	s.router = web.New(web.Options{
 		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter,
 		TrustProxies: o.Clients.TrustProxies, CORS: o.CORS, AllowHosts: o.AllowHosts,
-		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
+		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, AnswerMemory: o.Limits.AnswerMemory,
+		ReadTimeout: s.readTimeout(),
 	})
 	flooded := countFloods(o.Metrics)
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused,

@@ -126,6 +126,7 @@ func serverOptions(ctx context.Context, c config.Config, s stores, needs partNee
 		CORS:     server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
 		Limits: server.Limits{
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
+			AnswerMemory:   int64(c.Server.AnswerMemory),
 			MaxConnections: connections(ctx, c.Server.MaxConnections, needs.log), MaxStreams: c.Server.MaxStreams,
 			MaxGRPCBytes: c.GRPC.MessageBytes, QueryPage: c.GRPC.QueryPage,
 		},

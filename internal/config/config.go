@@ -41,6 +41,7 @@ type Server struct {
 	DrainDelay     time.Duration // part of Grace
 	MaxBodyBytes   int
 	BodyMemory     int // bytes
+	AnswerMemory   int // bytes
 	MaxConnections int // 0: as many as the limit on open files allows
 	MaxStreams     int // of one HTTP/2 connection
 }

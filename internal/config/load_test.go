@@ -57,6 +57,7 @@ func TestDefaults(t *testing.T) {
 	want.Managed.DataDir = "./tidemark-data"
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
+	want.Server.AnswerMemory = 64 << 20
 	want.Server.MaxStreams = 250
 	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, jwt.DefaultClaim
 	want.Access.UserLimits = access.Limits{
@@ -145,8 +146,8 @@ func TestEverySource(t *testing.T) {
 		"jwt-leeway": "3s", "jwt-claim": "grants",
 		"user-limits": "waits=5", "address-limits": "waits=6", "quotas": "tickets=7/d",
 		"trust-proxies":  "10.0.0.0/8,192.0.2.7",
-		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7",
-		"max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
+		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "answer-memory": "6MiB", "max-connections": "55",
+		"max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking":   "off",
 		"queues":        `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,

@@ -311,6 +311,9 @@ func limitOptions(c *Config) []option {
 		define("body-memory", "bytes", "64MiB", to(&c.Server.BodyMemory, byteCount), `
 			Memory for the bodies of all requests in progress. Beyond it, a request with a body of more than 1KiB is
 			answered 503.`),
+		define("answer-memory", "bytes", "64MiB", to(&c.Server.AnswerMemory, byteCount), `
+			Memory for answers of more than 4KiB that clients have not read, of which one client may use a quarter.
+			Beyond it, requests are answered 429 or 503.`),
 		define("max-connections", "int", "0", to(&c.Server.MaxConnections, intFrom(0)), `
 			Maximum number of connections served at a time. Beyond it only probes are served, and other requests are
 			answered 503. 0: as many as the limit on open files allows.`),

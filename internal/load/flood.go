@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -119,6 +120,13 @@ func (c *Flood) Bombs(path string, n, size int) error {
 	})
 }
 
+// CloseWindow forbids the server to send data on streams, now and later.
+func (c *Flood) CloseWindow() error {
+	return c.repeat(1, func() error {
+		return c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	})
+}
+
 // Continuations opens a stream whose headers have no end: n CONTINUATION frames with a header of 1 KiB each.
 func (c *Flood) Continuations(path string, n int) error {
 	c.headers(path)
@@ -158,12 +166,19 @@ func (c *Flood) next() uint32 {
 	return c.stream
 }
 
-func (c *Flood) headers(path string) {
-	c.block.Reset()
-	for _, f := range []hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "localhost"},
+func (c *Flood) headers(path string) { c.encode(requestHeaders(http.MethodGet, path)) }
+
+func requestHeaders(method, path string) []hpack.HeaderField {
+	return []hpack.HeaderField{
+		{Name: ":method", Value: method}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "localhost"},
 		{Name: ":path", Value: path},
-	} {
+	}
+}
+
+// encode encodes the headers of a request.
+func (c *Flood) encode(headers []hpack.HeaderField) {
+	c.block.Reset()
+	for _, f := range headers {
 		_ = c.encoder.WriteField(f) // to a buffer
 	}
 }

@@ -16,12 +16,13 @@ type need struct {
 	action access.Action
 	of     func(ctx context.Context, message any) access.Resource // of the first message; nil: the service checks it
 	open   bool                                                   // no credentials are needed
+	reads  bool                                                   // it changes nothing, and its answer may be large
 }
 
 // needs are the permissions of all methods. A method that isn't listed isn't served.
 var needs = map[string]need{
 	openmatch.FrontendService_CreateTicket_FullMethodName:     {action: access.Ticket, of: ofNewTicket},
-	openmatch.FrontendService_GetTicket_FullMethodName:        {action: access.Ticket, of: ofTicket},
+	openmatch.FrontendService_GetTicket_FullMethodName:        {action: access.Ticket, of: ofTicket, reads: true},
 	openmatch.FrontendService_DeleteTicket_FullMethodName:     {action: access.Ticket, of: ofTicket},
 	openmatch.FrontendService_DeindexTicket_FullMethodName:    {action: access.Ticket, of: ofTicket},
 	openmatch.FrontendService_WatchAssignments_FullMethodName: {action: access.Ticket, of: ofTicket},
@@ -29,11 +30,11 @@ var needs = map[string]need{
 	openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: {action: access.Queue},
 	openmatch.FrontendService_CreateBackfill_FullMethodName:      {action: access.Queue},
 	openmatch.FrontendService_DeleteBackfill_FullMethodName:      {action: access.Queue},
-	openmatch.FrontendService_GetBackfill_FullMethodName:         {action: access.Queue},
+	openmatch.FrontendService_GetBackfill_FullMethodName:         {action: access.Queue, reads: true},
 	openmatch.FrontendService_UpdateBackfill_FullMethodName:      {action: access.Queue},
 
-	openmatch.QueryService_QueryTickets_FullMethodName:   {action: access.Queue},
-	openmatch.QueryService_QueryTicketIds_FullMethodName: {action: access.Queue},
+	openmatch.QueryService_QueryTickets_FullMethodName:   {action: access.Queue, reads: true},
+	openmatch.QueryService_QueryTicketIds_FullMethodName: {action: access.Queue, reads: true},
 
 	grpc_health_v1.Health_Check_FullMethodName: {open: true},
 	grpc_health_v1.Health_List_FullMethodName:  {open: true},

@@ -105,7 +105,7 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 	api, needed := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
 	one := web.Route{
 		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open,
-		Handle: p.serve,
+		Large: needed.reads, Handle: p.serve,
 	}
 	if m.IsStreamingClient() {
 		one.Handle = func(c *web.Call) error { p.call(c, c.Request().Body); return nil }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,7 +43,7 @@ func addCache(a web.API, values Cache) {
 	const path = "/v1/cache/:kind/:id"
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing,
 		Handle: h.invalidate})
-	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/:kind/get", Action: access.Read, Of: nothing,
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/:kind/get", Action: access.Read, Of: nothing, Large: true,
 		Handle: h.getMany})
 	a.AddGet(web.Route{Path: path, Action: access.Read, Of: h.of, Handle: h.get})
 	a.Add(web.Route{Method: http.MethodPut, Path: path, Query: web.QueryRead, Action: access.Write, Of: h.of,
@@ -87,16 +86,7 @@ func (h *cacheCalls) get(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	c.SetOutcome(http.StatusOK, nil)
-	c.SetHeaders()
-	header := c.Response().Header()
-	header.Set("Content-Type", mediaType(k))
-	header.Set("Content-Length", strconv.Itoa(len(value)))
-	c.Response().WriteHeader(http.StatusOK)
-	if _, err := c.Response().Write(value); err != nil {
-		c.SetOutcome(http.StatusOK, fmt.Errorf("write the answer: %w", err)) // the client has disconnected
-	}
-	return nil
+	return c.Bytes(mediaType(k), value)
 }
 
 func mediaType(k *entities.Kind) string {

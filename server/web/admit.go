@@ -71,8 +71,10 @@ func (c *Call) admit() error {
 		return nil
 	}
 	if gate.guard == nil {
-		c.ctx, err = gate.Limit(c.ctx, nil, c.request.RemoteAddr)
-		return err
+		if c.ctx, err = gate.Limit(c.ctx, nil, c.request.RemoteAddr); err != nil {
+			return err
+		}
+		return c.checkRead()
 	}
 	if err != nil {
 		return err
@@ -87,6 +89,9 @@ func (c *Call) admit() error {
 	if c.ctx, err = gate.Limit(c.ctx, p, c.request.RemoteAddr); err != nil {
 		return err
 	}
+	if err := c.checkRead(); err != nil {
+		return err
+	}
 	if c.route.InBody {
 		return gate.guard.CheckSome(p, c.route.Action)
 	}
@@ -95,6 +100,22 @@ func (c *Call) admit() error {
 		of = c.route.Of(c)
 	}
 	return gate.guard.Check(c.ctx, p, c.route.Action, of)
+}
+
+// checkRead is checkUnread for routes that read. The others are checked when they have a large body.
+func (c *Call) checkRead() error {
+	if !c.route.refusable() {
+		return nil
+	}
+	return c.checkUnread()
+}
+
+// checkUnread refuses a request whose answer may be large while the client leaves many answers unread.
+func (c *Call) checkUnread() error {
+	if c.route.Admin {
+		return nil
+	}
+	return c.route.router.answers.Check(c.client)
 }
 
 // credential returns the client's credential, or "" if it sends none, and removes it from the query, so that no other

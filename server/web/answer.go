@@ -48,7 +48,7 @@ func (c *Call) Value(status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	return c.write(status, contentJSON, body)
+	return c.write(status, contentJSON, append(body, '\n'))
 }
 
 // Append answers with JSON that appendJSON appends to a buffer with room for size bytes. It returns an error as Value
@@ -57,10 +57,21 @@ func (c *Call) Append(status, size int, appendJSON func([]byte) []byte) error {
 	if err := c.lapsed(); err != nil {
 		return err
 	}
+	if err := c.unsent.Grow(int64(size)); err != nil {
+		return err
+	}
 	out := newBuffer(size)
 	defer out.Release()
-	out.Bytes = appendJSON(out.Bytes)
+	out.Bytes = append(appendJSON(out.Bytes), '\n')
 	return c.write(status, contentJSON, out.Bytes)
+}
+
+// Bytes answers 200 with a body of a media type. It returns an error as Value does.
+func (c *Call) Bytes(mediaType string, body []byte) error {
+	if err := c.lapsed(); err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, []string{mediaType}, body)
 }
 
 // NoContent answers 204.
@@ -85,9 +96,12 @@ const AnswerTimeout = 2 * time.Minute
 // unknownLengthBytes is the length from which on net/http doesn't count a body by itself.
 const unknownLengthBytes = 2048
 
-// write answers with a body of a media type, and adds a newline, for people at a terminal.
+// write answers with a body of a media type, unless the client or all clients leave too much unread.
 func (c *Call) write(status int, mediaType []string, body []byte) error {
-	body = append(body, '\n')
+	if err := c.unsent.Grow(int64(len(body))); err != nil {
+		return err
+	}
+	c.unsent.Shrink(int64(len(body)))
 	header := c.response.Header()
 	header[headerContentType] = mediaType
 	if len(body) >= unknownLengthBytes {
@@ -95,7 +109,7 @@ func (c *Call) write(status int, mediaType []string, body []byte) error {
 	}
 	c.begin(status)
 	if _, err := c.response.Write(body); err != nil {
-		c.err = writeError(err) // the client has disconnected
+		c.err = writeError(err) // the client has disconnected, or reads too slowly
 	}
 	return nil
 }

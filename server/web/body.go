@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -83,7 +84,11 @@ func (c *Call) Body() (*Buffer, error) {
 		return nil, err
 	}
 	b.share.finish()
-	if err := c.route.router.guard.Valid(c.Principal()); err != nil {
+	err = c.route.router.guard.Valid(c.Principal())
+	if err == nil && len(b.Bytes) > unsent.Small {
+		err = c.checkUnread() // the answer may be as large
+	}
+	if err != nil {
 		b.Release()
 		return nil, err
 	}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
 // Call is one request and its answer. It is used by one goroutine.
@@ -24,8 +26,11 @@ type Call struct {
 	id       string   // of the request
 	started  time.Time
 	share    share // of the memory of all bodies
-	status   int   // of the answer; 0: the answer hasn't begun
-	err      error // the error, for the log
+	unsent   unsent.Part
+	writer   answerWriter // response
+	cut      bool         // a part of the answer was refused
+	status   int          // of the answer; 0: the answer hasn't begun
+	err      error        // the error, for the log
 }
 
 // reservedKey is the context key of requests on reserved connections.
@@ -39,16 +44,36 @@ func WithReserved(ctx context.Context) context.Context {
 
 func newCall(r *route, ec echo.Context) *Call {
 	c := &Call{
-		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
+		route: r, request: ec.Request(), params: ec.ParamValues(), started: time.Now(),
 	}
+	c.writer.ResponseWriter, c.writer.call = ec.Response().Writer, c
+	c.response = &c.writer
 	if at := c.request.Header[forwardedFor]; len(at) > 0 {
 		c.request.RemoteAddr = r.router.Client(c.request.RemoteAddr, at)
 	}
-	c.ctx = c.request.Context()
+	switch {
+	case r.Admin: // not counted: administrators see the metrics while clients leave answers unread
+	case r.refusable():
+		c.unsent = r.router.answers.Part(c.client)
+	default:
+		c.unsent = r.router.answers.Granted(c.client)
+	}
+	c.ctx = unsent.With(c.request.Context(), &c.unsent)
 	c.share = share{call: c, memory: &r.router.bodies}
 	c.reserved = c.ctx.Value(reservedKey{}) != nil
 	c.id = RequestID(c.request.Header[headerRequestID], c.started)
 	return c
+}
+
+// client returns whose share of the memory of answers the answer takes.
+func (c *Call) client() string { return Client(c.Principal(), c.request.RemoteAddr) }
+
+// Client returns a name for the principal of a request or, without a credential, for its address.
+func Client(p *access.Principal, address string) string {
+	if p == nil || p.Kind == access.Nobody {
+		return "address:" + access.Network(address).String()
+	}
+	return p.Name()
 }
 
 // Request returns the request.

@@ -35,6 +35,11 @@
 // arrive at a minimum rate, and is refused with 503 when there is no memory left. Bodies of up to 1 KiB are always
 // taken.
 //
+// So do all answers of more than 4 KiB, from when their size is known until they are written; package internal/unsent
+// has the rules. A client has a quarter of it. One that leaves half of that unread is refused before the handler is
+// called if the route reads, and otherwise if its request is large. The answer of a call that has changed something is
+// never refused. An answer must be read at a minimum rate.
+//
 // A Router may be used by several goroutines, once all routes are registered. A Call and its buffers belong to the
 // goroutine that serves the request.
 package web

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
 // metrics are the metrics of requests and of the process.
@@ -18,7 +20,15 @@ type metrics struct {
 	refused  prometheus.Counter // connections
 }
 
-func newMetrics(registry *prometheus.Registry, bodies *bodyMemory) *metrics {
+func newMetrics(registry *prometheus.Registry, bodies *bodyMemory, answers *unsent.Budget) *metrics {
+	unread := func(outcome string, count func() int64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tidemark_unread_answers_total",
+			Help: "Answers that were refused because their client, or all clients, left too much unread, and those " +
+				"that ended because they were read too slowly.",
+			ConstLabels: prometheus.Labels{"outcome": outcome},
+		}, func() float64 { return float64(count()) })
+	}
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_http_requests_total",
@@ -38,6 +48,10 @@ func newMetrics(registry *prometheus.Registry, bodies *bodyMemory) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_http_body_bytes", Help: "Memory taken by the bodies of requests in progress.",
 		}, func() float64 { return float64(bodies.used.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_unread_answer_bytes", Help: "Memory taken by answers that clients have not read.",
+		}, func() float64 { return float64(answers.Bytes()) }),
+		unread("refused", answers.Refused), unread("slow", answers.Slow),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

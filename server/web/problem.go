@@ -120,5 +120,6 @@ func Fail(c *Call, err error) {
 		body = nil // impossible: a problem has only strings and numbers
 	}
 	c.SetRetryAfter(p.RetryAfter)
-	_ = c.write(p.Status, contentProblem, body) // write keeps its error for the log
+	c.unsent.Close()                                          // a problem isn't refused
+	_ = c.write(p.Status, contentProblem, append(body, '\n')) // write keeps its error for the log
 }

@@ -38,9 +38,14 @@ type Route struct {
 	InBody bool                        // what it does that to is in the body: the handler checks it, by Call.Allow
 	Open   bool                        // the route is served without credentials
 	Waits  bool                        // the answer may wait: the call's context ends when the client's credential does
+	Large  bool                        // the call only reads, and its answer may be large, as that of a GET
 	Admin  bool                        // the route is served by Router.Admin only
 	Handle Handler
 }
+
+// refusable reports whether an answer of the route may be refused when it is ready, since the call has changed nothing
+// or may be repeated. The others are small, or about as large as their requests.
+func (r *Route) refusable() bool { return r.Method == http.MethodGet || r.Waits || r.Large }
 
 // API is a set of routes that fail in the same way.
 type API struct {
@@ -119,15 +124,19 @@ func (c *Call) check() error {
 	return nil
 }
 
-// finish is deferred: it turns a panic into an answer, returns the memory of the body, counts and logs.
+// finish is deferred: it turns a panic into an answer, returns the memory of body and answer, counts and logs.
 func (c *Call) finish() {
 	c.share.release()
+	c.unsent.Close()
 	if p := recover(); p != nil {
 		c.panicked(p)
 	}
 	elapsed := time.Since(c.started)
 	c.route.metrics.observe(c.outcome(), elapsed)
 	c.log(elapsed)
+	if c.cut {
+		panic(http.ErrAbortHandler) // the client must not take a part of the answer for all of it
+	}
 }
 
 // panicked answers 500. If the answer has begun, or the handler asked for it, it breaks the connection instead: the

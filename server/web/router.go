@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
 // Options configures a Router. All fields are required, except where their comments say otherwise.
@@ -37,8 +39,12 @@ type Options struct {
 
 	MaxBodyBytes int64         // of one request
 	BodyMemory   int64         // of the bodies of all requests in progress
+	AnswerMemory int64         // of all answers that were not read; 0: DefaultAnswerMemory
 	ReadTimeout  time.Duration // for reading a request once a large body has arrived; net/http's limit for all of it
 }
+
+// DefaultAnswerMemory is the default of Options.AnswerMemory, in bytes.
+const DefaultAnswerMemory = 64 << 20
 
 // Router routes requests to handlers.
 type Router struct {
@@ -48,6 +54,7 @@ type Router struct {
 	metrics *metrics
 	ready   func(context.Context) error
 	bodies  bodyMemory
+	answers *unsent.Budget
 
 	drain    sync.Once
 	draining chan struct{} // closed by Drain
@@ -89,9 +96,10 @@ func New(o Options) *Router {
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
+		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
 		draining: make(chan struct{}),
 	}
-	r.metrics = newMetrics(o.Metrics, &r.bodies)
+	r.metrics = newMetrics(o.Metrics, &r.bodies, r.answers)
 	r.stray = &route{Route: Route{Query: QueryIgnored, Open: true}, router: r, fail: Fail,
 		metrics: r.metrics.route("none", "any")}
 	for _, v := range []view{r.public, r.admin} {
@@ -132,6 +140,9 @@ func (r *Router) MaxBodyBytes() int64 { return r.bodies.maxBody }
 
 // BodyBytes returns how much memory the bodies of requests in progress take.
 func (r *Router) BodyBytes() int64 { return r.bodies.used.Load() }
+
+// Answers returns the memory of all answers that were not read.
+func (r *Router) Answers() *unsent.Budget { return r.answers }
 
 // Loopback tells the router that it is served on a loopback address. From then on it refuses host names other than
 // AllowHosts, because a web page can make a name of its own resolve to this machine.

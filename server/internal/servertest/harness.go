@@ -375,3 +375,6 @@ func (h *Harness) Routes() []web.Route { return h.router().Routes() }
 
 // BodyBytes returns how much memory the bodies of requests take.
 func (h *Harness) BodyBytes() int64 { return h.router().BodyBytes() }
+
+// AnswerBytes returns how much memory unread answers take.
+func (h *Harness) AnswerBytes() int64 { return h.router().Answers().Bytes() }
