@@ -3,10 +3,10 @@ package entities
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
@@ -15,7 +15,8 @@ import (
 const (
 	MaxMany      = 256     // IDs or tags in a call
 	MaxManyBytes = 4 << 20 // of the values in an answer; one is always returned
-	manyStep     = 16      // values that are read at a time
+	manyFirst    = 4       // values that are read first
+	manyStep     = 64      // values that are read at a time after these, at most
 )
 
 // Values keeps values of the cache as bytes, and checks what is put. The IDs that its methods take are those of
@@ -60,27 +61,38 @@ func CheckMany(ids []string) error {
 	return nil
 }
 
-// GetMany returns the entries of the first IDs, in order: of all, or of as many as fit in MaxManyBytes.
+// GetMany returns the entries of the first IDs, in order: of all, or of as many as fit in MaxManyBytes. It reads as many
+// at a time as should fit, by the average of those before. Errors: those of the store, and of the memory of answers.
 func (v *Values) GetMany(ctx context.Context, k *Kind, ids []string) ([]cache.Entry, error) {
 	if err := CheckMany(ids); err != nil {
 		return nil, err
 	}
 	var all []cache.Entry
-	bytes := 0
-	for step := range slices.Chunk(ids, manyStep) {
-		entries, err := v.store.Read(ctx, k.Kind, step)
+	answer, bytes := unsent.From(ctx), 0
+	for step := manyFirst; len(all) < len(ids); step = nextStep(bytes, len(all)) {
+		entries, err := v.store.Read(ctx, k.Kind, ids[len(all):min(len(ids), len(all)+step)])
 		if err != nil {
 			return nil, err
 		}
+		full := false
 		for _, e := range entries {
-			if bytes += len(e.Bytes); bytes > MaxManyBytes && len(all) > 0 {
-				return all, nil
+			if full = bytes+len(e.Bytes) > MaxManyBytes && len(all) > 0; full {
+				break
 			}
-			all = append(all, e)
+			all, bytes = append(all, e), bytes+len(e.Bytes)
 			v.count(k, e)
+		}
+		if err := answer.Grow(int64(bytes)); err != nil || full {
+			return all, err
 		}
 	}
 	return all, nil
+}
+
+// nextStep returns how many values to read when some, with a number of bytes, have been read.
+func nextStep(bytes, values int) int {
+	average := bytes/values + 1
+	return max(1, min(manyStep, (MaxManyBytes-bytes)/average))
 }
 
 // Value is a value to be stored.

@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
@@ -22,9 +23,9 @@ const (
 )
 
 // rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end
-// it: the budget was exhausted until the deadline, or Redis refused.
+// it: the budget was exhausted until the deadline, its client leaves too much unread, or Redis refused.
 func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Batch) channel.Batch {
-	if !hasRest(r, &b) {
+	if !hasRest(r, &b) || !unsent.From(ctx).Reserve(int64(r.MaxBytes)) {
 		return b
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.conn.Timeout())
@@ -56,11 +57,14 @@ func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest,
 	if owner == "" {
 		return
 	}
-	left, release, err := s.conn.LargeRead(ctx, owner, bytes)
+	left, err := 0, unsent.From(ctx).Grow(int64(bytes))
 	if err == nil {
-		defer release()
-	} else {
-		err = s.conn.Failure(ctx, "fetch", err)
+		var release func()
+		if left, release, err = s.conn.LargeRead(ctx, owner, bytes); err == nil {
+			defer release()
+		} else {
+			err = s.conn.Failure(ctx, "fetch", err)
+		}
 	}
 	for i := range requests {
 		r, result := &requests[i], &results[i]

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
@@ -131,21 +132,48 @@ func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules)
 	return count + listed, errors.Join(err, errSource)
 }
 
-// List implements sessions.Store. The reply may have some megabytes: other requests don't wait for it.
+const (
+	sessionsPage = 100 // sessions that one run of list.lua reads
+	listedBytes  = 256 // of a session in the answer, besides its name and its device, at most
+)
+
+// List implements sessions.Store. It reads in pages on the connection for large replies: other requests don't wait. The
+// memory of the answer is taken page by page; its errors are returned.
 func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, error) {
-	var reply redis.Reply
-	err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
-		keys := []string{s.keys.sessions(user)}
-		result := listScript.Exec(ctx, s.conn.At(ctx, s.conn.Bulk(), keys[0]), keys, []string{s.keys.base(user)})
-		if reply, err = redis.NewReply(listScript.Name(), result); err == nil && reply.Status == redis.Moving {
-			return redis.ErrMoving
+	var all []sessions.Session
+	var left []string // IDs that are to be read
+	answer, bytes := unsent.From(ctx), int64(0)
+	for first := true; first || len(left) > 0; first = false {
+		var reply redis.Reply
+		page := left[:min(len(left), sessionsPage)]
+		args := append([]string{s.keys.base(user), strconv.Itoa(sessionsPage)}, page...)
+		err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
+			keys := []string{s.keys.sessions(user)}
+			result := listScript.Exec(ctx, s.conn.At(ctx, s.conn.Bulk(), keys[0]), keys, args)
+			if reply, err = redis.NewReply(listScript.Name(), result); err == nil && reply.Status == redis.Moving {
+				return redis.ErrMoving
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})
-	if err != nil {
-		return nil, err
+		found, rest, err := sessionsOf(reply, user)
+		if err != nil {
+			return nil, err
+		}
+		if left = left[len(page):]; first {
+			left = rest
+		}
+		for i := range found {
+			bytes += listedBytes + int64(len(found[i].Username)+len(found[i].Device))
+		}
+		if err := answer.Grow(bytes); err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
 	}
-	return sessionsOf(reply, user)
+	return all, nil
 }
 
 // sessionOf decodes the replies of create.lua, check.lua and rotate.lua.
@@ -171,19 +199,19 @@ func countOf(reply redis.Reply) (int, error) {
 }
 
 // sessionsOf decodes the reply of list.lua.
-func sessionsOf(reply redis.Reply, user string) ([]sessions.Session, error) {
+func sessionsOf(reply redis.Reply, user string) (page []sessions.Session, left []string, err error) {
 	if reply.Status != redis.OK {
-		return nil, sessionRefusals.Error(reply)
+		return nil, nil, sessionRefusals.Error(reply)
 	}
-	var all []sessions.Session
 	d := reply.Decoder()
+	left = d.Texts()
 	for d.More() {
 		one := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d),
 			LastActivity: seconds(d), Device: value(d)}
 		one.Expires = time.UnixMilli(d.Int64()).UTC()
-		all = append(all, one)
+		page = append(page, one)
 	}
-	return all, d.End()
+	return page, left, d.End()
 }
 
 func seconds(d *redis.Decoder) time.Time { return time.Unix(d.Int64(), 0).UTC() }

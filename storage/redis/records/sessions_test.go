@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -271,6 +272,43 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestListInPages: one run of the script reads a bounded number of sessions, and a list that doesn't fit into the memory
+// of answers is refused before all of it is read.
+func TestListInPages(t *testing.T) {
+	t.Parallel()
+	conn, _ := storetest.Standalone(t)
+	h := sessionsHarness{NewSessions(conn)}
+	for n := range 2*sessionsPage + 1 {
+		h.create(t, n)
+	}
+	list := func(ids ...string) (page []sessions.Session, left []string) {
+		t.Helper()
+		args := append([]string{h.store.keys.base("ann"), strconv.Itoa(sessionsPage)}, ids...)
+		reply, err := redis.NewReply("list",
+			listScript.Exec(t.Context(), conn.Bulk(), []string{h.store.keys.sessions("ann")}, args))
+		require.NoError(t, err)
+		page, left, err = sessionsOf(reply, "ann")
+		require.NoError(t, err)
+		return page, left
+	}
+	found, left := list()
+	require.Len(t, found, sessionsPage)
+	require.Len(t, left, sessionsPage+1)
+	require.NoError(t, h.store.Revoke(t.Context(), sessions.Ref{User: "ann", ID: left[0]}))
+	found, none := list(left[:sessionsPage]...)
+	require.Len(t, found, sessionsPage-1, "one was revoked meanwhile")
+	require.Empty(t, none)
+
+	budget := unsent.New(8 * sessionsPage * listedBytes)
+	client := func() string { return "ann" }
+	other, answer := budget.Part(client), budget.Part(client)
+	require.NoError(t, other.Grow(sessionsPage*listedBytes/2))
+	var refused *fault.Error
+	require.ErrorAs(t, storagetest.ErrorOf(h.store.List(unsent.With(t.Context(), &answer), "ann")), &refused)
+	require.Equal(t, fault.Limited, refused.Kind)
+	require.Less(t, answer.Taken(), int64(2*sessionsPage*listedBytes))
+}
+
 // TestSlotMove: while the slot of a user moves, a session never appears as ended.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
@@ -325,12 +363,16 @@ func TestDecoding(t *testing.T) {
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
 		"session":   func(r redis.Reply) error { return storagetest.ErrorOf(sessionOf(r, ref(1))) },
 		"revokeall": func(r redis.Reply) error { return storagetest.ErrorOf(countOf(r)) },
-		"list":      func(r redis.Reply) error { return storagetest.ErrorOf(sessionsOf(r, "ann")) },
+		"list": func(r redis.Reply) error {
+			_, _, err := sessionsOf(r, "ann")
+			return err
+		},
 	}, map[string][]string{
-		"session": right, "revokeall": {`{'OK', 7}`}, "list": {`{'OK'}`, `{'OK', 'id', 'Ann', '1', '2', '', 3}`},
+		"session": right, "revokeall": {`{'OK', 7}`},
+		"list": {`{'OK', {}}`, `{'OK', {'other'}, 'id', 'Ann', '1', '2', '', 3}`},
 	}, map[string][]string{
 		"session": wrong, "revokeall": {`{'OK'}`, `{'OK', 'x'}`},
-		"list": {`{'OK', 'id'}`, `{'OK', 'id', 'Ann', '1', '2', '', 3, 'id'}`},
+		"list": {`{'OK'}`, `{'OK', 'id'}`, `{'OK', {}, 'id'}`, `{'OK', {}, 'id', 'Ann', '1', '2', '', 3, 'id'}`},
 	})
 	storetest.RequireRefusals(t, sessionRefusals, map[string]error{"UNKNOWN": sessions.ErrNotFound,
 		"ENDED": sessions.ErrEnded})

@@ -43,6 +43,8 @@ var sessionCases = []storagetest.Case[*sessionSubject]{
 		Run: revokesAll},
 	{Name: "a list has what is alive, without auth data", Notice: "a user sees devices that are logged out, or secrets",
 		Run: lists},
+	{Name: "a list has all of many sessions, and none that was revoked",
+		Notice: "a user doesn't see the device of an attacker", Run: listsMany},
 	{Name: "with too many sessions the one idle for longest ends",
 		Notice: "a loop of logins fills the storage, or locks the user out", Run: sessionBounded},
 	{Name: "sessions that have ended make room", Notice: "a user is logged out although there is room",
@@ -269,6 +271,21 @@ func lists(s *sessionSubject) {
 	require.NoError(s.t, err)
 	made.AuthData = nil
 	require.Equal(s.t, []sessions.Session{made}, found)
+}
+
+func listsMany(s *sessionSubject) {
+	const many = 230
+	want := []string{}
+	for n := range many {
+		s.create(ref("ann", n))
+		want = append(want, ref("ann", n).ID)
+	}
+	slices.Sort(want)
+	require.Equal(s.t, want, s.list("ann"))
+	for _, id := range want[:many/2] {
+		require.NoError(s.t, s.store.Revoke(s.t.Context(), sessions.Ref{User: "ann", ID: id}))
+	}
+	require.Equal(s.t, want[many/2:], s.list("ann"))
 }
 
 func sessionBounded(s *sessionSubject) {

@@ -1,21 +1,37 @@
 #!lua flags=no-writes
--- list.lua reads all sessions of a user, without the data for back ends.
+-- list.lua reads a page of the sessions of a user, without the data for back ends. The first call returns the IDs that
+-- are left for further pages, so that no run takes long.
 --
 -- KEYS[1] sessions  set  IDs of the user's sessions
 --
--- ARGV[1] base  string  what the keys of the user's sessions start with, before their IDs
+-- ARGV[1]  base  string  what the keys of the user's sessions start with, before their IDs
+-- ARGV[2]  page  int     sessions in a page of the first call, at most
+-- ARGV[3…] ids   string  of the sessions to read; none: the first call
 --
--- Returns {"OK", id, username, created_s, last_activity_s, device_info or "", ends_ms, …}, six values for each, or
--- {"MOVING"} if the slot is half moved.
+-- Returns {"OK", left, id, username, created_s, last_activity_s, device_info or "", ends_ms, …}, left being a list of
+-- IDs, and six values for each session, or {"MOVING"} if the slot is half moved.
 -- Safe to run twice: yes, it only reads.
 local sessions_key = KEYS[1]
-local base = ARGV[1]
+local base, page = ARGV[1], tonumber(ARGV[2])
+local ids, left = {unpack(ARGV, 3)}, {}
 
-local ids = redis.call('SMEMBERS', sessions_key)
+if #ids == 0 then
+  ids = redis.call('SMEMBERS', sessions_key)
+  left = {unpack(ids, page + 1)}
+  ids = {unpack(ids, 1, math.min(page, #ids))}
+else
+  local alive = {}
+  for i, member in ipairs(redis.call('SMISMEMBER', sessions_key, unpack(ids))) do
+    if member == 1 then
+      alive[#alive + 1] = ids[i]
+    end
+  end
+  ids = alive
+end
 if not slot.try(sessions.probe, sessions_key, base, ids) then
   return {'MOVING'}
 end
-local reply = {'OK'}
+local reply = {'OK', left}
 for _, id in ipairs(ids) do
   local key = base .. id
   local found = redis.call('HMGET', key, 'username', 'created_at', 'last_activity', 'device_info')
