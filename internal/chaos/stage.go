@@ -89,7 +89,7 @@ func perform(ctx context.Context, set settings, c scenario) result {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	s.dir = dir
-	transport := &http.Transport{MaxIdleConnsPerHost: queueClients}
+	transport := &http.Transport{MaxIdleConnsPerHost: queueClients, DialContext: hostileDialer().DialContext}
 	defer transport.CloseIdleConnections()
 	s.hostile.Transport = transport
 	finished := false
