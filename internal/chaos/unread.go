@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,9 +13,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 const (
@@ -22,6 +25,8 @@ const (
 	unreadStreams = 250
 	unreadClients = 300
 	unreadSecond  = 85 // fetches in a second
+	unreadTickets = 600 << 10
+	unreadBatch   = 10 // calls at once on each connection: Redis needs some ms for each large ticket
 
 	unreadValues   = 100
 	unreadSessions = 1000
@@ -47,6 +52,11 @@ func unread() []scenario {
 		{
 			name: "unread-sessions", fault: "300 lists of 1,000 sessions, none of which is read",
 			limits: within, inject: leaveSessions,
+		},
+		{
+			name: "unread-tickets", flags: []string{"--grpc-message-bytes", "1MiB"},
+			fault:  "2 gRPC connections with a window of 0 and 250 GetTicket each, of a ticket of 600 KiB",
+			limits: within, inject: leaveTickets,
 		},
 	}
 }
@@ -182,4 +192,28 @@ func leaveSessions(s *stage) {
 	body := `{"username":"large","deviceInfo":{"agent":"` + strings.Repeat("x", 2000) + `"}}`
 	s.make(http.MethodPost, unreadSessions, func(int) (string, string) { return path, body })
 	s.leaveAll(unreadClients, unreadClients, 0, load.Request(http.MethodGet, path, ""))
+}
+
+func leaveTickets(s *stage) {
+	// of its own, where nobody else is matched with it
+	s.Must(s.expect(http.MethodPut, "http://"+s.services[0].Admin+"/v1/queues/unread", `{}`))
+	ticket := map[string]any{"queue": "unread", "searchFields": map[string]any{
+		"tags": []string{string(bytes.Repeat([]byte("x"), unreadTickets))}}}
+	body, err := json.Marshal(ticket)
+	s.Must(err)
+	response, err := s.request(s.Context(), http.MethodPost, "http://"+s.services[0].HTTP+"/v1/tickets", string(body))
+	s.Must(err)
+	var made struct{ ID string }
+	s.Must(json.NewDecoder(response.Body).Decode(&made))
+	s.Must(response.Body.Close())
+	message, err := proto.Marshal(&openmatch.GetTicketRequest{TicketId: made.ID})
+	s.Must(err)
+	s.leaveFlood(2, s.services[0].GRPC, func(ctx context.Context, c *load.Flood) error {
+		for sent := 0; sent < unreadStreams && pace.Sleep(ctx, lookEvery); sent += unreadBatch {
+			if err := c.Calls(openmatch.FrontendService_GetTicket_FullMethodName, message, unreadBatch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -30,11 +30,25 @@ func Receive(read func(any) error, message any) error {
 	return nil
 }
 
-// codec is grpc-go's codec of protobuf, which also decodes into *Received.
+// codec is grpc-go's codec of protobuf, which also decodes into *Received and encodes *counted.
 type codec struct{ encoding.CodecV2 }
 
-// Codec returns the codec for grpc.ForceServerCodecV2 of servers that use Receive.
+// Codec returns the codec for grpc.ForceServerCodecV2 of servers that use Receive or Server.Count.
 func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2(grpcproto.Name)} }
+
+// Marshal encodes a message.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	a, ok := v.(*counted)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	data, err := a.encode()
+	if err != nil {
+		a.Put(nil)
+		return nil, err
+	}
+	return mem.BufferSlice{mem.NewBuffer(&data, a)}, nil
+}
 
 // Unmarshal decodes a message.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {

@@ -16,13 +16,16 @@ import (
 type Server struct {
 	*grpc.Server
 
-	mu       sync.Mutex
-	open     map[*trackedConn]struct{}
-	draining bool
+	mu          sync.Mutex
+	open        map[*trackedConn]struct{}
+	connections map[string]*trackedConn // open ones, by the addresses of their clients
+	draining    bool
 }
 
 // New returns a server with the services of s.
-func New(s *grpc.Server) *Server { return &Server{Server: s, open: map[*trackedConn]struct{}{}} }
+func New(s *grpc.Server) *Server {
+	return &Server{Server: s, open: map[*trackedConn]struct{}{}, connections: map[string]*trackedConn{}}
+}
 
 // Serve serves calls on connections of l until the server is stopped.
 func (s *Server) Serve(l net.Listener) error {
@@ -60,6 +63,7 @@ type trackedConn struct {
 	net.Conn
 	server      *Server
 	prefaceLeft atomic.Int64 // bytes that were not received of the preface; not positive: it is complete
+	answers     answers
 }
 
 // Read reads what the client sends.
@@ -74,6 +78,7 @@ func (c *trackedConn) Read(p []byte) (int, error) {
 // Close closes the connection.
 func (c *trackedConn) Close() error {
 	c.server.remove(c)
+	c.answers.end()
 	return c.Conn.Close()
 }
 
@@ -82,6 +87,7 @@ func (s *Server) add(c *trackedConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[c] = struct{}{}
+	s.connections[c.RemoteAddr().String()] = c
 	return !s.draining
 }
 
@@ -89,6 +95,9 @@ func (s *Server) remove(c *trackedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
+	if address := c.RemoteAddr().String(); s.connections[address] == c {
+		delete(s.connections, address)
+	}
 }
 
 // end closes the connections for which which returns true, and those that are accepted from now on. It closes them at

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -70,6 +71,21 @@ func (c *Flood) Ended() <-chan struct{} { return c.ended }
 // Gets opens n streams, each with a GET of a path.
 func (c *Flood) Gets(path string, n int) error {
 	return c.repeat(n, func() error { return c.get(path) })
+}
+
+// Calls opens n streams, each with a gRPC call of a method with an encoded message.
+func (c *Flood) Calls(method string, message []byte, n int) error {
+	data := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	return c.repeat(n, func() error {
+		c.encode(append(requestHeaders(http.MethodPost, method),
+			hpack.HeaderField{Name: "content-type", Value: "application/grpc"},
+			hpack.HeaderField{Name: "te", Value: "trailers"}))
+		first := http2.HeadersFrameParam{StreamID: c.next(), BlockFragment: c.block.Bytes(), EndHeaders: true}
+		if err := c.framer.WriteHeaders(first); err != nil {
+			return err
+		}
+		return c.framer.WriteData(c.stream, true, data)
+	})
 }
 
 // Resets opens n streams, each with a GET of a path, and resets each at once.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -29,6 +30,8 @@ type method struct {
 	arrivals *grpcserver.Arrivals // on the listener of gRPC; nil: the request has arrived when the call begins
 	router   *web.Router
 	need     need // of the client, on a service that isn't open
+	// count is grpcserver.Server.Count, on the listener of gRPC.
+	count func(ctx context.Context, answer any, part func() unsent.Part) (any, error)
 }
 
 // around returns a copy of a service's description, whose handlers begin and end a call. It wraps handlers and has no
@@ -59,7 +62,11 @@ func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
 			return nil, err
 		}
 		receive := func(message any) error { return c.receive(message, read) }
-		return handler(srv, c.ctx, receive, interceptor)
+		answer, err = handler(srv, c.ctx, receive, interceptor)
+		if err != nil || m.http {
+			return answer, err
+		}
+		return m.count(ctx, answer, c.part)
 	}
 }
 
@@ -134,6 +141,9 @@ func (c *call) path() string {
 func (c *call) about() (id, client string) {
 	return c.requestID(), c.method.clientOf(c.ctx)
 }
+
+// clientName returns whose share of the memory of answers the answer takes.
+func (c *call) clientName() string { return web.Client(c.client, c.method.clientOf(c.ctx)) }
 
 // clientOf returns the address of the client of a call on the listener of gRPC, or "" if it isn't known.
 func (m *method) clientOf(ctx context.Context) string {
@@ -211,7 +221,18 @@ func (c *call) receive(message any, read func(any) error) error {
 	if err := c.read(message, read, first); err != nil {
 		return err
 	}
-	return c.authorizeMessage(message, first)
+	if err := c.authorizeMessage(message, first); err != nil || !first || c.method.http || c.method.need.open {
+		return err
+	}
+	return c.method.router.Answers().Check(c.clientName)
+}
+
+// part returns the part of the answer to a call in the memory of all answers.
+func (c *call) part() unsent.Part {
+	if c.method.need.reads {
+		return c.method.router.Answers().Part(c.clientName)
+	}
+	return c.method.router.Answers().Granted(c.clientName)
 }
 
 // read reads a message. Only the first one must arrive in time: streams of requests may pause between them.

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	grpcgo "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -110,6 +113,53 @@ func (h *harness) requireUnreadEnd(t *testing.T) {
 			_, err = stream.Recv()
 			return errors.Is(err, io.EOF)
 		}, servertest.Patience, 10*servertest.Step)
+	}
+}
+
+// TestUnreadTickets: a client that doesn't read large tickets is refused them, over all connections. The memory is
+// returned when the calls end, and when the connection does.
+func TestUnreadTickets(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	for _, encoding := range []string{encoding.Identity, "gzip"} {
+		h := start(t)
+		h.addTickets("large", 1, size)
+		h.addTickets("small", 1, 10)
+		for _, abandon := range []func(cancel func(), conn *grpcgo.ClientConn){
+			func(cancel func(), _ *grpcgo.ClientConn) { cancel() },
+			func(_ func(), conn *grpcgo.ClientConn) { require.NoError(t, conn.Close()) },
+		} {
+			conn, err := grpcgo.NewClient("passthrough:///"+h.address, grpcgo.WithStaticStreamWindowSize(64<<10),
+				grpcgo.WithTransportCredentials(insecure.NewCredentials()))
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			f := h.frontend(servertest.Native)
+			for unread := 0; err == nil; unread++ { // until a call is refused
+				require.Less(t, unread, 16, "a client can leave as much unread as it likes")
+				stream, errStream := conn.NewStream(ctx, &grpcgo.StreamDesc{ServerStreams: true},
+					openmatch.FrontendService_GetTicket_FullMethodName, grpcgo.UseCompressor(encoding))
+				require.NoError(t, errStream)
+				require.NoError(t, stream.SendMsg(&openmatch.GetTicketRequest{TicketId: "large0"}))
+				require.NoError(t, stream.CloseSend())
+				_, err = stream.Header() // the answer has begun
+				require.NoError(t, err)
+				_, err = h.get(f, "large0")
+			}
+			require.Equal(t, codes.ResourceExhausted, status.Code(err))
+			require.ErrorContains(t, err, "this client has not read")
+			require.Greater(t, h.router.Answers().Bytes(), int64(8*size))
+			require.LessOrEqual(t, h.router.Answers().Bytes(), int64(16*size))
+			_, err = f.CreateTicket(t.Context(), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+			require.Equal(t, codes.ResourceExhausted, status.Code(err))
+			h.matches.set(func() { require.Len(t, h.matches.tickets, 2, "it is refused before it makes a ticket") })
+			abandon(cancel, conn)
+			require.Eventually(t, func() bool { return h.router.Answers().Bytes() == 0 }, servertest.Patience,
+				servertest.Step)
+			_, err = h.get(f, "large0")
+			require.NoError(t, err)
+			cancel()
+			_ = conn.Close() // it may be closed
+		}
 	}
 }
 
