@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"net"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -11,15 +12,18 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
 )
 
 var (
 	errBusy     = status.Error(codes.Unavailable, "the node has too many calls in progress")
+	errUnread   = status.Error(codes.Unavailable, "too many answers were not read")
 	errMemory   = status.Error(codes.Unavailable, "the node has too many large requests in progress")
 	errLate     = status.Error(codes.DeadlineExceeded, "the answer took too long")
 	errManyKeys = status.Errorf(codes.ResourceExhausted, "a request can have at most %d keys", shard.MaxKeys)
@@ -31,6 +35,8 @@ type calls struct {
 	limit    int64
 	arrivals *grpcserver.Arrivals
 	open     atomic.Int64
+	// answer counts the answers; nil: they are small.
+	answer func(ctx context.Context, handle func() (any, error)) (any, error)
 }
 
 // limited calls handle unless too many calls are in progress.
@@ -57,13 +63,44 @@ func (c *calls) around(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		) (answer any, err error) {
 			err = c.limited(func() error {
 				receive := func(message any) error { return c.receive(ctx, message, read) }
-				answer, err = method.Handler(srv, ctx, receive, interceptor)
+				handle := func() (any, error) { return method.Handler(srv, ctx, receive, interceptor) }
+				if c.answer != nil {
+					answer, err = c.answer(ctx, handle)
+				} else {
+					answer, err = handle()
+				}
 				return err
 			})
 			return answer, err
 		}
 	}
 	return &made
+}
+
+// countAnswer calls handle unless the client has left too many answers unread, and counts its answer.
+func (s *Server) countAnswer(ctx context.Context, handle func() (any, error)) (any, error) {
+	client := func() string { return addressOf(ctx) }
+	if err := s.answers.Check(client); err != nil {
+		return nil, errUnread
+	}
+	answer, err := handle()
+	if err != nil {
+		return nil, err
+	}
+	if answer, err = s.served().Count(ctx, answer, func() unsent.Part { return s.answers.Part(client) }); err != nil {
+		return nil, errUnread
+	}
+	return answer, nil
+}
+
+// addressOf returns the client's address, without its port.
+func addressOf(ctx context.Context) string {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(from.Addr.String()) // "" if it has no port
+	return host
 }
 
 // limitStreams limits the calls whose answers are streams: watches of health, and reflection.

@@ -20,6 +20,9 @@ type Limits struct {
 	// at least twice MessageBytes. More are refused: UNAVAILABLE. Requests that take longer than 100 ms to arrive can
 	// have as much again: of more than Memory/MessageBytes of them the oldest are refused, with DEADLINE_EXCEEDED.
 	Memory int64
+	// Answers is how many bytes the answers of more than 4 KiB that were not read can have together: 128 MiB. A client's
+	// address can use a quarter of it. Beyond it calls are refused: UNAVAILABLE.
+	Answers int64
 	// Calls is how many calls can be in progress: 4096. More are refused: UNAVAILABLE.
 	Calls int
 	// Handlers is how many calls with keys are handled at a time: 16, or four for each processor if that is more.
@@ -39,6 +42,7 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	l.MessageBytes = cmp.Or(l.MessageBytes, DefaultMaxBytes)
 	l.Memory = max(cmp.Or(l.Memory, 256<<20), 2*int64(l.MessageBytes))
+	l.Answers = cmp.Or(l.Answers, 128<<20)
 	l.Calls = cmp.Or(l.Calls, 4096)
 	l.Handlers = cmp.Or(l.Handlers, max(16, 4*runtime.GOMAXPROCS(0)))
 	l.Streams = min(cmp.Or(l.Streams, 256), math.MaxInt32)

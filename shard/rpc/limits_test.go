@@ -148,6 +148,28 @@ func TestUnreadAnswers(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestUnreadAnswersOfAnAddress: the answers that the clients at an address don't read have a bounded size, over all
+// connections.
+func TestUnreadAnswersOfAnAddress(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	_, address := start(t, found(make([]byte, size)), withLimits(rpc.Limits{Answers: 16 * size}))
+	unread := dialRaw(t, address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for range 3 {
+		unread.get(0, nil, true)
+	}
+	unread.answered(3)
+	c := dial(t, rpc.ClientOptions{})
+	_, err := call(t, c, address, nil)
+	require.ErrorIs(t, err, shard.ErrUnavailable)
+	require.ErrorContains(t, err, "too many answers were not read")
+	require.NoError(t, unread.conn.Close())
+	require.Eventually(t, func() bool {
+		_, err := call(t, c, address, nil)
+		return err == nil
+	}, patience, step)
+}
+
 // TestLargeRequests in progress are limited together. Small ones go on.
 func TestLargeRequests(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
 )
@@ -51,6 +52,7 @@ type Server struct {
 	watches calls        // of health
 	others  calls        // all other calls
 	memory  *semaphore.Weighted
+	answers *unsent.Budget
 	turns   chan struct{} // one of each call that is handled
 	drained chan struct{} // closed when the server drains
 	drain   func()        // closes it
@@ -71,7 +73,8 @@ func NewServer(o ServerOptions) *Server {
 	limits := o.Limits.withDefaults()
 	s := &Server{
 		handler: o.Handler, limits: limits, tls: o.TLS, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		memory: semaphore.NewWeighted(limits.Memory), turns: make(chan struct{}, limits.Handlers),
+		memory: semaphore.NewWeighted(limits.Memory), answers: unsent.New(limits.Answers),
+		turns:   make(chan struct{}, limits.Handlers),
 		drained: make(chan struct{}),
 	}
 	s.gets.limit, s.watches.limit, s.others.limit = int64(limits.Calls), mostWatches, mostOthers
@@ -95,6 +98,7 @@ func (s *Server) server(o ServerOptions) *grpc.Server {
 	if ready == nil {
 		ready = func() error { return nil }
 	}
+	s.gets.answer = s.countAnswer
 	served.RegisterService(s.gets.around(&shardpb.ShardService_ServiceDesc), service{server: s})
 	served.RegisterService(s.others.around(&grpc_health_v1.Health_ServiceDesc), &grpcserver.Health{
 		Names: checkedNames, Ready: func(context.Context) error { return ready() },
