@@ -91,6 +91,28 @@ func TestLimits(t *testing.T) {
 		`tidemark_limited_total{limit="newChannels",of="key"} 3`)
 }
 
+// TestLargeBodiesCount: a body counts as a request for each 16 KiB, before it is decoded. A client with all of its
+// limit left is served, however large the body.
+func TestLargeBodiesCount(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	h := servertest.Start(t, servertest.WithQueues(), servertest.Closed(t, &p))
+	const path, open = "/v1/channels/c/messages", `{"content":1`
+	text := strings.Repeat(" ", 60<<10)
+	as := limited(t, &p, "requests=8/h")
+	h.Do("POST", path, open+text[:16<<10], as).Problem(http.StatusBadRequest, fault.SlugInvalidBody)
+	h.Do("POST", path, open+text, as).Problem(http.StatusBadRequest, fault.SlugInvalidBody)
+	h.Do("POST", path, open+text, as).Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
+	require.Equal(t, http.StatusCreated, h.Do("POST", path, open+text+`}`, limited(t, &p, "requests=3/h")).Status)
+	require.Equal(t, http.StatusCreated, h.Do("POST", path, open+text+`}`, limited(t, &p, "requests=1/h")).Status)
+
+	body := `{"ticket":{` + text + `}}`
+	as = limited(t, &p, "requests=5/h")
+	require.Equal(t, http.StatusCreated, h.Do("POST", path, open+text+`}`, as).Status)
+	got := h.Do("POST", "/v1/frontendservice/tickets", body, as)
+	require.Equal(t, http.StatusTooManyRequests, got.Status, "%s", got.Body)
+}
+
 // TestRateLimitHeaders: each answer to a client with a limit of requests reports what is left.
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()

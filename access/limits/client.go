@@ -35,6 +35,26 @@ func From(ctx context.Context) Client {
 // Request counts a request. Errors: fault.SlugRateLimited, as for the other methods, and those of the store of quotas.
 func (c Client) Request(ctx context.Context) error { return c.take(ctx, requests, 1) }
 
+// Further counts a request that has been counted as more requests, by its cost. A client whose whole limit is available
+// is always served.
+func (c Client) Further(ctx context.Context, n int) error {
+	for _, counts := range [...]*counts{c.address, c.principal} {
+		if counts == nil {
+			continue
+		}
+		if wait := counts.take(requests, min(n, counts.limits.Requests.Count-1)); wait > 0 {
+			return c.limiter.refuse(counts, requests, wait)
+		}
+	}
+	if c.quotas != nil {
+		n = min(n, c.limiter.o.Quotas.Requests.Count-1)
+	}
+	if n <= 0 {
+		return nil
+	}
+	return c.takeQuota(ctx, requests, n)
+}
+
 // Publish counts the bytes of messages before they are published. More than the limit's count are counted as that many.
 func (c Client) Publish(ctx context.Context, n int) error { return c.take(ctx, bytes, n) }
 

@@ -275,3 +275,23 @@ func TestQuotas(t *testing.T) {
 	require.Zero(t, l.Client(access.Anonymous(), "192.0.2.1:1"), "nobody has no quota")
 	require.Zero(t, l.Client(nil, "192.0.2.1:1"))
 }
+
+// TestFurther: a client with all of its limit left is always served, and a refused request costs nothing.
+func TestFurther(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := New(Options{Users: parse(t, "requests=6/h"), Addresses: parse(t, "requests=1/h")}).Client(user("ann"), "")
+	require.NoError(t, c.Request(ctx))
+	require.NoError(t, c.Further(ctx, 1000))
+	isLimited(t, c.Request(ctx), fault.SlugRateLimited, "for this user")
+	c = New(Options{Users: parse(t, "requests=6/h")}).Client(user("bob"), "")
+	for range 3 {
+		require.NoError(t, c.Request(ctx))
+	}
+	isLimited(t, c.Further(ctx, 4), fault.SlugRateLimited, "for this user")
+	require.NoError(t, c.Further(ctx, 3))
+	one := New(Options{Addresses: parse(t, "requests=1/h")}).Client(nil, "192.0.2.1:1")
+	require.NoError(t, one.Request(ctx))
+	require.NoError(t, one.Further(ctx, 1000))
+	require.NoError(t, Client{}.Further(ctx, 1))
+}

@@ -243,7 +243,7 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 		err = grpcserver.Receive(read, message)
 	}
 	if first {
-		c.lift()
+		c.arrived()
 	}
 	ended := errors.Is(err, errDraining) || errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrRevoked)
 	if err == nil || ended || errors.Is(err, io.EOF) || errors.Is(err, grpcserver.ErrNotProtobuf) {
@@ -252,9 +252,14 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	return &unreadError{cause: err}
 }
 
-// lift removes the deadlines of net/http for a request whose answer is a stream: it has no time limit.
-func (c *call) lift() {
-	if c.request != nil && c.method.streams {
+// arrived lets the next large body be decoded, and removes the deadlines of net/http for a request whose answer is a
+// stream: it has no time limit.
+func (c *call) arrived() {
+	if c.request == nil {
+		return
+	}
+	c.request.tell((*web.Call).Decoded)
+	if c.method.streams {
 		c.request.setDeadlines(time.Time{}, time.Time{})
 	}
 }

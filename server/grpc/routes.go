@@ -242,7 +242,7 @@ func (b *messageBody) Read(p []byte) (int, error) {
 // Close does nothing.
 func (b *messageBody) Close() error { return nil }
 
-func (b *messageBody) release() { b.once.Do(b.buffer.Release) }
+func (b *messageBody) release() { b.once.Do(b.buffer.Copied) }
 
 // request is a request on the HTTP port; its call reports the outcome to it. grpc-go runs the handler of a call in a
 // goroutine of its own, which can end after the request. All methods may be called by several goroutines.

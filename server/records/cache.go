@@ -111,6 +111,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 		return err
 	}
 	v.Bytes = body.Bytes
+	c.Decoded() // it is stored as it is
 	if err := h.values.Put(c.Context(), v); err != nil {
 		return err // the body isn't released: an abandoned write may still be in progress
 	}

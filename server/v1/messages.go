@@ -35,6 +35,7 @@ func (m *messages) publish(c *web.Call) error {
 	for i, d := range decoded {
 		drafts[i] = channel.Draft{ID: d.ID, Content: d.Content}
 	}
+	c.Decoded()
 	published, err := m.service.Publish(c.Context(), channel.PublishRequest{Channel: c.Param(0), Drafts: drafts})
 	if err != nil {
 		return err // the body isn't released: an abandoned write may still be in progress

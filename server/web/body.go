@@ -42,8 +42,17 @@ func newBuffer(size int) *Buffer {
 	return b
 }
 
-// Release makes the buffer available to other requests. Its bytes must not be in use any more.
+// Release makes the buffer available to other requests, and lets the next large body be decoded. Its bytes must not be in
+// use any more.
 func (b *Buffer) Release() {
+	if b.share != nil {
+		b.share.endTurn()
+	}
+	b.Copied()
+}
+
+// Copied is Release for a buffer whose bytes were copied and are yet to be decoded: [Call.Decoded] follows.
+func (b *Buffer) Copied() {
 	if b.share != nil {
 		b.share.release()
 		b.share = nil
@@ -54,9 +63,9 @@ func (b *Buffer) Release() {
 	}
 }
 
-// Body reads the request's body. The caller releases the buffer, or drops it: then its memory counts until the call has
-// finished. A body may arrive slowly, so it is an error if the client's credential isn't valid any more when it has
-// arrived.
+// Body reads the request's body, counts it as further requests if it is large, and then waits for its turn to be decoded.
+// The caller releases the buffer, or drops it: then its memory counts until the call has finished. A body may arrive
+// slowly, so it is an error if the client's credential isn't valid any more when it has arrived.
 func (c *Call) Body() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
 	if length > limit {
@@ -72,9 +81,15 @@ func (c *Call) Body() (*Buffer, error) {
 	}
 	b := newBuffer(size)
 	b.share = &c.share
-	err := b.share.grow(int64(size))
+	err := b.share.count(length)
+	if err == nil {
+		err = b.share.grow(int64(size))
+	}
 	if err == nil {
 		err = b.read(c.request.Body, length, limit)
+	}
+	if err == nil && length < 0 {
+		err = b.share.count(int64(len(b.Bytes)))
 	}
 	if err != nil {
 		b.Release()
@@ -84,9 +99,14 @@ func (c *Call) Body() (*Buffer, error) {
 		return nil, err
 	}
 	b.share.finish()
-	err = c.route.router.guard.Valid(c.Principal())
-	if err == nil && len(b.Bytes) > unsent.Small {
+	if len(b.Bytes) > unsent.Small {
 		err = c.checkUnread() // the answer may be as large
+	}
+	if err == nil {
+		err = b.share.awaitTurn(len(b.Bytes))
+	}
+	if err == nil {
+		err = c.route.router.guard.Valid(c.Principal())
 	}
 	if err != nil {
 		b.Release()
@@ -94,6 +114,10 @@ func (c *Call) Body() (*Buffer, error) {
 	}
 	return b, nil
 }
+
+// Decoded lets the next large body be decoded. Buffer.Release and the end of the call do so, too: Decoded is for handlers
+// that need the bytes, or wait, after they have decoded them.
+func (c *Call) Decoded() { c.share.endTurn() }
 
 // Content reads a body that is one JSON value, and returns the part of the buffer that is the value. The rules of Body
 // for its buffer apply.
@@ -107,6 +131,7 @@ func (c *Call) Content() (*Buffer, json.RawMessage, error) {
 		body.Release()
 		return nil, nil, err
 	}
+	c.Decoded()
 	return body, content, nil
 }
 

@@ -1,11 +1,15 @@
 package web
 
 import (
+	"context"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/tidemark-dev/tidemark/access/limits"
 )
 
 // The rate at which a body of more than smallBuffer bytes must arrive: bodyRate bytes a second, after bodyHeadStart. A
@@ -18,8 +22,10 @@ const (
 // bodyMemory is the memory of the bodies of all requests in progress. It may be used by several goroutines.
 type bodyMemory struct {
 	free        *semaphore.Weighted
-	used        atomic.Int64 // bytes
-	maxBody     int64        // the largest body
+	used        atomic.Int64        // bytes
+	turns       *semaphore.Weighted // of large bodies that are decoded
+	waiting     atomic.Int64        // for a turn
+	maxBody     int64               // the largest body
 	readTimeout time.Duration
 }
 
@@ -29,6 +35,48 @@ type share struct {
 	memory *bodyMemory
 	taken  int64
 	slow   bool // the connection has a deadline for the body
+	turn   bool // it holds one of the memory's turns
+}
+
+// requestBytes is how many bytes of a body count as one request.
+const requestBytes = 16 << 10
+
+// count counts a body of size bytes as further requests of the client, by the time that it may take to decode it.
+func (s *share) count(size int64) error {
+	if size <= requestBytes {
+		return nil
+	}
+	return limits.From(s.call.ctx).Further(s.call.ctx, int((size-1)/requestBytes))
+}
+
+// turnTimeout is how long a body waits for its turn at most.
+const turnTimeout = 5 * time.Second
+
+// decoders returns how many large bodies are decoded at the same time. The other cores are for other requests.
+func decoders() int { return (runtime.GOMAXPROCS(0) + 1) / 2 }
+
+// awaitTurn waits until a large body may be decoded. Small ones needn't wait.
+func (s *share) awaitTurn(size int) error {
+	if size <= largeBuffer {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(s.call.ctx, turnTimeout, errDecoders)
+	defer cancel()
+	s.memory.waiting.Add(1)
+	defer s.memory.waiting.Add(-1)
+	if err := s.memory.turns.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
+	}
+	s.turn = true
+	return nil
+}
+
+// endTurn lets the next large body be decoded.
+func (s *share) endTurn() {
+	if s.turn {
+		s.turn = false
+		s.memory.turns.Release(1)
+	}
 }
 
 // grow takes memory for a body of size bytes, without waiting, and sets the time by which the client must have sent it.
@@ -72,10 +120,16 @@ func (s *share) release() {
 const streamStep = 16 << 10
 
 // Received is for handlers that read the body themselves: it records the number of bytes read so far, and takes memory
-// for the next ones, up to most bytes. The error is a *fault.Error of kind Unavailable.
+// for the next ones, up to most bytes, which it also counts as further requests. The error is a *fault.Error of kind
+// Unavailable or Limited.
 func (c *Call) Received(read, most int64) error {
 	if read < max(c.share.taken, smallBuffer) || c.share.taken >= most {
 		return nil
+	}
+	if c.share.taken > 0 {
+		if err := limits.From(c.ctx).Further(c.ctx, streamStep/requestBytes); err != nil {
+			return err
+		}
 	}
 	return c.share.grow(min(c.share.taken+streamStep, most))
 }

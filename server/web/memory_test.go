@@ -8,8 +8,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +44,10 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 // TestBodyDeadline: a large body has time by its size, and the request the usual time afterwards.
 func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testBodyDeadline)
+}
+
+func testBodyDeadline(t *testing.T) {
 	const size = 512 << 10
 	r := newRouter(func(c *Call) error {
 		body, err := c.Body()
@@ -64,13 +71,16 @@ func TestBodyDeadline(t *testing.T) {
 		require.Equal(t, http.StatusNoContent, d.Code, what)
 		last := len(d.set) - 1
 		require.True(t, d.set[last].After(begin.Add(59*time.Minute)), "the rest of the request has ReadTimeout")
+		timeFor := func(size int64) time.Duration { return bodyHeadStart + time.Duration(size)*time.Second/bodyRate }
 		first := int64(largeBuffer) // allocations before the body arrives
 		if length < 0 {
-			first = 2 * smallBuffer
+			// twice the size of a buffer, which an earlier request may have used and enlarged
+			first = int64((d.set[0].Sub(begin)-bodyHeadStart)*bodyRate+time.Second/2) / int64(time.Second)
+			require.GreaterOrEqual(t, first, int64(2*smallBuffer))
 		}
 		for i, at := range d.set[:last] {
-			inTime := bodyHeadStart + time.Duration(first<<i)*time.Second/bodyRate
-			require.WithinRange(t, at, begin.Add(inTime), time.Now().Add(inTime), "%s: %d", what, i)
+			inTime := timeFor(first << i)
+			require.Equal(t, begin.Add(inTime), at, "%s: %d", what, i)
 		}
 	}
 	d := post(strings.NewReader(text[:100]), 100)
@@ -81,4 +91,55 @@ func TestBodyDeadline(t *testing.T) {
 	require.Equal(t, http.StatusRequestTimeout, d.Code)
 	require.Contains(t, d.Body.String(), "problem:invalid-body")
 	require.Len(t, d.set, 4, "the rest of the body isn't waited for")
+}
+
+// TestLargeBodiesTakeTurns: no more large bodies than decoders are decoded at the same time. Small ones don't wait, and
+// one whose turn doesn't come is refused.
+func TestLargeBodiesTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var begun atomic.Int64
+		decoded := make(chan struct{})
+		r := newRouter(func(c *Call) error {
+			body, err := c.Body()
+			if err != nil {
+				return err
+			}
+			defer body.Release()
+			if len(body.Bytes) > largeBuffer {
+				begun.Add(1)
+				<-decoded
+				c.Decoded()
+				<-c.Context().Done() // a handler that waits holds nobody up
+			}
+			return c.NoContent()
+		})
+		post := func(ctx context.Context, size int) int {
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/",
+				strings.NewReader(strings.Repeat("x", size))))
+			return w.Code
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var clients sync.WaitGroup
+		n := int64(decoders())
+		for range 2 * n {
+			clients.Go(func() { post(ctx, largeBuffer+1) })
+		}
+		synctest.Wait()
+		require.Equal(t, n, begun.Load())
+		require.Equal(t, n, r.bodies.waiting.Load())
+		require.Equal(t, http.StatusNoContent, post(t.Context(), largeBuffer))
+		for range n {
+			decoded <- struct{}{}
+		}
+		synctest.Wait()
+		require.Equal(t, 2*n, begun.Load())
+		require.Equal(t, http.StatusServiceUnavailable, post(t.Context(), largeBuffer+1), "after the time for a turn")
+		end()
+		close(decoded)
+		clients.Wait()
+		require.Zero(t, r.bodies.waiting.Load())
+		require.True(t, r.bodies.turns.TryAcquire(n), "all turns were returned")
+	})
 }

@@ -52,6 +52,9 @@ func newMetrics(registry *prometheus.Registry, bodies *bodyMemory, answers *unse
 			Name: "tidemark_unread_answer_bytes", Help: "Memory taken by answers that clients have not read.",
 		}, func() float64 { return float64(answers.Bytes()) }),
 		unread("refused", answers.Refused), unread("slow", answers.Slow),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_http_bodies_waiting", Help: "Large bodies that have arrived and wait to be decoded.",
+		}, func() float64 { return float64(bodies.waiting.Load()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

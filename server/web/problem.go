@@ -26,6 +26,10 @@ var (
 		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "the server is receiving too many large bodies; trying again is safe",
 	}
+	errDecoders = &fault.Error{
+		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+		Detail: "the server is decoding too many large bodies; trying again is safe",
+	}
 	errConnections = &fault.Error{
 		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "the server has too many open connections; trying again is safe",

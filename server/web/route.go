@@ -126,6 +126,7 @@ func (c *Call) check() error {
 
 // finish is deferred: it turns a panic into an answer, returns the memory of body and answer, counts and logs.
 func (c *Call) finish() {
+	c.share.endTurn()
 	c.share.release()
 	c.unsent.Close()
 	if p := recover(); p != nil {

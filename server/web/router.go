@@ -94,7 +94,8 @@ func New(o Options) *Router {
 		},
 		log: o.Logger, ready: o.Ready,
 		bodies: bodyMemory{
-			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
+			free: semaphore.NewWeighted(o.BodyMemory), turns: semaphore.NewWeighted(int64(decoders())),
+			maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
 		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
 		draining: make(chan struct{}),
