@@ -28,7 +28,7 @@ func DefaultLimits() Limits {
 		DefaultMax: 64,
 		MaxMax:     1000,
 		FetchBytes: 4 << 20,
-		MaxBatch:   1000,
+		MaxBatch:   250, // one script publishes all of them, and Redis serves nobody else meanwhile
 		MaxWait:    time.Minute,
 		Linger:     30 * time.Second,
 		Backstop:   5 * time.Second,

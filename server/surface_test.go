@@ -24,7 +24,7 @@ func TestInfo(t *testing.T) {
 		"storage": {"kind": "standalone", "product": "redis", "version": "7.0.15", "durability": {
 			"level": "memory", "appendOnly": false, "fsync": "everysec", "replicas": 0, "evictionPolicy": "noeviction",
 			"maxMemoryBytes": 0, "warnings": ["The append-only file is off."]}},
-		"limits": {"maxNameBytes": 128, "maxBodyBytes": 1048576, "maxBatch": 1000, "defaultMax": 64, "maxMax": 1000,
+		"limits": {"maxNameBytes": 128, "maxBodyBytes": 1048576, "maxBatch": 250, "defaultMax": 64, "maxMax": 1000,
 			"maxFetchBytes": 4194304, "maxWaitMs": 60000}}`)
 	h.Do("GET", "/v1/info?x=1", "").Problem(400, fault.SlugInvalidQuery)
 }

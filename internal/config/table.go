@@ -319,7 +319,7 @@ func limitOptions(c *Config) []option {
 			answered 503. 0: as many as the limit on open files allows.`),
 		define("max-streams", "int", "250", to(&c.Server.MaxStreams, intBetween(1, math.MaxInt32/8)), `
 			Maximum number of requests in progress on one HTTP/2 connection.`),
-		define("max-batch", "int", "1000", to(&c.Limits.MaxBatch, intBetween(1, channel.LargestBatch)), `
+		define("max-batch", "int", "250", to(&c.Limits.MaxBatch, intBetween(1, channel.LargestBatch)), `
 			Maximum number of messages in one publish, from 1 to 3000.`),
 		define("max-fetch", "int", "1000", to(&c.Limits.MaxMax, intFrom(1)), `
 			Maximum number of messages that one fetch may ask for.`),

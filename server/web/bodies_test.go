@@ -131,8 +131,8 @@ func TestIncompleteBody(t *testing.T) {
 	const post = "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
 	h.Raw(post+"Content-Length: 100\r\n\r\n{\"content\":1").Problem(400, fault.SlugInvalidBody)
 	h.Do("GET", "/v1/channels/c", "").Problem(404, fault.SlugNoChannel)
-	const n = 900
-	large := "[" + strings.Repeat(`{"content":"`+strings.Repeat("x", 300)+`"},`, n-1) + `{"content":1}]`
+	const n = 250
+	large := "[" + strings.Repeat(`{"content":"`+strings.Repeat("x", 990)+`"},`, n-1) + `{"content":1}]`
 	for _, body := range []io.Reader{strings.NewReader(large), io.MultiReader(strings.NewReader(large))} {
 		got, err := h.Try(t.Context(), "POST", "/v1/channels/c/messages", body)
 		require.NoError(t, err)
