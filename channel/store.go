@@ -86,7 +86,7 @@ type EventKind int
 // The kinds of events.
 const (
 	EventConfirmed    EventKind = iota // every event is delivered from now on; earlier ones may have been lost
-	EventPublished                     // a message was published
+	EventPublished                     // a message was published, and perhaps others before it: a large batch is one event
 	EventUnsubscribed                  // a subscriber was removed
 )
 

@@ -1,6 +1,7 @@
 package channeltest
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/oklog/ulid/v2"
@@ -13,6 +14,7 @@ func listenCases() []testCase {
 	return []testCase{
 		{Name: "each new message is an event, in order", Clocks: true, Run: listenPublishes},
 		{Name: "the event of a large message has no body", Run: listenLarge},
+		{Name: "a large batch is one event, without a body", Clocks: true, Run: listenBatch},
 		{Name: "a removed subscriber is an event", Clocks: true, Run: listenUnsubscribe},
 		{Name: "a channel can be listened to before it exists, and into its next life", Run: listenLives},
 		{Name: "each listener receives all events of its own channel", Run: listenOwn},
@@ -46,6 +48,31 @@ func listenLarge(s *testChannel) {
 	require.Nil(s.T, l.Published(2).Message, "a megabyte is too large for an event")
 	require.NotNil(s.T, l.Published(3).Message)
 	require.Equal(s.T, []string{"a", "large", "b"}, idsOf(s.Fetch("s")))
+}
+
+func listenBatch(s *testChannel) {
+	s.Subscribe("s")
+	l := s.Listen()
+	l.Confirmed()
+	ids := make([]string, 33)
+	for i := range ids {
+		ids[i] = fmt.Sprint("m", i)
+	}
+	s.Batch(ids[:32]...)
+	for i, id := range ids[:32] {
+		l.Small(s.At(i+1), id)
+	}
+	s.Batch(ids...) // all but one are duplicates
+	require.Nil(s.T, l.Published(s.At(33)).Message)
+	s.Batch(ids...)
+	for i := range ids {
+		ids[i] = fmt.Sprint("n", i)
+	}
+	s.Batch(ids...)
+	require.Nil(s.T, l.Published(s.At(66)).Message)
+	s.Publish("last")
+	l.Small(s.At(67), "last")
+	require.Len(s.T, s.Fetch("s").Messages, 67)
 }
 
 func listenUnsubscribe(s *testChannel) {
