@@ -100,6 +100,13 @@ type Statistic struct {
 // MaxOwnerBytes is the longest Ticket.Owner.
 const MaxOwnerBytes = 256
 
+// The lengths of the lists of a ticket, at most. The director keeps both in memory while the ticket waits, and compares
+// the criteria with the statistics of other tickets.
+const (
+	MaxCriteria   = 100
+	MaxStatistics = 1000
+)
+
 // CompareAge orders tickets by creation time, the oldest first, then by ID.
 func CompareAge(a, b *Ticket) int {
 	return cmp.Or(a.CreateTime.Compare(b.CreateTime), cmp.Compare(a.ID, b.ID))

@@ -45,6 +45,14 @@ func (n *NewTicket) checkTTL(d *matchmaking.Definition) error {
 }
 
 func checkSpec(s *matchmaking.Spec, m *matchmaking.Match) error {
+	if n := len(s.Criteria); n > matchmaking.MaxCriteria {
+		return matchmaking.InvalidTicket("/criteria", "a ticket has at most %d criteria, not %d", matchmaking.MaxCriteria,
+			n)
+	}
+	if n := len(s.Statistics); n > matchmaking.MaxStatistics {
+		return matchmaking.InvalidTicket("/statistics", "a ticket has at most %d statistics, not %d",
+			matchmaking.MaxStatistics, n)
+	}
 	for i, c := range s.Criteria {
 		at := fmt.Sprintf("/criteria/%d", i)
 		switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,7 +46,11 @@ func TestTicketsThatAreRefused(t *testing.T) {
 			"/criteria/0"},
 		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}},
 			"/criteria/0"},
+		{NewTicket{Spec: matchmaking.Spec{Criteria: slices.Repeat([]matchmaking.Criterion{{Name: "a"}}, 101)}},
+			"/criteria"},
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{}}}}, "/statistics/0/name"},
+		{NewTicket{Spec: matchmaking.Spec{Statistics: slices.Repeat([]matchmaking.Statistic{{Name: "a"}}, 1001)}},
+			"/statistics"},
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}},
 			"/statistics/0/value"},
 	} {
@@ -55,6 +60,9 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		require.Equal(t, c.field, told.Field)
 	}
 	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{TeamSize: 3, Players: 3}}).check(&d))
+	full := matchmaking.Spec{Criteria: slices.Repeat([]matchmaking.Criterion{{Name: "a"}}, 100),
+		Statistics: slices.Repeat([]matchmaking.Statistic{{Name: "a"}}, 1000)}
+	require.NoError(t, (&NewTicket{Spec: full}).check(&d))
 	own := parse(t, "q", `{"match":{"function":"http","url":"http://h/"}}`)
 	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{Players: 100}}).check(&own), "the team's size isn't known")
 	require.Error(t, (&NewTicket{Spec: matchmaking.Spec{Players: 101}}).check(&own))
