@@ -174,6 +174,7 @@ const (
 	DefaultDebounce       = 5 * time.Millisecond
 	DefaultFetchLimit     = 10_000 // tickets
 	DefaultCallTimeout    = 5 * time.Second
+	DefaultMaxTickets     = 100_000
 	DefaultMaxTicketBytes = 1 << 20
 	MinLifetime           = 200 * time.Millisecond // of each lifetime in a definition
 )

@@ -94,6 +94,6 @@ func DefaultDefinition(name string) Definition {
 		PendingTimeout: Duration(DefaultPendingTimeout),
 		AssignmentTTL:  Duration(DefaultAssignmentTTL),
 		Reveal:         RevealNone,
-		Limits:         Limits{MaxTicketBytes: DefaultMaxTicketBytes},
+		Limits:         Limits{MaxTickets: DefaultMaxTickets, MaxTicketBytes: DefaultMaxTicketBytes},
 	}
 }

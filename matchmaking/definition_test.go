@@ -35,7 +35,7 @@ func TestDefinitionDefaults(t *testing.T) {
 		PendingTimeout: matchmaking.Duration(time.Minute),
 		AssignmentTTL:  matchmaking.Duration(time.Minute),
 		Reveal:         matchmaking.RevealNone,
-		Limits:         matchmaking.Limits{MaxTicketBytes: 1 << 20},
+		Limits:         matchmaking.Limits{MaxTickets: 100_000, MaxTicketBytes: 1 << 20},
 	}, d)
 }
 

@@ -39,7 +39,8 @@ type crowd struct {
 func crowds(b *bench) {
 	c := &crowd{system: b.start()}
 	defer c.stop()
-	c.admin(http.MethodPut, "/v1/queues/crowd", `{"match": {"function": "criteria", "weights": {"skill": 1}}}`)
+	c.admin(http.MethodPut, "/v1/queues/crowd",
+		`{"maxTickets": 0, "match": {"function": "criteria", "weights": {"skill": 1}}}`)
 	c.connect()
 	defer func() { c.frontend.Close() }()
 	b.printf("\n## Many tickets that wait\n\nTickets that never match wait in a criteria queue. Times are from "+
