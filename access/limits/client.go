@@ -55,6 +55,13 @@ func (c Client) Further(ctx context.Context, n int) error {
 	return c.takeQuota(ctx, requests, n)
 }
 
+// Spent counts an answer as n further requests, even beyond the limit, but by no more than the limit's count. The
+// client's next requests are refused until enough are available again. Quotas don't count answers.
+func (c Client) Spent(n int) {
+	c.address.spend(requests, n)
+	c.principal.spend(requests, n)
+}
+
 // Publish counts the bytes of messages before they are published. More than the limit's count are counted as that many.
 func (c Client) Publish(ctx context.Context, n int) error { return c.take(ctx, bytes, n) }
 

@@ -82,6 +82,17 @@ func (c *counts) charge(k Kind) {
 	}
 }
 
+// spend counts n events that have happened, even beyond the limit, but never more than the limit's count beyond it.
+func (c *counts) spend(k Kind, n int) {
+	b := c.bucket(k)
+	if b == nil {
+		return
+	}
+	if n = min(n, b.Burst(), b.Burst()+int(b.Tokens())); n > 0 {
+		b.ReserveN(time.Now(), n)
+	}
+}
+
 // room reports whether there may be one more event.
 func (c *counts) room(k Kind) bool {
 	b := c.bucket(k)

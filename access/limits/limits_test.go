@@ -276,6 +276,32 @@ func TestQuotas(t *testing.T) {
 	require.Zero(t, l.Client(nil, "192.0.2.1:1"))
 }
 
+// TestSpent: what was spent beyond the limit is missing afterwards, but never more than the limit's count.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Users: parse(t, "requests=6/m"), Addresses: parse(t, "tickets=1/m")})
+		c := l.Client(user("ann"), "192.0.2.1:1")
+		wait := func(want time.Duration) {
+			t.Helper()
+			retry := isLimited(t, c.Request(t.Context()), fault.SlugRateLimited, "the limit of requests for this user")
+			require.Equal(t, want, retry.Round(time.Millisecond))
+		}
+		c.Spent(5)
+		require.NoError(t, c.Request(t.Context()))
+		wait(10 * time.Second)
+		c.Spent(2)
+		wait(30 * time.Second)
+		for range 3 {
+			c.Spent(1000)
+		}
+		wait(70 * time.Second)
+		time.Sleep(70 * time.Second) //nolint:forbidigo // the time of synctest
+		require.NoError(t, c.Request(t.Context()))
+		Client{}.Spent(1)
+	})
+}
+
 // TestFurther: a client with all of its limit left is always served, and a refused request costs nothing.
 func TestFurther(t *testing.T) {
 	t.Parallel()

@@ -96,17 +96,24 @@ func (h *sessionCalls) rotate(c *web.Call) error {
 	return c.Value(http.StatusOK, issuedSession(issued))
 }
 
+// listedBytes is about how many bytes a session in a list has besides its name and its device.
+const listedBytes = 200
+
 // list is GET /v1/users/{user}/sessions.
 func (h *sessionCalls) list(c *web.Call) error {
 	all, err := h.service.List(c.Context(), c.Param(0))
 	if err != nil {
 		return err
 	}
-	answer := wire.Sessions{Sessions: make([]wire.ListedSession, 0, len(all))}
+	answer, size := wire.Sessions{Sessions: make([]wire.ListedSession, 0, len(all))}, 0
 	for _, s := range all {
+		size += listedBytes + len(s.Username) + len(s.Device)
 		answer.Sessions = append(answer.Sessions, wire.ListedSession{
 			ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity, Device: s.Device,
 		})
+	}
+	if err := c.Encode(size); err != nil {
+		return err
 	}
 	return c.Value(http.StatusOK, answer)
 }

@@ -275,3 +275,23 @@ func TestGuessedSessions(t *testing.T) {
 	require.Less(t, tap.Count()-before, 1000)
 	h.Do("GET", "/v1/channels/c", "", mine).Problem(http.StatusNotFound, fault.SlugNoChannel)
 }
+
+// TestLargeListsCount: a list counts as a request for each 16 KiB of it.
+func TestLargeListsCount(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	p.Add(t, "all", `[{"actions":["read","write"]}]`)
+	p.Add(t, "limited", `[{"actions":["read","write"]}]`)
+	limits, err := access.ParseLimits("requests=20/h")
+	require.NoError(t, err)
+	p.Known["limited"].Limits = limits
+	body := `{"username":"Ann","deviceInfo":"` + strings.Repeat("x", sessions.MaxDeviceBytes-2) + `"}`
+	const path = "/v1/users/ann/sessions"
+	for range 40 {
+		h.Do("POST", path, body, servertest.Bearer("all")).With(http.StatusCreated)
+	}
+	got := h.Do("GET", path, "", servertest.Bearer("limited")).With(http.StatusOK)
+	require.Len(t, servertest.Decode[wire.Sessions](got).Sessions, 40)
+	require.Regexp(t, `"requests";r=14;`, got.Header.Get("Ratelimit"), "90,000 bytes are 6 requests")
+}

@@ -111,6 +111,14 @@ func page(c *web.Call) (l settings.List, err error) {
 	return l, err
 }
 
+// sizeOf returns about how many bytes a list of settings has.
+func sizeOf(found []settings.Setting) (bytes int) {
+	for _, s := range found {
+		bytes += len(s.Name) + len(s.Value)
+	}
+	return bytes
+}
+
 // list is GET /v1/settings. It never shows secrets.
 func (h *settingCalls) list(c *web.Call) error {
 	asked, err := page(c)
@@ -124,6 +132,9 @@ func (h *settingCalls) list(c *web.Call) error {
 	answer := wire.Settings{Settings: make([]wire.Setting, 0, len(found)), Cursor: next}
 	for _, s := range found {
 		answer.Settings = append(answer.Settings, shownSetting(s))
+	}
+	if err := c.Encode(sizeOf(found)); err != nil {
+		return err
 	}
 	return c.Value(http.StatusOK, answer)
 }
@@ -142,6 +153,9 @@ func (h *settingCalls) export(c *web.Call) error {
 	answer := wire.SavedSettings{Settings: make([]wire.SavedSetting, 0, len(found)), Cursor: next}
 	for _, s := range found {
 		answer.Settings = append(answer.Settings, wire.SavedSetting{Name: s.Name, Value: &s.Value, Secret: &s.Secret})
+	}
+	if err := c.Encode(sizeOf(found)); err != nil {
+		return err
 	}
 	return c.Value(http.StatusOK, answer)
 }

@@ -52,7 +52,18 @@ func (h *stateCalls) change(c *web.Call, replace bool) error {
 	if err != nil {
 		return inBody(err, "process", "id")
 	}
-	return c.Value(http.StatusOK, wire.State{Fields: state.Fields, ExpiresAt: state.Expires})
+	return showState(c, &state)
+}
+
+func showState(c *web.Call, s *counters.State) error {
+	size := 0
+	for field, value := range s.Fields {
+		size += len(field) + len(value)
+	}
+	if err := c.Encode(size); err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, wire.State{Fields: s.Fields, ExpiresAt: s.Expires})
 }
 
 // show is GET /v1/states/{process}/{id}.
@@ -61,7 +72,7 @@ func (h *stateCalls) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, wire.State{Fields: state.Fields, ExpiresAt: state.Expires})
+	return showState(c, &state)
 }
 
 // delete is DELETE /v1/states/{process}/{id}.

@@ -45,6 +45,7 @@ func (c *Call) Value(status int, v any) error {
 		return err
 	}
 	body, err := json.Marshal(v)
+	c.share.endTurn() // before the client reads
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}

@@ -57,7 +57,7 @@ func decoders() int { return (runtime.GOMAXPROCS(0) + 1) / 2 }
 
 // awaitTurn waits until a large body may be decoded. Small ones needn't wait.
 func (s *share) awaitTurn(size int) error {
-	if size <= largeBuffer {
+	if size <= largeBuffer || s.turn {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(s.call.ctx, turnTimeout, errDecoders)
@@ -69,6 +69,16 @@ func (s *share) awaitTurn(size int) error {
 	}
 	s.turn = true
 	return nil
+}
+
+// Encode is for handlers whose answer may be large and is encoded by Value. It counts the answer, of about size bytes, as
+// further requests, and waits until it may be encoded: large answers take turns with the bodies that are decoded. Errors:
+// kind Unavailable.
+func (c *Call) Encode(size int) error {
+	if size > requestBytes {
+		limits.From(c.ctx).Spent((size - 1) / requestBytes)
+	}
+	return c.share.awaitTurn(size)
 }
 
 // endTurn lets the next large body be decoded.
