@@ -89,6 +89,12 @@ func TestCost(t *testing.T) {
 		require.NoError(t, c.Do(t.Context()), c.Name)
 		require.Equal(t, want[c.Name], m.Stats(t), c.Name)
 	}
+	patch := counters.Patch{Process: "p", ID: "1", Set: map[string]string{"a": "1", "b": "2"}, TTL: time.Hour}
+	require.NoError(t, storagetest.ErrorOf(s.States().Patch(t.Context(), patch)))
+	patch.Replace = true
+	m.Reset(t)
+	require.NoError(t, storagetest.ErrorOf(s.States().Patch(t.Context(), patch)))
+	require.Zero(t, m.Stats(t)["hset"], "fields that have the value aren't written")
 }
 
 // TestOtherClock: the server's clock may be wrong by years. Windows are those of Redis.

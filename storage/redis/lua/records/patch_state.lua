@@ -1,5 +1,5 @@
 #!lua
--- patch_state.lua changes fields of a process's state, and sets its TTL.
+-- patch_state.lua changes fields of a process's state, and sets its TTL. It writes only fields with another value.
 --
 -- KEYS[1] state  hash  the fields
 --
@@ -18,9 +18,10 @@ local ttl_ms, replace, most_fields = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3])
 local most_bytes, sets, changes = tonumber(ARGV[4]), tonumber(ARGV[5]), batch.from(ARGV, 6)
 
 local old = redis.call('HGETALL', state_key)
-local fields, removed = {}, {}
-for i = 1, replace and 0 or #old, 2 do
-  fields[old[i]] = old[i + 1]
+local before, fields, removed = {}, {}, {}
+for i = 1, #old, 2 do
+  before[old[i]] = old[i + 1]
+  fields[old[i]] = not replace and old[i + 1] or nil
 end
 for i = 1, 2 * sets, 2 do
   fields[changes[i]] = changes[i + 1]
@@ -33,8 +34,12 @@ for i = 1, #old, 2 do
     removed[#removed + 1] = old[i]
   end
 end
-local all, bytes = {}, 0
+local all, changed, bytes = {}, {}, 0
 for field, value in pairs(fields) do
+  if value ~= before[field] then
+    changed[#changed + 1] = field
+    changed[#changed + 1] = value
+  end
   all[#all + 1] = field
   all[#all + 1] = value
   bytes = bytes + #field + #value
@@ -48,6 +53,8 @@ end
 if #all == 0 then
   return {'OK', 0, all}
 end
-redis.call('HSET', state_key, unpack(all))
+if #changed > 0 then
+  redis.call('HSET', state_key, unpack(changed))
+end
 redis.call('PEXPIRE', state_key, ttl_ms)
 return {'OK', redis.call('PEXPIRETIME', state_key), all}
