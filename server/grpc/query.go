@@ -2,8 +2,10 @@ package grpc
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,6 +27,7 @@ type query struct {
 	guard   *access.Guard
 	page    int // tickets or IDs in one message of an answer, at most
 	answers *answers
+	turns   *semaphore.Weighted // of queries that go through tickets
 
 	mu    sync.Mutex
 	open  map[string]int // queries in progress, by the client's connection
@@ -150,12 +153,23 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	defer q.leave(connection)
 	limited, stop := q.answers.begin(ctx)
 	defer stop()
-	send := func() error { return limited(answer.send) }
+	turn := &turn{turns: q.turns}
+	defer turn.end()
+	send := func() error {
+		turn.end() // before the client reads
+		if err := limited(answer.send); err != nil {
+			return err
+		}
+		return turn.next(ctx)
+	}
 	if len(pool.DoubleRanges)+len(pool.StringEquals)+len(pool.TagsPresent) > 0 {
 		a.fields = max(a.fields, matchmaking.FieldsSearch)
 	}
 	r := matchmaking.WaitingRequest{Queue: a.queue, Fields: a.fields}
 	err = q.queues.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
+		if err := turn.next(ctx); err != nil {
+			return err
+		}
 		for _, t := range tickets {
 			if !function.Pass(pool, t) {
 				continue
@@ -169,7 +183,33 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	if err != nil || answer.empty() {
 		return err
 	}
-	return send()
+	turn.end()
+	return limited(answer.send)
+}
+
+// queryTurns returns how many queries go through tickets at the same time. The other cores are for other requests.
+func queryTurns() int64 { return int64(runtime.GOMAXPROCS(0)+1) / 2 }
+
+// turn is the turn of a query to go through some tickets, and to read the next ones. It is used by one goroutine.
+type turn struct {
+	turns *semaphore.Weighted
+	held  bool
+}
+
+// next ends the turn and waits for the next one: queries that have waited for longer come first.
+func (t *turn) next(ctx context.Context) error {
+	t.end()
+	err := t.turns.Acquire(ctx, 1)
+	t.held = err == nil
+	return err
+}
+
+// end ends the turn.
+func (t *turn) end() {
+	if t.held {
+		t.held = false
+		t.turns.Release(1)
+	}
 }
 
 // queueOf returns the queue whose profile has the pool, or the default queue if none has it.
