@@ -1,10 +1,7 @@
 package admin
 
 import (
-	"net/http"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -19,13 +16,7 @@ type Options struct {
 // Register adds the routes.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail, Always: true}
-	page := promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})
-	add(a, "/metrics", func(c *web.Call) error {
-		c.SetOutcome(http.StatusOK, nil)
-		c.SetHeaders()
-		page.ServeHTTP(c.Response(), c.Request())
-		return nil
-	})
+	add(a, "/metrics", newMetrics(o.Metrics).show)
 
 	p := newProfiles(r.Draining())
 	add(a, "/debug/pprof/", p.list)

@@ -6,9 +6,13 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -163,4 +167,45 @@ func TestAdminSocket(t *testing.T) {
 		require.Equal(t, 200, h.Do("GET", path, "").Status)
 	}
 	require.Equal(t, 201, h.Do("PUT", "/v1/channels/c/messages/a", "1").Status)
+}
+
+// slow is a metric that takes until it may end. most is how many pages were made at the same time.
+type slow struct {
+	prometheus.Gauge
+	made, leave  chan struct{}
+	inside, most atomic.Int64
+}
+
+// Collect implements prometheus.Collector.
+func (s *slow) Collect(to chan<- prometheus.Metric) {
+	s.most.Store(max(s.most.Load(), s.inside.Add(1)))
+	s.made <- struct{}{}
+	<-s.leave
+	s.inside.Add(-1)
+	s.Gauge.Collect(to)
+}
+
+// TestMetricsInTurns: pages of metrics are made one after the other.
+func TestMetricsInTurns(t *testing.T) {
+	t.Parallel()
+	const pages = 4
+	s := &slow{
+		Gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: "slow"}),
+		made:  make(chan struct{}, pages), leave: make(chan struct{}),
+	}
+	admin := servertest.Start(t, func(o *servertest.Setup) { o.Metrics.MustRegister(s) }).OnAdmin()
+	var clients sync.WaitGroup
+	for range pages {
+		clients.Go(func() {
+			got, err := admin.Try(t.Context(), "GET", "/metrics", nil)
+			assert.NoError(t, err)
+			assert.Contains(t, string(got.Body), "slow 0")
+		})
+	}
+	for range pages {
+		<-s.made
+		s.leave <- struct{}{}
+	}
+	clients.Wait()
+	require.EqualValues(t, 1, s.most.Load())
 }
