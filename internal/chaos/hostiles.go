@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -111,4 +112,10 @@ func (s *stage) request(ctx context.Context, method, url, body string) (*http.Re
 	}
 	request.Header.Set(forwardedFor, attackerAddress)
 	return s.hostile.Do(request)
+}
+
+// discard reads the rest of a response, so that its connection is used again.
+func discard(response *http.Response) {
+	_, _ = io.Copy(io.Discard, response.Body) // only its status is needed
+	_ = response.Body.Close()
 }

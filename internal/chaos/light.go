@@ -158,8 +158,11 @@ func (s *stage) judgeLight() {
 	}
 }
 
-// Clients of a trusted proxy have the address in a header: the load and the light client a new one for each request,
-// attackers always the same.
+// rationed are options with which each address has the limits that a user has by default. Clients of a trusted proxy
+// have the address in a header: the load and the light client a new one for each request, attackers always the same.
+var rationed = []string{"--trust-proxies", "127.0.0.0/8", "--address-limits",
+	"requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m,newSubscribers=600/m"}
+
 const (
 	forwardedFor    = "X-Forwarded-For"
 	attackerAddress = "10.1.0.1"

@@ -47,6 +47,6 @@ const (
 
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
-	all := slices.Concat(kills(), failovers(), stalls(), networks(), replies(), clocks(), hostiles(), unread())
+	all := slices.Concat(kills(), failovers(), stalls(), networks(), replies(), clocks(), hostiles(), unread(), costly())
 	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })
 }
