@@ -157,6 +157,24 @@ func TestLimitsOfGRPC(t *testing.T) {
 	}
 }
 
+// TestLargeMessagesCount: a message on the listener of gRPC counts as a request for each 16 KiB, before it is decoded.
+func TestLargeMessagesCount(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	h := servertest.Start(t, servertest.WithQueues(), servertest.Closed(t, &p))
+	f := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, h.URL))
+	large := &openmatch.Ticket{SearchFields: &openmatch.SearchFields{Tags: []string{strings.Repeat("x", 60<<10)}}}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", limited(t, &p, "requests=7/h").Value,
+		"tidemark-queue", "duel")
+	_, err := f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: large})
+	require.Equal(t, codes.InvalidArgument, status.Code(err), "too large for the queue: it was decoded")
+	_, err = f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: large})
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
+	require.Contains(t, status.Convert(err).Message(), "the limit of requests for this key, 7/h, is used up")
+	_, err = f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+	require.NoError(t, err, "the refused message cost one request")
+}
+
 // TestLimitsOfWaits: too many waits of a client are refused, and others aren't affected.
 func TestLimitsOfWaits(t *testing.T) {
 	t.Parallel()

@@ -13,21 +13,25 @@ var ErrNotProtobuf = status.Error(codes.InvalidArgument, "the message isn't vali
 
 // Received is a message for Codec to decode into. Streams that aren't grpc-go's own decode into Message, and set Err.
 type Received struct {
-	Message any
-	Err     error // why the message can't be decoded
+	Message  any
+	Admitter Admitter // nil: every message is decoded
+	Err      error    // why the message wasn't decoded
 }
 
-// Receive reads a message with read: the RecvMsg of a stream, or the decoder of a grpc.MethodHandler. If the message
-// can't be decoded, the error is ErrNotProtobuf; grpc-go would call it an internal error.
-func Receive(read func(any) error, message any) error {
-	received := &Received{Message: message}
+// Admitter decides on messages by their size.
+type Admitter interface {
+	// Admit returns an error if a message of size bytes may not be decoded.
+	Admit(size int) error
+}
+
+// Receive reads a message with read: the RecvMsg of a stream, or the decoder of a grpc.MethodHandler. a may be nil. If the
+// message can't be decoded, the error is ErrNotProtobuf; grpc-go would call it an internal error.
+func Receive(read func(any) error, message any, a Admitter) error {
+	received := &Received{Message: message, Admitter: a}
 	if err := read(received); err != nil {
 		return err
 	}
-	if received.Err != nil {
-		return ErrNotProtobuf
-	}
-	return nil
+	return received.Err
 }
 
 // codec is grpc-go's codec of protobuf, which also decodes into *Received and encodes *counted.
@@ -56,6 +60,13 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	received.Err = c.CodecV2.Unmarshal(data, received.Message)
+	if received.Admitter != nil {
+		if received.Err = received.Admitter.Admit(data.Len()); received.Err != nil {
+			return nil
+		}
+	}
+	if err := c.CodecV2.Unmarshal(data, received.Message); err != nil {
+		received.Err = ErrNotProtobuf
+	}
 	return nil
 }

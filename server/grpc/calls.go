@@ -89,6 +89,7 @@ type call struct {
 	started  time.Time
 	id       string // of the request; requestID returns it
 	received bool   // the first message was waited for
+	refused  bool   // a message was, by its size
 	headed   bool   // head was called
 	status   int    // for metrics and log
 	err      error  // the cause, for the log
@@ -238,18 +239,28 @@ func (c *call) part() unsent.Part {
 // read reads a message. Only the first one must arrive in time: streams of requests may pause between them.
 func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	if first && c.method.arrivals != nil {
-		err = c.method.arrivals.Receive(c.ctx, func() error { return grpcserver.Receive(read, message) })
+		err = c.method.arrivals.Receive(c.ctx, func() error { return grpcserver.Receive(read, message, c) })
 	} else {
-		err = grpcserver.Receive(read, message)
+		err = grpcserver.Receive(read, message, c)
 	}
 	if first {
 		c.arrived()
 	}
 	ended := errors.Is(err, errDraining) || errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrRevoked)
-	if err == nil || ended || errors.Is(err, io.EOF) || errors.Is(err, grpcserver.ErrNotProtobuf) {
+	if err == nil || ended || c.refused || errors.Is(err, io.EOF) || errors.Is(err, grpcserver.ErrNotProtobuf) {
 		return err
 	}
 	return &unreadError{cause: err}
+}
+
+// Admit counts a large message as further requests before it is decoded. On the HTTP port that was done with its body.
+func (c *call) Admit(size int) error {
+	if c.request != nil {
+		return nil
+	}
+	err := web.CountBody(c.ctx, int64(size))
+	c.refused = err != nil
+	return err
 }
 
 // arrived lets the next large body be decoded, and removes the deadlines of net/http for a request whose answer is a

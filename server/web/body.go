@@ -81,7 +81,7 @@ func (c *Call) Body() (*Buffer, error) {
 	}
 	b := newBuffer(size)
 	b.share = &c.share
-	err := b.share.count(length)
+	err := CountBody(c.ctx, length)
 	if err == nil {
 		err = b.share.grow(int64(size))
 	}
@@ -89,7 +89,7 @@ func (c *Call) Body() (*Buffer, error) {
 		err = b.read(c.request.Body, length, limit)
 	}
 	if err == nil && length < 0 {
-		err = b.share.count(int64(len(b.Bytes)))
+		err = CountBody(c.ctx, int64(len(b.Bytes)))
 	}
 	if err != nil {
 		b.Release()

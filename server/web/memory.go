@@ -41,12 +41,13 @@ type share struct {
 // requestBytes is how many bytes of a body count as one request.
 const requestBytes = 16 << 10
 
-// count counts a body of size bytes as further requests of the client, by the time that it may take to decode it.
-func (s *share) count(size int64) error {
+// CountBody counts a body of size bytes as further requests of a context's client, by the time that it may take to decode
+// it. Errors: kind Limited.
+func CountBody(ctx context.Context, size int64) error {
 	if size <= requestBytes {
 		return nil
 	}
-	return limits.From(s.call.ctx).Further(s.call.ctx, int((size-1)/requestBytes))
+	return limits.From(ctx).Further(ctx, int((size-1)/requestBytes))
 }
 
 // turnTimeout is how long a body waits for its turn at most.
