@@ -47,6 +47,7 @@ const (
 
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
-	all := slices.Concat(kills(), failovers(), stalls(), networks(), replies(), clocks(), hostiles(), unread(), costly())
+	all := slices.Concat(kills(), failovers(), stalls(), networks(), replies(), clocks(), hostiles(), unread(),
+		costly(), readTier())
 	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })
 }

@@ -286,7 +286,7 @@ func shardOptions(c *Config) []option {
 			a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.`),
 		define("shard-timeout", "duration", tier.DefaultTimeout.String(),
 			to(&c.Shards.Reads.Timeout, durationBetween(time.Millisecond, 10*time.Second)), `
-			How long to wait for nodes before a value is read from Redis.`),
+			How long to wait for nodes before Redis is asked as well, and for Redis before nodes are.`),
 		dcOption(c, `
 			Data centre that the service is in: its nodes are asked first, and the nodes of other data centres if they
 			are slow. Not set: all nodes of a shard are asked at once.`),

@@ -67,10 +67,12 @@ tidemark_shard_reads_total{cache="author",outcome="failed"} 0
 tidemark_shard_reads_total{cache="author",outcome="hit"} 5
 tidemark_shard_reads_total{cache="author",outcome="missing"} 0
 tidemark_shard_reads_total{cache="author",outcome="passed"} 0
+tidemark_shard_reads_total{cache="author",outcome="without-redis"} 0
 tidemark_shard_reads_total{cache="topic",outcome="failed"} 0
 tidemark_shard_reads_total{cache="topic",outcome="hit"} 0
 tidemark_shard_reads_total{cache="topic",outcome="missing"} 0
 tidemark_shard_reads_total{cache="topic",outcome="passed"} 0
+tidemark_shard_reads_total{cache="topic",outcome="without-redis"} 0
 `), "\n"), shown(t, r))
 }
 

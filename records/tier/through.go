@@ -1,12 +1,16 @@
 package tier
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 )
@@ -24,13 +28,16 @@ type Outcome string
 const (
 	Hit     Outcome = "hit"     // answered by a node
 	Missing Outcome = "missing" // no node has a value: read from Redis
-	Failed  Outcome = "failed"  // no node answered in time: read from Redis
-	// read from Redis without asking: nodes failed a moment ago, or the value was changed a moment ago
+	Failed  Outcome = "failed"  // no node answered before Redis: read from Redis
+	// read from Redis without asking nodes: they failed a moment ago, or the value was changed a moment ago
 	Passed Outcome = "passed"
+	// Redis didn't answer in time, but nodes did, or this process has written the value: counted in addition to Missing,
+	// Failed or Passed
+	WithoutRedis Outcome = "without-redis"
 )
 
 // Outcomes are all outcomes.
-var Outcomes = []Outcome{Hit, Missing, Failed, Passed}
+var Outcomes = []Outcome{Hit, Missing, Failed, Passed, WithoutRedis}
 
 // ReadMetrics counts reads.
 type ReadMetrics interface {
@@ -42,29 +49,32 @@ const DefaultTimeout = 50 * time.Millisecond
 
 // Bounds of reads.
 const (
-	// how long values whose change was seen by this process are read from Redis: at least that, at most twice
-	passFor    = 5 * time.Second
-	maxPassed  = 10_000           // IDs of a kind for which this is known, of each passFor
-	failures   = 3                // in a row after which nodes aren't asked
+	failures   = 3                // in a row after which Redis is asked first
 	firstBreak = time.Second      // for how long, at first
 	lastBreak  = 30 * time.Second // doubled up to this
+	// patience is how much longer Redis may take if a value has changed a moment ago: nodes may not have the change yet
+	patience = time.Second
 )
 
 // ThroughOptions configures a Through.
 type ThroughOptions struct {
 	Store   cache.Store              // has all values; needed
 	Clients map[*records.Kind]Client // of the kinds that are read through the tier
-	Timeout time.Duration            // how long nodes may take until Redis is asked; zero: DefaultTimeout
-	Metrics ReadMetrics              // nil: nothing is counted
+	// Timeout is how long nodes may take until Redis is asked as well, and Redis until nodes are; zero: DefaultTimeout.
+	Timeout time.Duration
+	Metrics ReadMetrics // nil: nothing is counted
 }
 
-// Through is a store that reads through the tier: it reads from nodes, and from Redis if they don't have a value or
-// don't answer in time. Answers of nodes aren't kept in the process.
+// Through is a store that reads through the tier: it reads from nodes, and from Redis what they don't have. If one
+// doesn't answer in time the other is asked as well, and the first answer is taken. Answers of nodes aren't kept in the
+// process.
 //
 // The store does all other operations: puts and invalidations work as without the tier. But a reader can get a value
-// from a node after it was replaced or invalidated, until the node has read the announcement. This process doesn't get
-// such a value: for some seconds it reads values from Redis that it has changed itself, or whose change was reported,
-// up to 10,000 IDs of each kind.
+// from a node after it was replaced or invalidated, until the node has read the announcement. As long as Redis answers in
+// time, this process doesn't get such a value: for some seconds it reads values from Redis that it has changed itself,
+// or whose change was reported, up to 10,000 IDs of each kind. If Redis doesn't answer in time, it returns what it has
+// put or invalidated by ID in these seconds, up to 8 MiB of values of each kind. It reads others from nodes, those that
+// have changed a second later than those that have not.
 type Through struct {
 	cache.Store
 
@@ -91,7 +101,7 @@ func NewThrough(o ThroughOptions) *Through {
 // Run listens to changes until ctx ends, and then returns nil. It must have returned before the store is closed.
 func (t *Through) Run(ctx context.Context) error {
 	for kind, k := range t.kinds {
-		defer t.Listen(kind, k.changed)()
+		defer t.Listen(kind, k.recent.changed)()
 	}
 	t.listening.Store(true)
 	defer t.listening.Store(false)
@@ -105,48 +115,139 @@ func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([
 	if k == nil || len(ids) == 0 || !t.listening.Load() {
 		return t.Store.Read(ctx, kind, ids)
 	}
-	found := t.ask(ctx, kind, k, ids)
-	entries, missing, at := make([]cache.Entry, len(ids)), []string(nil), []int(nil)
+	asked := t.ask(ctx, kind, k, ids)
+	if asked.err != nil {
+		return nil, asked.err
+	}
+	entries, rest, at := make([]cache.Entry, len(ids)), []string(nil), []int(nil)
 	for i, id := range ids {
-		if value, ok := found[id]; ok {
+		if value, ok := asked.nodes[id]; ok {
 			entries[i] = cache.Entry{Found: true, Bytes: value}
+		} else if e, ok := asked.redis[id]; ok {
+			entries[i] = e
 		} else {
-			missing, at = append(missing, id), append(at, i)
+			rest, at = append(rest, id), append(at, i)
 		}
 	}
-	if len(missing) == 0 {
+	if len(rest) == 0 {
 		return entries, nil
 	}
-	rest, err := t.Store.Read(ctx, kind, missing)
+	others, withoutRedis, err := t.readRedis(ctx, kind, k, rest)
 	if err != nil {
 		return nil, err
 	}
+	if asked.failed && !withoutRedis {
+		k.fail(time.Now())
+	}
 	for n, i := range at {
-		entries[i] = rest[n]
+		entries[i] = others[n]
 	}
 	return entries, nil
 }
 
-// ask reads IDs from nodes.
-func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids []string) map[string][]byte {
+// attempt is the outcome of asking nodes.
+type attempt struct {
+	nodes  map[string][]byte
+	redis  map[string]cache.Entry // of all IDs that nodes were asked for, if Redis answered first
+	failed bool                   // nodes failed, and Redis wasn't asked
+	err    error                  // nodes and Redis failed
+}
+
+// ask reads IDs from nodes, except for those that are read from Redis first. If nodes don't answer in time it reads
+// them from Redis as well.
+func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids []string) (a attempt) {
 	wanted := k.wanted(ids, time.Now())
 	t.o.Metrics.Count(kind, Passed, len(ids)-len(wanted))
 	if len(wanted) == 0 {
-		return nil
+		return attempt{}
 	}
-	limited, cancel := context.WithTimeout(ctx, t.o.Timeout)
+	both, cancel := context.WithCancel(ctx)
 	defer cancel()
-	found, err := k.client.Get(limited, wanted)
-	if ctx.Err() == nil { // otherwise it says nothing about the nodes
-		k.report(err == nil, time.Now())
-	}
-	other := Missing
-	if err != nil {
-		other = Failed
+	var entries []cache.Entry
+	late := make(chan error, 1)
+	timer := time.AfterFunc(t.o.Timeout, func() {
+		defer cancel()
+		var err error
+		entries, err = t.Store.Read(both, kind, wanted)
+		late <- err
+	})
+	found, err := k.client.Get(both, wanted)
+	onTime, other := timer.Stop(), Failed
+	switch {
+	case err == nil:
+		k.succeed()
+		other = Missing
+	case onTime:
+		a.failed = true
+	default:
+		if a.err = <-late; a.err != nil {
+			return a
+		}
+		k.fail(time.Now())
+		a.redis = make(map[string]cache.Entry, len(wanted))
+		for i, id := range wanted {
+			a.redis[id] = entries[i]
+		}
 	}
 	t.o.Metrics.Count(kind, Hit, len(found))
 	t.o.Metrics.Count(kind, other, max(0, len(wanted)-len(found)))
-	return k.unchanged(found)
+	a.nodes = k.recent.remove(found)
+	return a
+}
+
+// readRedis reads IDs from Redis. If Redis doesn't answer in time, or fails, it looks for them without Redis as well.
+func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through, ids []string) (entries []cache.Entry,
+	withoutRedis bool, err error) {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := make(chan []cache.Entry, 1)
+	timer := time.AfterFunc(t.o.Timeout, func() {
+		others := k.withoutRedis(both, ids)
+		late <- others
+		if others != nil {
+			cancel()
+		}
+	})
+	entries, err = t.Store.Read(both, kind, ids)
+	onTime := timer.Stop()
+	if err == nil {
+		return entries, false, nil
+	}
+	if onTime {
+		limited, stop := context.WithTimeout(both, t.o.Timeout)
+		defer stop()
+		entries = k.withoutRedis(limited, ids)
+	} else {
+		cancel()
+		entries = <-late
+	}
+	if entries == nil {
+		return nil, false, err
+	}
+	t.o.Metrics.Count(kind, WithoutRedis, len(ids))
+	return entries, true, nil
+}
+
+// Put implements cache.Store.
+func (t *Through) Put(ctx context.Context, v cache.Value) error {
+	k := t.kinds[v.Key.Kind]
+	if k == nil {
+		return t.Store.Put(ctx, v)
+	}
+	w := &written{Entry: cache.Entry{Found: true, Bytes: bytes.Clone(v.Bytes)}}
+	if v.TTL > 0 {
+		w.ends = time.Now().Add(v.TTL)
+	}
+	return k.write(w, []string{v.Key.ID}, func() error { return t.Store.Put(ctx, v) })
+}
+
+// Invalidate implements cache.Store.
+func (t *Through) Invalidate(ctx context.Context, kind *records.Kind, ids []string) error {
+	k := t.kinds[kind]
+	if k == nil {
+		return t.Store.Invalidate(ctx, kind, ids)
+	}
+	return k.write(&written{}, ids, func() error { return t.Store.Invalidate(ctx, kind, ids) })
 }
 
 type noMetrics struct{}
@@ -156,90 +257,86 @@ func (noMetrics) Count(*records.Kind, Outcome, int) {}
 // through is the state of one kind.
 type through struct {
 	client Client
+	recent recent
 
 	mu      sync.Mutex
 	failed  int       // calls in a row
-	breakTo time.Time // until then nodes aren't asked
-	turned  time.Time // when recent became older
-	recent  map[string]struct{}
-	older   map[string]struct{}
+	breakTo time.Time // until then Redis is asked first
 }
 
-// changed records a change of a value.
-func (k *through) changed(id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.turn(time.Now())
-	if k.recent == nil {
-		k.recent = map[string]struct{}{}
+// write calls do, which writes w as the value of each ID.
+func (k *through) write(w *written, ids []string, do func() error) error {
+	end := k.recent.write(ids...)
+	err := do()
+	if err != nil {
+		w = nil // it may have been written, now or later
 	}
-	if len(k.recent) < maxPassed {
-		k.recent[id] = struct{}{}
-	}
+	end(w)
+	return err
 }
 
-// turn drops old changes. The caller holds the lock.
-func (k *through) turn(now time.Time) {
-	switch since := now.Sub(k.turned); {
-	case since < passFor:
-	case since < 2*passFor:
-		k.older, k.recent, k.turned = k.recent, nil, now
-	default:
-		k.older, k.recent, k.turned = nil, nil, now
-	}
-}
-
-// passes reports whether an ID has changed recently. The caller holds the lock.
-func (k *through) passes(id string) bool {
-	_, recent := k.recent[id]
-	_, older := k.older[id]
-	return recent || older
-}
-
-// wanted returns the IDs to be read from nodes.
+// wanted returns the IDs to be read from nodes first.
 func (k *through) wanted(ids []string, now time.Time) []string {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if now.Before(k.breakTo) {
+	pause := now.Before(k.breakTo)
+	k.mu.Unlock()
+	if pause {
 		return nil
 	}
-	k.turn(now)
-	if len(k.recent)+len(k.older) == 0 {
-		return ids
-	}
-	wanted := make([]string, 0, len(ids))
-	for _, id := range ids {
-		if !k.passes(id) {
-			wanted = append(wanted, id)
-		}
-	}
-	return wanted
+	return k.recent.without(ids)
 }
 
-// unchanged removes IDs that have changed during the read from nodes.
-func (k *through) unchanged(found map[string][]byte) map[string][]byte {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.recent)+len(k.older) == 0 {
-		return found
-	}
-	for id := range found {
-		if k.passes(id) {
-			delete(found, id)
+// withoutRedis returns entries that this process has written, and values of nodes; nil unless it finds all.
+func (k *through) withoutRedis(ctx context.Context, ids []string) []cache.Entry {
+	entries, asked := make([]cache.Entry, len(ids)), map[string]struct{}{}
+	for i, id := range ids {
+		if e, ok := k.recent.written(id); ok {
+			entries[i] = e
+		} else {
+			asked[id] = struct{}{}
 		}
 	}
-	return found
+	if len(asked) == 0 {
+		return entries
+	}
+	wanted := slices.Collect(maps.Keys(asked))
+	if len(k.recent.without(wanted)) < len(wanted) && !pace.Sleep(ctx, patience) {
+		return nil
+	}
+	found, _ := k.client.Get(ctx, wanted) // the others' error doesn't matter if it has all
+	for id := range asked {
+		if _, ok := found[id]; !ok {
+			return nil
+		}
+	}
+	for i, id := range ids {
+		if value, ok := found[id]; ok {
+			entries[i] = cache.Entry{Found: true, Bytes: value}
+		}
+	}
+	k.resume()
+	return entries
 }
 
-// report records the outcome of a call.
-func (k *through) report(ok bool, now time.Time) {
+// succeed records that nodes have answered.
+func (k *through) succeed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case ok:
-		k.failed = 0
-		return
-	case now.Before(k.breakTo): // it was sent before the break
+	k.failed = 0
+}
+
+// resume records that nodes have answered and Redis has not: nodes are asked first again.
+func (k *through) resume() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failed, k.breakTo = 0, time.Time{}
+}
+
+// fail records that nodes have failed, or have been slower than Redis, which has answered.
+func (k *through) fail(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Before(k.breakTo) { // they were asked before the break
 		return
 	}
 	if k.failed++; k.failed >= failures {

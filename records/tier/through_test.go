@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/tier"
@@ -19,13 +21,29 @@ import (
 type behind struct {
 	cache.Store // other methods panic
 
+	mu      sync.Mutex
 	reads   [][]string
-	fail    error
+	fail    error         // of reads, and of writes
+	takes   time.Duration // each read; then it fails if that is hung
 	changed func(id string)
+	during  func() // called by each write
 }
 
-func (b *behind) Read(_ context.Context, _ *records.Kind, ids []string) (entries []cache.Entry, err error) {
+// hung is how long reads from a Redis that doesn't answer take.
+const hung = 5 * time.Second
+
+var errHung = errors.New("redis doesn't answer")
+
+func (b *behind) Read(ctx context.Context, _ *records.Kind, ids []string) (entries []cache.Entry, err error) {
+	b.mu.Lock()
 	b.reads = append(b.reads, ids)
+	b.mu.Unlock()
+	if b.takes > 0 && !pace.Sleep(ctx, b.takes) {
+		return nil, ctx.Err()
+	}
+	if b.takes == hung {
+		return nil, errHung
+	}
 	for _, id := range ids {
 		entries = append(entries, cache.Entry{Found: true, Bytes: []byte("redis " + id)})
 	}
@@ -37,6 +55,23 @@ func (b *behind) Listen(_ *records.Kind, changed func(id string)) (stop func()) 
 	return func() {}
 }
 
+func (b *behind) Put(_ context.Context, v cache.Value) error { return b.write(v.Key.ID) }
+
+func (b *behind) Invalidate(_ context.Context, _ *records.Kind, ids []string) error {
+	return b.write(ids...)
+}
+
+// write reports changes, as the store does before it returns.
+func (b *behind) write(ids ...string) error {
+	for _, id := range ids {
+		b.changed(id)
+	}
+	if b.during != nil {
+		b.during()
+	}
+	return b.fail
+}
+
 // nodes answers after a delay, with values or an error.
 type nodes struct {
 	has    map[string]bool
@@ -44,6 +79,15 @@ type nodes struct {
 	fail   error
 	calls  int
 	during func()
+}
+
+// all is a set of IDs.
+func all(ids ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }
 
 func (n *nodes) Get(ctx context.Context, ids []string) (map[string][]byte, error) {
@@ -70,12 +114,11 @@ type counts map[tier.Outcome]int
 
 func (c counts) Count(_ *records.Kind, o tier.Outcome, n int) { c[o] += n }
 
-// through runs a test in a bubble. read reads IDs and returns the values.
-func through(t *testing.T, n *nodes,
-	test func(b *behind, c counts, read func(kind *records.Kind, ids ...string) []string)) {
+// throughStore runs a test in a bubble, with a store that reads from nodes.
+func throughStore(t *testing.T, n *nodes, c counts, test func(t *testing.T, b *behind, s *tier.Through)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b, c := &behind{}, counts{}
+		b := &behind{}
 		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{records.Author: n},
 			Metrics: c})
 		ctx, stop := context.WithCancel(t.Context())
@@ -86,6 +129,16 @@ func through(t *testing.T, n *nodes,
 			require.NoError(t, <-done)
 		}()
 		synctest.Wait()
+		test(t, b, s)
+	})
+}
+
+// through is throughStore for a test that only reads. read reads IDs and returns the values.
+func through(t *testing.T, n *nodes,
+	test func(b *behind, c counts, read func(kind *records.Kind, ids ...string) []string)) {
+	t.Helper()
+	c := counts{}
+	throughStore(t, n, c, func(t *testing.T, b *behind, s *tier.Through) {
 		test(b, c, func(kind *records.Kind, ids ...string) (values []string) {
 			entries, err := s.Read(t.Context(), kind, ids)
 			require.Equal(t, b.fail != nil && len(b.reads) > 0, err != nil)
@@ -209,4 +262,179 @@ func TestThroughReadsItsWrites(t *testing.T) {
 		b.changed("1")
 		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
 	})
+}
+
+// timed reads IDs. It returns the values, "none" for those that don't exist, and how long it took.
+func timed(t *testing.T, s *tier.Through, ids ...string) (values []string, took time.Duration, err error) {
+	t.Helper()
+	began := time.Now()
+	entries, err := s.Read(t.Context(), records.Author, ids)
+	for _, e := range entries {
+		if e.Found {
+			values = append(values, string(e.Bytes))
+		} else {
+			values = append(values, "none")
+		}
+	}
+	return values, time.Since(began), err
+}
+
+// If nodes don't answer in time, Redis is asked as well, and the first answer is taken.
+func TestThroughTakesTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	late := tier.DefaultTimeout + 10*time.Millisecond
+	for name, c := range map[string]struct {
+		nodes, redis time.Duration
+		want         string // empty: an error
+		took         time.Duration
+	}{
+		"nodes in time":               {nodes: 40 * time.Millisecond, redis: hung, want: "tier 1", took: 40 * time.Millisecond},
+		"nodes late, Redis hangs":     {nodes: late, redis: hung, want: "tier 1", took: late},
+		"nodes very late":             {nodes: 2 * time.Second, redis: hung, want: "tier 1", took: 2 * time.Second},
+		"nodes late, Redis is slower": {nodes: late, redis: time.Second, want: "tier 1", took: late},
+		"Redis is faster": {nodes: time.Second, redis: 20 * time.Millisecond, want: "redis 1",
+			took: tier.DefaultTimeout + 20*time.Millisecond},
+		"both hang": {nodes: time.Hour, redis: hung, took: tier.DefaultTimeout + hung},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := &nodes{has: all("1"), takes: c.nodes}
+			throughStore(t, n, counts{}, func(t *testing.T, b *behind, s *tier.Through) {
+				b.takes = c.redis
+				values, took, err := timed(t, s, "1")
+				require.Equal(t, c.took, took)
+				if c.want == "" {
+					require.ErrorIs(t, err, errHung)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, []string{c.want}, values)
+			})
+		})
+	}
+}
+
+// Nodes are asked as long as Redis doesn't answer, however slow they are; also if they were slower than Redis before.
+func TestThroughNeverTurnsToAHungRedis(t *testing.T) {
+	t.Parallel()
+	n, c := &nodes{has: all("1"), takes: 60 * time.Millisecond}, counts{}
+	throughStore(t, n, c, func(t *testing.T, b *behind, s *tier.Through) {
+		b.takes = hung
+		for range 10 {
+			values, took, err := timed(t, s, "1")
+			require.NoError(t, err)
+			require.Equal(t, []string{"tier 1"}, values)
+			require.Equal(t, n.takes, took)
+		}
+		n.takes = time.Hour
+		for range 10 {
+			_, _, err := timed(t, s, "1")
+			require.ErrorIs(t, err, errHung)
+		}
+		require.Zero(t, c[tier.Passed])
+
+		b.takes, n.takes = 0, time.Hour
+		for range 4 { // the last one doesn't ask nodes
+			_, _, err := timed(t, s, "1")
+			require.NoError(t, err)
+		}
+		require.Equal(t, 1, c[tier.Passed])
+		b.takes, n.takes = hung, 0
+		for _, takes := range []time.Duration{tier.DefaultTimeout, 0, 0} {
+			values, took, err := timed(t, s, "1")
+			require.NoError(t, err)
+			require.Equal(t, []string{"tier 1"}, values)
+			require.Equal(t, takes, took)
+		}
+		require.Equal(t, 2, c[tier.Passed])
+		require.Equal(t, 1, c[tier.WithoutRedis])
+	})
+}
+
+// If Redis hangs, a value that this process has written is answered from what it wrote.
+func TestThroughHasItsWrites(t *testing.T) {
+	t.Parallel()
+	n, c := &nodes{has: all("1", "2", "3", "4")}, counts{}
+	throughStore(t, n, c, func(t *testing.T, b *behind, s *tier.Through) {
+		put := func(id, value string, ttl time.Duration) error {
+			return s.Put(t.Context(), cache.Value{
+				Key: cache.Key{Kind: records.Author, ID: id}, Bytes: []byte(value), TTL: ttl,
+			})
+		}
+		require.NoError(t, put("1", "a", 0))
+		require.NoError(t, put("1", "b", 0))
+		require.NoError(t, put("2", "short", 2*time.Second))
+		require.NoError(t, s.Invalidate(t.Context(), records.Author, []string{"3"}))
+		values, took, err := timed(t, s, "1", "2", "3", "4")
+		require.NoError(t, err)
+		require.Zero(t, took)
+		require.Equal(t, []string{"redis 1", "redis 2", "redis 3", "tier 4"}, values, "Redis answers in time")
+
+		b.takes = hung
+		values, took, err = timed(t, s, "1", "2", "3", "4", "1")
+		require.NoError(t, err)
+		require.Equal(t, tier.DefaultTimeout, took)
+		require.Equal(t, []string{"b", "short", "none", "tier 4", "b"}, values)
+		require.Equal(t, 4, c[tier.WithoutRedis])
+		pass(2 * time.Second)
+		values, _, err = timed(t, s, "1", "2")
+		require.NoError(t, err)
+		require.Equal(t, []string{"b", "none"}, values)
+		pass(3 * time.Second)
+		values, _, err = timed(t, s, "1", "3")
+		require.NoError(t, err)
+		require.Equal(t, []string{"b", "none"}, values, "within 5 s in any case")
+		pass(10 * time.Second)
+		values, took, err = timed(t, s, "1", "3")
+		require.NoError(t, err)
+		require.Zero(t, took)
+		require.Equal(t, []string{"tier 1", "tier 3"}, values)
+	})
+}
+
+// What a value is isn't known after a change by another process, after a write that failed, after two writes at once,
+// and if there are too many. While Redis hangs nodes are asked for it, but later.
+func TestThroughDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	n := &nodes{has: all("1")}
+	for name, change := range map[string]func(b *behind, put func(id string, bytes int) error){
+		"changed": func(b *behind, put func(string, int) error) {
+			require.NoError(t, put("1", 1))
+			b.changed("1")
+		},
+		"failed": func(b *behind, put func(string, int) error) {
+			require.NoError(t, put("1", 1))
+			b.fail = errHung
+			require.Error(t, put("1", 2))
+			b.fail = nil
+		},
+		"at once": func(b *behind, put func(string, int) error) {
+			b.during = func() {
+				b.during = nil
+				require.NoError(t, put("1", 2))
+			}
+			require.NoError(t, put("1", 1))
+		},
+		"too large": func(_ *behind, put func(string, int) error) {
+			require.NoError(t, put("another", 8<<20))
+			require.NoError(t, put("1", 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := *n
+			throughStore(t, &n, counts{}, func(t *testing.T, b *behind, s *tier.Through) {
+				change(b, func(id string, bytes int) error {
+					return s.Put(t.Context(), cache.Value{
+						Key: cache.Key{Kind: records.Author, ID: id}, Bytes: make([]byte, bytes),
+					})
+				})
+				b.takes = hung
+				values, took, err := timed(t, s, "1")
+				require.NoError(t, err)
+				require.Equal(t, []string{"tier 1"}, values)
+				require.Equal(t, time.Second+tier.DefaultTimeout, took)
+			})
+		})
+	}
 }

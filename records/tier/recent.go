@@ -1,0 +1,178 @@
+package tier
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/records/cache"
+)
+
+// Bounds of recent.
+const (
+	// how long a change is known: at least that, at most twice
+	recentFor = 5 * time.Second
+	// IDs of a kind, of each recentFor
+	maxRecent = 10_000
+	// bytes of the values of a kind that this process has written, of each recentFor
+	maxWritten = 8 << 20
+)
+
+// recent is the IDs of a kind that have changed in the last seconds, as far as this process knows, and what it has
+// written itself. Its zero value is usable, by many goroutines.
+type recent struct {
+	mu      sync.Mutex
+	writing map[string]*writers
+	turned  time.Time // when young became old
+	young   changes
+	old     changes
+}
+
+// changes are the changes within a recentFor.
+type changes struct {
+	ids   map[string]*written // nil: changed, it isn't known to what
+	bytes int                 // of the values
+}
+
+// written is what this process has written: a value, or that there is none.
+type written struct {
+	cache.Entry
+
+	ends time.Time // zero: never
+}
+
+// writers are the writes of an ID that are in progress in this process.
+type writers struct {
+	count int
+	mixed bool // there was more than one at a time: it isn't known which of them is the last
+}
+
+// changed records that a value has changed.
+func (r *recent) changed(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.change(id, nil)
+}
+
+// change records that a value has changed, and to what unless w is nil. The caller holds the lock.
+func (r *recent) change(id string, w *written) {
+	r.turn(time.Now())
+	before, known := r.young.ids[id]
+	if !known && len(r.young.ids) >= maxRecent {
+		return
+	}
+	if before != nil {
+		r.young.bytes -= len(before.Bytes)
+	}
+	if w != nil && r.young.bytes+len(w.Bytes) > maxWritten {
+		w = nil
+	}
+	if w != nil {
+		r.young.bytes += len(w.Bytes)
+	}
+	if r.young.ids == nil {
+		r.young.ids = map[string]*written{}
+	}
+	r.young.ids[id] = w
+}
+
+// turn drops old changes. The caller holds the lock.
+func (r *recent) turn(now time.Time) {
+	switch since := now.Sub(r.turned); {
+	case since < recentFor:
+	case since < 2*recentFor:
+		r.old, r.young, r.turned = r.young, changes{}, now
+	default:
+		r.old, r.young, r.turned = changes{}, changes{}, now
+	}
+}
+
+// write begins a write of values. The caller must call end with what it has written of each, or with nil if the write
+// has failed.
+func (r *recent) write(ids ...string) (end func(w *written)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writing == nil {
+		r.writing = map[string]*writers{}
+	}
+	for _, id := range ids {
+		if r.writing[id] == nil {
+			r.writing[id] = &writers{}
+		}
+		r.writing[id].count++
+		r.writing[id].mixed = r.writing[id].count > 1 || r.writing[id].mixed
+	}
+	return func(w *written) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, id := range ids {
+			writers := r.writing[id]
+			if writers.mixed {
+				r.change(id, nil)
+			} else {
+				r.change(id, w)
+			}
+			if writers.count--; writers.count == 0 {
+				delete(r.writing, id)
+			}
+		}
+	}
+}
+
+// has reports whether an ID has changed. The caller holds the lock.
+func (r *recent) has(id string) bool {
+	_, young := r.young.ids[id]
+	_, old := r.old.ids[id]
+	return young || old
+}
+
+// without returns the IDs that haven't changed.
+func (r *recent) without(ids []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(time.Now())
+	if len(r.young.ids)+len(r.old.ids) == 0 {
+		return ids
+	}
+	others := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if !r.has(id) {
+			others = append(others, id)
+		}
+	}
+	return others
+}
+
+// remove removes the values whose IDs have changed.
+func (r *recent) remove(from map[string][]byte) map[string][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.young.ids)+len(r.old.ids) == 0 {
+		return from
+	}
+	for id := range from {
+		if r.has(id) {
+			delete(from, id)
+		}
+	}
+	return from
+}
+
+// written returns what this process has written last, if nothing has changed it since, as far as it knows.
+func (r *recent) written(id string) (cache.Entry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	r.turn(now)
+	w, ok := r.young.ids[id]
+	if !ok {
+		w = r.old.ids[id]
+	}
+	switch {
+	case w == nil:
+		return cache.Entry{}, false
+	case !w.ends.IsZero() && !now.Before(w.ends):
+		return cache.Entry{}, true
+	default:
+		return w.Entry, true
+	}
+}
