@@ -69,7 +69,7 @@ func TestFrameFloods(t *testing.T) {
 	t.Parallel()
 	for name, flooding := range map[string]struct {
 		send    func(*load.Flood) error
-		limited bool // by the rate of frames; net/http closes the others at once
+		limited bool // by the rate of frames alone; net/http ends the others, too
 	}{
 		"PING":         {func(c *load.Flood) error { return c.Pings(1000) }, true},
 		"SETTINGS":     {func(c *load.Flood) error { return c.Settings(1000) }, true},
@@ -85,12 +85,14 @@ func TestFrameFloods(t *testing.T) {
 				err = flooding.send(c)
 			}
 			require.Equal(t, 201, h.Do("PUT", "/v1/channels/d/messages/a", "1").Status, "others are served")
+			if !flooding.limited {
+				return
+			}
 			metrics := string(h.OnAdmin().Do("GET", "/metrics", "").Body)
 			for _, outcome := range []string{"slowed", "closed"} {
-				counter := fmt.Sprintf("tidemark_http_frame_floods_total{outcome=%q} 1\n", outcome)
-				require.Equal(t, flooding.limited, strings.Contains(metrics, counter), metrics)
+				require.Contains(t, metrics, fmt.Sprintf("tidemark_http_frame_floods_total{outcome=%q} 1\n", outcome))
 			}
-			require.Equal(t, flooding.limited, strings.Contains(h.Logs.Text(t), `level=INFO msg="too many HTTP/2 frames"`))
+			require.Contains(t, h.Logs.Text(t), `level=INFO msg="too many HTTP/2 frames"`)
 		})
 	}
 }

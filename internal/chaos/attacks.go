@@ -53,9 +53,12 @@ func floodFrames(s *stage) {
 	})
 }
 
-// floodHeaders sends requests whose headers expand when they are decoded.
+// floodHeaders sends requests whose headers expand when they are decoded. Those of every other connection aren't larger
+// than the headers of others.
 func floodHeaders(s *stage) {
-	s.flood("requests were sent", func(c *load.Flood, _ int) error { return c.Bombs(waitingFetch, floodBatch, 15<<10) })
+	s.flood("requests were sent", func(c *load.Flood, number int) error {
+		return c.Bombs("/v1/info", floodBatch, []int{15 << 10, 800}[number%2])
+	})
 }
 
 // flood sends batches on several connections. If the service closes a connection, it opens another one.

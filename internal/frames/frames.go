@@ -26,11 +26,15 @@ const (
 
 // Types and flags of frames: RFC 9113, section 6.
 const (
-	typeData      = 0x0
-	typeHeaders   = 0x1
-	typeReset     = 0x3
-	typeGoAway    = 0x7
+	typeData         = 0x0
+	typeHeaders      = 0x1
+	typeReset        = 0x3
+	typeGoAway       = 0x7
+	typeContinuation = 0x9
+
 	flagEndStream = 0x1
+	flagPadded    = 0x8
+	flagPriority  = 0x20
 )
 
 const (
@@ -42,6 +46,10 @@ const (
 	pricedBytes = 256     // of other frames, and of HEADERS beyond freeHeaders: each cost as much as a frame
 	resetPrice  = 2       // a request may have run in vain
 	goAwayPrice = 100     // net/http logs each; clients send one or two
+	contPrice   = 20      // clients send CONTINUATION only with more than 16 KiB of headers; its fields aren't counted
+
+	freeFields   = 64 // of a HEADERS frame
+	pricedFields = 8  // of those beyond it: these cost as much as a frame
 
 	openReset   = 1 + resetPrice // the price of a request that is reset
 	answerEarns = openReset
@@ -59,8 +67,24 @@ func price(kind, flags byte, length int) int {
 		return resetPrice
 	case kind == typeGoAway:
 		return goAwayPrice
+	case kind == typeContinuation:
+		return contPrice + length/pricedBytes
 	}
 	return 1 + length/pricedBytes
+}
+
+// priceOfFields returns the price of a number of fields in a HEADERS frame.
+func priceOfFields(number int) int { return max(0, number-freeFields) / pricedFields }
+
+// beforeBlock returns how many bytes a HEADERS frame has before its block. Padding after it counts as fields.
+func beforeBlock(flags byte) (length int) {
+	if flags&flagPadded != 0 {
+		length = 1
+	}
+	if flags&flagPriority != 0 {
+		length += 5
+	}
+	return length
 }
 
 // earned returns what a frame of the server earns.
@@ -94,6 +118,8 @@ type Conn struct {
 	// of the goroutine that reads
 	spoken   int // bytes of the preface
 	received parser
+	block    fields    // of the current frame, if inBlock
+	inBlock  bool      // the current frame is a HEADERS frame
 	left     float64   // what the connection may spend
 	refilled time.Time // when left was last refilled
 	beyond   time.Time // since when the connection has always been beyond the limit; zero: it isn't
@@ -133,7 +159,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) Write(p []byte) (int, error) {
 	if !c.other.Load() {
 		sum := 0
-		c.sent.parse(p, func(kind, _ byte, length int) { sum += earned(kind, length) })
+		c.sent.parse(p, func(kind, _ byte, length int) { sum += earned(kind, length) }, nil)
 		c.earned.Add(int64(sum))
 	}
 	return c.Conn.Write(p)
@@ -145,7 +171,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// priceOf returns the price of the frames whose headers end in data, which was read.
+// priceOf returns the price of the frames whose headers end in data, which was read, and of the fields that begin in it.
 func (c *Conn) priceOf(data []byte) (sum int) {
 	for ; c.spoken < len(preface) && len(data) > 0; data = data[1:] {
 		if c.other.Load() || data[0] != preface[c.spoken] {
@@ -154,7 +180,18 @@ func (c *Conn) priceOf(data []byte) (sum int) {
 		}
 		c.spoken++
 	}
-	c.received.parse(data, func(kind, flags byte, length int) { sum += price(kind, flags, length) })
+	c.received.parse(data, func(kind, flags byte, length int) {
+		sum += price(kind, flags, length)
+		if c.inBlock = kind == typeHeaders; c.inBlock {
+			c.block = after(beforeBlock(flags))
+		}
+	}, func(payload []byte) {
+		if c.inBlock {
+			before := c.block.number
+			c.block.read(payload)
+			sum += priceOfFields(c.block.number) - priceOfFields(before)
+		}
+	})
 	return sum
 }
 
@@ -165,11 +202,15 @@ type parser struct {
 	payload   int // bytes left of the current frame
 }
 
-// parse calls found with each frame whose header ends in data.
-func (p *parser) parse(data []byte, found func(kind, flags byte, length int)) {
+// parse calls found with each frame whose header ends in data, and content with the parts of their payloads that are in
+// data, unless content is nil.
+func (p *parser) parse(data []byte, found func(kind, flags byte, length int), content func(payload []byte)) {
 	for len(data) > 0 {
 		if p.payload > 0 {
 			n := min(p.payload, len(data))
+			if content != nil {
+				content(data[:n])
+			}
 			p.payload -= n
 			data = data[n:]
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/frames"
 )
@@ -92,9 +95,21 @@ var (
 	goAway = frame(http2.FrameGoAway, 0, 0, "\x00\x00\x00\x00\x00\x00\x00\x01")
 )
 
-// headers returns a HEADERS frame of a size.
+// fieldsOf returns a HEADERS frame with a block.
+func fieldsOf(flags http2.Flags, block string) string {
+	return frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream|flags, 1, block)
+}
+
+// headers returns a HEADERS frame of about a size, with some fields.
 func headers(size int) string {
-	return frame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1, strings.Repeat("h", size))
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for n := range 20 {
+		_ = encoder.WriteField(hpack.HeaderField{Name: "x-" + strconv.Itoa(n), Value: "1"}) // to a buffer
+	}
+	value := strings.Repeat("\n", max(0, size-block.Len())) // which Huffman's code doesn't shorten
+	_ = encoder.WriteField(hpack.HeaderField{Name: ":path", Value: value, Sensitive: true})
+	return fieldsOf(0, block.String())
 }
 
 // TestFloods sends frames as fast as they are read: they are slowed down to the rate, and then the connection is
@@ -116,7 +131,9 @@ func TestFloods(t *testing.T) {
 		"requests without answers": {headers(2 << 10), 1},
 		"rapid reset":              {headers(100) + reset, 3},
 		"large headers":            {headers(16 << 10), 57},
-		"CONTINUATION":             {frame(http2.FrameContinuation, 0, 1, strings.Repeat("\xbe", 1<<10)), 5},
+		"CONTINUATION":             {frame(http2.FrameContinuation, 0, 1, strings.Repeat("\xbe", 1<<10)), 24},
+		"many small headers":       {fieldsOf(0, strings.Repeat("\xbe", 800)), 93},
+		"padded headers":           {fieldsOf(http2.FlagHeadersPadded, "\x00"+strings.Repeat("\xbe", 800)), 93},
 		"GOAWAY":                   {goAway, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +150,25 @@ func TestFloods(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFields counts the fields of blocks that an encoder writes, in pieces of any size.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var block bytes.Buffer
+		encoder := hpack.NewEncoder(&block)
+		names := rapid.SampledFrom([]string{":path", "authorization", "x-a", strings.Repeat("x", 200), "x-b"})
+		values := rapid.OneOf(rapid.Just(""), rapid.Just("GET"), rapid.StringN(0, 300, -1), rapid.Just(strings.Repeat("v", 20000)))
+		n := rapid.IntRange(0, 100).Draw(t, "fields")
+		for range n {
+			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: names.Draw(t, "name"),
+				Value: values.Draw(t, "value"), Sensitive: rapid.Bool().Draw(t, "sensitive")}))
+		}
+		others := rapid.IntRange(0, 6).Draw(t, "others")
+		data := append(bytes.Repeat([]byte{0xff}, others), block.Bytes()...)
+		require.Equal(t, n, frames.CountFields(data, others, rapid.IntRange(1, 70).Draw(t, "piece")))
+	})
 }
 
 // TestLargestFrame announces the largest possible frame, which the server refuses when it is read: that doesn't wait for
