@@ -76,7 +76,7 @@ type Notifier interface {
 type Event struct {
 	Kind       EventKind
 	Position            // of EventPublished: the message's; of EventUnsubscribed: the channel's at the time
-	Message    *Message // of EventPublished: the message; nil if it is too large for an event
+	Message    *Message // of EventPublished: the message; nil if it is too large for an event, or was in a batch
 	Subscriber string   // of EventUnsubscribed
 }
 
@@ -86,7 +86,7 @@ type EventKind int
 // The kinds of events.
 const (
 	EventConfirmed    EventKind = iota // every event is delivered from now on; earlier ones may have been lost
-	EventPublished                     // a message was published, and perhaps others before it: a large batch is one event
+	EventPublished                     // a message was published, or a batch, whose last message it was
 	EventUnsubscribed                  // a subscriber was removed
 )
 

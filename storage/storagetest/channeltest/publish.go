@@ -160,7 +160,9 @@ func contentKept(s *testChannel) {
 func contentNotified(s *testChannel) {
 	events := s.Listen()
 	events.Confirmed()
-	s.Send(contentDrafts()...)
+	for _, draft := range contentDrafts() {
+		s.Send(draft)
+	}
 	for i, content := range contents {
 		m := events.Published(s.At(i + 1))
 		require.NotNil(s.T, m.Message, "a small message is in its event")

@@ -15,7 +15,7 @@
 -- ARGV[6]   last_epoch      ULID    the messages are refused in a later life of the channel; "": in none
 -- ARGV[7]   max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[8]   topic           string  sharded pub/sub channel of the notifications
--- ARGV[9]   notify_bytes    int     size of a message beyond which its notification has no body
+-- ARGV[9]   notify_bytes    int     size of a single message beyond which the notification has no body
 -- ARGV[10]  plain           string  pub/sub channel to publish contents on as well; "": none
 -- ARGV[11…] heads           string  each message without its time and closing brace: {"id":"…","content":…
 --
@@ -50,9 +50,6 @@ if clock and (life > ends or life < 0) then
 end
 local message_ends, tail = format('%d', ends), format(',"at":%d}', now)
 local mark_key = not clock and subscriber ~= '' and mark_prefix .. subscriber
--- A larger batch has one notification, of its last message: publishing to the topic takes a third of the time of a
--- message, and waiters would fetch after the second one anyway.
-local notify_each = #KEYS - 3 <= 32
 
 -- A missing right would stop the script after its first write.
 if not may('SPUBLISH', topic, '') or plain ~= '' and not may('PUBLISH', plain, '')
@@ -73,7 +70,7 @@ if mark_key then
 end
 
 epoch = epoch or new_epoch
-local reply, last = clock and {'OK'} or {'CREATED'}, clock or 0
+local reply, last, message = clock and {'OK'} or {'CREATED'}, clock or 0, nil
 for i = 4, #KEYS do
   local next, known = last < clocks.MAX and last + 1 or -clocks.MAX, nil
   local at = format('%d', next)
@@ -85,14 +82,10 @@ for i = 4, #KEYS do
   reply[2 * i - 6], reply[2 * i - 5] = known or at, known and 1 or 0
   if not known then
     local head = ARGV[i + 7]
-    local message = head .. tail
+    message = head .. tail
     call('SET', message_prefix .. at, message, 'PXAT', message_ends)
     if max_messages > 0 then
       call('DEL', message_prefix .. format('%d', clocks.sub(next, max_messages)))
-    end
-    if notify_each then
-      local notice = epoch .. ' ' .. at
-      call('SPUBLISH', topic, #message <= notify_bytes and notice .. ' ' .. message or notice)
     end
     if plain ~= '' then
       -- An ID has no quotes, so the content follows the first occurrence of its name.
@@ -111,8 +104,8 @@ if last ~= clock then
   end
   local at = format('%d', last)
   call('SET', clock_key, at, 'PXAT', format('%d', clock_ends))
-  if not notify_each then
-    call('SPUBLISH', topic, epoch .. ' ' .. at)
-  end
+  -- A batch has one notification without a body, since whoever waits for its first message fetches the others, too.
+  local notice = epoch .. ' ' .. at
+  call('SPUBLISH', topic, #KEYS == 4 and #message <= notify_bytes and notice .. ' ' .. message or notice)
 end
 return reply
