@@ -18,12 +18,14 @@ import (
 
 // pasteCommands are commands that run the examples of a page of the documentation.
 //
-//	paste FILE            runs the examples with curl, one after the other, against TIDEMARK_SERVER
-//	paste-together FILE   runs each example in a shell of its own, as in different terminals
+//	paste FILE                  runs the examples with curl, one after the other, against TIDEMARK_SERVER
+//	paste FILE before HEADING   runs those before a heading
+//	paste FILE from HEADING     runs those after it
+//	paste-together FILE         runs each example in a shell of its own, as in different terminals
 func pasteCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"paste":          func(ts *testscript.TestScript, _ bool, args []string) { paste(ts, args[0], false) },
-		"paste-together": func(ts *testscript.TestScript, _ bool, args []string) { paste(ts, args[0], true) },
+		"paste":          func(ts *testscript.TestScript, _ bool, args []string) { paste(ts, args, false) },
+		"paste-together": func(ts *testscript.TestScript, _ bool, args []string) { paste(ts, args, true) },
 	}
 }
 
@@ -47,12 +49,21 @@ check() {
 }
 `
 
-func paste(ts *testscript.TestScript, file string, together bool) {
+func paste(ts *testscript.TestScript, args []string, together bool) {
+	file := args[0]
 	page, err := os.ReadFile(ts.MkAbs(file))
 	ts.Check(err)
 	scripts := examplesWithCurl(filepath.Base(file), string(page))
+	if len(args) == 3 {
+		before, _, found := strings.Cut(string(page), "\n"+args[2]+"\n")
+		if !found {
+			ts.Fatalf("%s has no heading %q", file, args[2])
+		}
+		n := len(examplesWithCurl(filepath.Base(file), before))
+		scripts = map[string][]string{"before": scripts[:n], "from": scripts[n:]}[args[1]]
+	}
 	if len(scripts) == 0 {
-		ts.Fatalf("%s has no example with curl", file)
+		ts.Fatalf("%s has no such example with curl", file)
 	}
 	if !together {
 		scripts = []string{strings.Join(scripts, "")}
@@ -65,6 +76,7 @@ func paste(ts *testscript.TestScript, file string, together bool) {
 		dir, err := os.MkdirTemp(ts.Getenv("WORK"), "paste-")
 		ts.Check(err)
 		script = strings.ReplaceAll(script, "/tmp/", dir+"/")
+		script = strings.ReplaceAll(script, "bin/tidemark ", "tidemark ")
 		script = strings.ReplaceAll(script, "unix:", "unix:../")
 		script = strings.ReplaceAll(script, "tmk_some-key", cmp.Or(ts.Getenv("TIDEMARK_TOKEN"), "tmk_some-key"))
 		for port, url := range map[string]string{"8080": ts.Getenv("TIDEMARK_SERVER"), "8081": ts.Getenv("ADMIN")} {
