@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -36,7 +35,7 @@ func (o *outbox) send(m mail) {
 func (s *site) showMail(*http.Request, caller) (any, error) {
 	s.mail.mu.Lock()
 	defer s.mail.mu.Unlock()
-	return slices.Clone(s.mail.mails), nil
+	return append([]mail{}, s.mail.mails...), nil // never null
 }
 
 // register adds a user, and sends a token that verifies the address.

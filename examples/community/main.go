@@ -59,6 +59,9 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	s := &site{log: log, forum: forum, records: records.New(c), channels: c, mail: &outbox{log: log}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", servePage(o.tidemark))
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent) // browsers ask for it, and log a 404 as an error
+	})
 	s.routes(mux)
 	server := &http.Server{
 		Handler:     http.NewCrossOriginProtection().Handler(mux),

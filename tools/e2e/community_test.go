@@ -4,10 +4,13 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -37,10 +40,44 @@ func browser(t *testing.T) func(url string) window {
 		ctx, cancel := chromedp.NewContext(first, chromedp.WithNewBrowserContext())
 		t.Cleanup(cancel)
 		require.NoError(t, chromedp.Do(ctx)) // opens the tab, which lasts as long as this context
+		require.NoError(t, failOnErrors(ctx, t))
 		w := window{t, ctx}
 		w.do(chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(`#login`)))
 		return w
 	}
+}
+
+// provoked matches what Chromium logs when the test wants a refusal: of a session that has ended, of a lock that is held,
+// and of text as HTML.
+var provoked = regexp.MustCompile(`responded with a status of (401|409)|requires 'TrustedHTML' assignment`)
+
+// failOnErrors makes the test fail when the page logs an error or throws one that nothing catches.
+func failOnErrors(ctx context.Context, t *testing.T) error {
+	t.Helper()
+	return chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("the page has thrown: %s %s", e.ExceptionDetails.Text, described(e.ExceptionDetails.Exception))
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.ConsoleAPICalledTypeError {
+				t.Errorf("the page has logged an error: %s", described(e.Args...))
+			}
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError && !provoked.MatchString(e.Entry.Text) {
+				t.Errorf("the browser has logged an error: %s %s", e.Entry.Text, e.Entry.URL)
+			}
+		}
+	})
+}
+
+// described returns the texts of values of a page.
+func described(values ...*runtime.RemoteObject) (texts []string) {
+	for _, v := range values {
+		if v != nil {
+			texts = append(texts, v.Description)
+		}
+	}
+	return texts
 }
 
 // do runs steps.
