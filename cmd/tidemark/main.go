@@ -26,17 +26,33 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	exitSignal  = 128 // and the signal's number
 )
 
 func main() { os.Exit(realMain()) }
 
 func realMain() int {
+	if signal.Ignored(os.Interrupt) { // by a shell that has started it in the background, for example
+		exitOnSecondSignal()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal then ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal then ends the process at once, unless it is ignored
 	t := cli.Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
 		Version: thisBuild().version}
 	return run(ctx, t, os.Args[1:])
+}
+
+// exitOnSecondSignal makes the second SIGINT or SIGTERM end the process.
+func exitOnSecondSignal() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		if second, ok := (<-signals).(syscall.Signal); ok {
+			os.Exit(exitSignal + int(second))
+		}
+	}()
 }
 
 // run runs one command and returns the program's exit status. An error is reported in one line on standard error.
