@@ -49,7 +49,7 @@ func writeDescription(w io.Writer, d client.Description) error {
 		oldest = fmt.Sprintf("%s, %d messages up to the clock", *d.Oldest, d.Live)
 	}
 	ttl := time.Duration(d.TTLMillis) * time.Millisecond
-	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nttl      %s without activity\n\n",
+	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nends in  %s without activity\n\n",
 		d.Channel, d.Clock, oldest, d.Epoch, ttl.Round(time.Second))
 	if err != nil {
 		return err
