@@ -118,14 +118,14 @@ func (c *Call) outcome() int {
 
 func (c *Call) log(elapsed time.Duration) {
 	ctx, log, status := c.request.Context(), c.route.router.log, c.outcome()
-	level := levelOf(status, c.reserved)
+	level := log.level(status, c.err, c.reserved)
 	if !log.Enabled(ctx, level) {
 		return
 	}
 	logged{
 		id: c.id, method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
 		principal: c.Principal(), status: status, elapsed: elapsed, err: c.err,
-	}.write(ctx, log, level)
+	}.write(ctx, log.Logger, level)
 }
 
 // writeError is the error of an answer to a client that has disconnected.

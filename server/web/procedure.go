@@ -2,9 +2,12 @@ package web
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/redact"
@@ -13,7 +16,7 @@ import (
 // Procedure counts and logs the calls of a procedure that another server than net/http's serves, as a route does for
 // its requests. Its methods may be called by several goroutines.
 type Procedure struct {
-	log     *slog.Logger
+	log     *requestLog
 	metrics *routeMetrics
 }
 
@@ -40,18 +43,18 @@ func (r *Router) Stray() *Procedure { return &Procedure{log: r.log, metrics: r.s
 // Done counts a call that has ended, and logs it.
 func (p *Procedure) Done(ctx context.Context, o Outcome) {
 	p.metrics.observe(o.Status, o.Elapsed)
-	level := levelOf(o.Status, false)
+	level := p.log.level(o.Status, o.Err, false)
 	if !p.log.Enabled(ctx, level) {
 		return
 	}
 	l := logged{method: http.MethodPost, path: o.Path, principal: o.Principal, status: o.Status, elapsed: o.Elapsed,
 		err: o.Err}
 	l.id, l.client = o.About()
-	l.write(ctx, p.log, level)
+	l.write(ctx, p.log.Logger, level)
 }
 
 // LogPanic logs a panic with the stack of the calling goroutine.
-func (p *Procedure) LogPanic(id string, value any) { logPanic(p.log, id, value) }
+func (p *Procedure) LogPanic(id string, value any) { logPanic(p.log.Logger, id, value) }
 
 // logged is a request for the log.
 type logged struct {
@@ -62,9 +65,26 @@ type logged struct {
 	err                      error // the error; may be nil
 }
 
-// levelOf returns the level at which a request is logged. reserved is set if its connection is beyond the limit, which
-// is logged once.
-func levelOf(status int, reserved bool) slog.Level {
+// Refused credentials in a second, after a burst, that are logged at level info; others are logged at level debug.
+const (
+	refusalRate  = 1
+	refusalBurst = 20
+)
+
+// requestLog is the log of requests. Its methods may be called by several goroutines.
+type requestLog struct {
+	*slog.Logger
+
+	refusals *rate.Limiter
+}
+
+func newRequestLog(log *slog.Logger) *requestLog {
+	return &requestLog{Logger: log, refusals: rate.NewLimiter(refusalRate, refusalBurst)}
+}
+
+// level returns the level at which a request is logged. reserved is set if its connection is beyond the limit, which is
+// logged once.
+func (l *requestLog) level(status int, err error, reserved bool) slog.Level {
 	switch {
 	case status == http.StatusInternalServerError:
 		return slog.LevelError
@@ -72,6 +92,8 @@ func levelOf(status int, reserved bool) slog.Level {
 		return slog.LevelDebug
 	case status > http.StatusInternalServerError && !reserved:
 		return slog.LevelWarn
+	case status == http.StatusUnauthorized && !errors.Is(err, access.ErrNoCredential) && l.refusals.Allow():
+		return slog.LevelInfo
 	}
 	return slog.LevelDebug
 }

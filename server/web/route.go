@@ -155,7 +155,7 @@ func (c *Call) panicked(p any) {
 }
 
 // LogPanic logs a panic with the stack of the calling goroutine.
-func (c *Call) LogPanic(p any) { logPanic(c.route.router.log, c.id, p) }
+func (c *Call) LogPanic(p any) { logPanic(c.route.router.log.Logger, c.id, p) }
 
 func logPanic(log *slog.Logger, id string, p any) {
 	log.Error("panic in a handler", "requestId", id, "panic", p, "stack", string(debug.Stack()))

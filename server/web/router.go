@@ -50,7 +50,7 @@ const DefaultAnswerMemory = 64 << 20
 type Router struct {
 	routing
 	gate
-	log     *slog.Logger
+	log     *requestLog
 	metrics *metrics
 	ready   func(context.Context) error
 	bodies  bodyMemory
@@ -92,7 +92,7 @@ func New(o Options) *Router {
 		gate: gate{
 			guard: o.Guard, failures: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies),
 		},
-		log: o.Logger, ready: o.Ready,
+		log: newRequestLog(o.Logger), ready: o.Ready,
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), turns: semaphore.NewWeighted(int64(decoders())),
 			maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
