@@ -38,6 +38,23 @@ func TestRoutesMatchTheContract(t *testing.T) {
 	require.ElementsMatch(t, documented, registered)
 }
 
+// TestContractDescribes checks that docs/openapi.yaml describes each parameter and each header.
+func TestContractDescribes(t *testing.T) {
+	t.Parallel()
+	doc, err := servertest.Contract()
+	require.NoError(t, err)
+	for name, header := range doc.Components.Headers {
+		require.NotEmpty(t, header.Value.Description, name)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for _, p := range slices.Concat(item.Parameters, operation.Parameters) {
+				require.NotEmpty(t, p.Value.Description, "%s %s: %s", method, path, p.Value.Name)
+			}
+		}
+	}
+}
+
 // TestSlugsMatchTheContract compares the slugs of package fault, of the problem's schema and of x-problems.
 func TestSlugsMatchTheContract(t *testing.T) {
 	t.Parallel()
