@@ -41,7 +41,7 @@ func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 // empty handle it is Fetch. Errors: those of Fetch and of Ack.
 func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, error) {
 	f := fetch{service: s}
-	err := f.prepare(&q, handle)
+	err := f.prepare(ctx, &q, handle)
 	switch {
 	case err != nil:
 	case q.Wait > 0:
@@ -65,7 +65,7 @@ type fetch struct {
 }
 
 // prepare checks the arguments of Next.
-func (f *fetch) prepare(q *Query, handle string) error {
+func (f *fetch) prepare(ctx context.Context, q *Query, handle string) error {
 	limits := &f.service.limits
 	policy, err := f.service.policyFor(q.Channel, q.Subscriber)
 	if q.Copies && q.Subscriber == CopiesSubscriber {
@@ -79,7 +79,8 @@ func (f *fetch) prepare(q *Query, handle string) error {
 		Wait: min(q.Wait, policy.TTL/2), // the subscriber isn't renewed meanwhile
 	}
 	if handle != "" {
-		f.ack, err = f.service.verify(handle, q.Channel, q.Subscriber)
+		v := verifier{service: f.service}
+		f.ack, err = v.verify(ctx, handle, q.Channel, q.Subscriber)
 	}
 	return err
 }

@@ -60,7 +60,7 @@ type Problem struct {
 // problem are the other errors of Next.
 func (s *Service) FetchMany(ctx context.Context, q ManyQuery) (Deliveries, error) {
 	m := many{service: s}
-	all, err := m.prepare(&q)
+	all, err := m.prepare(ctx, &q)
 	if err != nil {
 		return Deliveries{}, err
 	}
@@ -93,7 +93,7 @@ type foundBatch struct {
 }
 
 // prepare checks the arguments of FetchMany, and returns the sources whose receipts are valid.
-func (m *many) prepare(q *ManyQuery) (good []int, err error) {
+func (m *many) prepare(ctx context.Context, q *ManyQuery) (good []int, err error) {
 	s := m.service
 	if n := len(q.From); n == 0 || n > MaxSources {
 		return nil, invalid(fault.SlugInvalidSources, "/from", "from has %d sources, it must have 1 to %d", n,
@@ -111,6 +111,7 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 		return nil, invalid(fault.SlugInvalidSources, fmt.Sprintf("/from/%d", i),
 			"the channel and the subscriber are in the list already")
 	}
+	v := verifier{service: s}
 	good = make([]int, 0, len(q.From))
 	for i, from := range q.From {
 		policy, err := s.policyFor(from.Channel, from.Subscriber)
@@ -122,7 +123,7 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 			Wait: min(q.Wait, policy.TTL/2)}
 		m.wait = min(m.wait, r.Wait)
 		if from.Receipt != "" {
-			if r.Receipt, err = s.verify(from.Receipt, from.Channel, from.Subscriber); err != nil {
+			if r.Receipt, err = v.verify(ctx, from.Receipt, from.Channel, from.Subscriber); err != nil {
 				m.fail(i, atSource(err, i))
 				continue
 			}

@@ -20,16 +20,19 @@ import (
 type Service struct {
 	store    Store
 	receipts *receipt.Keyring
+	lookUp   func(context.Context) error // nil: receipts has all keys
 	policies *Policies
 	limits   Limits
 	hub      *hub
 	copies   Copies
 }
 
-// Options configures a Service. All fields but Copies are required.
+// Options configures a Service. All fields but LookUp and Copies are required.
 type Options struct {
 	Store    Store
 	Receipts *receipt.Keyring
+	// LookUp updates Receipts when a receipt is signed with none of its keys. nil: no other server has other keys.
+	LookUp   func(context.Context) error
 	Policies *Policies
 	Limits   Limits
 	Logger   *slog.Logger
@@ -42,8 +45,8 @@ func NewService(o Options) (*Service, error) {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
 	return &Service{
-		store: o.Store, receipts: o.Receipts, policies: o.Policies, limits: o.Limits, copies: o.Copies,
-		hub: newHub(o.Store, o.Limits, o.Logger),
+		store: o.Store, receipts: o.Receipts, lookUp: o.LookUp, policies: o.Policies, limits: o.Limits,
+		copies: o.Copies, hub: newHub(o.Store, o.Limits, o.Logger),
 	}, nil
 }
 
@@ -241,7 +244,8 @@ func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) e
 	if err != nil {
 		return err
 	}
-	r, err := s.verify(handle, channel, subscriber)
+	v := verifier{service: s}
+	r, err := v.verify(ctx, handle, channel, subscriber)
 	if err != nil {
 		return err
 	}
@@ -281,8 +285,27 @@ func (s *Service) policyFor(channel, subscriber string) (Policy, error) {
 	return policy, err
 }
 
-func (s *Service) verify(handle, channel, subscriber string) (*receipt.Receipt, error) {
+// verifier verifies the receipts of one request.
+type verifier struct {
+	service  *Service
+	lookedUp bool  // whether keys of other servers were looked for
+	failure  error // of that
+}
+
+// verify returns the receipt of a handle. If none of the keys has signed it, verify looks for keys of other servers,
+// once for each request.
+func (v *verifier) verify(ctx context.Context, handle, channel, subscriber string) (*receipt.Receipt, error) {
+	s := v.service
 	r, err := s.receipts.Verify(handle, channel, subscriber)
+	if errors.Is(err, receipt.ErrForged) && s.lookUp != nil {
+		if !v.lookedUp {
+			v.lookedUp, v.failure = true, s.lookUp(ctx)
+		}
+		if v.failure != nil {
+			return nil, fmt.Errorf("look for the key of a receipt: %w", v.failure)
+		}
+		r, err = s.receipts.Verify(handle, channel, subscriber)
+	}
 	slug, what := fault.SlugReceiptMalformed, "is malformed"
 	switch {
 	case err == nil:

@@ -368,6 +368,68 @@ func TestReceiptsThatAreRefused(t *testing.T) {
 	requireError(t, s.Ack(t.Context(), "ch", "s", ""), fault.Invalid, fault.SlugReceiptMalformed)
 }
 
+// TestReceiptsOfUnknownKeys: a request with receipts that no key has signed looks for keys once before it refuses
+// them.
+func TestReceiptsOfUnknownKeys(t *testing.T) {
+	t.Parallel()
+	other := slices.Repeat(receipt.Key{8}, receipt.MinKeyBytes)
+	signer, err := receipt.NewKeyring(other)
+	require.NoError(t, err)
+	handle := func(channel string) string { return signer.Sign(receipt.Receipt{Channel: channel, Subscriber: "s"}) }
+	forged := &fault.Error{Slug: fault.SlugReceiptForged}
+	for name, c := range map[string]struct {
+		found bool
+		fails error
+		want  error
+	}{
+		"another server's": {found: true}, "nobody's": {want: forged},
+		"the storage fails": {fails: fault.ErrUnavailable, want: fault.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &stubStore{
+				ack:       func(AckRequest) error { return nil },
+				next:      func(AckRequest, FetchRequest) (Batch, error) { return Batch{}, nil },
+				poll:      func(PollRequest) PollResult { return PollResult{} },
+				fetchEach: func([]FetchRequest) []BatchResult { return nil },
+			}
+			s, lookups := serviceOn(t, store, DefaultLimits()), 0
+			known := slices.Repeat(receipt.Key{7}, receipt.MinKeyBytes)
+			s.lookUp = func(context.Context) error {
+				lookups++
+				if c.found {
+					return s.receipts.Replace(known, other)
+				}
+				return c.fails
+			}
+			for _, call := range []func() error{
+				func() error { return s.Ack(t.Context(), "ch", "s", handle("ch")) },
+				func() error {
+					_, err := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s"}, handle("ch"))
+					return err
+				},
+				func() error {
+					d, err := s.FetchMany(t.Context(), ManyQuery{From: []Source{
+						{Channel: "a", Subscriber: "s", Receipt: handle("a")},
+						{Channel: "b", Subscriber: "s", Receipt: handle("b")},
+					}})
+					for _, p := range d.Problems {
+						err = p.Err
+					}
+					return err
+				},
+			} {
+				require.NoError(t, s.receipts.Replace(known))
+				lookups = 0
+				require.ErrorIs(t, call(), c.want)
+				require.Equal(t, 1, lookups)
+				require.NoError(t, s.Ack(t.Context(), "ch", "s", s.receipts.Sign(receipt.Receipt{Channel: "ch",
+					Subscriber: "s"})), "a known key needs no lookup")
+			}
+		})
+	}
+}
+
 func TestAck(t *testing.T) {
 	t.Parallel()
 	var asked AckRequest

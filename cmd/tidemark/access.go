@@ -43,7 +43,7 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 		return nil, fmt.Errorf("metrics of API keys: %w", err)
 	}
 	found := &credentials{rules: c.Access.Rules, keys: keys, players: access.NewTicketTokens(access.TicketTokenOptions{
-		Keys: s.receipts, TTL: c.TicketLife(), Unique: func(ticket string) bool {
+		Keys: s.receipts.ring, TTL: c.TicketLife(), Unique: func(ticket string) bool {
 			_, unique := matchmaking.QueueOf(ticket)
 			return unique
 		},

@@ -97,8 +97,8 @@ func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 	if err != nil {
 		return err
 	}
-	service, err := channel.NewService(channel.Options{Store: store, Receipts: receipts, Policies: policies,
-		Limits: c.Limits, Logger: n.Log})
+	service, err := channel.NewService(channel.Options{Store: store, Receipts: receipts.ring,
+		LookUp: receipts.lookUp, Policies: policies, Limits: c.Limits, Logger: n.Log})
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,8 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 	if err != nil {
 		return nil, err
 	}
-	o := channel.Options{Store: s.channels, Receipts: s.receipts, Policies: policies, Limits: c.Limits, Logger: log}
+	o := channel.Options{Store: s.channels, Receipts: s.receipts.ring, LookUp: s.receipts.lookUp, Policies: policies,
+		Limits: c.Limits, Logger: log}
 	switch {
 	case !copies(c):
 	case !c.Records.On:

@@ -36,7 +36,7 @@ type stores struct {
 	lookup   *queues.Lookup  // on conn
 	queues   *queues.Store   // on tickets; nil: no matchmaking
 	records  records.Instances
-	receipts *receipt.Keyring
+	receipts receipts
 	metrics  *metrics.Queues
 	storage  storage.Description
 }
@@ -93,19 +93,26 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 	return nil
 }
 
-// openReceipts returns a keyring with the configured keys, or with those that the servers share, which a part of the
-// service keeps up to date.
-func openReceipts(ctx context.Context, c config.Config, store *channels.Store, parts *lifecycle.Stack) (
-	*receipt.Keyring, error) {
+// receipts are the keys of receipts.
+type receipts struct {
+	ring   *receipt.Keyring
+	lookUp func(context.Context) error // see channel.Options
+}
+
+// openReceipts returns the configured keys, or those that the servers share, which a part of the service keeps up to
+// date.
+func openReceipts(ctx context.Context, c config.Config, store *channels.Store, parts *lifecycle.Stack) (receipts,
+	error) {
 	if len(c.Receipts.Keys) > 0 {
-		return receipt.NewKeyring(c.Receipts.Keys...)
+		ring, err := receipt.NewKeyring(c.Receipts.Keys...)
+		return receipts{ring: ring}, err
 	}
 	shared, err := store.ReceiptKeys(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("get the receipt keys that the servers share: %w", err)
+		return receipts{}, fmt.Errorf("get the receipt keys that the servers share: %w", err)
 	}
 	parts.Run(ctx, "receipt keys", shared.Run)
-	return shared.Keyring, nil
+	return receipts{ring: shared.Keyring, lookUp: shared.LookUp}, nil
 }
 
 // another is a Redis beside that of the channels. User, password and Sentinels are those of its URL.

@@ -75,5 +75,8 @@ func (k Keys) ForSubscriber(name string) []string {
 // receiptKey holds the keys that sign receipts, if none is configured.
 func receiptKey(prefix string) string { return prefix + "tidemark.receipt-key" }
 
+// receiptTopic is the topic on which a server announces that it has changed the value of receiptKey.
+func receiptTopic(prefix string) string { return prefix + "tidemark.{receipt-key}" }
+
 // configurationsKey holds the announced configurations of the servers.
 func configurationsKey(prefix string) string { return prefix + "tidemark.configurations" }

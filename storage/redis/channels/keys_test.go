@@ -20,6 +20,7 @@ func made(prefix string) map[string]string {
 		"Clock": k.Clock(), "Epoch": k.Epoch(), "Subscribers": k.Subscribers(), "Label": k.Label(),
 		"Mark": k.Mark("<subscriber>"), "Message": strings.Replace(k.Message(7), "7", "<clock>", 1),
 		"MessageID": k.MessageID("<id>"), "Topic": k.Topic(), "receiptKey": receiptKey(prefix),
+		"receiptTopic":      receiptTopic(prefix),
 		"configurationsKey": configurationsKey(prefix),
 	}
 }

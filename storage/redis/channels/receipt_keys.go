@@ -2,6 +2,7 @@ package channels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,10 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
 const (
@@ -18,16 +21,21 @@ const (
 	receiptKeysKept = 4
 	// receiptKeysEvery is the mean interval at which a server compares its keys with those in Redis.
 	receiptKeysEvery = 5 * time.Second
+	// lookupEvery is the minimum time between the starts of two comparisons.
+	lookupEvery = 250 * time.Millisecond
 )
 
 // ReceiptKeys keeps a server's keyring equal to the keys that all servers on one Redis share.
 type ReceiptKeys struct {
-	// Keyring has the shared keys as read last. It may be used while Run runs.
+	// Keyring has the shared keys as read last. It may be used while Run and LookUp run.
 	Keyring *receipt.Keyring
 
-	store   *Store
-	keys    []receipt.Key // those of Keyring; owned by the goroutine of Run
-	failing bool          // the last check failed; owned by the goroutine of Run
+	store *Store
+	every time.Duration // mean interval of comparisons
+	turn  chan struct{} // buffered (capacity 1): whoever compares has sent to it, and owns the fields below
+	keys  []receipt.Key // those of Keyring
+	began time.Time     // of the last comparison
+	last  error         // of the last comparison
 }
 
 // ReceiptKeys reads the keys that sign and verify receipts for all servers on this Redis, and creates one if there is
@@ -48,28 +56,69 @@ func (s *Store) ReceiptKeys(ctx context.Context) (*ReceiptKeys, error) {
 	if found.restored {
 		s.conn.Logger().InfoContext(ctx, "no receipt key in redis, made one")
 	}
-	return &ReceiptKeys{Keyring: ring, store: s, keys: found.keys}, nil
+	return &ReceiptKeys{
+		Keyring: ring, store: s, every: receiptKeysEvery, turn: make(chan struct{}, 1), keys: found.keys,
+	}, nil
 }
 
-// Run compares the keys with those in Redis every few seconds until ctx ends. If Redis has lost the keys, it restores
-// them. If Redis has others, it adopts them, signs with the first of them, and adds its own as earlier ones. So all
-// servers converge to one signing key, and accept receipts that any of them signed before. It returns nil.
+// Run compares the keys with those in Redis every few seconds until ctx ends, and when another server has changed them
+// or may have done so unnoticed. If Redis has lost the keys, it restores them. If Redis has others, it adopts them,
+// signs with the first of them, and adds its own as earlier ones. So all servers converge to one signing key, and
+// accept receipts that any of them signed before. It returns nil.
 func (k *ReceiptKeys) Run(ctx context.Context) error {
-	for pace.Sleep(ctx, pace.Jitter(receiptKeysEvery)) {
-		k.compare(ctx)
+	changed := make(chan struct{}, 1)
+	stop := k.store.conn.Listen(receiptTopic(k.store.conn.Prefix()), pubsub.Listener{
+		Confirmed: func() { pace.Signal(changed) }, Message: func(string) { pace.Signal(changed) }, Repeats: true,
+	})
+	defer stop()
+	for pace.SleepUntil(ctx, pace.Jitter(k.every), changed) {
+		_ = k.LookUp(ctx) // the first of successive failures is logged
 	}
 	return nil
 }
 
-// compare checks the keys, and logs the first of successive failures.
-func (k *ReceiptKeys) compare(ctx context.Context) {
-	err := k.check(ctx)
-	if err != nil && !k.failing && ctx.Err() == nil {
-		k.store.conn.Logger().WarnContext(ctx, "cannot compare the receipt keys with those in redis", "error", err)
+// LookUp compares the keys with those in Redis, as Run does, for a receipt that no key of Keyring has signed: another
+// server may sign with a key that this one doesn't have yet. Comparisons start at least 250 ms apart, and one serves
+// all calls that came before it started: so any number of forged receipts costs Redis a few commands a second. Errors:
+// ErrUnavailable, and that of ctx.
+func (k *ReceiptKeys) LookUp(ctx context.Context) error {
+	called := time.Now()
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	k.failing = err != nil
+	if k.began.Before(called) {
+		if !pace.Sleep(ctx, time.Until(k.began.Add(lookupEvery))) {
+			return ctx.Err()
+		}
+		k.compare(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if errors.Is(k.last, fault.ErrUnavailable) {
+		return k.last
+	}
+	return nil // keys that can't be read aren't used: they are logged
 }
 
+// compare checks the keys, and logs the first of successive failures. A comparison that ctx ends doesn't count. The
+// caller owns the keys.
+func (k *ReceiptKeys) compare(ctx context.Context) {
+	began := time.Now()
+	err := k.check(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil && k.last == nil {
+		k.store.conn.Logger().WarnContext(ctx, "cannot compare the receipt keys with those in redis", "error", err)
+	}
+	k.began, k.last = began, err
+}
+
+// check is compare without its records.
 func (k *ReceiptKeys) check(ctx context.Context) error {
 	found, err := k.store.findReceiptKeys(ctx, k.keys)
 	if err != nil {
@@ -135,6 +184,7 @@ func (s *Store) findReceiptKeys(ctx context.Context, offered []receipt.Key) (fou
 	case err != nil:
 		return foundKeys{}, err
 	case restored:
+		s.announceReceiptKeys(ctx)
 		return foundKeys{keys: offered, restored: true}, nil
 	}
 	keys, err := parseKeys(text)
@@ -147,7 +197,7 @@ func (s *Store) findReceiptKeys(ctx context.Context, offered []receipt.Key) (fou
 // addReceiptKeys replaces the keys in Redis. If another server replaces them at the same time, the next check of the
 // one that came first finds its own missing and adds them again.
 func (s *Store) addReceiptKeys(ctx context.Context, keys []receipt.Key) error {
-	return s.conn.Retry(ctx, "receipt key", func(ctx context.Context) error {
+	err := s.conn.Retry(ctx, "receipt key", func(ctx context.Context) error {
 		set := s.conn.Client().B().Set().Key(receiptKey(s.conn.Prefix())).Value(encodeKeys(keys)).Xx().Build()
 		err := s.conn.Client().Do(ctx, set).Error()
 		if rueidis.IsRedisNil(err) {
@@ -155,6 +205,16 @@ func (s *Store) addReceiptKeys(ctx context.Context, keys []receipt.Key) error {
 		}
 		return err
 	})
+	if err == nil {
+		s.announceReceiptKeys(ctx)
+	}
+	return err
+}
+
+// announceReceiptKeys makes all servers compare their keys. One that misses it does so a few seconds later.
+func (s *Store) announceReceiptKeys(ctx context.Context) {
+	topic := receiptTopic(s.conn.Prefix())
+	_ = s.conn.Client().Do(ctx, s.conn.Client().B().Spublish().Channel(topic).Message("changed").Build()).Error()
 }
 
 func encodeKeys(keys []receipt.Key) string {

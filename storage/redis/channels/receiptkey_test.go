@@ -1,11 +1,16 @@
 package channels
 
 import (
+	"context"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -14,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // keyServer is the part of a server that maintains receipt keys.
@@ -218,4 +224,95 @@ func TestReceiptKeysWhileRedisIsFull(t *testing.T) {
 	storetest.Set(t, n, "maxmemory", "0")
 	require.NoError(t, a.check(t.Context()))
 	require.NoError(t, a.restart(t).verify(handle))
+}
+
+// TestReceiptKeysAreLookedUp loses the key, after which a server starts with a new one. A running server adopts that at
+// once, for a receipt of it, and adds its own. The new server finds it in the same way.
+func TestReceiptKeysAreLookedUp(t *testing.T) {
+	t.Parallel()
+	old := openKeyServers(t, 1)[0]
+	early := old.handle()
+	old.lose(t)
+	fresh := old.restart(t)
+	require.ErrorIs(t, old.verify(fresh.handle()), receipt.ErrForged)
+	require.NoError(t, old.LookUp(t.Context()))
+	require.NoError(t, old.verify(fresh.handle()))
+	require.InDelta(t, 1, old.changed("adopted"), 0)
+	require.ErrorIs(t, fresh.verify(early), receipt.ErrForged)
+	require.NoError(t, fresh.LookUp(t.Context()))
+	require.NoError(t, fresh.verify(early))
+}
+
+// TestReceiptKeysAreAnnounced: servers that compare their keys once an hour learn at once of a key that a starting
+// server has made, and that server of theirs.
+func TestReceiptKeysAreAnnounced(t *testing.T) {
+	t.Parallel()
+	old := openKeyServers(t, 1)[0]
+	early := old.handle()
+	run(t, old)
+	old.lose(t)
+	fresh := old.restart(t)
+	require.Eventually(t, func() bool { return old.verify(fresh.handle()) == nil }, storagetest.Patience,
+		time.Millisecond)
+	run(t, fresh)
+	old.lose(t)
+	other := old.restart(t)
+	for _, k := range []keyServer{old, fresh} {
+		require.Eventually(t, func() bool { return k.verify(other.handle()) == nil && k.verify(early) == nil },
+			storagetest.Patience, time.Millisecond)
+	}
+}
+
+// run runs a server that compares its keys once an hour, and returns when it listens for announcements and has compared
+// them since.
+func run(t *testing.T, k keyServer) {
+	t.Helper()
+	k.every = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { assert.NoError(t, k.Run(ctx)) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	require.Eventually(t, func() bool {
+		k.turn <- struct{}{}
+		defer func() { <-k.turn }()
+		return !k.began.IsZero()
+	}, storagetest.Patience, time.Millisecond)
+}
+
+// TestLookUpsAreShared: many receipts of unknown keys at once cost a few reads. A read that fails is an error, and keys
+// that can't be read aren't.
+func TestLookUpsAreShared(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Standalone(t))
+	var reads atomic.Int64
+	proxy.Fail(func(command []string) string {
+		if command[0] == "GET" {
+			reads.Add(1)
+		}
+		return ""
+	})
+	s := open(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Second})
+	k, err := s.ReceiptKeys(t.Context())
+	require.NoError(t, err)
+	reads.Store(0)
+	var g errgroup.Group
+	const lookups = 500
+	for range lookups {
+		g.Go(func() error { return k.LookUp(t.Context()) })
+	}
+	require.NoError(t, g.Wait())
+	require.Positive(t, reads.Load())
+	require.Less(t, reads.Load(), int64(lookups/10))
+
+	key := receiptKey(s.conn.Prefix())
+	require.NoError(t, s.conn.Client().Do(t.Context(), s.conn.Client().B().Set().Key(key).Value("?").Build()).Error())
+	require.NoError(t, k.LookUp(t.Context()))
+	proxy.Fail(func([]string) string { return "LOADING Redis is loading the dataset in memory" })
+	require.ErrorIs(t, k.LookUp(t.Context()), fault.ErrUnavailable)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, k.LookUp(ctx), context.Canceled)
 }
