@@ -24,6 +24,7 @@ type Found struct {
 	Created          time.Time // zero: not in the key, or in no known form
 	Listed           bool      // the set of the user's tokens has it; only if Created is zero
 	Ended            time.Time // when all sessions of the user were last ended; zero: they weren't
+	Emptied          bool      // the set was emptied before Ended
 	Device, AuthData json.RawMessage
 }
 
@@ -130,8 +131,8 @@ func unlessFuture(at time.Time) time.Time {
 }
 
 // draft returns the new session for one of the source. Invalid parts are left out, so that the user stays logged in.
-// One whose time isn't known is made now. If it is listed, it was made after the last end of all sessions, which empties
-// the list; otherwise it may have been made before.
+// One whose time isn't known is made now. If it is listed, and the last end of all sessions has emptied the list, it
+// was made after that; otherwise it may have been made before.
 func (l Legacy) draft(f Found) Draft {
 	d := Draft{Ref: refOf(l.User, l.Token), New: New{Username: l.Username}, Created: f.Created}
 	if d.Created.IsZero() {
@@ -140,8 +141,8 @@ func (l Legacy) draft(f Found) Draft {
 	switch {
 	case !d.Created.IsZero():
 		d.Since = d.Created
-	case f.Listed && !f.Ended.IsZero():
-		d.Since = f.Ended.Add(time.Second)
+	case f.Listed && f.Emptied:
+		d.Since = f.Ended.Add(time.Millisecond)
 	default:
 		d.Since = time.Unix(0, 0)
 	}

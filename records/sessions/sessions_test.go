@@ -454,7 +454,7 @@ func TestSourceTime(t *testing.T) {
 }
 
 // TestSourceSessionsWithoutATime are made now. They are accepted after an end of all sessions if they are listed, which
-// no earlier one is, and unless there was another end meanwhile.
+// no earlier one is if the end has emptied the list, and unless there was another end meanwhile.
 func TestSourceSessionsWithoutATime(t *testing.T) {
 	t.Parallel()
 	at, ended := time.Unix(1_750_000_000, 0), time.Unix(1_760_000_000, 0)
@@ -466,9 +466,11 @@ func TestSourceSessionsWithoutATime(t *testing.T) {
 		"it has a time": {found: sessions.Found{Created: at, Ended: ended}, since: at, created: at},
 		"its token has a time": {found: sessions.Found{Listed: true, Ended: ended}, claims: `,"iat":1750000000`, since: at,
 			created: at},
-		"listed":              {found: sessions.Found{Listed: true, Ended: ended}, since: ended.Add(time.Second)},
-		"listed, without end": {found: sessions.Found{Listed: true}, since: time.Unix(0, 0)},
-		"not listed":          {found: sessions.Found{Ended: ended}, since: time.Unix(0, 0)},
+		"listed": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true},
+			since: ended.Add(time.Millisecond)},
+		"listed, without end":                   {found: sessions.Found{Listed: true}, since: time.Unix(0, 0)},
+		"listed, the end didn't empty the list": {found: sessions.Found{Listed: true, Ended: ended}, since: time.Unix(0, 0)},
+		"not listed":                            {found: sessions.Found{Ended: ended, Emptied: true}, since: time.Unix(0, 0)},
 	} {
 		s, m := open(t, sessions.Options{Legacy: true})
 		token := jwt(`{"user_id":7,"username":"Ann"` + c.claims + `}`)

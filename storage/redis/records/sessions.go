@@ -59,8 +59,9 @@ func NewSessions(conn *redis.Conn) *Sessions { return &Sessions{conn: conn, keys
 // Create implements sessions.Store.
 func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) (sessions.Session, error) {
 	args := []string{
-		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser), secondsText(d.Since),
-		secondsText(d.Created), fieldUser, d.User, fieldUsername, d.Username, fieldType, tokenType,
+		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser),
+		timeText(d.Since, time.Millisecond), timeText(d.Created, time.Second), fieldUser, d.User, fieldUsername,
+		d.Username, fieldType, tokenType,
 	}
 	if d.Device != nil {
 		args = append(args, fieldDevice, string(d.Device))
@@ -76,12 +77,12 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 	return sessionOf(reply, d.Ref)
 }
 
-// secondsText returns a time in seconds, or "" for the zero time.
-func secondsText(t time.Time) string {
+// timeText returns a time in a unit, since 1970, or "" for the zero time.
+func timeText(t time.Time, unit time.Duration) string {
 	if t.IsZero() {
 		return ""
 	}
-	return strconv.FormatInt(t.Unix(), 10)
+	return strconv.FormatInt(t.UnixMilli()/unit.Milliseconds(), 10)
 }
 
 // Check implements sessions.Store.
@@ -116,15 +117,17 @@ func (s *Sessions) Revoke(ctx context.Context, of sessions.Ref) error {
 }
 
 // RevokeAll implements sessions.Store. Sessions of the source are removed first: one that is still listed after the
-// script was made after it.
+// script was made after it. If one couldn't be removed, the end isn't marked so, and the list proves nothing.
 func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules) (int, error) {
-	ended, listed, errSource := time.Duration(0), 0, error(nil)
+	ended, emptied, listed, errSource := time.Duration(0), "0", 0, error(nil)
 	if r.Legacy {
 		ended = sessions.DefaultTTL
-		listed, errSource = s.unlist(ctx, user)
+		if listed, errSource = s.unlist(ctx, user); errSource == nil {
+			emptied = "1"
+		}
 	}
 	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)},
-		[]string{s.keys.base(user), redis.Milliseconds(ended)})
+		[]string{s.keys.base(user), redis.Milliseconds(ended), emptied})
 	if err != nil {
 		return 0, fmt.Errorf("revoke all sessions of a user: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,9 +14,9 @@ import (
 	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
-// Find implements sessions.Store. Both keys, and the end of all sessions, are read in one round trip; they have different
-// slots. If the session's time isn't known, a second one looks into the list: an end that was read earlier can't be one
-// that has emptied the list since.
+// Find implements sessions.Store. Both keys, and the end of all sessions, are read in one round trip; they have
+// different slots. If the session's time isn't known, a second one looks into the list: an end that was read earlier
+// can't be one that has emptied the list since.
 func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.Found, err error) {
 	c := s.conn.Client()
 	err = s.conn.Retry(ctx, "find a session of the source", func(ctx context.Context) error {
@@ -40,7 +41,7 @@ func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.
 func foundOf(replies []rueidis.RedisResult, l sessions.Legacy) (found sessions.Found, err error) {
 	fields, errFields := replies[0].AsStrMap()
 	there, errThere := replies[1].AsBool()
-	ended, errEnded := replies[2].AsInt64()
+	ended, errEnded := replies[2].ToString()
 	if err := errors.Join(errFields, errThere, none(errEnded)); err != nil {
 		return found, err
 	}
@@ -50,10 +51,21 @@ func foundOf(replies []rueidis.RedisResult, l sessions.Legacy) (found sessions.F
 	case !there:
 		return found, sessions.ErrNotFound
 	}
-	if ended > 0 {
-		found.Ended = time.Unix(ended, 0)
+	found.Ended, found.Emptied, err = endOfAll(ended)
+	return found, err
+}
+
+// endOfAll decodes the end of all sessions of a user: seconds, with a fraction if the list had been emptied before.
+// Earlier versions, which don't empty it, write none.
+func endOfAll(text string) (ended time.Time, emptied bool, err error) {
+	if text == "" {
+		return time.Time{}, false, nil
 	}
-	return found, nil
+	since1970, err := time.ParseDuration(text + "s")
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("read when all sessions of the user were ended: %w", err)
+	}
+	return time.UnixMilli(since1970.Milliseconds()), strings.Contains(text, "."), nil
 }
 
 // dataOf returns the data in the fields of the source's key.

@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,7 +25,16 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-var rules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}
+var (
+	rules       = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}
+	legacyRules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser, Legacy: true}
+)
+
+// sourceSession returns a session of the source whose token has no time.
+func sourceSession(username string) sessions.Legacy {
+	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"` + username + `"}`))
+	return sessions.Legacy{User: "7", Username: username, Token: "eyJhbGciOiJIUzI1NiJ9." + claims + ".c2ln"}
+}
 
 func ref(n int) sessions.Ref { return sessions.Ref{User: "ann", ID: fmt.Sprintf("%064x", n)} }
 
@@ -272,8 +282,82 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestListInPages: one run of the script reads a bounded number of sessions, and a list that doesn't fit into the memory
-// of answers is refused before all of it is read.
+// TestEndsThatLeftTheList: a listed session may be one that was revoked if the list wasn't emptied. The end that is
+// written then can be read by earlier versions, and they write the same.
+func TestEndsThatLeftTheList(t *testing.T) {
+	t.Parallel()
+	l := sourceSession("Ann")
+	for name, end := range map[string]func(t *testing.T, node *redistest.Node, h sessionsHarness){
+		"of an earlier version": func(t *testing.T, node *redistest.Node, h sessionsHarness) {
+			t.Helper()
+			now := strconv.FormatInt(time.Now().Unix(), 10)
+			require.NoError(t, node.Do(t, "SET", h.store.keys.ended(l.User), now).Error())
+		},
+		"that failed": func(t *testing.T, node *redistest.Node, _ sessionsHarness) {
+			t.Helper()
+			require.NoError(t, node.Do(t, "ACL", "SETUSER", "weak", "on", ">secret", "~*{*", "allchannels", "+@all").Error())
+			weak := NewSessions(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "weak", Password: "secret"}))
+			storetest.RequireUnavailable(t, storagetest.ErrorOf(weak.RevokeAll(t.Context(), l.User, legacyRules)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := redistest.Start(t, redistest.Options{})
+			h := sessionsHarness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
+			service, err := sessions.NewService(sessions.Options{Store: h.store, Legacy: true})
+			require.NoError(t, err)
+			require.NoError(t, h.PutSource(t.Context(), l, map[string]string{"user_id": l.User, "created_at": "odd"}))
+			end(t, node, h)
+			require.Regexp(t, `^\d{10}$`, endText(t, node, h, l.User))
+			require.ErrorIs(t, storagetest.ErrorOf(service.Check(t.Context(), l.Token)), sessions.ErrNotFound)
+
+			require.NoError(t, storagetest.ErrorOf(service.RevokeAll(t.Context(), l.User)))
+			require.Regexp(t, `^\d{10}\.\d{3}$`, endText(t, node, h, l.User))
+			require.NoError(t, h.PutSource(t.Context(), l, map[string]string{"user_id": l.User, "created_at": "odd"}))
+			require.NoError(t, storagetest.ErrorOf(service.Check(t.Context(), l.Token)), "made after that")
+		})
+	}
+}
+
+// endText returns what is stored of the end of all sessions of a user, which earlier versions compare as a number.
+func endText(t *testing.T, node *redistest.Node, h sessionsHarness, user string) string {
+	t.Helper()
+	text, err := node.Do(t, "GET", h.store.keys.ended(user)).ToString()
+	require.NoError(t, err)
+	number, err := node.Do(t, "EVAL", "return tostring(tonumber(ARGV[1]) > 1.7e9)", "0", text).ToString()
+	require.NoError(t, err)
+	require.Equal(t, "true", number)
+	return text
+}
+
+// TestAnEndInTheSameSecond: a listed session that was found before an end isn't created after it.
+func TestAnEndInTheSameSecond(t *testing.T) {
+	t.Parallel()
+	lab := storetest.NewLab(t)
+	h, l := sessionsHarness{NewSessions(lab.Conn)}, sourceSession("Ann")
+	service, err := sessions.NewService(sessions.Options{Store: betweenFindAndCreate{h.store, func() {
+		key := h.store.keys.ended(l.User)
+		require.NoError(t, lab.Node.Do(t, "SET", key, "1750000000.501").Error())
+	}}, Legacy: true})
+	require.NoError(t, err)
+	require.NoError(t, lab.Node.Do(t, "SET", h.store.keys.ended(l.User), "1750000000.500").Error())
+	require.NoError(t, h.PutSource(t.Context(), l, map[string]string{"user_id": l.User, "created_at": "odd"}))
+	require.ErrorIs(t, storagetest.ErrorOf(service.Check(t.Context(), l.Token)), sessions.ErrNotFound)
+}
+
+// betweenFindAndCreate calls a function after each Find.
+type betweenFindAndCreate struct {
+	sessions.Store
+	do func()
+}
+
+func (b betweenFindAndCreate) Find(ctx context.Context, l sessions.Legacy) (sessions.Found, error) {
+	defer b.do()
+	return b.Store.Find(ctx, l)
+}
+
+// TestListInPages: one run of the script reads a bounded number of sessions, and a list that doesn't fit into the
+// memory of answers is refused before all of it is read.
 func TestListInPages(t *testing.T) {
 	t.Parallel()
 	conn, _ := storetest.Standalone(t)
@@ -334,9 +418,7 @@ func TestSlotMove(t *testing.T) {
 	for n := 1; n <= 20; n++ {
 		require.NoError(t, storagetest.ErrorOf(slow.store.Check(t.Context(), ref(n), rules)))
 	}
-	legacy := rules
-	legacy.Legacy = true
-	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann", legacy)))
+	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann", legacyRules)))
 	slow.create(t, 1)
 	move = c.OpenMove(t, "ann")
 	// they exist already, and the session doesn't yet
