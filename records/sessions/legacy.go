@@ -22,7 +22,7 @@ type Legacy struct {
 // Found is the data of a session in a key of the source.
 type Found struct {
 	Created          time.Time // zero: not in the key, or in no known form
-	Listed           bool      // the set of the user's tokens has it; only if Created is zero
+	Listed           bool      // the set of the user's tokens has it; only if Created isn't after Ended
 	Ended            time.Time // when all sessions of the user were last ended; zero: they weren't
 	Emptied          bool      // the set was emptied before Ended
 	Device, AuthData json.RawMessage
@@ -132,17 +132,18 @@ func unlessFuture(at time.Time) time.Time {
 
 // draft returns the new session for one of the source. Invalid parts are left out, so that the user stays logged in.
 // One whose time isn't known is made now. If it is listed, and the last end of all sessions has emptied the list, it
-// was made after that; otherwise it may have been made before.
+// was made after that, even if its time is earlier: clocks differ, and a local time may have no zone. Otherwise one
+// whose time isn't known may have been made before.
 func (l Legacy) draft(f Found) Draft {
 	d := Draft{Ref: refOf(l.User, l.Token), New: New{Username: l.Username}, Created: f.Created}
 	if d.Created.IsZero() {
 		d.Created = l.issued
 	}
 	switch {
+	case f.Listed && f.Emptied && !d.Created.After(f.Ended):
+		d.Since = f.Ended.Add(time.Millisecond)
 	case !d.Created.IsZero():
 		d.Since = d.Created
-	case f.Listed && f.Emptied:
-		d.Since = f.Ended.Add(time.Millisecond)
 	default:
 		d.Since = time.Unix(0, 0)
 	}

@@ -453,11 +453,13 @@ func TestSourceTime(t *testing.T) {
 	}
 }
 
-// TestSourceSessionsWithoutATime are made now. They are accepted after an end of all sessions if they are listed, which
-// no earlier one is if the end has emptied the list, and unless there was another end meanwhile.
-func TestSourceSessionsWithoutATime(t *testing.T) {
+// TestSourceSessionsAfterAnEnd of all sessions are accepted if they are listed, which no earlier one is if the end has
+// emptied the list, and unless there was another end meanwhile. Their own time is that of another clock. Those without
+// a time are made now.
+func TestSourceSessionsAfterAnEnd(t *testing.T) {
 	t.Parallel()
-	at, ended := time.Unix(1_750_000_000, 0), time.Unix(1_760_000_000, 0)
+	at, ended, later := time.Unix(1_750_000_000, 0), time.Unix(1_760_000_000, 5e8), time.Unix(1_760_000_001, 0)
+	listedSince := ended.Add(time.Millisecond)
 	for name, c := range map[string]struct {
 		found          sessions.Found
 		claims         string
@@ -466,8 +468,17 @@ func TestSourceSessionsWithoutATime(t *testing.T) {
 		"it has a time": {found: sessions.Found{Created: at, Ended: ended}, since: at, created: at},
 		"its token has a time": {found: sessions.Found{Listed: true, Ended: ended}, claims: `,"iat":1750000000`, since: at,
 			created: at},
-		"listed": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true},
-			since: ended.Add(time.Millisecond)},
+		"listed": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true}, since: listedSince},
+		"listed, with an earlier time": {found: sessions.Found{Created: at, Listed: true, Ended: ended, Emptied: true},
+			since: listedSince, created: at},
+		"listed, with an earlier time in its token": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true},
+			claims: `,"iat":1750000000`, since: listedSince, created: at},
+		"listed, in the same second": {since: listedSince, created: time.Unix(1_760_000_000, 0), found: sessions.Found{
+			Created: time.Unix(1_760_000_000, 0), Listed: true, Ended: ended, Emptied: true}},
+		"listed, with a later time in its token": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true},
+			claims: `,"iat":1760000001`, since: later, created: later},
+		"not listed, with an earlier time": {found: sessions.Found{Created: at, Ended: ended, Emptied: true}, since: at,
+			created: at},
 		"listed, without end":                   {found: sessions.Found{Listed: true}, since: time.Unix(0, 0)},
 		"listed, the end didn't empty the list": {found: sessions.Found{Listed: true, Ended: ended}, since: time.Unix(0, 0)},
 		"not listed":                            {found: sessions.Found{Ended: ended, Emptied: true}, since: time.Unix(0, 0)},

@@ -37,8 +37,8 @@ type Reader interface {
 
 // Source reads and removes the keys that the source's applications wrote, each in a slot of its own.
 type Source interface {
-	// Find returns the data in a key of the source. If its time isn't known it looks into the list, after it has read
-	// the end. Errors: ErrNotFound if there is none.
+	// Find returns the data in a key of the source. If its time isn't known, or isn't after the end, it looks into the
+	// list, after it has read the end. Errors: ErrNotFound if there is none.
 	Find(ctx context.Context, l Legacy) (Found, error)
 	// Forget removes the keys. It succeeds if there are none.
 	Forget(ctx context.Context, l Legacy) error

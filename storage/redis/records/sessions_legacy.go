@@ -15,8 +15,8 @@ import (
 )
 
 // Find implements sessions.Store. Both keys, and the end of all sessions, are read in one round trip; they have
-// different slots. If the session's time isn't known, a second one looks into the list: an end that was read earlier
-// can't be one that has emptied the list since.
+// different slots. If the session's time isn't known, or isn't after the end, a second one looks into the list: an end
+// that was read earlier can't be one that has emptied the list since.
 func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.Found, err error) {
 	c := s.conn.Client()
 	err = s.conn.Retry(ctx, "find a session of the source", func(ctx context.Context) error {
@@ -24,7 +24,7 @@ func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.
 			c.B().Exists().Key(s.keys.legacy(l)).Build(), c.B().Get().Key(s.keys.ended(l.User)).Build()), l)
 		return err
 	})
-	if err != nil || !found.Created.IsZero() {
+	if err != nil || found.Created.After(found.Ended) {
 		return found, err
 	}
 	err = s.conn.Retry(ctx, "find a session of the source in the list", func(ctx context.Context) (err error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -382,7 +383,8 @@ func endsSource(s *sessionSubject) {
 	s.check(old.Ref)
 }
 
-// endsListed: sessions in which there is no time that can be read are accepted if they were made after the end.
+// endsListed: sessions in which there is no time that can be read, or one that isn't after the end, are accepted if
+// they were made after it.
 func endsListed(s *sessionSubject) {
 	ctx := s.t.Context()
 	service, err := sessions.NewService(sessions.Options{Store: s.store, Legacy: true})
@@ -412,6 +414,14 @@ func endsListed(s *sessionSubject) {
 	}
 	s.put(later, odd)
 	require.NoError(s.t, storagetest.ErrorOf(service.Check(ctx, later.Token)))
+	for name, created := range map[string]string{
+		"local":  time.Now().UTC().Add(-5 * time.Hour).Format("2006-01-02T15:04:05.999999"), // at UTC-5
+		"second": strconv.FormatInt(made.Created.Unix(), 10),                                // as a rule that of the end
+	} {
+		s.put(of(name), map[string]string{"user_id": "7", "created_at": created})
+		require.NoError(s.t, storagetest.ErrorOf(service.Check(ctx, of(name).Token)), name)
+		s.left(of(name), 0)
+	}
 	found.Ended = time.Unix(1, 0) // it was found before the end
 	_, err = s.store.Create(ctx, sessions.Draft{Ref: ref("7", 1), New: draft(ref("7", 1)).New,
 		Since: found.Ended.Add(time.Second)}, s.rules)
