@@ -9,14 +9,20 @@ import (
 	"strings"
 )
 
-// Names in the data directory. The manifest lists the files of the append-only file that Redis loads.
+// Names in the data directory. The manifest lists the files of the append-only file that Redis loads. The single file
+// of Redis 6 is beside appendDir, and in it once Redis 7 has taken it over as a base file.
 const (
-	appendDir    = "appendonlydir"
-	appendPrefix = "appendonly.aof."
-	manifestName = appendPrefix + "manifest"
-	snapshotName = "dump.rdb"
-	singleName   = "appendonly.aof"
+	appendDir     = "appendonlydir"
+	appendPrefix  = singleName + "."
+	manifestName  = appendPrefix + "manifest"
+	firstBaseName = appendPrefix + "1.base.rdb"
+	snapshotName  = "dump.rdb"
+	singleName    = "appendonly.aof"
 )
+
+// emptyBaseBytes is the largest first base file without keys, of which the versions of Redis write 88 to 95 bytes. One
+// key takes 10 more.
+const emptyBaseBytes = 96
 
 // ErrNoManifest reports data that Redis would not load, and overwrite.
 var ErrNoManifest = errors.New("there is data without " + appendDir + "/" + manifestName + ": Redis would start empty" +
@@ -24,8 +30,9 @@ var ErrNoManifest = errors.New("there is data without " + appendDir + "/" + mani
 	" to start without the data, move it away")
 
 // checkData returns ErrNoManifest if the data directory has data of an append-only file, or a snapshot, but no
-// manifest. The files of a first start that was cut short are no data, and a snapshot is none beside the single
-// append-only file of Redis 6, which Redis loads.
+// manifest. The files of a first start that was cut short are no data: Redis writes the first base file before the
+// first command, but with all data if the append-only file is switched on later. A snapshot is no data beside the
+// single append-only file of Redis 6, which Redis loads.
 func (s *Server) checkData() error {
 	_, err := os.Stat(filepath.Join(s.dataDir, appendDir, manifestName))
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -37,10 +44,14 @@ func (s *Server) checkData() error {
 	}
 	var found []string
 	for _, f := range files {
-		if !strings.HasPrefix(f.Name(), appendPrefix) || f.Name() == appendPrefix+"1.base.rdb" {
-			continue // the first base file has no keys: it is written before the first command
+		if f.Name() != singleName && !strings.HasPrefix(f.Name(), appendPrefix) {
+			continue
 		}
-		if info, err := f.Info(); err != nil || info.Size() > 0 {
+		empty := int64(0)
+		if f.Name() == firstBaseName {
+			empty = emptyBaseBytes
+		}
+		if info, err := f.Info(); err != nil || info.Size() > empty {
 			found = append(found, filepath.Join(appendDir, f.Name()))
 		}
 	}

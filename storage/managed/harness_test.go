@@ -176,6 +176,20 @@ func awaitWritten(t *testing.T, client rueidis.Client) {
 	}
 }
 
+// awaitRewritten returns when a Redis has written all its data to a new append-only file.
+func awaitRewritten(t *testing.T, client rueidis.Client) {
+	t.Helper()
+	for {
+		info, err := client.Do(t.Context(), client.B().Info().Section("persistence").Build()).ToString()
+		require.NoError(t, err)
+		require.Contains(t, info, "aof_last_bgrewrite_status:ok\r\n")
+		if strings.Contains(info, "aof_rewrite_in_progress:0\r\n") &&
+			strings.Contains(info, "aof_rewrite_scheduled:0\r\n") {
+			return
+		}
+	}
+}
+
 // childPID reads the pid of the child that runs in the data directory.
 func childPID(t *testing.T, dataDir string) int {
 	t.Helper()

@@ -15,6 +15,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
 const (
@@ -262,12 +264,51 @@ func TestDataWithoutManifestIsRefused(t *testing.T) {
 	}
 }
 
+// Base files that have data, although Redis has never rewritten them.
+func TestFirstBaseFileWithoutManifestIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(t *testing.T, dir string){
+		singleName: func(t *testing.T, dir string) { // Redis 7 has taken it over from Redis 6
+			t.Helper()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, singleName), []byte(setKept), 0o600))
+			startReady(t, Options{DataDir: dir}).stop(t)
+		},
+		firstBaseName: func(t *testing.T, dir string) { // of a Redis that had data before its append-only file
+			t.Helper()
+			node := redistest.Start(t, redistest.Options{})
+			set(t, node.Client(), "key", "kept")
+			require.NoError(t, node.Do(t, "CONFIG", "SET", "appendonly", "yes").Error())
+			awaitRewritten(t, node.Client())
+			node.Stop(t)
+			require.NoError(t, os.CopyFS(filepath.Join(dir, appendDir), os.DirFS(filepath.Join(node.Dir(), appendDir))))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			prepare(t, dir)
+			manifest, err := os.ReadFile(filepath.Join(dir, appendDir, manifestName))
+			require.NoError(t, err)
+			require.NoError(t, os.Remove(filepath.Join(dir, appendDir, manifestName)))
+
+			err = start(t, Options{DataDir: dir}).Ready(t.Context())
+
+			require.ErrorIs(t, err, ErrNoManifest)
+			require.ErrorContains(t, err, ": "+filepath.Join(appendDir, name))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, appendDir, manifestName), manifest, 0o600))
+			requireKept(t, startReady(t, Options{DataDir: dir}).client(t))
+		})
+	}
+}
+
+// setKept sets the key of requireKept, in the form of an append-only file.
+const setKept = "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$4\r\nkept\r\n"
+
 // A data directory of Redis 6 has a single append-only file, which Redis loads, and snapshots.
 func TestSingleFileIsLoaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	commands := "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$4\r\nkept\r\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, singleName), []byte(commands), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, singleName), []byte(setKept), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, snapshotName), []byte("REDIS0009"), 0o600))
 	requireKept(t, startReady(t, Options{DataDir: dir}).client(t))
 }
