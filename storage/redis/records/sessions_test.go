@@ -379,8 +379,10 @@ func TestListInPages(t *testing.T) {
 	require.Len(t, found, sessionsPage)
 	require.Len(t, left, sessionsPage+1)
 	require.NoError(t, h.store.Revoke(t.Context(), sessions.Ref{User: "ann", ID: left[0]}))
+	rotated := sessions.Ref{User: "ann", ID: left[1]}
+	require.NoError(t, storagetest.ErrorOf(h.store.Rotate(t.Context(), rotated, ref(1<<20).ID, rules)))
 	found, none := list(left[:sessionsPage]...)
-	require.Len(t, found, sessionsPage-1, "one was revoked meanwhile")
+	require.Len(t, found, sessionsPage-2, "one was revoked, and one rotated, meanwhile")
 	require.Empty(t, none)
 
 	budget := unsent.New(8 * sessionsPage * listedBytes)
