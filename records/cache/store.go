@@ -36,7 +36,8 @@ type Store interface {
 	// Read returns an entry for each ID, in order.
 	Read(ctx context.Context, kind *records.Kind, ids []string) ([]Entry, error)
 	// Put stores a value. A put that is overtaken by another one, or by an invalidation, or that takes longer than its
-	// claim lives, 10 s, succeeds without storing its value. After an error of an indexed value's put an older value may be gone. Errors: ErrIndexFull.
+	// claim lives, 10 s, succeeds without storing its value. After an error of an indexed value's put an older value
+	// may be gone. Errors: ErrIndexFull.
 	Put(ctx context.Context, v Value) error
 	// Invalidate removes values.
 	Invalidate(ctx context.Context, kind *records.Kind, ids []string) error
@@ -45,9 +46,10 @@ type Store interface {
 	// InvalidatePrefix removes the values whose IDs begin with a prefix, of those that were put as Prefixed.
 	InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix string) (int, error)
 	// Listen calls changed with the ID of each value that was read, or changed by this store, and has changed, until
-	// stop is called. Changes by this store are reported before its methods return. changed must return soon, and not
-	// call the store.
-	Listen(kind *records.Kind, changed func(id string)) (stop func())
+	// stop is called. Changes by this store are reported before its methods return. own is true for the last report of
+	// a Put that has stored its value, and of an Invalidate; other reports are of changes before that, or by others.
+	// changed must return soon, and not call the store.
+	Listen(kind *records.Kind, changed func(id string, own bool)) (stop func())
 }
 
 // Entry is a value as it was read.

@@ -22,7 +22,7 @@ const (
 type recent struct {
 	mu      sync.Mutex
 	writing map[string]*writers
-	turned  time.Time // when young became old
+	turned  time.Time // when young began
 	young   changes
 	old     changes
 }
@@ -44,25 +44,27 @@ type written struct {
 type writers struct {
 	count int
 	mixed bool // there was more than one at a time: it isn't known which of them is the last
+	last  bool // theirs is the last change that was reported
 }
 
-// changed records that a value has changed.
-func (r *recent) changed(id string) {
+// changed records that a value has changed. For own see cache.Store's Listen.
+func (r *recent) changed(id string, own bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.change(id, nil)
+	if w := r.writing[id]; w != nil {
+		w.last = own
+	}
 }
 
 // change records that a value has changed, and to what unless w is nil. The caller holds the lock.
 func (r *recent) change(id string, w *written) {
 	r.turn(time.Now())
-	before, known := r.young.ids[id]
-	if !known && len(r.young.ids) >= maxRecent {
+	if _, known := r.young.ids[id]; !known && len(r.young.ids) >= maxRecent {
+		r.old.forget(id)
 		return
 	}
-	if before != nil {
-		r.young.bytes -= len(before.Bytes)
-	}
+	r.young.forget(id)
 	if w != nil && r.young.bytes+len(w.Bytes) > maxWritten {
 		w = nil
 	}
@@ -75,19 +77,27 @@ func (r *recent) change(id string, w *written) {
 	r.young.ids[id] = w
 }
 
+// forget records that it isn't known any more to what a value has changed.
+func (c *changes) forget(id string) {
+	if w := c.ids[id]; w != nil {
+		c.ids[id] = nil
+		c.bytes -= len(w.Bytes)
+	}
+}
+
 // turn drops old changes. The caller holds the lock.
 func (r *recent) turn(now time.Time) {
 	switch since := now.Sub(r.turned); {
 	case since < recentFor:
 	case since < 2*recentFor:
-		r.old, r.young, r.turned = r.young, changes{}, now
+		r.old, r.young, r.turned = r.young, changes{}, r.turned.Add(recentFor)
 	default:
 		r.old, r.young, r.turned = changes{}, changes{}, now
 	}
 }
 
 // write begins a write of values. The caller must call end with what it has written of each, or with nil if the write
-// has failed.
+// has failed. That is known for those whose last change, as far as was reported meanwhile, is this write.
 func (r *recent) write(ids ...string) (end func(w *written)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,10 +116,10 @@ func (r *recent) write(ids ...string) (end func(w *written)) {
 		defer r.mu.Unlock()
 		for _, id := range ids {
 			writers := r.writing[id]
-			if writers.mixed {
-				r.change(id, nil)
-			} else {
+			if writers.last && !writers.mixed {
 				r.change(id, w)
+			} else {
+				r.change(id, nil)
 			}
 			if writers.count--; writers.count == 0 {
 				delete(r.writing, id)

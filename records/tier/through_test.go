@@ -25,8 +25,10 @@ type behind struct {
 	reads   [][]string
 	fail    error         // of reads, and of writes
 	takes   time.Duration // each read; then it fails if that is hung
-	changed func(id string)
-	during  func() // called by each write
+	changed func(id string, own bool)
+	during  func() // called by each write, after it has reported its change
+	// overtaken makes puts store nothing
+	overtaken bool
 }
 
 // hung is how long reads from a Redis that doesn't answer take.
@@ -50,21 +52,22 @@ func (b *behind) Read(ctx context.Context, _ *records.Kind, ids []string) (entri
 	return entries, b.fail
 }
 
-func (b *behind) Listen(_ *records.Kind, changed func(id string)) (stop func()) {
+func (b *behind) Listen(_ *records.Kind, changed func(id string, own bool)) (stop func()) {
 	b.changed = changed
 	return func() {}
 }
 
-func (b *behind) Put(_ context.Context, v cache.Value) error { return b.write(v.Key.ID) }
+func (b *behind) Put(_ context.Context, v cache.Value) error { return b.write(!b.overtaken, v.Key.ID) }
 
 func (b *behind) Invalidate(_ context.Context, _ *records.Kind, ids []string) error {
-	return b.write(ids...)
+	return b.write(true, ids...)
 }
 
 // write reports changes, as the store does before it returns.
-func (b *behind) write(ids ...string) error {
+func (b *behind) write(stored bool, ids ...string) error {
 	for _, id := range ids {
-		b.changed(id)
+		b.changed(id, false) // by Redis
+		b.changed(id, stored)
 	}
 	if b.during != nil {
 		b.during()
@@ -248,8 +251,8 @@ func TestThroughReadsItsWrites(t *testing.T) {
 	t.Parallel()
 	n := &nodes{has: map[string]bool{"1": true, "2": true, "3": true}}
 	through(t, n, func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
-		b.changed("1")
-		n.during = func() { b.changed("2") }
+		b.changed("1", false)
+		n.during = func() { b.changed("2", false) }
 		require.Equal(t, []string{"redis 1", "redis 2", "tier 3"}, read(records.Author, "1", "2", "3"))
 		n.during = nil
 		pass(4 * time.Second)
@@ -257,11 +260,25 @@ func TestThroughReadsItsWrites(t *testing.T) {
 		pass(10 * time.Second)
 		require.Equal(t, []string{"tier 1", "tier 2", "tier 3"}, read(records.Author, "1", "2", "3"))
 		for i := range 30_000 { // more than are remembered
-			b.changed(fmt.Sprint("another ", i))
+			b.changed(fmt.Sprint("another ", i), false)
 		}
-		b.changed("1")
+		b.changed("1", false)
 		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
 	})
+}
+
+// author is a value that is permanent.
+func author(id, value string) cache.Value {
+	return cache.Value{Key: cache.Key{Kind: records.Author, ID: id}, Bytes: []byte(value)}
+}
+
+// changeManyAfter changes as many others as are remembered, some seconds after a write.
+func changeManyAfter(b *behind, write func()) {
+	write()
+	pass(6 * time.Second)
+	for i := range 10_000 {
+		b.changed(fmt.Sprint("another ", i), false)
+	}
 }
 
 // timed reads IDs. It returns the values, "none" for those that don't exist, and how long it took.
@@ -276,6 +293,7 @@ func timed(t *testing.T, s *tier.Through, ids ...string) (values []string, took 
 			values = append(values, "none")
 		}
 	}
+	synctest.Wait() // the slower ones of nodes and Redis are cancelled
 	return values, time.Since(began), err
 }
 
@@ -392,15 +410,28 @@ func TestThroughHasItsWrites(t *testing.T) {
 	})
 }
 
-// What a value is isn't known after a change by another process, after a write that failed, after two writes at once,
-// and if there are too many. While Redis hangs nodes are asked for it, but later.
+// A change is forgotten after 10 s at the latest.
+func TestThroughForgetsInTime(t *testing.T) {
+	t.Parallel()
+	through(t, &nodes{has: all("1")}, func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
+		b.changed("1", false)
+		pass(9900 * time.Millisecond)
+		require.Equal(t, []string{"redis 1"}, read(records.Author, "1"))
+		pass(200 * time.Millisecond)
+		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+	})
+}
+
+// What a value is isn't known after a change by another process, also if that is reported during a write; after a write
+// that failed, or that stored nothing; after two writes at once; and if there are too many. While Redis hangs nodes are
+// asked for it, but later.
 func TestThroughDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	n := &nodes{has: all("1")}
 	for name, change := range map[string]func(b *behind, put func(id string, bytes int) error){
 		"changed": func(b *behind, put func(string, int) error) {
 			require.NoError(t, put("1", 1))
-			b.changed("1")
+			b.changed("1", false)
 		},
 		"failed": func(b *behind, put func(string, int) error) {
 			require.NoError(t, put("1", 1))
@@ -415,6 +446,23 @@ func TestThroughDoesNotKnow(t *testing.T) {
 			}
 			require.NoError(t, put("1", 1))
 		},
+		"changed during a put": func(b *behind, put func(string, int) error) {
+			b.during = func() { b.changed("1", false) }
+			require.NoError(t, put("1", 1))
+		},
+		"overtaken": func(b *behind, put func(string, int) error) {
+			require.NoError(t, put("1", 1))
+			b.overtaken = true
+			require.NoError(t, put("1", 2))
+		},
+		"changed after many": func(b *behind, put func(string, int) error) {
+			changeManyAfter(b, func() { require.NoError(t, put("1", 1)) })
+			b.changed("1", false)
+		},
+		"put after many": func(b *behind, put func(string, int) error) {
+			changeManyAfter(b, func() { require.NoError(t, put("1", 1)) })
+			require.NoError(t, put("1", 2))
+		},
 		"too large": func(_ *behind, put func(string, int) error) {
 			require.NoError(t, put("another", 8<<20))
 			require.NoError(t, put("1", 1))
@@ -425,9 +473,7 @@ func TestThroughDoesNotKnow(t *testing.T) {
 			n := *n
 			throughStore(t, &n, counts{}, func(t *testing.T, b *behind, s *tier.Through) {
 				change(b, func(id string, bytes int) error {
-					return s.Put(t.Context(), cache.Value{
-						Key: cache.Key{Kind: records.Author, ID: id}, Bytes: make([]byte, bytes),
-					})
+					return s.Put(t.Context(), author(id, string(make([]byte, bytes))))
 				})
 				b.takes = hung
 				values, took, err := timed(t, s, "1")

@@ -43,6 +43,8 @@ var cacheCases = []storagetest.Case[*cacheSubject]{
 	{Name: "an entry outlives a racing invalidation", Notice: "a later invalidation doesn't find a stale value",
 		Run: entriesStay},
 	{Name: "changes are reported", Notice: "another process answers old values", Run: reports},
+	{Name: "the last report of a change says if this store made it", Run: reportsOwn,
+		Notice: "a process answers what it has not stored while Redis hangs"},
 }
 
 // RunCache runs the cases of cache.Store.
@@ -249,8 +251,11 @@ func entriesStay(s *cacheSubject) {
 
 func reports(s *cacheSubject) {
 	mine, others := make(chan string, 100), make(chan string, 100)
-	defer s.Listen(kind, func(id string) { mine <- id })()
-	stop := s.other.Listen(kind, func(id string) { others <- id })
+	defer s.Listen(kind, func(id string, _ bool) { mine <- id })()
+	stop := s.other.Listen(kind, func(id string, own bool) {
+		assert.False(s.t, own)
+		others <- id
+	})
 	s.becomes(s.other, "a", "")
 	s.put(key("a"), "1")
 	require.Equal(s.t, "a", <-mine, "before the method returns")
@@ -265,6 +270,35 @@ func reports(s *cacheSubject) {
 	s.put(key("a"), "2")
 	s.becomes(s.other, "a", "2")
 	require.Empty(s.t, others)
+}
+
+func reportsOwn(s *cacheSubject) {
+	reported := make(chan bool, 100)
+	defer s.Listen(kind, func(id string, own bool) {
+		assert.Equal(s.t, "a", id)
+		reported <- own
+	})()
+	last := func() (own bool) {
+		for len(reported) > 0 {
+			own = <-reported
+		}
+		return own
+	}
+	for range 2 { // the second time the value was read before
+		s.plain(s.Store, key("a"), "1", long)
+		require.True(s.t, last(), "put")
+		s.put(key("a"), "2", "t")
+		require.True(s.t, last(), "put with indexes")
+		s.holds(kind, []string{"a"}, "a=2")
+		require.NoError(s.t, s.Invalidate(s.t.Context(), kind, []string{"a"}))
+		require.True(s.t, last(), "removed")
+		s.put(key("a"), "3", "t")
+		require.NoError(s.t, storagetest.ErrorOf(s.InvalidateTag(s.t.Context(), "t")))
+		require.False(s.t, last(), "removed by its tag")
+		s.meanwhile(func() { require.NoError(s.t, s.other.Invalidate(s.t.Context(), kind, []string{"a"})) })
+		s.put(key("a"), "4", "t")
+		require.False(s.t, last(), "overtaken, and not stored")
+	}
 }
 
 // becomes waits until a process reads a value; empty: none.

@@ -25,17 +25,17 @@ func (s *Store) Invalidate(ctx context.Context, kind *records.Kind, ids []string
 	for i, id := range ids {
 		keys[i] = cache.Key{Kind: kind, ID: id}
 	}
-	return s.remove(ctx, keys)
+	return s.remove(ctx, true, keys)
 }
 
 // remove removes values and the claims on them, with one pipeline to each node. The claim goes first: see the package
-// comment. They are two commands, since one with both keys would fail while their slot is moved.
-func (s *Store) remove(ctx context.Context, keys []cache.Key) error {
+// comment. They are two commands, since one with both keys would fail while their slot is moved. For own see settle.
+func (s *Store) remove(ctx context.Context, own bool, keys []cache.Key) error {
 	var errs []error
 	for some := range slices.Chunk(keys, pageSize) {
 		errs = append(errs, s.announced(ctx, some, func(ctx context.Context) error { return s.removeEach(ctx, some) }))
 	}
-	s.settle(ctx, keys...)
+	s.settle(ctx, own, keys...)
 	return errors.Join(errs...)
 }
 
@@ -121,7 +121,7 @@ func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) 
 		}
 		args = append(args, entry.Member, text(entry.Score))
 	}
-	if err := s.remove(ctx, keys); err != nil {
+	if err := s.remove(ctx, false, keys); err != nil {
 		return 0, err
 	}
 	reply, err := s.indexes.Run(ctx, unindexScript, x.keys(s.indexes.Prefix()), args)

@@ -47,17 +47,19 @@ func (s *Store) Put(ctx context.Context, v cache.Value) error {
 			}
 		}
 	}
+	stored := false
 	err := s.announced(ctx, []cache.Key{v.Key}, func(ctx context.Context) error {
 		reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key),
 			[]string{token, string(v.Bytes), redis.Milliseconds(v.TTL)})
 		if err == nil {
 			// A value that isn't stored any more counts as stored, and then overwritten or removed.
 			err = refusals.Check(reply, redis.OK, statusSuperseded)
+			stored = reply.Status == redis.OK
 		}
 		return err
 	})
 	if err == nil {
-		s.settle(ctx, v.Key)
+		s.settle(ctx, stored, v.Key)
 	}
 	return err
 }
@@ -73,7 +75,7 @@ func (s *Store) claim(ctx context.Context, key cache.Key, token string) error {
 		return err
 	})
 	if err == nil {
-		s.report(key.Kind.Name, key.ID)
+		s.report(key.Kind.Name, key.ID, false)
 	}
 	return err
 }

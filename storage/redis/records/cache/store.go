@@ -26,7 +26,7 @@ type Store struct {
 }
 
 // listener is called with the ID of each value that changes.
-type listener struct{ changed func(id string) }
+type listener struct{ changed func(id string, own bool) }
 
 var _ cache.Store = (*Store)(nil)
 
@@ -53,7 +53,7 @@ func (s *Store) announced(ctx context.Context, keys []cache.Key, write func(ctx 
 func (s *Store) Close() { s.stop() }
 
 // Listen implements cache.Store.
-func (s *Store) Listen(kind *records.Kind, changed func(id string)) (stop func()) {
+func (s *Store) Listen(kind *records.Kind, changed func(id string, own bool)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &listener{changed}
@@ -72,30 +72,31 @@ func (s *Store) Listen(kind *records.Kind, changed func(id string)) (stop func()
 func (s *Store) changed(key string) {
 	if kind := records.Of(key); kind != nil {
 		if parts, ok := kind.Parse(key); ok && len(parts) == 1 {
-			s.report(kind.Name, parts[0])
+			s.report(kind.Name, parts[0], false)
 		}
 	}
 }
 
-// report notifies the listeners of a kind that a value has changed.
-func (s *Store) report(kind, id string) {
+// report notifies the listeners of a kind that a value has changed. For own see cache.Store's Listen.
+func (s *Store) report(kind, id string, own bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for l := range s.listeners[kind] {
-		l.changed(id)
+		l.changed(id, own)
 	}
 }
 
 // settle reports that this store has changed values, once its own reads return them. If that wait fails, Redis's
-// messages report the change soon after.
-func (s *Store) settle(ctx context.Context, keys ...cache.Key) {
+// messages report the change soon after. For own see cache.Store's Listen: all messages about these changes have
+// arrived before it is reported.
+func (s *Store) settle(ctx context.Context, own bool, keys ...cache.Key) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = valueKey(key)
 	}
 	_ = s.reads.Settle(ctx, names...)
 	for _, key := range keys {
-		s.report(key.Kind.Name, key.ID)
+		s.report(key.Kind.Name, key.ID, own)
 	}
 }
 
