@@ -167,22 +167,27 @@ func (r *recent) remove(from map[string][]byte) map[string][]byte {
 	return from
 }
 
-// written returns what this process has written last, if nothing has changed it since, as far as it knows.
-func (r *recent) written(id string) (cache.Entry, bool) {
+// written returns what this process has written last, if nothing has changed it since, as far as it knows; and the
+// other IDs.
+func (r *recent) written(ids []string) (own map[string]cache.Entry, others []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	r.turn(now)
-	w, ok := r.young.ids[id]
-	if !ok {
-		w = r.old.ids[id]
+	own = map[string]cache.Entry{}
+	for _, id := range ids {
+		w, ok := r.young.ids[id]
+		if !ok {
+			w = r.old.ids[id]
+		}
+		switch {
+		case w == nil:
+			others = append(others, id)
+		case !w.ends.IsZero() && !now.Before(w.ends):
+			own[id] = cache.Entry{}
+		default:
+			own[id] = w.Entry
+		}
 	}
-	switch {
-	case w == nil:
-		return cache.Entry{}, false
-	case !w.ends.IsZero() && !now.Before(w.ends):
-		return cache.Entry{}, true
-	default:
-		return w.Entry, true
-	}
+	return own, others
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +50,8 @@ const (
 	failures   = 3                // in a row after which Redis is asked first
 	firstBreak = time.Second      // for how long, at first
 	lastBreak  = 30 * time.Second // doubled up to this
-	// patience is how much longer Redis may take if a value has changed a moment ago: nodes may not have the change yet
+	// patience is how much longer Redis may take if a value has changed a moment ago: nodes may not have the change
+	// yet, and what this process has written may have changed since. Nodes may take so much longer if Redis has failed.
 	patience = time.Second
 )
 
@@ -72,9 +71,9 @@ type ThroughOptions struct {
 // The store does all other operations: puts and invalidations work as without the tier. But a reader can get a value
 // from a node after it was replaced or invalidated, until the node has read the announcement. As long as Redis answers in
 // time, this process doesn't get such a value: for some seconds it reads values from Redis that it has changed itself,
-// or whose change was reported, up to 10,000 IDs of each kind. If Redis doesn't answer in time, it returns what it has
-// put or invalidated by ID in these seconds, up to 8 MiB of values of each kind. It reads others from nodes, those that
-// have changed a second later than those that have not.
+// or whose change was reported, up to 10,000 IDs of each kind. It waits a second longer for these. If Redis doesn't
+// answer then, or fails, it returns what it has put or invalidated by ID in these seconds, up to 8 MiB of values of
+// each kind, and reads others from nodes.
 type Through struct {
 	cache.Store
 
@@ -154,7 +153,7 @@ type attempt struct {
 }
 
 // ask reads IDs from nodes, except for those that are read from Redis first. If nodes don't answer in time it reads
-// them from Redis as well.
+// them from Redis as well; if that fails nodes have some more time.
 func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids []string) (a attempt) {
 	wanted := k.wanted(ids, time.Now())
 	t.o.Metrics.Count(kind, Passed, len(ids)-len(wanted))
@@ -167,9 +166,13 @@ func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids [
 	late := make(chan error, 1)
 	timer := time.AfterFunc(t.o.Timeout, func() {
 		defer cancel()
+		began := time.Now()
 		var err error
 		entries, err = t.Store.Read(both, kind, wanted)
 		late <- err
+		if err != nil {
+			pace.Sleep(both, patience-time.Since(began))
+		}
 	})
 	found, err := k.client.Get(both, wanted)
 	onTime, other := timer.Stop(), Failed
@@ -200,9 +203,9 @@ func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through,
 	withoutRedis bool, err error) {
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
-	late := make(chan []cache.Entry, 1)
+	late, failed := make(chan []cache.Entry, 1), make(chan struct{})
 	timer := time.AfterFunc(t.o.Timeout, func() {
-		others := k.withoutRedis(both, ids)
+		others := t.withoutRedis(both, k, ids, failed)
 		late <- others
 		if others != nil {
 			cancel()
@@ -213,12 +216,10 @@ func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through,
 	if err == nil {
 		return entries, false, nil
 	}
+	close(failed)
 	if onTime {
-		limited, stop := context.WithTimeout(both, t.o.Timeout)
-		defer stop()
-		entries = k.withoutRedis(limited, ids)
+		entries = t.withoutRedis(both, k, ids, failed)
 	} else {
-		cancel()
 		entries = <-late
 	}
 	if entries == nil {
@@ -226,6 +227,43 @@ func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through,
 	}
 	t.o.Metrics.Count(kind, WithoutRedis, len(ids))
 	return entries, true, nil
+}
+
+// withoutRedis returns entries that this process has written, and values of nodes; nil unless it finds all. failed is
+// closed when Redis has failed.
+func (t *Through) withoutRedis(ctx context.Context, k *through, ids []string, failed <-chan struct{}) []cache.Entry {
+	if !k.await(ctx, ids, failed) {
+		return nil
+	}
+	own, others := k.recent.written(ids)
+	var found map[string][]byte
+	if len(others) > 0 {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		timer := time.AfterFunc(patience+t.o.Timeout, func() {
+			select {
+			case <-failed: // while Redis may answer, nodes may, too
+			case <-ctx.Done():
+			}
+			cancel()
+		})
+		defer timer.Stop()
+		found, _ = k.client.Get(ctx, others) // the error doesn't matter if it has all
+	}
+	entries := make([]cache.Entry, len(ids))
+	for i, id := range ids {
+		if e, ok := own[id]; ok {
+			entries[i] = e
+		} else if value, ok := found[id]; ok {
+			entries[i] = cache.Entry{Found: true, Bytes: value}
+		} else {
+			return nil
+		}
+	}
+	if len(others) > 0 {
+		k.resume()
+	}
+	return entries
 }
 
 // Put implements cache.Store.
@@ -286,36 +324,16 @@ func (k *through) wanted(ids []string, now time.Time) []string {
 	return k.recent.without(ids)
 }
 
-// withoutRedis returns entries that this process has written, and values of nodes; nil unless it finds all.
-func (k *through) withoutRedis(ctx context.Context, ids []string) []cache.Entry {
-	entries, asked := make([]cache.Entry, len(ids)), map[string]struct{}{}
-	for i, id := range ids {
-		if e, ok := k.recent.written(id); ok {
-			entries[i] = e
-		} else {
-			asked[id] = struct{}{}
-		}
+// await waits for Redis if IDs have changed a moment ago; if this process has written them all, only until Redis has
+// failed. It reports whether ctx is alive.
+func (k *through) await(ctx context.Context, ids []string, failed <-chan struct{}) bool {
+	switch _, others := k.recent.written(ids); {
+	case len(k.recent.without(others)) < len(others):
+		return pace.Sleep(ctx, patience) // nodes need that time as well
+	case len(k.recent.without(ids)) < len(ids):
+		return pace.SleepUntil(ctx, patience, failed)
 	}
-	if len(asked) == 0 {
-		return entries
-	}
-	wanted := slices.Collect(maps.Keys(asked))
-	if len(k.recent.without(wanted)) < len(wanted) && !pace.Sleep(ctx, patience) {
-		return nil
-	}
-	found, _ := k.client.Get(ctx, wanted) // the others' error doesn't matter if it has all
-	for id := range asked {
-		if _, ok := found[id]; !ok {
-			return nil
-		}
-	}
-	for i, id := range ids {
-		if value, ok := found[id]; ok {
-			entries[i] = cache.Entry{Found: true, Bytes: value}
-		}
-	}
-	k.resume()
-	return entries
+	return true
 }
 
 // succeed records that nodes have answered.

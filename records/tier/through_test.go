@@ -391,14 +391,14 @@ func TestThroughHasItsWrites(t *testing.T) {
 		b.takes = hung
 		values, took, err = timed(t, s, "1", "2", "3", "4", "1")
 		require.NoError(t, err)
-		require.Equal(t, tier.DefaultTimeout, took)
+		require.Equal(t, time.Second+tier.DefaultTimeout, took)
 		require.Equal(t, []string{"b", "short", "none", "tier 4", "b"}, values)
 		require.Equal(t, 4, c[tier.WithoutRedis])
-		pass(2 * time.Second)
+		pass(time.Second)
 		values, _, err = timed(t, s, "1", "2")
 		require.NoError(t, err)
 		require.Equal(t, []string{"b", "none"}, values)
-		pass(3 * time.Second)
+		pass(800 * time.Millisecond)
 		values, _, err = timed(t, s, "1", "3")
 		require.NoError(t, err)
 		require.Equal(t, []string{"b", "none"}, values, "within 5 s in any case")
@@ -408,6 +408,89 @@ func TestThroughHasItsWrites(t *testing.T) {
 		require.Zero(t, took)
 		require.Equal(t, []string{"tier 1", "tier 3"}, values)
 	})
+}
+
+// Another server may have changed what this process has written, so that Redis is waited for, unless it fails.
+func TestThroughPrefersRedisToItsWrites(t *testing.T) {
+	t.Parallel()
+	const slow = 5 * tier.DefaultTimeout
+	for name, c := range map[string]struct {
+		takes time.Duration
+		fail  error
+		want  string
+	}{
+		"slow":           {takes: slow, want: "redis 1"},
+		"fails":          {fail: errHung, want: "own"},
+		"slow, fails":    {takes: slow, fail: errHung, want: "own"},
+		"doesn't answer": {takes: hung, want: "own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			throughStore(t, &nodes{has: all("1")}, counts{}, func(t *testing.T, b *behind, s *tier.Through) {
+				require.NoError(t, s.Put(t.Context(), author("1", "own")))
+				b.takes, b.fail = c.takes, c.fail
+				ctx := t.Context()
+				if c.fail != nil { // the read would take longer if it waited
+					limited, cancel := context.WithTimeout(ctx, 2*slow)
+					defer cancel()
+					ctx = limited
+				}
+				entries, err := s.Read(ctx, records.Author, []string{"1"})
+				require.NoError(t, err)
+				require.Equal(t, c.want, string(entries[0].Bytes))
+			})
+		})
+	}
+}
+
+// A change that is reported while Redis is waited for counts: what this process has written before isn't answered.
+func TestThroughHearsOfChangesWhileItWaits(t *testing.T) {
+	t.Parallel()
+	throughStore(t, &nodes{has: all("1")}, counts{}, func(t *testing.T, b *behind, s *tier.Through) {
+		require.NoError(t, s.Put(t.Context(), author("1", "own")))
+		b.takes = hung
+		time.AfterFunc(2*tier.DefaultTimeout, func() { b.changed("1", false) })
+		values, _, err := timed(t, s, "1")
+		require.NoError(t, err)
+		require.Equal(t, []string{"tier 1"}, values)
+	})
+}
+
+// If Redis fails, nodes may take longer than usual, whenever it fails and whatever has changed.
+func TestThroughWaitsForNodesIfRedisFails(t *testing.T) {
+	t.Parallel()
+	slower := tier.DefaultTimeout + 10*time.Millisecond
+	for name, prepare := range map[string]func(n *nodes, b *behind, read func()){
+		"nodes first": func(*nodes, *behind, func()) {},
+		"changed":     func(_ *nodes, b *behind, _ func()) { b.changed("1", false) },
+		"Redis first": func(n *nodes, _ *behind, read func()) {
+			for n.takes = time.Hour; n.calls < 3; {
+				read()
+			}
+		},
+	} {
+		for after, takes := range map[string]time.Duration{
+			"at once": 0, "late": slower, "after nodes were asked too": 2*tier.DefaultTimeout - time.Millisecond,
+		} {
+			t.Run(name+", "+after, func(t *testing.T) {
+				t.Parallel()
+				n := &nodes{has: all("1")}
+				throughStore(t, n, counts{}, func(t *testing.T, b *behind, s *tier.Through) {
+					prepare(n, b, func() {
+						_, _, err := timed(t, s, "1")
+						require.NoError(t, err)
+					})
+					n.takes, b.takes, b.fail = 2*slower, takes, errHung
+					values, _, err := timed(t, s, "1")
+					require.NoError(t, err)
+					require.Equal(t, []string{"tier 1"}, values)
+					n.takes = time.Hour
+					_, _, err = timed(t, s, "1")
+					require.ErrorIs(t, err, errHung, "not forever")
+				})
+			})
+		}
+	}
 }
 
 // A change is forgotten after 10 s at the latest.
