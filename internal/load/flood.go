@@ -76,15 +76,23 @@ func (c *Flood) Gets(path string, n int) error {
 // Calls opens n streams, each with a gRPC call of a method with an encoded message.
 func (c *Flood) Calls(method string, message []byte, n int) error {
 	data := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	return c.post(method, data, n, hpack.HeaderField{Name: "content-type", Value: "application/grpc"},
+		hpack.HeaderField{Name: "te", Value: "trailers"})
+}
+
+// Posts opens n streams, each with a POST of JSON to a path.
+func (c *Flood) Posts(path string, body []byte, n int) error {
+	return c.post(path, body, n, hpack.HeaderField{Name: "content-type", Value: "application/json"})
+}
+
+func (c *Flood) post(path string, body []byte, n int, more ...hpack.HeaderField) error {
 	return c.repeat(n, func() error {
-		c.encode(append(requestHeaders(http.MethodPost, method),
-			hpack.HeaderField{Name: "content-type", Value: "application/grpc"},
-			hpack.HeaderField{Name: "te", Value: "trailers"}))
+		c.encode(append(requestHeaders(http.MethodPost, path), more...))
 		first := http2.HeadersFrameParam{StreamID: c.next(), BlockFragment: c.block.Bytes(), EndHeaders: true}
 		if err := c.framer.WriteHeaders(first); err != nil {
 			return err
 		}
-		return c.framer.WriteData(c.stream, true, data)
+		return c.framer.WriteData(c.stream, true, body)
 	})
 }
 

@@ -44,7 +44,7 @@ type harness struct {
 }
 
 const (
-	maxBodyBytes = 64 << 10
+	maxBodyBytes = 80 << 10 // more than bodies that don't take turns
 	maxStreams   = 40
 )
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
@@ -113,6 +116,23 @@ func (h *harness) requireUnreadEnd(t *testing.T) {
 			_, err = stream.Recv()
 			return errors.Is(err, io.EOF)
 		}, servertest.Patience, 10*servertest.Step)
+	}
+}
+
+// TestUnreadErrors: a client that doesn't read the answers to large messages that can't be decoded doesn't keep others
+// from having theirs decoded.
+func TestUnreadErrors(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	c, err := load.DialFlood(t.Context(), strings.TrimPrefix(h.url, "http://"), true)
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.CloseWindow())
+	const path = "/v1/frontendservice/tickets"
+	text := strings.Repeat(" ", 70<<10)
+	for range 5 { // by the second time all of the first were decoded
+		require.NoError(t, c.Posts(path, []byte(`{"ticket":`+text), (runtime.GOMAXPROCS(0)+1)/2))
+		h.answers(http.StatusOK, "POST", path, `{"ticket":{}`+text+`}`)
 	}
 }
 

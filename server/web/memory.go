@@ -29,13 +29,13 @@ type bodyMemory struct {
 	readTimeout time.Duration
 }
 
-// share is one body's part of the memory of all bodies. It is used by one goroutine.
+// share is one body's part of the memory of all bodies. Except for endTurn it is used by one goroutine.
 type share struct {
 	call   *Call
 	memory *bodyMemory
 	taken  int64
-	slow   bool // the connection has a deadline for the body
-	turn   bool // it holds one of the memory's turns
+	slow   bool        // the connection has a deadline for the body
+	turn   atomic.Bool // it holds one of the memory's turns; ended by the goroutine that answers, too
 }
 
 // requestBytes is how many bytes of a body count as one request.
@@ -58,7 +58,7 @@ func decoders() int { return (runtime.GOMAXPROCS(0) + 1) / 2 }
 
 // awaitTurn waits until a large body may be decoded. Small ones needn't wait.
 func (s *share) awaitTurn(size int) error {
-	if size <= largeBuffer || s.turn {
+	if size <= largeBuffer || s.turn.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(s.call.ctx, turnTimeout, errDecoders)
@@ -68,7 +68,7 @@ func (s *share) awaitTurn(size int) error {
 	if err := s.memory.turns.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
 	}
-	s.turn = true
+	s.turn.Store(true)
 	return nil
 }
 
@@ -82,10 +82,9 @@ func (c *Call) Encode(size int) error {
 	return c.share.awaitTurn(size)
 }
 
-// endTurn lets the next large body be decoded.
+// endTurn lets the next large body be decoded. It may be called by several goroutines.
 func (s *share) endTurn() {
-	if s.turn {
-		s.turn = false
+	if s.turn.Swap(false) {
 		s.memory.turns.Release(1)
 	}
 }

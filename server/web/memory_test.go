@@ -143,3 +143,56 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		require.True(t, r.bodies.turns.TryAcquire(n), "all turns were returned")
 	})
 }
+
+// blocked is a response writer whose client doesn't read before the test allows it.
+type blocked struct {
+	*httptest.ResponseRecorder
+	read chan struct{}
+}
+
+func (b *blocked) WriteHeader(int) { <-b.read }
+
+func (b *blocked) Write(p []byte) (int, error) {
+	<-b.read
+	return len(p), nil
+}
+
+func (b *blocked) Flush() { <-b.read }
+
+// TestTurnsOfUnreadAnswers: a body that was answered has no turn any more, even if it was not decoded and its client
+// doesn't read.
+func TestTurnsOfUnreadAnswers(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"headers":  func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) },
+		"body":     func(w http.ResponseWriter) { _, _ = w.Write([]byte("{}")) },
+		"buffered": func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRouter(func(c *Call) error {
+				if _, err := c.Body(); err != nil {
+					return err
+				}
+				c.SetOutcome(http.StatusBadRequest, nil)
+				answer(c.Response())
+				return nil
+			})
+			read := make(chan struct{})
+			var clients sync.WaitGroup
+			n := decoders()
+			for range n {
+				clients.Go(func() {
+					r.ServeHTTP(&blocked{ResponseRecorder: httptest.NewRecorder(), read: read},
+						httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/",
+							strings.NewReader(strings.Repeat("x", largeBuffer+1))))
+				})
+			}
+			synctest.Wait()
+			require.True(t, r.bodies.turns.TryAcquire(int64(n)), name)
+			r.bodies.turns.Release(int64(n))
+			close(read)
+			clients.Wait()
+			require.True(t, r.bodies.turns.TryAcquire(int64(n)), "each turn is returned once")
+		})
+	}
+}

@@ -13,7 +13,8 @@ import (
 // pieceBytes is how much of an answer is written before the client gets more time.
 const pieceBytes = 64 << 10
 
-// answerWriter writes the answer of a Call. It counts what the client has not read, and limits the time to read it.
+// answerWriter writes the answer of a Call. It counts what the client has not read, and limits the time to read it. A
+// large body's turn to be decoded ends when the answer begins: a client that doesn't read must not keep it.
 type answerWriter struct {
 	http.ResponseWriter
 	call  *Call
@@ -23,6 +24,7 @@ type answerWriter struct {
 // Write writes a part of the answer. Beyond the memory of answers it returns an error, and the answer is cut off when
 // the handler has returned.
 func (w *answerWriter) Write(p []byte) (int, error) {
+	w.call.share.endTurn()
 	if len(p) <= unsent.Small {
 		return w.ResponseWriter.Write(p)
 	}
@@ -64,8 +66,17 @@ func (w *answerWriter) SetWriteDeadline(at time.Time) error {
 	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(at)
 }
 
+// WriteHeader begins the answer.
+func (w *answerWriter) WriteHeader(status int) {
+	w.call.share.endTurn()
+	w.ResponseWriter.WriteHeader(status)
+}
+
 // Flush sends what is buffered.
-func (w *answerWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *answerWriter) Flush() {
+	w.call.share.endTurn()
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
 
 // Unwrap returns net/http's writer.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
