@@ -140,13 +140,14 @@ func (p *Part) Grow(n int64) error {
 	return err
 }
 
-// Reserve is Grow for an upper bound of an answer's size. It leaves a quarter of the client's share to other answers,
-// and reports whether there was room: if not, the answer can be a smaller one, and isn't counted as refused.
-func (p *Part) Reserve(n int64) bool {
+// Reserve is Grow for an upper bound of an answer's size, which the caller shrinks when it has read the answer. All that
+// is reserved for a client is at most half of its share, or one answer, so that Check refuses none of its other requests.
+// After an error the answer can be a smaller one: it isn't counted as refused.
+func (p *Part) Reserve(n int64) error {
 	if p == nil || p.budget == nil {
-		return true
+		return nil
 	}
-	return p.take(n, p.budget.share/4) == nil
+	return p.take(n, p.budget.share/2)
 }
 
 func (p *Part) take(n, left int64) error {

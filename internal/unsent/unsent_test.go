@@ -90,17 +90,32 @@ func TestGranted(t *testing.T) {
 	require.Zero(t, b.Bytes())
 }
 
-// TestReserve leaves a quarter of the share to answers whose size is known.
+// TestReserve leaves half of the share to answers whose size is known, so that none is refused before it is.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	b := unsent.New(64 * miB)
 	var parts [4]unsent.Part
 	for i := range parts {
 		parts[i] = b.Part(named("ann"))
-		require.Equal(t, i < 3, parts[i].Reserve(4*miB), i)
+		if err := parts[i].Reserve(4 * miB); i < 2 {
+			require.NoError(t, err)
+		} else {
+			isKind(t, err, fault.Limited)
+		}
 	}
-	require.NoError(t, parts[3].Grow(4*miB))
-	require.Zero(t, b.Refused())
+	require.NoError(t, b.Check(named("ann")))
+	require.NoError(t, parts[3].Grow(8*miB))
+	require.Error(t, b.Check(named("ann")))
+	require.EqualValues(t, 1, b.Refused())
+	for i := range parts {
+		parts[i].Close()
+	}
+	alone := b.Part(named("ann"))
+	require.NoError(t, alone.Reserve(32*miB), "one answer may have any size")
+	alone.Shrink(miB)
+	require.NoError(t, b.Check(named("ann")))
+	alone.Close()
+	require.Zero(t, b.Bytes())
 }
 
 // TestWithoutBudget: an answer that isn't counted has no limit.
@@ -108,7 +123,7 @@ func TestWithoutBudget(t *testing.T) {
 	t.Parallel()
 	p := unsent.From(t.Context())
 	require.NoError(t, p.Grow(1<<40))
-	require.True(t, p.Reserve(1<<40))
+	require.NoError(t, p.Reserve(1<<40))
 	p.Shrink(0)
 	require.Zero(t, p.Taken())
 	p.Close()

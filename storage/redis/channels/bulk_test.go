@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
@@ -123,6 +124,53 @@ func TestLargeFetchWithoutBudget(t *testing.T) {
 	b, err = s.Fetch(t.Context(), all)
 	require.NoError(t, err)
 	requireRun(t, b, 1, 100)
+}
+
+// A large fetch takes no memory of answers while it waits for its share of the budget, and what it has read afterwards.
+// One that gets no memory returns the messages that the script has read.
+func TestLargeFetchAndUnreadAnswers(t *testing.T) {
+	t.Parallel()
+	shared, n := openStandalone(t)
+	const size = firstRead + 1000
+	all, larger, other := fill(t, shared, "x", 100), fillWith(t, shared, "y", 3, size), fillWith(t, shared, "z", 3, size)
+	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: 100 * time.Millisecond})
+	answers := unsent.New(4 * 16 << 20)
+	ann := func() string { return "ann" }
+	answer, more := answers.Part(ann), answers.Part(ann)
+	ctx := unsent.With(t.Context(), &answer)
+	fetchEach := func() (read int) {
+		for _, r := range s.FetchEach(ctx, []channel.FetchRequest{larger, other}) {
+			read += bytesOf(r.Messages)
+		}
+		return read
+	}
+	_, release, err := s.conn.LargeRead(t.Context(), "another", redis.DefaultLargeReadBytes)
+	require.NoError(t, err)
+	b, err := s.Fetch(ctx, all)
+	require.NoError(t, err)
+	script := b.Through
+	require.Zero(t, answers.Bytes())
+	require.Zero(t, fetchEach())
+	require.Zero(t, answers.Bytes())
+	release()
+	b, err = s.Fetch(ctx, all)
+	require.NoError(t, err)
+	requireRun(t, b, 1, 100)
+	require.EqualValues(t, bytesOf(b.Messages), answers.Bytes())
+	require.Equal(t, 6*size, fetchEach())
+	require.EqualValues(t, bytesOf(b.Messages)+6*size, answers.Bytes(), "of both, for one answer")
+
+	answer.Shrink(0)
+	require.NoError(t, more.Grow(8<<20))
+	b, err = s.Fetch(ctx, all)
+	require.NoError(t, err)
+	requireRun(t, b, 1, script)
+	for _, r := range s.FetchEach(ctx, []channel.FetchRequest{larger, other}) {
+		var refused *fault.Error
+		require.ErrorAs(t, r.Err, &refused)
+		require.Equal(t, fault.Limited, refused.Kind)
+	}
+	require.EqualValues(t, 8<<20, answers.Bytes())
 }
 
 // A fetch of many reads messages that are too large for its scripts within the budget, as a fetch of one does: without

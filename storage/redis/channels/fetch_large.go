@@ -25,7 +25,7 @@ const (
 // rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end
 // it: the budget was exhausted until the deadline, its client leaves too much unread, or Redis refused.
 func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Batch) channel.Batch {
-	if !hasRest(r, &b) || !unsent.From(ctx).Reserve(int64(r.MaxBytes)) {
+	if !hasRest(r, &b) {
 		return b
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.conn.Timeout())
@@ -35,7 +35,12 @@ func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Bat
 		return b
 	}
 	defer release()
+	answer := unsent.From(ctx)
+	if answer.Reserve(int64(r.MaxBytes)) != nil { // not before: a read that waits has no bytes yet
+		return b
+	}
 	_, _ = s.readRest(ctx, r, &b, granted) // it has logged the error
+	answer.Shrink(int64(bytesOf(b.Messages)))
 	return b
 }
 
@@ -57,15 +62,16 @@ func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest,
 	if owner == "" {
 		return
 	}
-	left, err := 0, unsent.From(ctx).Grow(int64(bytes))
+	answer := unsent.From(ctx)
+	before := answer.Taken() // by other channels of the same answer
+	left, release, err := s.conn.LargeRead(ctx, owner, bytes)
 	if err == nil {
-		var release func()
-		if left, release, err = s.conn.LargeRead(ctx, owner, bytes); err == nil {
-			defer release()
-		} else {
-			err = s.conn.Failure(ctx, "fetch", err)
-		}
+		defer release()
+		err = answer.Reserve(before + int64(bytes))
+	} else {
+		err = s.conn.Failure(ctx, "fetch", err)
 	}
+	read := 0
 	for i := range requests {
 		r, result := &requests[i], &results[i]
 		if result.Err != nil || !hasRest(r, &result.Batch) {
@@ -78,7 +84,9 @@ func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest,
 		if len(result.Messages) == 0 {
 			result.Err = failed
 		}
+		read += bytesOf(result.Messages)
 	}
+	answer.Shrink(before + int64(read))
 }
 
 // tryRest is readRest, except that it tries again while a batch has no message. While the slot is being moved, it reads
