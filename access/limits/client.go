@@ -36,13 +36,13 @@ func From(ctx context.Context) Client {
 func (c Client) Request(ctx context.Context) error { return c.take(ctx, requests, 1) }
 
 // Further counts a request that has been counted as more requests, by its cost. A client whose whole limit is available
-// is always served.
+// is always served. The error's time is that of both: the client's retry is counted by Request first.
 func (c Client) Further(ctx context.Context, n int) error {
 	for _, counts := range [...]*counts{c.address, c.principal} {
 		if counts == nil {
 			continue
 		}
-		if wait := counts.take(requests, min(n, counts.limits.Requests.Count-1)); wait > 0 {
+		if wait := counts.take(requests, min(n, counts.limits.Requests.Count-1), 1); wait > 0 {
 			return c.limiter.refuse(counts, requests, wait)
 		}
 	}
@@ -52,7 +52,7 @@ func (c Client) Further(ctx context.Context, n int) error {
 	if n <= 0 {
 		return nil
 	}
-	return c.takeQuota(ctx, requests, n)
+	return c.takeQuota(ctx, requests, n, 1)
 }
 
 // Spent counts an answer as n further requests, even beyond the limit, but by no more than the limit's count. The
@@ -70,14 +70,15 @@ func (c Client) Ticket(ctx context.Context) error { return c.take(ctx, tickets, 
 
 func (c Client) take(ctx context.Context, k Kind, n int) error {
 	for _, counts := range [...]*counts{c.address, c.principal} {
-		if wait := counts.take(k, n); wait > 0 {
+		if wait := counts.take(k, n, 0); wait > 0 {
 			return c.limiter.refuse(counts, k, wait)
 		}
 	}
-	return c.takeQuota(ctx, k, n)
+	return c.takeQuota(ctx, k, n, 0)
 }
 
-func (c Client) takeQuota(ctx context.Context, k Kind, n int) error {
+// takeQuota takes n units of a quota. A retry takes some before.
+func (c Client) takeQuota(ctx context.Context, k Kind, n, before int) error {
 	if c.quotas == nil {
 		return nil
 	}
@@ -92,7 +93,8 @@ func (c Client) takeQuota(ctx context.Context, k Kind, n int) error {
 		return err
 	}
 	c.limiter.o.Refused(k.String(), "quota")
-	return limited(taken.Retry, "the quota of %s on all servers, %s, is used up", k, quota)
+	wait := taken.Retry + time.Duration(float64(before)/quota.PerSecond()*float64(time.Second))
+	return limited(wait, "the quota of %s on all servers, %s, is used up", k, quota)
 }
 
 // refuse counts and returns the error of a request beyond a limit.

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -61,9 +62,9 @@ func (c *counts) bucket(k Kind) *rate.Limiter {
 	return c.buckets[k]
 }
 
-// take counts n events and returns zero. If there are too many it counts none, and returns how long to wait. More
-// events than the limit's count are counted as that many.
-func (c *counts) take(k Kind, n int) (wait time.Duration) {
+// take counts n events and returns zero. If there are too many it counts none, and returns when a retry succeeds, which
+// counts some events before these. More events than the limit's count are counted as that many.
+func (c *counts) take(k Kind, n, before int) (wait time.Duration) {
 	b := c.bucket(k)
 	if b == nil {
 		return 0
@@ -72,7 +73,7 @@ func (c *counts) take(k Kind, n int) (wait time.Duration) {
 	if b.AllowN(time.Now(), n) {
 		return 0
 	}
-	return until(b, n)
+	return until(b, n+before)
 }
 
 // charge counts an event that has happened, even beyond the limit.
@@ -102,5 +103,5 @@ func (c *counts) room(k Kind) bool {
 // until returns when a bucket will have n tokens. It is positive.
 func until(b *rate.Limiter, n int) time.Duration {
 	missing := float64(n) - b.Tokens()
-	return max(1, time.Duration(missing/float64(b.Limit())*float64(time.Second)))
+	return max(1, time.Duration(math.Ceil(missing/float64(b.Limit())*float64(time.Second))))
 }

@@ -321,3 +321,28 @@ func TestFurther(t *testing.T) {
 	require.NoError(t, one.Further(ctx, 1000))
 	require.NoError(t, Client{}.Further(ctx, 1))
 }
+
+// TestRetryOfFurther: after the error's time, a retry is served, whose request is counted first.
+func TestRetryOfFurther(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"requests=60/m", "requests=7/s", "requests=2/m"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			c := New(Options{Users: parse(t, limit)}).Client(user("ann"), "192.0.2.1:1")
+			for _, n := range []int{1, 4, 1000} {
+				var err error
+				for err == nil {
+					err = c.Request(ctx)
+				}
+				wait := isLimited(t, c.Further(ctx, n), fault.SlugRateLimited, "for this user")
+				time.Sleep(wait) //nolint:forbidigo // the time of synctest
+				require.NoError(t, c.Request(ctx), "%s: %d", limit, n)
+				require.NoError(t, c.Further(ctx, n), "%s: %d", limit, n)
+			}
+		})
+	}
+	s := &store{taken: Taken{Retry: time.Minute}}
+	c := New(Options{Quotas: parse(t, "requests=60/m"), Store: s}).Client(user("ann"), "")
+	require.Equal(t, time.Minute+time.Second, isLimited(t, c.Further(t.Context(), 4), fault.SlugRateLimited, "the quota"))
+	require.Equal(t, time.Minute, isLimited(t, c.Request(t.Context()), fault.SlugRateLimited, "the quota"))
+}
