@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
@@ -63,8 +64,11 @@ func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
 		}
 		receive := func(message any) error { return c.receive(message, read) }
 		answer, err = handler(srv, c.ctx, receive, interceptor)
-		if err != nil || m.http {
-			return answer, err
+		switch {
+		case err != nil:
+			return nil, err
+		case m.http: // before the status is sent: a refusal afterwards can only cut the answer off
+			return answer, unsent.From(ctx).Grow(int64(proto.Size(answer.(proto.Message))))
 		}
 		return m.count(ctx, answer, c.part)
 	}

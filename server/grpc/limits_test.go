@@ -23,6 +23,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // stalled begins a call on the listener of gRPC whose message doesn't arrive completely. It returns the result of the
@@ -181,6 +182,24 @@ func TestUnreadTickets(t *testing.T) {
 			_ = conn.Close() // it may be closed
 		}
 	}
+}
+
+// TestRefusedAnswersOverHTTP: a large answer for which there is no memory is refused and not cut off.
+func TestRefusedAnswersOverHTTP(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.addTickets("large", 1, 1<<20)
+	others := h.router.Answers().Part(func() string { return "another" })
+	require.NoError(t, others.Grow(web.DefaultAnswerMemory))
+	for _, p := range servertest.Protocols {
+		_, err := h.get(h.frontend(p), "large0")
+		isError(t, err, codes.Unavailable, "too many large answers wait for clients to read them; trying again is safe")
+	}
+	const path = "/v1/frontendservice/tickets/large0"
+	require.InDelta(t, codes.Unavailable, h.answers(http.StatusServiceUnavailable, "GET", path, "")["code"], 0)
+	others.Close()
+	require.Equal(t, "large0", h.answers(http.StatusOK, "GET", path, "")["id"])
+	require.Eventually(t, func() bool { return h.router.Answers().Bytes() == 0 }, servertest.Patience, servertest.Step)
 }
 
 // TestStreamsOfAConnection are limited: the client's library waits.

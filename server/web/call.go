@@ -28,7 +28,7 @@ type Call struct {
 	share    share // of the memory of all bodies
 	unsent   unsent.Part
 	writer   answerWriter // response
-	cut      bool         // a part of the answer was refused
+	cut      error        // a part of the answer was refused
 	status   int          // of the answer; 0: the answer hasn't begun
 	err      error        // the error, for the log
 }

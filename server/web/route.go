@@ -132,10 +132,13 @@ func (c *Call) finish() {
 	if p := recover(); p != nil {
 		c.panicked(p)
 	}
+	if c.cut != nil { // whatever status was sent
+		c.status, c.err = http.StatusServiceUnavailable, c.cut
+	}
 	elapsed := time.Since(c.started)
 	c.route.metrics.observe(c.outcome(), elapsed)
 	c.log(elapsed)
-	if c.cut {
+	if c.cut != nil {
 		panic(http.ErrAbortHandler) // the client must not take a part of the answer for all of it
 	}
 }

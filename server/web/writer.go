@@ -31,7 +31,7 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 	part := &w.call.unsent
 	taken := part.Taken()
 	if err := part.Grow(int64(len(p))); err != nil {
-		w.call.cut = true
+		w.call.cut = err
 		return 0, err
 	}
 	defer part.Shrink(taken)

@@ -87,18 +87,21 @@ func TestAnswerOfTheHandler(t *testing.T) {
 	t.Parallel()
 	large := make([]byte, unsent.Small+1)
 	at := time.Now().Add(time.Hour)
+	var last *Call
 	r := newReading(func(c *Call) error {
+		last = c
 		if err := http.NewResponseController(c.Response()).SetWriteDeadline(at); err != nil {
 			return err
 		}
-		_, err := c.Response().Write(large)
-		c.SetOutcome(http.StatusOK, err)
+		_, _ = c.Response().Write(large)
+		c.SetOutcome(http.StatusOK, nil)
 		return nil
 	})
 	d := &reader{ResponseRecorder: httptest.NewRecorder(), reads: 1 << 20}
 	d.post(t, r)
 	require.Equal(t, []time.Time{at}, d.set)
 	require.Equal(t, len(large), d.Body.Len())
+	require.Equal(t, http.StatusOK, last.outcome())
 	require.Zero(t, r.Answers().Bytes())
 
 	others := r.Answers().Part(func() string { return "another" })
@@ -106,6 +109,8 @@ func TestAnswerOfTheHandler(t *testing.T) {
 	d = &reader{ResponseRecorder: httptest.NewRecorder(), reads: 1 << 20}
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { d.post(t, r) })
 	require.Zero(t, d.Body.Len())
+	require.Equal(t, http.StatusServiceUnavailable, last.outcome(), "in metrics and log")
+	require.ErrorContains(t, last.err, "too many large answers")
 }
 
 // TestAnswersThatAreNotRefused: problems of any size, and what administrators read.
