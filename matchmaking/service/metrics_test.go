@@ -53,7 +53,7 @@ func TestMetrics(t *testing.T) {
 	o.Metrics, o.IdleAfter = measured(t, registry), 20*time.Millisecond
 	s := newService(t, o)
 	background(t, s.Run)
-	_, _, err := s.PutQueue(t.Context(), "duel", []byte(`{}`))
+	_, _, err := s.PutQueue(t.Context(), define(t, "duel", `{}`))
 	require.NoError(t, err)
 	require.Empty(t, values(t, registry, "duel"), "an unused queue has none")
 	var third string

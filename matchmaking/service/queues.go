@@ -92,16 +92,12 @@ func (s *Service) Definitions() []matchmaking.Definition {
 	return list
 }
 
-// PutQueue defines or replaces a queue, on all servers, by a definition in JSON. The definition can't refer to files of
-// the servers. [matchmaking.Hidden] means the stored secret. PutQueue returns the definition without its secrets.
-// Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a repetition completes
-// it.
-func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool,
+// PutQueue defines or replaces a queue, on all servers, by a definition of [matchmaking.ParseDefinition]. The definition
+// can't refer to files of the servers. [matchmaking.Hidden] means the stored secret. PutQueue returns the definition
+// without its secrets. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a
+// repetition completes it.
+func (s *Service) PutQueue(ctx context.Context, d matchmaking.Definition) (shown matchmaking.Definition, created bool,
 	err error) {
-	d, err = matchmaking.ParseDefinition(name, definition)
-	if err != nil {
-		return matchmaking.Definition{}, false, err
-	}
 	switch {
 	case d.Assigner.SecretFile != "":
 		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.secretFile",
@@ -111,7 +107,7 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 			"assigner.tokenFile: only the configuration can name files")
 	}
 	if d.Hides() {
-		stored, err := s.registry.stored(ctx, name)
+		stored, err := s.registry.stored(ctx, d.Name)
 		if err != nil {
 			return matchmaking.Definition{}, false, err
 		}

@@ -19,14 +19,14 @@ func TestQueuesThatArePutAndDeletedAtRunTime(t *testing.T) {
 		background(t, a.Run)
 		background(t, b.Run)
 
-		_, created, err := a.PutQueue(t.Context(), "arena", []byte(`{"assigner":{"connection":"one","secret":"s"}}`))
+		_, created, err := a.PutQueue(t.Context(), define(t, "arena", `{"assigner":{"connection":"one","secret":"s"}}`))
 		require.NoError(t, err)
 		require.True(t, created)
 		first := create(t, b, service.NewTicket{Queue: "arena"}) // at once, also on the other server
 		second := create(t, a, service.NewTicket{Queue: "arena"})
 		require.Equal(t, "one", w.requireMatched(t, first.ID, second.ID).Connection)
 
-		d, created, err := b.PutQueue(t.Context(), "arena", []byte(`{"assigner":{"connection":"two","secret":"s"}}`))
+		d, created, err := b.PutQueue(t.Context(), define(t, "arena", `{"assigner":{"connection":"two","secret":"s"}}`))
 		require.NoError(t, err)
 		require.False(t, created)
 		require.Equal(t, "two", d.Assigner.Connection)

@@ -130,7 +130,7 @@ func TestDefaultQueue(t *testing.T) {
 		require.NoError(t, err)
 		return d.Definition.TicketTTL.Std()
 	}
-	_, created, err := s.PutQueue(t.Context(), "default", []byte(`{"ticketTTL":"1m"}`))
+	_, created, err := s.PutQueue(t.Context(), parse(t, "default", `{"ticketTTL":"1m"}`))
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, time.Minute, ttl())
@@ -149,11 +149,11 @@ func TestMaxQueues(t *testing.T) {
 		name string
 		want error
 	}{{"three", nil}, {"four", matchmaking.ErrTooManyQueues}, {"three", nil}} {
-		_, _, err := s.PutQueue(t.Context(), c.name, []byte(`{}`))
+		_, _, err := s.PutQueue(t.Context(), parse(t, c.name, `{}`))
 		require.ErrorIs(t, err, c.want)
 	}
 	require.NoError(t, s.DeleteQueue(t.Context(), "three"))
-	_, _, err = s.PutQueue(t.Context(), "four", []byte(`{}`))
+	_, _, err = s.PutQueue(t.Context(), parse(t, "four", `{}`))
 	require.NoError(t, err)
 }
 
@@ -161,7 +161,7 @@ func TestDeleteQueueThatIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	s := m.service(t, nil)
-	_, _, err := s.PutQueue(t.Context(), "duel", []byte(`{}`))
+	_, _, err := s.PutQueue(t.Context(), parse(t, "duel", `{}`))
 	require.NoError(t, err)
 	for _, state := range []matchmaking.QueueState{{Searching: 1}, {Pending: 1}, {Outgoing: 1}} {
 		m.describe = func() matchmaking.QueueState { return state }
@@ -188,7 +188,7 @@ func TestQueuesThatCannotBePut(t *testing.T) {
 	}
 	s, err := New(o)
 	require.NoError(t, err)
-	_, _, err = s.PutQueue(t.Context(), "fixed", []byte(`{}`))
+	_, _, err = s.PutQueue(t.Context(), parse(t, "fixed", `{}`))
 	require.ErrorIs(t, err, matchmaking.ErrQueueFixed)
 	require.ErrorIs(t, s.DeleteQueue(t.Context(), "fixed"), matchmaking.ErrQueueFixed)
 	for _, c := range []struct{ name, text, field, detail string }{
@@ -201,7 +201,10 @@ func TestQueuesThatCannotBePut(t *testing.T) {
 			"assigner.tokenFile", "only the configuration"},
 		{"a{b", `{}`, "queue", "must match"},
 	} {
-		_, _, err := s.PutQueue(t.Context(), c.name, []byte(c.text))
+		d, err := matchmaking.ParseDefinition(c.name, []byte(c.text))
+		if err == nil {
+			_, _, err = s.PutQueue(t.Context(), d)
+		}
 		requireInvalidQueue(t, err, c.field, c.detail)
 	}
 	_, err = New(m.options(t, map[string]string{"q": `{"ticketTTL":"30m"}`}))
@@ -233,11 +236,11 @@ func TestShownDefinitionsCanBePutAgain(t *testing.T) {
 		text, err := json.Marshal(d.Definition)
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "hush")
-		_, _, err = s.PutQueue(t.Context(), "secret", text)
+		_, _, err = s.PutQueue(t.Context(), parse(t, "secret", string(text)))
 		return err
 	}
 	stored := func() matchmaking.Definition { return parse(t, "secret", string(m.definitions["secret"])) }
-	_, _, err := a.PutQueue(t.Context(), "secret", []byte(definition))
+	_, _, err := a.PutQueue(t.Context(), parse(t, "secret", definition))
 	require.NoError(t, err)
 	require.NoError(t, put(b, func(d *matchmaking.Definition) { d.Match.Teams = 3 }))
 	want := parse(t, "secret", definition)
@@ -253,7 +256,7 @@ func TestShownDefinitionsCanBePutAgain(t *testing.T) {
 	} {
 		requireInvalidQueue(t, put(b, change), field, "xxxxx stands for")
 	}
-	_, _, err = b.PutQueue(t.Context(), "other", []byte(`{"assigner":{"secret":"xxxxx"}}`))
+	_, _, err = b.PutQueue(t.Context(), parse(t, "other", `{"assigner":{"secret":"xxxxx"}}`))
 	requireInvalidQueue(t, err, "assigner.secret", "none is stored")
 
 	for _, secret := range []string{"new", ""} { // they can be replaced and removed

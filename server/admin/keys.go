@@ -49,8 +49,8 @@ func (h *keys) create(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	defer body.Release()
 	n, err := wire.DecodeNewKey(body.Bytes)
+	body.Release()
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ func (h *revocations) create(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	defer body.Release()
 	n, err := wire.DecodeNewRevocation(body.Bytes)
+	body.Release()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 type Queues interface {
 	Definitions() []matchmaking.Definition
 	Describe(ctx context.Context, queue string) (service.QueueDescription, error)
-	PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool, err error)
+	PutQueue(ctx context.Context, d matchmaking.Definition) (shown matchmaking.Definition, created bool, err error)
 	DeleteQueue(ctx context.Context, name string) error
 	Match(ctx context.Context, queue, id string) (matchmaking.AssignedMatch, error)
 	insight.Waiting
@@ -93,14 +93,18 @@ func (h *queues) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	defer body.Release()
 	name := c.Param(0)
-	d, created, err := h.service.PutQueue(c.Context(), name, body.Bytes)
-	switch {
-	case err != nil && matchmaking.CheckQueueName(name) != nil:
-		return err // about the name, not the body
-	case err != nil:
-		return inBody(wire.DefinitionError(body.Bytes, err))
+	d, err := matchmaking.ParseDefinition(name, body.Bytes)
+	if err != nil && matchmaking.CheckQueueName(name) == nil { // otherwise it is about the name, not the body
+		err = inBody(wire.DefinitionError(body.Bytes, err))
+	}
+	body.Release()
+	if err != nil {
+		return err
+	}
+	d, created, err := h.service.PutQueue(c.Context(), d)
+	if err != nil {
+		return inBody(err)
 	}
 	answer, err := queueOf(d)
 	if err != nil {

@@ -24,8 +24,8 @@ func (s *subscribers) subscribe(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	defer body.Release()
 	request, err := wire.DecodeSubscribe(body.Bytes)
+	body.Release()
 	if err != nil {
 		return err
 	}
