@@ -45,7 +45,9 @@ type Route struct {
 
 // refusable reports whether an answer of the route may be refused when it is ready, since the call has changed nothing
 // or may be repeated. The others are small, or about as large as their requests.
-func (r *Route) refusable() bool { return r.Method == http.MethodGet || r.Waits || r.Large }
+func (r *Route) refusable() bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Waits || r.Large
+}
 
 // API is a set of routes that fail in the same way.
 type API struct {

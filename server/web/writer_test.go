@@ -137,6 +137,23 @@ func TestAnswersThatAreNotRefused(t *testing.T) {
 	require.Zero(t, r.Answers().Refused())
 }
 
+// TestRefusedHeads: a HEAD, whose answer is made as that of a GET, is refused as a GET is.
+func TestRefusedHeads(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", unsent.Small+1)
+	r := newRouter(func(c *Call) error { return c.NoContent() })
+	API{Router: r, Fail: Fail}.AddGet(Route{Path: "/read", Open: true, Handle: func(c *Call) error {
+		return c.Value(http.StatusOK, large)
+	}})
+	others := r.Answers().Part(func() string { return "another" })
+	require.NoError(t, others.Grow(DefaultAnswerMemory))
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "http://localhost/read", nil))
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, method)
+	}
+}
+
 // TestAnswersOfChanges: a call that changes something isn't refused when it has done so. With a large body it is refused
 // before.
 func TestAnswersOfChanges(t *testing.T) {
