@@ -116,6 +116,29 @@ func TestLargeBodiesCount(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, got.Status, "%s", got.Body)
 }
 
+// TestRefusedBodiesCountOnce: a body for which the server has no memory counts as one request, whatever its size.
+func TestRefusedBodiesCountOnce(t *testing.T) {
+	t.Parallel()
+	const path, size = "/v1/channels/c/messages", 60 << 10
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p), func(s *servertest.Setup) {
+		s.Limits.MaxBodyBytes, s.Limits.BodyMemory = size, size+1
+	})
+	body := `{"content":1` + strings.Repeat(" ", size-13) + `}`
+	other := h.Connect(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\nContent-Length: %d\r\n\r\n%s",
+		path, limited(t, &p, "requests=100/h").Value, size, body[1:]))
+	require.Eventually(t, func() bool { return h.BodyBytes() >= size }, servertest.Patience, servertest.Step)
+	as := limited(t, &p, "requests=7/h")
+	for range 3 {
+		h.Do("POST", path, body, as).Problem(http.StatusServiceUnavailable, fault.SlugOverloaded)
+	}
+	_, err := other.Write([]byte("}"))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, servertest.StatusOn(t, other))
+	require.Equal(t, http.StatusCreated, h.Do("POST", path, body, as).Status)
+	h.Do("POST", path, `{"content":1}`, as).Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
+}
+
 // TestRateLimitHeaders: each answer to a client with a limit of requests reports what is left.
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()

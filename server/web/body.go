@@ -63,9 +63,10 @@ func (b *Buffer) Copied() {
 	}
 }
 
-// Body reads the request's body, counts it as further requests if it is large, and then waits for its turn to be decoded.
-// The caller releases the buffer, or drops it: then its memory counts until the call has finished. A body may arrive
-// slowly, so it is an error if the client's credential isn't valid any more when it has arrived.
+// Body reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it is large:
+// a body that the server refuses for lack of memory or turns costs its client nothing, and one that can't be decoded its
+// full price. The caller releases the buffer, or drops it: then its memory counts until the call has finished. A body may
+// arrive slowly, so it is an error if the client's credential isn't valid any more when it has arrived.
 func (c *Call) Body() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
 	if length > limit {
@@ -81,15 +82,9 @@ func (c *Call) Body() (*Buffer, error) {
 	}
 	b := newBuffer(size)
 	b.share = &c.share
-	err := CountBody(c.ctx, length)
-	if err == nil {
-		err = b.share.grow(int64(size))
-	}
+	err := b.share.grow(int64(size))
 	if err == nil {
 		err = b.read(c.request.Body, length, limit)
-	}
-	if err == nil && length < 0 {
-		err = CountBody(c.ctx, int64(len(b.Bytes)))
 	}
 	if err != nil {
 		b.Release()
@@ -107,6 +102,9 @@ func (c *Call) Body() (*Buffer, error) {
 	}
 	if err == nil {
 		err = c.route.router.guard.Valid(c.Principal())
+	}
+	if err == nil {
+		err = CountBody(c.ctx, int64(len(b.Bytes)))
 	}
 	if err != nil {
 		b.Release()
