@@ -190,10 +190,10 @@ func (c Client) Standing() (s Standing, ok bool) {
 		if b == nil {
 			continue
 		}
-		left := max(0, b.Tokens())
-		if !ok || int(left) < s.Remaining {
+		left := b.Tokens() // less than 0 after Spent
+		if remaining := max(0, int(left)); !ok || remaining < s.Remaining {
 			reset := (float64(b.Burst()) - left) / float64(b.Limit()) * float64(time.Second)
-			s, ok = Standing{Limit: counts.limits.Requests, Remaining: int(left), Reset: time.Duration(reset)}, true
+			s, ok = Standing{Limit: counts.limits.Requests, Remaining: remaining, Reset: time.Duration(reset)}, true
 		}
 	}
 	return s, ok

@@ -153,6 +153,13 @@ func TestStanding(t *testing.T) {
 		s, _ = c.Standing()
 		require.Equal(t, Standing{Limit: access.Rate{Count: 60, Per: time.Minute}, Remaining: 41,
 			Reset: 19 * time.Second}, s)
+
+		c = New(Options{Users: parse(t, "requests=60/m")}).Client(user("ann"), "")
+		require.NoError(t, c.Request(t.Context()))
+		c.Spent(60)
+		c.Spent(29)
+		s, _ = c.Standing()
+		require.Equal(t, Standing{Limit: access.Rate{Count: 60, Per: time.Minute}, Reset: 90 * time.Second}, s)
 	})
 }
 
