@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/shard"
@@ -87,10 +89,12 @@ func (s *Server) countAnswer(ctx context.Context, handle func() (any, error)) (a
 	if err != nil {
 		return nil, err
 	}
-	if answer, err = s.served().Count(ctx, answer, func() unsent.Part { return s.answers.Part(client) }); err != nil {
+	answer, err = s.served().Count(ctx, answer, func() unsent.Part { return s.answers.Part(client) })
+	var refused *fault.Error
+	if errors.As(err, &refused) {
 		return nil, errUnread
 	}
-	return answer, nil
+	return answer, err
 }
 
 // addressOf returns the client's address, without its port.
