@@ -137,8 +137,8 @@ func (v *Verifier) Knows(token string) bool {
 }
 
 // Authenticate returns the user that a token describes. Errors: access.ErrInvalidCredential with the reason as its
-// cause, access.ErrExpired, access.ErrKeysUnavailable, and that of ctx. The expiry of a token that was seen before isn't checked again:
-// access.Guard does that.
+// cause, access.ErrExpired, access.ErrKeysUnavailable, and that of ctx. The expiry of a token that was seen before isn't
+// checked again: access.Guard does that.
 func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Principal, error) {
 	if len(token) > access.MaxCredentialBytes {
 		return nil, access.ErrInvalidCredential.WithCause(errTooLong)

@@ -33,8 +33,8 @@ var errFull = &fault.Error{
 	Detail: "too many large answers wait for clients to read them; trying again is safe",
 }
 
-// Budget limits how many bytes of answers wait to be written. A nil Budget has no limit. All methods may be called by
-// several goroutines.
+// Budget limits how many bytes of answers wait to be written. All methods may be called by several goroutines. Of a nil
+// Budget only Check, Part and Granted may be called: it has no limit.
 type Budget struct {
 	most  int64 // bytes of all clients
 	share int64 // bytes of one client
@@ -124,8 +124,8 @@ type Part struct {
 // Part returns the part of an answer to a client, whose name client returns. It has no memory yet.
 func (b *Budget) Part(client func() string) Part { return Part{budget: b, client: client} }
 
-// Granted is Part for an answer that is counted but never refused: that of a call that has changed something, so that
-// its client must not take it for refused. Such calls use Check before they change anything.
+// Granted is Part for an answer that is counted but never refused, since the call has changed something by then and its
+// client would take it for refused. Such calls use Check before they change anything, if the answer may be large.
 func (b *Budget) Granted(client func() string) Part {
 	return Part{budget: b, client: client, granted: true}
 }

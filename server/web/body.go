@@ -63,10 +63,10 @@ func (b *Buffer) Copied() {
 	}
 }
 
-// Body reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it is large:
-// a body that the server refuses for lack of memory or turns costs its client nothing, and one that can't be decoded its
-// full price. The caller releases the buffer, or drops it: then its memory counts until the call has finished. A body may
-// arrive slowly, so it is an error if the client's credential isn't valid any more when it has arrived.
+// Body reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it is
+// large: a body that is refused for lack of memory or turns isn't counted, and one that can't be decoded is. The caller
+// releases the buffer, or drops it: then its memory counts until the call has finished. A body may arrive slowly, so it
+// is an error if the client's credential isn't valid any more when it has arrived.
 func (c *Call) Body() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
 	if length > limit {

@@ -37,8 +37,9 @@
 //
 // So do all answers of more than 4 KiB, from when their size is known until they are written; package internal/unsent
 // has the rules. A client has a quarter of it. One that leaves half of that unread is refused before the handler is
-// called if the route reads, and otherwise if its request is large. The answer of a call that has changed something is
-// never refused. An answer must be read at a minimum rate.
+// called if the route reads, and otherwise if its request is large; on the listener of gRPC all its calls are, except
+// for health checks. The answer of a call that has changed something is never refused. An answer must be read at a
+// minimum rate.
 //
 // A Router may be used by several goroutines, once all routes are registered. A Call and its buffers belong to the
 // goroutine that serves the request.

@@ -125,24 +125,3 @@ func (s *share) release() {
 	}
 	s.taken = 0
 }
-
-// streamStep is how much memory a streamed body takes at a time.
-const streamStep = 16 << 10
-
-// Received is for handlers that read the body themselves: it records the number of bytes read so far, and takes memory
-// for the next ones, up to most bytes, which it also counts as further requests. The error is a *fault.Error of kind
-// Unavailable or Limited.
-func (c *Call) Received(read, most int64) error {
-	if read < max(c.share.taken, smallBuffer) || c.share.taken >= most {
-		return nil
-	}
-	if c.share.taken > 0 {
-		if err := limits.From(c.ctx).Further(c.ctx, streamStep/requestBytes); err != nil {
-			return err
-		}
-	}
-	return c.share.grow(min(c.share.taken+streamStep, most))
-}
-
-// ReceivedAll records that a handler has read the whole body.
-func (c *Call) ReceivedAll() { c.share.finish() }

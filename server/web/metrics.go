@@ -53,7 +53,7 @@ func newMetrics(registry *prometheus.Registry, bodies *bodyMemory, answers *unse
 		}, func() float64 { return float64(answers.Bytes()) }),
 		unread("refused", answers.Refused), unread("slow", answers.Slow),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tidemark_http_bodies_waiting", Help: "Large bodies that have arrived and wait to be decoded.",
+			Name: "tidemark_http_bodies_waiting", Help: "Large bodies and answers that wait for decoding or encoding.",
 		}, func() float64 { return float64(bodies.waiting.Load()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -28,7 +28,7 @@ var (
 	}
 	errDecoders = &fault.Error{
 		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
-		Detail: "the server is decoding too many large bodies; trying again is safe",
+		Detail: "the server is decoding or encoding too many large bodies; trying again is safe",
 	}
 	errConnections = &fault.Error{
 		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
