@@ -3,62 +3,21 @@ package redis_test
 import (
 	"context"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
-// forward starts a proxy in front of a server, whose address can be moved to another server: open connections stay
-// where they are.
-func forward(t *testing.T, n *redistest.Node) *proxy.Proxy {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	p, err := proxy.New(ctx, n.Addr())
-	require.NoError(t, err)
-	var running sync.WaitGroup
-	running.Go(func() { p.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	return p
-}
-
 // hosted returns the options to connect to a server at an address.
 func hosted(n *redistest.Node, address string) redis.Options {
 	return redis.Options{URL: strings.Replace(n.URL(), n.Addr(), address, 1), TLS: n.TLSConfig()}
-}
-
-// switchOver makes a replica the primary of its primary, which stays up, without losing a write.
-func switchOver(t *testing.T, primary, replica *redistest.Node) {
-	t.Helper()
-	host, port, err := net.SplitHostPort(replica.Addr())
-	require.NoError(t, err)
-	storetest.WaitFor(t, "the primary to take the replica for online", func() bool {
-		return primary.Do(t, "FAILOVER", "TO", host, port).Error() == nil
-	})
-	storetest.WaitFor(t, "the primary to be a replica", func() bool {
-		return role(t, primary) == "slave" && role(t, replica) == "master"
-	})
-}
-
-func role(t *testing.T, n *redistest.Node) string {
-	t.Helper()
-	parts, err := n.Do(t, "ROLE").ToArray()
-	require.NoError(t, err)
-	text, err := parts[0].ToString()
-	require.NoError(t, err)
-	return text
 }
 
 // connections returns the addresses of a server's clients of a name.
@@ -84,7 +43,7 @@ func TestAnAddressThatMoves(t *testing.T) {
 			t.Parallel()
 			primary := redistest.Start(t, o)
 			replica := redistest.StartReplica(t, primary)
-			address, registry := forward(t, primary), prometheus.NewRegistry()
+			address, registry := redistest.Forward(t, primary), prometheus.NewRegistry()
 			options := hosted(primary, address.Addr())
 			options.Metrics = registry
 			c := storetest.Connect(t, options)
@@ -95,7 +54,7 @@ func TestAnAddressThatMoves(t *testing.T) {
 				if to == primary {
 					from = replica
 				}
-				switchOver(t, from, to)
+				redistest.SwitchOver(t, from, to)
 				address.SetTarget(to.Addr())
 				storetest.WaitFor(t, "Redis to be ready", func() bool { return c.Ready(t.Context()) == nil })
 				requireWorks(t, c)
@@ -110,18 +69,25 @@ func TestAnAddressThatMoves(t *testing.T) {
 	}
 }
 
+// moved returns a connection to an address that has just moved from one server to its replica.
+func moved(t *testing.T) (c *redis.Conn, former, current *redistest.Node) {
+	t.Helper()
+	former = redistest.Start(t, redistest.Options{})
+	current = redistest.StartReplica(t, former)
+	address := redistest.Forward(t, former)
+	options := hosted(former, address.Addr())
+	options.Timeout = storetest.Patience
+	c = storetest.Connect(t, options)
+	requireWorks(t, c)
+	redistest.SwitchOver(t, former, current)
+	address.SetTarget(current.Addr())
+	return c, former, current
+}
+
 // A write that meets the former primary succeeds within its time limit.
 func TestAWriteFollowsTheAddress(t *testing.T) {
 	t.Parallel()
-	primary := redistest.Start(t, redistest.Options{})
-	replica := redistest.StartReplica(t, primary)
-	address := forward(t, primary)
-	options := hosted(primary, address.Addr())
-	options.Timeout = storetest.Patience
-	c := storetest.Connect(t, options)
-	requireWorks(t, c)
-	switchOver(t, primary, replica)
-	address.SetTarget(replica.Addr())
+	c, _, replica := moved(t)
 	require.NoError(t, c.Retry(t.Context(), "set", func(ctx context.Context) error {
 		return c.Client().Do(ctx, c.Client().B().Set().Key("key").Value("6").Build()).Error()
 	}))
@@ -134,15 +100,7 @@ func TestAWriteFollowsTheAddress(t *testing.T) {
 // Some connections were lost meanwhile and have reached the new primary. The others follow.
 func TestEveryConnectionFollowsTheAddress(t *testing.T) {
 	t.Parallel()
-	primary := redistest.Start(t, redistest.Options{})
-	replica := redistest.StartReplica(t, primary)
-	address := forward(t, primary)
-	options := hosted(primary, address.Addr())
-	options.Timeout = storetest.Patience
-	c := storetest.Connect(t, options)
-	requireWorks(t, c)
-	switchOver(t, primary, replica)
-	address.SetTarget(replica.Addr())
+	c, primary, _ := moved(t)
 	for _, one := range connections(t, primary, "tidemark") {
 		require.NoError(t, primary.Do(t, "CLIENT", "KILL", "ADDR", one).Error())
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,11 +16,9 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // serviceOf returns a running service of a store.
@@ -78,15 +75,7 @@ func TestFailureAddressThatMoves(t *testing.T) {
 	t.Parallel()
 	nodes := []*redistest.Node{redistest.Start(t, redistest.Options{})}
 	nodes = append(nodes, redistest.StartReplica(t, nodes[0]))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	address, err := proxy.New(ctx, nodes[0].Addr())
-	require.NoError(t, err)
-	var running sync.WaitGroup
-	running.Go(func() { address.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	address := redistest.Forward(t, nodes[0])
 
 	const last = "last"
 	s := open(t, redis.Options{URL: address.Addr(), Timeout: time.Minute})
@@ -105,19 +94,14 @@ func TestFailureAddressThatMoves(t *testing.T) {
 	p := publishOn(t, s, "x", true)
 	for i := range 2 {
 		from, to := nodes[i%2], nodes[(i+1)%2]
-		host, port, err := net.SplitHostPort(to.Addr())
-		require.NoError(t, err)
-		storetest.WaitFor(t, "the primary to take the replica for online", func() bool {
-			return from.Do(t, "FAILOVER", "TO", host, port).Error() == nil
-		})
-		storetest.WaitFor(t, "the replica to be promoted", func() bool { return isPrimary(t, to) && !isPrimary(t, from) })
+		redistest.SwitchOver(t, from, to)
 		address.SetTarget(to.Addr())
 		p.awaitMore(t)
 		waiting.await(t, channel.EventConfirmed)
 	}
 	p.end(t)
 	waiting.requirePublished(t, s, "idle", "after")
-	_, err = s.Publish(t.Context(), one("x", last))
+	_, err := s.Publish(t.Context(), one("x", last))
 	require.NoError(t, err)
 	require.NoError(t, following.Wait())
 
