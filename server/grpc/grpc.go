@@ -115,7 +115,7 @@ func New(o Options) *Services {
 		{&openmatch.FrontendService_ServiceDesc, &frontend{tickets: o.Tickets, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, &query{
 			queues: o.Queues, guard: o.Router.Guard(), page: limits.QueryPage, answers: &s.answers, open: map[string]int{},
-			turns: semaphore.NewWeighted(queryTurns()),
+			turns: semaphore.NewWeighted(web.Turns()),
 		}},
 		{&grpc_health_v1.Health_ServiceDesc, &grpcserver.Health{
 			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining(), Stopping: errDraining,

@@ -2,7 +2,6 @@ package grpc
 
 import (
 	"context"
-	"runtime"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -186,9 +185,6 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	turn.end()
 	return limited(answer.send)
 }
-
-// queryTurns returns how many queries go through tickets at the same time. The other cores are for other requests.
-func queryTurns() int64 { return int64(runtime.GOMAXPROCS(0)+1) / 2 }
 
 // turn is the turn of a query to go through some tickets, and to read the next ones. It is used by one goroutine.
 type turn struct {

@@ -53,8 +53,9 @@ func CountBody(ctx context.Context, size int64) error {
 // turnTimeout is how long a body waits for its turn at most.
 const turnTimeout = 5 * time.Second
 
-// decoders returns how many large bodies are decoded at the same time. The other cores are for other requests.
-func decoders() int { return (runtime.GOMAXPROCS(0) + 1) / 2 }
+// Turns returns how many pieces of long work, such as decoding large bodies, are done at the same time. The other cores
+// are for other requests.
+func Turns() int64 { return int64(runtime.GOMAXPROCS(0)+1) / 2 }
 
 // awaitTurn waits until a large body may be decoded. Small ones needn't wait.
 func (s *share) awaitTurn(size int) error {

@@ -93,7 +93,7 @@ func testBodyDeadline(t *testing.T) {
 	require.Len(t, d.set, 4, "the rest of the body isn't waited for")
 }
 
-// TestLargeBodiesTakeTurns: no more large bodies than decoders are decoded at the same time. Small ones don't wait, and
+// TestLargeBodiesTakeTurns: no more large bodies than turns are decoded at the same time. Small ones don't wait, and
 // one whose turn doesn't come is refused.
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		}
 		ctx, end := context.WithCancel(t.Context())
 		var clients sync.WaitGroup
-		n := int64(decoders())
+		n := Turns()
 		for range 2 * n {
 			clients.Go(func() { post(ctx, largeBuffer+1) })
 		}
@@ -179,7 +179,7 @@ func TestTurnsOfUnreadAnswers(t *testing.T) {
 			})
 			read := make(chan struct{})
 			var clients sync.WaitGroup
-			n := decoders()
+			n := Turns()
 			for range n {
 				clients.Go(func() {
 					r.ServeHTTP(&blocked{ResponseRecorder: httptest.NewRecorder(), read: read},
@@ -188,11 +188,11 @@ func TestTurnsOfUnreadAnswers(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			require.True(t, r.bodies.turns.TryAcquire(int64(n)), name)
-			r.bodies.turns.Release(int64(n))
+			require.True(t, r.bodies.turns.TryAcquire(n), name)
+			r.bodies.turns.Release(n)
 			close(read)
 			clients.Wait()
-			require.True(t, r.bodies.turns.TryAcquire(int64(n)), "each turn is returned once")
+			require.True(t, r.bodies.turns.TryAcquire(n), "each turn is returned once")
 		})
 	}
 }

@@ -94,7 +94,7 @@ func New(o Options) *Router {
 		},
 		log: newRequestLog(o.Logger), ready: o.Ready,
 		bodies: bodyMemory{
-			free: semaphore.NewWeighted(o.BodyMemory), turns: semaphore.NewWeighted(int64(decoders())),
+			free: semaphore.NewWeighted(o.BodyMemory), turns: semaphore.NewWeighted(Turns()),
 			maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
 		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
