@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -34,10 +36,11 @@ type connections struct {
 	flooded func(frames.Outcome) // counts a connection with too many frames
 	log     *slog.Logger
 
-	mu          sync.Mutex
-	open        int       // within the limit
-	logged      time.Time // when the limit was last logged
-	floodLogged time.Time // when a connection with too many frames was last logged
+	full   rate.Sometimes // when the limit is logged
+	floods rate.Sometimes // when a connection with too many frames is logged at level info
+
+	mu   sync.Mutex
+	open int // within the limit
 }
 
 // take counts a connection, and reports whether it is within the limit. If it is, release must be called.
@@ -48,10 +51,7 @@ func (c *connections) take() bool {
 		c.open++
 		return true
 	}
-	if now := time.Now(); now.Sub(c.logged) > fullLogPause {
-		c.logged = now
-		c.log.Warn("connection limit reached", "limit", c.limit)
-	}
+	c.full.Do(func() { c.log.Warn("connection limit reached", "limit", c.limit) })
 	return false
 }
 
@@ -85,21 +85,8 @@ func (c *connections) limitFrames(conn net.Conn) net.Conn {
 func (c *connections) flood(client net.Addr, outcome frames.Outcome) {
 	c.flooded(outcome)
 	log := c.log.Debug
-	if c.mayLogFlood(time.Now()) {
-		log = c.log.Info
-	}
+	c.floods.Do(func() { log = c.log.Info })
 	log("too many HTTP/2 frames", "client", client, "outcome", outcome)
-}
-
-// mayLogFlood reports whether no connection with too many frames was logged in the last minute.
-func (c *connections) mayLogFlood(now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now.Sub(c.floodLogged) <= fullLogPause {
-		return false
-	}
-	c.floodLogged = now
-	return true
 }
 
 // framesListener is a listener that limits the rate of HTTP/2 frames on its connections.

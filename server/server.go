@@ -121,10 +121,11 @@ func New(o Options) *Server {
 		ReadTimeout: s.readTimeout(),
 	})
 	flooded := countFloods(o.Metrics)
-	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused,
-		streams: o.Limits.MaxStreams, flooded: flooded, log: o.Logger}
-	s.admin = connections{limit: adminConnections, refused: s.router.CountRefused,
-		streams: o.Limits.MaxStreams, flooded: flooded, log: o.Logger}
+	for c, limit := range map[*connections]int{&s.connections: o.Limits.MaxConnections, &s.admin: adminConnections} {
+		c.limit, c.refused, c.log = limit, s.router.CountRefused, o.Logger
+		c.streams, c.flooded = o.Limits.MaxStreams, flooded
+		c.full.Interval, c.floods.Interval = fullLogPause, fullLogPause
+	}
 	s.registerMetrics(o.Metrics)
 	s.addRoutes()
 	return s
