@@ -25,7 +25,7 @@ const (
 // probedRule makes the probed channel usable while its slot has one node: its publishes don't wait for a replica.
 const probedRule = `[{"pattern":"probed","replicas":0}]`
 
-// gap is what happened after the death of a primary, by the time since then.
+// gap has times since the death of a primary.
 type gap struct {
 	promotion     time.Duration // of its replica, in its own view
 	publish, next time.Duration // first success of a client

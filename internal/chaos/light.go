@@ -22,7 +22,7 @@ const (
 	lightAlone = 2 * time.Second // without an attack, for comparison
 )
 
-// phase is what happens beside a light client.
+// phase is a part of a scenario beside which a light client works.
 type phase int
 
 const (

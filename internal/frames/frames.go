@@ -98,7 +98,7 @@ func earned(kind byte, length int) int {
 	return 0
 }
 
-// Outcome is what happened to a connection beyond the limit.
+// Outcome is the effect of the limit on a connection.
 type Outcome string
 
 // The outcomes. A connection is slowed before it is closed.

@@ -1,7 +1,7 @@
 // Package unsent limits the memory of answers that clients have not read.
 //
-// A [Budget] is shared by all answers of a process, and each client has a share of it. A [Part] is what one answer
-// takes: from when its size is known, if possible before its data is read from Redis, until it is written. Nothing
+// A [Budget] is shared by all answers of a process, and each client has a share of it. A [Part] is the
+// memory of one answer: from when its size is known, if possible before its data is read from Redis, until it is written. Nothing
 // waits: what doesn't fit is refused. Answers of up to [Small] bytes are neither counted nor refused.
 package unsent
 

@@ -33,7 +33,7 @@ type changes struct {
 	bytes int                 // of the values
 }
 
-// written is what this process has written: a value, or that there is none.
+// written is a value that this process has put, or, without Found, that it has removed.
 type written struct {
 	cache.Entry
 

@@ -16,7 +16,7 @@ import (
 )
 
 // TestUnreadStreams: a client that doesn't read large answers is refused them before they are read from Redis. Others
-// are served, and so is what has small answers.
+// are served, and so are its requests with small answers.
 func TestUnreadStreams(t *testing.T) {
 	t.Parallel()
 	const (

@@ -10,7 +10,7 @@ import (
 
 var announceScript = lua.Must("channels/announce")
 
-// Announcement is what a server announces to the other servers on its Redis.
+// Announcement has the configuration of a server, for the other servers on its Redis.
 type Announcement struct {
 	Server        string // a ULID
 	Configuration string

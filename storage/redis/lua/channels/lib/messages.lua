@@ -45,11 +45,10 @@ function messages.oldest(log, clock, limit)
   return found and reach - found
 end
 
--- read reads the messages after a mark, within the limits of the log. It returns the clock up to
--- which it has read, the number of messages that have expired, and a list: clock, messages, clock, messages, …, with
--- the clock of the first of the messages and false for each that has expired. Copying messages into a script is
--- expensive, so it reads at most 16 at a time, and no more than are expected to fit, by the length of the first one and
--- then by the average.
+-- read reads the messages after a mark, within the limits of the log. It returns the clock up to which it has read, the
+-- number of messages that have expired, and a list: clock, messages, clock, messages, …, with the clock of the first of
+-- the messages and false for each that has expired. Copying messages into a script is expensive, so it reads at most 16
+-- at a time, and no more than are expected to fit, by the length of the first one and then by the average.
 function messages.read(log, mark, clock)
   local at, unread, expired, found, count, bytes = mark, clocks.distance(mark, clock), 0, {}, 0, 0
   if log.keeps > 0 and unread > log.keeps then
