@@ -34,8 +34,8 @@ type member struct {
 	text            string // its ID, its epoch and its slots
 }
 
-// topologyOf asks all nodes; unresponsive replicas are left out. While some slot has no responding node, the error is a
-// temporary one.
+// topologyOf asks all nodes; unresponsive replicas are left out. While some slot has no responding node, it waits for
+// one: after a fail-over, the client learns of the promoted node a little later than the others.
 func topologyOf(ctx context.Context, conn *redis.Conn) (t topology, err error) {
 	err = conn.Retry(ctx, "look at the nodes", func(ctx context.Context) error {
 		t, err = tryTopology(ctx, conn.Client())
@@ -59,8 +59,8 @@ func tryTopology(ctx context.Context, client rueidis.Client) (t topology, err er
 		t.moving, served = t.moving || m.moving, served+m.slots
 	}
 	if served != slots {
-		return topology{}, fault.ErrUnavailable.WithCause(errors.Join(
-			fmt.Errorf("the nodes that answer have %d of the Cluster's %d slots", served, slots), failed))
+		return topology{}, errors.Join(
+			fmt.Errorf("the nodes that answer have %d of the Cluster's %d slots", served, slots), failed)
 	}
 	slices.Sort(texts)
 	t.epochs = strings.Join(texts, "\n")
@@ -136,8 +136,8 @@ func Life(ctx context.Context, conn *redis.Conn) (string, error) {
 	var lives []string
 	err := conn.Retry(ctx, "look at the lives of nodes", func(ctx context.Context) error {
 		t, err := tryTopology(ctx, conn.Client())
-		if err != nil {
-			return err
+		if err != nil { // not retried: the node has announcements to apply meanwhile, and looks again soon
+			return fault.ErrUnavailable.WithCause(err)
 		}
 		lives = nil
 		for _, node := range t.primaries {

@@ -49,3 +49,15 @@ func TestReplicaThatHangs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"1"}, rest(t, values.Walk(records.Author)))
 }
+
+// A walk that begins while a part of the Cluster has no primary waits for the next one.
+func TestWalkDuringFailover(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, redistest.Options{})
+	conn := storetest.Connect(t, redis.Options{URL: strings.Join(nodes.Addrs(), ","), Timeout: time.Minute})
+	set(t, conn.Client(), "", 0, map[string]string{"1": "x", "2": "y", "3": "z"})
+	slot := nodes.Slot("{1}")
+	require.NoError(t, nodes.Owner(t, slot).Do(t, "WAIT", "1", "0").Error())
+	nodes.Owner(t, slot).Kill(t)
+	require.Equal(t, []string{"1", "2", "3"}, rest(t, redisrecords.NewValues(conn).Walk(records.Author)))
+}
