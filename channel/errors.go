@@ -30,6 +30,9 @@ var (
 		Detail: "from is ahead of the channel's clock"}
 )
 
+var errManySources = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+	Detail: "too many fetches from many subscribers are in progress; trying again is safe"}
+
 // ErrLaterLife is returned when a message is published for a life of a channel that has been followed by another one.
 // Clients never see it.
 var ErrLaterLife = errors.New("a later life of the channel has begun")

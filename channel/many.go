@@ -56,8 +56,9 @@ type Problem struct {
 // random; a later fetch returns the others' messages.
 //
 // Errors: fault.SlugInvalidSources, fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
-// fault.SlugInvalidMax and fault.SlugInvalidWait about the query, and the store's if it can serve no source. Those of a
-// problem are the other errors of Next.
+// fault.SlugInvalidMax and fault.SlugInvalidWait about the query, fault.SlugOverloaded if the turn to read from many
+// sources doesn't come in time, and the store's if it can serve no source. Those of a problem are the other errors of
+// Next.
 func (s *Service) FetchMany(ctx context.Context, q ManyQuery) (Deliveries, error) {
 	m := many{service: s}
 	all, err := m.prepare(ctx, &q)
@@ -187,9 +188,42 @@ func (m *many) await(ctx context.Context) error {
 	return err
 }
 
+// Reads from more than fewSources sources take turns, so that a crowd of them leaves the server and the store time for
+// others. A fetch that waits for a message holds no turn.
+const (
+	fewSources   = 32
+	turnsPerCore = 2                      // while one read waits for the store, others decode and encode
+	turnTime     = 250 * time.Millisecond // longer reads wait for a part of the store, and leave their turn to others
+	turnTimeout  = 10 * time.Second
+)
+
+// awaitTurn waits until n sources may be read. The caller calls end when it has read them.
+func (s *Service) awaitTurn(ctx context.Context, n int) (end func(), err error) {
+	if n <= fewSources {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, turnTimeout, errManySources)
+	defer cancel()
+	if err := s.turns.Acquire(ctx, 1); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	release := func() { s.turns.Release(1) }
+	late := time.AfterFunc(turnTime, release)
+	return func() {
+		if late.Stop() {
+			release()
+		}
+	}, nil
+}
+
 // read polls some sources, and fetches from those that have something or must be renewed. It reports whether any has
 // something or failed. The error is the store's if all failed by it.
 func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
+	end, err := m.service.awaitTurn(ctx, len(which))
+	if err != nil {
+		return false, err
+	}
+	defer end()
 	requests := m.requests
 	if len(which) < len(requests) {
 		requests = make([]PollRequest, len(which))

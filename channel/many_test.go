@@ -3,8 +3,10 @@ package channel
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -357,4 +359,72 @@ func TestManyThatEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestManyTurns: of fetches from many sources, a few read at the same time, and the others wait for their turn, but not
+// for ever. One that the store keeps waiting leaves its turn to the next. A fetch from few sources needs none.
+func TestManyTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		var reading atomic.Int64
+		store := &stubStore{poll: func(r PollRequest) PollResult {
+			if r.Channel == fmt.Sprint("ch", fewSources) {
+				reading.Add(1)
+				<-hang
+			}
+			return PollResult{}
+		}}
+		s := serviceOn(t, store, DefaultLimits())
+		turns := turnsPerCore * runtime.GOMAXPROCS(0)
+		most := turns * int(turnTimeout/turnTime)
+		errs := make(chan error, most+2*turns)
+		for range cap(errs) {
+			go func() {
+				_, err := s.FetchMany(t.Context(), ManyQuery{From: sources(fewSources + 1)})
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		require.EqualValues(t, turns, reading.Load())
+		_, err := s.FetchMany(t.Context(), ManyQuery{From: sources(fewSources)})
+		require.NoError(t, err)
+		<-time.After(turnTime)
+		synctest.Wait()
+		require.EqualValues(t, 2*turns, reading.Load())
+		requireError(t, <-errs, fault.Unavailable, fault.SlugOverloaded)
+		synctest.Wait()
+		require.InDelta(t, most, reading.Load(), float64(turns))
+		close(hang)
+		for range cap(errs) - 1 {
+			if err := <-errs; err != nil {
+				requireError(t, err, fault.Unavailable, fault.SlugOverloaded)
+			}
+		}
+	})
+}
+
+// TestManyTurnWhileWaiting: a fetch that waits for a message leaves its turn to others.
+func TestManyTurnWhileWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.connected = true
+		var from []Source
+		for i := range fewSources + 1 {
+			from = append(from, Source{Channel: "ch", Subscriber: fmt.Sprint("s", i)})
+			w.marks[from[i].Subscriber] = 0
+		}
+		var fetches []<-chan manyPolled
+		for range turnsPerCore*runtime.GOMAXPROCS(0) + 1 {
+			fetches = append(fetches, manyPoll(t.Context(), s, 0, from...))
+		}
+		w.publish("m1", false)
+		w.settle()
+		for _, ended := range fetches {
+			got := <-ended
+			require.NoError(t, got.err)
+			require.NotEmpty(t, got.Found)
+		}
+	})
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
@@ -25,6 +27,7 @@ type Service struct {
 	limits   Limits
 	hub      *hub
 	copies   Copies
+	turns    *semaphore.Weighted // of reads from many sources
 }
 
 // Options configures a Service. All fields but LookUp and Copies are required.
@@ -47,6 +50,7 @@ func NewService(o Options) (*Service, error) {
 	return &Service{
 		store: o.Store, receipts: o.Receipts, lookUp: o.LookUp, policies: o.Policies, limits: o.Limits,
 		copies: o.Copies, hub: newHub(o.Store, o.Limits, o.Logger),
+		turns: semaphore.NewWeighted(turnsPerCore * int64(runtime.GOMAXPROCS(0))),
 	}, nil
 }
 

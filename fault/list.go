@@ -171,7 +171,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugOverloaded, Kinds: []Kind{Unavailable}, Title: "Overloaded",
-		Cause:  "The server has as many connections, bodies, queries or unread answers as it allows.",
+		Cause:  "The server has as many connections, bodies, queries, fetches or unread answers as it allows.",
 		Remedy: "Try again after `retryAfter` seconds.",
 	},
 	{
