@@ -63,8 +63,8 @@ func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Cont
 	ctx, cancel := context.WithTimeout(s.Context(), d)
 	defer cancel()
 	if s.light != nil {
-		s.light.enter(attacked)
-		defer s.light.enter(preparing)
+		s.Must(s.light.enter(attacked))
+		defer func() { s.Must(s.light.enter(preparing)) }()
 	}
 	var running sync.WaitGroup
 	errs := make([]error, attackers)

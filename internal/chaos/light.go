@@ -1,9 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,14 +38,53 @@ const (
 	phases
 )
 
-// light is a client that publishes, fetches and describes a channel of the first service every 20 ms. Its calls are
-// measured alone and beside an attack.
+// light is a client that publishes, fetches and describes a channel every 20 ms. Its calls are measured alone and beside
+// an attack. It has a process of its own: in the attackers' process it would wait for them, too.
 type light struct {
 	mu     sync.Mutex
 	phase  phase
 	took   [phases][]time.Duration
 	failed int
 	last   error // of a failed call
+}
+
+// lightResult is the output of a light client's process.
+type lightResult struct {
+	Alone, Attacked time.Duration // p99 of the calls
+	Failed          int           `json:",omitempty"`
+	Last            string        `json:",omitempty"` // error of a failed call
+}
+
+// runLight is the process of a light client of the service at base. It reads the phases from in, and ends with it.
+func runLight(ctx context.Context, base string, in io.Reader, out io.Writer) error {
+	addressNetwork = lightNetwork
+	c, err := client.New(base, client.WithHTTPClient(&http.Client{Transport: dispersed{&http.Transport{}}}),
+		client.WithRetry(client.RetryPolicy{MaxTries: 1}), client.WithTimeout(tryLimit))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l, ended := new(light), make(chan error, 1)
+	go func() { ended <- l.run(ctx, c) }()
+	for {
+		var next phase
+		if _, err := fmt.Fscanln(in, &next); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		l.enter(next)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		return err
+	}
+	r := lightResult{Alone: l.p99(alone), Attacked: l.p99(attacked), Failed: l.failed}
+	if l.last != nil {
+		r.Last = l.last.Error()
+	}
+	return json.NewEncoder(out).Encode(r)
 }
 
 // enter begins a phase.
@@ -112,49 +157,68 @@ func (l *light) p99(p phase) time.Duration {
 	return all[len(all)*99/100]
 }
 
+// lightProcess is the process of a light client.
+type lightProcess struct {
+	cmd    *exec.Cmd
+	phases io.WriteCloser
+	out    bytes.Buffer
+}
+
+// enter begins a phase.
+func (l *lightProcess) enter(p phase) error {
+	_, err := fmt.Fprintln(l.phases, int(p))
+	return err
+}
+
+// end ends the process, and returns its result.
+func (l *lightProcess) end() (r lightResult, err error) {
+	if err := errors.Join(l.phases.Close(), l.cmd.Wait()); err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(l.out.Bytes(), &r)
+}
+
 // startLight starts the light client of a scenario that has a limit for it, and measures it alone.
 func (s *stage) startLight() {
 	if s.limits.Light == 0 {
 		return
 	}
-	transport := &http.Transport{}
-	c, err := client.New("http://"+s.services[0].HTTP,
-		client.WithHTTPClient(&http.Client{Transport: dispersed{transport}}),
-		client.WithRetry(client.RetryPolicy{MaxTries: 1}), client.WithTimeout(tryLimit))
+	program, err := os.Executable()
 	s.Must(err)
-	s.light = new(light)
 	ctx, cancel := context.WithCancel(s.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.light.run(ctx, c); err != nil {
-			s.complain("the light client: %v", err)
-		}
-	})
+	url := "http://" + s.services[0].HTTP
+	l := &lightProcess{cmd: exec.CommandContext(ctx, program, "-light", url)} //nolint:gosec // this program
+	l.cmd.Stdout, l.cmd.Stderr = &l.out, os.Stderr
+	l.phases, err = l.cmd.StdinPipe()
+	s.Must(err)
+	s.Must(l.cmd.Start())
 	s.Cleanup(func() {
 		cancel()
-		running.Wait()
-		transport.CloseIdleConnections()
+		_ = l.cmd.Wait() // judgeLight has seen its end, or the scenario failed before
 	})
-	s.light.enter(alone)
+	s.light = l
+	s.Must(l.enter(alone))
 	s.pause(lightAlone)
-	s.light.enter(preparing)
+	s.Must(l.enter(preparing))
 }
 
-// judgeLight compares the light client's calls with its limits.
+// judgeLight ends the light client, and compares its calls with its limits.
 func (s *stage) judgeLight() {
 	if s.light == nil {
 		return
 	}
-	before, during := s.light.p99(alone), s.light.p99(attacked)
-	s.note("light client p99 %s alone, %s beside the attack", report.Millis(before), report.Millis(during))
-	if during > s.limits.Light {
-		s.complain("the light client had a p99 of %s, more than %s", report.WholeMillis(during),
+	r, err := s.light.end()
+	if err != nil {
+		s.complain("the light client: %v", err)
+		return
+	}
+	s.note("light client p99 %s alone, %s beside the attack", report.Millis(r.Alone), report.Millis(r.Attacked))
+	if r.Attacked > s.limits.Light {
+		s.complain("the light client had a p99 of %s, more than %s", report.WholeMillis(r.Attacked),
 			report.WholeMillis(s.limits.Light))
 	}
-	s.light.mu.Lock()
-	defer s.light.mu.Unlock()
-	if s.limits.NoErrors && s.light.failed > 0 {
-		s.complain("%d calls of the light client failed, the last with: %v", s.light.failed, s.light.last)
+	if s.limits.NoErrors && r.Failed > 0 {
+		s.complain("%d calls of the light client failed, the last with: %s", r.Failed, r.Last)
 	}
 }
 
@@ -166,7 +230,11 @@ var rationed = []string{"--trust-proxies", "127.0.0.0/8", "--address-limits",
 const (
 	forwardedFor    = "X-Forwarded-For"
 	attackerAddress = "10.1.0.1"
+	lightNetwork    = 2
 )
+
+// addressNetwork is the second number of this process's addresses.
+var addressNetwork = 0
 
 // dispersed sends each request as if it came from another address.
 type dispersed struct{ http.RoundTripper }
@@ -176,7 +244,7 @@ var addresses atomic.Uint32
 // nextAddress returns another address than the calls before.
 func nextAddress() string {
 	n := addresses.Add(1)
-	return fmt.Sprintf("10.0.%d.%d", n>>8%250, n%250)
+	return fmt.Sprintf("10.%d.%d.%d", addressNetwork, n>>8%250, n%250)
 }
 
 // RoundTrip sends a request.

@@ -32,6 +32,7 @@ type settings struct {
 	list     bool
 	time     time.Duration // of the load in each scenario, at least
 	rate     float64       // of the load, as a factor
+	light    string        // URL of a service: this process is its light client
 }
 
 func main() {
@@ -44,11 +45,16 @@ func main() {
 	flag.BoolVar(&s.list, "list", false, "list the scenarios and exit")
 	flag.DurationVar(&s.time, "time", 12*time.Second, "minimum duration of the load in each scenario")
 	flag.Float64Var(&s.rate, "rate", 1, "factor for the load")
+	flag.StringVar(&s.light, "light", "", "be the light client of the service at this `URL`, for another chaos process")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, s); err != nil {
+	do := run
+	if s.light != "" {
+		do = func(ctx context.Context, s settings) error { return runLight(ctx, s.light, os.Stdin, os.Stdout) }
+	}
+	if err := do(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(1)
 	}

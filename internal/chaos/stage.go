@@ -33,8 +33,8 @@ type stage struct {
 	services []*launch.Service
 	proxies  []*proxy.Proxy // one for each service, or none
 	clients  *clients
-	hostile  http.Client // of clients that use more than their share
-	light    *light      // nil: there is none
+	hostile  http.Client   // of clients that use more than their share
+	light    *lightProcess // nil: there is none
 	balancer sync.WaitGroup
 	peak     atomic.Int64 // bytes, the largest resident memory of a service
 }
