@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -83,6 +84,13 @@ func TestDeliveriesAppendJSON(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "deliveries") {
 			want.Deliveries = append(want.Deliveries, wire.SourceDelivery{
 				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Delivery: drawDelivery(t),
+			})
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "plain problems") {
+			problem := wire.NewProblem(fault.SlugNoSubscriber, 404, names.Draw(t, "detail"))
+			problem.Field, problem.RequestID, problem.RetryAfter = "/from/255/receiptHandle", ulid.Make().String(), 1
+			want.Problems = append(want.Problems, wire.SourceProblem{
+				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Problem: *problem,
 			})
 		}
 		require.LessOrEqual(t, len(want.AppendJSON(nil)), want.JSONSize())

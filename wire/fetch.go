@@ -69,10 +69,15 @@ func (d *Deliveries) AppendJSON(dst []byte) []byte {
 	return append(dst, `]}`...)
 }
 
-// JSONSize estimates how many bytes AppendJSON appends, a little more rather than less unless there are problems.
+// JSONSize estimates how many bytes AppendJSON appends, a little more rather than less unless the text of a problem
+// needs escapes.
 func (d *Deliveries) JSONSize() int {
-	const frame, perSource = 64, 64
+	const frame, perSource, perProblem = 64, 64, 256
 	size := frame
+	for i := range d.Problems {
+		p := &d.Problems[i]
+		size += perProblem + len(p.Channel) + len(p.Subscriber) + len(p.Type) + len(p.Title) + len(p.Detail) + len(p.Field)
+	}
 	for i := range d.Deliveries {
 		one := &d.Deliveries[i]
 		size += perSource + len(one.Channel) + len(one.Subscriber) + one.JSONSize()
