@@ -6,7 +6,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/frames"
 )
 
-// registerMetrics registers the gauges of connections and of waiting fetches.
+// registerMetrics registers the gauges of connections, of waiting fetches and of waiting queries.
 func (s *Server) registerMetrics(registry *prometheus.Registry) {
 	gauge := func(name, help string, value func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -23,6 +23,10 @@ func (s *Server) registerMetrics(registry *prometheus.Registry) {
 			return channels
 		}),
 	)
+	if s.services != nil {
+		registry.MustRegister(gauge("tidemark_ticket_queries_waiting",
+			"Calls of QueryTickets and QueryTicketIds that wait until others have ended.", s.services.WaitingQueries))
+	}
 }
 
 // countFloods returns a function that counts connections with too many frames.

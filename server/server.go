@@ -126,8 +126,8 @@ func New(o Options) *Server {
 		c.streams, c.flooded = o.Limits.MaxStreams, flooded
 		c.full.Interval, c.floods.Interval = fullLogPause, fullLogPause
 	}
-	s.registerMetrics(o.Metrics)
 	s.addRoutes()
+	s.registerMetrics(o.Metrics)
 	return s
 }
 

@@ -36,7 +36,7 @@ func (m *method) admit(ctx context.Context) (context.Context, *access.Principal,
 	if m.http {
 		return ctx, access.From(ctx), nil
 	}
-	address := m.clientOf(ctx)
+	address := clientOf(ctx, m.router)
 	credential, err := web.BearerToken(metadata.ValueFromIncomingContext(ctx, metadataAuthorization))
 	if err != nil && m.router.Guard() != nil {
 		return ctx, nil, err

@@ -144,19 +144,19 @@ func (c *call) path() string {
 }
 
 func (c *call) about() (id, client string) {
-	return c.requestID(), c.method.clientOf(c.ctx)
+	return c.requestID(), clientOf(c.ctx, c.method.router)
 }
 
 // clientName returns whose share of the memory of answers the answer takes.
-func (c *call) clientName() string { return web.Client(c.client, c.method.clientOf(c.ctx)) }
+func (c *call) clientName() string { return web.Client(c.client, clientOf(c.ctx, c.method.router)) }
 
 // clientOf returns the address of the client of a call on the listener of gRPC, or "" if it isn't known.
-func (m *method) clientOf(ctx context.Context) string {
+func clientOf(ctx context.Context, router *web.Router) string {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
 		return ""
 	}
-	return m.router.Client(from.Addr.String(), metadata.ValueFromIncomingContext(ctx, metadataForwarded))
+	return router.Client(from.Addr.String(), metadata.ValueFromIncomingContext(ctx, metadataForwarded))
 }
 
 const (

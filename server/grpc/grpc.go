@@ -83,6 +83,7 @@ type Services struct {
 	arrivals   grpcserver.Arrivals       // on the listener of its own
 	keepalives keepalives
 	answers    answers
+	queries    *slots
 }
 
 // streamed is a method whose answer is a stream.
@@ -106,7 +107,7 @@ func New(o Options) *Services {
 	}
 	s := &Services{
 		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers,
-		keepalives: defaultKeepalives,
+		keepalives: defaultKeepalives, queries: newSlots(),
 		arrivals: grpcserver.Arrivals{
 			Limit: arrivalLimit, Slow: arrivalSlow, Most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
 		},
@@ -114,7 +115,7 @@ func New(o Options) *Services {
 	s.served = []served{
 		{&openmatch.FrontendService_ServiceDesc, &frontend{tickets: o.Tickets, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, &query{
-			queues: o.Queues, guard: o.Router.Guard(), page: limits.QueryPage, answers: &s.answers, open: map[string]int{},
+			queues: o.Queues, router: o.Router, page: limits.QueryPage, answers: &s.answers, slots: s.queries,
 			turns: semaphore.NewWeighted(web.Turns()),
 		}},
 		{&grpc_health_v1.Health_ServiceDesc, &grpcserver.Health{
@@ -128,6 +129,9 @@ func New(o Options) *Services {
 	s.onRoutes = s.server(true)
 	return s
 }
+
+// WaitingQueries returns how many queries wait until others have ended.
+func (s *Services) WaitingQueries() int { return s.queries.waiting() }
 
 // GetServiceInfo returns the names of the services. It is for reflection.
 func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {

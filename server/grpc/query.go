@@ -2,7 +2,6 @@ package grpc
 
 import (
 	"context"
-	"sync"
 
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
@@ -16,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // query is openmatch.QueryService.
@@ -23,44 +23,14 @@ type query struct {
 	openmatch.UnimplementedQueryServiceServer
 
 	queues  Queues
-	guard   *access.Guard
+	router  *web.Router
 	page    int // tickets or IDs in one message of an answer, at most
 	answers *answers
 	turns   *semaphore.Weighted // of queries that go through tickets
-
-	mu    sync.Mutex
-	open  map[string]int // queries in progress, by the client's connection
-	total int            // of them
+	slots   *slots
 }
 
-// Limits on the queries in progress at the same time.
-const (
-	maxQueries    = 16
-	maxQueriesOne = 4 // of one connection
-)
-
-// enter begins a query of a connection, unless the limit is reached.
-func (q *query) enter(connection string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.total == maxQueries || q.open[connection] == maxQueriesOne {
-		return false
-	}
-	q.total++
-	q.open[connection]++
-	return true
-}
-
-func (q *query) leave(connection string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.total--
-	if q.open[connection]--; q.open[connection] == 0 {
-		delete(q.open, connection)
-	}
-}
-
-// errQueries is returned while too many queries are in progress.
+// errQueries is returned if too many queries wait, or one waits for too long.
 var errQueries = status.Error(codes.ResourceExhausted, "the server is answering too many queries; try again")
 
 // QueryTickets sends the waiting tickets of a pool, the oldest first.
@@ -142,14 +112,15 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	if a.queue == "" {
 		a.queue = q.queueOf(a.pool)
 	}
-	if err := q.guard.Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: a.queue}); err != nil {
+	if err := q.router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: a.queue}); err != nil {
 		return err
 	}
-	connection := connectionOf(ctx)
-	if !q.enter(connection) {
-		return errQueries
+	client, connection := q.clientOf(ctx)
+	leave, err := q.slots.enter(ctx, client, connection, proto.Size(a.pool))
+	if err != nil {
+		return err
 	}
-	defer q.leave(connection)
+	defer leave()
 	limited, stop := q.answers.begin(ctx)
 	defer stop()
 	turn := &turn{turns: q.turns}
@@ -206,6 +177,16 @@ func (t *turn) end() {
 		t.held = false
 		t.turns.Release(1)
 	}
+}
+
+// clientOf returns the client of a query, and its connection.
+func (q *query) clientOf(ctx context.Context) (client, connection string) {
+	connection = connectionOf(ctx)
+	address := connection
+	if requestOf(ctx) == nil {
+		address = clientOf(ctx, q.router)
+	}
+	return web.Client(access.From(ctx), address), connection
 }
 
 // queueOf returns the queue whose profile has the pool, or the default queue if none has it.

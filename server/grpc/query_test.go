@@ -144,13 +144,14 @@ func TestRefusedQueries(t *testing.T) {
 	isError(t, err, codes.NotFound, matchmaking.ErrNoQueue.Detail)
 }
 
-// TestQueriesOfOneConnection checks that queries are also limited per connection, so that one leaves capacity for
-// others.
-func TestQueriesOfOneConnection(t *testing.T) {
+// TestQueriesWait sends more queries at once than a connection, and a server, answers at the same time: each is answered.
+// Open Match's matchfunction.QueryPools sends the pools of a profile like this.
+func TestQueriesWait(t *testing.T) {
 	t.Parallel()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
 		h := start(t)
-		const most = 4
+		h.addTickets("q", 10, 1)
+		const inProgress, most, connections = 4, 16, 5
 		entered, leave := make(chan struct{}, most), make(chan struct{})
 		h.matches.set(func() {
 			h.matches.walking = func() {
@@ -158,57 +159,28 @@ func TestQueriesOfOneConnection(t *testing.T) {
 				<-leave
 			}
 		})
-		one := openmatch.NewQueryServiceClient(h.dial(p))
-		query := func() error {
-			stream, err := one.QueryTicketIds(h.inQueue("q"), &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}})
-			require.NoError(t, err)
-			if _, err = stream.Recv(); errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
 		var all sync.WaitGroup
+		for range connections {
+			client := openmatch.NewQueryServiceClient(h.dial(p))
+			for range 2 * inProgress {
+				all.Go(func() {
+					stream, err := client.QueryTicketIds(h.inQueue("q"), &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}})
+					if assert.NoError(t, err) {
+						page, err := stream.Recv()
+						assert.NoError(t, err)
+						assert.Len(t, page.GetIds(), 10)
+					}
+				})
+			}
+		}
 		for range most {
-			all.Go(func() { assert.NoError(t, query()) })
 			<-entered
 		}
-		require.Equal(t, codes.ResourceExhausted, status.Code(query()))
+		require.Eventually(t, func() bool { return h.served.WaitingQueries() == connections*2*inProgress-most },
+			servertest.Patience, servertest.Step)
 		h.matches.set(func() { h.matches.walking = nil })
-		_, _, err := h.ids(&openmatch.Pool{}, "q")
-		require.NoError(t, err, "another connection")
 		close(leave)
 		all.Wait()
-		require.NoError(t, query())
+		require.Zero(t, h.served.WaitingQueries())
 	}
-}
-
-// TestQueriesAreLimited: a query beyond the limit is refused at once, and succeeds when another has ended.
-func TestQueriesAreLimited(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	const most = 16
-	entered, leave := make(chan struct{}, most), make(chan struct{})
-	h.matches.set(func() {
-		h.matches.walking = func() {
-			entered <- struct{}{}
-			<-leave
-		}
-	})
-	var all sync.WaitGroup
-	for range most {
-		all.Go(func() {
-			_, _, err := h.ids(&openmatch.Pool{}, "q")
-			assert.NoError(t, err)
-		})
-		<-entered
-	}
-	stream, err := h.query().QueryTicketIds(t.Context(), &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}})
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	isError(t, err, codes.ResourceExhausted, "the server is answering too many queries; try again")
-	h.matches.set(func() { h.matches.walking = nil })
-	close(leave)
-	all.Wait()
-	_, _, err = h.ids(&openmatch.Pool{}, "q")
-	require.NoError(t, err)
 }

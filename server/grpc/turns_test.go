@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // steps are queues with a ticket that waits. Each query reads further ones until it may leave.
@@ -55,7 +56,10 @@ func TestQueriesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{leave: make(chan struct{})}
-		q := &query{queues: s, page: 1, answers: &defaultAnswers, open: map[string]int{}, turns: semaphore.NewWeighted(1)}
+		q := &query{
+			queues: s, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(),
+			turns: semaphore.NewWeighted(1),
+		}
 		var clients sync.WaitGroup
 		ask := func(read chan struct{}) {
 			clients.Go(func() {

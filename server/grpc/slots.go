@@ -1,0 +1,175 @@
+package grpc
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Limits on queries.
+const (
+	maxQueries    = 16 // in progress at the same time
+	maxQueriesOne = 4  // of one connection
+
+	// of the queries that wait: each counts with its message and waitingBytes. About 1,000 small ones fit, and 250 of
+	// one client.
+	maxWaiting    = 16 << 20
+	maxWaitingOne = maxWaiting / 4 // of one client
+	waitingBytes  = 16 << 10       // what a call takes while it waits, at most
+
+	maxQueryWait = time.Minute
+)
+
+// slots are the slots of the queries in progress, and the line of those that wait for one. All methods may be called by
+// several goroutines.
+type slots struct {
+	mu      sync.Mutex
+	open    int    // queries in progress
+	entered uint64 // queries so far
+	clients map[string]*clientSlots
+	ofOne   map[string]int // queries in progress, by connection
+	line    []*waiter      // in order of arrival
+	bytes   int            // of the line
+}
+
+// clientSlots are a client's part of the slots and of the line. It is removed with the client's last query.
+type clientSlots struct {
+	open, waiting int    // queries
+	bytes         int    // of those that wait
+	last          uint64 // what slots.entered was when the client last entered or, before that, when it came
+}
+
+// waiter is a query in the line.
+type waiter struct {
+	client, connection string
+	bytes              int
+	entered            chan struct{} // closed when it has a slot
+}
+
+func newSlots() *slots {
+	return &slots{clients: map[string]*clientSlots{}, ofOne: map[string]int{}}
+}
+
+// enter waits for a slot for a query of a client, whose message has size bytes. leave must be called afterwards. Errors:
+// errQueries if too many queries wait, or no slot was free for maxQueryWait; the cause of ctx's end.
+func (s *slots) enter(ctx context.Context, client, connection string, size int) (leave func(), err error) {
+	w := &waiter{client: client, connection: connection, bytes: size + waitingBytes, entered: make(chan struct{})}
+	if !s.add(w) {
+		return nil, errQueries
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, maxQueryWait, errQueries)
+	defer cancel()
+	select {
+	case <-w.entered:
+		return func() { s.leave(w) }, nil
+	case <-ctx.Done():
+		s.leave(w)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// add adds a query to the line, and reports whether it has a slot or may wait for one.
+func (s *slots) add(w *waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clients[w.client]
+	if c == nil {
+		c = &clientSlots{last: s.entered}
+		s.clients[w.client] = c
+	}
+	s.line, s.bytes = append(s.line, w), s.bytes+w.bytes
+	c.waiting, c.bytes = c.waiting+1, c.bytes+w.bytes
+	s.fill()
+	if !w.waits() || s.bytes <= maxWaiting && c.bytes <= maxWaitingOne {
+		return true
+	}
+	s.remove(w)
+	s.forget(w.client)
+	return false
+}
+
+// leave ends a query, or takes it out of the line.
+func (s *slots) leave(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.waits() {
+		s.remove(w)
+	} else {
+		s.open--
+		s.clients[w.client].open--
+		if s.ofOne[w.connection]--; s.ofOne[w.connection] == 0 {
+			delete(s.ofOne, w.connection)
+		}
+		s.fill()
+	}
+	s.forget(w.client)
+}
+
+// fill gives the free slots to queries in the line. The lock is held, as for all methods below.
+func (s *slots) fill() {
+	for s.open < maxQueries {
+		w := s.next()
+		if w == nil {
+			return
+		}
+		s.remove(w)
+		s.open++
+		s.entered++
+		s.ofOne[w.connection]++
+		c := s.clients[w.client]
+		c.open, c.last = c.open+1, s.entered
+		close(w.entered)
+	}
+}
+
+// next returns the query of the line that is the next to have a slot, or nil if the connections of all have as many as
+// they can: of the client with the fewest queries in progress and, among equal ones, of the one that has waited longest
+// for its turn; of this client's queries, one of the connection with the fewest in progress, the oldest first.
+func (s *slots) next() (next *waiter) {
+	for _, w := range s.line {
+		if s.ofOne[w.connection] < maxQueriesOne && (next == nil || s.compare(w, next) < 0) {
+			next = w
+		}
+	}
+	return next
+}
+
+func (s *slots) compare(a, b *waiter) int {
+	of, other := s.clients[a.client], s.clients[b.client]
+	return cmp.Or(cmp.Compare(of.open, other.open), cmp.Compare(of.last, other.last),
+		cmp.Compare(s.ofOne[a.connection], s.ofOne[b.connection]))
+}
+
+// remove takes a query out of the line.
+func (s *slots) remove(w *waiter) {
+	i := slices.Index(s.line, w)
+	s.line, s.bytes = slices.Delete(s.line, i, i+1), s.bytes-w.bytes
+	c := s.clients[w.client]
+	c.waiting, c.bytes = c.waiting-1, c.bytes-w.bytes
+}
+
+// forget removes a client without queries.
+func (s *slots) forget(client string) {
+	if c := s.clients[client]; c.open+c.waiting == 0 {
+		delete(s.clients, client)
+	}
+}
+
+// waits reports whether the query has no slot.
+func (w *waiter) waits() bool {
+	select {
+	case <-w.entered:
+		return false
+	default:
+		return true
+	}
+}
+
+// waiting returns the number of queries in the line.
+func (s *slots) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.line)
+}

@@ -1,0 +1,129 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// askers ask for slots in a test, and record the order in which they get one.
+type askers struct {
+	t     *testing.T
+	slots *slots
+	got   []string // clients
+	leave []func()
+}
+
+// ask asks for a slot for a query of a client.
+func (a *askers) ask(client, connection string) {
+	a.t.Helper()
+	go func() {
+		leave, err := a.slots.enter(a.t.Context(), client, connection, 0)
+		if err != nil {
+			return // the test has ended
+		}
+		a.got, a.leave = append(a.got, client), append(a.leave, leave)
+	}()
+	synctest.Wait()
+}
+
+// end ends the query that has run for the longest time.
+func (a *askers) end() {
+	leave := a.leave[0]
+	a.leave = a.leave[1:]
+	leave()
+	synctest.Wait()
+}
+
+// TestSlotsAreShared: among clients that wait, the one with the fewest queries in progress is next, and then the one
+// whose last query began longest ago, however many queries others have sent before.
+func TestSlotsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &askers{t: t, slots: newSlots()}
+		for i := range 40 { // all slots and a line
+			a.ask("heavy", fmt.Sprint("heavy", i%8))
+		}
+		require.Len(t, a.got, maxQueries)
+		for i := range 3 {
+			a.ask("light", "light")
+			a.ask(fmt.Sprint("once", i), fmt.Sprint("once", i))
+		}
+		a.got = nil
+		for range 8 {
+			a.end()
+		}
+		require.Equal(t, []string{"light", "once0", "once1", "once2", "light", "light", "heavy", "heavy"}, a.got)
+		for len(a.leave) > 0 {
+			a.end()
+		}
+		require.Equal(t, newSlots().clients, a.slots.clients, "nothing remains of clients without queries")
+		require.Empty(t, a.slots.ofOne)
+		require.Zero(t, a.slots.bytes)
+	})
+}
+
+// TestSlotsOfAConnection: the queries of a connection leave slots for other connections of the same client.
+func TestSlotsOfAConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &askers{t: t, slots: newSlots()}
+		for range 3 * maxQueriesOne {
+			a.ask("a", "one")
+		}
+		require.Len(t, a.got, maxQueriesOne)
+		a.ask("a", "other")
+		require.Len(t, a.got, maxQueriesOne+1)
+		for len(a.leave) > 0 {
+			a.end()
+		}
+		require.Len(t, a.got, 3*maxQueriesOne+1)
+	})
+}
+
+// TestLine: the line is limited for each client and in total, and in time.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots()
+		enter := func(ctx context.Context, client string, size int) <-chan error {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := s.enter(ctx, client, client, size)
+				ended <- err
+			}()
+			synctest.Wait()
+			return ended
+		}
+		for i := range maxQueries {
+			require.NoError(t, <-enter(t.Context(), fmt.Sprint(i), maxWaiting), "what doesn't wait isn't counted")
+		}
+		require.Equal(t, errQueries, <-enter(t.Context(), "a", maxWaitingOne))
+		var waiting []<-chan error
+		for _, client := range []string{"a", "b", "c", "d"} {
+			waiting = append(waiting, enter(t.Context(), client, maxWaitingOne-2*waitingBytes))
+			require.Equal(t, errQueries, <-enter(t.Context(), client, 1))
+			waiting = append(waiting, enter(t.Context(), client, 0))
+		}
+		require.Equal(t, errQueries, <-enter(t.Context(), "e", 0), "the line is full")
+		require.Equal(t, len(waiting), s.waiting())
+		for _, ended := range waiting {
+			require.Equal(t, errQueries, <-ended)
+		}
+		gone := errors.New("gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		left := enter(ctx, "a", 0)
+		cancel(gone)
+		require.Equal(t, gone, <-left)
+		soon, cancelSoon := context.WithTimeout(t.Context(), time.Second)
+		defer cancelSoon()
+		require.Equal(t, context.DeadlineExceeded, <-enter(soon, "a", 0))
+		require.Zero(t, s.waiting())
+		require.Len(t, s.clients, maxQueries)
+	})
+}
