@@ -178,19 +178,19 @@ func TestMessageOfJSON(t *testing.T) {
 		NumTeams:   2, Extensions: map[string]json.RawMessage{"x": json.RawMessage(`{ "b": [1.0] }`),
 			"tidemark.match": json.RawMessage(`"mine"`)},
 	}
-	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: spec, Assignment: &matchmaking.Assignment{
+	assigned := &matchmaking.Assignment{
 		MatchID: "m", Queue: "duel", Team: 1, Connection: "h:1", Teammates: []string{"a", "b"},
 		Opponents:  []string{"c"},
 		Extensions: map[string]json.RawMessage{"e": json.RawMessage("1")},
-	}})
+	}
+	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: spec, Assignment: assigned})
 	match, err := structpb.NewStruct(map[string]any{
 		"matchId": "m", "queue": "duel", "team": 1, "teammates": []any{"a", "b"}, "opponents": []any{"c"},
 	})
 	require.NoError(t, err)
 	want := &openmatch.Ticket{
 		Id: "t", SearchFields: &openmatch.SearchFields{},
-		Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: map[string]*anypb.Any{"e": valueOf(t, 1),
-			"tidemark.match": anyOf(t, match)}},
+		Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: map[string]*anypb.Any{"e": valueOf(t, 1)}},
 		Extensions: map[string]*anypb.Any{
 			"tidemark.criteria":   valueOf(t, []any{map[string]any{"name": "a", "minValue": 1, "maxValue": 2}}),
 			"tidemark.statistics": valueOf(t, []any{map[string]any{"name": "a", "value": 3}}),
@@ -199,6 +199,8 @@ func TestMessageOfJSON(t *testing.T) {
 		},
 	}
 	require.True(t, proto.Equal(want, m), "%v", m)
+	want.Assignment.Extensions["tidemark.match"] = anyOf(t, match)
+	require.True(t, proto.Equal(want.GetAssignment(), convert.WithMatch(assigned)))
 	for _, c := range []struct {
 		a    matchmaking.Assignment
 		want *anypb.Any
@@ -210,7 +212,7 @@ func TestMessageOfJSON(t *testing.T) {
 		{matchmaking.Assignment{Extensions: map[string]json.RawMessage{"tidemark.match": json.RawMessage(`"mine"`)}},
 			valueOf(t, "mine")},
 	} {
-		require.True(t, proto.Equal(c.want, convert.FromAssignment(&c.a).GetExtensions()["tidemark.match"]))
+		require.True(t, proto.Equal(c.want, convert.WithMatch(&c.a).GetExtensions()["tidemark.match"]))
 	}
 }
 

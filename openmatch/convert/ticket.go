@@ -74,12 +74,17 @@ func sentBy(s *matchmaking.Spec) *openmatch.Ticket {
 	return m
 }
 
-// FromAssignment returns an assignment as a message. Data without a field in Open Match's assignments is in the
+// FromAssignment returns an assignment as a message: its connection and extensions.
+func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
+	return &openmatch.Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
+}
+
+// WithMatch returns an assignment as a message with the data that has no field in Open Match's assignments. It is in the
 // extension tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as
 //
 //	{"matchId": "01K….duel", "queue": "duel", "team": 0, "teammates": ["ann"], "opponents": ["ben"]}
-func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
-	m := &openmatch.Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
+func WithMatch(a *matchmaking.Assignment) *openmatch.Assignment {
+	m := FromAssignment(a)
 	if m.Extensions[matchExtension] == nil {
 		if m.Extensions == nil {
 			m.Extensions = make(map[string]*anypb.Any, 1)

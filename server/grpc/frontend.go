@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -25,6 +26,7 @@ import (
 const (
 	metadataQueue    = "tidemark-queue"     // the queue of a ticket or of a pool
 	metadataTicketID = "tidemark-ticket-id" // of a new ticket; with it a create can be repeated
+	metadataMatch    = "tidemark-match"     // whether assignments have the extension tidemark.match: true or false
 )
 
 // metadataToken is the metadata of an answer that has the token of the ticket that was created.
@@ -57,6 +59,10 @@ func (f *frontend) CreateTicket(
 	if err := checkTicket(asked); err != nil {
 		return nil, err
 	}
+	withMatch, err := wantsMatch(ctx)
+	if err != nil {
+		return nil, err
+	}
 	spec, err := convert.ToSpec(asked)
 	if err != nil {
 		return nil, err
@@ -72,7 +78,7 @@ func (f *frontend) CreateTicket(
 		_ = grpc.SetHeader(ctx, metadata.Pairs(metadataToken, token)) // fails only if the client has gone
 	}
 	if !created {
-		return convert.FromTicket(&t), nil
+		return ticketMessage(&t, withMatch), nil
 	}
 	asked.Id, asked.CreateTime = t.ID, timestamppb.New(t.CreateTime)
 	return asked, nil
@@ -117,11 +123,37 @@ func (f *frontend) DeindexTicket(
 
 // GetTicket returns a ticket that waits or has a match.
 func (f *frontend) GetTicket(ctx context.Context, request *openmatch.GetTicketRequest) (*openmatch.Ticket, error) {
+	withMatch, err := wantsMatch(ctx)
+	if err != nil {
+		return nil, err
+	}
 	t, err := f.ticket(ctx, request.GetTicketId())
 	if err != nil {
 		return nil, err
 	}
-	return convert.FromTicket(&t), nil
+	return ticketMessage(&t, withMatch), nil
+}
+
+// wantsMatch reports whether the client asks for the extension tidemark.match. Others don't get it: it is an Any of a
+// type that a client needs to know, or it can't read the assignment as JSON.
+func wantsMatch(ctx context.Context) (bool, error) {
+	switch text := metadataOf(ctx, metadataMatch); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, badRequest(fmt.Sprintf("%s is %.64q, it must be true or false", metadataMatch, text))
+	}
+}
+
+// ticketMessage returns a ticket as a message.
+func ticketMessage(t *matchmaking.Ticket, withMatch bool) *openmatch.Ticket {
+	m := convert.FromTicket(t)
+	if withMatch && t.Assignment != nil {
+		m.Assignment = convert.WithMatch(t.Assignment)
+	}
+	return m
 }
 
 // ticket reads a ticket. For clients of Open Match a cancelled or expired one doesn't exist.
@@ -156,11 +188,19 @@ func (f *frontend) WatchAssignments(
 	request *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
 ) error {
 	ctx, id := stream.Context(), request.GetTicketId()
+	withMatch, err := wantsMatch(ctx)
+	if err != nil {
+		return err
+	}
 	a, err := f.tickets.Await(ctx, id)
 	if err != nil {
 		return f.orDraining(orNoTicket(id, err))
 	}
-	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: convert.FromAssignment(a)}); err != nil {
+	message := convert.FromAssignment
+	if withMatch {
+		message = convert.WithMatch
+	}
+	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: message(a)}); err != nil {
 		return err
 	}
 	if err := f.tickets.AwaitEnd(ctx, a.Queue, id); err != nil {

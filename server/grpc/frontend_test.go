@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -70,6 +72,51 @@ func TestTicketByEveryProtocol(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, proto.Equal(assigned, got.GetAssignment()))
 	}
+}
+
+// TestMatchOfAnAssignment: an assignment says nothing about its match unless the client asks for it, since clients read
+// JSON with an Any only if they know its type.
+func TestMatchOfAnAssignment(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	ticket := h.newID(h.frontend(servertest.Native))
+	h.matches.set(func() {
+		h.matches.tickets[ticket].Status = matchmaking.MatchFound
+		h.matches.tickets[ticket].Assignment = &matchmaking.Assignment{MatchID: "m", Queue: "q", Connection: "host:1"}
+	})
+	read := func(answer string) error {
+		unlinked := protojson.UnmarshalOptions{Resolver: new(protoregistry.Types)}
+		return unlinked.Unmarshal([]byte(answer), new(openmatch.Ticket))
+	}
+	const path = "/v1/frontendservice/tickets/"
+	require.NoError(t, read(h.text("GET", path+ticket, "")))
+	require.Error(t, read(h.text("GET", path+ticket, "", "Tidemark-Match", "true")))
+	for _, p := range servertest.Protocols {
+		f := h.frontend(p)
+		for asked, match := range map[string]bool{"": false, "false": false, "true": true} {
+			ctx := t.Context()
+			if asked != "" {
+				ctx = metadata.AppendToOutgoingContext(ctx, "Tidemark-Match", asked)
+			}
+			got, err := f.GetTicket(ctx, &openmatch.GetTicketRequest{TicketId: ticket})
+			require.NoError(t, err)
+			require.Equal(t, match, got.GetAssignment().GetExtensions()["tidemark.match"] != nil)
+			watched := h.watchIn(ctx, f, ticket).receives(t)
+			require.True(t, proto.Equal(got.GetAssignment(), watched))
+			again, err := f.CreateTicket(metadata.AppendToOutgoingContext(ctx, "Tidemark-Ticket-Id", ticket),
+				&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+			require.NoError(t, err)
+			require.True(t, proto.Equal(got, again))
+		}
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "Tidemark-Match", "yes")
+		const text = `tidemark-match is "yes", it must be true or false`
+		_, err := f.GetTicket(ctx, &openmatch.GetTicketRequest{TicketId: ticket})
+		isError(t, err, codes.InvalidArgument, text)
+		isError(t, h.watchIn(ctx, f, ticket).ends(t), codes.InvalidArgument, text)
+		_, err = f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+		isError(t, err, codes.InvalidArgument, text)
+	}
+	h.matches.set(func() { require.Len(t, h.matches.tickets, 1) })
 }
 
 // TestRequestID is in the headers if the client sent one, in the trailers if the call failed, and on the HTTP port in

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,17 +21,28 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// send calls a JSON path, as curl does.
-func (h *harness) send(method, path, body string) *http.Response {
+// send calls a JSON path, as curl does. The headers are alternating names and values.
+func (h *harness) send(method, path, body string, headers ...string) *http.Response {
 	h.t.Helper()
 	request, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
 	require.NoError(h.t, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Tidemark-Queue", "q")
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
 	response, err := servertest.Client(h.t, false).Do(request)
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { require.NoError(h.t, response.Body.Close()) })
 	return response
+}
+
+// text calls a JSON path, and returns the text of the answer.
+func (h *harness) text(method, path, body string, headers ...string) string {
+	h.t.Helper()
+	data, err := io.ReadAll(h.send(method, path, body, headers...).Body)
+	require.NoError(h.t, err)
+	return string(data)
 }
 
 // answers calls a JSON path, and returns the answer.

@@ -28,7 +28,7 @@ import (
 var (
 	RequestHeaders = []string{
 		"Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web", "X-User-Agent",
-		"Tidemark-Queue", "Tidemark-Ticket-Id",
+		"Tidemark-Match", "Tidemark-Queue", "Tidemark-Ticket-Id",
 	}
 	ResponseHeaders = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
 )
