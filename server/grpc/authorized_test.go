@@ -353,7 +353,7 @@ func TestWatchesEndWithTheirCredential(t *testing.T) {
 	}()
 	h.awaitWaiting(1)
 	p.revoke("lost")
-	require.Equal(t, `401 Unauthorized{"code":16,"message":"the credentials were revoked","details":[]}`, <-response)
+	require.Equal(t, `401 Unauthorized{"error":{"code":16,"message":"the credentials were revoked"}}`, <-response)
 }
 
 // TestALateMessage: a call has no effect if its credential was revoked before its message arrived.

@@ -119,8 +119,8 @@ func (p jsonLines) fill(m proto.Message, c *web.Call, body *web.Buffer) error {
 }
 
 // jsonStream is the stream of a JSON path whose answer has many messages, each a line {"result": …}, and at the end a
-// line {"error": …} if the call failed, as grpc-gateway has it in Open Match. vanguard doesn't translate streams to
-// JSON.
+// line {"error": …} if the call failed, also if nothing precedes it, as grpc-gateway has it in Open Match. vanguard
+// doesn't translate streams to JSON.
 type jsonStream struct {
 	grpc.ServerStream                 // nil: only RecvMsg, SendMsg, Context and SetHeader are called
 	ctx               context.Context //nolint:containedctx // of the call, as in grpc-go
@@ -169,30 +169,35 @@ func (s *jsonStream) write(code int, data []byte) error {
 
 var (
 	jsonTypes = flatTypes{protoregistry.GlobalTypes}
-	jsonOut   = protojson.MarshalOptions{Resolver: jsonTypes, EmitUnpopulated: true}
+	jsonOut   = inOpenMatch(protojson.MarshalOptions{Resolver: jsonTypes})
 	jsonIn    = protojson.UnmarshalOptions{Resolver: jsonTypes, DiscardUnknown: true}
 )
+
+// inOpenMatch returns options for JSON as Open Match's JSON paths write it: with the names of the .proto files, and
+// without empty fields.
+func inOpenMatch(o protojson.MarshalOptions) protojson.MarshalOptions {
+	o.UseProtoNames, o.EmitUnpopulated = true, false
+	return o
+}
 
 // jsonError is the error of a JSON path: google.rpc.Status.
 type jsonError struct {
 	Code    codes.Code `json:"code"`
 	Message string     `json:"message"`
-	Details []struct{} `json:"details"`
 }
 
-func newJSONError(told *status.Status) jsonError {
-	return jsonError{Code: told.Code(), Message: told.Message(), Details: []struct{}{}}
+// jsonErrorLine is the error of a JSON path whose answer is a stream.
+type jsonErrorLine struct {
+	Error jsonError `json:"error"`
 }
 
 // end writes the error of the call.
 func (s *jsonStream) end(code int, told *status.Status) {
-	var line any = newJSONError(told)
-	if s.begun {
-		line = struct {
-			Error any `json:"error"`
-		}{line}
-	}
-	data, err := json.Marshal(line)
+	s.writeError(code, jsonErrorLine{jsonError{Code: told.Code(), Message: told.Message()}})
+}
+
+func (s *jsonStream) writeError(code int, e any) {
+	data, err := json.Marshal(e)
 	if err != nil {
 		return // impossible: it has only texts and a number
 	}
@@ -201,11 +206,23 @@ func (s *jsonStream) end(code int, told *status.Status) {
 
 // failJSON answers a call of a JSON path that failed before it reached a service.
 func failJSON(c *web.Call, err error) {
+	told := failedCall(c, err)
+	(&jsonStream{response: c.Response()}).writeError(c.Status(), jsonError{Code: told.Code(), Message: told.Message()})
+}
+
+// failJSONLines is failJSON for a path whose answer is a stream.
+func failJSONLines(c *web.Call, err error) {
+	told := failedCall(c, err)
+	(&jsonStream{response: c.Response()}).end(c.Status(), told)
+}
+
+// failedCall sets the outcome and the headers of a call that failed before it reached a service, and returns the error
+// for the client.
+func failedCall(c *web.Call, err error) *status.Status {
 	told := toldOf(c.Context(), err)
-	code := statusOf(told.Code(), err)
-	c.SetOutcome(code, err)
+	c.SetOutcome(statusOf(told.Code(), err), err)
 	c.SetHeaders()
-	(&jsonStream{response: c.Response()}).end(code, told)
+	return told
 }
 
 // metadataIn returns a context with the headers of a request as metadata of its call.

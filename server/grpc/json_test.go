@@ -66,6 +66,9 @@ func TestJSONPaths(t *testing.T) {
 	made := h.answers(200, "POST", tickets, `{"ticket":{"searchFields":{"tags":["eu"]}}}`)
 	id := made["id"].(string)
 	require.Equal(t, "q", h.matches.get(id).Queue)
+	require.Equal(t, map[string]any{
+		"id": id, "create_time": made["create_time"], "search_fields": map[string]any{"tags": []any{"eu"}},
+	}, made, "the names of the .proto files, and no empty fields")
 	require.Equal(t, made, h.answers(200, "GET", tickets+"/"+id, ""))
 
 	h.matches.assign(id, "host:1")
@@ -85,32 +88,39 @@ func TestJSONPaths(t *testing.T) {
 	require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 	require.Equal(t, "host:1", line.Result.Assignment.Connection)
 
-	other := h.answers(200, "POST", tickets, `{"ticket":{}}`)["id"].(string)
+	other := h.answers(200, "POST", tickets, `{"ticket":{"search_fields":{"tags":["us"]}}}`)["id"].(string)
+	require.Equal(t, []string{"us"}, h.matches.get(other).SearchFields.Tags)
 	query := h.answers(200, "POST", "/v1/queryservice/tickets:query", `{"pool":{}}`)
-	require.Len(t, query["result"].(map[string]any)["tickets"], 1)
+	found := query["result"].(map[string]any)["tickets"].([]any)
+	require.Len(t, found, 1)
+	require.Equal(t, map[string]any{"tags": []any{"us"}}, found[0].(map[string]any)["search_fields"])
 	query = h.answers(200, "POST", "/v1/queryservice/ticketids:query", `{"pool":{"name":"all"}}`)
 	require.Equal(t, map[string]any{"ids": []any{other}}, query["result"])
 	require.Empty(t, h.answers(200, "DELETE", tickets+"/"+other, ""))
 
 	failure := func(code float64, message string) map[string]any {
-		return map[string]any{"code": code, "message": message, "details": []any{}}
+		return map[string]any{"code": code, "message": message}
 	}
+	inStream := func(failure map[string]any) map[string]any { return map[string]any{"error": failure} }
 	gone := failure(5, "Ticket id: "+other+" not found")
 	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other, ""))
-	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other+"/assignments", ""))
+	require.Equal(t, inStream(gone), h.answers(404, "GET", tickets+"/"+other+"/assignments", ""))
 	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, `{}`))
-	require.Equal(t, failure(3, ".pool is required"), h.answers(400, "POST", "/v1/queryservice/tickets:query", ``))
+	require.Equal(t, inStream(failure(3, ".pool is required")), h.answers(400, "POST", "/v1/queryservice/tickets:query", ``))
 	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, ``))
 	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other+"?ticket_id="+id+"&other=1", ""))
-	for _, at := range []struct{ method, path string }{{"GET", "/%FF"}, {"DELETE", "/%FF"}, {"GET", "/%FF/assignments"}} {
-		require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, at.method, tickets+at.path, ""), at)
-	}
-	for _, path := range []string{tickets, "/v1/queryservice/tickets:query"} {
+	require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, "GET", tickets+"/%FF", ""))
+	require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, "DELETE", tickets+"/%FF", ""))
+	require.Equal(t, inStream(failure(3, "the path isn't UTF-8")), h.answers(400, "GET", tickets+"/%FF/assignments", ""))
+	for path, failed := range map[string]func(map[string]any) map[string]any{
+		tickets:                          func(answer map[string]any) map[string]any { return answer },
+		"/v1/queryservice/tickets:query": func(answer map[string]any) map[string]any { return answer["error"].(map[string]any) },
+	} {
 		for _, body := range []string{`{`, `[]`, `{"ticket":1,"pool":1}`, "\xff"} {
-			require.Equal(t, float64(3), h.answers(400, "POST", path, body)["code"], "%q", body)
+			require.Equal(t, float64(3), failed(h.answers(400, "POST", path, body))["code"], "%q", body)
 		}
 		large := `{"ticket":{"id":"` + strings.Repeat("x", maxBodyBytes) + `"}}`
-		require.Equal(t, float64(8), h.answers(413, "POST", path, large)["code"], path)
+		require.Equal(t, float64(8), failed(h.answers(413, "POST", path, large))["code"], path)
 	}
 	require.InDelta(t, 12, h.answers(501, "GET", "/v1/frontendservice/backfills/b", "")["code"], 0)
 
@@ -164,7 +174,7 @@ func TestJSONOfWhatItCannotRepresent(t *testing.T) {
 	made := h.create(h.frontend(servertest.GRPC), &openmatch.Ticket{Extensions: odd, PersistentField: odd}, "tidemark-queue", "q")
 	read := h.answers(200, "GET", "/v1/frontendservice/tickets/"+made.GetId(), "")
 	require.Equal(t, want, read["extensions"])
-	require.Equal(t, want, read["persistentField"])
+	require.Equal(t, want, read["persistent_field"])
 	h.answers(200, "POST", "/v1/frontendservice/tickets", `{"ticket":{}}`)
 	page := h.answers(200, "POST", "/v1/queryservice/tickets:query", `{"pool":{}}`)["result"].(map[string]any)["tickets"].([]any)
 	require.Len(t, page, 2)

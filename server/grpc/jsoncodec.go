@@ -27,6 +27,13 @@ func newJSONCodec(types vanguard.TypeResolver) vanguard.Codec {
 	return jsonCodec{vanguard.NewJSONCodec(flatTypes{types})}
 }
 
+// newPathCodec returns a codec for vanguard on JSON paths.
+func newPathCodec(types vanguard.TypeResolver) vanguard.Codec {
+	codec := vanguard.NewJSONCodec(flatTypes{types})
+	codec.MarshalOptions = inOpenMatch(codec.MarshalOptions)
+	return jsonCodec{codec}
+}
+
 // MarshalAppend appends a message as JSON.
 func (c jsonCodec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
 	return appendJSON(c.MarshalOptions, base, m)

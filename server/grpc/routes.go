@@ -36,7 +36,7 @@ var (
 // AddRoutes adds a route for each procedure to the router, for clients of gRPC, gRPC-Web and Connect, and Open Match's
 // JSON paths. It must be called at most once.
 func (s *Services) AddRoutes() {
-	r := &routes{Services: s, calls: s.transcoder()}
+	r := &routes{Services: s, calls: s.transcoder(newJSONCodec), jsonPaths: s.transcoder(newPathCodec)}
 	for _, one := range s.served {
 		methods := descriptorOf(one.desc.ServiceName).Methods()
 		for i := range methods.Len() {
@@ -47,7 +47,7 @@ func (s *Services) AddRoutes() {
 }
 
 // transcoder returns a handler that turns requests of all protocols into gRPC for the services.
-func (s *Services) transcoder() http.Handler {
+func (s *Services) transcoder(newCodec func(vanguard.TypeResolver) vanguard.Codec) http.Handler {
 	var all []*vanguard.Service
 	for _, one := range s.served {
 		all = append(all, vanguard.NewService(one.desc.ServiceName, s.onRoutes))
@@ -57,7 +57,7 @@ func (s *Services) transcoder() http.Handler {
 		// of answers too, as JSON
 		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))),
 		vanguard.WithNoTargetCompression(),
-	), vanguard.WithCodec(newJSONCodec), vanguard.WithCompression(vanguard.CompressionGzip, newGzipCompressor,
+	), vanguard.WithCodec(newCodec), vanguard.WithCompression(vanguard.CompressionGzip, newGzipCompressor,
 		gzipDecompressors(int64(s.limits.MessageBytes))))
 	if err != nil {
 		panic(fmt.Sprintf("translate the protocols of HTTP: %v", err)) // impossible: the services are generated
@@ -76,7 +76,8 @@ func descriptorOf(service string) protoreflect.ServiceDescriptor {
 // routes serves the services on the HTTP port.
 type routes struct {
 	*Services
-	calls http.Handler // translates requests into calls
+	calls     http.Handler // translates requests into calls
+	jsonPaths http.Handler // the same for JSON paths, which have another form of JSON
 }
 
 // procedure is a route of a method.
@@ -118,10 +119,12 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 		if path.hasBody {
 			p.empty = []byte("{}") // as in grpc-gateway
 		}
-		api.Fail, one.Method, one.Path, one.Handle = p.refuse, path.verb, path.path, p.serve
+		one.Method, one.Path, one.Handle = path.verb, path.path, p.serve
 		if m.IsStreamingServer() {
+			p.fail = failJSONLines
 			one.Handle = jsonLines{procedure: p, jsonPath: path}.serve
 		}
+		api.Fail = p.refuse
 		api.Add(one)
 	}
 }
@@ -198,6 +201,10 @@ func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	translated.Header = limit.forVanguard(translated.Header, p.json)
 	translated.Body, translated.ContentLength = body, -1
 	p.declare(translated)
+	if p.json {
+		p.jsonPaths.ServeHTTP(c.Response(), translated)
+		return
+	}
 	p.calls.ServeHTTP(c.Response(), translated)
 }
 
@@ -291,10 +298,7 @@ func isGRPC(r *http.Request) bool {
 
 // failCall answers a call that failed before it reached a service.
 func failCall(c *web.Call, err error) {
-	told := toldOf(c.Context(), err)
-	status := statusOf(told.Code(), err)
-	c.SetOutcome(status, err)
-	c.SetHeaders()
+	told := failedCall(c, err)
 	e := connect.NewError(connect.Code(told.Code()), errors.New(told.Message()))
 	_ = connect.NewErrorWriter().Write(c.Response(), c.Request(), e) // fails only if the client has gone
 }
