@@ -58,7 +58,7 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		}
 		require.NotEqual(t, r.Open, r.Action != "", "%s %s has an action, or is open", method, path)
 		if r.Open {
-			require.Regexp(t, `^/(livez|readyz|probe/liveness|probe/readiness)$`, path)
+			require.Regexp(t, `^/(livez|readyz|healthz|probe/liveness|probe/readiness)$`, path)
 			require.Equal(t, http.StatusOK, h.Do(method, path, "").Status)
 			continue
 		}

@@ -148,6 +148,7 @@ func TestRedisIsDown(t *testing.T) {
 		require.Equal(t, 503, h.Do(method, path, body).Status, call)
 	}
 	h.Do("GET", "/readyz", "").Problem(503, fault.SlugUnavailable)
+	h.Do("GET", "/healthz", "").Problem(503, fault.SlugUnavailable)
 	h.Do("GET", "/probe/readiness", "").OldError(503, "")
 	h.Do("GET", "/livez", "").Is(200, `{"status":"ok"}`)
 }

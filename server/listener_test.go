@@ -49,7 +49,7 @@ func TestConnectionLimit(t *testing.T) {
 		require.Equal(t, "1", got.Header.Get("Retry-After"))
 	}
 	h.Do("PUT", "/channel/c/message/a", "1").OldError(503, "")
-	for _, path := range []string{"/livez", "/readyz", "/probe/liveness", "/probe/readiness"} {
+	for _, path := range []string{"/livez", "/readyz", "/healthz", "/probe/liveness", "/probe/readiness"} {
 		got := h.Do("GET", path, "")
 		require.Equal(t, 200, got.Status, path)
 		require.True(t, got.Last)

@@ -133,7 +133,7 @@ func TestClosedService(t *testing.T) {
 			method, path := c[0], c[1]
 			status, answer := stranger.call(method, listener+path, "")
 			switch {
-			case regexp.MustCompile(`^/(livez|readyz|probe/.*)$`).MatchString(path):
+			case regexp.MustCompile(`^/(livez|readyz|healthz|probe/.*)$`).MatchString(path):
 				require.Equal(t, "200", status, path)
 			case listener == s.url && (status == "404" || status == "405"):
 				status, _ = friend.call(method, listener+path, "")

@@ -6,12 +6,13 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// RegisterProbes adds the routes of the probes of orchestrators, /livez and /readyz, which are served on connections
-// beyond the limit too.
+// RegisterProbes adds the routes of the probes of orchestrators, /livez and /readyz, and /healthz for those that were
+// set up for Open Match. They are served on connections beyond the limit too.
 func RegisterProbes(r *Router) {
 	a, p := API{Router: r, Fail: Fail, Always: true}, &probes{r}
 	a.AddGet(Route{Path: "/livez", Query: QueryIgnored, Open: true, Handle: p.live})
 	a.AddGet(Route{Path: "/readyz", Query: QueryIgnored, Open: true, Handle: p.ready})
+	a.AddGet(Route{Path: "/healthz", Query: QueryIgnored, Open: true, Handle: p.healthy})
 }
 
 type probes struct{ router *Router }
@@ -25,4 +26,12 @@ func (p *probes) ready(c *Call) error {
 		return err
 	}
 	return c.Value(http.StatusOK, wire.Status{Status: "ok"})
+}
+
+// healthy is GET /healthz: ready, with the answer of Open Match.
+func (p *probes) healthy(c *Call) error {
+	if err := p.router.Ready(c.Context()); err != nil {
+		return err
+	}
+	return c.Bytes("text/plain; charset=utf-8", []byte("ok"))
 }
