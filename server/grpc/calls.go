@@ -250,8 +250,11 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	if first {
 		c.arrived()
 	}
+	if errors.Is(err, grpcserver.ErrNotProtobuf) {
+		return notProtobuf(c.ctx, err)
+	}
 	ended := errors.Is(err, errDraining) || errors.Is(err, access.ErrExpired) || errors.Is(err, access.ErrRevoked)
-	if err == nil || ended || c.refused || errors.Is(err, io.EOF) || errors.Is(err, grpcserver.ErrNotProtobuf) {
+	if err == nil || ended || c.refused || errors.Is(err, io.EOF) {
 		return err
 	}
 	return &unreadError{cause: err}

@@ -97,9 +97,12 @@ func withRetry(told *status.Status, e *fault.Error) *status.Status {
 // statusOf returns the HTTP status of an error for metrics and log. code is the gRPC code sent to the client.
 func statusOf(code codes.Code, err error) int {
 	var unread *unreadError
+	var encoding *encodingError
 	switch {
 	case errors.As(err, &unread) && code == codes.Internal:
 		return http.StatusBadRequest // grpc-go calls malformed messages internal errors
+	case errors.As(err, &encoding):
+		return http.StatusUnsupportedMediaType
 	case errors.Is(err, errNoProcedure):
 		return http.StatusNotFound
 	case isLimited(err):

@@ -10,8 +10,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	grpcgo "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -106,6 +110,73 @@ func TestEmptyJSON(t *testing.T) {
 		}
 		h.post(t, h.url, procedure, nil, codes.InvalidArgument)
 	}
+}
+
+// TestUnknownEncodings: a call with an encoding that isn't known fails as gRPC specifies, on the HTTP port too.
+func TestUnknownEncodings(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, c := range []struct{ contentType, encoding, text string }{
+		{"application/grpc", "br", `grpc-encoding "br" isn't supported, only gzip and identity`},
+		{"application/grpc+proto", "br", `grpc-encoding "br" isn't supported, only gzip and identity`},
+		{"application/grpc-web", "br", `grpc-encoding "br" isn't supported, only gzip and identity`},
+		{"application/grpc+thrift", "", `messages in "thrift" aren't supported, only in proto and json`},
+		{"application/grpc-web+thrift", "gzip", `messages in "thrift" aren't supported, only in proto and json`},
+	} {
+		for _, procedure := range []string{
+			openmatch.FrontendService_GetTicket_FullMethodName, openmatch.QueryService_QueryTickets_FullMethodName,
+			"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+procedure,
+				bytes.NewReader(envelope(1, 3, []byte("abc"))))
+			require.NoError(t, err)
+			request.Header.Set("Content-Type", c.contentType)
+			request.Header.Set("Grpc-Encoding", c.encoding)
+			id := fmt.Sprintf("%s-%s-%s", procedure[1:], c.contentType, c.encoding)
+			request.Header.Set("X-Request-Id", id)
+			response, err := servertest.Client(t, true).Do(request)
+			require.NoError(t, err)
+			body, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusOK, response.StatusCode, "%s %s", id, body)
+			require.Equal(t, c.encoding == "br", response.Header.Get("Grpc-Accept-Encoding") == "gzip")
+			told := func(name string) string { return response.Header.Get(name) + response.Trailer.Get(name) }
+			require.Equal(t, "12", told("Grpc-Status"), id)
+			require.Equal(t, c.text, told("Grpc-Message"), id)
+			require.Equal(t, "415", h.logs.Request(t, id).Attributes["status"])
+		}
+	}
+}
+
+// jsonMessages is a codec of JSON for clients of grpc-go.
+type jsonMessages struct{}
+
+func (jsonMessages) Name() string                  { return "json" }
+func (jsonMessages) Marshal(m any) ([]byte, error) { return protojson.Marshal(m.(proto.Message)) }
+func (jsonMessages) Unmarshal(text []byte, m any) error {
+	return protojson.Unmarshal(text, m.(proto.Message))
+}
+
+// TestJSONOverGRPC: gRPC on the HTTP port also takes messages of JSON. The listener of gRPC says that it doesn't.
+func TestJSONOverGRPC(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	asJSON := grpcgo.ForceCodec(jsonMessages{})
+	id := h.newID(h.frontend(servertest.GRPCGo))
+	got, err := h.frontend(servertest.GRPCGo).GetTicket(t.Context(), &openmatch.GetTicketRequest{TicketId: id}, asJSON)
+	require.NoError(t, err)
+	require.Equal(t, id, got.GetId())
+	const text = `messages in "json" aren't supported here, only in proto; the HTTP port also has json`
+	f := h.frontend(servertest.Native)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-request-id", "json")
+	_, err = f.GetTicket(ctx, &openmatch.GetTicketRequest{TicketId: id}, asJSON)
+	isError(t, err, codes.Unimplemented, text)
+	require.Equal(t, "415", h.logs.Request(t, "json").Attributes["status"])
+	stream, err := f.WatchAssignments(t.Context(), &openmatch.WatchAssignmentsRequest{TicketId: id}, asJSON)
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	isError(t, err, codes.Unimplemented, text)
 }
 
 // TestTwoMessages sends two messages to a method that takes one.

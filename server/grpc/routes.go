@@ -190,7 +190,12 @@ func (p procedure) check(c *web.Call, body []byte) error {
 func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	limit, err := timeoutOf(c.Request().Header, p.json)
 	if err != nil {
-		p.fail(c, badRequest(err.Error()))
+		err = badRequest(err.Error())
+	} else if !p.json {
+		err = checkEncoding(c)
+	}
+	if err != nil {
+		p.fail(c, err)
 		return
 	}
 	c.SetOutcome(http.StatusBadRequest, errUnreadCall) // for metrics and log, if the service isn't called
