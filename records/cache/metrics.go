@@ -7,7 +7,8 @@ type Event string
 
 // The events.
 const (
-	HitRedis    Event = "hit-redis"   // answered by the store
+	HitRedis    Event = "hit-redis"   // answered by Redis, or from memory by its client-side caching
+	HitShards   Event = "hit-shards"  // answered without Redis by the sharded read tier
 	Miss        Event = "miss"        // the store doesn't have the value
 	Undecodable Event = "undecodable" // the store's value has another form
 )

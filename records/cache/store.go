@@ -54,8 +54,20 @@ type Store interface {
 
 // Entry is a value as it was read.
 type Entry struct {
-	Found bool
-	Bytes []byte // must not be changed
+	Found  bool
+	Bytes  []byte // must not be changed
+	Shards bool   // by the sharded read tier: of a node, or what this process has written while Redis didn't answer
+}
+
+// Event returns the event as which a read of the entry is counted.
+func (e Entry) Event() Event {
+	switch {
+	case !e.Found:
+		return Miss
+	case e.Shards:
+		return HitShards
+	}
+	return HitRedis
 }
 
 // Value is a value to be stored.

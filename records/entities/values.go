@@ -26,17 +26,13 @@ type Values struct {
 	metrics cache.Metrics
 }
 
-// NewValues returns values on a store. m counts cache.HitRedis and cache.Miss; nil: they aren't counted.
+// NewValues returns values on a store. m counts reads, by the events of their entries; nil: they aren't counted.
 func NewValues(store cache.Store, m cache.Metrics) *Values { return &Values{store, m} }
 
 // count counts an entry that is answered.
 func (v *Values) count(k *Kind, e cache.Entry) {
-	switch {
-	case v.metrics == nil:
-	case e.Found:
-		v.metrics.Count(k.Kind, cache.HitRedis)
-	default:
-		v.metrics.Count(k.Kind, cache.Miss)
+	if v.metrics != nil {
+		v.metrics.Count(k.Kind, e.Event())
 	}
 }
 

@@ -61,16 +61,17 @@ func (c *Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]enti
 	if err != nil {
 		return nil, err
 	}
-	if !entries[0].Found {
-		c.metrics.Count(kind, cache.Miss)
+	entry := entries[0]
+	if !entry.Found {
+		c.metrics.Count(kind, entry.Event())
 		return nil, cache.ErrNotFound
 	}
 	var ids []entities.ID
-	if err := json.Unmarshal(entries[0].Bytes, &ids); err != nil {
+	if err := json.Unmarshal(entry.Bytes, &ids); err != nil {
 		c.metrics.Count(kind, cache.Undecodable)
 		return nil, fmt.Errorf("%w: %s %q is no list of IDs: %w", cache.ErrNotFound, kind.Name, id, err)
 	}
-	c.metrics.Count(kind, cache.HitRedis)
+	c.metrics.Count(kind, entry.Event())
 	return ids, nil
 }
 

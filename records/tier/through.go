@@ -121,7 +121,7 @@ func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([
 	entries, rest, at := make([]cache.Entry, len(ids)), []string(nil), []int(nil)
 	for i, id := range ids {
 		if value, ok := asked.nodes[id]; ok {
-			entries[i] = cache.Entry{Found: true, Bytes: value}
+			entries[i] = inTier(value)
 		} else if e, ok := asked.redis[id]; ok {
 			entries[i] = e
 		} else {
@@ -255,7 +255,7 @@ func (t *Through) withoutRedis(ctx context.Context, k *through, ids []string, fa
 		if e, ok := own[id]; ok {
 			entries[i] = e
 		} else if value, ok := found[id]; ok {
-			entries[i] = cache.Entry{Found: true, Bytes: value}
+			entries[i] = inTier(value)
 		} else {
 			return nil
 		}
@@ -272,7 +272,7 @@ func (t *Through) Put(ctx context.Context, v cache.Value) error {
 	if k == nil {
 		return t.Store.Put(ctx, v)
 	}
-	w := &written{Entry: cache.Entry{Found: true, Bytes: bytes.Clone(v.Bytes)}}
+	w := &written{Entry: inTier(bytes.Clone(v.Bytes))}
 	if v.TTL > 0 {
 		w.ends = time.Now().Add(v.TTL)
 	}
@@ -287,6 +287,9 @@ func (t *Through) Invalidate(ctx context.Context, kind *records.Kind, ids []stri
 	}
 	return k.write(&written{}, ids, func() error { return t.Store.Invalidate(ctx, kind, ids) })
 }
+
+// inTier returns the entry of a value that is answered without Redis.
+func inTier(value []byte) cache.Entry { return cache.Entry{Found: true, Bytes: value, Shards: true} }
 
 type noMetrics struct{}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -136,6 +137,21 @@ func throughStore(t *testing.T, n *nodes, c counts, test func(t *testing.T, b *b
 	})
 }
 
+// requireEvents requires that only values of Redis are counted as Redis's.
+func requireEvents(t *testing.T, entries []cache.Entry) {
+	t.Helper()
+	for _, e := range entries {
+		want := cache.HitShards
+		switch {
+		case !e.Found:
+			want = cache.Miss
+		case strings.HasPrefix(string(e.Bytes), "redis "):
+			want = cache.HitRedis
+		}
+		require.Equal(t, want, e.Event(), string(e.Bytes))
+	}
+}
+
 // through is throughStore for a test that only reads. read reads IDs and returns the values.
 func through(t *testing.T, n *nodes,
 	test func(b *behind, c counts, read func(kind *records.Kind, ids ...string) []string)) {
@@ -145,6 +161,7 @@ func through(t *testing.T, n *nodes,
 		test(b, c, func(kind *records.Kind, ids ...string) (values []string) {
 			entries, err := s.Read(t.Context(), kind, ids)
 			require.Equal(t, b.fail != nil && len(b.reads) > 0, err != nil)
+			requireEvents(t, entries)
 			for _, e := range entries {
 				values = append(values, string(e.Bytes))
 			}
@@ -286,6 +303,7 @@ func timed(t *testing.T, s *tier.Through, ids ...string) (values []string, took 
 	t.Helper()
 	began := time.Now()
 	entries, err := s.Read(t.Context(), records.Author, ids)
+	requireEvents(t, entries)
 	for _, e := range entries {
 		if e.Found {
 			values = append(values, string(e.Bytes))
