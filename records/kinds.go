@@ -180,7 +180,12 @@ var (
 	})
 	Lock = define(Kind{
 		Name: "lock", Pattern: "lock:{<op>}:<id>", Type: String, Form: "fence, end, and SHA-256 of the holder's token",
-		TTL: 2 * time.Hour, MaxBytes: 256, Instance: Records,
+		TTL: time.Hour, MaxBytes: 256, Instance: Records,
+	})
+	LockFence = define(Kind{
+		Name: "lock-fence", Pattern: "lock_fence:{<op>}:<id>", Type: String,
+		Form: "last fence, 0, and SHA-256 of the token that has released the lock",
+		TTL:  2 * time.Hour, MaxBytes: 256, Instance: Records,
 	})
 )
 

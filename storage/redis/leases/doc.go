@@ -6,9 +6,9 @@
 //	...
 //	manager, err := lease.NewManager(leases.New(conn), lease.Options{})
 //
-// A lease is one key, and each operation one script on it; docs/redis-internals.md documents both. Renewals of many
-// leases go out in one pipeline to each node. A waiter learns of a release by a sharded pub/sub channel of the lease:
-// all channels of a node share a connection, and waiting on them costs Redis no command.
+// A lease is one key, or two if its [Layout] says so, and each operation one script; docs/redis-internals.md documents
+// both. Renewals of many leases go out in one pipeline to each node. A waiter learns of a release by a sharded pub/sub
+// channel of the lease: all channels of a node share a connection, and waiting on them costs Redis no command.
 //
 // Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
 // otherwise.

@@ -15,7 +15,7 @@ func TestPage(t *testing.T) {
 	storetest.RequireDocumented(t, map[string]string{"holder": holder("", "name"), "topic": topic("", "name")}, rows)
 	storetest.RequireSections(t, "## Leases", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
-		"holder": {"lease.{name}.holder"}, "topic": {"lease.{name}"},
+		"holder": {"lease.{name}.holder"}, "topic": {"lease.{name}"}, "fence": nil, // of locks
 	}, "watch")
 	require.Equal(t, "mm1:lease.{name}.holder", layout("mm1:").Holder("name"))
 	require.Equal(t, "mm1:lease.{name}", layout("mm1:").Topic("name"))

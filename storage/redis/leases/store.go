@@ -110,7 +110,7 @@ func (s *Store) ProlongEach(ctx context.Context, rs []lease.Request) ([]lease.Ho
 
 // Show returns the fence of the last holder of a lease, if one is known, and the end of the lease.
 func (s *Store) Show(ctx context.Context, name string) (lease.Holding, error) {
-	reply, err := s.conn.Run(ctx, showScript, []string{s.keys.Holder(name)}, nil)
+	reply, err := s.conn.Run(ctx, showScript, s.keys.of(name), nil)
 	if err != nil {
 		return lease.Holding{}, fmt.Errorf("show: %w", err)
 	}
@@ -120,14 +120,14 @@ func (s *Store) Show(ctx context.Context, name string) (lease.Holding, error) {
 // call returns a call of the scripts that grant or renew a lease.
 func (s *Store) call(r lease.Request) redis.Call {
 	return redis.Call{
-		Keys: []string{s.keys.Holder(r.Name)},
+		Keys: s.keys.of(r.Name),
 		Args: []string{r.Token, redis.Milliseconds(r.TTL)},
 	}
 }
 
 // Release implements lease.Store.
 func (s *Store) Release(ctx context.Context, name, token string) error {
-	reply, err := s.conn.Run(ctx, releaseScript, []string{s.keys.Holder(name)}, []string{token, s.keys.Topic(name)})
+	reply, err := s.conn.Run(ctx, releaseScript, s.keys.of(name), []string{token, s.keys.Topic(name)})
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
 	}

@@ -1,6 +1,8 @@
 package records
 
 import (
+	"strings"
+
 	"github.com/tidemark-dev/tidemark/records/locks"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
@@ -12,5 +14,10 @@ var _ locks.Store = (*leases.Store)(nil)
 // has the name of the lock's key.
 func NewLocks(conn *redis.Conn) *leases.Store {
 	key := func(name string) string { return conn.Prefix() + name }
-	return leases.NewLayout(conn, leases.Layout{Holder: key, Topic: key})
+	return leases.NewLayout(conn, leases.Layout{
+		Holder: key, Topic: key, Fence: func(name string) string { return key(lockFence(name)) },
+	})
 }
+
+// lockFence returns the key of kind records.LockFence of a lock with a key of kind records.Lock.
+func lockFence(name string) string { return "lock_fence" + strings.TrimPrefix(name, "lock") }

@@ -4,15 +4,21 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/lease"
 	domain "github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
@@ -45,17 +51,188 @@ func TestLocksConformance(t *testing.T) {
 	})
 }
 
-// suite is a harness for the suite.
+// suite is a harness for the suite. The names of its leases are IDs of locks.
 type suite struct{ *locksHarness }
 
-func (s suite) Store() lease.Store { return s.locksHarness.Store }
+func (s suite) Store() lease.Store { return s }
+
+func (s suite) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
+	r.Name = lockOf(r.Name)
+	return s.locksHarness.Acquire(ctx, r)
+}
+
+func (s suite) Renew(ctx context.Context, rs []lease.Request) []error {
+	rs = slices.Clone(rs)
+	for i := range rs {
+		rs[i].Name = lockOf(rs[i].Name)
+	}
+	return s.locksHarness.Renew(ctx, rs)
+}
+
+func (s suite) Release(ctx context.Context, name, token string) error {
+	return s.locksHarness.Release(ctx, lockOf(name), token)
+}
+
+func (s suite) Watch(name string, freed func()) (stop func()) {
+	return s.locksHarness.Watch(lockOf(name), freed)
+}
 
 func (s suite) Forget(ctx context.Context, name string) error {
-	c := s.conn.Client()
-	if err := c.Do(ctx, c.B().Del().Key(s.conn.Prefix()+name).Build()).Error(); err != nil {
-		return fmt.Errorf("forget %s: %w", name, err)
+	for _, key := range []string{lockOf(name), fenceOf(lockOf(name))} {
+		if err := s.do(ctx, "DEL", key).Error(); err != nil {
+			return fmt.Errorf("forget %s: %w", name, err)
+		}
 	}
 	return nil
+}
+
+func lockOf(id string) string { return domain.Lock.Key("op", id) }
+
+// fenceOf spells the key of the fence out, so that it doesn't follow a mistake of the store.
+func fenceOf(name string) string { return strings.Replace(name, "lock:", "lock_fence:", 1) }
+
+// do runs a command whose first argument is a key.
+func (h *locksHarness) do(ctx context.Context, command, key string, args ...string) rueidis.RedisResult {
+	c := h.conn.Client()
+	return c.Do(ctx, c.B().Arbitrary(command).Keys(h.conn.Prefix()+key).Args(args...).Build())
+}
+
+func (h *locksHarness) ttl(t *testing.T, key string) time.Duration {
+	t.Helper()
+	ms, err := h.do(t.Context(), "PTTL", key).AsInt64()
+	require.NoError(t, err)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// TestTheKeyOfALock: the key exists while the lock is held, so that EXISTS and TTL are right. The fence stays for an
+// hour.
+func TestTheKeyOfALock(t *testing.T) {
+	t.Parallel()
+	h, name := open(t, redistest.Standalone(t).URL()), domain.Lock.Key("resize", "7")
+	require.Equal(t, fenceOf(name), domain.LockFence.Key("resize", "7"))
+	none := -2 * time.Millisecond
+	r := lease.Request{Name: name, Token: "a", TTL: 30 * time.Second}
+	for range 2 {
+		granted, err := h.Grant(t.Context(), r)
+		require.NoError(t, err)
+		require.Positive(t, h.ttl(t, name))
+		require.LessOrEqual(t, h.ttl(t, name), r.TTL)
+		require.Greater(t, h.ttl(t, fenceOf(name)), time.Hour)
+		require.LessOrEqual(t, h.ttl(t, fenceOf(name)), time.Hour+r.TTL)
+		kept, err := h.do(t.Context(), "GET", fenceOf(name)).ToString()
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("%d 0 ", granted.Fence), kept)
+
+		require.NoError(t, h.Release(t.Context(), name, "a"))
+		require.Equal(t, none, h.ttl(t, name))
+		require.Positive(t, h.ttl(t, fenceOf(name)))
+		require.LessOrEqual(t, h.ttl(t, fenceOf(name)), time.Hour)
+		kept, err = h.do(t.Context(), "GET", fenceOf(name)).ToString()
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("%d 0 a", granted.Fence), kept)
+	}
+	_, err := h.Grant(t.Context(), lease.Request{Name: name, Token: "brief", TTL: time.Millisecond})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return h.ttl(t, name) == none }, storagetest.Patience, time.Millisecond)
+	require.ErrorIs(t, h.Release(t.Context(), name, "brief"), lease.ErrLost, "it has ended before")
+}
+
+// TestFencesOfLocksRise: fences rise also after Redis's clock was set back, while the last one is kept.
+func TestFencesOfLocksRise(t *testing.T) {
+	t.Parallel()
+	h, name := open(t, redistest.Standalone(t).URL()), domain.Lock.Key("resize", "7")
+	later := time.Now().Add(24 * time.Hour)
+	require.NoError(t, h.do(t.Context(), "SET", fenceOf(name), fmt.Sprintf("%d 0 ", later.UnixMicro())).Error())
+	for i := range int64(3) {
+		granted, err := h.Grant(t.Context(), lease.Request{Name: name, Token: "b", TTL: time.Minute})
+		require.NoError(t, err)
+		require.EqualValues(t, later.UnixMicro()+i+1, granted.Fence)
+		require.NoError(t, h.Release(t.Context(), name, "b"))
+		ends, err := h.do(t.Context(), "PEXPIRETIME", fenceOf(name)).AsInt64()
+		require.NoError(t, err)
+		require.Equal(t, later.Add(time.Hour).UnixMilli(), ends, "an hour after the time of the fence")
+	}
+}
+
+// TestLocksOfAHalfMovedSlot: one that is held is renewed while its keys are on one node. Otherwise a call waits for the
+// end of the move.
+func TestLocksOfAHalfMovedSlot(t *testing.T) {
+	t.Parallel()
+	c := storetest.StartTwoNodes(t)
+	s := records.NewLocks(c.Connect(t, redis.Options{Timeout: time.Minute}))
+	mine := lease.Request{Name: domain.Lock.Key("op", "1"), Token: "mine", TTL: time.Hour}
+	free := lease.Request{Name: domain.Lock.Key("op", "2"), Token: "other", TTL: time.Hour}
+	held, err := s.Grant(t.Context(), mine)
+	require.NoError(t, err)
+	last, err := s.Grant(t.Context(), free)
+	require.NoError(t, err)
+	require.NoError(t, s.Release(t.Context(), free.Name, free.Token))
+	grant := func(ctx context.Context) (lease.Holding, error) { return s.Grant(ctx, free) }
+
+	move := c.OpenMove(t, "op")
+	_, err = s.Prolong(t.Context(), mine)
+	require.NoError(t, err)
+	move.MoveKey(t, mine.Name)
+	prolong := func(ctx context.Context) (lease.Holding, error) { return s.Prolong(ctx, mine) }
+	storetest.RequireUnavailable(t, storagetest.ErrorOf(prolong(storetest.Shortly(t))))
+	storetest.RequireUnavailable(t, s.Release(storetest.Shortly(t), mine.Name, mine.Token))
+	move.MoveKey(t, fenceOf(mine.Name))
+	prolonged, err := s.Prolong(t.Context(), mine)
+	require.NoError(t, err)
+	require.Equal(t, held.Fence, prolonged.Fence)
+	storetest.RequireUnavailable(t, storagetest.ErrorOf(grant(storetest.Shortly(t))))
+	move.CloseSlot(t)
+	next, err := grant(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, next.Fence, last.Fence)
+}
+
+// TestLocksBesideOlderServers: servers that keep the fence in the lock's own key, for an hour, and those that don't
+// share locks. There is one holder at a time, and fences rise.
+func TestLocksBesideOlderServers(t *testing.T) {
+	t.Parallel()
+	h := open(t, redistest.Standalone(t).URL())
+	key := func(name string) string { return h.conn.Prefix() + name }
+	servers := map[string]*leases.Store{
+		"older": leases.NewLayout(h.conn, leases.Layout{Holder: key, Topic: key}), "newer": h.Store,
+	}
+	names, ids := []string{"newer", "older"}, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		server := func(label string) *leases.Store { return servers[rapid.SampledFrom(names).Draw(rt, label)] }
+		ids++
+		r := lease.Request{Name: domain.Lock.Key("op", strconv.Itoa(ids)), TTL: time.Minute}
+		last := uint64(0)
+		for i := range rapid.IntRange(1, 8).Draw(rt, "holders") {
+			earlier, ends := r.Token, rapid.Bool().Draw(rt, "ends by itself")
+			r.Token = fmt.Sprint("token", i)
+			granted, err := server("grants").Grant(t.Context(), r)
+			require.NoError(rt, err)
+			require.Greater(rt, granted.Fence, last)
+			last = granted.Fence
+			if earlier != "" {
+				require.ErrorIs(rt, server("releases another's").Release(t.Context(), r.Name, earlier), lease.ErrLost)
+			}
+			_, err = server("wants it, too").Grant(t.Context(), lease.Request{Name: r.Name, Token: "x", TTL: time.Minute})
+			require.ErrorIs(rt, err, lease.ErrHeld)
+			if ends {
+				r.TTL = time.Millisecond
+			}
+			prolonged, err := server("renews").Prolong(t.Context(), r)
+			r.TTL = time.Minute
+			require.NoError(rt, err)
+			require.Equal(rt, last, prolonged.Fence)
+			if !ends {
+				require.NoError(rt, server("releases").Release(t.Context(), r.Name, r.Token))
+			}
+			for shown := (lease.Holding{Until: prolonged.Until}); !shown.Until.IsZero(); {
+				shown, err = server("shows").Show(t.Context(), r.Name)
+				require.NoError(rt, err)
+			}
+		}
+		shown, err := h.Show(t.Context(), r.Name)
+		require.NoError(rt, err)
+		require.Equal(rt, lease.Holding{Fence: last}, shown)
+	})
 }
 
 func show(t *testing.T, h *locksHarness) {
@@ -79,10 +256,8 @@ func show(t *testing.T, h *locksHarness) {
 	require.NoError(t, err)
 	require.Equal(t, granted.Fence, longer.Fence)
 	require.Greater(t, longer.Until, granted.Until.Add(50*time.Minute))
-	c := h.conn.Client()
-	ttl, err := c.Do(ctx, c.B().Pttl().Key(h.conn.Prefix()+name).Build()).AsInt64()
-	require.NoError(t, err)
-	require.LessOrEqual(t, ttl, domain.Lock.TTL.Milliseconds())
+	require.LessOrEqual(t, h.ttl(t, name), domain.Lock.TTL)
+	require.LessOrEqual(t, h.ttl(t, fenceOf(name)), domain.LockFence.TTL)
 	require.NoError(t, h.Release(ctx, name, "token"))
 	released, err := h.Show(ctx, name)
 	require.NoError(t, err)

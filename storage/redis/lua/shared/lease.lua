@@ -1,5 +1,8 @@
--- lease.lua reads and writes the key of a lease: "<fence> <end, ms> <token of the holder>". The end is 0 if the lease
--- was released.
+-- lease.lua reads and writes leases. The key of a lease is "<fence> <end, ms> <token of the holder>". The end is 0 if
+-- the lease was released.
+--
+-- A lease may have a second key, that of its fence. Then the first key exists only while the lease is held, and the
+-- second one keeps the last fence: "<fence> 0 <token>", with the token that has released the lease, or none.
 
 local lease = {}
 
@@ -9,9 +12,15 @@ function lease.parse(value)
   return tonumber(fence or 0), tonumber(until_ms or 0), token
 end
 
--- read is parse of the value of a key.
-function lease.read(key)
-  return lease.parse(redis.call('GET', key))
+-- read returns the fence, the end and the token of a lease, and the last fence, which is that of the holder or higher.
+-- fence_key is nil if the lease has none.
+function lease.read(key, fence_key)
+  local fence, until_ms, token = lease.parse(redis.call('GET', key))
+  if not fence_key then
+    return fence, until_ms, token, fence
+  end
+  local last, _, released = lease.parse(redis.call('GET', fence_key))
+  return fence, until_ms, token or released, math.max(fence, last)
 end
 
 -- holder returns the fence of a lease's holder, or '' if the lease is free.
@@ -20,14 +29,28 @@ function lease.holder(key, now_ms)
   return until_ms > now_ms and time.decimal(fence) or ''
 end
 
--- KEEP_MS is how long the key stays after its lease. A fence is at least Redis's time, so fences rise even if the last
--- key has expired, unless Redis's clock was set back. While the key exists, fences rise even if the clock was set back
--- by up to an hour.
+-- KEEP_MS is how long the last fence stays after its lease. A fence is at least Redis's time, so fences rise even if
+-- the last one has expired, unless Redis's clock was set back. While it exists, fences rise even if the clock was set
+-- back by up to an hour.
 lease.KEEP_MS = 3600000
 
--- write writes a lease. The end is 0 if it was released.
-function lease.write(key, fence, until_ms, token, now_ms)
-  local last_ms = math.max(until_ms, now_ms, math.floor(fence / 1000))
+local function set(key, fence, until_ms, token, expires_ms)
   local value = time.decimal(fence) .. ' ' .. time.decimal(until_ms) .. ' ' .. token
-  redis.call('SET', key, value, 'PXAT', time.decimal(last_ms + lease.KEEP_MS))
+  redis.call('SET', key, value, 'PXAT', time.decimal(expires_ms))
+end
+
+-- write writes a lease. The end is 0 if it was released. fence_key and last are the key of its fence and the last fence
+-- before, or nil if it has none.
+function lease.write(key, fence, until_ms, token, now_ms, fence_key, last)
+  last = math.max(fence, last or 0)
+  local expires_ms = math.max(until_ms, now_ms, math.floor(last / 1000)) + lease.KEEP_MS
+  if not fence_key then
+    set(key, fence, until_ms, token, expires_ms)
+  elseif until_ms > 0 then
+    set(key, fence, until_ms, token, until_ms)
+    set(fence_key, last, 0, '', expires_ms)
+  else
+    redis.call('DEL', key)
+    set(fence_key, last, 0, token, expires_ms)
+  end
 end
