@@ -8,6 +8,7 @@ package records
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,7 +48,9 @@ type Kind struct {
 	MaxBytes int           // the longest value, with its members and fields
 	Instance Instance      // which Redis has it
 	Legacy   bool          // written by the source's applications, and only read here: its parts aren't encoded
+	Quotes   bool          // quotes and backslashes in parts are encoded, too: xargs takes the keys as they are
 
+	claims   bool     // the second part names the kind of a value with the first part
 	names    []string // of the placeholders
 	literals []string // around them: one more
 }
@@ -79,7 +82,7 @@ func (k *Kind) Parts() []string { return append([]string(nil), k.names...) }
 // Key returns the key with these parts, in the order of the pattern, without the prefix of the connection. Different
 // parts have different keys, and the hash tag is that of the pattern, whatever the parts are: braces, percent signs,
 // white space, control characters, invalid UTF-8, and the character that follows the part in the pattern are
-// percent-encoded. It panics if the number of parts is wrong.
+// percent-encoded, and quotes and backslashes if k.Quotes. It panics if the number of parts is wrong.
 func (k *Kind) Key(parts ...string) string {
 	if len(parts) != len(k.names) {
 		panic("records: the key of a " + k.Name + " has the parts " + strings.Join(k.names, ", "))
@@ -89,26 +92,32 @@ func (k *Kind) Key(parts ...string) string {
 		size += len(part)
 	}
 	key := append(make([]byte, 0, size), k.literals[0]...)
+	quotes := k.quotes(parts)
 	for i, part := range parts {
-		key = k.appendPart(key, part, i)
+		if k.Legacy {
+			key = append(key, part...)
+		} else {
+			key = appendEncoded(key, part, k.after(i)+quotes)
+		}
 		key = append(key, k.literals[i+1]...)
 	}
 	return string(key)
 }
 
-func (k *Kind) appendPart(key []byte, part string, i int) []byte {
-	if k.Legacy {
-		return append(key, part...)
+// quotes returns the quotes that are encoded in a key with these parts. The claim on a value is in the value's slot, so
+// its key follows the kind that it names.
+func (k *Kind) quotes(parts []string) string {
+	named := func(v *Kind) bool { return v.Quotes && v.Name == parts[1] }
+	if k.Quotes || k.claims && slices.ContainsFunc(Kinds, named) {
+		return `'"\`
 	}
-	return appendEncoded(key, part, k.after(i))
+	return ""
 }
 
-// after returns the character that ends a part, or 0 for one that ends with the key.
-func (k *Kind) after(part int) byte {
-	if next := k.literals[part+1]; next != "" {
-		return next[0]
-	}
-	return 0
+// after returns the character that ends a part, or "" for one that ends with the key.
+func (k *Kind) after(part int) string {
+	next := k.literals[part+1]
+	return next[:min(1, len(next))]
 }
 
 // Parse returns the parts of a key without prefix, and whether Key makes this key of them.
@@ -122,12 +131,12 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 	}
 	for i := range k.names {
 		end := len(rest)
-		if c := k.after(i); c != 0 {
-			if end = strings.IndexByte(rest, c); end < 0 {
+		if c := k.after(i); c != "" {
+			if end = strings.Index(rest, c); end < 0 {
 				return nil, false
 			}
 		}
-		part, ok := decode(rest[:end], k.after(i))
+		part, ok := decode(rest[:end])
 		if !ok {
 			return nil, false
 		}
@@ -136,7 +145,7 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 		}
 		parts = append(parts, part)
 	}
-	return parts, rest == ""
+	return parts, rest == "" && k.Key(parts...) == key
 }
 
 // parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is the only difference from

@@ -18,7 +18,7 @@ import (
 var hostile = []string{
 	"", "ann", "7", "{", "}", "{}", "a}b", "}:{", "%", "%7D", "%25", "%2", "%zz", ":", "a:b", "a:", " ", "\u00a0",
 	"\u2028", "\n", "\x00", "\x7f",
-	"\xff", "é", "{x}:hash", "*", "limit=20:offset=0:sort=created_at", strings.Repeat("x", 128),
+	"\xff", "é", "{x}:hash", "*", `o'brien "a\b"`, "limit=20:offset=0:sort=created_at", strings.Repeat("x", 128),
 }
 
 func part() *rapid.Generator[string] {
@@ -78,6 +78,23 @@ func checkKey(t require.TestingT, k *records.Kind, parts []string) {
 	}
 }
 
+// TestClaims: the claim on a cached value is in the value's slot.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	tag := func(key string) string {
+		_, tag, _ := strings.Cut(key, "{")
+		tag, _, _ = strings.Cut(tag, "}")
+		return tag
+	}
+	for _, k := range records.Kinds {
+		if k.Instance == records.Cache && k != records.CacheLoad {
+			for _, id := range hostile {
+				require.Equal(t, tag(k.Key(id)), tag(records.CacheLoad.Key(id, k.Name)), "%s %q", k.Name, id)
+			}
+		}
+	}
+}
+
 func TestKey(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -94,6 +111,11 @@ func TestKey(t *testing.T) {
 		{records.Search, []string{"a b%"}, "search_cache:{a%20b%25}"},
 		{records.Search, []string{"a\u00a0b\u2028"}, "search_cache:{a%C2%A0b%E2%80%A8}"},
 		{records.TopicShouts, []string{""}, "topic_shouts_{%}"},
+		{records.Search, []string{`o'brien "a\b"`}, "search_cache:{o%27brien%20%22a%5Cb%22}"},
+		{records.Shouts, []string{"author=o'brien"}, "shouts:{author=o%27brien}"},
+		{records.CacheLoad, []string{"o'brien", "search"}, "cache_load:{o%27brien}:search"},
+		{records.CacheLoad, []string{"o'brien", "author"}, "cache_load:{o'brien}:author"},
+		{records.Author, []string{"o'brien"}, "author:id:{o'brien}"},
 		{records.Setting, []string{"\xff\n"}, "env_vars:{%FF%0A}"},
 		{records.Settings, nil, "env_vars"},
 		{records.LegacySession, []string{"7", "ann-b", "eyJh.eyJi.x-y"}, "7-ann-b-eyJh.eyJi.x-y"},
@@ -111,7 +133,7 @@ func TestKey(t *testing.T) {
 		"", "session:{ann}", "session:{ann}:", "session:{}:00", "session:{a%61}:00", "session:{a%7d}:00",
 		"session:{a%7}:00", "session:{a", "env_vars:", "x",
 		"session:7:00", "7-ann-token", "app-name-eyJh", "-a-eyJh.eyJi.x", "{a}-b-eyJh.eyJi.x", "topic_shouts_7",
-		"viewed:{7}:x", "viewed:{7} ",
+		"viewed:{7}:x", "viewed:{7} ", "search_cache:{o'brien}", "author:id:{o%27brien}",
 	} {
 		require.Nil(t, records.Of(foreign), "%q", foreign)
 	}

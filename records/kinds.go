@@ -104,7 +104,7 @@ var (
 	CacheLoad           = define(Kind{
 		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String,
 		Form: "token of the put that is storing the value",
-		TTL:  10 * time.Second, MaxBytes: 256, Instance: Cache,
+		TTL:  10 * time.Second, MaxBytes: 256, Instance: Cache, claims: true,
 	})
 	CacheTag = define(Kind{
 		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: SortedSet,
@@ -133,7 +133,7 @@ func entity(name, pattern, form string) *Kind {
 
 func listing(name, pattern string, ttl time.Duration) *Kind {
 	return define(Kind{Name: name, Pattern: pattern, Type: String, Form: "JSON", TTL: ttl, MaxBytes: mib,
-		Instance: Cache})
+		Instance: Cache, Quotes: true})
 }
 
 // The kinds of views, states, statistics and locks.

@@ -55,14 +55,14 @@ func IsText(text string) bool {
 // Redis would hash the whole key.
 const empty = '%'
 
-// appendEncoded appends a part of a key.
-func appendEncoded(key []byte, part string, after byte) []byte {
+// appendEncoded appends a part of a key. reserved is the characters that are encoded besides the usual ones.
+func appendEncoded(key []byte, part, reserved string) []byte {
 	if part == "" {
 		return append(key, empty)
 	}
 	for i := 0; i < len(part); {
 		size := 1
-		encode := !plain(part[i], after)
+		encode := !plain(part[i], reserved)
 		if part[i] >= utf8.RuneSelf {
 			var char rune
 			char, size = utf8.DecodeRuneInString(part[i:])
@@ -83,12 +83,13 @@ func appendEncoded(key []byte, part string, after byte) []byte {
 const hex = "0123456789ABCDEF"
 
 // plain reports whether a byte of ASCII stays as it is.
-func plain(b, after byte) bool {
-	return b > ' ' && b != 0x7f && b != '{' && b != '}' && b != '%' && b != after
+func plain(b byte, reserved string) bool {
+	return b > ' ' && b != 0x7f && b != '{' && b != '}' && b != '%' && strings.IndexByte(reserved, b) < 0
 }
 
-// decode returns the part that appendEncoded encoded as text, if there is one.
-func decode(text string, after byte) (part string, ok bool) {
+// decode returns the part that appendEncoded encoded as text, if there is one. Of another text, such as %41 or %zz, it
+// returns a part that has another encoding.
+func decode(text string) (part string, ok bool) {
 	if text == string(empty) {
 		return "", true
 	}
@@ -104,8 +105,7 @@ func decode(text string, after byte) (part string, ok bool) {
 		}
 		decoded = append(decoded, b)
 	}
-	// A sequence that appendEncoded doesn't write, such as %41 or %zz, is invalid.
-	return string(decoded), string(appendEncoded(nil, string(decoded), after)) == text
+	return string(decoded), true
 }
 
 func digit(b byte) byte {
