@@ -75,9 +75,10 @@ type OldError struct {
 
 // Codes of the predecessor's API.
 const (
-	OldCodeRejected     = "dsps.auth.rejected"
-	OldCodeAckHandle    = "dsps.storage.ack-handle-malformed"
-	OldCodeNoSubscriber = "dsps.storage.subscription-not-found"
+	OldCodeRejected       = "dsps.auth.rejected"
+	OldCodeAckHandle      = "dsps.storage.ack-handle-malformed"
+	OldCodeNoSubscriber   = "dsps.storage.subscription-not-found"
+	OldCodeInvalidChannel = "dsps.storage.invalid-channel"
 )
 
 // OldProbe is the answer to probes in the predecessor's API.

@@ -144,14 +144,27 @@ func (h *handlers) ack(c *web.Call) error {
 // live is GET /probe/liveness.
 func live(c *web.Call) error { return c.Value(http.StatusOK, wire.OldProbe{}) }
 
+// oldTexts are the predecessor's texts of errors. The details follow them.
+var oldTexts = map[fault.Slug]string{
+	fault.SlugInvalidChannel:    `Invalid "channelID" parameter`,
+	fault.SlugInvalidSubscriber: `Invalid "subscriberID" parameter`,
+	fault.SlugInvalidMessageID:  `Invalid "messageID" parameter`,
+	fault.SlugInvalidContent:    "Request body is not JSON",
+}
+
 // fail answers with an error in the predecessor's form, with one code for all refused receipts, and one for all refused
 // credentials.
 func fail(c *web.Call, err error) {
 	p := web.ProblemOf(err)
 	status, answer := p.Status, wire.OldError{Error: p.Detail}
+	if text, ok := oldTexts[p.Slug()]; ok {
+		answer.Error = text + ": " + p.Detail
+	}
 	switch p.Slug() {
 	case fault.SlugNoSubscriber:
 		answer.Code = wire.OldCodeNoSubscriber
+	case fault.SlugReserved:
+		answer.Code = wire.OldCodeInvalidChannel
 	case fault.SlugNoCredential, fault.SlugInvalidCredential, fault.SlugExpiredCredential, fault.SlugRevokedCredential,
 		fault.SlugNotGranted:
 		answer.Code = wire.OldCodeRejected

@@ -56,10 +56,12 @@ func TestPredecessorRefuses(t *testing.T) {
 		"GET " + servertest.OldAt + "?max=-1":     `Invalid "max" parameter "-1"`,
 		"GET " + servertest.OldAt + "?max=many":   `Invalid "max" parameter "many"`,
 		"DELETE " + servertest.OldAt + "/message": `Missing "ackHandle" parameter`,
-		"PUT /channel/c/message/m":                "the body is empty, it must be JSON",
-		"PUT /channel/c/message/-m":               `the message ID "-m" has '-' at byte 0: it must match ^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`,
-		"PUT /channel//message/m 1":               "the channel name is empty",
-		"PUT /channel//subscription/polling/s":    "the channel name is empty",
+		"PUT /channel/c/message/m":                "Request body is not JSON: the body is empty, it must be JSON",
+		"PUT /channel/c/message/m {":              "Request body is not JSON: unexpected end of JSON",
+		"PUT /channel/c/message/-m 1":             `Invalid "messageID" parameter: the message ID "-m" has '-' at byte 0: it must match ^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`,
+		"PUT /channel//message/m 1":               `Invalid "channelID" parameter: the channel name is empty`,
+		"PUT /channel//subscription/polling/s":    `Invalid "channelID" parameter: the channel name is empty`,
+		"PUT /channel/c/subscription/polling/-":   `Invalid "subscriberID" parameter: the subscriber name "-" has '-' at byte 0: it must match ^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`,
 	} {
 		method, path, body := servertest.Cut(call)
 		require.Equal(t, message, h.Do(method, path, body).OldError(400, "").Error, call)

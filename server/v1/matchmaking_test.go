@@ -272,7 +272,7 @@ func TestReservedChannels(t *testing.T) {
 		`DELETE /channel/cache:author/subscription/polling/node.1/message?ackHandle=x`,
 	} {
 		method, path, body := servertest.Cut(call)
-		h.Do(method, path, body).OldError(403, "")
+		h.Do(method, path, body).OldError(403, wire.OldCodeInvalidChannel)
 	}
 	h.Do("GET", "/v1/channels/ticket.nobody", "").Problem(404, fault.SlugNoChannel)
 	h.Create(`{"queue":"duel","id":"bob"}`)
