@@ -58,6 +58,7 @@ type Options struct {
 	// names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every name
 	// is allowed, except when Run's listener is on a loopback address.
 	AllowHosts []string
+	OldPrefix  string // of the paths of the predecessor's API
 	Limits     Limits
 	Grace      time.Duration // time for requests to finish after Run's context has ended; 0: DefaultGrace
 	// DrainDelay is how long Run serves as before after readiness has failed, for load balancers to notice. It is part
@@ -178,7 +179,7 @@ func (s *Server) addRoutes() {
 		s.services.AddRoutes()
 	}
 	v1.Register(s.router, api)
-	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: most})
+	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: most, Prefix: s.options.OldPrefix})
 	if o.Records != nil {
 		records.Register(s.router, *o.Records)
 	}

@@ -37,6 +37,7 @@ type Server struct {
 	AdminListen    string // host:port, or unix: and a path; "": there is no admin listener
 	CORSOrigins    []string
 	AllowHosts     []string
+	OldPrefix      string // of the paths of the predecessor's API; "": none
 	Grace          time.Duration
 	DrainDelay     time.Duration // part of Grace
 	MaxBodyBytes   int

@@ -50,6 +50,9 @@ func serverOptions(c *Config) []option {
 			Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP
 			addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback
 			address.`),
+		define("predecessor-prefix", "path", "", to(&c.Server.OldPrefix, pathPrefix), `
+			Path below which the predecessor's API is served, as with its http.pathPrefix: with /old, /old/channel/...
+			and /old/probe/... At most 128 bytes, and not below /v1.`),
 	}
 }
 

@@ -110,6 +110,18 @@ func host(text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
+// prefixPattern matches a path without escapes. Its segments don't begin with a dot.
+var prefixPattern = regexp.MustCompile(`^(/[0-9A-Za-z_~-][0-9A-Za-z_.~-]*)+$`)
+
+// pathPrefix parses the beginning of paths.
+func pathPrefix(text string) (string, error) {
+	if len(text) > 128 || !prefixPattern.MatchString(text) || strings.HasPrefix(text+"/", "/v1/") {
+		return "", fmt.Errorf("%q isn't a path such as /old/api, without a slash at its end, of at most 128 bytes, "+
+			"and not below /v1", text)
+	}
+	return text, nil
+}
+
 // durationBetween parses a duration between least and most.
 func durationBetween(least, most time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,20 @@ func TestParseOrigin(t *testing.T) {
 	for _, text := range []string{"a.example", "https://", "https://a/", "https://a?b", "https://u@a", "//a",
 		"https://a b"} {
 		_, err := origin(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestParsePathPrefix(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"/old", "/old/api.v2", "/v1x", "/old/v1", "/" + strings.Repeat("a", 127)} {
+		prefix, err := pathPrefix(text)
+		require.NoError(t, err, text)
+		require.Equal(t, text, prefix)
+	}
+	for _, text := range []string{"/", "old", "/old/", "//old", "/old//api", "/..", "/a/../b", "/.a", "/:a", "/a*", "/a b",
+		"/a%20", "/a?b", "/é", "/v1", "/v1/old", "/" + strings.Repeat("a", 128)} {
+		_, err := pathPrefix(text)
 		require.Error(t, err, text)
 	}
 }

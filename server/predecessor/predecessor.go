@@ -27,11 +27,13 @@ type Channels interface {
 type Options struct {
 	Channels Channels
 	Limits   channel.Limits
+	Prefix   string // of all paths, such as /old; segments of letters, digits and "_.~-"
 }
 
 // Register adds the routes of the API.
 func Register(r *web.Router, o Options) {
-	const at, subscriber = "/channel/:channel", "/channel/:channel/subscription/polling/:subscriber"
+	at, probe := o.Prefix+"/channel/:channel", o.Prefix+"/probe"
+	subscriber := at + "/subscription/polling/:subscriber"
 	a, h := web.API{Router: r, Fail: fail}, &handlers{channels: o.Channels, limits: o.Limits}
 	for _, r := range []web.Route{
 		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel,
@@ -50,20 +52,17 @@ func Register(r *web.Router, o Options) {
 	}
 	a.NothingBelow(at + "/message/:id")
 	a.Always = true
-	a.AddGet(web.Route{Path: "/probe/liveness", Query: web.QueryIgnored, Open: true, Handle: live})
-	a.AddGet(web.Route{Path: "/probe/readiness", Query: web.QueryIgnored, Open: true, Handle: func(c *web.Call) error {
+	a.AddGet(web.Route{Path: probe + "/liveness", Query: web.QueryIgnored, Open: true, Handle: live})
+	a.AddGet(web.Route{Path: probe + "/readiness", Query: web.QueryIgnored, Open: true, Handle: func(c *web.Call) error {
 		if err := r.Ready(c.Context()); err != nil {
 			return err
 		}
 		return live(c)
 	}})
-	r.FailUnrouted(isOurs, fail)
-}
-
-// isOurs reports whether a path is below those of the API.
-func isOurs(r *http.Request) bool {
-	path := r.URL.EscapedPath()
-	return strings.HasPrefix(path, "/channel/") || strings.HasPrefix(path, "/probe/")
+	r.FailUnrouted(func(r *http.Request) bool { // below the paths of the API
+		path := r.URL.EscapedPath()
+		return strings.HasPrefix(path, o.Prefix+"/channel/") || strings.HasPrefix(path, probe+"/")
+	}, fail)
 }
 
 type handlers struct {

@@ -1,10 +1,13 @@
 package predecessor_test
 
 import (
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -44,6 +47,39 @@ func TestPredecessor(t *testing.T) {
 		servertest.Exchange{Call: "GET /probe/readiness", Status: 200, Answer: `{"storage":{}}`},
 		servertest.Exchange{Call: "HEAD /probe/readiness", Status: 200, Answer: ""},
 	)
+}
+
+// TestPrefix: with a prefix all paths have it, and errors too have the predecessor's form below it.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, func(s *servertest.Setup) { s.OldPrefix = "/old/api" })
+	do := func(call string) servertest.Answer { // not in docs/openapi.yaml
+		method, path, _ := servertest.Cut(call)
+		req, err := http.NewRequestWithContext(t.Context(), method, h.URL+path, http.NoBody)
+		require.NoError(t, err)
+		resp, err := h.Client.Do(req)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return servertest.Answer{TB: t, Status: resp.StatusCode, Header: resp.Header, Body: body}
+	}
+	const at = "/old/api/channel/c/subscription/polling/s"
+	for _, tt := range []struct {
+		call, answer string
+		status       int
+	}{
+		{"PUT " + at, `{"channelID":"c","subscriberID":"s"}`, 200},
+		{"GET " + at, `{"channelID":"c","messages":[],"moreMessages":false}`, 200},
+		{"GET /old/api/probe/readiness", `{"storage":{}}`, 200},
+		{"GET /old/api/channel/c", `{"error":"the path does not exist"}`, 404},
+		{"GET /old/api/probe/x", `{"error":"the path does not exist"}`, 404},
+	} {
+		do(tt.call).Like(tt.status, tt.answer)
+	}
+	for _, path := range []string{"/channel/c/subscription/polling/s", "/probe/liveness", "/old/api/x"} {
+		do("GET "+path).Problem(404, fault.SlugNoPath)
+	}
 }
 
 func TestPredecessorRefuses(t *testing.T) {
