@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,7 +40,34 @@ func TestRoutesMatchTheContract(t *testing.T) {
 	require.ElementsMatch(t, documented, registered)
 }
 
-// TestContractDescribes checks that docs/openapi.yaml describes each parameter and each header.
+// TestContractUses checks that docs/openapi.yaml has no component without use.
+func TestContractUses(t *testing.T) {
+	t.Parallel()
+	doc, err := servertest.Contract()
+	require.NoError(t, err)
+	text, err := os.ReadFile("../docs/openapi.yaml")
+	require.NoError(t, err)
+	var used []string
+	for _, m := range regexp.MustCompile(`\$ref: "#/components/(\w+/[\w-]+)"`).FindAllStringSubmatch(string(text), -1) {
+		used = append(used, m[1])
+	}
+	for _, scheme := range doc.Security {
+		for name := range scheme {
+			used = append(used, "securitySchemes/"+name)
+		}
+	}
+	var components map[string]map[string]any // by section and name
+	written, err := json.Marshal(doc.Components)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(written, &components))
+	for section, all := range components {
+		for name := range all {
+			require.Contains(t, used, section+"/"+name)
+		}
+	}
+}
+
+// TestContractDescribes checks that docs/openapi.yaml describes each operation, parameter and header.
 func TestContractDescribes(t *testing.T) {
 	t.Parallel()
 	doc, err := servertest.Contract()
@@ -48,6 +77,8 @@ func TestContractDescribes(t *testing.T) {
 	}
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
+			require.NotEmpty(t, operation.Summary, "%s %s", method, path)
+			require.NotEmpty(t, operation.Description, "%s %s", method, path)
 			for _, p := range slices.Concat(item.Parameters, operation.Parameters) {
 				require.NotEmpty(t, p.Value.Description, "%s %s: %s", method, path, p.Value.Name)
 			}
