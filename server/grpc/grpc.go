@@ -5,7 +5,6 @@ import (
 	"context"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -116,7 +115,7 @@ func New(o Options) *Services {
 		{&openmatch.FrontendService_ServiceDesc, &frontend{tickets: o.Tickets, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, &query{
 			queues: o.Queues, router: o.Router, page: limits.QueryPage, answers: &s.answers, slots: s.queries,
-			turns: semaphore.NewWeighted(web.Turns()),
+			turns: newTurns(int(web.Turns())),
 		}},
 		{&grpc_health_v1.Health_ServiceDesc, &grpcserver.Health{
 			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining(), Stopping: errDraining,

@@ -94,11 +94,11 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// requireUnreadEnd leaves the maximum number of queries unread, until others are answered.
+// requireUnreadEnd leaves a client's maximum number of queries unread, until others are answered.
 func (h *harness) requireUnreadEnd(t *testing.T) {
 	t.Helper()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
-		const most, mostOfOne = 16, 4
+		const most, mostOfOne = 12, 4
 		entered := make(chan struct{}, most)
 		h.matches.set(func() { h.matches.walking = func() { entered <- struct{}{} } })
 		var client openmatch.QueryServiceClient

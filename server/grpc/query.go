@@ -3,7 +3,6 @@ package grpc
 import (
 	"context"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -26,8 +25,8 @@ type query struct {
 	router  *web.Router
 	page    int // tickets or IDs in one message of an answer, at most
 	answers *answers
-	turns   *semaphore.Weighted // of queries that go through tickets
-	slots   *slots
+	slots   *slots // of the queries in progress
+	turns   *slots // of those that go through tickets
 }
 
 // errQueries is returned if too many queries wait, or one waits for too long.
@@ -123,7 +122,7 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	defer leave()
 	limited, stop := q.answers.begin(ctx)
 	defer stop()
-	turn := &turn{turns: q.turns}
+	turn := &turn{turns: q.turns, client: client, connection: connection}
 	defer turn.end()
 	send := func() error {
 		turn.end() // before the client reads
@@ -159,23 +158,23 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 
 // turn is the turn of a query to go through some tickets, and to read the next ones. It is used by one goroutine.
 type turn struct {
-	turns *semaphore.Weighted
-	held  bool
+	turns              *slots
+	client, connection string
+	leave              func() // nil: it isn't the query's turn
 }
 
-// next ends the turn and waits for the next one: queries that have waited for longer come first.
-func (t *turn) next(ctx context.Context) error {
+// next ends the turn and waits for the next one.
+func (t *turn) next(ctx context.Context) (err error) {
 	t.end()
-	err := t.turns.Acquire(ctx, 1)
-	t.held = err == nil
+	t.leave, err = t.turns.enter(ctx, t.client, t.connection, 0)
 	return err
 }
 
 // end ends the turn.
 func (t *turn) end() {
-	if t.held {
-		t.held = false
-		t.turns.Release(1)
+	if t.leave != nil {
+		t.leave()
+		t.leave = nil
 	}
 }
 

@@ -144,14 +144,15 @@ func TestRefusedQueries(t *testing.T) {
 	isError(t, err, codes.NotFound, matchmaking.ErrNoQueue.Detail)
 }
 
-// TestQueriesWait sends more queries at once than a connection, and a server, answers at the same time: each is answered.
+// TestQueriesWait sends more queries at once than are answered at the same time for a connection, and for a client: each
+// is answered.
 // Open Match's matchfunction.QueryPools sends the pools of a profile like this.
 func TestQueriesWait(t *testing.T) {
 	t.Parallel()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
 		h := start(t)
 		h.addTickets("q", 10, 1)
-		const inProgress, most, connections = 4, 16, 5
+		const inProgress, most, connections = 4, 12, 5
 		entered, leave := make(chan struct{}, most), make(chan struct{})
 		h.matches.set(func() {
 			h.matches.walking = func() {

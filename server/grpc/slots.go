@@ -10,8 +10,9 @@ import (
 
 // Limits on queries.
 const (
-	maxQueries    = 16 // in progress at the same time
-	maxQueriesOne = 4  // of one connection
+	maxQueries           = 16 // in progress at the same time
+	maxQueriesClient     = 12 // of one client, so that another one needn't wait for it
+	maxQueriesConnection = 4  // of one connection
 
 	// of the queries that wait: each counts with its message and waitingBytes. About 1,000 small ones fit, and 250 of
 	// one client.
@@ -22,23 +23,27 @@ const (
 	maxQueryWait = time.Minute
 )
 
-// slots are the slots of the queries in progress, and the line of those that wait for one. All methods may be called by
-// several goroutines.
+// slots are what queries need and only some can have at a time: to be in progress, or the turn to go through tickets. The
+// others wait in a line. All methods may be called by several goroutines.
 type slots struct {
-	mu      sync.Mutex
-	open    int    // queries in progress
-	entered uint64 // queries so far
-	clients map[string]*clientSlots
-	ofOne   map[string]int // queries in progress, by connection
-	line    []*waiter      // in order of arrival
-	bytes   int            // of the line
+	most             int // that are given out at a time
+	mostOfClient     int
+	mostOfConnection int
+
+	mu          sync.Mutex
+	open        int // given out
+	entered     int // queries that have got one so far
+	clients     map[string]*clientSlots
+	connections map[string]int // given out, by connection
+	line        []*waiter      // in order of arrival
+	bytes       int            // of the line
 }
 
 // clientSlots are a client's part of the slots and of the line. It is removed with the client's last query.
 type clientSlots struct {
-	open, waiting int    // queries
-	bytes         int    // of those that wait
-	last          uint64 // what slots.entered was when the client last entered or, before that, when it came
+	open, waiting int // queries
+	bytes         int // of those that wait
+	last          int // what slots.entered was when the client last entered; before that, what it was before the client came
 }
 
 // waiter is a query in the line.
@@ -48,8 +53,19 @@ type waiter struct {
 	entered            chan struct{} // closed when it has a slot
 }
 
+// newSlots returns the slots of the queries in progress.
 func newSlots() *slots {
-	return &slots{clients: map[string]*clientSlots{}, ofOne: map[string]int{}}
+	return &slots{
+		most: maxQueries, mostOfClient: maxQueriesClient, mostOfConnection: maxQueriesConnection,
+		clients: map[string]*clientSlots{}, connections: map[string]int{},
+	}
+}
+
+// newTurns returns the turns to go through tickets, of which there are n at a time.
+func newTurns(n int) *slots {
+	return &slots{
+		most: n, mostOfClient: n, mostOfConnection: n, clients: map[string]*clientSlots{}, connections: map[string]int{},
+	}
 }
 
 // enter waits for a slot for a query of a client, whose message has size bytes. leave must be called afterwards. Errors:
@@ -58,6 +74,9 @@ func (s *slots) enter(ctx context.Context, client, connection string, size int) 
 	w := &waiter{client: client, connection: connection, bytes: size + waitingBytes, entered: make(chan struct{})}
 	if !s.add(w) {
 		return nil, errQueries
+	}
+	if !w.waits() { // most don't
+		return func() { s.leave(w) }, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxQueryWait, errQueries)
 	defer cancel()
@@ -76,7 +95,7 @@ func (s *slots) add(w *waiter) bool {
 	defer s.mu.Unlock()
 	c := s.clients[w.client]
 	if c == nil {
-		c = &clientSlots{last: s.entered}
+		c = &clientSlots{last: s.entered - 1}
 		s.clients[w.client] = c
 	}
 	s.line, s.bytes = append(s.line, w), s.bytes+w.bytes
@@ -99,8 +118,8 @@ func (s *slots) leave(w *waiter) {
 	} else {
 		s.open--
 		s.clients[w.client].open--
-		if s.ofOne[w.connection]--; s.ofOne[w.connection] == 0 {
-			delete(s.ofOne, w.connection)
+		if s.connections[w.connection]--; s.connections[w.connection] == 0 {
+			delete(s.connections, w.connection)
 		}
 		s.fill()
 	}
@@ -109,7 +128,7 @@ func (s *slots) leave(w *waiter) {
 
 // fill gives the free slots to queries in the line. The lock is held, as for all methods below.
 func (s *slots) fill() {
-	for s.open < maxQueries {
+	for s.open < s.most {
 		w := s.next()
 		if w == nil {
 			return
@@ -117,19 +136,20 @@ func (s *slots) fill() {
 		s.remove(w)
 		s.open++
 		s.entered++
-		s.ofOne[w.connection]++
+		s.connections[w.connection]++
 		c := s.clients[w.client]
 		c.open, c.last = c.open+1, s.entered
 		close(w.entered)
 	}
 }
 
-// next returns the query of the line that is the next to have a slot, or nil if the connections of all have as many as
-// they can: of the client with the fewest queries in progress and, among equal ones, of the one that has waited longest
-// for its turn; of this client's queries, one of the connection with the fewest in progress, the oldest first.
+// next returns the query of the line that is the next to have a slot, or nil if the clients or connections of all have
+// as many as they can: of the client with the fewest slots and, among equal ones, of the one that got its last slot first; of this
+// client's queries, one of the connection with the fewest, the oldest first.
 func (s *slots) next() (next *waiter) {
 	for _, w := range s.line {
-		if s.ofOne[w.connection] < maxQueriesOne && (next == nil || s.compare(w, next) < 0) {
+		free := s.clients[w.client].open < s.mostOfClient && s.connections[w.connection] < s.mostOfConnection
+		if free && (next == nil || s.compare(w, next) < 0) {
 			next = w
 		}
 	}
@@ -139,7 +159,7 @@ func (s *slots) next() (next *waiter) {
 func (s *slots) compare(a, b *waiter) int {
 	of, other := s.clients[a.client], s.clients[b.client]
 	return cmp.Or(cmp.Compare(of.open, other.open), cmp.Compare(of.last, other.last),
-		cmp.Compare(s.ofOne[a.connection], s.ofOne[b.connection]))
+		cmp.Compare(s.connections[a.connection], s.connections[b.connection]))
 }
 
 // remove takes a query out of the line.

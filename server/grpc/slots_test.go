@@ -46,8 +46,12 @@ func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &askers{t: t, slots: newSlots()}
-		for i := range 40 { // all slots and a line
+		for i := range 40 { // and a line
 			a.ask("heavy", fmt.Sprint("heavy", i%8))
+		}
+		require.Len(t, a.got, maxQueriesClient)
+		for range maxQueries - maxQueriesClient { // the other slots
+			a.ask("other", "other")
 		}
 		require.Len(t, a.got, maxQueries)
 		for i := range 3 {
@@ -62,8 +66,8 @@ func TestSlotsAreShared(t *testing.T) {
 		for len(a.leave) > 0 {
 			a.end()
 		}
-		require.Equal(t, newSlots().clients, a.slots.clients, "nothing remains of clients without queries")
-		require.Empty(t, a.slots.ofOne)
+		require.Empty(t, a.slots.clients, "nothing remains of clients without queries")
+		require.Empty(t, a.slots.connections)
 		require.Zero(t, a.slots.bytes)
 	})
 }
@@ -73,16 +77,16 @@ func TestSlotsOfAConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &askers{t: t, slots: newSlots()}
-		for range 3 * maxQueriesOne {
+		for range 3 * maxQueriesConnection {
 			a.ask("a", "one")
 		}
-		require.Len(t, a.got, maxQueriesOne)
+		require.Len(t, a.got, maxQueriesConnection)
 		a.ask("a", "other")
-		require.Len(t, a.got, maxQueriesOne+1)
+		require.Len(t, a.got, maxQueriesConnection+1)
 		for len(a.leave) > 0 {
 			a.end()
 		}
-		require.Len(t, a.got, 3*maxQueriesOne+1)
+		require.Len(t, a.got, 3*maxQueriesConnection+1)
 	})
 }
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -58,7 +58,7 @@ func TestQueriesTakeTurns(t *testing.T) {
 		s := &steps{leave: make(chan struct{})}
 		q := &query{
 			queues: s, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(),
-			turns: semaphore.NewWeighted(1),
+			turns: newTurns(1),
 		}
 		var clients sync.WaitGroup
 		ask := func(read chan struct{}) {
@@ -83,6 +83,52 @@ func TestQueriesTakeTurns(t *testing.T) {
 		close(later)
 		s.leave <- struct{}{}
 		clients.Wait()
-		require.True(t, q.turns.TryAcquire(1), "all turns were returned")
+		require.Zero(t, q.turns.open, "all turns were returned")
+	})
+}
+
+// rounds are queues from which each query reads a number of times. They record whose turn each of them was.
+type rounds struct {
+	steps
+	number int
+	turns  []string // users
+}
+
+func (r *rounds) Waiting(
+	ctx context.Context, _ matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error,
+) error {
+	for range r.number {
+		if err := each(nil); err != nil {
+			return err
+		}
+		r.turns = append(r.turns, access.From(ctx).User())
+		<-r.leave
+	}
+	return nil
+}
+
+// TestTurnsAreShared: clients take turns, however many queries each has.
+func TestTurnsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rounds{steps: steps{leave: make(chan struct{})}, number: 3}
+		q := &query{
+			queues: r, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(),
+			turns: newTurns(1),
+		}
+		var clients sync.WaitGroup
+		for _, user := range []string{"heavy", "heavy", "heavy", "light"} {
+			ctx := access.With(t.Context(), &access.Principal{Kind: access.User, Subject: user})
+			clients.Go(func() {
+				assert.NoError(t, q.QueryTicketIds(&openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}, &idStream{ctx: ctx}))
+			})
+			synctest.Wait()
+		}
+		for range 4 * r.number {
+			r.leave <- struct{}{}
+			synctest.Wait()
+		}
+		clients.Wait()
+		require.Equal(t, []string{"heavy", "light", "heavy", "light", "heavy", "light"}, r.turns[:6])
 	})
 }
