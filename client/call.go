@@ -184,7 +184,9 @@ func (c *Client) noAnswer(ctx context.Context, r request, err error) error {
 		return fmt.Errorf("%w: no answer within %s", ErrUnreachable, c.timeout+r.wait)
 	}
 	var failed *url.Error
-	if errors.As(err, &failed) {
+	if errors.Is(err, errHTTP2) {
+		err = errHTTP2 // without what net/http says about it
+	} else if errors.As(err, &failed) {
 		err = failed.Err // without the method and URL, which the caller knows
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)

@@ -70,6 +70,7 @@ func newTransport(socket string) http.RoundTripper {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		}
 	}
+	t.DialContext = dialer(t.DialContext).http1
 	return t
 }
 

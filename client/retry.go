@@ -109,5 +109,5 @@ func (p RetryPolicy) again(err error) bool {
 func refusedForGood(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
-	return errors.As(err, &certificate) || errors.As(err, &notTLS)
+	return errors.As(err, &certificate) || errors.As(err, &notTLS) || errors.Is(err, errHTTP2)
 }

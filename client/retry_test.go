@@ -3,6 +3,8 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -50,6 +52,34 @@ func newLog(t *testing.T, lose int) (*log, *client.Client) {
 	s := httptest.NewServer(l)
 	t.Cleanup(s.Close)
 	return l, newClient(t, s.URL, client.WithRetry(quick))
+}
+
+// TestGRPCPort: a port for gRPC is reported as that, at once and without its bytes.
+func TestGRPCPort(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(conn, "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00@\x00") // as grpc-go does
+		_, _ = io.Copy(io.Discard, conn)
+		_ = conn.Close()
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		<-done
+	})
+	c := newClient(t, "http://"+l.Addr().String(), client.WithRetry(client.RetryPolicy{MaxElapsed: time.Hour,
+		Notify: func(err error, _ time.Duration) { t.Errorf("tried again after: %v", err) }}))
+	_, err = c.Publish(t.Context(), "c", client.Draft{Content: []byte(`1`)})
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	require.EqualError(t, err, "publish to c: the service can't be reached: "+
+		"it speaks HTTP/2 only, as a port for gRPC does: is it the port for HTTP?")
 }
 
 func TestLostAnswerDoesntPublishTwice(t *testing.T) {
