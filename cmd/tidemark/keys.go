@@ -91,26 +91,9 @@ func (k *keysCommand) check() error {
 
 // run surveys one Redis after the other.
 func (k *keysCommand) run(ctx context.Context, c config.Config) error {
-	log := newLogger(k.terminal.Stderr, c)
-	needs := storeNeeds{log: log, metrics: prometheus.NewRegistry()}
-	all := []another{{key: "redis", of: "channels"}, {"ticketsRedis", c.Matchmaking.Redis, "tickets"}}
-	all = append(all, another{"sessionsRedis", c.Records.Sessions.Redis, "sessions"},
-		another{"cacheRedis", c.Records.Cache.Redis, "cache"})
-	for i, one := range all {
-		if i > 0 && one.url == "" {
-			continue
-		}
-		o, err := one.options(c, needs)
-		if i == 0 {
-			o, err = channelsOptions(c, needs)
-			if err == nil && o.URL == "" {
-				o.URL, err = managed.Find(c.Managed.DataDir)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		conn, err := connect(ctx, one.key, o, c.Redis.ConnectTimeout)
+	needs := storeNeeds{log: newLogger(k.terminal.Stderr, c), metrics: prometheus.NewRegistry()}
+	for _, one := range redisServers(c) {
+		conn, err := one.open(ctx, c, needs)
 		if err != nil {
 			return err
 		}
@@ -124,6 +107,28 @@ func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 		}
 	}
 	return nil
+}
+
+// redisServers returns the Redis servers that a configuration names, that of the channels first.
+func redisServers(c config.Config) []another {
+	all := []another{{key: "redis", of: "channels"}, {"ticketsRedis", c.Matchmaking.Redis, "tickets"},
+		{"sessionsRedis", c.Records.Sessions.Redis, "sessions"}, {"cacheRedis", c.Records.Cache.Redis, "cache"}}
+	return slices.DeleteFunc(all, func(one another) bool { return one.of != "channels" && one.url == "" })
+}
+
+// open connects a command to a Redis.
+func (a another) open(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, error) {
+	o, err := a.options(c, needs)
+	if a.of == "channels" {
+		o, err = channelsOptions(c, needs)
+		if err == nil && o.URL == "" {
+			o.URL, err = managed.Find(c.Managed.DataDir)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, a.key, o, c.Redis.ConnectTimeout)
 }
 
 func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (keyspace.Report, error) {

@@ -39,10 +39,22 @@ func (s *KeySource) Count(ctx context.Context) (total int64, err error) {
 // Walk visits all keys. The errors are those of package fault. Keys that end meanwhile, or whose slot moves, are left
 // out.
 func (s *KeySource) Walk(ctx context.Context, v keyspace.Visitor) error {
+	return s.pages(ctx, v.Wait, func(ctx context.Context, node rueidis.Client, names []string) error {
+		keys, err := s.look(ctx, node, names, v)
+		if err == nil {
+			v.Visit(keys, page)
+		}
+		return err
+	})
+}
+
+// pages calls do with the names of all keys, in pages, and with the node that has them. It calls wait before each.
+func (s *KeySource) pages(ctx context.Context, wait func(ctx context.Context, keys int) error,
+	do func(ctx context.Context, node rueidis.Client, names []string) error) error {
 	pattern := literal.Replace(s.conn.Prefix()) + "*"
 	return s.eachPrimary(ctx, func(node rueidis.Client) error {
 		for cursor := uint64(0); ; {
-			if err := v.Wait(ctx, page); err != nil {
+			if err := wait(ctx, page); err != nil {
 				return err
 			}
 			var found rueidis.ScanEntry
@@ -54,11 +66,9 @@ func (s *KeySource) Walk(ctx context.Context, v keyspace.Visitor) error {
 			if err != nil {
 				return err
 			}
-			keys, err := s.look(ctx, node, found.Elements, v)
-			if err != nil {
+			if err := do(ctx, node, found.Elements); err != nil {
 				return err
 			}
-			v.Visit(keys, page)
 			if cursor = found.Cursor; cursor == 0 {
 				return nil
 			}
