@@ -195,3 +195,11 @@ var PendingCopies = define(Kind{
 	Form: "channel → when a message was last announced, in ms",
 	Why:  "emptied when all is copied", MaxBytes: 32 * mib, Instance: Records,
 })
+
+// Adopted is what was taken over from the source's key of a record. It is in the slot of the record, and in its Redis.
+var Adopted = define(Kind{
+	Name: "adopted", Pattern: "adopted:{<id>}:<kind>", Type: String,
+	Form: "what was taken over from the source's key of a record: SHA-256, or a number of views; in the record's Redis",
+	Why:  "of a setting or views: until the source's key is removed with it; otherwise 30 d", MaxBytes: 64,
+	Instance: Records,
+})

@@ -1,6 +1,7 @@
 package counters
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -39,13 +40,14 @@ type Imported struct {
 
 // Import adds a part of an import. Errors: invalid-id, invalid-import, ErrImport.
 func (v *Views) Import(ctx context.Context, p Part) (Imported, error) {
-	if err := p.check(); err != nil {
+	if err := p.Check(); err != nil {
 		return Imported{}, err
 	}
 	return v.store.Import(ctx, p)
 }
 
-func (p *Part) check() error {
+// Check checks a part. Errors: invalid-id, invalid-import.
+func (p *Part) Check() error {
 	switch {
 	case p.At < 1 || p.At > time.Now().Add(24*time.Hour).Unix():
 		return invalid(fault.SlugInvalidImport, "timestamp",
@@ -76,12 +78,14 @@ func (v *Views) AddSlugs(ctx context.Context, slugs map[string]string) error {
 		return invalid(fault.SlugInvalidImport, "slugs", "%d slugs, 1 to %d are allowed", len(slugs), maxSlugs)
 	}
 	for slug, id := range slugs {
-		if err := records.CheckID("slugs", slug); err != nil {
-			return err
-		}
-		if err := CheckID("slugs", id); err != nil {
+		if err := CheckSlug(slug, id); err != nil {
 			return err
 		}
 	}
 	return v.store.AddSlugs(ctx, slugs)
+}
+
+// CheckSlug checks a slug and the ID that it stands for. Errors: invalid-id.
+func CheckSlug(slug, id string) error {
+	return cmp.Or(records.CheckID("slugs", slug), CheckID("slugs", id))
 }

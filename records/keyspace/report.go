@@ -121,8 +121,12 @@ const maxShown = 120
 // token matches JSON Web Tokens, which occur in keys of applications.
 var token = regexp.MustCompile(`eyJ[\w-]*(\.[\w-]*)*`)
 
-// shown returns a key as it may be shown: without tokens, on one line, and not too long.
-func (k *Kind) shown(name string) string {
+// Shown returns a key as it may be shown: without tokens, on one line, and not too long.
+func Shown(name string) string { return shown(name, true) }
+
+func (k *Kind) shown(name string) string { return shown(name, k.kind == nil || k.kind.Legacy) }
+
+func shown(name string, tokens bool) string {
 	cut := ""
 	if len(name) > maxShown {
 		for end := maxShown; ; end-- {
@@ -132,7 +136,7 @@ func (k *Kind) shown(name string) string {
 			}
 		}
 	}
-	if k.kind == nil || k.kind.Legacy {
+	if tokens {
 		name = token.ReplaceAllString(name, "<token>")
 	}
 	quoted := strconv.QuoteToGraphic(name)

@@ -83,7 +83,7 @@ func NewService(store Store, publisher Publisher) *Service {
 // Put writes a setting and publishes the change. Errors: ErrTooMany, one with fault.SlugInvalidID or
 // SlugInvalidSetting, and those of the storage, after which a repeat completes it.
 func (s *Service) Put(ctx context.Context, n New) (Setting, error) {
-	if err := n.check(); err != nil {
+	if err := n.Check(); err != nil {
 		return Setting{}, err
 	}
 	is, err := s.store.Put(ctx, n.put())
@@ -94,7 +94,8 @@ func (s *Service) Put(ctx context.Context, n New) (Setting, error) {
 	return done, s.publish(ctx, WasPut, n.Name)
 }
 
-func (n New) check() error {
+// Check checks the name and the value. Errors: those with fault.SlugInvalidID or SlugInvalidSetting.
+func (n New) Check() error {
 	if err := CheckName(n.Name); err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (s *Service) Import(ctx context.Context, all []New) error {
 		}
 	}
 	for i, n := range all {
-		if err := n.check(); err != nil {
+		if err := n.Check(); err != nil {
 			return at(i, err)
 		}
 	}

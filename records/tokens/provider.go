@@ -41,7 +41,7 @@ func (s *Service) PutTokens(ctx context.Context, of Owner, t Tokens) (Ends, erro
 			continue
 		}
 		var err error
-		if *one.to, err = s.sealer.Seal([]byte(one.text), of.purpose(one.kind)); err != nil {
+		if *one.to, err = s.sealer.Seal([]byte(one.text), of.Purpose(one.kind)); err != nil {
 			return Ends{}, fmt.Errorf("encrypt a token: %w", err)
 		}
 	}
@@ -63,10 +63,10 @@ func (s *Service) Tokens(ctx context.Context, of Owner) (Tokens, error) {
 		return Tokens{}, fmt.Errorf("get OAuth tokens: %w", err)
 	}
 	t := Tokens{Ends: sealed.Ends}
-	if t.Access, err = s.open(sealed.Access, of.purpose(records.OAuthAccess)); err != nil {
+	if t.Access, err = s.open(sealed.Access, of.Purpose(records.OAuthAccess)); err != nil {
 		return Tokens{}, err
 	}
-	if t.Refresh, err = s.open(sealed.Refresh, of.purpose(records.OAuthRefresh)); err != nil {
+	if t.Refresh, err = s.open(sealed.Refresh, of.Purpose(records.OAuthRefresh)); err != nil {
 		return Tokens{}, err
 	}
 	if t.Access == "" && t.Refresh == "" {
@@ -86,8 +86,8 @@ func (s *Service) DeleteTokens(ctx context.Context, of Owner) error {
 	return nil
 }
 
-// purpose is the purpose for which a token of the owner is sealed: its key. So it can't be opened under another key.
-func (of Owner) purpose(k *records.Kind) []byte { return []byte(k.Key(of.User, of.Provider)) }
+// Purpose is the purpose for which a token of the owner is sealed: its key. So it can't be opened under another key.
+func (of Owner) Purpose(k *records.Kind) []byte { return []byte(k.Key(of.User, of.Provider)) }
 
 func (s *Service) open(sealed, purpose []byte) (string, error) {
 	if len(sealed) == 0 {

@@ -136,8 +136,9 @@ func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
 	d.seen["jwt"] = append(d.seen["jwt"], token)
 }
 
-// unwritten are kinds that none of them leaves behind: a claim ends with its put, and copies need a rule for channels.
-var unwritten = []*records.Kind{records.CacheLoad, records.PendingCopies}
+// unwritten are kinds that none of them leaves behind: a claim ends with its put, copies need a rule for channels, and
+// only a command takes records over.
+var unwritten = []*records.Kind{records.CacheLoad, records.PendingCopies, records.Adopted}
 
 // TestEveryKeyIsOfAKind runs random operations, and checks every key: it belongs to a kind, has the kind's type, isn't
 // larger than the kind allows, and expires as the kind requires. So all temporary keys have a TTL, whatever clients do.

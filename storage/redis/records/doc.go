@@ -17,6 +17,8 @@
 //     are those of the subpackage cache; announcements are messages of channels.
 //   - [KeySource] scans the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose
 //     COUNT bounds how long one call keeps Redis busy, keeps no more than one page in memory, and changes nothing.
+//   - [OldRecords] reads and removes the keys of the source's applications, and [Adopted] writes them as records of the
+//     service: adopt.go.
 //
 // [Instances] assigns records to Redis instances. topology.go finds the primaries, and detects changes of them.
 //

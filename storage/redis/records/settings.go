@@ -65,16 +65,24 @@ func (s *Settings) value(name string) string { return s.conn.Prefix() + records.
 // Put implements settings.Store: the mark first, then the value, then the mark again if the setting is or was a secret.
 // After a crash in between, the setting is as secret as before or more so, and a repeat completes it.
 func (s *Settings) Put(ctx context.Context, p settings.Put) (settings.Secrecy, error) {
+	return s.put(ctx, p, func(ctx context.Context) error {
+		c := s.conn.Client()
+		return s.conn.Retry(ctx, "write a setting", func(ctx context.Context) error {
+			return c.Do(ctx, c.B().Set().Key(s.value(p.Name)).Value(p.Value).Build()).Error()
+		})
+	})
+}
+
+// put is Put with a function that writes the value.
+func (s *Settings) put(ctx context.Context, p settings.Put, write func(context.Context) error) (settings.Secrecy,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, putTime)
 	defer cancel()
 	mark, alone, err := s.mark(ctx, p, "")
 	if err != nil {
 		return "", err
 	}
-	c := s.conn.Client()
-	err = s.conn.Retry(ctx, "write a setting", func(ctx context.Context) error {
-		return c.Do(ctx, c.B().Set().Key(s.value(p.Name)).Value(p.Value).Build()).Error()
-	})
+	err = write(ctx)
 	if err == nil && alone && secrecy(mark) == settings.Secret {
 		p.Want = cmp.Or(p.Want, settings.Secret)
 		mark, _, err = s.mark(ctx, p, mark)

@@ -1,0 +1,142 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/settings"
+)
+
+// kind is a kind of the source's keys. One of text, hash and note is set.
+type kind struct {
+	of     *records.Kind // the records of this service
+	begin  string        // what its keys begin with
+	parts  int           // of its keys: 2 are separated by the last colon; 0: one
+	note   string        // why its records aren't taken over
+	shared bool          // the service has a key of the same name, so that it is never removed
+	// text returns the change by which a text is taken over; its Adopted is empty if nothing is to be written. The error
+	// is a refusal, or one of the encryption.
+	text func(r *run, one record, old Text, was State) (Change, error)
+	// hash takes over a hash, or with Apply off, checks it.
+	hash func(ctx context.Context, r *run, one record) outcome
+}
+
+// record is a key of the source.
+type record struct {
+	kind *kind
+	key  string
+	ref  Ref
+}
+
+// Notes on kinds that aren't taken over.
+const (
+	atFirstUse = "the service accepts them with --legacy-sessions, and moves each when it is used"
+	unknown    = "they end within an hour; the service knows only tokens that it has issued itself"
+	soonEnds   = "they end within minutes"
+	running    = "they belong to a process that runs"
+	beginAgain = "they begin again"
+)
+
+// sources are the kinds of the source's keys. A key is of the first one whose beginning it has.
+var sources = slices.Concat([]*kind{
+	{of: records.SourceSession, begin: "session:", note: atFirstUse},
+	{of: records.SourceUserSessions, begin: "user_sessions:", note: atFirstUse},
+	{of: records.OAuthAccess, begin: "oauth_access:", parts: 2, text: token},
+	{of: records.OAuthRefresh, begin: "oauth_refresh:", parts: 2, text: token},
+	{of: records.OAuthState, begin: "oauth_state:", note: unknown},
+	{of: records.Verification, begin: "verification:", note: unknown},
+	{of: records.Setting, begin: "env_vars:", text: setting},
+	{of: records.Viewed, begin: "viewed:", text: views},
+	{of: records.MigratedSlugs, begin: "migrated_views_slugs", shared: true, hash: slugs},
+	{of: records.MigratedViews, begin: "migrated_views_", hash: imported},
+	{of: records.Lock, begin: "lock:", note: running},
+	{of: records.State, begin: "state:", note: running},
+	{of: records.Metric, begin: "metrics:", note: beginAgain},
+	{of: records.Stats, begin: "stats:", note: beginAgain},
+}, caches(), []*kind{legacySession})
+
+// legacySession is the kind of sessions whose keys begin with their user.
+var legacySession = &kind{of: records.LegacySession, note: atFirstUse}
+
+// caches returns the kinds of cached values.
+func caches() (kinds []*kind) {
+	for i := range entities.Kinds {
+		of := &entities.Kinds[i]
+		begin, _, _ := strings.Cut(of.Pattern, "{")
+		k := &kind{of: of.Kind, begin: begin, note: soonEnds}
+		if of.TTL == 0 {
+			k.note, k.text = "", cached(of)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
+// parse returns the record of a key of the source.
+func parse(key string) (record, bool) {
+	if strings.ContainsAny(key, "{}") {
+		return record{}, false
+	}
+	for _, k := range sources {
+		rest, ok := strings.CutPrefix(key, k.begin)
+		if !ok || k.begin == "" {
+			continue
+		}
+		one := record{k, key, Ref{k.of, []string{rest}}}
+		switch {
+		case k.of == records.MigratedSlugs:
+			one.ref.Parts = nil
+			return one, rest == ""
+		case k.of == records.MigratedViews:
+			_, err := strconv.ParseUint(rest, 10, 64)
+			return one, err == nil
+		case k.parts == 2:
+			at := strings.LastIndex(rest, ":")
+			if at < 0 {
+				return record{}, false
+			}
+			one.ref.Parts = []string{rest[:at], rest[at+1:]}
+		}
+		return one, rest != ""
+	}
+	_, ok := records.LegacySession.Parse(key)
+	return record{kind: legacySession, key: key}, ok
+}
+
+// Names returns the names of the kinds of records that the source has.
+func Names() (names []string) {
+	for _, k := range sources {
+		names = append(names, k.of.Name)
+	}
+	return names
+}
+
+// refusal is why a record can't be taken over.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// ErrNoHash is the error of a source whose key isn't a hash.
+var ErrNoHash error = refusal("it isn't a hash")
+
+const (
+	errNoText  = refusal("it isn't a string")
+	errDiffers = refusal("the service has another value, which stays")
+	errRemoved = refusal("the service had an earlier value, which was removed or has ended")
+	errBusy    = refusal("it has changed each time that it was read")
+)
+
+// isRefusal reports whether an error concerns only one record.
+func isRefusal(err error) bool {
+	var reason refusal
+	var f *fault.Error
+	return errors.As(err, &reason) || errors.As(err, &f) && (f.Kind == fault.Invalid || f.Kind == fault.TooLarge) ||
+		errors.Is(err, counters.ErrRange) || errors.Is(err, counters.ErrImport) || errors.Is(err, settings.ErrTooMany)
+}

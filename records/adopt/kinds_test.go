@@ -1,0 +1,122 @@
+package adopt
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/records"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"env_vars:A:b":                   "setting A:b",
+		"viewed:7":                       "viewed 7",
+		"oauth_refresh:a:b:google":       "oauth-refresh a:b google",
+		"oauth_access:7:vk":              "oauth-access 7 vk",
+		"migrated_views_1640995200":      "migrated-views 1640995200",
+		"migrated_views_slugs":           "migrated-slugs",
+		"author:id:7":                    "author 7",
+		"author:slug:a b":                "author-slug a b",
+		"author:follows-topics:7":        "author-follows-topics 7",
+		"shouts:limit=20:offset=0":       "shouts limit=20:offset=0",
+		"topic_shouts_5":                 "topic-shouts 5",
+		"session:7:eyJh.eyJi.c":          "source-session 7:eyJh.eyJi.c",
+		"7-ann-eyJh.eyJi.c":              "legacy-session",
+		"verification:7:email_change:tt": "verification 7:email_change:tt",
+		"viewed:":                        "", "viewed": "", "viewed:{7}": "", "viewed_adopted:7": "", "env_vars": "",
+		"migrated_views_current": "", "migrated_views_slugs_old": "", "oauth_access:7": "", "other:7": "", "": "",
+	} {
+		one, ok := parse(key)
+		require.Equal(t, want != "", ok, key)
+		if ok {
+			require.Equal(t, want, strings.Join(append([]string{one.kind.of.Name}, one.ref.Parts...), " "))
+		}
+	}
+	for _, k := range slices.Concat(records.Kinds, records.Others) { // none of ours
+		if !k.Legacy && strings.Contains(k.Pattern, "{") {
+			parts := k.Parts()
+			for i := range parts {
+				parts[i] = "7"
+			}
+			_, ok := parse(k.Key(parts...))
+			require.False(t, ok, k.Name)
+		}
+	}
+}
+
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	text := func(value string) Text { return Text{Found: true, Value: value} }
+	for name, one := range map[string]struct {
+		was    State
+		adopts bool
+		err    error
+	}{
+		"new":                                {State{}, true, nil},
+		"the same":                           {State{Text: text("new")}, false, nil},
+		"other":                              {State{Text: text("own")}, false, errDiffers},
+		"of another type":                    {State{Text: Text{Found: true, NoText: true}}, false, errDiffers},
+		"taken over":                         {State{text("new"), digest("new")}, false, nil},
+		"taken over, then changed":           {State{text("own"), digest("new")}, false, nil},
+		"taken over, then removed":           {State{Text{}, digest("new")}, false, nil},
+		"changed at the source":              {State{text("old"), digest("old")}, true, nil},
+		"changed here and at the source":     {State{text("own"), digest("old")}, false, errDiffers},
+		"removed, and changed at the source": {State{Text{}, digest("old")}, false, errRemoved},
+	} {
+		c, err := replaced(Change{Value: "sealed"}, text("new"), one.was.Value, one.was)
+		require.Equal(t, one.err, err, name)
+		require.Equal(t, one.adopts, c.Writes, name)
+	}
+}
+
+func TestLives(t *testing.T) {
+	t.Parallel()
+	c := Change{}.lives(Text{Left: time.Minute}, time.Hour)
+	require.Equal(t, []time.Duration{time.Minute, time.Minute}, []time.Duration{c.Life, c.Keep})
+	for _, left := range []time.Duration{-1, 2 * time.Hour} {
+		c = Change{}.lives(Text{Left: left}, time.Hour)
+		require.Equal(t, []time.Duration{time.Hour, rememberLife}, []time.Duration{c.Life, c.Keep})
+	}
+}
+
+// pages is a source with keys of others.
+type pages struct {
+	Source
+	keys int
+}
+
+func (p pages) Count(context.Context) (int64, error) { return int64(p.keys), nil }
+
+func (p pages) Pages(ctx context.Context, wait Wait, do func(context.Context, []string) error) error {
+	for range p.keys / atOnce {
+		if err := wait(ctx, atOnce); err != nil {
+			return err
+		}
+		if err := do(ctx, []string{"other"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, last := time.Now(), int64(0)
+		_, err := Run(t.Context(), pages{keys: 30_000}, nil, Options{Rate: 1000, Progress: func(seen, total int64) {
+			require.GreaterOrEqual(t, seen, last)
+			require.Equal(t, int64(30_000), total)
+			last = seen
+		}})
+		require.NoError(t, err)
+		require.Equal(t, 20*time.Second, time.Since(began), "10,000 at once")
+		require.Positive(t, last)
+	})
+}

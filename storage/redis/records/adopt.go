@@ -1,0 +1,254 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/adopt"
+	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+// The scripts of records that are taken over.
+var (
+	takeOverScript = lua.Must("records/adopt/take")
+	removeScript   = lua.Must("records/adopt/remove")
+)
+
+var adoptRefusals = redis.Refusals{"CHANGED": adopt.ErrChanged}
+
+// OldRecords reads and removes the records of the source's applications in a Redis.
+type OldRecords struct {
+	*KeySource
+}
+
+var _ adopt.Source = (*OldRecords)(nil)
+
+// NewOldRecords returns the records with the prefix of a connection.
+func NewOldRecords(conn *redis.Conn) *OldRecords { return &OldRecords{NewKeySource(conn)} }
+
+// Pages implements adopt.Source.
+func (s *OldRecords) Pages(ctx context.Context, wait adopt.Wait,
+	do func(ctx context.Context, names []string) error) error {
+	return s.pages(ctx, wait, func(ctx context.Context, _ rueidis.Client, names []string) error {
+		for i, name := range names {
+			names[i] = strings.TrimPrefix(name, s.conn.Prefix())
+		}
+		return do(ctx, names)
+	})
+}
+
+// Read implements adopt.Source.
+func (s *OldRecords) Read(ctx context.Context, keys []string, most int) ([]adopt.Text, error) {
+	full := make([]string, len(keys))
+	for i, key := range keys {
+		full[i] = s.conn.Prefix() + key
+	}
+	return readTexts(ctx, s.conn, full, most)
+}
+
+// fieldsAtOnce is the approximate number of fields that one HSCAN returns.
+const fieldsAtOnce = 1000
+
+// Hash implements adopt.Source.
+func (s *OldRecords) Hash(ctx context.Context, key string, most int, wait adopt.Wait) (map[string]string, error) {
+	fields, client := map[string]string{}, s.conn.Bulk()
+	for cursor := uint64(0); ; {
+		if err := wait(ctx, fieldsAtOnce); err != nil {
+			return nil, err
+		}
+		var found rueidis.ScanEntry
+		err := s.conn.Retry(ctx, "read a hash of the source", func(ctx context.Context) (err error) {
+			found, err = client.Do(ctx, client.B().Hscan().Key(s.conn.Prefix()+key).Cursor(cursor).
+				Count(fieldsAtOnce).Build()).AsScanEntry()
+			if isWrongType(err) {
+				return adopt.ErrNoHash
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := 0; i+1 < len(found.Elements); i += 2 {
+			fields[found.Elements[i]] = found.Elements[i+1]
+		}
+		if cursor = found.Cursor; cursor == 0 || len(fields) > most {
+			return fields, nil
+		}
+	}
+}
+
+// Remove implements adopt.Source.
+func (s *OldRecords) Remove(ctx context.Context, key, was string) error {
+	reply, err := s.conn.Run(ctx, removeScript, []string{s.conn.Prefix() + key}, []string{was})
+	if err != nil {
+		return fmt.Errorf("remove a record of the source: %w", err)
+	}
+	return adoptRefusals.Check(reply, redis.OK)
+}
+
+// readTexts reads strings in one pipeline to each node.
+func readTexts(ctx context.Context, conn *redis.Conn, keys []string, most int) ([]adopt.Text, error) {
+	texts := make([]adopt.Text, len(keys))
+	errs := conn.RetryEach(ctx, "read records", len(keys), func(ctx context.Context, left []int) []error {
+		client, commands := conn.Bulk(), make(rueidis.Commands, 0, 2*len(left))
+		for _, i := range left {
+			commands = append(commands, client.B().Pttl().Key(keys[i]).Build(),
+				client.B().Getrange().Key(keys[i]).Start(0).End(int64(most)).Build())
+		}
+		results, errs := conn.Send(ctx, client, commands), make([]error, len(left))
+		for n, i := range left {
+			var ms int64
+			var data []byte
+			if ms, errs[n] = results[2*n].AsInt64(); errs[n] != nil {
+				continue
+			}
+			data, errs[n] = results[2*n+1].AsBytes()
+			if isWrongType(errs[n]) {
+				texts[i], errs[n] = adopt.Text{Found: true, NoText: true}, nil
+				continue
+			}
+			texts[i] = textOf(ms, string(data))
+		}
+		return errs
+	})
+	return texts, cmp.Or(errs...)
+}
+
+// textOf returns a text from the reply of PTTL. 0 means that it expires within the same millisecond.
+func textOf(ms int64, value string) adopt.Text {
+	if ms == noKey || ms == 0 || ms > 0 && value == "" { // the latter has expired since
+		return adopt.Text{}
+	}
+	return adopt.Text{Found: true, Value: value, Left: time.Duration(ms) * time.Millisecond}
+}
+
+// Adopted writes records that are taken over. It may be used by many goroutines.
+type Adopted struct {
+	*Counters // for imports
+
+	to       Instances
+	settings *Settings
+}
+
+var _ adopt.Target = (*Adopted)(nil)
+
+// NewAdopted returns the records in some Redis.
+func NewAdopted(to Instances) *Adopted {
+	return &Adopted{NewCounters(to.Records), to, NewSettings(to.Records)}
+}
+
+// keys returns the keys of a record, and of what was taken over from the source's key of it.
+func (a *Adopted) keys(of adopt.Ref) (conn *redis.Conn, keys []string) {
+	conn = a.to.Of(of.Kind)
+	name := strings.Join(append([]string{of.Kind.Name}, of.Parts[1:]...), ":")
+	return conn, []string{key(conn, of.Kind, of.Parts...), key(conn, records.Adopted, of.Parts[0], name)}
+}
+
+// States implements adopt.Target.
+func (a *Adopted) States(ctx context.Context, refs []adopt.Ref) ([]adopt.State, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	values, adopted := make([]string, len(refs)), make([]string, len(refs))
+	var conn *redis.Conn
+	for i, of := range refs {
+		var keys []string
+		conn, keys = a.keys(of)
+		values[i], adopted[i] = keys[0], keys[1]
+	}
+	before, err := readTexts(ctx, conn, adopted, records.Adopted.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	found, err := readTexts(ctx, conn, values, refs[0].Kind.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]adopt.State, len(refs))
+	for i := range refs {
+		states[i] = adopt.State{Text: found[i], Adopted: before[i].Value}
+	}
+	return states, nil
+}
+
+// Put implements adopt.Target. A setting is marked as Settings.Put does.
+func (a *Adopted) Put(ctx context.Context, of adopt.Ref, was adopt.State, c adopt.Change) error {
+	conn, keys := a.keys(of)
+	args := []string{"", was.Adopted, "", redis.Milliseconds(c.Life), c.Adopted, redis.Milliseconds(c.Keep)}
+	if was.Found {
+		args[0] = "=" + was.Value
+	}
+	if c.Writes {
+		args[2] = "=" + c.Value
+	}
+	write := func(ctx context.Context) error {
+		reply, err := conn.Run(ctx, takeOverScript, keys, args)
+		if err != nil {
+			return fmt.Errorf("take over a record: %w", err)
+		}
+		return adoptRefusals.Check(reply, redis.OK)
+	}
+	if of.Kind != records.Setting || !c.Writes {
+		return write(ctx)
+	}
+	p := settings.Put{Name: of.Parts[0], Usual: settings.Public}
+	if settings.SecretByName(p.Name) {
+		p.Usual = settings.Secret
+	}
+	_, err := a.settings.put(ctx, p, write)
+	return err
+}
+
+// Forget implements adopt.Target.
+func (a *Adopted) Forget(ctx context.Context, of adopt.Ref) error {
+	conn, keys := a.keys(of)
+	return conn.Retry(ctx, "forget a record", func(ctx context.Context) error {
+		return conn.Client().Do(ctx, conn.Client().B().Del().Key(keys[1]).Build()).Error()
+	})
+}
+
+// Fields implements adopt.Target.
+func (a *Adopted) Fields(ctx context.Context, of adopt.Ref, names []string) (fields map[string]string, err error) {
+	conn := a.to.Of(of.Kind)
+	err = conn.Retry(ctx, "read fields", func(ctx context.Context) error {
+		found, err := conn.Bulk().Do(ctx,
+			conn.Bulk().B().Hmget().Key(key(conn, of.Kind, of.Parts...)).Field(names...).Build()).ToArray()
+		fields = make(map[string]string, len(names))
+		for i := range found {
+			value, err := found[i].ToString()
+			if err == nil {
+				fields[names[i]] = value
+			} else if !rueidis.IsRedisNil(err) {
+				return err
+			}
+		}
+		return err
+	})
+	return fields, err
+}
+
+// AddNewSlugs implements adopt.Target.
+func (a *Adopted) AddNewSlugs(ctx context.Context, slugs map[string]string) error {
+	conn := a.to.Of(records.MigratedSlugs)
+	return conn.Retry(ctx, "slugs", func(ctx context.Context) error {
+		var commands rueidis.Commands
+		for slug, id := range slugs {
+			commands = append(commands,
+				conn.Client().B().Hsetnx().Key(key(conn, records.MigratedSlugs)).Field(slug).Value(id).Build())
+		}
+		for _, result := range conn.Send(ctx, conn.Client(), commands) {
+			if err := result.Error(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
