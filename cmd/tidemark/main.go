@@ -91,7 +91,7 @@ func newRoot(t cli.Terminal) *cobra.Command {
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
 "tidemark serve" runs the service. "tidemark shard serve" runs a node that holds a shard of a cache in memory. "tidemark
-shards" and "tidemark keys" connect to Redis. All other commands are clients of a service.`,
+shards", "tidemark keys" and "tidemark records" connect to Redis. All other commands are clients of a service.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -101,7 +101,7 @@ shards" and "tidemark keys" connect to Redis. All other commands are clients of 
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(newServe(t), newKeys(t), newShards(t), newVersion())
+	root.AddCommand(newServe(t), newKeys(t), newRecords(t), newShards(t), newVersion())
 	root.AddCommand(commands.Clients(t)...)
 	return root
 }
