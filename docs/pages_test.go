@@ -25,6 +25,19 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
+// shownFiles matches the code blocks that show a file: its path, and its text.
+var shownFiles = regexp.MustCompile("(?s)<!-- the file (\\S+) -->\n```[a-z]+\n(.*?)```")
+
+// TestFilesOfThePages checks that files are shown as they are.
+func TestFilesOfThePages(t *testing.T) {
+	t.Parallel()
+	shown := shownFiles.FindAllStringSubmatch(read(t, "docs/records.md"), -1)
+	require.NotEmpty(t, shown)
+	for _, file := range shown {
+		require.Equal(t, read(t, file[1]), file[2], file[1])
+	}
+}
+
 // steps matches the rows of the page that name a file: its path, and the function in it, if it is Go.
 var steps = regexp.MustCompile("(?m)^\\| .* \\| `([a-z0-9_/]+\\.(?:go|lua))` \\| (?:`([A-Za-z.]+)` )?\\|$")
 

@@ -507,7 +507,7 @@ var entries = []Entry{
 	{
 		Slug: SlugNoKind, Kinds: []Kind{NotFound}, Title: "No such kind",
 		Cause:  "The cache has no values of the kind in the path.",
-		Remedy: "Use a kind of the cache that [records.md](records.md) lists.",
+		Remedy: "Use a kind of cached values that `GET /v1/kinds` lists; [records.md](records.md) describes them.",
 	},
 	{
 		Slug: SlugNotCached, Kinds: []Kind{NotFound}, Title: "Not cached",

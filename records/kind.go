@@ -1,14 +1,14 @@
 // Package records is the table of the records that Tidemark keeps in Redis besides channels and tickets: sessions,
 // tokens, settings, caches, views, locks, states and statistics.
 //
-// A [Kind] describes one key pattern: the type, content and lifetime of its keys. [Kinds] has all of them: the stores
-// make their keys with it, docs/records.md and the diagnostics are made from it. The packages below this one have one
-// part each: its operations, and the interface of its storage.
+// A [Kind] describes one key pattern: the type, content and lifetime of its keys. A [Table] has all of them: those of
+// the service, which are variables here, and those of the cached values of a site, which are data. The stores make their
+// keys with kinds, docs/records.md and the diagnostics are made from a table. The packages below this one have one part
+// each: its operations, and the interface of its storage. Package site reads the table of a site.
 package records
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -50,20 +50,20 @@ type Kind struct {
 	Legacy   bool          // written by the source's applications, and only read here: its parts aren't encoded
 	Quotes   bool          // quotes and backslashes in parts are encoded, too: xargs takes the keys as they are
 
-	claims   bool     // the second part names the kind of a value with the first part
+	claims   bool     // quotes are encoded if they are in keys of the kind that its last part names
 	names    []string // of the placeholders
 	literals []string // around them: one more
 }
 
 var placeholder = regexp.MustCompile(`<([a-z ]+)>`)
 
-// Kinds are all kinds of records, in the order in which they are declared. It must not be changed.
-var Kinds []*Kind
+// own are the kinds of the service's own records, in the order in which they are declared.
+var own []*Kind
 
-// define returns a kind that is one of Kinds.
+// define returns a kind that is one of own.
 func define(k Kind) *Kind {
 	made := compile(k)
-	Kinds = append(Kinds, made)
+	own = append(own, made)
 	return made
 }
 
@@ -84,34 +84,33 @@ func (k *Kind) Parts() []string { return append([]string(nil), k.names...) }
 // white space, control characters, invalid UTF-8, and the character that follows the part in the pattern are
 // percent-encoded, and quotes and backslashes if k.Quotes. It panics if the number of parts is wrong.
 func (k *Kind) Key(parts ...string) string {
+	return k.key(k.Quotes, parts)
+}
+
+// ClaimKey returns the key of kind CacheLoad for the value with an ID, in the value's slot.
+func (k *Kind) ClaimKey(id string) string { return CacheLoad.key(k.Quotes, []string{id, k.Name}) }
+
+func (k *Kind) key(quotes bool, parts []string) string {
 	if len(parts) != len(k.names) {
 		panic("records: the key of a " + k.Name + " has the parts " + strings.Join(k.names, ", "))
 	}
-	size := len(k.Pattern)
+	size, also := len(k.Pattern), ""
 	for _, part := range parts {
 		size += len(part)
 	}
+	if quotes {
+		also = `'"\`
+	}
 	key := append(make([]byte, 0, size), k.literals[0]...)
-	quotes := k.quotes(parts)
 	for i, part := range parts {
 		if k.Legacy {
 			key = append(key, part...)
 		} else {
-			key = appendEncoded(key, part, k.after(i)+quotes)
+			key = appendEncoded(key, part, k.after(i)+also)
 		}
 		key = append(key, k.literals[i+1]...)
 	}
 	return string(key)
-}
-
-// quotes returns the quotes that are encoded in a key with these parts. The claim on a value is in the value's slot, so
-// its key follows the kind that it names.
-func (k *Kind) quotes(parts []string) string {
-	named := func(v *Kind) bool { return v.Quotes && v.Name == parts[1] }
-	if k.Quotes || k.claims && slices.ContainsFunc(Kinds, named) {
-		return `'"\`
-	}
-	return ""
 }
 
 // after returns the character that ends a part, or "" for one that ends with the key.
@@ -145,7 +144,7 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 		}
 		parts = append(parts, part)
 	}
-	return parts, rest == "" && k.Key(parts...) == key
+	return parts, rest == "" && (k.Key(parts...) == key || k.claims && k.key(true, parts) == key)
 }
 
 // parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is the only difference from
@@ -180,16 +179,4 @@ func (k *Kind) parseLegacy(key string) (parts []string, ok bool) {
 		}
 	}
 	return parts, strings.Count(parts[last], ".") == 2
-}
-
-// Of returns the kind of a key without prefix, one of Kinds or Others, or nil.
-func Of(key string) *Kind {
-	for _, list := range [][]*Kind{Kinds, Others} {
-		for _, k := range list {
-			if _, ok := k.Parse(key); ok {
-				return k
-			}
-		}
-	}
-	return nil
 }

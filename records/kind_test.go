@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // hostile are parts that try to break out of a hash tag, or to look like another key.
@@ -30,7 +31,7 @@ func part() *rapid.Generator[string] {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		k := records.Kinds[rapid.IntRange(0, len(records.Kinds)-1).Draw(t, "kind")]
+		k := site.Community().Caches.Table.Records()[rapid.IntRange(0, len(site.Community().Caches.Table.Records())-1).Draw(t, "kind")]
 		if k.Legacy {
 			return
 		}
@@ -50,8 +51,8 @@ func FuzzKeys(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		checkKey(t, records.Verification, []string{a, b, c})
-		checkKey(t, records.Shouts, []string{a})
-		for _, k := range records.Kinds {
+		checkKey(t, site.Kind("shouts"), []string{a})
+		for _, k := range site.Community().Caches.Table.Records() {
 			if parts, ok := k.Parse(a); ok {
 				require.Equal(t, a, k.Key(parts...))
 			}
@@ -64,7 +65,7 @@ func checkKey(t require.TestingT, k *records.Kind, parts []string) {
 	got, ok := k.Parse(key)
 	require.True(t, ok, "%q", key)
 	require.Equal(t, parts, got) // so different parts have different keys
-	require.Same(t, k, records.Of(key), "%q", key)
+	require.Same(t, k, site.Community().Caches.Table.Of(key), "%q", key)
 
 	before, _, tagged := strings.Cut(k.Pattern, "{")
 	if !tagged {
@@ -86,11 +87,13 @@ func TestClaims(t *testing.T) {
 		tag, _, _ = strings.Cut(tag, "}")
 		return tag
 	}
-	for _, k := range records.Kinds {
-		if k.Instance == records.Cache && k != records.CacheLoad {
-			for _, id := range hostile {
-				require.Equal(t, tag(k.Key(id)), tag(records.CacheLoad.Key(id, k.Name)), "%s %q", k.Name, id)
-			}
+	for _, k := range site.Community().Caches.Table.Caches() {
+		for _, id := range append([]string{"o'brien"}, hostile...) {
+			claim := k.ClaimKey(id)
+			require.Equal(t, tag(k.Key(id)), tag(claim), "%s %q", k.Name, id)
+			parts, ok := records.CacheLoad.Parse(claim)
+			require.True(t, ok, "%s", claim)
+			require.Equal(t, []string{id, k.Name}, parts)
 		}
 	}
 }
@@ -107,15 +110,13 @@ func TestKey(t *testing.T) {
 		{records.Session, []string{"a}:{b", "00"}, "session:{a%7D:%7Bb}:00"},
 		{records.UserSessions, []string{"анна é"}, "user_sessions:{анна%20é}"},
 		{records.Verification, []string{"7", "a:b", "c:d"}, "verification:{7}:a%3Ab:c:d"},
-		{records.Shouts, []string{"limit=20:offset=0:sort=created_at"}, "shouts:{limit=20:offset=0:sort=created_at}"},
-		{records.Search, []string{"a b%"}, "search_cache:{a%20b%25}"},
-		{records.Search, []string{"a\u00a0b\u2028"}, "search_cache:{a%C2%A0b%E2%80%A8}"},
-		{records.TopicShouts, []string{""}, "topic_shouts_{%}"},
-		{records.Search, []string{`o'brien "a\b"`}, "search_cache:{o%27brien%20%22a%5Cb%22}"},
-		{records.Shouts, []string{"author=o'brien"}, "shouts:{author=o%27brien}"},
-		{records.CacheLoad, []string{"o'brien", "search"}, "cache_load:{o%27brien}:search"},
-		{records.CacheLoad, []string{"o'brien", "author"}, "cache_load:{o'brien}:author"},
-		{records.Author, []string{"o'brien"}, "author:id:{o'brien}"},
+		{site.Kind("shouts"), []string{"limit=20:offset=0:sort=created_at"}, "shouts:{limit=20:offset=0:sort=created_at}"},
+		{site.Kind("search"), []string{"a b%"}, "search_cache:{a%20b%25}"},
+		{site.Kind("search"), []string{"a\u00a0b\u2028"}, "search_cache:{a%C2%A0b%E2%80%A8}"},
+		{site.Kind("topic-shouts"), []string{""}, "topic_shouts_{%}"},
+		{site.Kind("search"), []string{`o'brien "a\b"`}, "search_cache:{o%27brien%20%22a%5Cb%22}"},
+		{site.Kind("shouts"), []string{"author=o'brien"}, "shouts:{author=o%27brien}"},
+		{site.Kind("author"), []string{"o'brien"}, "author:id:{o'brien}"},
 		{records.Setting, []string{"\xff\n"}, "env_vars:{%FF%0A}"},
 		{records.Settings, nil, "env_vars"},
 		{records.LegacySession, []string{"7", "ann-b", "eyJh.eyJi.x-y"}, "7-ann-b-eyJh.eyJi.x-y"},
@@ -127,7 +128,7 @@ func TestKey(t *testing.T) {
 		parts, ok := tt.kind.Parse(tt.want)
 		require.True(t, ok, tt.want)
 		require.Equal(t, tt.parts, parts)
-		require.Same(t, tt.kind, records.Of(tt.want))
+		require.Same(t, tt.kind, site.Community().Caches.Table.Of(tt.want))
 	}
 	for _, foreign := range []string{
 		"", "session:{ann}", "session:{ann}:", "session:{}:00", "session:{a%61}:00", "session:{a%7d}:00",
@@ -135,7 +136,7 @@ func TestKey(t *testing.T) {
 		"session:7:00", "7-ann-token", "app-name-eyJh", "-a-eyJh.eyJi.x", "{a}-b-eyJh.eyJi.x", "topic_shouts_7",
 		"viewed:{7}:x", "viewed:{7} ", "search_cache:{o'brien}", "author:id:{o%27brien}",
 	} {
-		require.Nil(t, records.Of(foreign), "%q", foreign)
+		require.Nil(t, site.Community().Caches.Table.Of(foreign), "%q", foreign)
 	}
 	require.Panics(t, func() { records.Session.Key("ann") })
 }
@@ -145,7 +146,7 @@ func TestKey(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	names, starts := make(map[string]bool), make(map[string]string)
-	for _, k := range slices.Concat(records.Kinds, records.Others) {
+	for _, k := range site.Community().Caches.Table.All() {
 		require.False(t, names[k.Name], k.Name)
 		names[k.Name] = true
 		require.NotEqual(t, k.TTL == 0, k.Why == "", "%s: a TTL, or why it has none", k.Name)
@@ -153,7 +154,7 @@ func TestKinds(t *testing.T) {
 		require.NotEmpty(t, k.Type, k.Name)
 		require.NotEmpty(t, k.Instance, k.Name)
 		start, _, _ := strings.Cut(k.Pattern, "<")
-		if !k.Legacy && start != k.Pattern && slices.Contains(records.Kinds, k) {
+		if !k.Legacy && start != k.Pattern && slices.Contains(site.Community().Caches.Table.Records(), k) {
 			starts[k.Name] = start
 		}
 	}
@@ -185,8 +186,8 @@ func TestOthers(t *testing.T) {
 		listed = append(listed, k.Pattern+" "+string(k.Type)+" "+ends)
 	}
 	require.ElementsMatch(t, documented, listed)
-	require.Equal(t, "channel-message", records.Of("c.{a.b:c}.m.-5").Name)
-	require.Equal(t, "ticket", records.Of("mm.{duel}.ticket.01KAJ2M3V7Q8ZJ4R5T6Y7W8X9D.duel").Name)
+	require.Equal(t, "channel-message", site.Community().Caches.Table.Of("c.{a.b:c}.m.-5").Name)
+	require.Equal(t, "ticket", site.Community().Caches.Table.Of("mm.{duel}.ticket.01KAJ2M3V7Q8ZJ4R5T6Y7W8X9D.duel").Name)
 }
 
 func TestIDs(t *testing.T) {

@@ -11,9 +11,8 @@ const (
 
 // Reasons for permanent keys.
 const (
-	kept        = "kept until it is deleted"
-	invalidated = "invalidated when the entity changes"
-	analytics   = "data of analytics"
+	kept      = "kept until it is deleted"
+	analytics = "data of analytics"
 )
 
 // The kinds of sessions and tokens.
@@ -85,23 +84,9 @@ var (
 	})
 )
 
-// The kinds of caches.
+// The kinds of keys beside cached values.
 var (
-	Author              = entity("author", "author:id:{<id>}", "JSON")
-	AuthorSlug          = entity("author-slug", "author:slug:{<slug>}", "ID of the author")
-	AuthorFollowers     = entity("author-followers", "author:followers:{<id>}", ids)
-	AuthorFollowsTopics = entity("author-follows-topics", "author:follows-topics:{<id>}", ids)
-	AuthorFollows       = entity("author-follows-authors", "author:follows-authors:{<id>}", ids)
-	AuthorFollowsShouts = entity("author-follows-shouts", "author:follows-shouts:{<id>}", ids)
-	Topic               = entity("topic", "topic:id:{<id>}", "JSON")
-	TopicSlug           = entity("topic-slug", "topic:slug:{<slug>}", "JSON")
-	TopicAuthors        = entity("topic-authors", "topic:authors:{<id>}", ids)
-	TopicFollowers      = entity("topic-followers", "topic:followers:{<id>}", ids)
-	ShoutFollowers      = entity("shout-followers", "shout:followers:{<id>}", ids)
-	Shouts              = listing("shouts", "shouts:{<params>}", 5*time.Minute)
-	TopicShouts         = listing("topic-shouts", "topic_shouts_{<id>}", 5*time.Minute)
-	Search              = listing("search", "search_cache:{<query>}", 10*time.Minute)
-	CacheLoad           = define(Kind{
+	CacheLoad = define(Kind{
 		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String,
 		Form: "token of the put that is storing the value",
 		TTL:  10 * time.Second, MaxBytes: 256, Instance: Cache, claims: true,
@@ -122,19 +107,6 @@ var (
 		TTL:  31 * day, MaxBytes: 64 * mib, Instance: Records,
 	})
 )
-
-const ids = "JSON array of IDs"
-
-func entity(name, pattern, form string) *Kind {
-	return define(Kind{
-		Name: name, Pattern: pattern, Type: String, Form: form, Why: invalidated, MaxBytes: mib, Instance: Cache,
-	})
-}
-
-func listing(name, pattern string, ttl time.Duration) *Kind {
-	return define(Kind{Name: name, Pattern: pattern, Type: String, Form: "JSON", TTL: ttl, MaxBytes: mib,
-		Instance: Cache, Quotes: true})
-}
 
 // The kinds of views, states, statistics and locks.
 var (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of the documentation")
@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 func kinds() string {
 	var b strings.Builder
 	b.WriteString("| kind | key | type | value | longest TTL | most bytes | Redis |\n|---|---|---|---|---|---|---|\n")
-	for _, k := range records.Kinds {
+	for _, k := range site.Community().Caches.Table.Records() {
 		form := k.Form
 		if k.Secret {
 			form += "; secret"

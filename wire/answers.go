@@ -47,6 +47,7 @@ type Info struct {
 type Differences struct {
 	Queues   int `json:"queues"`
 	Channels int `json:"channels"` // rules
+	Kinds    int `json:"kinds"`    // of records
 }
 
 // Storage describes the storage of the channels, as found at start-up.

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 	"github.com/tidemark-dev/tidemark/records/adopt"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/keyset"
 	"github.com/tidemark-dev/tidemark/records/tokens"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -73,6 +74,9 @@ an application.`,
 		if err != nil {
 			return &cli.UsageError{Err: err}
 		}
+		if err := a.checkKinds(c.Records.Site.Caches); err != nil {
+			return err
+		}
 		return a.run(cmd.Context(), c)
 	}
 	return cmd
@@ -85,8 +89,14 @@ func (a *adoptCommand) check() error {
 	case a.Remove && !a.Apply:
 		return cli.Usagef("--remove needs --apply")
 	}
+	return nil
+}
+
+// checkKinds checks the kinds to be taken over, and sets those of cached values.
+func (a *adoptCommand) checkKinds(caches *entities.Kinds) error {
+	a.Caches = caches
 	for _, name := range a.Kinds {
-		if known := adopt.Names(); !slices.Contains(known, name) {
+		if known := adopt.Names(caches); !slices.Contains(known, name) {
 			return cli.Usagef("--kind: %q is none of the kinds that an application has%s", name,
 				suggest.Hint(suggest.Near(name, known)))
 		}

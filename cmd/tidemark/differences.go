@@ -106,23 +106,23 @@ func (c *comparison) report(ctx context.Context, now config.Differences) {
 	c.mu.Unlock()
 	switch {
 	case reflect.DeepEqual(before, now):
-	case len(now.Queues)+len(now.Channels) > 0:
+	case len(now.Queues)+len(now.Channels)+len(now.Kinds) > 0:
 		c.log.WarnContext(ctx, "servers on this redis are configured differently", "queues", now.Queues, "channels",
-			now.Channels)
+			now.Channels, "kinds", now.Kinds)
 	default:
 		c.log.InfoContext(ctx, "servers on this redis are no longer configured differently")
 	}
 }
 
-// counts returns the number of queues, and of rules for channels, that servers define differently.
-func (c *comparison) counts() (queues, channels int) {
+// counts returns the number of queues, of rules for channels, and of kinds, that servers define differently.
+func (c *comparison) counts() (queues, channels, kinds int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.found.Queues), len(c.found.Channels)
+	return len(c.found.Queues), len(c.found.Channels), len(c.found.Kinds)
 }
 
 // shown returns the counts for GET /v1/info.
 func (c *comparison) shown() wire.Differences {
-	queues, channels := c.counts()
-	return wire.Differences{Queues: queues, Channels: channels}
+	queues, channels, kinds := c.counts()
+	return wire.Differences{Queues: queues, Channels: channels, Kinds: kinds}
 }

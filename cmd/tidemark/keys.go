@@ -62,6 +62,10 @@ from a sample. Keys that come or go meanwhile may be counted or not.`,
 		if err != nil {
 			return &cli.UsageError{Err: err}
 		}
+		k.Table = c.Records.Site.Caches.Table
+		if err := k.checkKinds(); err != nil {
+			return err
+		}
 		return k.run(cmd.Context(), c)
 	}
 	return cmd
@@ -76,8 +80,12 @@ func (k *keysCommand) check() error {
 	case k.Largest < 0 || k.Largest > keyspace.MaxLargest:
 		return cli.Usagef("--largest: %d isn't from 0 to %d", k.Largest, keyspace.MaxLargest)
 	}
-	known := []string{keyspace.Unknown}
-	for _, kind := range slices.Concat(records.Kinds, records.Others) {
+	return nil
+}
+
+func (k *keysCommand) checkKinds() error {
+	known := []string{records.Unknown}
+	for _, kind := range k.Table.All() {
 		known = append(known, kind.Name)
 	}
 	for _, name := range k.Kinds {

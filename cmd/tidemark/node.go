@@ -24,7 +24,8 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err // without connecting to Redis
 	}
 	setMemory(ctx, false, needs.log)
-	n := nodeNeeds{Config: c.Shards, Parts: needs.parts, Log: needs.log, Metrics: needs.metrics}
+	n := nodeNeeds{Config: c.Shards, Kinds: c.Records.Site.Caches.Table, Parts: needs.parts, Log: needs.log,
+		Metrics: needs.metrics}
 	if err := openNodeStores(ctx, c, &n); err != nil {
 		return err
 	}

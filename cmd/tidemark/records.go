@@ -89,7 +89,8 @@ func mustKeep(ctx context.Context, key, what string, found storage.Description, 
 }
 
 // startKeyMetrics starts the count of the keys of all Redis servers, if any kinds are configured.
-func startKeyMetrics(ctx context.Context, m config.KeyMetricsOptions, s stores, needs partNeeds) error {
+func startKeyMetrics(ctx context.Context, c config.RecordOptions, s stores, needs partNeeds) error {
+	m := c.Metrics
 	if len(m.Kinds) == 0 {
 		return nil
 	}
@@ -102,8 +103,8 @@ func startKeyMetrics(ctx context.Context, m config.KeyMetricsOptions, s stores, 
 		return err
 	}
 	w := &keyspace.Watch{
-		Leases: leases, Sources: make(map[string]keyspace.Source), Kinds: m.Kinds, Rate: m.Rate, Every: m.Every,
-		Metrics: metrics, Log: needs.log,
+		Leases: leases, Table: c.Site.Caches.Table, Sources: make(map[string]keyspace.Source), Kinds: m.Kinds,
+		Rate: m.Rate, Every: m.Every, Metrics: metrics, Log: needs.log,
 	}
 	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions,
 		"cache": s.records.Cache} {
@@ -130,7 +131,7 @@ func copies(c config.Config) bool {
 func startRecords(
 	ctx context.Context, c config.Config, s stores, channels *channel.Service, known *credentials, needs partNeeds,
 ) (*compose.Records, error) {
-	if err := startKeyMetrics(ctx, c.Records.Metrics, s, needs); err != nil || !c.Records.On {
+	if err := startKeyMetrics(ctx, c.Records, s, needs); err != nil || !c.Records.On {
 		return nil, err
 	}
 	n := compose.Needs{

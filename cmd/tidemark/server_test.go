@@ -30,13 +30,19 @@ type serverProcess struct {
 // startServer starts `tidemark serve` with flags, and ends it with the test.
 func startServer(t *testing.T, flags ...string) *serverProcess {
 	t.Helper()
+	return startServerIn(t, t.TempDir(), flags...)
+}
+
+// startServerIn is startServer in a folder.
+func startServerIn(t *testing.T, dir string, flags ...string) *serverProcess {
+	t.Helper()
 	program, err := exec.LookPath("tidemark")
 	require.NoError(t, err)
 	s := &serverProcess{Process: &process.Process{
 		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0",
 			"--admin-listen", "127.0.0.1:0"}, flags...),
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=" + os.Getenv("GORACE")},
-		Dir: t.TempDir(), LogName: "log",
+		Dir: dir, LogName: "log",
 	}}
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { s.end(t) })

@@ -173,7 +173,7 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 	case !c.Records.On:
 		return nil, cli.Usagef("channels: deliver: copies needs the follow lists, and records are off")
 	default:
-		o.Copies = compose.Announcer(s.conn)
+		o.Copies = compose.Announcer(s.conn, c.Records.Site.Sources)
 	}
 	return channel.NewService(o)
 }

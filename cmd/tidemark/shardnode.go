@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/metrics"
+	domain "github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
@@ -31,6 +32,7 @@ const grace = 10 * time.Second
 // nodeNeeds is the dependencies of a node.
 type nodeNeeds struct {
 	Config   config.ShardOptions
+	Kinds    *domain.Table
 	Shards   *redis.Conn   // the Redis with the claims of shards and the announcements
 	Cache    *redis.Conn   // the Redis of the values
 	Channels tier.Channels // on Shards, with tier.ChannelRule
@@ -77,7 +79,7 @@ func (n nodeNeeds) build() (served *shard.Node[string, string, []byte], admin *a
 	if member, err = memberOf(o, n.Listener.Addr()); err != nil {
 		return nil, nil, member, err
 	}
-	kind, err := tier.Find(o.Node.Cache)
+	kind, err := tier.Find(n.Kinds, o.Node.Cache)
 	if err != nil {
 		return nil, nil, member, err
 	}

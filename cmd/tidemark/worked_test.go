@@ -28,7 +28,8 @@ var worked = regexp.MustCompile(
 // answer is a status and a body, or what is printed, with single spaces. The third column has Redis commands and their
 // replies: `command` → `reply`, separated by <br>. <name> in an answer or a reply captures what is there, and is what
 // was captured afterwards, also in requests; … is anything; "≤ 60" is a number of up to 60 that was 60 at most a minute
-// ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json.
+// ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json, and the files of examples/shop; the service
+// runs in it.
 func TestWorkedTables(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/records.md")
@@ -43,7 +44,9 @@ func TestWorkedTables(t *testing.T) {
 			node := redistest.Start(t, redistest.Options{})
 			w := &workedTable{node: node, captured: map[string]string{"dir": t.TempDir()}}
 			require.NoError(t, keyset.Create(filepath.Join(w.captured["dir"], "keyset.json")))
-			w.server = startServer(t, append([]string{"--redis", node.URL()}, strings.Fields(w.fill(table[2]))...)...)
+			require.NoError(t, os.CopyFS(w.captured["dir"], os.DirFS("../../examples/shop")))
+			w.server = startServerIn(t, w.captured["dir"],
+				append([]string{"--redis", node.URL()}, strings.Fields(w.fill(table[2]))...)...)
 			for row := range strings.Lines(table[3]) {
 				w.run(t, row)
 			}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
@@ -94,7 +94,7 @@ func (s setup) start(ctx context.Context, running *errgroup.Group) (*reader, err
 		r.ids[i] = strconv.Itoa(i)
 	}
 	for range s.Clients {
-		description, err := tier.Describe(records.Author)
+		description, err := tier.Describe(site.Kind("author"))
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (r *reader) fromShards(ctx context.Context, ids []string) error {
 func (r *reader) fromRedis(ctx context.Context, ids []string) error {
 	keys := make([]string, len(ids))
 	for i, id := range ids {
-		keys[i] = records.Author.Key(id)
+		keys[i] = site.Kind("author").Key(id)
 	}
 	values, err := r.redis.Do(ctx, r.redis.B().Mget().Key(keys...).Build()).AsStrSlice()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
@@ -25,7 +25,7 @@ func (u *system) fillShards(entries int) {
 		redis.call('SET', ARGV[3] .. string.format('%d', i) .. ARGV[4], ARGV[5])
 	end
 	return 1`
-	before, after, _ := strings.Cut(records.Author.Key("0"), "0")
+	before, after, _ := strings.Cut(site.Kind("author").Key("0"), "0")
 	for from := 0; from < entries; from += 10_000 {
 		to := min(from+10_000, entries) - 1
 		u.redis.do("EVAL", script, "0", strconv.Itoa(from), strconv.Itoa(to), before, after, entryValue)
@@ -49,11 +49,11 @@ func (u *system) startNodes(dc string, count int) (started nodes) {
 		Logger: slog.New(slog.DiscardHandler)})
 	u.Must(err)
 	defer conn.Close()
-	_, err = shards.New(conn).SetLayout(u.Context(), records.Author.Name, dc, 0, shard.Even(count))
+	_, err = shards.New(conn).SetLayout(u.Context(), site.Kind("author").Name, dc, 0, shard.Even(count))
 	u.Must(err)
 	for i := range count {
 		host := fmt.Sprintf("%s-%d", dc, i)
-		p := u.addNode("--cache", records.Author.Name, "--dc", dc, "--host", host, "--load-rate", loadRate)
+		p := u.addNode("--cache", site.Kind("author").Name, "--dc", dc, "--host", host, "--load-rate", loadRate)
 		started = append(started, &node{service: p, dc: dc})
 	}
 	return started
@@ -101,7 +101,7 @@ func (all nodes) cpu() (sum time.Duration) {
 // requests returns how many requests the nodes have answered.
 func (all nodes) requests() (sum float64) {
 	for _, n := range all {
-		sum += n.labelled("tidemark_shard_node_requests_total", "cache")[records.Author.Name]
+		sum += n.labelled("tidemark_shard_node_requests_total", "cache")[site.Kind("author").Name]
 	}
 	return sum
 }

@@ -103,7 +103,7 @@ func newCacheInvalidate(t cli.Terminal) *cobra.Command {
 		Short: "Remove values by tag or by prefix",
 		Long: `Remove values by tag or by prefix, and print how many there were.
 
-With --tags, values of all kinds that have one of the tags. With --kind, values of shouts, topic-shouts or search whose IDs begin
+With --tags, values of all kinds that have one of the tags. With --kind, values of a kind such as search whose IDs begin
 with --prefix: without it all.`,
 		Example: "  tidemark cache invalidate --tags topic:5\n  tidemark cache invalidate --kind search",
 		Args:    cli.Arguments(0, 0),

@@ -16,11 +16,14 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/matchmaking/builder"
+	"github.com/tidemark-dev/tidemark/records/site"
 	oauth "github.com/tidemark-dev/tidemark/records/tokens"
 )
 
-// newConfig returns a configuration with the limits that have no option.
-func newConfig() Config { return Config{Limits: channel.DefaultLimits()} }
+// newConfig returns a configuration with what has a default that is no text: limits, and the table of kinds.
+func newConfig() Config {
+	return Config{Limits: channel.DefaultLimits(), Records: RecordOptions{Site: site.Community()}}
+}
 
 // complete checks options against each other, and reads the files that they name. Its errors name the YAML key, since
 // the options can come from different sources.

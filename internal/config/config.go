@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // Config holds all settings of serve, and of a node of shards. serveGroups and nodeGroups define how each field is set
@@ -126,6 +127,7 @@ type Matchmaking struct {
 // RecordOptions configures records.
 type RecordOptions struct {
 	On       bool
+	Site     *site.Site // which kinds of cached values there are, and what users follow
 	Sessions SessionOptions
 	OAuth    OAuthOptions
 	Cache    CacheOptions

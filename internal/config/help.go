@@ -18,13 +18,13 @@ func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options(new(
 
 // AddRedisFlags adds the options for the addresses of all Redis servers.
 func AddRedisFlags(flags *pflag.FlagSet) {
-	others := named(new(Config), "tickets-redis", "sessions-redis", "cache-redis")
+	others := named(new(Config), "tickets-redis", "sessions-redis", "cache-redis", "kinds")
 	serve.addFlags(flags, append(channelsRedis(), others...))
 }
 
 // AddRecordsFlags adds the options for the addresses of all Redis servers with records, and for OAuth tokens.
 func AddRecordsFlags(flags *pflag.FlagSet) {
-	others := named(new(Config), "sessions-redis", "cache-redis", "keyset", "oauth-providers")
+	others := named(new(Config), "sessions-redis", "cache-redis", "kinds", "keyset", "oauth-providers")
 	serve.addFlags(flags, append(channelsRedis(), others...))
 }
 

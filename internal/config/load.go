@@ -74,23 +74,28 @@ func (cmd command) read(flags *pflag.FlagSet, environ []string) (Config, error) 
 	if err != nil {
 		return Config{}, err
 	}
+	base := newConfig() // with the table of kinds, by which other options are checked
+	for _, s := range sources {
+		if err := apply(kindsOption(&base), s.values, s.name); err != nil {
+			return Config{}, err
+		}
+	}
 	merged := koanf.New(keyDelimiter)
 	for _, s := range sources {
-		if err := s.check(); err != nil {
+		if err := s.check(base); err != nil {
 			return Config{}, err
 		}
 		if err := merged.Merge(s.values); err != nil {
 			return Config{}, fmt.Errorf("merge the configuration: %w", err)
 		}
 	}
-	c := newConfig()
+	c := base
 	err = apply(allOptions(&c), merged, option.key)
 	return c, err
 }
 
 // check parses all values of the source, and refuses keys that aren't options.
-func (s source) check() error {
-	scratch := newConfig()
+func (s source) check(scratch Config) error {
 	options := allOptions(&scratch)
 	for _, key := range slices.Sorted(maps.Keys(s.values.Raw())) {
 		if !slices.ContainsFunc(options, func(o option) bool { return o.key() == key }) {
@@ -201,8 +206,8 @@ func (cmd command) readFile(path string) (source, error) {
 	return source{
 		values: values,
 		name: func(o option) string {
-			if o.kind == kindRules || o.kind == kindQueues {
-				return path // the error names the key, and which rule or queue
+			if o.kind == kindRules || o.kind == kindQueues || o.kind == kindTable {
+				return path // the error names the key, and which part of it
 			}
 			return path + ": " + o.key()
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/jwt"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 const testKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -71,7 +72,7 @@ func TestDefaults(t *testing.T) {
 	grants, err := access.ParseGrants([]byte(defaultSessionGrants))
 	require.NoError(t, err)
 	want.Records = RecordOptions{
-		On: true, Cache: CacheOptions{Memory: 64 << 20},
+		On: true, Site: site.Community(), Cache: CacheOptions{Memory: 64 << 20},
 		Sessions: SessionOptions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
 		Metrics:  KeyMetricsOptions{Every: 10 * time.Minute, Rate: 5000},
 		OAuth: OAuthOptions{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk",
@@ -157,6 +158,7 @@ func TestEverySource(t *testing.T) {
 		"records": "off", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h",
 		"session-grants":  `[{"actions":["subscribe"],"channels":["news"]}]`,
 		"legacy-sessions": "off", "oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
+		"kinds":       `{"caches":[{"name":"author","key":"a:{<id>}"}]}`,
 		"key-metrics": "session,unknown", "key-metrics-pause": "1m", "key-metrics-rate": "7",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
 		"shard-hosts": "a=10.0.0.7:7100,b=dns:nodes.b.internal:7100", "shard-dc": "a", "shard-ping-period": "2s",

@@ -85,6 +85,7 @@ const (
 	kindRules  = "rules"  // a list of mappings
 	kindGrants = "grants" // a list of mappings, too
 	kindQueues = "queues" // a mapping of mappings
+	kindTable  = "table"  // a mapping of lists
 
 	kindSwitch = "[=on|off]" // a flag without a value means on
 )
@@ -149,7 +150,7 @@ func nodeGroups(c *Config) []optionGroup {
 		{"Nodes of shards", append(nodeOptions(c), servingOptions(c)...)},
 		{"TLS", tlsOptions(c)},
 		{"Redis", append(redisOptions(c), redisAccessOptions(c)...)},
-		{"Other Redis", named(c, "data-dir", "cache-redis")},
+		{"Other Redis", named(c, "data-dir", "cache-redis", "kinds")},
 		{"Logs", logOptions(c)},
 	}
 }

@@ -10,13 +10,15 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
-// Shared identifies the part of a configuration that all servers on one Redis should have in common: queues, and rules
-// for channels. It has no secrets.
+// Shared identifies the part of a configuration that all servers on one Redis should have in common: queues, rules for
+// channels, and the table of kinds. It has no secrets.
 type Shared struct {
 	Queues   map[string]string `json:"queues"`   // digests of the definitions by name; nil: no matchmaking
 	Channels []SharedRule      `json:"channels"` // in order
+	Kinds    map[string]string `json:"kinds"`    // digests of the entries by name; nil: no records
 }
 
 // SharedRule identifies a rule for channels.
@@ -49,15 +51,43 @@ func (c Config) Shared() (Shared, error) {
 		s.Channels = append(s.Channels, one)
 	}
 	digest, err := digestOf(c.Channel)
+	if err != nil {
+		return Shared{}, err
+	}
 	s.Channels = append(s.Channels, SharedRule{Pattern: anyChannel, Digest: digest})
+	if c.Records.On {
+		s.Kinds, err = sharedKinds(c.Records.Site)
+	}
 	return s, err
 }
 
-func sharedRule(rule channel.Rule, rights access.ChannelRule) (SharedRule, error) {
-	var sum []byte
-	if s, ok := rule.Schema.(*schema); ok {
-		sum = s.sum[:]
+// notificationsEntry is the name of what users follow. Names of kinds have no colon.
+const notificationsEntry = "notifications:"
+
+func sharedKinds(s *site.Site) (digests map[string]string, err error) {
+	digests = map[string]string{}
+	for _, k := range s.Caches.All() {
+		d := k.Definition()
+		sum := sumOf(d.Schema)
+		d.Schema = nil
+		if digests[k.Name], err = digestOf([]any{d, sum}); err != nil {
+			return nil, fmt.Errorf("kind %s: %w", k.Name, err)
+		}
 	}
+	digests[notificationsEntry], err = digestOf(s.Sources)
+	return digests, err
+}
+
+// sumOf returns the checksum of a schema of this package, or nil.
+func sumOf(s channel.Schema) []byte {
+	if s, ok := s.(*schema); ok {
+		return s.sum[:]
+	}
+	return nil
+}
+
+func sharedRule(rule channel.Rule, rights access.ChannelRule) (SharedRule, error) {
+	sum := sumOf(rule.Schema)
 	rule.Schema = nil
 	digest, err := digestOf([]any{rule, rights, sum})
 	if err != nil {
@@ -73,19 +103,24 @@ func digestOf(value any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:12]), err
 }
 
-// Differences are the queues and the rules that servers define differently, sorted. A queue or a rule that only some of
-// them have is one, too. The settings for channels that no rule matches have the pattern .* here.
+// Differences are the queues, the rules and the kinds that servers define differently, sorted. One that only some of
+// them have is a difference, too. The settings for channels that no rule matches have the pattern .* here, and what users
+// follow is the kind notifications:.
 type Differences struct {
 	Queues   []string // names
 	Channels []string // patterns of rules
+	Kinds    []string // names
 }
 
 // Differences returns the differences from other servers.
 func (s Shared) Differences(others []Shared) Differences {
-	queues, channels := map[string]bool{}, map[string]bool{}
+	queues, channels, kinds := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, other := range others {
 		if s.Queues != nil && other.Queues != nil {
 			addDiffering(queues, s.Queues, other.Queues)
+		}
+		if s.Kinds != nil && other.Kinds != nil {
+			addDiffering(kinds, s.Kinds, other.Kinds)
 		}
 		addDiffering(channels, s.digests(), other.digests())
 		mine, theirs := s.patterns(channels), other.patterns(channels)
@@ -95,7 +130,8 @@ func (s Shared) Differences(others []Shared) Differences {
 			}
 		}
 	}
-	return Differences{Queues: slices.Sorted(maps.Keys(queues)), Channels: slices.Sorted(maps.Keys(channels))}
+	return Differences{Queues: slices.Sorted(maps.Keys(queues)), Channels: slices.Sorted(maps.Keys(channels)),
+		Kinds: slices.Sorted(maps.Keys(kinds))}
 }
 
 // addDiffering adds the keys that don't have the same value in both maps.

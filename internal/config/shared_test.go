@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,14 @@ func TestDifferences(t *testing.T) {
 			rules("a, schema: "+filepath.Join(folder, "text.json"), "b, schema: notification"),
 			Differences{Channels: []string{"a"}},
 		},
+		"kinds": {kindsOf("product, ttl: 1h", "page"), kindsOf("product, ttl: 2h", "shelf"),
+			Differences{Kinds: []string{"page", "product", "shelf"}}},
+		"schemas of kinds": {
+			kindsOf("a, schema: " + filepath.Join(folder, "any.json")), kindsOf("a, schema: " + filepath.Join(folder, "text.json")),
+			Differences{Kinds: []string{"a"}},
+		},
+		"defaults of kinds":  {kindsOf("a, value: json, maxBytes: 1MiB", "b"), kindsOf("b", "a"), Differences{}},
+		"one has no records": {kindsOf("a"), "records: off", Differences{}},
 		"all": {"queues: {a: {}}\n" + rules("a"), "channelTtl: 2h",
 			Differences{Queues: []string{"a"}, Channels: []string{".*", "a"}}},
 		"secrets": {
@@ -78,6 +87,16 @@ func TestDifferencesFromMany(t *testing.T) {
 			shared(t, "queues: {a: {}, c: {}}\n"+rules("x", "z")),
 			shared(t, "queues: {b: {}}\n"+rules("z", "x", "y, ttl: 1m")),
 		}))
+}
+
+// kindsOf returns the kinds of a configuration. Each begins with its name.
+func kindsOf(list ...string) string {
+	text := "kinds:\n  caches:\n"
+	for _, kind := range list {
+		name, _, _ := strings.Cut(kind, ",")
+		text += "  - {key: \"" + name + ":{<id>}\", name: " + kind + "}\n"
+	}
+	return text
 }
 
 // rules returns the rules of a configuration. Each begins with its pattern.

@@ -239,6 +239,9 @@ func recordOptions(c *Config) []option {
 	return []option{
 		define("records", "switch", "on", to(&c.Records.On, onOrOff), `
 			Whether to serve records, such as sessions, settings, caches and locks: on or off.`),
+		define("kinds", kindTable, "", to(&c.Records.Site, parseSite), `
+			Kinds of records of the site, such as its cached values: a mapping, which docs/records.md describes. Not set:
+			those of a community site. In a flag or variable: a JSON object.`).orTree(c.setKinds),
 		define("sessions-redis", "url", "", to(&c.Records.Sessions.Redis, anyText), `
 			Another Redis for sessions and for OAuth and verification tokens, with user and password in the URL if it
 			needs them. It must not evict. Not set: that of the channels.`),
@@ -267,7 +270,7 @@ func recordOptions(c *Config) []option {
 
 func keyMetricsOptions(c *Config) []option {
 	return []option{
-		define("key-metrics", kindList, "", to(&c.Records.Metrics.Kinds, listOf(parseKind)), `
+		define("key-metrics", kindList, "", to(&c.Records.Metrics.Kinds, listOf(c.parseKind)), `
 			Kinds of keys, as tidemark keys shows them, whose number and memory are shown as metrics. One server counts
 			for all, and scans all keys. Not set: nothing is counted.`),
 		define("key-metrics-pause", "duration", "10m",
@@ -281,7 +284,7 @@ func keyMetricsOptions(c *Config) []option {
 // shardOptions are the options of a service for reads through nodes of shards.
 func shardOptions(c *Config) []option {
 	return []option{
-		define("cache-shards", kindList, "", to(&c.Shards.Reads.Caches, namedValue(listOf(parseCache))), `
+		define("cache-shards", kindList, "", to(&c.Shards.Reads.Caches, namedValue(listOf(c.parseCache))), `
 			Kinds of values of the cache, such as author, that nodes of shards hold in memory: they are read through the
 			nodes, and changes are announced to the nodes. Not set: none.`),
 		define("shard-hosts", kindList, HostsOfRedis, to(&c.Shards.Reads.Hosts, parseHosts), `
@@ -355,7 +358,7 @@ func logOptions(c *Config) []option {
 // nodeOptions are the options of a node.
 func nodeOptions(c *Config) []option {
 	return []option{
-		define("shard-cache", "kind", "", to(&c.Shards.Node.Cache, parseCache), `
+		define("shard-cache", "kind", "", to(&c.Shards.Node.Cache, c.parseCache), `
 			Kind of values of the cache to serve, such as author. It must be set.`).onNode("cache"),
 		dcOption(c, `
 			Data centre that the node is in. It must be set.`).onNode("dc"),

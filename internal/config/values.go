@@ -314,8 +314,8 @@ func parseTarget(text string) (string, error) {
 func parseProvider(text string) (string, error) { return text, tokens.CheckProvider(text) }
 
 // parseKind parses the name of a kind of keys, or "unknown".
-func parseKind(text string) (string, error) {
-	if text == "unknown" || slices.ContainsFunc(slices.Concat(records.Kinds, records.Others),
+func (c *Config) parseKind(text string) (string, error) {
+	if text == records.Unknown || slices.ContainsFunc(c.Records.Site.Caches.Table.All(),
 		func(k *records.Kind) bool { return k.Name == text }) {
 		return text, nil
 	}
@@ -326,21 +326,16 @@ func parseKind(text string) (string, error) {
 func parseGrants(text string) (access.Grants, error) { return access.ParseGrants([]byte(text)) }
 
 // parseCache parses the name of a cache, which is that of a kind of its values.
-func parseCache(text string) (string, error) {
-	if _, err := tier.Find(text); err != nil {
-		return "", fmt.Errorf("%.64q: %w%s", text, err, suggest.Hint(suggest.Near(text, caches())))
-	}
-	return text, nil
-}
-
-// caches returns the names of all kinds that nodes can have.
-func caches() (names []string) {
-	for _, kind := range records.Kinds {
-		if tier.Allowed(kind) {
+func (c *Config) parseCache(text string) (string, error) {
+	table := c.Records.Site.Caches.Table
+	if _, err := tier.Find(table, text); err != nil {
+		var names []string
+		for _, kind := range table.Caches() {
 			names = append(names, kind.Name)
 		}
+		return "", fmt.Errorf("%.64q: %w%s", text, err, suggest.Hint(suggest.Near(text, names)))
 	}
-	return names
+	return text, nil
 }
 
 // parseName returns what parses a name of something.

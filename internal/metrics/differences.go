@@ -8,16 +8,18 @@ import (
 
 // RegisterDifferences registers the metric of differences between the configurations of servers. count returns its
 // values.
-func RegisterDifferences(r prometheus.Registerer, count func() (queues, channels int)) error {
+func RegisterDifferences(r prometheus.Registerer, count func() (queues, channels, kinds int)) error {
 	gauge := func(of string, value func() int) error {
 		return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name:        "tidemark_configuration_differences",
-			Help:        "Queues, and rules for channels, that another server on the same Redis defines differently.",
+			Name: "tidemark_configuration_differences",
+			Help: "Queues, rules for channels, and kinds of records, that another server on the same Redis defines " +
+				"differently.",
 			ConstLabels: prometheus.Labels{"of": of},
 		}, func() float64 { return float64(value()) }))
 	}
 	return errors.Join(
-		gauge("queues", func() int { queues, _ := count(); return queues }),
-		gauge("channels", func() int { _, channels := count(); return channels }),
+		gauge("queues", func() int { queues, _, _ := count(); return queues }),
+		gauge("channels", func() int { _, channels, _ := count(); return channels }),
+		gauge("kinds", func() int { _, _, kinds := count(); return kinds }),
 	)
 }

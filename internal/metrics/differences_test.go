@@ -12,11 +12,12 @@ import (
 func TestRegisterDifferences(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
-	count := func() (queues, channels int) { return 2, 1 }
+	count := func() (queues, channels, kinds int) { return 2, 1, 3 }
 	require.NoError(t, metrics.RegisterDifferences(r, count))
 	require.Error(t, metrics.RegisterDifferences(r, count), "they are registered once")
 	require.Equal(t, []string{
 		`tidemark_configuration_differences label:{name:"of" value:"channels"} gauge:{value:1}`,
+		`tidemark_configuration_differences label:{name:"of" value:"kinds"} gauge:{value:3}`,
 		`tidemark_configuration_differences label:{name:"of" value:"queues"} gauge:{value:2}`,
 	}, gathered(t, r))
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/metrics"
-	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/locks"
 	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 func TestRecords(t *testing.T) {
@@ -20,9 +20,9 @@ func TestRecords(t *testing.T) {
 	require.NoError(t, err)
 	_, err = metrics.NewRecords(r)
 	require.Error(t, err, "they are registered once")
-	m.Count(records.Author, cache.HitRedis)
-	m.Count(records.Author, cache.HitRedis)
-	m.Count(records.Shouts, cache.Miss)
+	m.Count(site.Kind("author"), cache.HitRedis)
+	m.Count(site.Kind("author"), cache.HitRedis)
+	m.Count(site.Kind("shouts"), cache.Miss)
 	m.Check(sessions.Unknown)
 	m.Lock(locks.Held)
 	require.Equal(t, []string{

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/metrics"
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -43,7 +43,7 @@ func TestClients(t *testing.T) {
 	c.NoShard(3)
 	c.Changed(12, 11)
 	c.Changed(12, 12)
-	clients.Count(records.Author, tier.Hit, 5)
+	clients.Count(site.Kind("author"), tier.Hit, 5)
 	require.Equal(t, strings.Split(strings.TrimSpace(`
 tidemark_shard_client_answer_seconds_sum{cache="author",dc="a"} 0.0003
 tidemark_shard_client_answer_seconds_count{cache="author",dc="a"} 1

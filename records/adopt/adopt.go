@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/tokens"
 )
 
@@ -92,12 +93,13 @@ type Target interface {
 // ErrChanged is the error of a key that isn't as it was read. Nothing was changed.
 var ErrChanged = errors.New("the key has changed since it was read")
 
-// Options configures Run.
+// Options configures Run. Caches is required.
 type Options struct {
-	Apply     bool     // records are written
-	Remove    bool     // with Apply: and then their keys of the source are removed
-	Kinds     []string // names of the kinds of records; empty: all
-	Rate      int      // keys, and fields of hashes, that are read in a second at most; 0: DefaultRate
+	Apply     bool            // records are written
+	Remove    bool            // with Apply: and then their keys of the source are removed
+	Caches    *entities.Kinds // the kinds of cached values
+	Kinds     []string        // names of the kinds of records; empty: all
+	Rate      int             // keys, and fields of hashes, that are read in a second at most; 0: DefaultRate
 	Progress  func(seen, total int64)
 	Sealer    tokens.Sealer // nil: tokens of providers can't be taken over
 	Providers []string      // whose tokens are taken over
@@ -120,7 +122,7 @@ const (
 func Run(ctx context.Context, s Source, t Target, o Options) (Report, error) {
 	o.Rate = cmp.Or(o.Rate, DefaultRate)
 	pace := rate.NewLimiter(rate.Limit(o.Rate), max(o.Rate, burst))
-	r := &run{Options: o, source: s, target: t, found: map[*kind]*Kind{},
+	r := &run{Options: o, source: s, target: t, kinds: of(o.Caches), found: map[*kind]*Kind{},
 		wait: func(ctx context.Context, keys int) error { return pace.WaitN(ctx, min(keys, burst)) }}
 	total, err := s.Count(ctx)
 	if err != nil {
@@ -142,6 +144,7 @@ type run struct {
 	Options
 	source Source
 	target Target
+	kinds  kinds
 	wait   Wait
 	found  map[*kind]*Kind
 }
@@ -150,13 +153,13 @@ type run struct {
 func (r *run) page(ctx context.Context, names []string) error {
 	of := map[*kind][]record{}
 	for _, name := range names {
-		one, ok := parse(name)
+		one, ok := r.kinds.parse(name)
 		if !ok || len(r.Kinds) > 0 && !slices.Contains(r.Kinds, one.kind.of.Name) {
 			continue
 		}
 		of[one.kind] = append(of[one.kind], one)
 	}
-	for _, k := range sources {
+	for _, k := range r.kinds {
 		if err := r.records(ctx, k, of[k]); err != nil {
 			return fmt.Errorf("%s: %w", k.of.Name, err)
 		}

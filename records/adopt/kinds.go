@@ -18,6 +18,7 @@ import (
 type kind struct {
 	of     *records.Kind // the records of this service
 	begin  string        // what its keys begin with
+	end    string        // what they end with
 	parts  int           // of its keys: 2 are separated by the last colon; 0: one
 	note   string        // why its records aren't taken over
 	shared bool          // the service has a key of the same name, so that it is never removed
@@ -44,8 +45,8 @@ const (
 	beginAgain = "they begin again"
 )
 
-// sources are the kinds of the source's keys. A key is of the first one whose beginning it has.
-var sources = slices.Concat([]*kind{
+// plain are the kinds of the source's keys besides those of cached values and of legacy sessions.
+var plain = []*kind{
 	{of: records.SourceSession, begin: "session:", note: atFirstUse},
 	{of: records.SourceUserSessions, begin: "user_sessions:", note: atFirstUse},
 	{of: records.OAuthAccess, begin: "oauth_access:", parts: 2, text: token},
@@ -60,59 +61,67 @@ var sources = slices.Concat([]*kind{
 	{of: records.State, begin: "state:", note: running},
 	{of: records.Metric, begin: "metrics:", note: beginAgain},
 	{of: records.Stats, begin: "stats:", note: beginAgain},
-}, caches(), []*kind{legacySession})
+}
 
 // legacySession is the kind of sessions whose keys begin with their user.
 var legacySession = &kind{of: records.LegacySession, note: atFirstUse}
 
-// caches returns the kinds of cached values.
-func caches() (kinds []*kind) {
-	for i := range entities.Kinds {
-		of := &entities.Kinds[i]
-		begin, _, _ := strings.Cut(of.Pattern, "{")
-		k := &kind{of: of.Kind, begin: begin, note: soonEnds}
-		if of.TTL == 0 {
-			k.note, k.text = "", cached(of)
+// kinds are the kinds of a source's keys.
+type kinds []*kind
+
+// of returns the kinds of a source that caches values of a site's kinds.
+func of(caches *entities.Kinds) kinds {
+	all := slices.Clone(plain)
+	for _, cache := range caches.All() {
+		begin, rest, _ := strings.Cut(cache.Pattern, "{")
+		_, end, _ := strings.Cut(rest, "}")
+		k := &kind{of: cache.Kind, begin: begin, end: end, note: soonEnds}
+		if cache.TTL == 0 {
+			k.note, k.text = "", cached(cache)
 		}
-		kinds = append(kinds, k)
+		all = append(all, k)
 	}
-	return kinds
+	return append(all, legacySession)
 }
 
-// parse returns the record of a key of the source.
-func parse(key string) (record, bool) {
+// parse returns the record of a key of the source: of the kind with the longest beginning that it has.
+func (ks kinds) parse(key string) (record, bool) {
 	if strings.ContainsAny(key, "{}") {
 		return record{}, false
 	}
-	for _, k := range sources {
-		rest, ok := strings.CutPrefix(key, k.begin)
-		if !ok || k.begin == "" {
-			continue
+	var k *kind
+	for _, other := range ks {
+		if other.begin != "" && strings.HasPrefix(key, other.begin) && strings.HasSuffix(key[len(other.begin):], other.end) &&
+			(k == nil || len(other.begin)+len(other.end) > len(k.begin)+len(k.end)) {
+			k = other
 		}
-		one := record{k, key, Ref{k.of, []string{rest}}}
-		switch {
-		case k.of == records.MigratedSlugs:
-			one.ref.Parts = nil
-			return one, rest == ""
-		case k.of == records.MigratedViews:
-			_, err := strconv.ParseUint(rest, 10, 64)
-			return one, err == nil
-		case k.parts == 2:
-			at := strings.LastIndex(rest, ":")
-			if at < 0 {
-				return record{}, false
-			}
-			one.ref.Parts = []string{rest[:at], rest[at+1:]}
-		}
-		return one, rest != ""
 	}
-	_, ok := records.LegacySession.Parse(key)
-	return record{kind: legacySession, key: key}, ok
+	if k == nil {
+		_, ok := records.LegacySession.Parse(key)
+		return record{kind: legacySession, key: key}, ok
+	}
+	rest := strings.TrimSuffix(key[len(k.begin):], k.end)
+	one := record{k, key, Ref{k.of, []string{rest}}}
+	switch {
+	case k.of == records.MigratedSlugs:
+		one.ref.Parts = nil
+		return one, rest == ""
+	case k.of == records.MigratedViews:
+		_, err := strconv.ParseUint(rest, 10, 64)
+		return one, err == nil
+	case k.parts == 2:
+		at := strings.LastIndex(rest, ":")
+		if at < 0 {
+			return record{}, false
+		}
+		one.ref.Parts = []string{rest[:at], rest[at+1:]}
+	}
+	return one, rest != ""
 }
 
-// Names returns the names of the kinds of records that the source has.
-func Names() (names []string) {
-	for _, k := range sources {
+// Names returns the names of the kinds of records that a source has which caches values of a site's kinds.
+func Names(caches *entities.Kinds) (names []string) {
+	for _, k := range of(caches) {
 		names = append(names, k.of.Name)
 	}
 	return names

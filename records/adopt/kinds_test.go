@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,11 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 func TestParse(t *testing.T) {
 	t.Parallel()
+	community := site.Community().Caches
+	all := of(community)
 	for key, want := range map[string]string{
 		"env_vars:A:b":                   "setting A:b",
 		"viewed:7":                       "viewed 7",
@@ -33,20 +35,42 @@ func TestParse(t *testing.T) {
 		"viewed:":                        "", "viewed": "", "viewed:{7}": "", "viewed_adopted:7": "", "env_vars": "",
 		"migrated_views_current": "", "migrated_views_slugs_old": "", "oauth_access:7": "", "other:7": "", "": "",
 	} {
-		one, ok := parse(key)
+		one, ok := all.parse(key)
 		require.Equal(t, want != "", ok, key)
 		if ok {
 			require.Equal(t, want, strings.Join(append([]string{one.kind.of.Name}, one.ref.Parts...), " "))
 		}
 	}
-	for _, k := range slices.Concat(records.Kinds, records.Others) { // none of ours
+	for _, k := range community.Table.All() { // none of ours
 		if !k.Legacy && strings.Contains(k.Pattern, "{") {
 			parts := k.Parts()
 			for i := range parts {
 				parts[i] = "7"
 			}
-			_, ok := parse(k.Key(parts...))
+			_, ok := all.parse(k.Key(parts...))
 			require.False(t, ok, k.Name)
+		}
+	}
+}
+
+// TestParseOwnKinds: an application of another site has other cached values. One key may begin like two kinds.
+func TestParseOwnKinds(t *testing.T) {
+	t.Parallel()
+	var own []*entities.Kind
+	for name, key := range map[string]string{"product": "p:{<id>}", "price": "p:{<id>}:price", "old": "p:old:{<id>}"} {
+		k, err := entities.New(entities.Definition{Name: name, Key: key})
+		require.NoError(t, err)
+		own = append(own, k)
+	}
+	caches, err := entities.NewKinds(own)
+	require.NoError(t, err)
+	for key, want := range map[string]string{
+		"p:7": "product 7", "p:7:price": "price 7", "p:old:7": "old 7", "p:": "", "author:id:7": "", "viewed:7": "viewed 7",
+	} {
+		one, ok := of(caches).parse(key)
+		require.Equal(t, want != "", ok, key)
+		if ok {
+			require.Equal(t, want, one.kind.of.Name+" "+one.ref.Parts[0])
 		}
 	}
 }
@@ -110,11 +134,12 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, last := time.Now(), int64(0)
-		_, err := Run(t.Context(), pages{keys: 30_000}, nil, Options{Rate: 1000, Progress: func(seen, total int64) {
-			require.GreaterOrEqual(t, seen, last)
-			require.Equal(t, int64(30_000), total)
-			last = seen
-		}})
+		_, err := Run(t.Context(), pages{keys: 30_000}, nil, Options{
+			Caches: site.Community().Caches, Rate: 1000, Progress: func(seen, total int64) {
+				require.GreaterOrEqual(t, seen, last)
+				require.Equal(t, int64(30_000), total)
+				last = seen
+			}})
 		require.NoError(t, err)
 		require.Equal(t, 20*time.Second, time.Since(began), "10,000 at once")
 		require.Positive(t, last)

@@ -37,7 +37,7 @@ func (r *run) count(k *kind) *Kind {
 
 func (r *run) report() Report {
 	report := Report{Kinds: []Kind{}}
-	for _, k := range sources {
+	for _, k := range r.kinds {
 		if found := r.found[k]; found != nil {
 			report.Kinds = append(report.Kinds, *found)
 		}

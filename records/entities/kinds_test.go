@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // The values of the source.
@@ -76,7 +77,7 @@ func TestKinds(t *testing.T) {
 		"search": {"search_cache:{поисковый%20запрос}", " Поисковый запрос", results,
 			"{\"query\":\"\xff\"}"},
 	} {
-		k, err := entities.Find(name)
+		k, err := site.Community().Caches.Find(name)
 		require.NoError(t, err)
 		id, err := k.ID(c.id)
 		require.NoError(t, err)
@@ -90,9 +91,9 @@ func TestKinds(t *testing.T) {
 			require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, name)
 		}
 	}
-	require.Len(t, entities.Kinds, 14)
+	require.Len(t, site.Community().Caches.All(), 14)
 	for _, name := range []string{"", "session", "setting", "Author", "cache-load", "cache-tag"} {
-		_, err := entities.Find(name)
+		_, err := site.Community().Caches.Find(name)
 		require.ErrorIs(t, err, entities.ErrNoKind, name)
 	}
 }
@@ -116,7 +117,7 @@ func TestTags(t *testing.T) {
 		{"topic", "5", nil, false},
 		{"author-followers", "5", nil, false},
 	} {
-		k, err := entities.Find(c.kind)
+		k, err := site.Community().Caches.Find(c.kind)
 		require.NoError(t, err)
 		id, err := k.ID(c.id)
 		require.NoError(t, err)
@@ -128,7 +129,7 @@ func TestTags(t *testing.T) {
 // TestRefusedValues checks that errors describe the problem without names of Go types.
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
-	k, err := entities.Find("author")
+	k, err := site.Community().Caches.Find("author")
 	require.NoError(t, err)
 	for value, want := range map[string]string{
 		`{"stat":{"topics":"x"}}`: `the value isn't one of the kind author: "/stat/topics" has a wrong form`,

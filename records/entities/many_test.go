@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // sized is a store whose values have a size. It records how many are read at a time.
@@ -48,7 +49,7 @@ func TestGetManyReadsWhatFits(t *testing.T) {
 		10 << 20: {[]int{4}, 1},
 	} {
 		s := &sized{bytes: bytes}
-		got, err := entities.NewValues(s, nil).GetMany(t.Context(), &entities.Kinds[0], ids)
+		got, err := entities.NewValues(s, nil).GetMany(t.Context(), site.Community().Caches.All()[0], ids)
 		require.NoError(t, err)
 		require.Len(t, got, want.answer, bytes)
 		require.Equal(t, want.reads, s.reads, bytes)
@@ -62,7 +63,7 @@ func TestGetManyWithoutMemory(t *testing.T) {
 	client := func() string { return "ann" }
 	other, answer := budget.Part(client), budget.Part(client)
 	require.NoError(t, other.Grow(1<<20))
-	_, err := entities.NewValues(s, nil).GetMany(unsent.With(t.Context(), &answer), &entities.Kinds[0],
+	_, err := entities.NewValues(s, nil).GetMany(unsent.With(t.Context(), &answer), site.Community().Caches.All()[0],
 		[]string{"1", "2", "3", "4", "5"})
 	var refused *fault.Error
 	require.ErrorAs(t, err, &refused)

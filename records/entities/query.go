@@ -84,6 +84,14 @@ func CanonicalListID(id string) (string, error) {
 	return ListID(parameters)
 }
 
+// listParameters returns the parameters of a list's canonical ID, and searchParameters those of a search.
+func listParameters(id string) (url.Values, error) { return parse(id, true) }
+
+func searchParameters(id string) (url.Values, error) {
+	_, rest, more := cut(id)
+	return parse(rest, more)
+}
+
 // normalize returns the text of a search in lower case and Unicode's form NFC, with one space between words.
 func normalize(text string) (string, error) {
 	if err := check("text", text); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 func TestSearchID(t *testing.T) {
@@ -48,7 +49,7 @@ func TestListID(t *testing.T) {
 		id, err := entities.ListID(parameters)
 		require.NoError(t, err)
 		require.Equal(t, want, id)
-		require.Equal(t, "shouts:{"+want+"}", records.Shouts.Key(id))
+		require.Equal(t, "shouts:{"+want+"}", site.Kind("shouts").Key(id))
 	}
 	id, err := entities.CanonicalListID("topic=5:featured=true")
 	require.NoError(t, err)
@@ -148,7 +149,7 @@ func FuzzCanonicalID(f *testing.F) {
 		f.Add(id)
 	}
 	canonical := map[*records.Kind]func(string) (string, error){
-		records.Search: entities.CanonicalSearchID, records.Shouts: entities.CanonicalListID,
+		site.Kind("search"): entities.CanonicalSearchID, site.Kind("shouts"): entities.CanonicalListID,
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for kind, canonical := range canonical {

@@ -98,6 +98,8 @@ type Value struct {
 	Bytes []byte
 	TTL   time.Duration // 0: that of the kind
 	Tags  []string      // it can be invalidated by each
+	// Checked is called when the bytes have been checked, which can take several times their memory; nil: it isn't.
+	Checked func()
 }
 
 // Put stores a value. One with tags ends after 30 days at the latest. Errors: those of Kind.Check and of the store, and
@@ -107,7 +109,11 @@ func (v *Values) Put(ctx context.Context, value Value) error {
 		Key: cache.Key{Kind: value.Kind.Kind, ID: value.ID}, Bytes: value.Bytes, TTL: value.TTL,
 		Tags: append(value.Kind.Tags(value.ID), value.Tags...), Prefixed: value.Kind.Prefixes(),
 	}
-	if err := value.Kind.Check(value.Bytes); err != nil {
+	err := value.Kind.Check(value.Bytes)
+	if value.Checked != nil {
+		value.Checked()
+	}
+	if err != nil {
 		return err
 	}
 	if err := checkTags(value.Tags, maxTags); err != nil {
@@ -162,8 +168,7 @@ func (v *Values) InvalidateTags(ctx context.Context, tags []string) (int, error)
 // fault.SlugInvalidID for a kind without Prefixes.
 func (v *Values) InvalidatePrefix(ctx context.Context, k *Kind, prefix string) (int, error) {
 	if !k.Prefixes() {
-		return 0, refused("kind",
-			"has no values that can be invalidated by a prefix: shouts, topic-shouts and search have")
+		return 0, refused("kind", "has no values that can be invalidated by a prefix")
 	}
 	if len(prefix) > records.MaxQueryBytes {
 		return 0, refused("prefix", fmt.Sprintf("has %d bytes, at most %d are allowed", len(prefix),

@@ -1,6 +1,7 @@
 package entities_test
 
 import (
+	"context"
 	"net/url"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
@@ -26,7 +28,7 @@ func openStore(t *testing.T) cache.Store {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	store := rediscache.New(conn, conn, reads)
+	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
 	t.Cleanup(store.Close)
 	return store
 }
@@ -55,9 +57,8 @@ func TestValues(t *testing.T) {
 		require.NoError(t, values.Put(t.Context(),
 			entities.Value{Kind: k, ID: texts[k.Name][0], Bytes: []byte(texts[k.Name][1])}), k.Name)
 	}
-	require.Len(t, texts, len(entities.Kinds))
-	for i := range entities.Kinds {
-		k := &entities.Kinds[i]
+	require.Len(t, texts, len(site.Community().Caches.All()))
+	for _, k := range site.Community().Caches.All() {
 		put(k)
 		got, err := values.Get(t.Context(), k, texts[k.Name][0])
 		require.NoError(t, err, k.Name)
@@ -67,7 +68,7 @@ func TestValues(t *testing.T) {
 		require.ErrorIs(t, err, cache.ErrNotFound, k.Name)
 		put(k)
 	}
-	entries, err := values.GetMany(t.Context(), &entities.Kinds[0], []string{"123", "none"})
+	entries, err := values.GetMany(t.Context(), site.Community().Caches.All()[0], []string{"123", "none"})
 	require.NoError(t, err)
 	require.True(t, entries[0].Found)
 	require.False(t, entries[1].Found)
@@ -78,10 +79,35 @@ func TestValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	for name, left := range map[string]bool{"shouts": false, "topic-shouts": false, "topic": true, "search": true} {
-		k, err := entities.Find(name)
+		k, err := site.Community().Caches.Find(name)
 		require.NoError(t, err)
 		entries, err := values.GetMany(t.Context(), k, []string{texts[name][0]})
 		require.NoError(t, err)
 		require.Equal(t, left, entries[0].Found, name)
+	}
+}
+
+// order is a store that records when it is called.
+type order struct {
+	cache.Store
+	events []string
+}
+
+func (o *order) Put(context.Context, cache.Value) error {
+	o.events = append(o.events, "stored")
+	return nil
+}
+
+// TestChecked: the check of a value, which takes memory, has ended before the store is called.
+func TestChecked(t *testing.T) {
+	t.Parallel()
+	k, err := site.Community().Caches.Find("author-followers")
+	require.NoError(t, err)
+	for value, want := range map[string][]string{`[1]`: {"checked", "stored"}, `[`: {"checked"}} {
+		s := &order{}
+		err := entities.NewValues(s, nil).Put(t.Context(), entities.Value{Kind: k, ID: "1", Bytes: []byte(value),
+			Checked: func() { s.events = append(s.events, "checked") }})
+		require.Equal(t, len(want) == 1, err != nil)
+		require.Equal(t, want, s.events)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
@@ -35,10 +36,10 @@ func TestCached(t *testing.T) {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	store := rediscache.New(conn, conn, reads)
+	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
 	t.Cleanup(store.Close)
 	counts := events{}
-	f := followers.New(followers.NewCached(store, counts))
+	f := followers.New(followers.NewCached(store, counts), site.Community().Sources)
 
 	const topics = "author:follows-topics:{ann}"
 	for _, tt := range []struct{ list, channels string }{

@@ -43,14 +43,17 @@ type Store interface {
 }
 
 // Announcer is notified by the channel service before messages are published.
-type Announcer struct{ store Store }
+type Announcer struct {
+	store   Store
+	sources Sources
+}
 
-// NewAnnouncer returns an Announcer on a store.
-func NewAnnouncer(store Store) *Announcer { return &Announcer{store} }
+// NewAnnouncer returns an Announcer on a store, for the channels of sources.
+func NewAnnouncer(store Store, sources Sources) *Announcer { return &Announcer{store, sources} }
 
 // Announce implements channel.Copies. Channels that can't have followers are ignored.
 func (a *Announcer) Announce(ctx context.Context, name string) (bool, error) {
-	if !Followed(name) {
+	if !a.sources.Followed(name) {
 		return false, nil
 	}
 	return true, a.store.Announce(ctx, name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,29 +16,47 @@ import (
 	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
-// The channels of notifications. A topic's is topics and the topic's ID, and so on; a user's is personal and the user.
+// The channels of notifications. A user's is personal and the user; that of what users follow is personal, the name of
+// its Source, a colon, and the ID.
 const (
 	Global   = personal + "global"
 	personal = "notifications:"
-	topics   = personal + "topic:"
-	shouts   = personal + "shout:"
-	authors  = personal + "author:"
 )
 
 // MaxChannels is how many channels of a user are returned: as many as one fetch takes.
 const MaxChannels = 256
 
-// source is a kind of channel that users follow.
-type source struct {
-	prefix    string
-	followed  *records.Kind // the follow list of a user
-	followers *records.Kind // the followers of one
+// Source is a kind of what users follow, such as topics.
+type Source struct {
+	Name      string        // in the names of channels, such as topic
+	Follows   *records.Kind // the list of what a user follows
+	Followers *records.Kind // the list of the followers of one
 }
 
-var sources = []source{
-	{topics, records.AuthorFollowsTopics, records.TopicFollowers},
-	{authors, records.AuthorFollows, records.AuthorFollowers},
-	{shouts, records.AuthorFollowsShouts, records.ShoutFollowers},
+func (s *Source) prefix() string { return personal + s.Name + ":" }
+
+// Sources are all that users follow.
+type Sources []Source
+
+// MaxSources is how many kinds users can follow.
+const MaxSources = 16
+
+var sourceName = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
+
+// Check returns an error if names don't fit into the names of channels, or are there twice.
+func (s Sources) Check() error {
+	if len(s) > MaxSources {
+		return fmt.Errorf("has %d entries, at most %d are allowed", len(s), MaxSources)
+	}
+	for i, one := range s {
+		if !sourceName.MatchString(one.Name) {
+			return fmt.Errorf("name: is %.80q, it must be 1 to 64 letters, digits and _ . -", one.Name)
+		}
+		if slices.ContainsFunc(s[:i], func(other Source) bool { return other.Name == one.Name }) {
+			return fmt.Errorf("name: %s is there twice", one.Name)
+		}
+	}
+	return nil
 }
 
 // Lists reads follow lists.
@@ -77,10 +96,13 @@ func (c *Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]enti
 
 // Followers returns the channels that a user follows, and the followers of a channel. Any number of goroutines may use
 // it.
-type Followers struct{ lists Lists }
+type Followers struct {
+	lists   Lists
+	sources Sources
+}
 
-// New returns the followers that are in lists.
-func New(lists Lists) *Followers { return &Followers{lists} }
+// New returns the followers that are in lists, of sources.
+func New(lists Lists, sources Sources) *Followers { return &Followers{lists, sources} }
 
 // Channel returns the channel of a user's own notifications. Users whose names aren't valid in the name of a channel,
 // or would give the channel of another entity, have none. Errors: fault.SlugInvalidID.
@@ -113,15 +135,15 @@ func (f *Followers) Following(ctx context.Context, user string) (Following, erro
 		return Following{}, err
 	}
 	var all Following
-	for _, s := range sources {
-		ids, err := f.lists.Get(ctx, s.followed, user)
+	for _, s := range f.sources {
+		ids, err := f.lists.Get(ctx, s.Follows, user)
 		switch {
 		case errors.Is(err, cache.ErrNotFound):
-			all.Unknown = append(all.Unknown, s.followed.Name)
+			all.Unknown = append(all.Unknown, s.Follows.Name)
 		case err != nil:
 			return Following{}, err
 		}
-		all.add(s.prefix, ids)
+		all.add(s.prefix(), ids)
 	}
 	slices.Sort(all.Channels)
 	all.Channels = slices.Compact(all.Channels)
@@ -144,26 +166,26 @@ func (f *Following) add(prefix string, ids []entities.ID) {
 }
 
 // of returns the entity that the name of a channel refers to.
-func of(name string) (s source, id string, ok bool) {
-	for _, s := range sources {
-		if id, ok := strings.CutPrefix(name, s.prefix); ok && id != "" {
-			return s, id, true
+func (s Sources) of(name string) (of Source, id string, ok bool) {
+	for _, one := range s {
+		if id, ok := strings.CutPrefix(name, one.prefix()); ok && id != "" {
+			return one, id, true
 		}
 	}
-	return source{}, "", false
+	return Source{}, "", false
 }
 
 // Followed reports whether a channel belongs to an entity that has followers.
-func Followed(name string) bool {
-	_, _, ok := of(name)
+func (s Sources) Followed(name string) bool {
+	_, _, ok := s.of(name)
 	return ok
 }
 
 // Of returns the followers of a channel's entity. Errors: cache.ErrNotFound if they aren't known, and the store's.
 func (f *Followers) Of(ctx context.Context, name string) ([]entities.ID, error) {
-	s, id, ok := of(name)
+	s, id, ok := f.sources.of(name)
 	if !ok {
 		return nil, cache.ErrNotFound
 	}
-	return f.lists.Get(ctx, s.followers, id)
+	return f.lists.Get(ctx, s.Followers, id)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // lists are follow lists by their keys.
@@ -43,7 +44,7 @@ func TestFollowing(t *testing.T) {
 		"author:follows-shouts:{ann}":  {},
 		"author:follows-topics:{many}": many,
 		"author:follows-topics:{full}": many[:254],
-	})
+	}, site.Community().Sources)
 	got, err := f.Following(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, followers.Following{Channels: []string{
@@ -89,7 +90,7 @@ func TestOf(t *testing.T) {
 	f := followers.New(lists{
 		"topic:followers:{5}": {"ann"}, "author:followers:{5}": {"bob"}, "shout:followers:{5}": {"eve"},
 		"topic:followers:{a:b}": {"dan"},
-	})
+	}, site.Community().Sources)
 	for name, want := range map[string]string{
 		"notifications:topic:5": "[ann]", "notifications:author:5": "[bob]", "notifications:shout:5": "[eve]",
 		"notifications:topic:a:b": "[dan]",
@@ -97,13 +98,13 @@ func TestOf(t *testing.T) {
 		got, err := f.Of(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, want, fmt.Sprint(got))
-		require.True(t, followers.Followed(name))
+		require.True(t, site.Community().Sources.Followed(name))
 	}
 	for _, name := range []string{"notifications:topic:6", "notifications:ann", "notifications:global",
 		"notifications:topic:", "topic:5"} {
 		_, err := f.Of(t.Context(), name)
 		require.ErrorIs(t, err, cache.ErrNotFound, name)
 	}
-	require.False(t, followers.Followed("notifications:topic:"))
-	require.False(t, followers.Followed("notifications:ann"))
+	require.False(t, site.Community().Sources.Followed("notifications:topic:"))
+	require.False(t, site.Community().Sources.Followed("notifications:ann"))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 const topic = "notifications:topic:1"
@@ -379,7 +380,7 @@ func TestManyFollowers(t *testing.T) {
 func TestAnnouncer(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	a := followers.NewAnnouncer(w)
+	a := followers.NewAnnouncer(w, site.Community().Sources)
 	for name, want := range map[string]bool{topic: true, "notifications:ann": false, "notifications:global": false,
 		"notifications:author:7": true} {
 		copied, err := a.Announce(t.Context(), name)

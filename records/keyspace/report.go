@@ -12,9 +12,6 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 )
 
-// Unknown is the name of the kind of all keys that Tidemark doesn't know.
-const Unknown = "unknown"
-
 // Report is the result of a survey: the kinds that have keys, in the order of the documentation, the unknown ones last.
 type Report struct {
 	Kinds []Kind `json:"kinds"`
@@ -146,12 +143,10 @@ func shown(name string, tokens bool) string {
 // report returns the kinds that have keys.
 func (v *visitor) report() (r Report) {
 	order := make(map[string]int)
-	for _, list := range [][]*records.Kind{records.Kinds, records.Others} {
-		for _, k := range list {
-			order[k.Name] = len(order)
-		}
+	for _, k := range v.options.Table.All() {
+		order[k.Name] = len(order)
 	}
-	order[Unknown] = len(order)
+	order[records.Unknown] = len(order)
 	for _, k := range v.kinds {
 		if k.Keys == 0 {
 			continue

@@ -40,8 +40,9 @@ type Visitor interface {
 
 // Options configures a survey.
 type Options struct {
-	Kinds []string // names of kinds; empty: all
-	Rate  int      // maximum number of keys to examine per second; 0: DefaultRate
+	Table *records.Table // needed
+	Kinds []string       // names of kinds; empty: all
+	Rate  int            // maximum number of keys to examine per second; 0: DefaultRate
 	// the memory of one key in so many is measured, once that of 1,000 of its kind has been; 0: DefaultSample
 	Sample   int
 	Largest  int // how many keys of each kind are named as its largest; 0: none
@@ -113,8 +114,8 @@ func (v *visitor) Wants(name string) (look, measure bool) {
 
 // kind returns the kind of a key, or nil if it isn't of interest.
 func (v *visitor) kind(name string) *Kind {
-	of := records.Of(name)
-	title := Unknown
+	of := v.options.Table.Of(name)
+	title := records.Unknown
 	if of != nil {
 		title = of.Name
 	}

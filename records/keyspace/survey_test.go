@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/keyspace"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // source is an in-memory source, which returns keys in pages. It returns Bytes as the memory of a key if that is
@@ -59,7 +60,7 @@ func TestReport(t *testing.T) {
 			time.Hour, 500),
 		found("viewed:{7}", records.String, -1, 60), found("c.{lobby}.clock", records.String, day, 60),
 	}}
-	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Largest: 2})
+	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Table: site.Community().Caches.Table, Largest: 2})
 	require.NoError(t, err)
 	var lines []string
 	for _, k := range report.Kinds {
@@ -77,7 +78,7 @@ func TestReport(t *testing.T) {
 			"[unknown: 3 of no kind: another application's, or of another version]",
 	}, lines)
 
-	report, err = keyspace.Run(t.Context(), s, keyspace.Options{Kinds: []string{"viewed", keyspace.Unknown}})
+	report, err = keyspace.Run(t.Context(), s, keyspace.Options{Table: site.Community().Caches.Table, Kinds: []string{"viewed", records.Unknown}})
 	require.NoError(t, err)
 	require.Len(t, report.Kinds, 2)
 	require.Empty(t, report.Kinds[0].Largest)
@@ -91,7 +92,7 @@ func TestSample(t *testing.T) {
 		s.keys = append(s.keys, keyspace.Key{Name: fmt.Sprintf("viewed:{%d}", i), Type: records.String, TTL: -1,
 			Bytes: 100})
 	}
-	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Rate: 1 << 30, Sample: 10, Largest: 1 << 20})
+	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Table: site.Community().Caches.Table, Rate: 1 << 30, Sample: 10, Largest: 1 << 20})
 	require.NoError(t, err)
 	viewed := report.Kinds[0]
 	require.Equal(t, []int64{11_000, 2_000, 1_100_000}, []int64{viewed.Keys, viewed.Measured, viewed.Bytes})
@@ -109,7 +110,7 @@ func TestRate(t *testing.T) {
 		var progress []int64
 		began := time.Now()
 		_, err := keyspace.Run(t.Context(), s,
-			keyspace.Options{Rate: 1000,
+			keyspace.Options{Table: site.Community().Caches.Table, Rate: 1000,
 				Progress: func(seen, total int64) { progress = append(progress, seen, total) }})
 		require.NoError(t, err)
 		require.Equal(t, 20*time.Second, time.Since(began), "10,000 at once")
@@ -118,7 +119,7 @@ func TestRate(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = keyspace.Run(ctx, s, keyspace.Options{Rate: 1000})
+		_, err = keyspace.Run(ctx, s, keyspace.Options{Table: site.Community().Caches.Table, Rate: 1000})
 		require.Error(t, err)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/records"
 )
 
 // watchLease is the lease of the process that counts for all.
@@ -26,6 +27,7 @@ type Metrics interface {
 // Watch counts the keys of some kinds periodically, in one process at a time. All fields are needed.
 type Watch struct {
 	Leases  Leases
+	Table   *records.Table
 	Sources map[string]Source // by the Redis that they are of
 	Kinds   []string          // that are shown, also if they have no keys
 	Rate    int               // maximum number of keys to examine per second
@@ -51,7 +53,7 @@ func (w *Watch) hold(ctx context.Context) error {
 	defer w.Metrics.Clear()
 	for ctx.Err() == nil {
 		for redis, source := range w.Sources {
-			report, err := Run(ctx, source, Options{Kinds: w.Kinds, Rate: w.Rate})
+			report, err := Run(ctx, source, Options{Table: w.Table, Kinds: w.Kinds, Rate: w.Rate})
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // memory is an in-memory store for tests of the service. before is called at the start of each operation, and may fail
@@ -342,7 +342,7 @@ func TestParseLegacy(t *testing.T) {
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	patterns := []string{"c.{<ch>}.mid.<id>", "c.{<ch>}.r.<subscriber>"}
-	for _, k := range records.Kinds {
+	for _, k := range site.Community().Caches.Table.Records() {
 		if !k.Legacy && len(k.Parts()) > 0 {
 			patterns = append(patterns, k.Pattern)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -24,10 +24,10 @@ func describe(t testing.TB, kind *records.Kind) tier.Description {
 
 func TestKinds(t *testing.T) {
 	t.Parallel()
-	for _, k := range entities.Kinds {
+	for _, k := range site.Community().Caches.All() {
 		d := describe(t, k.Kind)
 		require.NoError(t, shard.CheckName("cache", d.Cache))
-		found, err := tier.Find(k.Name)
+		found, err := tier.Find(site.Community().Caches.Table, k.Name)
 		require.NoError(t, err)
 		require.Same(t, k.Kind, found)
 	}
@@ -35,7 +35,7 @@ func TestKinds(t *testing.T) {
 		records.Viewed, records.LegacySession} {
 		_, err := tier.Describe(kind)
 		require.ErrorIs(t, err, tier.ErrKind)
-		_, err = tier.Find(kind.Name)
+		_, err = tier.Find(site.Community().Caches.Table, kind.Name)
 		require.ErrorIs(t, err, tier.ErrKind)
 	}
 	require.Equal(t, uint64(0xef46db3751d8e999), shard.HashString(""),
@@ -45,13 +45,13 @@ func TestKinds(t *testing.T) {
 // Too long values aren't encoded, and any other malformed input isn't decoded.
 func TestCodecs(t *testing.T) {
 	t.Parallel()
-	d := describe(t, records.Author)
+	d := describe(t, site.Kind("author"))
 	long := strings.Repeat("x", records.MaxQueryBytes+1)
 	for _, ids := range [][]string{{""}, {long}, make([]string, shard.MaxKeys+1)} {
 		_, err := d.Keys.Append(nil, ids)
 		require.ErrorIs(t, err, shard.ErrUndecodable)
 	}
-	for _, e := range []entry{{ID: ""}, {ID: long}, {ID: "1", Value: make([]byte, records.Author.MaxBytes+1)}} {
+	for _, e := range []entry{{ID: ""}, {ID: long}, {ID: "1", Value: make([]byte, site.Kind("author").MaxBytes+1)}} {
 		_, err := d.Values.Append(nil, []entry{e})
 		require.ErrorIs(t, err, shard.ErrUndecodable)
 	}
@@ -68,7 +68,7 @@ func TestCodecs(t *testing.T) {
 
 // Decodable input is the encoding of its decoded form.
 func FuzzCodecs(f *testing.F) {
-	d := describe(f, records.Author)
+	d := describe(f, site.Kind("author"))
 	keys, err := d.Keys.Append(nil, []string{"1", strings.Repeat("é", 100)})
 	require.NoError(f, err)
 	values, err := d.Values.Append(nil, []entry{{ID: "1", Value: []byte(`{"id":1}`)}, {ID: "2"}})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -270,7 +271,7 @@ func (n *node) get(t *testing.T, ids ...string) map[string]string {
 }
 
 func sourceOf(r *redis, o tier.SourceOptions) *tier.Source {
-	o.Kind, o.Values, o.Channels, o.Life = records.Author, r, r, r.Life
+	o.Kind, o.Values, o.Channels, o.Life = site.Kind("author"), r, r, r.Life
 	return tier.NewSource(o)
 }
 

@@ -17,12 +17,10 @@ func Allowed(kind *records.Kind) bool {
 	return kind.Instance == records.Cache && kind.Type == records.String && len(kind.Parts()) == 1 && !kind.Legacy
 }
 
-// Find returns the kind with a name, if the tier supports it. Errors: ErrKind.
-func Find(name string) (*records.Kind, error) {
-	for _, kind := range records.Kinds {
-		if kind.Name == name && Allowed(kind) {
-			return kind, nil
-		}
+// Find returns the kind with a name in a table, if the tier supports it. Errors: ErrKind.
+func Find(t *records.Table, name string) (*records.Kind, error) {
+	if kind, err := t.Cache(name); err == nil && Allowed(kind) {
+		return kind, nil
 	}
 	return nil, ErrKind
 }

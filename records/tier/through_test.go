@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tier"
 )
 
@@ -123,7 +124,7 @@ func throughStore(t *testing.T, n *nodes, c counts, test func(t *testing.T, b *b
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &behind{}
-		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{records.Author: n},
+		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{site.Kind("author"): n},
 			Metrics: c})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -181,15 +182,15 @@ func TestThrough(t *testing.T) {
 		reads [][]string
 		count counts
 	}{
-		"all": {nodes{has: map[string]bool{"1": true, "2": true}}, records.Author,
+		"all": {nodes{has: map[string]bool{"1": true, "2": true}}, site.Kind("author"),
 			[]string{"tier 1", "tier 2"}, nil, counts{tier.Hit: 2}},
-		"some": {nodes{has: map[string]bool{"2": true}}, records.Author, []string{"redis 1", "tier 2"},
+		"some": {nodes{has: map[string]bool{"2": true}}, site.Kind("author"), []string{"redis 1", "tier 2"},
 			[][]string{{"1"}}, counts{tier.Hit: 1, tier.Missing: 1}},
-		"some fail": {nodes{has: map[string]bool{"1": true}, fail: down}, records.Author,
+		"some fail": {nodes{has: map[string]bool{"1": true}, fail: down}, site.Kind("author"),
 			[]string{"tier 1", "redis 2"}, [][]string{{"2"}}, counts{tier.Hit: 1, tier.Failed: 1}},
-		"late": {nodes{has: map[string]bool{"1": true}, takes: time.Second}, records.Author,
+		"late": {nodes{has: map[string]bool{"1": true}, takes: time.Second}, site.Kind("author"),
 			[]string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{tier.Failed: 2}},
-		"no tier for it": {nodes{}, records.Topic, []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{}},
+		"no tier for it": {nodes{}, site.Kind("topic"), []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -212,8 +213,8 @@ func TestThroughWithoutRedis(t *testing.T) {
 	through(t, &nodes{has: map[string]bool{"1": true}},
 		func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
 			b.fail = errors.New("down")
-			require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
-			require.Empty(t, read(records.Author, "1", "2"))
+			require.Equal(t, []string{"tier 1"}, read(site.Kind("author"), "1"))
+			require.Empty(t, read(site.Kind("author"), "1", "2"))
 		})
 }
 
@@ -224,21 +225,21 @@ func TestThroughDeadTier(t *testing.T) {
 	through(t, n, func(_ *behind, c counts, read func(*records.Kind, ...string) []string) {
 		began := time.Now()
 		for range 1000 {
-			require.Equal(t, []string{"redis 1"}, read(records.Author, "1"))
+			require.Equal(t, []string{"redis 1"}, read(site.Kind("author"), "1"))
 		}
 		require.Equal(t, 3*tier.DefaultTimeout, time.Since(began))
 		require.Equal(t, counts{tier.Failed: 3, tier.Passed: 997, tier.Hit: 0}, c)
 		for pause := time.Second; pause <= 64*time.Second; pause *= 2 { // asked once after each
 			pass(min(pause, 30*time.Second))
 			for range 2 {
-				read(records.Author, "1")
+				read(site.Kind("author"), "1")
 			}
 		}
 		require.Equal(t, 10, n.calls)
 		n.takes = 0
 		pass(30 * time.Second)
 		for range 10 {
-			require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+			require.Equal(t, []string{"tier 1"}, read(site.Kind("author"), "1"))
 		}
 	})
 }
@@ -250,15 +251,15 @@ func TestThroughFailsTogether(t *testing.T) {
 	through(t, n, func(_ *behind, _ counts, read func(*records.Kind, ...string) []string) {
 		n.during = func() { // the next read begins while this one waits
 			if n.calls < 100 {
-				read(records.Author, "1")
+				read(site.Kind("author"), "1")
 			}
 		}
-		read(records.Author, "1")
+		read(site.Kind("author"), "1")
 		require.Equal(t, 100, n.calls)
 		n.takes, n.during = 0, nil
-		require.Equal(t, []string{"redis 1"}, read(records.Author, "1"))
+		require.Equal(t, []string{"redis 1"}, read(site.Kind("author"), "1"))
 		pass(time.Second)
-		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+		require.Equal(t, []string{"tier 1"}, read(site.Kind("author"), "1"))
 	})
 }
 
@@ -270,23 +271,23 @@ func TestThroughReadsItsWrites(t *testing.T) {
 	through(t, n, func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
 		b.changed("1", false)
 		n.during = func() { b.changed("2", false) }
-		require.Equal(t, []string{"redis 1", "redis 2", "tier 3"}, read(records.Author, "1", "2", "3"))
+		require.Equal(t, []string{"redis 1", "redis 2", "tier 3"}, read(site.Kind("author"), "1", "2", "3"))
 		n.during = nil
 		pass(4 * time.Second)
-		require.Equal(t, []string{"redis 1", "redis 2", "tier 3"}, read(records.Author, "1", "2", "3"))
+		require.Equal(t, []string{"redis 1", "redis 2", "tier 3"}, read(site.Kind("author"), "1", "2", "3"))
 		pass(10 * time.Second)
-		require.Equal(t, []string{"tier 1", "tier 2", "tier 3"}, read(records.Author, "1", "2", "3"))
+		require.Equal(t, []string{"tier 1", "tier 2", "tier 3"}, read(site.Kind("author"), "1", "2", "3"))
 		for i := range 30_000 { // more than are remembered
 			b.changed(fmt.Sprint("another ", i), false)
 		}
 		b.changed("1", false)
-		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+		require.Equal(t, []string{"tier 1"}, read(site.Kind("author"), "1"))
 	})
 }
 
 // author is a value that is permanent.
 func author(id, value string) cache.Value {
-	return cache.Value{Key: cache.Key{Kind: records.Author, ID: id}, Bytes: []byte(value)}
+	return cache.Value{Key: cache.Key{Kind: site.Kind("author"), ID: id}, Bytes: []byte(value)}
 }
 
 // changeManyAfter changes as many others as are remembered, some seconds after a write.
@@ -302,7 +303,7 @@ func changeManyAfter(b *behind, write func()) {
 func timed(t *testing.T, s *tier.Through, ids ...string) (values []string, took time.Duration, err error) {
 	t.Helper()
 	began := time.Now()
-	entries, err := s.Read(t.Context(), records.Author, ids)
+	entries, err := s.Read(t.Context(), site.Kind("author"), ids)
 	requireEvents(t, entries)
 	for _, e := range entries {
 		if e.Found {
@@ -394,13 +395,13 @@ func TestThroughHasItsWrites(t *testing.T) {
 	throughStore(t, n, c, func(t *testing.T, b *behind, s *tier.Through) {
 		put := func(id, value string, ttl time.Duration) error {
 			return s.Put(t.Context(), cache.Value{
-				Key: cache.Key{Kind: records.Author, ID: id}, Bytes: []byte(value), TTL: ttl,
+				Key: cache.Key{Kind: site.Kind("author"), ID: id}, Bytes: []byte(value), TTL: ttl,
 			})
 		}
 		require.NoError(t, put("1", "a", 0))
 		require.NoError(t, put("1", "b", 0))
 		require.NoError(t, put("2", "short", 2*time.Second))
-		require.NoError(t, s.Invalidate(t.Context(), records.Author, []string{"3"}))
+		require.NoError(t, s.Invalidate(t.Context(), site.Kind("author"), []string{"3"}))
 		values, took, err := timed(t, s, "1", "2", "3", "4")
 		require.NoError(t, err)
 		require.Zero(t, took)
@@ -453,7 +454,7 @@ func TestThroughPrefersRedisToItsWrites(t *testing.T) {
 					defer cancel()
 					ctx = limited
 				}
-				entries, err := s.Read(ctx, records.Author, []string{"1"})
+				entries, err := s.Read(ctx, site.Kind("author"), []string{"1"})
 				require.NoError(t, err)
 				require.Equal(t, c.want, string(entries[0].Bytes))
 			})
@@ -517,9 +518,9 @@ func TestThroughForgetsInTime(t *testing.T) {
 	through(t, &nodes{has: all("1")}, func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
 		b.changed("1", false)
 		pass(9900 * time.Millisecond)
-		require.Equal(t, []string{"redis 1"}, read(records.Author, "1"))
+		require.Equal(t, []string{"redis 1"}, read(site.Kind("author"), "1"))
 		pass(200 * time.Millisecond)
-		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+		require.Equal(t, []string{"tier 1"}, read(site.Kind("author"), "1"))
 	})
 }
 

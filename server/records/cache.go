@@ -36,10 +36,13 @@ type CacheWriter interface {
 	InvalidatePrefix(ctx context.Context, k *entities.Kind, prefix string) (int, error)
 }
 
-type cacheCalls struct{ values Cache }
+type cacheCalls struct {
+	kinds  *entities.Kinds
+	values Cache
+}
 
-func addCache(a web.API, values Cache) {
-	h := &cacheCalls{values}
+func addCache(a web.API, kinds *entities.Kinds, values Cache) {
+	h := &cacheCalls{kinds, values}
 	const path = "/v1/cache/:kind/:id"
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing,
 		Handle: h.invalidate})
@@ -59,7 +62,7 @@ func nothing(*web.Call) access.Resource { return access.Resource{} }
 
 // of returns the record of a value, by its canonical ID: other spellings of a search are the same record.
 func (h *cacheCalls) of(c *web.Call) access.Resource {
-	k, id, err := named(c)
+	k, id, err := h.named(c)
 	if err != nil {
 		return access.Record(cacheRecords, c.Param(0), c.Param(1)) // refused by the handler
 	}
@@ -67,8 +70,8 @@ func (h *cacheCalls) of(c *web.Call) access.Resource {
 }
 
 // named returns the kind and the canonical ID from the path.
-func named(c *web.Call) (*entities.Kind, string, error) {
-	k, err := entities.Find(c.Param(0))
+func (h *cacheCalls) named(c *web.Call) (*entities.Kind, string, error) {
+	k, err := h.kinds.Find(c.Param(0))
 	if err != nil {
 		return nil, "", err
 	}
@@ -78,7 +81,7 @@ func named(c *web.Call) (*entities.Kind, string, error) {
 
 // get is GET /v1/cache/{kind}/{id}.
 func (h *cacheCalls) get(c *web.Call) error {
-	k, id, err := named(c)
+	k, id, err := h.named(c)
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func mediaType(k *entities.Kind) string {
 
 // put is PUT /v1/cache/{kind}/{id}.
 func (h *cacheCalls) put(c *web.Call) error {
-	k, id, err := named(c)
+	k, id, err := h.named(c)
 	if err != nil {
 		return err
 	}
@@ -110,8 +113,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	v.Bytes = body.Bytes
-	c.Decoded() // it is stored as it is
+	v.Bytes, v.Checked = body.Bytes, c.Decoded
 	if err := h.values.Put(c.Context(), v); err != nil {
 		return err // the body isn't released: an abandoned write may still be in progress
 	}
@@ -137,7 +139,7 @@ func putQuery(c *web.Call, v *entities.Value) error {
 
 // delete is DELETE /v1/cache/{kind}/{id}.
 func (h *cacheCalls) delete(c *web.Call) error {
-	k, id, err := named(c)
+	k, id, err := h.named(c)
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,7 @@ func (h *cacheCalls) delete(c *web.Call) error {
 
 // getMany is POST /v1/cache/{kind}/get.
 func (h *cacheCalls) getMany(c *web.Call) error {
-	k, err := entities.Find(c.Param(0))
+	k, err := h.kinds.Find(c.Param(0))
 	if err != nil {
 		return err
 	}
@@ -216,7 +218,7 @@ func (h *cacheCalls) invalidate(c *web.Call) error {
 		}
 		answer.Values, err = h.values.InvalidateTags(c.Context(), request.Tags)
 	} else {
-		k, errKind := entities.Find(request.Kind)
+		k, errKind := h.kinds.Find(request.Kind)
 		if errKind != nil {
 			return errKind
 		}

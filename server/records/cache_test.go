@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -40,9 +40,9 @@ func TestOddIDsInTheCache(t *testing.T) {
 	}
 	kept := 0
 	for key := range h.Keys() {
-		kind := records.Of(strings.TrimPrefix(key, h.Prefix))
+		kind := site.Community().Caches.Table.Of(strings.TrimPrefix(key, h.Prefix))
 		require.NotNil(t, kind, key)
-		if kind == records.AuthorFollowers || kind == records.Shouts {
+		if kind == site.Kind("author-followers") || kind == site.Kind("shouts") {
 			kept++
 		}
 	}
@@ -98,7 +98,7 @@ func TestPoisonOfTheCache(t *testing.T) {
 		p := servertest.Decode[wire.Problem](got)
 		require.Equal(t, want, p.Slug(), "%s: %s", call, got.Body)
 	}
-	for size, want := range map[int]int{records.Author.MaxBytes: 204, records.Author.MaxBytes + 1: 413} {
+	for size, want := range map[int]int{site.Kind("author").MaxBytes: 204, site.Kind("author").MaxBytes + 1: 413} {
 		value := `{"bio":"` + strings.Repeat("x", size-len(`{"bio":""}`)) + `"}`
 		require.Equal(t, want, h.Do("PUT", "/v1/cache/author/large", value).Status)
 	}

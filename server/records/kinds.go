@@ -9,14 +9,17 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-func addKinds(a web.API) {
-	a.AddGet(web.Route{Path: "/v1/kinds", Action: access.Read, Of: of("kinds", 0), Handle: showKinds})
+func addKinds(a web.API, table *records.Table) {
+	a.AddGet(web.Route{Path: "/v1/kinds", Action: access.Read, Of: of("kinds", 0), Handle: kindCalls{table}.show})
 }
 
-// showKinds is GET /v1/kinds.
-func showKinds(c *web.Call) error {
-	answer := wire.Kinds{Kinds: make([]wire.Kind, 0, len(records.Kinds))}
-	for _, k := range records.Kinds {
+type kindCalls struct{ table *records.Table }
+
+// show is GET /v1/kinds.
+func (h kindCalls) show(c *web.Call) error {
+	kinds := h.table.Records()
+	answer := wire.Kinds{Kinds: make([]wire.Kind, 0, len(kinds))}
+	for _, k := range kinds {
 		answer.Kinds = append(answer.Kinds, wire.Kind{
 			Name: k.Name, Pattern: k.Pattern, Type: string(k.Type), Form: k.Form, TTL: wire.Duration(k.TTL),
 			Permanent: k.Why,

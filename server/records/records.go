@@ -6,11 +6,13 @@ package records
 
 import (
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // Options holds the service of each resource. A resource without a service has no routes.
 type Options struct {
+	Kinds         *entities.Kinds // of cached values, with their table; needed
 	Locks         Locks
 	Verifications Verifications
 	OAuth         OAuth
@@ -33,7 +35,7 @@ func (o *Options) Drain() {
 // Register adds the routes.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
-	addKinds(a)
+	addKinds(a, o.Kinds.Table)
 	if o.Sessions != nil {
 		addSessions(a, o.Sessions)
 	}
@@ -59,7 +61,7 @@ func Register(r *web.Router, o Options) {
 		addStats(a, o.Stats)
 	}
 	if o.Cache != nil {
-		addCache(a, o.Cache)
+		addCache(a, o.Kinds, o.Cache)
 	}
 	if o.Followers != nil {
 		addFollowers(a, o.Followers)

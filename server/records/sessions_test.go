@@ -26,6 +26,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	api "github.com/tidemark-dev/tidemark/server/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -179,7 +180,7 @@ func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *creden
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
 	kept, err := compose.Open(t.Context(), compose.Needs{
-		Config:   config.RecordOptions{Sessions: config.SessionOptions{Grants: grants}},
+		Config:   config.RecordOptions{Site: site.Community(), Sessions: config.SessionOptions{Grants: grants}},
 		Redis:    stores.Instances{Records: conn, Sessions: conn, Cache: conn},
 		Channels: servertest.Start(t).Service, Parts: parts, Log: slog.New(slog.DiscardHandler),
 		Metrics: prometheus.NewRegistry(),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
@@ -30,7 +31,7 @@ const shards, replicas = 4, 3
 
 // description is of a cache whose values have 100 bytes.
 var description = func() tier.Description {
-	kind, err := tier.Find("author")
+	kind, err := tier.Find(site.Community().Caches.Table, "author")
 	if err != nil {
 		panic(err)
 	}

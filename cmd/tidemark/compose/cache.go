@@ -15,7 +15,7 @@ func (r *Records) openCache(ctx context.Context, n Needs) error {
 		return err
 	}
 	n.Parts.OnStop(reads.Close)
-	store := cachestore.New(n.Redis.Cache, n.Redis.Records, reads)
+	store := cachestore.New(n.Config.Site.Caches.Table, n.Redis.Cache, n.Redis.Records, reads)
 	n.Parts.OnStop(store.Close)
 	through, err := throughShards(ctx, n, store)
 	if err != nil {

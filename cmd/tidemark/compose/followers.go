@@ -15,13 +15,13 @@ import (
 )
 
 // Announcer returns the receiver of the channel service's announcements of messages to be copied to followers.
-func Announcer(conn *redis.Conn) *followers.Announcer {
-	return followers.NewAnnouncer(records.NewCopies(conn))
+func Announcer(conn *redis.Conn, sources followers.Sources) *followers.Announcer {
+	return followers.NewAnnouncer(records.NewCopies(conn), sources)
 }
 
 // openFollowers opens the followers, and starts copying messages to them if a rule requires it.
 func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
-	known := followers.New(followers.NewCached(store, r.metrics))
+	known := followers.New(followers.NewCached(store, r.metrics), n.Config.Site.Sources)
 	r.API.Followers = known
 	if !n.Copies {
 		return nil

@@ -30,6 +30,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/keyset"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -178,7 +179,7 @@ type service struct {
 
 // missing returns the kinds that no operation has been seen to write.
 func (s *service) missing() (names []string) {
-	for _, k := range records.Kinds {
+	for _, k := range site.Community().Caches.Table.Records() {
 		if !s.written[k] && !k.Legacy && !slices.Contains(unwritten, k) {
 			names = append(names, k.Name)
 		}
@@ -317,7 +318,7 @@ func (s *service) look(t *testing.T, r storagetest.Redis) {
 		return value
 	}
 	for _, key := range s.keys(t, r) {
-		k := records.Of(strings.TrimPrefix(key, s.conn.Prefix()))
+		k := site.Community().Caches.Table.Of(strings.TrimPrefix(key, s.conn.Prefix()))
 		require.NotNil(t, k, "%q is of no kind", key)
 		s.written[k] = true
 		require.Contains(t, []any{string(k.Type), "none"}, do("TYPE", key), key) // none: it has ended since

@@ -56,7 +56,7 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 		return nil, err
 	}
 	r := &Records{needs: n, metrics: metrics, sessions: known}
-	r.API.Sessions = known
+	r.API.Kinds, r.API.Sessions = n.Config.Site.Caches, known
 	r.openLocks(n)
 	if err := r.openTokens(n); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache
 	var kinds []*records.Kind
 	clients := make(map[*records.Kind]tier.Client)
 	for _, name := range n.Shards.Reads.Caches {
-		kind, err := tier.Find(name)
+		kind, err := tier.Find(n.Config.Site.Caches.Table, name)
 		if err != nil {
 			return nil, err
 		}

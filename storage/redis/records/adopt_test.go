@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/adopt"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tokens"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
@@ -63,7 +64,8 @@ func newMover(t *testing.T, r storagetest.Redis) *mover {
 	var err error
 	m.tokens, err = tokens.New(tokens.Options{Store: redisrecords.NewTokens(m.now), Sealer: seal{}})
 	require.NoError(t, err)
-	m.options = adopt.Options{Apply: true, Rate: 1_000_000, Sealer: seal{}, Providers: tokens.DefaultProviders}
+	m.options = adopt.Options{Apply: true, Caches: site.Community().Caches, Rate: 1_000_000, Sealer: seal{},
+		Providers: tokens.DefaultProviders}
 	return m
 }
 
@@ -295,7 +297,7 @@ func TestAdoptTwiceAtOnce(t *testing.T) {
 
 		write(t, r.Client, m.old.Prefix(), "SET env_vars:A x")
 		kinds, _ := m.runFrom(t, &hooked{m.source, func() { m.put(t, "A", "own") }},
-			adopt.Options{Apply: true, Kinds: []string{"setting"}})
+			adopt.Options{Apply: true, Caches: site.Community().Caches, Kinds: []string{"setting"}})
 		require.Equal(t, []string{"setting 1 0 0 1 0"}, kinds)
 		found, err := m.settings.Get(t.Context(), "A", true)
 		require.NoError(t, err)

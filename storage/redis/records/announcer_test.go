@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	domain "github.com/tidemark-dev/tidemark/records/tier"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
@@ -62,7 +63,7 @@ func (p *published) write(err error) func(context.Context) error {
 
 func TestAnnouncer(t *testing.T) {
 	t.Parallel()
-	author, topic := cache.Key{Kind: records.Author, ID: "1"}, cache.Key{Kind: records.Topic, ID: "2"}
+	author, topic := cache.Key{Kind: site.Kind("author"), ID: "1"}, cache.Key{Kind: site.Kind("topic"), ID: "2"}
 	unclear := fault.ErrUnavailable.WithCause(errors.New("a lost answer"))
 	for name, c := range map[string]struct {
 		keys        []cache.Key
@@ -72,12 +73,12 @@ func TestAnnouncer(t *testing.T) {
 	}{
 		"a write": {[]cache.Key{author}, nil, nil,
 			[]string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
-		"several values": {[]cache.Key{author, {Kind: records.Author, ID: `é"\`}}, nil, nil,
+		"several values": {[]cache.Key{author, {Kind: site.Kind("author"), ID: `é"\`}}, nil, nil,
 			[]string{`cache:author: 1 é"\`, "write", `cache:author: over 1 é"\`}, nil},
 		"a kind without a tier": {[]cache.Key{topic}, nil, nil, []string{"write"}, nil},
 		"some without one": {[]cache.Key{topic, author}, nil, nil,
 			[]string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
-		"no ID": {[]cache.Key{{Kind: records.Author, ID: "\xff"}}, nil, nil, []string{"write"}, nil},
+		"no ID": {[]cache.Key{{Kind: site.Kind("author"), ID: "\xff"}}, nil, nil, []string{"write"}, nil},
 		"one that may be made": {[]cache.Key{author}, nil, unclear, []string{"cache:author: 1", "write"},
 			fault.ErrUnavailable},
 		"not announced":       {[]cache.Key{author}, errors.New("down"), nil, nil, fault.ErrUnavailable},
@@ -87,7 +88,7 @@ func TestAnnouncer(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := &published{fail: c.fail}
-				a := redisrecords.NewAnnouncer(p, []*records.Kind{records.Author, records.Shouts}, 5*time.Second)
+				a := redisrecords.NewAnnouncer(p, []*records.Kind{site.Kind("author"), site.Kind("shouts")}, 5*time.Second)
 				defer a.Close()
 				err := a.Announce(t.Context(), c.keys, p.write(c.write))
 				require.ErrorIs(t, err, c.err)
@@ -102,9 +103,9 @@ func TestAnnouncesSeveralKinds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &published{}
-		a := redisrecords.NewAnnouncer(p, []*records.Kind{records.Author, records.Topic}, 5*time.Second)
+		a := redisrecords.NewAnnouncer(p, []*records.Kind{site.Kind("author"), site.Kind("topic")}, 5*time.Second)
 		defer a.Close()
-		keys := []cache.Key{{Kind: records.Author, ID: "1"}, {Kind: records.Topic, ID: "2"}}
+		keys := []cache.Key{{Kind: site.Kind("author"), ID: "1"}, {Kind: site.Kind("topic"), ID: "2"}}
 		require.NoError(t, a.Announce(t.Context(), keys, p.write(nil)))
 		require.ElementsMatch(t, []string{"cache:author: 1", "cache:topic: 2"}, p.log[:2])
 		require.Equal(t, "write", p.log[2])
@@ -117,12 +118,12 @@ func TestAnnouncesTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &published{}
-		a := redisrecords.NewAnnouncer(p, []*records.Kind{records.Author}, 5*time.Second)
+		a := redisrecords.NewAnnouncer(p, []*records.Kind{site.Kind("author")}, 5*time.Second)
 		defer a.Close()
 		var writers sync.WaitGroup
 		for i := range 3000 {
 			writers.Go(func() {
-				err := a.Announce(t.Context(), []cache.Key{{Kind: records.Author, ID: fmt.Sprint(i)}}, p.write(nil))
+				err := a.Announce(t.Context(), []cache.Key{{Kind: site.Kind("author"), ID: fmt.Sprint(i)}}, p.write(nil))
 				if err != nil {
 					t.Error(err)
 				}
@@ -134,7 +135,7 @@ func TestAnnouncesTogether(t *testing.T) {
 
 		keys := make([]cache.Key, 500) // of an invalidation by tag
 		for i := range keys {
-			keys[i] = cache.Key{Kind: records.Author, ID: strings.Repeat(`"`, records.MaxQueryBytes)}
+			keys[i] = cache.Key{Kind: site.Kind("author"), ID: strings.Repeat(`"`, records.MaxQueryBytes)}
 		}
 		require.NoError(t, a.Announce(t.Context(), keys, func(ctx context.Context) error {
 			until, ok := ctx.Deadline()

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	domain "github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -23,15 +24,15 @@ import (
 
 // BenchmarkPut measures concurrent writes of a kind with a tier and of one without.
 func BenchmarkPut(b *testing.B) {
-	for _, kind := range []*records.Kind{records.Topic, records.Author} {
+	for _, kind := range []*records.Kind{site.Kind("topic"), site.Kind("author")} {
 		b.Run(kind.Name, func(b *testing.B) {
 			o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
 			w := newWorld(b, o, o, domain.ChannelRule)
 			reads, err := tracked.Open(b.Context(), w.values, tracked.Options{})
 			require.NoError(b, err)
 			defer reads.Close()
-			store, announcer := rediscache.New(w.values, w.values, reads),
-				redisrecords.NewAnnouncer(w.channels, []*records.Kind{records.Author}, w.values.Timeout())
+			store, announcer := rediscache.New(site.Community().Caches.Table, w.values, w.values, reads),
+				redisrecords.NewAnnouncer(w.channels, []*records.Kind{site.Kind("author")}, w.values.Timeout())
 			defer store.Close()
 			defer announcer.Close()
 			store.Announce(announcer)
@@ -58,7 +59,7 @@ func BenchmarkLoad(b *testing.B) {
 	for i := 0; i < entries; i += 1000 {
 		var commands rueidis.Commands
 		for j := range 1000 {
-			commands = append(commands, client.B().Set().Key(o.KeyPrefix+records.Author.Key(fmt.Sprint(i+j))).Value(
+			commands = append(commands, client.B().Set().Key(o.KeyPrefix+site.Kind("author").Key(fmt.Sprint(i+j))).Value(
 				value).Build())
 		}
 		for _, reply := range client.DoMulti(b.Context(), commands...) {
@@ -68,7 +69,7 @@ func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
 		source := domain.NewSource(domain.SourceOptions{
-			Kind: records.Author, Values: redisrecords.NewValues(w.values), Channels: w.channels, Rate: 1 << 30,
+			Kind: site.Kind("author"), Values: redisrecords.NewValues(w.values), Channels: w.channels, Rate: 1 << 30,
 			Life: func(ctx context.Context) (string, error) { return redisrecords.Life(ctx, w.others) },
 		})
 		_ = source.Run(ctx, shard.All, func(shard.Reader[string, string, []byte]) { cancel() })
@@ -82,7 +83,7 @@ func BenchmarkFollow(b *testing.B) {
 	o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
 	w := newWorld(b, o, o, domain.ChannelRule)
 	authors, _ := w.process(b)
-	n := w.follow(b, records.Author, shard.All)
+	n := w.follow(b, site.Kind("author"), shard.All)
 	follow := func(value string) {
 		require.NoError(b, authors.put(b.Context(), "1", value))
 		for n.answer(b, []string{"1"})["1"] != value {

@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/records/entities"
 	domain "github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
@@ -146,7 +147,7 @@ func service(conn *redis.Conn) (*channel.Service, error) {
 	return channel.NewService(channel.Options{
 		Store: store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(),
 		Logger: slog.New(slog.DiscardHandler),
-		Copies: domain.NewAnnouncer(records.NewCopies(conn)),
+		Copies: domain.NewAnnouncer(records.NewCopies(conn), site.Community().Sources),
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	domain "github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -37,14 +37,14 @@ func TestEqual(t *testing.T) {
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		o := redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}
 		w, ids := newWorld(t, o, o, domain.ChannelRule), idsOf(30)
-		nodes := []*node{w.follow(t, records.Author, halves[0]), w.follow(t, records.Shouts, halves[0])}
+		nodes := []*node{w.follow(t, site.Kind("author"), halves[0]), w.follow(t, site.Kind("shouts"), halves[0])}
 		var writers sync.WaitGroup
 		for range 2 {
 			authors, shouts := w.process(t)
 			writers.Go(func() { change(t, authors, ids) })
 			writers.Go(func() { change(t, shouts, ids) })
 		}
-		nodes = append(nodes, w.follow(t, records.Author, halves[1]), w.follow(t, records.Shouts, halves[1]))
+		nodes = append(nodes, w.follow(t, site.Kind("author"), halves[1]), w.follow(t, site.Kind("shouts"), halves[1]))
 		writers.Wait()
 		authors, _ := w.process(t)
 		for i, when := range []string{"before", "after", "claimed"} {
@@ -85,7 +85,7 @@ func TestStoppedNode(t *testing.T) {
 	rule.MaxMessages = "10"
 	w := newWorld(t, o, o, rule)
 	authors, _ := w.process(t)
-	n := w.follow(t, records.Author, shard.All)
+	n := w.follow(t, site.Kind("author"), shard.All)
 	require.NoError(t, authors.put(t.Context(), ids[0], "old"))
 	w.requireEqual(t, ids, n)
 
@@ -107,12 +107,12 @@ func TestLossyFailover(t *testing.T) {
 	w := newWorld(t, redis.Options{URL: standalone.URL(), KeyPrefix: redistest.Prefix(t)},
 		redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: time.Minute}, domain.ChannelRule)
 	authors, _ := w.process(t)
-	n := w.follow(t, records.Author, shard.All)
+	n := w.follow(t, site.Kind("author"), shard.All)
 	require.NoError(t, authors.put(t.Context(), ids[0], "old"))
 	w.requireEqual(t, ids, n)
 
 	w.channels.closed.Lock()
-	cluster.FailoverThatLoses(t, cluster.Slot("{"+domain.Channel(records.Author)+"}"), func() {
+	cluster.FailoverThatLoses(t, cluster.Slot("{"+domain.Channel(site.Kind("author"))+"}"), func() {
 		require.NoError(t, authors.put(t.Context(), ids[0], "new"))
 		require.NoError(t, authors.put(t.Context(), ids[1], "another"))
 	})
@@ -128,7 +128,7 @@ func TestLostValues(t *testing.T) {
 	w := newWorld(t, redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: time.Minute},
 		redis.Options{URL: standalone.URL(), KeyPrefix: redistest.Prefix(t)}, domain.ChannelRule)
 	authors, _ := w.process(t)
-	n := w.follow(t, records.Author, shard.All)
+	n := w.follow(t, site.Kind("author"), shard.All)
 	require.NoError(t, authors.put(t.Context(), ids[0], "old"))
 	w.requireEqual(t, ids, n)
 
@@ -136,7 +136,7 @@ func TestLostValues(t *testing.T) {
 		require.NoError(t, authors.put(t.Context(), ids[0], "new"))
 		w.requireEqual(t, ids, n)
 	})
-	require.Equal(t, map[string]string{ids[0]: "old"}, w.inRedis(t, records.Author, shard.All))
+	require.Equal(t, map[string]string{ids[0]: "old"}, w.inRedis(t, site.Kind("author"), shard.All))
 	w.requireEqual(t, ids, n)
 	require.True(t, n.hadGap())
 }

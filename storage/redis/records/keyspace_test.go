@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/records/keyspace"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
@@ -62,7 +63,7 @@ func TestSurvey(t *testing.T) {
 		write(t, r.Client, prefix, messages...)
 		write(t, r.Client, prefix, "SET viewed:{1} "+strings.Repeat("1", 5000))
 
-		report, err := keyspace.Run(t.Context(), source, keyspace.Options{Largest: 1})
+		report, err := keyspace.Run(t.Context(), source, keyspace.Options{Table: site.Community().Caches.Table, Largest: 1})
 		require.NoError(t, err)
 		found := make(map[string]string)
 		for _, k := range report.Kinds {
@@ -107,7 +108,7 @@ func TestReplicasAreLeftOut(t *testing.T) {
 	require.Len(t, conn.Client().Nodes(), 6, "the client shows the replicas")
 	var seen, total int64
 	report, err := keyspace.Run(t.Context(), records.NewKeySource(conn),
-		keyspace.Options{Progress: func(now, of int64) { seen, total = now, of }})
+		keyspace.Options{Table: site.Community().Caches.Table, Progress: func(now, of int64) { seen, total = now, of }})
 	require.NoError(t, err)
 	require.Equal(t, []int64{30, 30, 30}, []int64{report.Kinds[0].Keys, seen, total})
 }
@@ -126,7 +127,7 @@ func TestWithoutMemoryUsage(t *testing.T) {
 		require.NoError(t, node.Do(t, append([]string{"ACL", "SETUSER", user, "on", ">pw"}, rights...)...).Error())
 		u := url.URL{Scheme: "redis", Host: node.Addr(), User: url.UserPassword(user, "pw")}
 		report, err := keyspace.Run(t.Context(), records.NewKeySource(scanConnect(t, redis.Options{URL: u.String()})),
-			keyspace.Options{})
+			keyspace.Options{Table: site.Community().Caches.Table})
 		if user == "little" {
 			require.ErrorContains(t, err, "NOPERM")
 			continue

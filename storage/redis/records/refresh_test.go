@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	domain "github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -37,10 +37,10 @@ func TestANodeThatWasCutOff(t *testing.T) {
 	layouts := shards.New(w.values)
 	_, err := layouts.SetLayout(t.Context(), "author", "a", 0, shard.Even(1))
 	require.NoError(t, err)
-	d, err := domain.Describe(records.Author)
+	d, err := domain.Describe(site.Kind("author"))
 	require.NoError(t, err)
 	source := domain.NewSource(domain.SourceOptions{
-		Kind: records.Author, Values: redisrecords.NewValues(w.values), Channels: w.channels,
+		Kind: site.Kind("author"), Values: redisrecords.NewValues(w.values), Channels: w.channels,
 		Life: func(ctx context.Context) (string, error) { return redisrecords.Life(ctx, w.others) },
 	})
 	n, err := shard.NewNode(d, source, shard.NodeOptions{Claims: claims, PingPeriod: 50 * time.Millisecond,

@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
-	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
@@ -153,7 +153,7 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 		})
 	})
 	for _, key := range l.Found(t) {
-		require.NotNil(t, records.Of(key), key)
+		require.NotNil(t, site.Community().Caches.Table.Of(key), key)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	domain "github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
@@ -37,16 +38,16 @@ func TestStaleTier(t *testing.T) {
 	t.Parallel()
 	conn := storetest.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
 	read := func(store cache.Store, id string) string {
-		entries, err := store.Read(t.Context(), records.Author, []string{id})
+		entries, err := store.Read(t.Context(), site.Kind("author"), []string{id})
 		require.NoError(t, err)
 		return string(entries[0].Bytes)
 	}
 	open := func() values {
 		reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 		require.NoError(t, err)
-		store := rediscache.New(conn, conn, reads)
+		store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
 		through := domain.NewThrough(domain.ThroughOptions{Store: store,
-			Clients: map[*records.Kind]domain.Client{records.Author: stale{}}})
+			Clients: map[*records.Kind]domain.Client{site.Kind("author"): stale{}}})
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		done := make(chan error, 1)
 		go func() { done <- through.Run(ctx) }()
@@ -58,12 +59,12 @@ func TestStaleTier(t *testing.T) {
 		})
 		require.Eventually(t, func() bool { return read(through, "any") == "old" }, storagetest.Patience,
 			time.Millisecond, "nodes are asked")
-		return values{through, records.Author}
+		return values{through, site.Kind("author")}
 	}
 	one, other := open(), open()
 	inRedis := func(id string) string {
 		text, _ := conn.Client().Do(t.Context(),
-			conn.Client().B().Get().Key(conn.Prefix()+records.Author.Key(id)).Build()).ToString()
+			conn.Client().B().Get().Key(conn.Prefix()+site.Kind("author").Key(id)).Build()).ToString()
 		return text
 	}
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
@@ -47,7 +47,7 @@ func TestReplicaThatHangs(t *testing.T) {
 	replica.Pause(t)
 	_, err := values.Life(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"1"}, rest(t, values.Walk(records.Author)))
+	require.Equal(t, []string{"1"}, rest(t, values.Walk(site.Kind("author"))))
 }
 
 // A walk that begins while a part of the Cluster has no primary waits for the next one.
@@ -59,5 +59,5 @@ func TestWalkDuringFailover(t *testing.T) {
 	slot := nodes.Slot("{1}")
 	require.NoError(t, nodes.Owner(t, slot).Do(t, "WAIT", "1", "0").Error())
 	nodes.Owner(t, slot).Kill(t)
-	require.Equal(t, []string{"1", "2", "3"}, rest(t, redisrecords.NewValues(conn).Walk(records.Author)))
+	require.Equal(t, []string{"1", "2", "3"}, rest(t, redisrecords.NewValues(conn).Walk(site.Kind("author"))))
 }

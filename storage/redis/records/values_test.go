@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	domain "github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
@@ -26,7 +26,7 @@ import (
 func set(t *testing.T, client rueidis.Client, prefix string, ttl time.Duration, values map[string]string) {
 	t.Helper()
 	for id, value := range values {
-		command := client.B().Set().Key(prefix + records.Author.Key(id)).Value(value)
+		command := client.B().Set().Key(prefix + site.Kind("author").Key(id)).Value(value)
 		if ttl > 0 {
 			require.NoError(t, client.Do(t.Context(), command.Px(ttl).Build()).Error())
 		} else {
@@ -58,28 +58,28 @@ func TestValues(t *testing.T) {
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		prefix := redistest.Prefix(t) + `*[a-z]?\`
 		values := redisrecords.NewValues(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: prefix}))
-		many := map[string]string{"{ é}": "x", "large": strings.Repeat("x", records.Author.MaxBytes),
-			"larger": strings.Repeat("x", records.Author.MaxBytes+1), "empty": ""}
+		many := map[string]string{"{ é}": "x", "large": strings.Repeat("x", site.Kind("author").MaxBytes),
+			"larger": strings.Repeat("x", site.Kind("author").MaxBytes+1), "empty": ""}
 		for i := range 2000 {
 			many[fmt.Sprint("many", i)] = fmt.Sprint(i)
 		}
 		set(t, r.Client, prefix, 0, many)
 		set(t, r.Client, prefix, time.Hour, map[string]string{"ends": "y"})
 		set(t, r.Client, strings.ReplaceAll(prefix, `*[a-z]?\`, "xay"), 0, map[string]string{"other": "z"})
-		for _, key := range []string{records.Topic.Key("topic"), records.AuthorSlug.Key("slug"), "author:id:{%41}",
+		for _, key := range []string{site.Kind("topic").Key("topic"), site.Kind("author-slug").Key("slug"), "author:id:{%41}",
 			"author:id:{a}b"} {
 			require.NoError(t,
 				r.Client.Do(t.Context(), r.Client.B().Set().Key(prefix+key).Value("foreign").Build()).Error())
 		}
 		require.NoError(t,
-			r.Client.Do(t.Context(), r.Client.B().Rpush().Key(prefix+records.Author.Key("list")).Element(
+			r.Client.Do(t.Context(), r.Client.B().Rpush().Key(prefix+site.Kind("author").Key("list")).Element(
 				"x").Build()).Error())
 
 		want := append(slices.Collect(maps.Keys(many)), "ends", "list")
 		slices.Sort(want)
-		require.Equal(t, want, rest(t, values.Walk(records.Author)))
+		require.Equal(t, want, rest(t, values.Walk(site.Kind("author"))))
 
-		read, err := values.Read(t.Context(), records.Author, []string{"{ é}", "none", "ends", "list", "large",
+		read, err := values.Read(t.Context(), site.Kind("author"), []string{"{ é}", "none", "ends", "list", "large",
 			"larger", "empty"})
 		require.NoError(t, err)
 		require.Equal(t, "x", string(read[0].Bytes))
@@ -119,7 +119,7 @@ func TestWalkWhileSlotsMove(t *testing.T) {
 	// One key moves to the node that the walk visits later, and one in the other direction: first while their slots
 	// remain half moved, then with the whole slots.
 	halves := []*redistest.SlotMove{nodes.OpenMove(t, here), nodes.OpenMove(t, there)}
-	w := values.Walk(records.Author)
+	w := values.Walk(site.Kind("author"))
 	_, _, err := w.Next(t.Context())
 	require.NoError(t, err)
 	for _, half := range halves {
@@ -130,7 +130,7 @@ func TestWalkWhileSlotsMove(t *testing.T) {
 		half.CloseSlot(t)
 	}
 
-	w = values.Walk(records.Author)
+	w = values.Walk(site.Kind("author"))
 	_, _, err = w.Next(t.Context())
 	require.NoError(t, err)
 	nodes.Move(t, here)

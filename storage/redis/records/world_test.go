@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	domain "github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -35,7 +36,7 @@ import (
 const writerEnv = "TIDEMARK_TEST_TIER_WRITER"
 
 // tierKinds are the kinds that are read through the tier.
-var tierKinds = []*records.Kind{records.Author, records.Shouts}
+var tierKinds = []*records.Kind{site.Kind("author"), site.Kind("shouts")}
 
 // newService returns the channels of a Redis.
 func newService(conn *redis.Conn, rule channel.Rule) (*channel.Service, error) {
@@ -74,7 +75,7 @@ func runWriter() {
 	if err != nil {
 		panic(err)
 	}
-	store, v := rediscache.New(conn, conn, reads), cache.Value{Key: cache.Key{Kind: records.Author, ID: arguments[2]},
+	store, v := rediscache.New(site.Community().Caches.Table, conn, conn, reads), cache.Value{Key: cache.Key{Kind: site.Kind("author"), ID: arguments[2]},
 		Bytes: []byte("of one that died")}
 	if arguments[3] == "claimed" {
 		v.Tags, v.TTL = []string{"t"}, time.Hour
@@ -160,7 +161,7 @@ func (w *world) process(t testing.TB) (authors, shouts values) {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), w.values, tracked.Options{})
 	require.NoError(t, err)
-	store, announcer := rediscache.New(w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, tierKinds,
+	store, announcer := rediscache.New(site.Community().Caches.Table, w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, tierKinds,
 		w.others.Timeout())
 	store.Announce(announcer)
 	t.Cleanup(func() {
@@ -168,7 +169,7 @@ func (w *world) process(t testing.TB) (authors, shouts values) {
 		store.Close()
 		reads.Close()
 	})
-	return values{store, records.Author}, values{store, records.Shouts}
+	return values{store, site.Kind("author")}, values{store, site.Kind("shouts")}
 }
 
 // kill runs a writer that dies.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
@@ -24,7 +25,7 @@ type CacheHarness interface {
 }
 
 // kind is a kind of the cases. The cases of searches use a second one.
-var kind, second = records.Shouts, records.Search
+var kind, second = site.Kind("shouts"), site.Kind("search")
 
 const long = time.Minute
 
@@ -167,8 +168,8 @@ func lastWins(s *cacheSubject) {
 func ends(s *cacheSubject) {
 	s.plain(s.Store, key("a"), "x", 20*time.Millisecond)
 	s.holds(kind, []string{"a"})
-	s.plain(s.Store, cache.Key{Kind: records.Author, ID: "a"}, "x", 0)
-	s.holds(records.Author, []string{"a"}, "a=x")
+	s.plain(s.Store, cache.Key{Kind: site.Kind("author"), ID: "a"}, "x", 0)
+	s.holds(site.Kind("author"), []string{"a"}, "a=x")
 }
 
 func tags(s *cacheSubject) {

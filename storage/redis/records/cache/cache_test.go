@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
@@ -26,7 +26,7 @@ func processOf(t testing.TB, conn *redis.Conn) *rediscache.Store {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
-	store := rediscache.New(conn, conn, reads)
+	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
 	t.Cleanup(func() {
 		store.Close()
 		reads.Close()
@@ -36,7 +36,7 @@ func processOf(t testing.TB, conn *redis.Conn) *rediscache.Store {
 
 // plain returns a value that is in no index.
 func plain(id, data string) cache.Value {
-	return cache.Value{Key: cache.Key{Kind: records.Author, ID: id}, Bytes: []byte(data)}
+	return cache.Value{Key: cache.Key{Kind: site.Kind("author"), ID: id}, Bytes: []byte(data)}
 }
 
 // tagged returns a value with tags.
@@ -49,7 +49,7 @@ func tagged(id, data string, tags ...string) cache.Value {
 // read returns an author; "": it isn't there.
 func read(t *testing.T, store cache.Store, id string) string {
 	t.Helper()
-	entries, err := store.Read(t.Context(), records.Author, []string{id})
+	entries, err := store.Read(t.Context(), site.Kind("author"), []string{id})
 	require.NoError(t, err)
 	return string(entries[0].Bytes)
 }
@@ -67,7 +67,7 @@ func TestOwnChanges(t *testing.T) {
 		}
 		require.Equal(t, value, read(t, store, "1"))
 		if i%2 == 0 {
-			require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{"1"}))
+			require.NoError(t, store.Invalidate(t.Context(), site.Kind("author"), []string{"1"}))
 			require.Empty(t, read(t, store, "1"))
 		}
 	}

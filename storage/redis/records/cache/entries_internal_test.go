@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
@@ -26,7 +26,7 @@ func open(t *testing.T) *Store {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	s := New(conn, conn, reads)
+	s := New(site.Community().Caches.Table, conn, conn, reads)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -45,8 +45,8 @@ func (s *Store) entries(t *testing.T, x index) []rueidis.ZScore {
 func TestEntryAddedAgain(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for _, x := range []index{tagIndex("t"), prefixIndex(records.Shouts)} {
-		key := cache.Key{Kind: records.Shouts, ID: "a"}
+	for _, x := range []index{tagIndex("t"), prefixIndex(site.Kind("shouts"))} {
+		key := cache.Key{Kind: site.Kind("shouts"), ID: "a"}
 		for _, again := range []bool{true, false} {
 			require.NoError(t, s.addEntry(t.Context(), x, key, time.Minute))
 			page := s.entries(t, x)
@@ -65,12 +65,12 @@ func TestEntryAddedAgain(t *testing.T) {
 func TestEntriesEnd(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	require.NoError(t, s.Put(t.Context(), cache.Value{Key: cache.Key{Kind: records.Shouts, ID: "a"},
-		TTL: records.Shouts.TTL, Tags: []string{"t"}, Prefixed: true}))
-	for _, x := range []index{tagIndex("t"), prefixIndex(records.Shouts)} {
+	require.NoError(t, s.Put(t.Context(), cache.Value{Key: cache.Key{Kind: site.Kind("shouts"), ID: "a"},
+		TTL: site.Kind("shouts").TTL, Tags: []string{"t"}, Prefixed: true}))
+	for _, x := range []index{tagIndex("t"), prefixIndex(site.Kind("shouts"))} {
 		found := s.entries(t, x)
 		require.Len(t, found, 1)
 		life := time.Until(time.UnixMicro(int64(found[0].Score)))
-		require.InDelta(t, records.Shouts.TTL+entryLife, life, float64(time.Minute), x.ends)
+		require.InDelta(t, site.Kind("shouts").TTL+entryLife, life, float64(time.Minute), x.ends)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
@@ -34,7 +34,7 @@ func TestFullRedis(t *testing.T) {
 	require.Empty(t, read(t, store, "a"), "the older value is gone")
 	require.ErrorIs(t, store.Put(t.Context(), plain("d", "2")), fault.ErrStorageFull)
 	require.Equal(t, "1", read(t, store, "d"))
-	require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{"b", "d"}))
+	require.NoError(t, store.Invalidate(t.Context(), site.Kind("author"), []string{"b", "d"}))
 	n, err := store.InvalidateTag(t.Context(), "tc")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -55,12 +55,12 @@ func TestRedisDown(t *testing.T) {
 	proxy.Cut()
 	require.Error(t, store.Put(t.Context(), plain("a", "2")))
 	require.Error(t, store.Put(t.Context(), tagged("a", "2", "t")))
-	require.Error(t, store.Invalidate(t.Context(), records.Author, []string{"a"}))
+	require.Error(t, store.Invalidate(t.Context(), site.Kind("author"), []string{"a"}))
 	_, err := store.InvalidateTag(t.Context(), "t")
 	require.Error(t, err)
 	proxy.Refuse(false)
 	storetest.WaitFor(t, "Redis to be used again", func() bool {
-		entries, err := store.Read(t.Context(), records.Author, []string{"a"})
+		entries, err := store.Read(t.Context(), site.Kind("author"), []string{"a"})
 		return err == nil && string(entries[0].Bytes) == "1"
 	})
 	n, err := store.InvalidateTag(t.Context(), "t")
@@ -78,7 +78,7 @@ func TestEvictingRedis(t *testing.T) {
 	}).URL()}), storetest.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{}).URL()})
 	reads, err := tracked.Open(t.Context(), values, tracked.Options{})
 	require.NoError(t, err)
-	store := rediscache.New(values, indexes, reads)
+	store := rediscache.New(site.Community().Caches.Table, values, indexes, reads)
 	t.Cleanup(func() {
 		store.Close()
 		reads.Close()
@@ -90,7 +90,7 @@ func TestEvictingRedis(t *testing.T) {
 		require.NoError(t, store.Put(t.Context(), tagged(ids[i], large, "t"))) // its claim can be evicted, too
 	}
 	left := func() (n int) {
-		entries, err := store.Read(t.Context(), records.Author, ids)
+		entries, err := store.Read(t.Context(), site.Kind("author"), ids)
 		require.NoError(t, err)
 		for _, e := range entries {
 			if e.Found {
@@ -122,7 +122,7 @@ func TestSlotMove(t *testing.T) {
 		require.Equal(t, "1", read(t, store, id))
 	}
 	for _, id := range ids[:3] {
-		require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{id}))
+		require.NoError(t, store.Invalidate(t.Context(), site.Kind("author"), []string{id}))
 		require.Empty(t, read(t, store, id))
 	}
 	put := make(chan error, 2)
@@ -136,7 +136,7 @@ func TestSlotMove(t *testing.T) {
 	require.Equal(t, "2", read(t, store, ids[1]))
 	require.Equal(t, "1", read(t, store, ids[3]))
 	for _, id := range ids {
-		require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{id}))
+		require.NoError(t, store.Invalidate(t.Context(), site.Kind("author"), []string{id}))
 		require.Empty(t, read(t, store, id))
 	}
 }

@@ -116,7 +116,7 @@ func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) 
 	var keys []cache.Key
 	args := make([]string, 0, 2*len(page))
 	for _, entry := range page {
-		if key, ok := x.key(entry.Member); ok {
+		if key, ok := x.key(s.kinds, entry.Member); ok {
 			keys = append(keys, key)
 		}
 		args = append(args, entry.Member, text(entry.Score))

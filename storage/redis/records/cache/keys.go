@@ -9,7 +9,7 @@ import (
 func valueKey(k cache.Key) string { return k.Kind.Key(k.ID) }
 
 // claimKey returns the key of the claim on a value, in the same slot.
-func claimKey(k cache.Key) string { return records.CacheLoad.Key(k.ID, k.Kind.Name) }
+func claimKey(k cache.Key) string { return k.Kind.ClaimKey(k.ID) }
 
 // index is the keys of an index, and the form of its entries.
 type index struct {
@@ -31,13 +31,13 @@ func (i index) entry(k cache.Key) string {
 	return valueKey(k)
 }
 
-// key returns the value that an entry names. Entries that name no cached value are ignored, so that no other key is
-// removed.
-func (i index) key(entry string) (cache.Key, bool) {
+// key returns the value that an entry names, of a kind in a table. Entries that name no cached value are ignored, so
+// that no other key is removed.
+func (i index) key(kinds *records.Table, entry string) (cache.Key, bool) {
 	if i.kind != nil {
 		return cache.Key{Kind: i.kind, ID: entry}, true
 	}
-	kind := records.Of(entry)
+	kind := kinds.Of(entry)
 	if kind == nil || kind.Instance != records.Cache {
 		return cache.Key{}, false
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
@@ -30,7 +30,7 @@ func newPeer(t *testing.T, o redis.Options) peer {
 	conn := storetest.Connect(t, o)
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
-	store := rediscache.New(conn, conn, reads)
+	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
 	t.Cleanup(func() {
 		store.Close()
 		reads.Close()
@@ -40,7 +40,7 @@ func newPeer(t *testing.T, o redis.Options) peer {
 
 // row returns a value of a row.
 func row(id, data string) cache.Value {
-	return cache.Value{Key: cache.Key{Kind: records.Shouts, ID: id}, Bytes: []byte(data), TTL: records.Shouts.TTL}
+	return cache.Value{Key: cache.Key{Kind: site.Kind("shouts"), ID: id}, Bytes: []byte(data), TTL: site.Kind("shouts").TTL}
 }
 
 // changes are the ways to change a row. Each puts data, or removes the row.
@@ -58,7 +58,7 @@ var changes = []struct {
 		return p.Put(ctx, row(id, data))
 	}},
 	{"ID", false, func(ctx context.Context, p peer, id, _ string) error {
-		return p.Invalidate(ctx, records.Shouts, []string{id})
+		return p.Invalidate(ctx, site.Kind("shouts"), []string{id})
 	}},
 	{"tag", false, func(ctx context.Context, p peer, id, _ string) error {
 		return storagetest.ErrorOf(p.InvalidateTag(ctx, "tag "+id))
@@ -67,7 +67,7 @@ var changes = []struct {
 		return storagetest.ErrorOf(p.InvalidateTag(ctx, "all"))
 	}},
 	{"prefix", false, func(ctx context.Context, p peer, _, _ string) error {
-		return storagetest.ErrorOf(p.InvalidatePrefix(ctx, records.Shouts, "row:"))
+		return storagetest.ErrorOf(p.InvalidatePrefix(ctx, site.Kind("shouts"), "row:"))
 	}},
 }
 
@@ -94,7 +94,7 @@ func changeOnce(t *testing.T, peers []peer, n int) {
 	for i := range 6 {
 		readers.Go(func() {
 			for range 20 {
-				if _, err := peers[i%3].Read(ctx, records.Shouts, []string{id}); err != nil {
+				if _, err := peers[i%3].Read(ctx, site.Kind("shouts"), []string{id}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -127,7 +127,7 @@ func changeOnce(t *testing.T, peers []peer, n int) {
 // row returns a row; "": it isn't there.
 func (p peer) row(t *testing.T, id string) string {
 	t.Helper()
-	entries, err := p.Read(t.Context(), records.Shouts, []string{id})
+	entries, err := p.Read(t.Context(), site.Kind("shouts"), []string{id})
 	require.NoError(t, err)
 	return string(entries[0].Bytes)
 }

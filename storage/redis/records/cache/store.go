@@ -18,6 +18,7 @@ type Store struct {
 	values  *redis.Conn
 	indexes *redis.Conn
 	reads   *tracked.Client
+	kinds   *records.Table
 	changes cache.Announcer // nil: changes aren't announced
 	stop    func()
 
@@ -30,10 +31,10 @@ type listener struct{ changed func(id string, own bool) }
 
 var _ cache.Store = (*Store)(nil)
 
-// New returns the caches in the Redis of values, which is also that of reads. Their indexes are in the Redis of
-// indexes, which can be the same. Close ends it, before reads is closed.
-func New(values, indexes *redis.Conn, reads *tracked.Client) *Store {
-	s := &Store{values: values, indexes: indexes, reads: reads, listeners: map[string]map[*listener]bool{}}
+// New returns the caches of the kinds in a table. Values are in the Redis of values, which is also that of reads, and
+// their indexes in that of indexes, which can be the same. Close ends it, before reads is closed.
+func New(kinds *records.Table, values, indexes *redis.Conn, reads *tracked.Client) *Store {
+	s := &Store{kinds: kinds, values: values, indexes: indexes, reads: reads, listeners: map[string]map[*listener]bool{}}
 	s.stop = reads.Listen(tracked.Listener{Changed: s.changed})
 	return s
 }
@@ -70,7 +71,7 @@ func (s *Store) Listen(kind *records.Kind, changed func(id string, own bool)) (s
 
 // changed is called with a key that was read and has changed in Redis.
 func (s *Store) changed(key string) {
-	if kind := records.Of(key); kind != nil {
+	if kind := s.kinds.Of(key); kind != nil {
 		if parts, ok := kind.Parse(key); ok && len(parts) == 1 {
 			s.report(kind.Name, parts[0], false)
 		}

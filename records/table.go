@@ -1,0 +1,154 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of the kinds of cached values.
+const (
+	MaxCaches        = 100 // kinds in a table
+	MaxCacheNameSize = 64  // bytes
+	MaxCacheBytes    = mib // of a value
+	MaxCacheTTL      = 365 * day
+)
+
+var (
+	cacheName    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	cachePattern = regexp.MustCompile(`^([0-9A-Za-z_.:/-]+)\{<[a-z]+>\}([0-9A-Za-z_.:/-]*)$`)
+)
+
+// NewCache returns a kind of cached values: its keys have one placeholder, the ID, which is the hash tag. It uses the
+// name, the pattern, the form, the TTL, MaxBytes, Quotes and whether values are secret. The errors begin with the wrong
+// part: name, key, ttl or maxBytes.
+func NewCache(k Kind) (*Kind, error) {
+	switch {
+	case len(k.Name) > MaxCacheNameSize || !cacheName.MatchString(k.Name):
+		return nil, fmt.Errorf("name: is %.80q, it must be words of lower-case letters and digits with - between them, "+
+			"of at most %d bytes", k.Name, MaxCacheNameSize)
+	case len(k.Pattern) > MaxIDBytes || !cachePattern.MatchString(k.Pattern):
+		return nil, fmt.Errorf("key: is %.80q, it must be a prefix and a placeholder in braces, such as product:{<id>}, "+
+			"of at most %d letters, digits and _ . : / -", k.Pattern, MaxIDBytes)
+	case k.TTL != 0 && (k.TTL < time.Second || k.TTL > MaxCacheTTL):
+		return nil, fmt.Errorf("ttl: is %s, it must be from 1s to %s", k.TTL, MaxCacheTTL)
+	case k.MaxBytes < 1 || k.MaxBytes > MaxCacheBytes:
+		return nil, fmt.Errorf("maxBytes: is %d, it must be from 1 to %d", k.MaxBytes, MaxCacheBytes)
+	}
+	k.Type, k.Instance, k.Legacy, k.Why = String, Cache, false, ""
+	if k.TTL == 0 {
+		k.Why = "invalidated when the entity changes"
+	}
+	return compile(k), nil
+}
+
+// Table is the kinds of an installation: those of the service, and those of cached values. It is immutable.
+type Table struct {
+	records []*Kind
+	caches  []*Kind
+
+	byStart map[string][]*Kind // by the text before the hash tag, of keys that have one
+	others  []*Kind            // the others
+}
+
+// NewTable returns the table with some kinds of cached values, which NewCache has made. Errors: two kinds with one name,
+// or with keys in common; more than MaxCaches.
+func NewTable(caches ...*Kind) (*Table, error) {
+	if len(caches) > MaxCaches {
+		return nil, fmt.Errorf("there are %d kinds of cached values, at most %d are allowed", len(caches), MaxCaches)
+	}
+	at := slices.Index(own, CacheLoad) // the order of the documentation
+	t := &Table{
+		records: slices.Concat(own[:at], caches, own[at:]), caches: slices.Clone(caches), byStart: map[string][]*Kind{},
+	}
+	for _, k := range t.All() {
+		if before, _, tagged := strings.Cut(k.Pattern, "{"); tagged {
+			t.byStart[before] = append(t.byStart[before], k)
+		} else {
+			t.others = append(t.others, k)
+		}
+	}
+	for i, k := range caches {
+		if err := t.check(i, k); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// DuplicateError is the error of a kind of cached values whose name or keys another kind has.
+type DuplicateError struct {
+	At     int    // index of the kind
+	Field  string // name or key
+	Detail string
+}
+
+// Error returns the field and the detail.
+func (e *DuplicateError) Error() string { return e.Field + ": " + e.Detail }
+
+// check refuses a kind of cached values that has something in common with one before it, or one of the service. Two patterns with the same text
+// before and after the tag have the same keys; those of the service have more after it, whose text callers choose.
+func (t *Table) check(i int, k *Kind) error {
+	later := t.caches[i:]
+	for _, other := range t.All() {
+		if other.Name == k.Name && !slices.Contains(later, other) {
+			return &DuplicateError{i, "name", fmt.Sprintf("%s is the name of two kinds", k.Name)}
+		}
+	}
+	if k.Name == Unknown {
+		return &DuplicateError{i, "name", Unknown + " is the name of keys of no kind"}
+	}
+	before, rest, _ := strings.Cut(k.Pattern, "{")
+	_, after, _ := strings.Cut(rest, "}")
+	for _, other := range t.byStart[before] {
+		_, rest, _ := strings.Cut(other.Pattern, "{")
+		_, end, _ := strings.Cut(rest, "}")
+		if !slices.Contains(later, other) && (end == after || !slices.Contains(t.caches, other)) {
+			return &DuplicateError{i, "key", fmt.Sprintf("%s has keys of %s, which is %s", k.Pattern, other.Name,
+				other.Pattern)}
+		}
+	}
+	return nil
+}
+
+// Unknown is the name of the kind of all keys that belong to none, in diagnostics.
+const Unknown = "unknown"
+
+// Records returns the kinds of records, in the order of the documentation. It must not be changed.
+func (t *Table) Records() []*Kind { return t.records }
+
+// Caches returns the kinds of cached values, which are some of Records. It must not be changed.
+func (t *Table) Caches() []*Kind { return t.caches }
+
+// All returns the kinds of records, and Others.
+func (t *Table) All() []*Kind { return slices.Concat(t.records, Others) }
+
+// Of returns the kind of a key without prefix, or nil.
+func (t *Table) Of(key string) *Kind {
+	list := t.others
+	if before, _, tagged := strings.Cut(key, "{"); tagged {
+		list = t.byStart[before]
+	}
+	for _, k := range list {
+		if _, ok := k.Parse(key); ok {
+			return k
+		}
+	}
+	return nil
+}
+
+// ErrNoCache is the error of a name that isn't that of a kind of cached values.
+var ErrNoCache = errors.New("there is no such kind of cached values")
+
+// Cache returns the kind of cached values with a name. Errors: ErrNoCache.
+func (t *Table) Cache(name string) (*Kind, error) {
+	for _, k := range t.caches {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return nil, ErrNoCache
+}
