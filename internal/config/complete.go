@@ -37,6 +37,13 @@ func (c *Config) complete() error {
 	if err := c.TLS.complete(); err != nil {
 		return err
 	}
+	if name := c.Records.Site.Schema; name != "" {
+		schema, err := open(name)
+		if err != nil {
+			return fmt.Errorf("kinds.notifications.schema: %w", err)
+		}
+		c.Records.Notifications = schema
+	}
 	if err := c.Shards.completeReads(); err != nil {
 		return err
 	}

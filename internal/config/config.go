@@ -126,12 +126,14 @@ type Matchmaking struct {
 
 // RecordOptions configures records.
 type RecordOptions struct {
-	On       bool
-	Site     *site.Site // which kinds of cached values there are, and what users follow
-	Sessions SessionOptions
-	OAuth    OAuthOptions
-	Cache    CacheOptions
-	Metrics  KeyMetricsOptions
+	On   bool
+	Site *site.Site // its kinds of records
+	// Notifications is the schema of notifications; nil: they are any JSON.
+	Notifications channel.Schema
+	Sessions      SessionOptions
+	OAuth         OAuthOptions
+	Cache         CacheOptions
+	Metrics       KeyMetricsOptions
 }
 
 // KeyMetricsOptions configures the metrics of keys, by kind.

@@ -2,6 +2,8 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/records/site"
@@ -22,4 +24,15 @@ func (c *Config) setKinds(tree map[string]any) error {
 		c.Records.Site, err = parseSite(string(text))
 	}
 	return err
+}
+
+// sessionGrants returns the default of what the token of a session allows: to subscribe to the notifications of its user,
+// and of what users follow.
+func sessionGrants(s *site.Site) string {
+	var followed strings.Builder
+	for _, source := range s.Sources {
+		fmt.Fprintf(&followed, `,"notifications:%s:*"`, source.Name)
+	}
+	return `[{"actions":["subscribe","describe"],"channels":["notifications:{sub}","notifications:global"` +
+		followed.String() + `]},{"actions":["read"],"records":["channels-of/{sub}"]}]`
 }

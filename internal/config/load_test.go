@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 	grants, err := access.ParseGrants([]byte(defaultSessionGrants))
 	require.NoError(t, err)
 	want.Records = RecordOptions{
-		On: true, Site: site.Community(), Cache: CacheOptions{Memory: 64 << 20},
+		On: true, Site: site.Community(), Notifications: c.Records.Notifications, Cache: CacheOptions{Memory: 64 << 20},
 		Sessions: SessionOptions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
 		Metrics:  KeyMetricsOptions{Every: 10 * time.Minute, Rate: 5000},
 		OAuth: OAuthOptions{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk",

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/records/followers"
 	"github.com/tidemark-dev/tidemark/records/tier"
 )
 
@@ -33,10 +34,10 @@ func oneOf(value, key, known string) error {
 	return nil
 }
 
-// builtIn returns the rules that follow those of the configuration: the channels of notifications have the form of the
-// notifications of a community site.
-func builtIn() []channel.Rule {
-	return []channel.Rule{{Pattern: "notifications:.+", Schema: notification()}}
+// builtIn returns the rules that follow those of the configuration: the channels of notifications have the schema of the
+// table of kinds.
+func (c *Config) builtIn() []channel.Rule {
+	return []channel.Rule{{Pattern: followers.Pattern, Schema: c.Records.Notifications}}
 }
 
 // value is a value of a rule as it is written.
@@ -148,7 +149,7 @@ func (c Config) TicketLife() time.Duration {
 // ChannelRules returns all rules in order: those of the channels of tickets and of changes of caches, those of the
 // configuration, and the built-in ones.
 func (c Config) ChannelRules() []channel.Rule {
-	configured := append(slices.Clone(c.Rules), builtIn()...)
+	configured := append(slices.Clone(c.Rules), c.builtIn()...)
 	if len(c.Shards.Reads.Caches) > 0 {
 		configured = append([]channel.Rule{tier.ChannelRule}, configured...)
 	}

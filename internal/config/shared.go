@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // Shared identifies the part of a configuration that all servers on one Redis should have in common: queues, rules for
@@ -56,17 +55,17 @@ func (c Config) Shared() (Shared, error) {
 	}
 	s.Channels = append(s.Channels, SharedRule{Pattern: anyChannel, Digest: digest})
 	if c.Records.On {
-		s.Kinds, err = sharedKinds(c.Records.Site)
+		s.Kinds, err = sharedKinds(c.Records)
 	}
 	return s, err
 }
 
-// notificationsEntry is the name of what users follow. Names of kinds have no colon.
+// notificationsEntry is the name of what users follow, and of the schema of notifications. Names of kinds have no colon.
 const notificationsEntry = "notifications:"
 
-func sharedKinds(s *site.Site) (digests map[string]string, err error) {
+func sharedKinds(r RecordOptions) (digests map[string]string, err error) {
 	digests = map[string]string{}
-	for _, k := range s.Caches.All() {
+	for _, k := range r.Site.Caches.All() {
 		d := k.Definition()
 		sum := sumOf(d.Schema)
 		d.Schema = nil
@@ -74,7 +73,7 @@ func sharedKinds(s *site.Site) (digests map[string]string, err error) {
 			return nil, fmt.Errorf("kind %s: %w", k.Name, err)
 		}
 	}
-	digests[notificationsEntry], err = digestOf(s.Sources)
+	digests[notificationsEntry], err = digestOf([]any{r.Site.Sources, sumOf(r.Notifications)})
 	return digests, err
 }
 
@@ -105,7 +104,7 @@ func digestOf(value any) (string, error) {
 
 // Differences are the queues, the rules and the kinds that servers define differently, sorted. One that only some of
 // them have is a difference, too. The settings for channels that no rule matches have the pattern .* here, and what users
-// follow is the kind notifications:.
+// follow, with the schema of notifications, is the kind notifications:.
 type Differences struct {
 	Queues   []string // names
 	Channels []string // patterns of rules

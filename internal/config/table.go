@@ -24,7 +24,7 @@ const (
 
 	defaultUserLimits = "requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m," +
 		"newSubscribers=600/m"
-	// defaultSessionGrants let the user of a session follow notifications.
+	// defaultSessionGrants let the user of a session of a community site follow notifications.
 	defaultSessionGrants = `[{"actions":["subscribe","describe"],"channels":["notifications:{sub}",` +
 		`"notifications:global","notifications:topic:*","notifications:author:*","notifications:shout:*"]},` +
 		`{"actions":["read"],"records":["channels-of/{sub}"]}]`
@@ -251,9 +251,9 @@ func recordOptions(c *Config) []option {
 		define("session-ttl", "duration", "720h",
 			to(&c.Records.Sessions.TTL, durationBetween(minSessionTTL, maxSessionTTL)), `
 			How long a session lives without activity. At most 720h, which is 30 days.`),
-		define("session-grants", kindGrants, defaultSessionGrants, to(&c.Records.Sessions.Grants, parseGrants), `
-			What the token of a session allows its user, as in the record of an API key. In a flag or variable: a JSON
-			array.`),
+		define("session-grants", kindGrants, defaultSessionGrants, c.setSessionGrants, `
+			What the token of a session allows its user, as in the record of an API key. If kinds is set, the default has
+			the notifications of what users follow there. In a flag or variable: a JSON array.`),
 		define("legacy-sessions", "switch", "on", to(&c.Records.Sessions.Legacy, onOrOff), `
 			Whether to accept sessions that applications wrote by hand, with the token in the key. The first check
 			moves such a session.`),

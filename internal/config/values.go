@@ -322,8 +322,14 @@ func (c *Config) parseKind(text string) (string, error) {
 	return "", fmt.Errorf("%.64q is no kind of keys: tidemark kinds lists them", text)
 }
 
-// parseGrants parses the grants of sessions.
-func parseGrants(text string) (access.Grants, error) { return access.ParseGrants([]byte(text)) }
+// setSessionGrants parses the grants of sessions. The default follows the table of kinds.
+func (c *Config) setSessionGrants(text string) (err error) {
+	if text == defaultSessionGrants {
+		text = sessionGrants(c.Records.Site)
+	}
+	c.Records.Sessions.Grants, err = access.ParseGrants([]byte(text))
+	return err
+}
 
 // parseCache parses the name of a cache, which is that of a kind of its values.
 func (c *Config) parseCache(text string) (string, error) {

@@ -21,6 +21,8 @@ import (
 const (
 	Global   = personal + "global"
 	personal = "notifications:"
+	// Pattern is the regular expression for all of them.
+	Pattern = personal + ".+"
 )
 
 // MaxChannels is how many channels of a user are returned: as many as one fetch takes.

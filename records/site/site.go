@@ -1,4 +1,5 @@
-// Package site reads the table of kinds of a site: which values it caches, as data. Start from [Parse].
+// Package site reads the table of kinds of a site, which is data: what it caches, what its users follow, and the form of
+// notifications. Start from [Parse].
 //
 // The table of a community site, community.json, is the default. Tables of other sites have the same form.
 package site
@@ -23,6 +24,7 @@ import (
 type Site struct {
 	Caches  *entities.Kinds
 	Sources followers.Sources // what users follow
+	Schema  string            // name of the JSON Schema of notifications; "": they are any JSON
 }
 
 // Schemas opens a JSON Schema by its name in a table.
@@ -57,6 +59,7 @@ type table struct {
 
 // notifications are the channels of notifications as they are written.
 type notifications struct {
+	Schema string     `json:"schema"`
 	Follow []followed `json:"follow"`
 }
 
@@ -136,7 +139,7 @@ func Parse(text []byte, open Schemas) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kinds.notifications.%w", err)
 	}
-	return &Site{Caches: caches, Sources: sources}, nil
+	return &Site{Caches: caches, Sources: sources, Schema: t.Notifications.Schema}, nil
 }
 
 // sources returns what users follow. Their lists are cached values.
