@@ -506,8 +506,8 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugNoKind, Kinds: []Kind{NotFound}, Title: "No such kind",
-		Cause:  "The cache has no values of the kind in the path.",
-		Remedy: "Use a kind of cached values that `GET /v1/kinds` lists; [records.md](records.md) describes them.",
+		Cause:  "The table of kinds has no such kind of cached values, operation of locks, or statistics.",
+		Remedy: "Use a kind of cached values that `GET /v1/kinds` lists, or a name of the table: [records.md](records.md#kinds-of-your-own).",
 	},
 	{
 		Slug: SlugNotCached, Kinds: []Kind{NotFound}, Title: "Not cached",

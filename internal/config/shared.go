@@ -60,9 +60,6 @@ func (c Config) Shared() (Shared, error) {
 	return s, err
 }
 
-// notificationsEntry is the name of what users follow, and of the schema of notifications. Names of kinds have no colon.
-const notificationsEntry = "notifications:"
-
 func sharedKinds(r RecordOptions) (digests map[string]string, err error) {
 	digests = map[string]string{}
 	for _, k := range r.Site.Caches.All() {
@@ -73,8 +70,15 @@ func sharedKinds(r RecordOptions) (digests map[string]string, err error) {
 			return nil, fmt.Errorf("kind %s: %w", k.Name, err)
 		}
 	}
-	digests[notificationsEntry], err = digestOf([]any{r.Site.Sources, sumOf(r.Notifications)})
-	return digests, err
+	for section, value := range map[string]any{ // names of kinds have no colon
+		"notifications:": []any{r.Site.Sources, sumOf(r.Notifications)}, "locks:": r.Site.Operations,
+		"statistics:": r.Site.Statistics.Entities, "metrics:": r.Site.Statistics.Metrics,
+	} {
+		if digests[section], err = digestOf(value); err != nil {
+			return nil, fmt.Errorf("kinds %s %w", section, err)
+		}
+	}
+	return digests, nil
 }
 
 // sumOf returns the checksum of a schema of this package, or nil.
@@ -103,8 +107,8 @@ func digestOf(value any) (string, error) {
 }
 
 // Differences are the queues, the rules and the kinds that servers define differently, sorted. One that only some of
-// them have is a difference, too. The settings for channels that no rule matches have the pattern .* here, and what users
-// follow, with the schema of notifications, is the kind notifications:.
+// them have is a difference, too. The settings for channels that no rule matches have the pattern .* here, and the
+// other sections of the table of kinds are the kinds notifications:, locks:, statistics: and metrics:.
 type Differences struct {
 	Queues   []string // names
 	Channels []string // patterns of rules

@@ -105,10 +105,13 @@ type StatsStore interface {
 }
 
 // Stats are statistics in a store. Several goroutines may call its methods at the same time.
-type Stats struct{ store StatsStore }
+type Stats struct {
+	store StatsStore
+	names Names
+}
 
-// NewStats returns statistics in a store.
-func NewStats(s StatsStore) *Stats { return &Stats{store: s} }
+// NewStats returns the statistics with some names in a store.
+func NewStats(s StatsStore, n Names) *Stats { return &Stats{s, n} }
 
 // MetricOf returns the series of a metric, and StatsOf that of the statistics of an entity. Errors: invalid-id,
 // invalid-timeframe.
@@ -127,7 +130,7 @@ func series(field, name, period string, fields bool) (Series, error) {
 
 // Add adds amounts, which may be negative, to counters of the present window, and returns those. If it is repeated with
 // an ID within RepeatFor, nothing is added again; without an ID each call adds. Errors: invalid-id, invalid-amount,
-// ErrRange, ErrManyFields.
+// ErrNoEntity, ErrNoMetric, ErrRange, ErrManyFields.
 func (s *Stats) Add(ctx context.Context, of Series, amounts map[string]int64, unique string) (Window, error) {
 	c := Change{Series: of, Values: amounts, ID: unique, Repeat: RepeatFor}
 	if unique == "" {
@@ -150,6 +153,9 @@ func (s *Stats) change(ctx context.Context, c Change) (Window, error) {
 	case len(c.Values) > MaxStatsFields:
 		return Window{}, ErrManyFields
 	}
+	if err := s.names.check(c.Series, c.Values); err != nil {
+		return Window{}, err
+	}
 	for field, value := range c.Values {
 		if c.Fields {
 			if err := records.CheckID("fields", field); err != nil {
@@ -165,10 +171,13 @@ func (s *Stats) change(ctx context.Context, c Change) (Window, error) {
 
 // Range returns the windows of a series that have values, from the one that contains a time to the one that contains
 // another, the oldest first. A zero time is now. Windows beyond the timeframe's retention are left out. Errors:
-// invalid-query.
+// invalid-query, ErrNoEntity, ErrNoMetric.
 func (s *Stats) Range(ctx context.Context, of Series, from, to time.Time) ([]Window, error) {
 	if !from.IsZero() && !to.IsZero() && to.Before(from) {
 		return nil, invalid(fault.SlugInvalidQuery, "to", "to is before from")
+	}
+	if err := s.names.check(of, nil); err != nil {
+		return nil, err
 	}
 	return s.store.Range(ctx, of, from, to)
 }

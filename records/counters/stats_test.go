@@ -53,7 +53,7 @@ func TestStatsAreChecked(t *testing.T) {
 	}
 	of, err := counters.StatsOf("{a}", "weekly")
 	require.NoError(t, err)
-	s := counters.NewStats(nil)
+	s := counters.NewStats(nil, counters.Names{})
 	many := map[string]int64{}
 	for i := range counters.MaxStatsFields + 1 {
 		many[fmt.Sprint(i)] = 1

@@ -63,7 +63,7 @@ func (n Name) key() string { return records.Lock.Key(n.Op, n.ID) }
 type Request struct {
 	Name
 	Token string        // of the holder, or to be; "": Acquire makes one
-	TTL   time.Duration // 0: DefaultTTL
+	TTL   time.Duration // 0: that of the operation
 	Wait  time.Duration // how long Acquire waits if another holds the lock; 0: not at all
 }
 
@@ -94,9 +94,10 @@ func (noMetrics) Lock(Outcome) {}
 
 // Options configures a Service.
 type Options struct {
-	Store   Store
-	MaxWait time.Duration // the longest Wait
-	Metrics Metrics       // nil: nothing is counted
+	Store      Store
+	Operations Operations
+	MaxWait    time.Duration // the longest Wait
+	Metrics    Metrics       // nil: nothing is counted
 }
 
 // Service grants locks. Any number of goroutines may use it.
@@ -119,7 +120,7 @@ func New(o Options) *Service {
 
 // Acquire grants a lock. With a token that the caller has chosen and uses for this lock only once, a repeat after a
 // lost answer is the same grant. If the token was generated here and the caller disconnects before the answer, the lock
-// is released. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugInvalidWait, fault.SlugLockHeld with the
+// is released. Errors: fault.SlugInvalidID, ErrNoOperation, fault.SlugInvalidLock, fault.SlugInvalidWait, fault.SlugLockHeld with the
 // time until it may become free, and the store's.
 func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 	if err := s.check(&r); err != nil {
@@ -153,19 +154,28 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 }
 
 func (s *Service) check(r *Request) error {
-	if err := r.check(); err != nil {
+	of, err := s.operation(r.Name)
+	if err != nil {
 		return err
 	}
-	r.TTL = cmp.Or(r.TTL, DefaultTTL)
+	r.TTL = cmp.Or(r.TTL, of.TTL)
 	switch {
-	case r.TTL < MinTTL || r.TTL > MaxTTL:
-		return invalid(fault.SlugInvalidLock, "/ttl", "ttl is %s, it must be from %s to %s", r.TTL, MinTTL, MaxTTL)
+	case r.TTL < MinTTL || r.TTL > of.MaxTTL:
+		return invalid(fault.SlugInvalidLock, "/ttl", "ttl is %s, it must be from %s to %s", r.TTL, MinTTL, of.MaxTTL)
 	case r.Wait < 0 || r.Wait > s.o.MaxWait:
 		return invalid(fault.SlugInvalidWait, "/wait", "wait is %s, it must be from 0s to %s", r.Wait, s.o.MaxWait)
 	case r.Token != "" && !tokenPattern.MatchString(r.Token):
 		return invalid(fault.SlugInvalidLock, "/token", "the token must match %s", TokenPattern)
 	}
 	return nil
+}
+
+// operation checks a name, and returns its operation.
+func (s *Service) operation(n Name) (Operation, error) {
+	if err := n.check(); err != nil {
+		return Operation{}, err
+	}
+	return s.o.Operations.find(n.Op)
 }
 
 func invalid(slug fault.Slug, field, format string, values ...any) error {
@@ -250,8 +260,8 @@ func (s *Service) abandon(ctx context.Context, r lease.Request) {
 	_ = s.o.Store.Release(ctx, r.Name, r.Token)
 }
 
-// Renew prolongs a lock that r.Token holds. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, ErrLost and the
-// store's.
+// Renew prolongs a lock that r.Token holds. Errors: fault.SlugInvalidID, ErrNoOperation, fault.SlugInvalidLock, ErrLost
+// and the store's.
 func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
 	if err := s.check(&r); err != nil {
 		return Lock{}, err
@@ -261,9 +271,9 @@ func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
 }
 
 // Release ends a lock. A repeat succeeds unless another holder has had the lock since. Errors: fault.SlugInvalidID,
-// ErrLost and the store's.
+// ErrNoOperation, ErrLost and the store's.
 func (s *Service) Release(ctx context.Context, n Name, token string) error {
-	if err := n.check(); err != nil {
+	if _, err := s.operation(n); err != nil {
 		return err
 	}
 	return s.lost(n, s.o.Store.Release(ctx, n.key(), hash(token)))
@@ -280,10 +290,10 @@ func (s *Service) lost(n Name, err error) error {
 	return nil
 }
 
-// Show returns the last fence of a lock, if one is known, and until when it is held. Errors: fault.SlugInvalidID and
-// the store's.
+// Show returns the last fence of a lock, if one is known, and until when it is held. Errors: fault.SlugInvalidID,
+// ErrNoOperation and the store's.
 func (s *Service) Show(ctx context.Context, n Name) (lease.Holding, error) {
-	if err := n.check(); err != nil {
+	if _, err := s.operation(n); err != nil {
 		return lease.Holding{}, err
 	}
 	h, err := s.o.Store.Show(ctx, n.key())

@@ -1,5 +1,5 @@
-// Package site reads the table of kinds of a site, which is data: what it caches, what its users follow, and the form of
-// notifications. Start from [Parse].
+// Package site reads the table of kinds of a site, which is data: what it caches, what its users follow, the form of
+// notifications, the operations of locks, and the names of statistics. Start from [Parse].
 //
 // The table of a community site, community.json, is the default. Tables of other sites have the same form.
 package site
@@ -16,8 +16,10 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/records/locks"
 )
 
 // Site is a table of kinds. It is immutable.
@@ -25,6 +27,9 @@ type Site struct {
 	Caches  *entities.Kinds
 	Sources followers.Sources // what users follow
 	Schema  string            // name of the JSON Schema of notifications; "": they are any JSON
+
+	Operations locks.Operations // that locks are for
+	Statistics counters.Names
 }
 
 // Schemas opens a JSON Schema by its name in a table.
@@ -55,6 +60,22 @@ func Kind(name string) *records.Kind {
 type table struct {
 	Caches        []cached      `json:"caches"`
 	Notifications notifications `json:"notifications"`
+	Locks         []operation   `json:"locks"`
+	Statistics    []entity      `json:"statistics"`
+	Metrics       []string      `json:"metrics"`
+}
+
+// operation is an operation of locks, as it is written.
+type operation struct {
+	Name   string   `json:"name"`
+	TTL    duration `json:"ttl"`
+	MaxTTL duration `json:"maxTTL"`
+}
+
+// entity is the statistics of an entity, as they are written.
+type entity struct {
+	Name   string   `json:"name"`
+	Fields []string `json:"fields"`
 }
 
 // notifications are the channels of notifications as they are written.
@@ -139,7 +160,39 @@ func Parse(text []byte, open Schemas) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kinds.notifications.%w", err)
 	}
-	return &Site{Caches: caches, Sources: sources, Schema: t.Notifications.Schema}, nil
+	s := &Site{Caches: caches, Sources: sources, Schema: t.Notifications.Schema, Operations: t.operations(),
+		Statistics: t.names()}
+	if err := s.Operations.Check(); err != nil {
+		return nil, fmt.Errorf("kinds.locks%w", err)
+	}
+	if err := s.Statistics.Check(); err != nil {
+		return nil, fmt.Errorf("kinds.%w", err)
+	}
+	return s, nil
+}
+
+// operations returns the operations of locks; nil if the table has none.
+func (t *table) operations() locks.Operations {
+	if t.Locks == nil {
+		return nil
+	}
+	all := make(locks.Operations, len(t.Locks))
+	for i, o := range t.Locks {
+		all[i] = locks.Operation{Name: o.Name, TTL: time.Duration(o.TTL), MaxTTL: time.Duration(o.MaxTTL)}
+	}
+	return all
+}
+
+// names returns the names of statistics.
+func (t *table) names() counters.Names {
+	n := counters.Names{Metrics: t.Metrics}
+	if t.Statistics != nil {
+		n.Entities = make([]counters.Entity, len(t.Statistics))
+	}
+	for i, e := range t.Statistics {
+		n.Entities[i] = counters.Entity(e)
+	}
+	return n
 }
 
 // sources returns what users follow. Their lists are cached values.

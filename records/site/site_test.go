@@ -10,7 +10,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/records/locks"
 	"github.com/tidemark-dev/tidemark/records/site"
 )
 
@@ -41,7 +43,9 @@ func TestParse(t *testing.T) {
 		{"name": "found", "key": "found:{<q>}", "ids": "search", "ttl": "1m", "prefixes": true, "tags": ["shelf"]},
 		{"name": "liked", "key": "liked:{<user>}", "value": "ids"},
 		{"name": "likes", "key": "likes:{<product>}", "value": "ids"}
-	], "notifications": {"follow": [{"name": "product", "follows": "liked", "followers": "likes"}]}}`), open)
+	], "notifications": {"follow": [{"name": "product", "follows": "liked", "followers": "likes"}]},
+		"locks": [{"name": "sort", "ttl": "1m", "maxTTL": "2m"}], "statistics": [{"name": "orders", "fields": ["paid"]}],
+		"metrics": []}`), open)
 	require.NoError(t, err)
 	kind := func(name string) *entities.Kind {
 		k, err := s.Caches.Find(name)
@@ -90,8 +94,14 @@ func TestParse(t *testing.T) {
 	require.True(t, s.Sources.Followed("notifications:product:7"))
 	require.False(t, s.Sources.Followed("notifications:topic:7"))
 
+	require.Equal(t, locks.Operations{{Name: "sort", TTL: time.Minute, MaxTTL: 2 * time.Minute}}, s.Operations)
+	require.Equal(t, counters.Names{Entities: []counters.Entity{{Name: "orders", Fields: []string{"paid"}}},
+		Metrics: []string{}}, s.Statistics)
+
 	none, err := site.Parse([]byte(`{}`), open)
 	require.NoError(t, err)
+	require.Nil(t, none.Operations)
+	require.Equal(t, counters.Names{}, none.Statistics)
 	require.Empty(t, none.Caches.All())
 	require.Empty(t, none.Sources)
 }
@@ -102,7 +112,7 @@ func TestRefusedTables(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                 `kinds: not a table of kinds, such as {"caches": [{"name": "product"`,
 		`[]`:               "kinds: not a table of kinds",
-		`{"cache": []}`:    "kinds.cache: unknown member (known: caches, notifications)",
+		`{"cache": []}`:    "kinds.cache: unknown member (known: caches, notifications, locks, statistics, metrics)",
 		`{"caches": {}}`:   "kinds.caches: must be an array",
 		`{"caches": [{}]}`: `kinds.caches[0].name: is ""`,
 		`{"caches": [` + a + `, {"name": "b", "key": "b"}]}`:       `kinds.caches[1].key: is "b", it must be`,
@@ -129,6 +139,10 @@ func TestRefusedTables(t *testing.T) {
 		one(`"schema": "no.json"`):                      "kinds.caches[0].schema: no such file",
 		one(`"schema": "priced.json", "value": "text"`): "kinds.caches[0].schema: is set, but values have the form text",
 		one(`"description": "a\nb"`):                    "kinds.caches[0].description: must be a line",
+
+		`{"locks": [{"name": "a", "ttl": "2h"}]}`: "kinds.locks[0].ttl: is 2h0m0s, it must be from 1s to 1h0m0s",
+		`{"statistics": [{"name": ""}]}`:          "kinds.statistics[0]: name is empty",
+		`{"metrics": ["a", "a"]}`:                 "kinds.metrics[1]: a is there twice",
 
 		follow(ids, "a b", "l", "l"):     `kinds.notifications.follow[0].name: is "a b", it must be`,
 		follow(ids, "a", "none", "l"):    `kinds.notifications.follow[0].follows: is "none", it must be one of caches whose value is ids`,

@@ -71,7 +71,7 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 
 // openLocks builds the service of locks.
 func (r *Records) openLocks(n Needs) {
-	known := locks.New(locks.Options{Store: redisrecords.NewLocks(n.Redis.Records),
+	known := locks.New(locks.Options{Store: redisrecords.NewLocks(n.Redis.Records), Operations: n.Config.Site.Operations,
 		MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics})
 	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidemark_lock_waits", Help: "Requests that wait for a lock.",
@@ -103,5 +103,6 @@ func (r *Records) openCounters(ctx context.Context, n Needs) {
 	store := redisrecords.NewCounters(n.Redis.Records)
 	views := counters.NewViews(store, n.Log)
 	n.Parts.Run(ctx, "views", views.Run)
-	r.API.Views, r.API.States, r.API.Stats = views, counters.NewStates(store.States()), counters.NewStats(store)
+	r.API.Views, r.API.States = views, counters.NewStates(store.States())
+	r.API.Stats = counters.NewStats(store, n.Config.Site.Statistics)
 }
