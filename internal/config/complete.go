@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,6 +45,9 @@ func (c *Config) complete() error {
 		}
 		c.Records.Notifications = schema
 	}
+	if c.Records.On {
+		c.addShards()
+	}
 	if err := c.Shards.completeReads(); err != nil {
 		return err
 	}
@@ -65,6 +69,15 @@ func (c *Config) complete() error {
 		return fmt.Errorf("oauthProviders: %w", err)
 	}
 	return c.readReceiptKeys()
+}
+
+// addShards adds the kinds that the table has in shards to those that are read through nodes.
+func (c *Config) addShards() {
+	for _, k := range c.Records.Site.Caches.All() {
+		if k.Definition().Shards && !slices.Contains(c.Shards.Reads.Caches, k.Name) {
+			c.Shards.Reads.Caches = append(c.Shards.Reads.Caches, k.Name)
+		}
+	}
 }
 
 func (t TLS) complete() error {

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/records/site"
+	"github.com/tidemark-dev/tidemark/records/tier"
 )
 
 const shop = `
@@ -48,6 +50,23 @@ func TestKindsOfOptions(t *testing.T) {
 	c, err := loadFor(t, node, shop+"shardCache: product\nshardDc: a", nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, "product", c.Records.Site.Caches.All()[0].Name)
+}
+
+// TestShardsOfASite: the table has kinds in shards, and the option adds others.
+func TestShardsOfASite(t *testing.T) {
+	t.Parallel()
+	const shards = `{caches: [{name: product, key: "product:{<id>}", shards: true}, {name: page, key: "page:{<id>}"}]}`
+	for yaml, want := range map[string][]string{
+		"kinds: " + shards: {"product"}, "kinds: " + shards + "\ncacheShards: [page, product]": {"page", "product"},
+		"kinds: " + shards + "\nrecords: off": nil, "": nil,
+	} {
+		c, err := load(t, yaml, nil, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, c.Shards.Reads.Caches)
+		require.Equal(t, want != nil, slices.ContainsFunc(c.ChannelRules(), func(r channel.Rule) bool {
+			return r.Pattern == tier.ChannelRule.Pattern
+		}))
+	}
 }
 
 // TestNotificationsOfASite: the schema of notifications, and what sessions may read, follow the table.

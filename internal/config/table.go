@@ -286,7 +286,7 @@ func shardOptions(c *Config) []option {
 	return []option{
 		define("cache-shards", kindList, "", to(&c.Shards.Reads.Caches, namedValue(listOf(c.parseCache))), `
 			Kinds of values of the cache, such as author, that nodes of shards hold in memory: they are read through the
-			nodes, and changes are announced to the nodes. Not set: none.`),
+			nodes, and changes are announced to the nodes. Those with shards in kinds are added.`),
 		define("shard-hosts", kindList, HostsOfRedis, to(&c.Shards.Reads.Hosts, parseHosts), `
 			Addresses of nodes: redis to read them from Redis, or a list with their data centres, such as
 			a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.`),

@@ -44,6 +44,7 @@ type Definition struct {
 	IDs         string         // the form of IDs: plain, list or search; "": plain
 	Prefixes    bool           // values can be invalidated by the beginning of their IDs
 	Tags        []string       // names of automatic tags
+	Shards      bool           // values are read through nodes of shards
 	Description string         // of values; "": that of their form
 }
 

@@ -103,6 +103,7 @@ type cached struct {
 	Tags        []string `json:"tags"`
 	MaxBytes    size     `json:"maxBytes"`
 	Secret      bool     `json:"secret"`
+	Shards      bool     `json:"shards"`
 	Description string   `json:"description"`
 }
 
@@ -242,7 +243,7 @@ func (t *table) caches(open Schemas) (*entities.Kinds, error) {
 func (c *cached) kind(open Schemas) (*entities.Kind, error) {
 	d := entities.Definition{
 		Name: c.Name, Key: c.Key, TTL: time.Duration(c.TTL), MaxBytes: int(c.MaxBytes), Secret: c.Secret, Value: c.Value,
-		IDs: c.IDs, Prefixes: c.Prefixes, Tags: c.Tags, Description: c.Description,
+		IDs: c.IDs, Prefixes: c.Prefixes, Tags: c.Tags, Shards: c.Shards, Description: c.Description,
 	}
 	if c.Schema != "" {
 		var err error
