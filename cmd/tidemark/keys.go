@@ -47,9 +47,9 @@ from a sample. Keys that come or go meanwhile may be counted or not.`,
 	}
 	config.AddRedisFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&k.Kinds, "kind", nil,
-		"count only keys of this `KIND`, as tidemark kinds lists them, or unknown; repeatable")
+		"`KIND` count only keys of this kind, as tidemark kinds lists them, or unknown; repeatable")
 	cmd.Flags().IntVar(&k.Rate, "rate", keyspace.DefaultRate,
-		"look at no more `KEYS` in a second, those of other prefixes included")
+		"`N` look at N keys a second at most, those of other prefixes included")
 	cmd.Flags().IntVar(&k.Sample, "sample", keyspace.DefaultSample,
 		"beyond 1,000 keys of a kind, measure the memory of one key in `N`")
 	cmd.Flags().IntVar(&k.Largest, "largest", 3, "name the `N` largest keys of each kind, at most 100")

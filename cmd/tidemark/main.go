@@ -103,6 +103,7 @@ shards", "tidemark keys" and "tidemark records" connect to Redis. All other comm
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(newServe(t), newKeys(t), newRecords(t), newShards(t), newVersion())
 	root.AddCommand(commands.Clients(t)...)
+	cli.NamePlaceholders(root)
 	return root
 }
 

@@ -3,10 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -30,6 +34,26 @@ func (m leakChecked) Run() int {
 		return 1
 	}
 	return code
+}
+
+// TestFlagsOfTheHelp: no flag's text repeats its placeholder, unless that is a number N.
+func TestFlagsOfTheHelp(t *testing.T) {
+	t.Parallel()
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name, usage := pflag.UnquoteUsage(f)
+			words := strings.FieldsFunc(usage, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+			if name == strings.ToUpper(name) && !slices.Contains([]string{"", "N", "ID", "URL", "JSON"}, name) {
+				require.NotContains(t, words, name, "%s --%s", cmd.CommandPath(), f.Name)
+			}
+			require.False(t, name != "" && strings.HasPrefix(usage, name), "%s --%s: %s", cmd.CommandPath(), f.Name, usage)
+		})
+		for _, below := range cmd.Commands() {
+			check(below)
+		}
+	}
+	check(newRoot(cli.Terminal{}))
 }
 
 // TestHints checks the hints for an answer of another program, or of a service that requires credentials.

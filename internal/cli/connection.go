@@ -33,7 +33,7 @@ type Connection struct {
 func AddConnection(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
 	c := &Connection{cmd: cmd, terminal: t, flag: "server"}
 	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.ServerVariable), defaultServer),
-		"`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
+		"`URL` the service's URL, or host:port; "+config.ServerVariable+" changes the default")
 	c.addFlags(patience)
 	return c
 }
@@ -42,7 +42,7 @@ func AddConnection(cmd *cobra.Command, t Terminal, patience time.Duration) *Conn
 func AddAdministration(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
 	c := &Connection{cmd: cmd, terminal: t, flag: AdminFlag}
 	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.AdminVariable), defaultAdmin),
-		"`URL` of the service's admin address, host:port, or unix:PATH; "+config.AdminVariable+" changes the default")
+		"`URL` the URL of the service's admin address, host:port, or unix:PATH; "+config.AdminVariable+" changes the default")
 	c.addFlags(patience)
 	return c
 }

@@ -20,9 +20,9 @@ type tlsFlags struct {
 
 func (f *tlsFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.ca, "ca-file", "",
-		"PEM `FILE` with the authorities that may sign the service's certificate, in place of the system's")
-	flags.StringVar(&f.cert, "cert-file", "", "PEM `FILE` with a certificate to show, for a service that asks for one")
-	flags.StringVar(&f.key, "key-file", "", "PEM `FILE` with the private key of --cert-file")
+		"`FILE` PEM file with the authorities that may sign the service's certificate, in place of the system's")
+	flags.StringVar(&f.cert, "cert-file", "", "`FILE` PEM file with a certificate to show, for a service that asks for one")
+	flags.StringVar(&f.key, "key-file", "", "`FILE` PEM file with the private key of --cert-file")
 }
 
 func (f *tlsFlags) set() bool { return *f != tlsFlags{} }

@@ -24,9 +24,9 @@ type tokenFlags struct {
 
 func (f *tokenFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.token, "token", "",
-		"API key or `TOKEN` to send; other users of the machine can see flags: prefer --token-file or "+
+		"`TOKEN` API key or token to send; other users of the machine can see flags: prefer --token-file or "+
 			config.TokenVariable)
-	flags.StringVar(&f.file, "token-file", "", "`FILE` that contains the API key or token, read again for each request")
+	flags.StringVar(&f.file, "token-file", "", "`FILE` file that contains the API key or token, read again for each request")
 }
 
 // option returns how the client gets its token: from a flag, or else from the environment.

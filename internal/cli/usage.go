@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -95,6 +96,36 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 func FlagError(cmd *cobra.Command, err error) error {
 	return Usagef("%w%s; see %s --help", err, unknownFlag(cmd, err), cmd.CommandPath())
 }
+
+// NamePlaceholders takes the names of placeholders out of the help of flags, of cmd and of all commands below it. In the
+// usage of a flag that begins with a name in back quotes, such as "`FILE` file with the key", that is the placeholder
+// only; pflag would print it a second time.
+func NamePlaceholders(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		quoted, is := strings.CutPrefix(f.Usage, "`")
+		name, usage, whole := strings.Cut(quoted, "` ")
+		if !is || !whole {
+			return
+		}
+		f.Usage, f.Value = usage, named{f.Value, name}
+		if f.DefValue == "0s" || f.DefValue == "[]" {
+			f.DefValue = "" // pflag knows these zeros of its own types only
+		}
+	})
+	for _, below := range cmd.Commands() {
+		NamePlaceholders(below)
+	}
+}
+
+// named is a value with a name for its placeholder.
+type named struct {
+	pflag.Value
+
+	name string
+}
+
+// Type implements pflag.Value.
+func (n named) Type() string { return n.name }
 
 func unknownFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError

@@ -31,8 +31,8 @@ func newCachePut(t cli.Terminal) *cobra.Command {
 		Args: cli.Arguments(2, 3),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().DurationVar(&o.TTL, "ttl", 0, "how long the value lives: a `DURATION` (default: that of the kind)")
-	cmd.Flags().StringSliceVar(&o.Tags, "tags", nil, "`TAGS` that the value can be invalidated by, separated by commas")
+	cmd.Flags().DurationVar(&o.TTL, "ttl", 0, "`DURATION` how long the value lives (default: as long as its kind allows)")
+	cmd.Flags().StringSliceVar(&o.Tags, "tags", nil, "`TAGS` names by which the value can be invalidated, separated by commas")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) (err error) {
 		var value []byte
 		if len(args) == 3 && args[2] != "-" {
@@ -109,9 +109,9 @@ with --prefix: without it all.`,
 		Args:    cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringSliceVar(&tags, "tags", nil, "`TAGS`, separated by commas")
-	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` of values")
-	cmd.Flags().StringVar(&prefix, "prefix", "", "`TEXT` that IDs begin with")
+	cmd.Flags().StringSliceVar(&tags, "tags", nil, "`TAGS` invalidate the values that have one of these, separated by commas")
+	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` kind of the values with the prefix")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "`TEXT` beginning of the IDs of the values")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) (err error) {
 		n := 0
 		switch {

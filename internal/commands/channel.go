@@ -28,7 +28,7 @@ func newDescribe(t cli.Terminal) *cobra.Command {
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "about how many subscribers to show, at most 250")
-	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "continue from a `CURSOR` that the previous answer printed")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "`CURSOR` continue from the cursor that the previous answer printed")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		d, err := c.DescribePage(ctx, args[0], page)
 		if err != nil {

@@ -42,13 +42,13 @@ With --offline no service is needed: the line for the service's --api-keys file 
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	cmd.Flags().StringVar(&f.description, "description", "", "`TEXT` that says what the key is for")
+	cmd.Flags().StringVar(&f.description, "description", "", "`TEXT` what the key is for")
 	cmd.Flags().StringVar(&f.grants, "grants", "",
-		"what the key may do: `GRANTS` as a JSON array, or a file that contains them (required)")
+		"`GRANTS` what the key may do, as a JSON array, or a file that contains it (required)")
 	cmd.Flags().StringVar(&f.limits, "limits", "",
-		"how much the key may do: `LIMITS` as in requests=100/s,waits=50 (default: no limit)")
+		"`LIMITS` how much the key may do, as in requests=100/s,waits=50 (default: no limit)")
 	cmd.Flags().StringVar(&f.expires, "expires", "",
-		"`WHEN` the key expires: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
+		"`WHEN` the end of the key: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "print the key's line for the --api-keys file, and send nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		n, err := f.newKey(time.Now())

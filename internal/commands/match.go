@@ -28,7 +28,7 @@ queue's assignmentTTL, but at least for a minute.`,
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringVar(&queue, "queue", "",
-		"the match's `QUEUE` (default: the one that the ID names, if the service made it)")
+		"`QUEUE` queue of the match (default: the one that the ID names, if the service made it)")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		match, err := c.Match(ctx, queue, args[0])
 		if err != nil {

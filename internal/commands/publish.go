@@ -44,7 +44,7 @@ keeps the message's ID, so that the message is on the channel once.`,
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringVar(&f.id, "id", "", "`ID` of the message, which is published once (default: a new ID)")
+	cmd.Flags().StringVar(&f.id, "id", "", "`ID` the message's ID, under which it is published once (default: a new ID)")
 	cmd.Flags().BoolVar(&f.text, "text", false, "publish the content as a JSON string, without its line end")
 	cmd.Flags().BoolVar(&f.lines, "lines", false, "publish each line of standard input that isn't blank")
 	cmd.Flags().IntVar(&f.batch, "batch", 100, "with --lines: publish up to `N` lines together, all or none of them")

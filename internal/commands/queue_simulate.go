@@ -42,8 +42,8 @@ expires after its ttl, or that of the definition.`,
 			return f.run(cmd.Context(), t)
 		},
 	}
-	cmd.Flags().StringArrayVar(&f.definitions, "definition", nil, "a `FILE` with a definition (repeatable)")
-	cmd.Flags().StringVar(&f.tickets, "tickets", "", "the `FILE` with the recorded tickets; - is standard input")
+	cmd.Flags().StringArrayVar(&f.definitions, "definition", nil, "`FILE` file with a definition (repeatable)")
+	cmd.Flags().StringVar(&f.tickets, "tickets", "", "`FILE` file with the recorded tickets; - is standard input")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print each result as one line of JSON")
 	return cmd
 }

@@ -26,11 +26,11 @@ for an API key.`,
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	cmd.Flags().StringVar(&what.JTI, "jti", "", "the token with this `JTI`")
+	cmd.Flags().StringVar(&what.JTI, "jti", "", "`JTI` the token with this ID")
 	cmd.Flags().StringVar(&what.Subject, "subject", "",
-		"all tokens and sessions of a `SUBJECT` that were issued before now")
+		"`SUBJECT` all tokens and sessions of this subject that were issued before now")
 	cmd.Flags().StringVar(&until, "until", "",
-		"`WHEN` no such token is valid any more: a duration such as 90d or 12h, or a time, such as the token's exp (default: 30 days from now)")
+		"`WHEN` the time after which no such token is valid: a duration such as 90d or 12h, or a time, such as the token's exp (default: 30 days from now)")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) (err error) {
 		if (what.JTI == "") == (what.Subject == "") {
 			return cli.Usagef("give either --jti or --subject")

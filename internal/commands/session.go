@@ -35,9 +35,9 @@ If the user has reached the limit of sessions, the one that has been idle the lo
 		Args:    cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringVar(&n.Username, "username", "", "`NAME` of the user (default: USER)")
-	cmd.Flags().StringVar(&device, "device", "", "`JSON` that describes the device")
-	cmd.Flags().StringVar(&auth, "auth-data", "", "`JSON` for back ends, which lists don't show")
+	cmd.Flags().StringVar(&n.Username, "username", "", "`NAME` the user's name (default: USER)")
+	cmd.Flags().StringVar(&device, "device", "", "`JSON` description of the device")
+	cmd.Flags().StringVar(&auth, "auth-data", "", "`JSON` data for back ends, which lists don't show")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		for flag, value := range map[string]*string{"--device": &device, "--auth-data": &auth} {
 			if *value != "" && !json.Valid([]byte(*value)) {

@@ -59,7 +59,7 @@ func newSettingsList(t cli.Terminal) *cobra.Command {
 }
 
 func addCategory(cmd *cobra.Command, category *string) {
-	cmd.Flags().StringVar(category, "category", "", "only settings of this `CATEGORY`, such as features")
+	cmd.Flags().StringVar(category, "category", "", "`CATEGORY` only settings of this category, such as features")
 }
 
 // shortened returns the beginning of a value, for a table.

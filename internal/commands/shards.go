@@ -41,7 +41,7 @@ func (b *base) prepare(cmd *cobra.Command, check func() error,
 	cmd.Args = cli.Arguments(0, 0)
 	cmd.Long += about
 	config.AddChannelsRedisFlags(cmd.Flags())
-	cmd.Flags().StringVar(&b.cache, "cache", "", "name of the `CACHE`, such as author; it must be set")
+	cmd.Flags().StringVar(&b.cache, "cache", "", "`CACHE` name of the cache, such as author; it must be set")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := b.checkNames(nil); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (s *split) add(cmd *cobra.Command) {
 	s.given = func() bool { return cmd.Flags().Changed("shards") || cmd.Flags().Changed("starts") }
 	cmd.Flags().IntVar(&s.shards, "shards", 0, "split into `N` shards of the same size, at most 1024")
 	cmd.Flags().StringSliceVar(&s.starts, "starts", nil,
-		"split into shards that begin with these sharding `KEYS`, such as 0,0x4000000000000000,0xc000000000000000: the first is 0, and they ascend")
+		"`KEYS` split into shards that begin with these sharding keys, such as 0,0x4000000000000000,0xc000000000000000: the first is 0, and they ascend")
 }
 
 // parse returns the starts, or nil if none are given.

@@ -34,7 +34,7 @@ tidemark shards reshard changes that.`,
   tidemark shards layout --cache author`,
 	}, l.check, l.run)
 	l.add(cmd)
-	cmd.Flags().StringArrayVar(&l.dcs, "dc", nil, "`NAME` of a data centre; repeatable")
+	cmd.Flags().StringArrayVar(&l.dcs, "dc", nil, "`NAME` a data centre; repeatable")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one line of JSON for each data centre")
 	return cmd
 }
@@ -132,7 +132,7 @@ It can be interrupted at any time, and continues when it is started again. It pr
 	r.add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&r.plan.DCs, "dc", nil,
-		"`NAME` of a data centre to split, in the order in which they are named; repeatable (default all, by name)")
+		"`NAME` a data centre to split, in the order in which they are named; repeatable (default all, by name)")
 	flags.DurationVar(&r.plan.Settle, "settle", layout.DefaultSettle,
 		"how long the others must hold all their shards before; at least twice the ping period of the clients")
 	flags.BoolVar(&r.plan.Force, "force", false,
@@ -210,7 +210,7 @@ func newRemove(b base) *cobra.Command {
 		Long:    `Remove a data centre, and its layout, from a cache. It must not have nodes any more: stop them first.`,
 		Example: `  tidemark shards remove --cache author --dc c`,
 	}, r.check, r.run)
-	cmd.Flags().StringVar(&r.dc, "dc", "", "`NAME` of the data centre; it must be set")
+	cmd.Flags().StringVar(&r.dc, "dc", "", "`NAME` the data centre; it must be set")
 	return cmd
 }
 

@@ -27,7 +27,7 @@ func newStateSet(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(2, 66),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringArrayVar(&change.Remove, "remove", nil, "remove a `FIELD`; may be repeated")
+	cmd.Flags().StringArrayVar(&change.Remove, "remove", nil, "`FIELD` remove this field; may be repeated")
 	cmd.Flags().BoolVar(&replace, "replace", false, "remove all other fields")
 	cmd.Flags().DurationVar(&change.TTL, "ttl", time.Hour, "how long the state is kept, 1m to 1h")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {

@@ -30,7 +30,7 @@ func newStatsAdd(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(3, 66),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringVar(&unique, "id", "", "`ID` of the addition: another one with it within an hour adds nothing")
+	cmd.Flags().StringVar(&unique, "id", "", "`ID` a name for the addition: another one with it within an hour adds nothing")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		return changeStats(t, args, func(number int64) (any, error) {
 			return records.New(c).AddMetric(ctx, args[0], args[1], number, unique)

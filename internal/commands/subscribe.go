@@ -53,9 +53,9 @@ Without --subscriber a temporary one is created, and removed at the end.`,
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, time.Minute)
-	cmd.Flags().StringVar(&f.name, "subscriber", "", "the subscriber's `NAME` (default: a temporary one)")
+	cmd.Flags().StringVar(&f.name, "subscriber", "", "`NAME` the subscriber's name (default: a temporary one)")
 	cmd.Flags().StringVar(&f.from, "from", "latest",
-		"where a new subscriber starts: latest, earliest, or after a `CLOCK`")
+		"`POSITION` where a new subscriber starts: latest, earliest, or a number: after the message with that clock")
 	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: the subscriber's marks stay where they are")
 	cmd.Flags().IntVar(&f.max, "max", 1,
 		"fetch up to `N` messages together, and acknowledge them together when all are written")

@@ -50,22 +50,22 @@ A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGI
 	}
 	f.Connection = cli.AddConnection(cmd, t, 30*time.Second)
 	flags := cmd.Flags()
-	flags.StringVar(&f.ticket.Queue, "queue", "", "the `QUEUE` to wait in (default: the queue \"default\")")
-	flags.StringVar(&f.ticket.ID, "id", "", "`ID` of the ticket, which is created once (default: a new ID)")
+	flags.StringVar(&f.ticket.Queue, "queue", "", "`QUEUE` queue to wait in (default: the queue \"default\")")
+	flags.StringVar(&f.ticket.ID, "id", "", "`ID` the ticket's ID, under which it is created once (default: a new ID)")
 	flags.StringArrayVar(&f.ticket.SearchFields.Tags, "tag", nil,
-		"a `TAG`; may be repeated, like --double, --string, --criterion and --statistic")
-	flags.StringArrayVar(&f.doubles, "double", nil, "a number for the queue's pools, `NAME=NUMBER`")
-	flags.StringArrayVar(&f.texts, "string", nil, "a text for the queue's pools, `NAME=TEXT`")
+		"`TAG` one of its tags; may be repeated, like --double, --string, --criterion and --statistic")
+	flags.StringArrayVar(&f.doubles, "double", nil, "`NAME=NUMBER` a number for the queue's pools")
+	flags.StringArrayVar(&f.texts, "string", nil, "`NAME=TEXT` a text for the queue's pools")
 	flags.StringArrayVar(&f.criteria, "criterion", nil,
-		"accept tickets with this statistic in a range only, `NAME=MIN..MAX`")
+		"`NAME=MIN..MAX` accept only tickets with this statistic in a range")
 	flags.StringArrayVar(&f.statistics, "statistic", nil,
-		"a statistic, for the criteria of other tickets, `NAME=NUMBER`")
-	flags.IntVar(&f.ticket.NumTeams, "num-teams", 0, "teams in the match, `N` (default: the queue's)")
-	flags.IntVar(&f.ticket.TeamSize, "team-size", 0, "players in a team, `N` (default: the queue's)")
-	flags.IntVar(&f.ticket.Players, "players", 0, "players that the ticket stands for, a party of `N` (default: 1)")
+		"`NAME=NUMBER` a statistic, for the criteria of other tickets")
+	flags.IntVar(&f.ticket.NumTeams, "num-teams", 0, "`N` teams in the match (default: the queue's)")
+	flags.IntVar(&f.ticket.TeamSize, "team-size", 0, "`N` players in a team (default: the queue's)")
+	flags.IntVar(&f.ticket.Players, "players", 0, "`N` players that the ticket stands for, a party (default: 1)")
 	flags.DurationVar(&f.ticket.TTL, "ttl", 0, "how long the ticket can be matched (default: the queue's)")
-	flags.StringVar(&f.extensions, "extensions", "", "a `JSON` object of your own, which is stored with the ticket")
-	flags.DurationVar(&f.wait, "wait", 0, "wait for the assignment, for at most a `DURATION` if there is one")
+	flags.StringVar(&f.extensions, "extensions", "", "`JSON` an object of your own, which is stored with the ticket")
+	flags.DurationVar(&f.wait, "wait", 0, "`DURATION` wait for the assignment, for at most this time if it is given")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	flags.BoolVar(&f.keep, "keep", false, "don't cancel the ticket when the wait ends")
 	return cmd

@@ -24,7 +24,7 @@ earlier one of the user and type.
 		Args: cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(issue, t, patience)
-	issue.Flags().StringVar(&data, "data", "", "`JSON` that the take prints")
+	issue.Flags().StringVar(&data, "data", "", "`JSON` what the take prints")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		if data != "" && !json.Valid([]byte(data)) {
 			return cli.Usagef("--data isn't JSON")
@@ -120,8 +120,8 @@ func newOAuthState(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "state PROVIDER", Short: "Store the state of a login and print it",
 		Args: cli.Arguments(1, 1)}
 	connection := cli.AddConnection(cmd, t, patience)
-	cmd.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` that the user goes to after the login")
-	cmd.Flags().StringVar(&n.CSRFToken, "csrf-token", "", "`TEXT` that the user's browser must have, too")
+	cmd.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` where the user goes after the login")
+	cmd.Flags().StringVar(&n.CSRFToken, "csrf-token", "", "`TEXT` what the user's browser must have, too")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		n.Provider = args[0]
 		issued, err := records.New(c).CreateOAuthState(ctx, n)

@@ -30,7 +30,7 @@ func newViewsCount(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(1, 256),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().Int64Var(&views, "views", views, "`NUMBER` of views of each")
+	cmd.Flags().Int64Var(&views, "views", views, "`N` views of each")
 	connection.Handle(func(ctx context.Context, c *client.Client, ids []string) error {
 		counts := map[string]int64{}
 		for _, id := range ids {
@@ -51,7 +51,7 @@ func newViewsGet(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(0, 256),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringArrayVar(&slugs, "slug", nil, "show the views of a `SLUG`, too; may be repeated")
+	cmd.Flags().StringArrayVar(&slugs, "slug", nil, "`SLUG` show the views of this slug, too; may be repeated")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each ID as one line of JSON")
 	connection.Handle(func(ctx context.Context, c *client.Client, ids []string) error {
 		if len(ids)+len(slugs) == 0 {
@@ -99,7 +99,7 @@ When the import is complete, it replaces earlier ones. It can be repeated withou
 	}
 	connection := cli.AddConnection(cmd, t, time.Minute)
 	cmd.Flags().StringVar(&slugsFile, "slugs", "",
-		"import the hash migrated_views_slugs from a `FILE`, too: IDs by slug")
+		"`FILE` import the hash migrated_views_slugs from this file, too: IDs by slug")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		fields, err := readHash(ctx, t, args[0])
 		if err != nil {
