@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -177,4 +178,36 @@ func TestGoOfTheREADME(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(code), 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput() // as a package of this module
 	require.NoError(t, err, "%s", out)
+}
+
+var rounded = regexp.MustCompile(`<rect [^>]*x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" rx=`)
+
+// TestBoxesOfPictures: of two boxes in a picture, one contains the other, or they don't touch.
+func TestBoxesOfPictures(t *testing.T) {
+	t.Parallel()
+	pictures, err := filepath.Glob("*.svg")
+	require.NoError(t, err)
+	require.NotEmpty(t, pictures)
+	type box struct{ left, top, right, bottom float64 }
+	contains := func(a, b box) bool {
+		return a.left < b.left && a.top < b.top && a.right > b.right && a.bottom > b.bottom
+	}
+	for _, picture := range pictures {
+		var boxes []box
+		for _, m := range rounded.FindAllStringSubmatch(read(t, "docs/"+picture), -1) {
+			var n [4]float64
+			for i := range n {
+				n[i], err = strconv.ParseFloat(m[1+i], 64)
+				require.NoError(t, err)
+			}
+			boxes = append(boxes, box{n[0], n[1], n[0] + n[2], n[1] + n[3]})
+		}
+		require.NotEmpty(t, boxes, picture)
+		for i, a := range boxes {
+			for _, b := range boxes[:i] {
+				apart := a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top
+				require.True(t, apart || contains(a, b) || contains(b, a), "%s: %v and %v", picture, a, b)
+			}
+		}
+	}
 }
