@@ -211,3 +211,58 @@ func TestBoxesOfPictures(t *testing.T) {
 		}
 	}
 }
+
+var (
+	fenced    = regexp.MustCompile("(?ms)^```.*?^```$")
+	headings  = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
+	links     = regexp.MustCompile(`\]\(([^)\s#]*)(?:#([^)\s]+))?\)`)
+	elsewhere = regexp.MustCompile(`^[a-z]+:`)
+	unslugged = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestLinksOfPages checks that the files and headings exist that pages link to.
+func TestLinksOfPages(t *testing.T) {
+	t.Parallel()
+	anchors := map[string][]string{} // by page
+	for _, page := range pages(t) {
+		for _, m := range headings.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
+			slug := unslugged.ReplaceAllString(strings.ToLower(links.ReplaceAllString(m[1], "")), "")
+			anchors[page] = append(anchors[page], strings.ReplaceAll(slug, " ", "-"))
+		}
+	}
+	for _, page := range pages(t) {
+		for _, m := range links.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
+			}
+			if elsewhere.MatchString(m[1]) {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(root, target))
+			require.NoError(t, err, page)
+			if m[2] != "" && filepath.Ext(target) == ".md" {
+				require.Contains(t, anchors[target], m[2], "%s links to %s", page, target)
+			}
+		}
+	}
+}
+
+// pages returns the paths of all pages.
+func pages(t *testing.T) (found []string) {
+	t.Helper()
+	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := entry.IsDir() && len(path) > 1 && strings.HasPrefix(entry.Name(), ".")
+		if hidden || entry.Name() == "node_modules" {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) == ".md" {
+			found = append(found, path)
+		}
+		return nil
+	}))
+	return found
+}
