@@ -67,11 +67,14 @@ func TestContractUses(t *testing.T) {
 	}
 }
 
-// TestContractDescribes checks that docs/openapi.yaml describes each operation, parameter and header.
+// TestContractDescribes checks that docs/openapi.yaml describes each operation, parameter, header and schema.
 func TestContractDescribes(t *testing.T) {
 	t.Parallel()
 	doc, err := servertest.Contract()
 	require.NoError(t, err)
+	for name, schema := range doc.Components.Schemas {
+		require.NotEmpty(t, schema.Value.Description, name)
+	}
 	for name, header := range doc.Components.Headers {
 		require.NotEmpty(t, header.Value.Description, name)
 	}
