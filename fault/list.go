@@ -507,7 +507,7 @@ var entries = []Entry{
 	{
 		Slug: SlugNoKind, Kinds: []Kind{NotFound}, Title: "No such kind",
 		Cause:  "The table of kinds has no such kind of cached values, operation of locks, or statistics.",
-		Remedy: "Use a kind of cached values that `GET /v1/kinds` lists, or a name of the table: [records.md](records.md#kinds-of-your-own).",
+		Remedy: "Use one of the table of kinds: [records.md](records.md#kinds-of-your-own) describes it.",
 	},
 	{
 		Slug: SlugNotCached, Kinds: []Kind{NotFound}, Title: "Not cached",

@@ -59,12 +59,12 @@ an application.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&a.Apply, "apply", false, "take the records over; without it nothing is changed")
 	flags.BoolVar(&a.Remove, "remove", false, "remove the application's keys whose records were taken over; needs --apply")
-	flags.StringVar(&a.from, "from", "", "`URL` of the application's Redis (default: those of the service)")
-	flags.StringVar(&a.fromPrefix, "from-prefix", "", "`PREFIX` of the application's keys")
+	flags.StringVar(&a.from, "from", "", "`URL` Redis of the application (default: those of the service)")
+	flags.StringVar(&a.fromPrefix, "from-prefix", "", "`PREFIX` what the application's keys begin with")
 	flags.StringSliceVar(&a.Kinds, "kind", nil,
-		"take over only records of this `KIND`, as tidemark kinds lists them; repeatable")
+		"`KIND` kind of the records to take over, as tidemark kinds lists them; repeatable (default: all)")
 	flags.IntVar(&a.Rate, "rate", adopt.DefaultRate,
-		"read no more `KEYS`, and fields of hashes, in a second, those of others included")
+		"`N` keys, and fields of hashes, to read in a second at most, those of others included")
 	flags.BoolVar(&a.json, "json", false, "print one line of JSON for each Redis of the application")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.check(); err != nil {

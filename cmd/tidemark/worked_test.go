@@ -28,8 +28,8 @@ var worked = regexp.MustCompile(
 // answer is a status and a body, or what is printed, with single spaces. The third column has Redis commands and their
 // replies: `command` → `reply`, separated by <br>. <name> in an answer or a reply captures what is there, and is what
 // was captured afterwards, also in requests; … is anything; "≤ 60" is a number of up to 60 that was 60 at most a minute
-// ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json, and the files of examples/shop; the service
-// runs in it.
+// ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json, and the files of examples/shop; the
+// service runs in it.
 func TestWorkedTables(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/records.md")

@@ -26,8 +26,8 @@ func (c *Config) setKinds(tree map[string]any) error {
 	return err
 }
 
-// sessionGrants returns the default of what the token of a session allows: to subscribe to the notifications of its user,
-// and of what users follow.
+// sessionGrants returns the default of what the token of a session allows: to subscribe to the notifications of its
+// user, and of what users follow.
 func sessionGrants(s *site.Site) string {
 	var followed strings.Builder
 	for _, source := range s.Sources {

@@ -32,11 +32,11 @@ func TestKindsOfOptions(t *testing.T) {
 		shop + "keyMetrics: [author]":                  `tidemark.yaml: keyMetrics: "author" is no kind of keys`,
 		"keyMetrics: [product]":                        `tidemark.yaml: keyMetrics: "product" is no kind of keys`,
 		shop + "cacheShards: product":                  "",
-		shop + "cacheShards: author":                   `tidemark.yaml: cacheShards: "author": the kind can't be read through shards`,
+		shop + "cacheShards: author":                   `tidemark.yaml: cacheShards: "author": the kind can't be read`,
 		shop + "cacheShards: produkt":                  "did you mean product?",
 		"kinds:\ncacheShards: author":                  "",
 		"kinds: []":                                    `tidemark.yaml: isn't a value of the kind "table"`,
-		"kinds: {caches: [{name: a, key: b}]}":         `tidemark.yaml: kinds.caches[0].key: is "b", it must be a prefix and`,
+		"kinds: {caches: [{name: a, key: b}]}":         `tidemark.yaml: kinds.caches[0].key: is "b", it must be`,
 	} {
 		_, err := load(t, yaml, nil, nil)
 		if want == "" {

@@ -34,8 +34,8 @@ func oneOf(value, key, known string) error {
 	return nil
 }
 
-// builtIn returns the rules that follow those of the configuration: the channels of notifications have the schema of the
-// table of kinds.
+// builtIn returns the rules that follow those of the configuration: the channels of notifications have the schema of
+// the table of kinds.
 func (c *Config) builtIn() []channel.Rule {
 	return []channel.Rule{{Pattern: followers.Pattern, Schema: c.Records.Notifications}}
 }

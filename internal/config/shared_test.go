@@ -56,7 +56,8 @@ func TestDifferences(t *testing.T) {
 		"kinds": {kindsOf("product, ttl: 1h", "page"), kindsOf("product, ttl: 2h", "shelf"),
 			Differences{Kinds: []string{"page", "product", "shelf"}}},
 		"schemas of kinds": {
-			kindsOf("a, schema: " + filepath.Join(folder, "any.json")), kindsOf("a, schema: " + filepath.Join(folder, "text.json")),
+			kindsOf("a, schema: " + filepath.Join(folder, "any.json")),
+			kindsOf("a, schema: " + filepath.Join(folder, "text.json")),
 			Differences{Kinds: []string{"a"}},
 		},
 		"defaults of kinds": {kindsOf("a, value: json, maxBytes: 1MiB", "b"), kindsOf("b", "a"), Differences{}},

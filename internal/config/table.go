@@ -240,8 +240,8 @@ func recordOptions(c *Config) []option {
 		define("records", "switch", "on", to(&c.Records.On, onOrOff), `
 			Whether to serve records, such as sessions, settings, caches and locks: on or off.`),
 		define("kinds", kindTable, "", to(&c.Records.Site, parseSite), `
-			Kinds of records of the site, such as its cached values: a mapping, which docs/records.md describes. Not set:
-			those of a community site. In a flag or variable: a JSON object.`).orTree(c.setKinds),
+			Kinds of records of the site, such as its cached values: a mapping, which docs/records.md describes. Not
+			set: those of a community site. In a flag or variable: a JSON object.`).orTree(c.setKinds),
 		define("sessions-redis", "url", "", to(&c.Records.Sessions.Redis, anyText), `
 			Another Redis for sessions and for OAuth and verification tokens, with user and password in the URL if it
 			needs them. It must not evict. Not set: that of the channels.`),
@@ -252,8 +252,8 @@ func recordOptions(c *Config) []option {
 			to(&c.Records.Sessions.TTL, durationBetween(minSessionTTL, maxSessionTTL)), `
 			How long a session lives without activity. At most 720h, which is 30 days.`),
 		define("session-grants", kindGrants, defaultSessionGrants, c.setSessionGrants, `
-			What the token of a session allows its user, as in the record of an API key. If kinds is set, the default has
-			the notifications of what users follow there. In a flag or variable: a JSON array.`),
+			What the token of a session allows its user, as in the record of an API key. If kinds is set, the default
+			has the notifications of what users follow there. In a flag or variable: a JSON array.`),
 		define("legacy-sessions", "switch", "on", to(&c.Records.Sessions.Legacy, onOrOff), `
 			Whether to accept sessions that applications wrote by hand, with the token in the key. The first check
 			moves such a session.`),

@@ -69,13 +69,18 @@ func TestNames(t *testing.T) {
 	require.EqualError(t, err, `"lost" is no field of the statistics of orders`)
 }
 
+// entity returns the names of a site with an entity that has some fields.
+func entity(fields []string) counters.Names {
+	return counters.Names{Entities: []counters.Entity{{Name: "a", Fields: fields}}}
+}
+
 func TestRefusedNames(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string]counters.Names{
 		"statistics[0]: name is empty":             {Entities: []counters.Entity{{}}},
 		"statistics[1]: a is there twice":          {Entities: []counters.Entity{{Name: "a"}, {Name: "a"}}},
-		"statistics[0].fields[1]: x is there":      {Entities: []counters.Entity{{Name: "a", Fields: []string{"x", "x"}}}},
-		"statistics[0].fields: has 65 names, at":   {Entities: []counters.Entity{{Name: "a", Fields: make([]string, 65)}}},
+		"statistics[0].fields[1]: x is there":      entity([]string{"x", "x"}),
+		"statistics[0].fields: has 65 names, at":   entity(make([]string, 65)),
 		"statistics: has 101 names, at most 100":   {Entities: make([]counters.Entity, 101)},
 		"metrics[0]: name has the control charact": {Metrics: []string{"\n"}},
 		"metrics: has 101 names, at most 100 are":  {Metrics: make([]string, 101)},

@@ -60,7 +60,7 @@ func TestReport(t *testing.T) {
 			time.Hour, 500),
 		found("viewed:{7}", records.String, -1, 60), found("c.{lobby}.clock", records.String, day, 60),
 	}}
-	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Table: site.Community().Caches.Table, Largest: 2})
+	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Table: table, Largest: 2})
 	require.NoError(t, err)
 	var lines []string
 	for _, k := range report.Kinds {
@@ -78,11 +78,14 @@ func TestReport(t *testing.T) {
 			"[unknown: 3 of no kind: another application's, or of another version]",
 	}, lines)
 
-	report, err = keyspace.Run(t.Context(), s, keyspace.Options{Table: site.Community().Caches.Table, Kinds: []string{"viewed", records.Unknown}})
+	report, err = keyspace.Run(t.Context(), s,
+		keyspace.Options{Table: table, Kinds: []string{"viewed", records.Unknown}})
 	require.NoError(t, err)
 	require.Len(t, report.Kinds, 2)
 	require.Empty(t, report.Kinds[0].Largest)
 }
+
+var table = site.Community().Caches.Table
 
 // TestSample: the memory of the first keys of a kind is measured, and of a sample of the others.
 func TestSample(t *testing.T) {
@@ -92,7 +95,8 @@ func TestSample(t *testing.T) {
 		s.keys = append(s.keys, keyspace.Key{Name: fmt.Sprintf("viewed:{%d}", i), Type: records.String, TTL: -1,
 			Bytes: 100})
 	}
-	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Table: site.Community().Caches.Table, Rate: 1 << 30, Sample: 10, Largest: 1 << 20})
+	report, err := keyspace.Run(t.Context(), s,
+		keyspace.Options{Table: table, Rate: 1 << 30, Sample: 10, Largest: 1 << 20})
 	require.NoError(t, err)
 	viewed := report.Kinds[0]
 	require.Equal(t, []int64{11_000, 2_000, 1_100_000}, []int64{viewed.Keys, viewed.Measured, viewed.Bytes})
@@ -110,7 +114,7 @@ func TestRate(t *testing.T) {
 		var progress []int64
 		began := time.Now()
 		_, err := keyspace.Run(t.Context(), s,
-			keyspace.Options{Table: site.Community().Caches.Table, Rate: 1000,
+			keyspace.Options{Table: table, Rate: 1000,
 				Progress: func(seen, total int64) { progress = append(progress, seen, total) }})
 		require.NoError(t, err)
 		require.Equal(t, 20*time.Second, time.Since(began), "10,000 at once")
@@ -119,7 +123,7 @@ func TestRate(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = keyspace.Run(ctx, s, keyspace.Options{Table: site.Community().Caches.Table, Rate: 1000})
+		_, err = keyspace.Run(ctx, s, keyspace.Options{Table: table, Rate: 1000})
 		require.Error(t, err)
 	})
 }

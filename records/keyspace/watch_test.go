@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/records/keyspace"
-	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // leases are held until the test releases them.
@@ -58,7 +57,7 @@ func TestWatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held, metrics := leases{make(chan error)}, &shown{}
 		w := &keyspace.Watch{
-			Leases: held, Table: site.Community().Caches.Table,
+			Leases: held, Table: table,
 			Sources: map[string]keyspace.Source{"channels": &failing{source{[]keyspace.Key{{Name: "viewed:{7}"},
 				{Name: "x"}}, 9}, 1}},
 			Kinds: []string{"viewed", "lock"}, Rate: 1000, Every: time.Minute, Metrics: metrics,

@@ -120,8 +120,8 @@ func New(o Options) *Service {
 
 // Acquire grants a lock. With a token that the caller has chosen and uses for this lock only once, a repeat after a
 // lost answer is the same grant. If the token was generated here and the caller disconnects before the answer, the lock
-// is released. Errors: fault.SlugInvalidID, ErrNoOperation, fault.SlugInvalidLock, fault.SlugInvalidWait, fault.SlugLockHeld with the
-// time until it may become free, and the store's.
+// is released. Errors: fault.SlugInvalidID, ErrNoOperation, fault.SlugInvalidLock, fault.SlugInvalidWait,
+// fault.SlugLockHeld with the time until it may become free, and the store's.
 func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 	if err := s.check(&r); err != nil {
 		return Lock{}, err

@@ -124,7 +124,8 @@ func throughStore(t *testing.T, n *nodes, c counts, test func(t *testing.T, b *b
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &behind{}
-		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{site.Kind("author"): n},
+		s := tier.NewThrough(tier.ThroughOptions{Store: b,
+			Clients: map[*records.Kind]tier.Client{site.Kind("author"): n},
 			Metrics: c})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -190,7 +191,8 @@ func TestThrough(t *testing.T) {
 			[]string{"tier 1", "redis 2"}, [][]string{{"2"}}, counts{tier.Hit: 1, tier.Failed: 1}},
 		"late": {nodes{has: map[string]bool{"1": true}, takes: time.Second}, site.Kind("author"),
 			[]string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{tier.Failed: 2}},
-		"no tier for it": {nodes{}, site.Kind("topic"), []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{}},
+		"no tier for it": {nodes{}, site.Kind("topic"), []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}},
+			counts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

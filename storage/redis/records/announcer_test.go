@@ -88,7 +88,8 @@ func TestAnnouncer(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := &published{fail: c.fail}
-				a := redisrecords.NewAnnouncer(p, []*records.Kind{site.Kind("author"), site.Kind("shouts")}, 5*time.Second)
+				a := redisrecords.NewAnnouncer(p, []*records.Kind{site.Kind("author"), site.Kind("shouts")},
+					5*time.Second)
 				defer a.Close()
 				err := a.Announce(t.Context(), c.keys, p.write(c.write))
 				require.ErrorIs(t, err, c.err)
@@ -123,7 +124,8 @@ func TestAnnouncesTogether(t *testing.T) {
 		var writers sync.WaitGroup
 		for i := range 3000 {
 			writers.Go(func() {
-				err := a.Announce(t.Context(), []cache.Key{{Kind: site.Kind("author"), ID: fmt.Sprint(i)}}, p.write(nil))
+				key := cache.Key{Kind: site.Kind("author"), ID: fmt.Sprint(i)}
+				err := a.Announce(t.Context(), []cache.Key{key}, p.write(nil))
 				if err != nil {
 					t.Error(err)
 				}

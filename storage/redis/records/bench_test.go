@@ -59,8 +59,8 @@ func BenchmarkLoad(b *testing.B) {
 	for i := 0; i < entries; i += 1000 {
 		var commands rueidis.Commands
 		for j := range 1000 {
-			commands = append(commands, client.B().Set().Key(o.KeyPrefix+site.Kind("author").Key(fmt.Sprint(i+j))).Value(
-				value).Build())
+			key := o.KeyPrefix + site.Kind("author").Key(fmt.Sprint(i+j))
+			commands = append(commands, client.B().Set().Key(key).Value(value).Build())
 		}
 		for _, reply := range client.DoMulti(b.Context(), commands...) {
 			require.NoError(b, reply.Error())

@@ -63,7 +63,8 @@ func TestSurvey(t *testing.T) {
 		write(t, r.Client, prefix, messages...)
 		write(t, r.Client, prefix, "SET viewed:{1} "+strings.Repeat("1", 5000))
 
-		report, err := keyspace.Run(t.Context(), source, keyspace.Options{Table: site.Community().Caches.Table, Largest: 1})
+		report, err := keyspace.Run(t.Context(), source,
+			keyspace.Options{Table: site.Community().Caches.Table, Largest: 1})
 		require.NoError(t, err)
 		found := make(map[string]string)
 		for _, k := range report.Kinds {

@@ -75,8 +75,8 @@ func runWriter() {
 	if err != nil {
 		panic(err)
 	}
-	store, v := rediscache.New(site.Community().Caches.Table, conn, conn, reads), cache.Value{Key: cache.Key{Kind: site.Kind("author"), ID: arguments[2]},
-		Bytes: []byte("of one that died")}
+	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
+	v := cache.Value{Key: cache.Key{Kind: site.Kind("author"), ID: arguments[2]}, Bytes: []byte("of one that died")}
 	if arguments[3] == "claimed" {
 		v.Tags, v.TTL = []string{"t"}, time.Hour
 	}
@@ -161,8 +161,8 @@ func (w *world) process(t testing.TB) (authors, shouts values) {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), w.values, tracked.Options{})
 	require.NoError(t, err)
-	store, announcer := rediscache.New(site.Community().Caches.Table, w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, tierKinds,
-		w.others.Timeout())
+	store := rediscache.New(site.Community().Caches.Table, w.values, w.values, reads)
+	announcer := redisrecords.NewAnnouncer(w.channels, tierKinds, w.others.Timeout())
 	store.Announce(announcer)
 	t.Cleanup(func() {
 		announcer.Close()

@@ -40,7 +40,8 @@ func newPeer(t *testing.T, o redis.Options) peer {
 
 // row returns a value of a row.
 func row(id, data string) cache.Value {
-	return cache.Value{Key: cache.Key{Kind: site.Kind("shouts"), ID: id}, Bytes: []byte(data), TTL: site.Kind("shouts").TTL}
+	kind := site.Kind("shouts")
+	return cache.Value{Key: cache.Key{Kind: kind, ID: id}, Bytes: []byte(data), TTL: kind.TTL}
 }
 
 // changes are the ways to change a row. Each puts data, or removes the row.
