@@ -2,9 +2,9 @@
 // tokens, settings, caches, views, locks, states and statistics.
 //
 // A [Kind] describes one key pattern: the type, content and lifetime of its keys. A [Table] has all of them: those of
-// the service, which are variables here, and those of the cached values of a site, which are data. The stores make their
-// keys with kinds, docs/records.md and the diagnostics are made from a table. The packages below this one have one part
-// each: its operations, and the interface of its storage. Package site reads the table of a site.
+// the service, which are variables here, and those of the cached values of a site, which are data. The stores make
+// their keys with kinds, docs/records.md and the diagnostics are made from a table. The packages below this one have
+// one part each: its operations, and the interface of its storage. Package site reads the table of a site.
 package records
 
 import (
@@ -51,6 +51,7 @@ type Kind struct {
 	Quotes   bool          // quotes and backslashes in parts are encoded, too: xargs takes the keys as they are
 
 	claims   bool     // quotes are encoded if they are in keys of the kind that its last part names
+	cached   bool     // NewCache has made it
 	names    []string // of the placeholders
 	literals []string // around them: one more
 }
@@ -88,7 +89,14 @@ func (k *Kind) Key(parts ...string) string {
 }
 
 // ClaimKey returns the key of kind CacheLoad for the value with an ID, in the value's slot.
-func (k *Kind) ClaimKey(id string) string { return CacheLoad.key(k.Quotes, []string{id, k.Name}) }
+func (k *Kind) ClaimKey(id string) string {
+	tag, rest := k.SplitID(id)
+	name := k.Name
+	if rest != "" {
+		name += ":" + rest
+	}
+	return CacheLoad.key(k.Quotes, []string{tag, name})
+}
 
 func (k *Kind) key(quotes bool, parts []string) string {
 	if len(parts) != len(k.names) {

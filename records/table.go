@@ -19,30 +19,66 @@ const (
 
 var (
 	cacheName    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	cachePattern = regexp.MustCompile(`^([0-9A-Za-z_.:/-]+)\{<[a-z]+>\}([0-9A-Za-z_.:/-]*)$`)
+	cachePattern = regexp.MustCompile(`^[0-9A-Za-z_.:/-]+\{<[a-z]+>\}([0-9A-Za-z_.:/-]*|:<[a-z]+>)$`)
 )
 
-// NewCache returns a kind of cached values: its keys have one placeholder, the ID, which is the hash tag. It uses the
-// name, the pattern, the form, the TTL, MaxBytes, Quotes and whether values are secret. The errors begin with the wrong
-// part: name, key, ttl or maxBytes.
+// NewCache returns a kind of cached values. Its keys have one placeholder, the ID, which is the hash tag; or two: the
+// owner, which is the hash tag, and a name. It uses the name, the pattern, the form, the TTL, MaxBytes, Quotes and
+// whether values are secret. The errors begin with the wrong part: name, key, ttl or maxBytes.
 func NewCache(k Kind) (*Kind, error) {
 	switch {
 	case len(k.Name) > MaxCacheNameSize || !cacheName.MatchString(k.Name):
-		return nil, fmt.Errorf("name: is %.80q, it must be words of lower-case letters and digits with - between them, "+
-			"of at most %d bytes", k.Name, MaxCacheNameSize)
+		return nil, fmt.Errorf("name: is %.80q, it must be words of lower-case letters and digits with - between "+
+			"them, of at most %d bytes", k.Name, MaxCacheNameSize)
 	case len(k.Pattern) > MaxIDBytes || !cachePattern.MatchString(k.Pattern):
-		return nil, fmt.Errorf("key: is %.80q, it must be a prefix and a placeholder in braces, such as product:{<id>}, "+
-			"of at most %d letters, digits and _ . : / -", k.Pattern, MaxIDBytes)
+		return nil, fmt.Errorf("key: is %.80q, it must be a prefix and a placeholder in braces, such as "+
+			"product:{<id>} or cart:{<user>}:<item>, of at most %d letters, digits and _ . : / -", k.Pattern,
+			MaxIDBytes)
 	case k.TTL != 0 && (k.TTL < time.Second || k.TTL > MaxCacheTTL):
 		return nil, fmt.Errorf("ttl: is %s, it must be from 1s to %s", k.TTL, MaxCacheTTL)
 	case k.MaxBytes < 1 || k.MaxBytes > MaxCacheBytes:
 		return nil, fmt.Errorf("maxBytes: is %d, it must be from 1 to %d", k.MaxBytes, MaxCacheBytes)
 	}
-	k.Type, k.Instance, k.Legacy, k.Why = String, Cache, false, ""
+	k.Type, k.Instance, k.Legacy, k.Why, k.cached = String, Cache, false, "", true
 	if k.TTL == 0 {
 		k.Why = "invalidated when the entity changes"
 	}
 	return compile(k), nil
+}
+
+// Cached reports whether NewCache has made a kind: its keys have an ID.
+func (k *Kind) Cached() bool { return k.cached }
+
+// Owned reports whether IDs are an owner, a colon and a name.
+func (k *Kind) Owned() bool { return k.cached && len(k.names) == 2 }
+
+// SplitID returns the part of an ID that is the hash tag of its key, and the rest: "" unless the kind is Owned.
+func (k *Kind) SplitID(id string) (tag, rest string) {
+	if !k.Owned() {
+		return id, ""
+	}
+	tag, rest, _ = strings.Cut(id, ":")
+	return tag, rest
+}
+
+// KeyOf returns the key of a cached value, without the prefix of the connection. IDs of Owned kinds have a colon.
+func (k *Kind) KeyOf(id string) string {
+	if !k.Owned() {
+		return k.Key(id)
+	}
+	return k.Key(k.SplitID(id))
+}
+
+// IDOf returns the ID of the cached value with a key, and whether KeyOf makes this key of it.
+func (k *Kind) IDOf(key string) (id string, ok bool) {
+	parts, ok := k.Parse(key)
+	if !ok || !k.cached {
+		return "", false
+	}
+	if k.Owned() {
+		return parts[0] + ":" + parts[1], !strings.Contains(parts[0], ":")
+	}
+	return parts[0], true
 }
 
 // Table is the kinds of an installation: those of the service, and those of cached values. It is immutable.
@@ -54,8 +90,8 @@ type Table struct {
 	others  []*Kind            // the others
 }
 
-// NewTable returns the table with some kinds of cached values, which NewCache has made. Errors: two kinds with one name,
-// or with keys in common; more than MaxCaches.
+// NewTable returns the table with some kinds of cached values, which NewCache has made. Errors: two kinds with one
+// name, or with keys in common; more than MaxCaches.
 func NewTable(caches ...*Kind) (*Table, error) {
 	if len(caches) > MaxCaches {
 		return nil, fmt.Errorf("there are %d kinds of cached values, at most %d are allowed", len(caches), MaxCaches)
@@ -89,8 +125,9 @@ type DuplicateError struct {
 // Error returns the field and the detail.
 func (e *DuplicateError) Error() string { return e.Field + ": " + e.Detail }
 
-// check refuses a kind of cached values that has something in common with one before it, or one of the service. Two patterns with the same text
-// before and after the tag have the same keys; those of the service have more after it, whose text callers choose.
+// check refuses a kind of cached values that has something in common with one before it, or one of the service. Two
+// patterns with the same text before and after the tag have the same keys, and so may those with text after it that
+// callers choose.
 func (t *Table) check(i int, k *Kind) error {
 	later := t.caches[i:]
 	for _, other := range t.All() {
@@ -106,7 +143,8 @@ func (t *Table) check(i int, k *Kind) error {
 	for _, other := range t.byStart[before] {
 		_, rest, _ := strings.Cut(other.Pattern, "{")
 		_, end, _ := strings.Cut(rest, "}")
-		if !slices.Contains(later, other) && (end == after || !slices.Contains(t.caches, other)) {
+		chosen := strings.Contains(end+after, "<") || !other.cached
+		if !slices.Contains(later, other) && (end == after || chosen) {
 			return &DuplicateError{i, "key", fmt.Sprintf("%s has keys of %s, which is %s", k.Pattern, other.Name,
 				other.Pattern)}
 		}

@@ -30,6 +30,7 @@ func TestNewCache(t *testing.T) {
 	require.Empty(t, k.Why)
 	require.NotEmpty(t, cached(t, "forever", "f:{<id>}").Why)
 
+	long := strings.Repeat("p", 124)
 	good := records.Kind{Name: "product", Pattern: "product:{<id>}", MaxBytes: 1}
 	for want, change := range map[string]func(*records.Kind){
 		`name: is "", it must be words`:           func(k *records.Kind) { k.Name = "" },
@@ -41,11 +42,12 @@ func TestNewCache(t *testing.T) {
 		`key: is "product:<id>", it must be`:      func(k *records.Kind) { k.Pattern = "product:<id>" },
 		`key: is "{<id>}", it must be`:            func(k *records.Kind) { k.Pattern = "{<id>}" },
 		`key: is "p:{id}", it must be`:            func(k *records.Kind) { k.Pattern = "p:{id}" },
-		`key: is "p:{<a>}:<b>", it must be`:       func(k *records.Kind) { k.Pattern = "p:{<a>}:<b>" },
+		`key: is "p:{<a>}:<b>:<c>", it must be`:   func(k *records.Kind) { k.Pattern = "p:{<a>}:<b>:<c>" },
+		`key: is "p:{<a>}.<b>", it must be`:       func(k *records.Kind) { k.Pattern = "p:{<a>}.<b>" },
 		`key: is "p:{<a>}{<b>}", it must be`:      func(k *records.Kind) { k.Pattern = "p:{<a>}{<b>}" },
 		`key: is "p {<a>}", it must be`:           func(k *records.Kind) { k.Pattern = "p {<a>}" },
 		`key: is "p*:{<a>}", it must be`:          func(k *records.Kind) { k.Pattern = "p*:{<a>}" },
-		"of at most 128 letters":                  func(k *records.Kind) { k.Pattern = strings.Repeat("p", 124) + "{<a>}" },
+		"of at most 128 letters":                  func(k *records.Kind) { k.Pattern = long + "{<a>}" },
 		"ttl: is 999ms, it must be from 1s to 87": func(k *records.Kind) { k.TTL = 999 * time.Millisecond },
 		"ttl: is 8761h0m0s, it must be from 1s":   func(k *records.Kind) { k.TTL = 8761 * time.Hour },
 		"maxBytes: is 0, it must be from 1 to":    func(k *records.Kind) { k.MaxBytes = 0 },
@@ -56,6 +58,33 @@ func TestNewCache(t *testing.T) {
 		_, err := records.NewCache(bad)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestOwned: IDs of a kind with owners are an owner and a name, and each has a key of its own with the owner as its
+// tag.
+func TestOwned(t *testing.T) {
+	t.Parallel()
+	cart, product := cached(t, "cart", "cart:{<user>}:<item>"), cached(t, "product", "product:{<id>}")
+	require.True(t, cart.Owned() && cart.Cached() && product.Cached())
+	require.False(t, product.Owned() || records.CacheLoad.Cached())
+	for id, key := range map[string]string{
+		"ann:7": "cart:{ann}:7", "ann:7:8": "cart:{ann}:7:8", "a}b:{7}": "cart:{a%7Db}:%7B7%7D",
+		"é:a b": "cart:{é}:a%20b",
+	} {
+		require.Equal(t, key, cart.KeyOf(id))
+		got, ok := cart.IDOf(key)
+		require.True(t, ok)
+		require.Equal(t, id, got)
+		got, ok = product.IDOf(product.KeyOf(id))
+		require.True(t, ok)
+		require.Equal(t, id, got)
+	}
+	for _, foreign := range []string{"cart:{a:b}:7", "cart:{ann}", "cart:{ann}:", "product:{1}"} {
+		_, ok := cart.IDOf(foreign)
+		require.False(t, ok, foreign)
+	}
+	_, ok := records.CacheLoad.IDOf("cache_load:{1}:author")
+	require.False(t, ok)
 }
 
 // TestTable: each key has one kind, whatever the kinds of a site are.
@@ -94,6 +123,7 @@ func TestTable(t *testing.T) {
 		"key: c.{<id>}.clock has keys of channel-clock, which is ": cached(t, "other", "c.{<id>}.clock"),
 		"key: cache_tag:{<id>} has keys of cache-tag, which is ca": cached(t, "other", "cache_tag:{<id>}"),
 		"key: access.{<id>} has keys of api-keys, which is access": cached(t, "other", "access.{<id>}"),
+		"key: product:{<user>}:<n> has keys of product, which is ": cached(t, "other", "product:{<user>}:<n>"),
 	} {
 		_, err := records.NewTable(product, k)
 		require.ErrorContains(t, err, want)

@@ -76,7 +76,9 @@ func of(caches *entities.Kinds) kinds {
 		begin, rest, _ := strings.Cut(cache.Pattern, "{")
 		_, end, _ := strings.Cut(rest, "}")
 		k := &kind{of: cache.Kind, begin: begin, end: end, note: soonEnds}
-		if cache.TTL == 0 {
+		if cache.Owned() {
+			k.end, k.note = "", "the service's keys have an owner"
+		} else if cache.TTL == 0 {
 			k.note, k.text = "", cached(cache)
 		}
 		all = append(all, k)

@@ -111,6 +111,8 @@ func New(d Definition) (*Kind, error) {
 		return nil, err
 	}
 	switch {
+	case strings.Count(d.Key, "<") > 1 && d.IDs != "plain":
+		return nil, fmt.Errorf("ids: is %s, but IDs are an owner and a name: they must be plain", d.IDs)
 	case d.Schema != nil && !values.json:
 		return nil, fmt.Errorf("schema: is set, but values have the form %s, which isn't JSON", d.Value)
 	case len(d.Description) > maxDescription || !records.IsText(d.Description):
@@ -178,9 +180,15 @@ func (k *Kinds) Find(name string) (*Kind, error) {
 	return nil, ErrNoKind
 }
 
-// ID returns the ID under which the cache stores the value: the canonical ID of a search or a list, otherwise id.
-// Errors: those with fault.SlugInvalidID.
-func (k *Kind) ID(id string) (string, error) { return idForms[k.definition.IDs].canonical(id) }
+// ID returns the ID under which the cache stores the value: the canonical ID of a search or a list, otherwise id. That
+// of an owner's value is the owner, a colon and a name. Errors: those with fault.SlugInvalidID.
+func (k *Kind) ID(id string) (string, error) {
+	canonical, err := idForms[k.definition.IDs].canonical(id)
+	if tag, rest := k.SplitID(canonical); err == nil && k.Owned() && (tag == "" || rest == "") {
+		return "", refused("id", "must be the "+strings.Join(k.Parts(), ", a colon and the "))
+	}
+	return canonical, err
+}
 
 // Definition returns the definition of the kind, with all defaults.
 func (k *Kind) Definition() Definition { return k.definition }
@@ -218,8 +226,8 @@ func (k *Kind) Tags(id string) (tags []string) {
 	return tags
 }
 
-// Check refuses a value that is larger than values of the kind may be, or doesn't have their form or schema. Forms allow
-// members that they don't name. Errors: fault.SlugValueTooLarge, fault.SlugInvalidValue.
+// Check refuses a value that is larger than values of the kind may be, or doesn't have their form or schema. Forms
+// allow members that they don't name. Errors: fault.SlugValueTooLarge, fault.SlugInvalidValue.
 func (k *Kind) Check(value []byte) error {
 	if len(value) > k.MaxBytes {
 		return &fault.Error{

@@ -141,8 +141,8 @@ func (s *size) UnmarshalJSON(text []byte) error {
 	return fmt.Errorf("%.64q isn't a number of bytes, such as 65536, 64KiB or 1MiB", number)
 }
 
-// Parse reads a table from JSON; its numbers and booleans may also be text, as in YAML. The errors name the place, as in
-// `kinds.caches[0].key: …`.
+// Parse reads a table from JSON; its numbers and booleans may also be text, as in YAML. The errors name the place, as
+// in `kinds.caches[0].key: …`.
 func Parse(text []byte, open Schemas) (*Site, error) {
 	var t table
 	var wrong *strictjson.Error
@@ -207,8 +207,8 @@ func (n *notifications) sources(caches *entities.Kinds) (followers.Sources, erro
 		}{{"follows", f.Follows, &all[i].Follows}, {"followers", f.Followers, &all[i].Followers}} {
 			kind, err := caches.Find(list.name)
 			if err != nil || kind.Definition().Value != "ids" {
-				return nil, fmt.Errorf("follow[%d].%s: is %.80q, it must be one of caches whose value is ids", i, list.field,
-					list.name)
+				return nil, fmt.Errorf("follow[%d].%s: is %.80q, it must be one of caches whose value is ids", i,
+					list.field, list.name)
 			}
 			*list.kind = kind.Kind
 		}
@@ -242,8 +242,8 @@ func (t *table) caches(open Schemas) (*entities.Kinds, error) {
 
 func (c *cached) kind(open Schemas) (*entities.Kind, error) {
 	d := entities.Definition{
-		Name: c.Name, Key: c.Key, TTL: time.Duration(c.TTL), MaxBytes: int(c.MaxBytes), Secret: c.Secret, Value: c.Value,
-		IDs: c.IDs, Prefixes: c.Prefixes, Tags: c.Tags, Shards: c.Shards, Description: c.Description,
+		Name: c.Name, Key: c.Key, TTL: time.Duration(c.TTL), MaxBytes: int(c.MaxBytes), Secret: c.Secret,
+		Value: c.Value, IDs: c.IDs, Prefixes: c.Prefixes, Tags: c.Tags, Shards: c.Shards, Description: c.Description,
 	}
 	if c.Schema != "" {
 		var err error

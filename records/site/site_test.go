@@ -38,14 +38,16 @@ func open(name string) (channel.Schema, error) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	s, err := site.Parse([]byte(`{"caches": [
-		{"name": "product", "key": "product:{<id>}", "ttl": "1h", "schema": "priced.json", "maxBytes": "1KiB", "secret": "true"},
+		{"name": "product", "key": "product:{<id>}", "ttl": "1h", "schema": "priced.json", "maxBytes": "1KiB",
+			"secret": "true"},
 		{"name": "page", "key": "page:{<id>}", "value": "text", "maxBytes": 64, "description": "HTML"},
 		{"name": "found", "key": "found:{<q>}", "ids": "search", "ttl": "1m", "prefixes": true, "tags": ["shelf"]},
+		{"name": "cart", "key": "cart:{<user>}:<item>"},
 		{"name": "liked", "key": "liked:{<user>}", "value": "ids"},
 		{"name": "likes", "key": "likes:{<product>}", "value": "ids"}
 	], "notifications": {"follow": [{"name": "product", "follows": "liked", "followers": "likes"}]},
-		"locks": [{"name": "sort", "ttl": "1m", "maxTTL": "2m"}], "statistics": [{"name": "orders", "fields": ["paid"]}],
-		"metrics": []}`), open)
+		"locks": [{"name": "sort", "ttl": "1m", "maxTTL": "2m"}],
+		"statistics": [{"name": "orders", "fields": ["paid"]}], "metrics": []}`), open)
 	require.NoError(t, err)
 	kind := func(name string) *entities.Kind {
 		k, err := s.Caches.Find(name)
@@ -90,6 +92,15 @@ func TestParse(t *testing.T) {
 	id, err := found.ID("  GO :x=1:shelf=b:shelf=a")
 	require.NoError(t, err)
 	require.Equal(t, []string{"shelf:a", "shelf:b"}, found.Tags(id))
+	for _, id := range []string{"", "ann", ":7", "ann:"} {
+		_, err := kind("cart").ID(id)
+		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, id)
+	}
+	id, err = kind("cart").ID("ann:7:8")
+	require.NoError(t, err)
+	require.Equal(t, "cart:{ann}:7:8", kind("cart").KeyOf(id))
+	_, err = kind("cart").ID("ann")
+	require.EqualError(t, err, "id must be the user, a colon and the item")
 	require.Equal(t, "liked", s.Sources[0].Follows.Name)
 	require.True(t, s.Sources.Followed("notifications:product:7"))
 	require.False(t, s.Sources.Followed("notifications:topic:7"))
@@ -109,47 +120,55 @@ func TestParse(t *testing.T) {
 func TestRefusedTables(t *testing.T) {
 	t.Parallel()
 	const a, ids = `{"name": "a", "key": "a:{<id>}"}`, `{"name": "l", "key": "l:{<id>}", "value": "ids"}`
-	for text, want := range map[string]string{
-		``:                 `kinds: not a table of kinds, such as {"caches": [{"name": "product"`,
-		`[]`:               "kinds: not a table of kinds",
-		`{"cache": []}`:    "kinds.cache: unknown member (known: caches, notifications, locks, statistics, metrics)",
-		`{"caches": {}}`:   "kinds.caches: must be an array",
-		`{"caches": [{}]}`: `kinds.caches[0].name: is ""`,
-		`{"caches": [` + a + `, {"name": "b", "key": "b"}]}`:       `kinds.caches[1].key: is "b", it must be`,
-		`{"caches": [` + a + `, {"name": "b", "keys": "b"}]}`:      "kinds.caches[1].keys: unknown member (known: name,",
-		`{"caches": [` + a + `, ` + a + `]}`:                       "kinds.caches[1].name: a is the name of two kinds",
-		`{"caches": [` + a + `, {"name": "b", "key": "a:{<x>}"}]}`: "kinds.caches[1].key: a:{<x>} has keys of a, which is a:{<id>}",
+	for _, c := range []struct{ text, want string }{
+		{``, `kinds: not a table of kinds, such as {"caches": [{"name": "product"`},
+		{`[]`, "kinds: not a table of kinds"},
+		{`{"cache": []}`, "kinds.cache: unknown member (known: caches, notifications, locks, statistics, metrics)"},
+		{`{"caches": {}}`, "kinds.caches: must be an array"},
+		{`{"caches": [{}]}`, `kinds.caches[0].name: is ""`},
+		{`{"caches": [` + a + `, {"name": "b", "key": "b"}]}`, `kinds.caches[1].key: is "b", it must be`},
+		{`{"caches": [` + a + `, {"name": "b", "keys": "b"}]}`, "kinds.caches[1].keys: unknown member (known: name,"},
+		{`{"caches": [` + a + `, ` + a + `]}`, "kinds.caches[1].name: a is the name of two kinds"},
+		{`{"caches": [` + a + `, {"name": "b", "key": "a:{<x>}"}]}`,
+			"kinds.caches[1].key: a:{<x>} has keys of a, which is a:{<id>}"},
 
-		`{"caches": [{"name": "b", "key": "mm.{<id>}"}]}`:      "kinds.caches[0].key: mm.{<id>} has keys of queue-tickets",
-		`{"caches": [` + strings.Repeat(a+",", 100) + a + `]}`: "kinds.caches: has 101 kinds, at most 100 are allowed",
+		{`{"caches": [{"name": "b", "key": "mm.{<id>}"}]}`,
+			"kinds.caches[0].key: mm.{<id>} has keys of queue-tickets"},
+		{`{"caches": [` + strings.Repeat(a+",", 100) + a + `]}`,
+			"kinds.caches: has 101 kinds, at most 100 are allowed"},
 
-		one(`"ttl": "5"`):                   `kinds.caches[0].ttl: "5" isn't a duration, such as 30s, 5m or 24h`,
-		one(`"ttl": "-5s"`):                 `kinds.caches[0].ttl: "-5s" isn't a duration`,
-		one(`"ttl": 5`):                     "kinds.caches[0].ttl: must be a string",
-		one(`"ttl": "1ms"`):                 "kinds.caches[0].ttl: is 1ms, it must be from 1s",
-		one(`"maxBytes": "2MiB"`):           "kinds.caches[0].maxBytes: is 2097152, it must be from 1 to 1048576",
-		one(`"maxBytes": "1KB"`):            `kinds.caches[0].maxBytes: "1KB" isn't a number of bytes`,
-		one(`"maxBytes": 0`):                `kinds.caches[0].maxBytes: "0" isn't a number of bytes`,
-		one(`"value": "html"`):              `kinds.caches[0].value: is "html", it must be author, id, ids, json, results, shouts, text, topic`,
-		one(`"ids": "uuid"`):                `kinds.caches[0].ids: is "uuid", it must be list, plain, search`,
-		one(`"tags": ["a:b"], "ttl": "1h"`): "kinds.caches[0].tags: must be at most 8 names",
-		one(`"tags": [` + strings.Repeat(`"a",`, 8) + `"a"]`): "kinds.caches[0].tags: must be at most 8 names",
-		one(`"tags": ["a"]`):                            "kinds.caches[0].ttl: is needed, of at most 720h0m0s",
-		one(`"prefixes": true, "ttl": "721h"`):          "kinds.caches[0].ttl: is needed, of at most 720h0m0s",
-		one(`"schema": "no.json"`):                      "kinds.caches[0].schema: no such file",
-		one(`"schema": "priced.json", "value": "text"`): "kinds.caches[0].schema: is set, but values have the form text",
-		one(`"description": "a\nb"`):                    "kinds.caches[0].description: must be a line",
+		{one(`"ttl": "5"`), `kinds.caches[0].ttl: "5" isn't a duration, such as 30s, 5m or 24h`},
+		{one(`"ttl": "-5s"`), `kinds.caches[0].ttl: "-5s" isn't a duration`},
+		{one(`"ttl": 5`), "kinds.caches[0].ttl: must be a string"},
+		{one(`"ttl": "1ms"`), "kinds.caches[0].ttl: is 1ms, it must be from 1s"},
+		{one(`"maxBytes": "2MiB"`), "kinds.caches[0].maxBytes: is 2097152, it must be from 1 to 1048576"},
+		{one(`"maxBytes": "1KB"`), `kinds.caches[0].maxBytes: "1KB" isn't a number of bytes`},
+		{one(`"maxBytes": 0`), `kinds.caches[0].maxBytes: "0" isn't a number of bytes`},
+		{one(`"value": "html"`),
+			`kinds.caches[0].value: is "html", it must be author, id, ids, json, results, shouts, text, topic`},
+		{one(`"ids": "uuid"`), `kinds.caches[0].ids: is "uuid", it must be list, plain, search`},
+		{`{"caches": [{"name": "a", "key": "a:{<b>}:<c>", "ids": "list"}]}`,
+			"kinds.caches[0].ids: is list, but IDs are an owner"},
+		{one(`"tags": ["a:b"], "ttl": "1h"`), "kinds.caches[0].tags: must be at most 8 names"},
+		{one(`"tags": [` + strings.Repeat(`"a",`, 8) + `"a"]`), "kinds.caches[0].tags: must be at most 8 names"},
+		{one(`"tags": ["a"]`), "kinds.caches[0].ttl: is needed, of at most 720h0m0s"},
+		{one(`"prefixes": true, "ttl": "721h"`), "kinds.caches[0].ttl: is needed, of at most 720h0m0s"},
+		{one(`"schema": "no.json"`), "kinds.caches[0].schema: no such file"},
+		{one(`"schema": "priced.json", "value": "text"`),
+			"kinds.caches[0].schema: is set, but values have the form text"},
+		{one(`"description": "a\nb"`), "kinds.caches[0].description: must be a line"},
 
-		`{"locks": [{"name": "a", "ttl": "2h"}]}`: "kinds.locks[0].ttl: is 2h0m0s, it must be from 1s to 1h0m0s",
-		`{"statistics": [{"name": ""}]}`:          "kinds.statistics[0]: name is empty",
-		`{"metrics": ["a", "a"]}`:                 "kinds.metrics[1]: a is there twice",
+		{`{"locks": [{"name": "a", "ttl": "2h"}]}`, "kinds.locks[0].ttl: is 2h0m0s, it must be from 1s to 1h0m0s"},
+		{`{"statistics": [{"name": ""}]}`, "kinds.statistics[0]: name is empty"},
+		{`{"metrics": ["a", "a"]}`, "kinds.metrics[1]: a is there twice"},
 
-		follow(ids, "a b", "l", "l"):     `kinds.notifications.follow[0].name: is "a b", it must be`,
-		follow(ids, "a", "none", "l"):    `kinds.notifications.follow[0].follows: is "none", it must be one of caches whose value is ids`,
-		follow(ids+","+a, "a", "l", "a"): `kinds.notifications.follow[0].followers: is "a", it must be one of`,
+		{follow(ids, "a b", "l", "l"), `kinds.notifications.follow[0].name: is "a b", it must be`},
+		{follow(ids, "a", "none", "l"),
+			`kinds.notifications.follow[0].follows: is "none", it must be one of caches whose value is ids`},
+		{follow(ids+","+a, "a", "l", "a"), `kinds.notifications.follow[0].followers: is "a", it must be one of`},
 	} {
-		_, err := site.Parse([]byte(text), open)
-		require.ErrorContains(t, err, want, text)
+		_, err := site.Parse([]byte(c.text), open)
+		require.ErrorContains(t, err, c.want, c.text)
 	}
 }
 

@@ -35,7 +35,7 @@ func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]
 	errs := v.conn.RetryEach(ctx, "read values", len(ids), func(ctx context.Context, left []int) []error {
 		client, commands := v.conn.Bulk(), make(rueidis.Commands, 0, 2*len(left))
 		for _, i := range left {
-			key := v.conn.Prefix() + kind.Key(ids[i])
+			key := v.conn.Prefix() + kind.KeyOf(ids[i])
 			commands = append(commands,
 				client.B().Pttl().Key(key).Build(),
 				client.B().Getrange().Key(key).Start(0).End(int64(kind.MaxBytes)).Build())
@@ -75,9 +75,11 @@ func valueOf(ms int64, data []byte, most int) tier.Value {
 
 // Walk implements tier.Values.
 func (v *Values) Walk(kind *records.Kind) tier.Walk {
-	before, after, _ := strings.Cut(kind.Pattern, "<"+kind.Parts()[0]+">")
-	return &walk{conn: v.conn, kind: kind, pattern: literal.Replace(v.conn.Prefix()+before) + "*" +
-		literal.Replace(after)}
+	pattern := literal.Replace(v.conn.Prefix() + kind.Pattern)
+	for _, name := range kind.Parts() {
+		pattern = strings.Replace(pattern, "<"+name+">", "*", 1)
+	}
+	return &walk{conn: v.conn, kind: kind, pattern: pattern}
 }
 
 // walk goes from primary to primary. If slots move meanwhile, a key can move to a node that the walk has already
@@ -118,8 +120,8 @@ func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 		w.node++
 	}
 	for _, key := range found.Elements {
-		if parts, ok := w.kind.Parse(strings.TrimPrefix(key, w.conn.Prefix())); ok {
-			ids = append(ids, parts[0])
+		if id, ok := w.kind.IDOf(strings.TrimPrefix(key, w.conn.Prefix())); ok {
+			ids = append(ids, id)
 		}
 	}
 	return ids, valuesPage, nil

@@ -6,7 +6,7 @@ import (
 )
 
 // valueKey returns the key of a value, without prefix.
-func valueKey(k cache.Key) string { return k.Kind.Key(k.ID) }
+func valueKey(k cache.Key) string { return k.Kind.KeyOf(k.ID) }
 
 // claimKey returns the key of the claim on a value, in the same slot.
 func claimKey(k cache.Key) string { return k.Kind.ClaimKey(k.ID) }
@@ -38,14 +38,11 @@ func (i index) key(kinds *records.Table, entry string) (cache.Key, bool) {
 		return cache.Key{Kind: i.kind, ID: entry}, true
 	}
 	kind := kinds.Of(entry)
-	if kind == nil || kind.Instance != records.Cache {
+	if kind == nil {
 		return cache.Key{}, false
 	}
-	parts, ok := kind.Parse(entry)
-	if !ok || len(parts) != 1 {
-		return cache.Key{}, false
-	}
-	return cache.Key{Kind: kind, ID: parts[0]}, true
+	id, ok := kind.IDOf(entry)
+	return cache.Key{Kind: kind, ID: id}, ok
 }
 
 // keys returns the keys of the index with a prefix.

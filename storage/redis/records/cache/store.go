@@ -34,7 +34,8 @@ var _ cache.Store = (*Store)(nil)
 // New returns the caches of the kinds in a table. Values are in the Redis of values, which is also that of reads, and
 // their indexes in that of indexes, which can be the same. Close ends it, before reads is closed.
 func New(kinds *records.Table, values, indexes *redis.Conn, reads *tracked.Client) *Store {
-	s := &Store{kinds: kinds, values: values, indexes: indexes, reads: reads, listeners: map[string]map[*listener]bool{}}
+	s := &Store{kinds: kinds, values: values, indexes: indexes, reads: reads,
+		listeners: map[string]map[*listener]bool{}}
 	s.stop = reads.Listen(tracked.Listener{Changed: s.changed})
 	return s
 }
@@ -72,8 +73,8 @@ func (s *Store) Listen(kind *records.Kind, changed func(id string, own bool)) (s
 // changed is called with a key that was read and has changed in Redis.
 func (s *Store) changed(key string) {
 	if kind := s.kinds.Of(key); kind != nil {
-		if parts, ok := kind.Parse(key); ok && len(parts) == 1 {
-			s.report(kind.Name, parts[0], false)
+		if id, ok := kind.IDOf(key); ok {
+			s.report(kind.Name, id, false)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func (s *Store) settle(ctx context.Context, own bool, keys ...cache.Key) {
 func (s *Store) Read(ctx context.Context, kind *records.Kind, ids []string) ([]cache.Entry, error) {
 	keys := make([]string, len(ids))
 	for i, id := range ids {
-		keys[i] = kind.Key(id)
+		keys[i] = kind.KeyOf(id)
 	}
 	found, err := s.reads.GetMany(ctx, keys)
 	if err != nil {
