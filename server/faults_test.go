@@ -148,9 +148,10 @@ func TestRedisIsDown(t *testing.T) {
 		require.Equal(t, 503, h.Do(method, path, body).Status, call)
 	}
 	h.Do("GET", "/readyz", "").Problem(503, fault.SlugUnavailable)
-	h.Do("GET", "/healthz", "").Problem(503, fault.SlugUnavailable)
+	h.Do("GET", "/healthz?readiness=true", "").Problem(503, fault.SlugUnavailable)
 	h.Do("GET", "/probe/readiness", "").OldError(503, "")
 	h.Do("GET", "/livez", "").Is(200, `{"status":"ok"}`)
+	h.Do("GET", "/healthz", "").Is(200, "ok")
 }
 
 // TestRedisIsFull fills a real Redis. Calls that free memory succeed.

@@ -36,8 +36,10 @@ func TestProbes(t *testing.T) {
 		h.Do("GET", path, "").Is(200, `{"status":"ok"}`)
 		h.Do("HEAD", path, "").Is(200, "")
 	}
-	h.Do("GET", "/healthz", "").Is(200, "ok")
-	h.Do("HEAD", "/healthz", "").Is(200, "")
+	for _, path := range []string{"/healthz", "/healthz?readiness=true"} {
+		h.Do("GET", path, "").Is(200, "ok")
+		h.Do("HEAD", path, "").Is(200, "")
+	}
 }
 
 func TestRequestID(t *testing.T) {

@@ -28,10 +28,13 @@ func (p *probes) ready(c *Call) error {
 	return c.Value(http.StatusOK, wire.Status{Status: "ok"})
 }
 
-// healthy is GET /healthz: ready, with the answer of Open Match.
+// healthy is GET /healthz: live, or ready if the request has a query. Open Match's charts use /healthz for liveness and
+// /healthz?readiness=true for readiness.
 func (p *probes) healthy(c *Call) error {
-	if err := p.router.Ready(c.Context()); err != nil {
-		return err
+	if c.Request().URL.RawQuery != "" {
+		if err := p.router.Ready(c.Context()); err != nil {
+			return err
+		}
 	}
 	return c.Bytes("text/plain; charset=utf-8", []byte("ok"))
 }
