@@ -106,7 +106,7 @@ func New(o Options) *Services {
 	}
 	s := &Services{
 		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers,
-		keepalives: defaultKeepalives, queries: newSlots(),
+		keepalives: defaultKeepalives, queries: newSlots(o.Router.Draining()),
 		arrivals: grpcserver.Arrivals{
 			Limit: arrivalLimit, Slow: arrivalSlow, Most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
 		},

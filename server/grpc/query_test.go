@@ -12,12 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	grpcgo "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
@@ -182,6 +184,83 @@ func TestQueriesWait(t *testing.T) {
 		h.matches.set(func() { h.matches.walking = nil })
 		close(leave)
 		all.Wait()
+		require.Zero(t, h.served.WaitingQueries())
+	}
+}
+
+// queryInLine begins a query that waits behind as many as a connection can have in progress. The result of each is sent
+// to its channel. leave ends those in progress.
+func (h *harness) queryInLine(
+	ctx context.Context, p servertest.Protocol,
+) (inLine, inProgress <-chan error, leave func()) {
+	h.t.Helper()
+	const most = 4 // of a connection
+	client := openmatch.NewQueryServiceClient(h.dial(p))
+	ask := func(ended chan error) {
+		_, err := receiveIDs(client.QueryTicketIds(ctx, &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}))
+		ended <- err
+	}
+	entered, held := make(chan struct{}), make(chan struct{})
+	h.matches.set(func() {
+		h.matches.walking = func() {
+			entered <- struct{}{}
+			<-held
+		}
+	})
+	first, last := make(chan error, most), make(chan error, 1)
+	for range most {
+		go ask(first)
+		<-entered
+	}
+	go ask(last)
+	require.Eventually(h.t, func() bool { return h.served.WaitingQueries() == 1 }, servertest.Patience, servertest.Step)
+	return last, first, sync.OnceFunc(func() {
+		h.matches.set(func() { h.matches.walking = nil })
+		close(held)
+	})
+}
+
+// receiveIDs reads an answer to QueryTicketIds.
+func receiveIDs(
+	stream grpcgo.ServerStreamingClient[openmatch.QueryTicketIdsResponse], err error,
+) (ids []string, _ error) {
+	for err == nil {
+		var page *openmatch.QueryTicketIdsResponse
+		if page, err = stream.Recv(); errors.Is(err, io.EOF) {
+			return ids, nil
+		}
+		ids = append(ids, page.GetIds()...)
+	}
+	return ids, err
+}
+
+// TestWaitingQueriesEndWithTheServer: when the server drains, queries that wait end, and those in progress finish.
+func TestWaitingQueriesEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
+		h := start(t)
+		inLine, inProgress, leave := h.queryInLine(h.inQueue("q"), p)
+		defer leave()
+		h.drain()
+		isError(t, <-inLine, codes.Unavailable, "the server is shutting down")
+		require.Zero(t, h.served.WaitingQueries())
+		leave()
+		for range 4 {
+			require.NoError(t, <-inProgress)
+		}
+	}
+}
+
+// TestWaitingQueriesEndWithTheirCredential: a query that waits ends when its credential is revoked.
+func TestWaitingQueriesEndWithTheirCredential(t *testing.T) {
+	t.Parallel()
+	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
+		h, people := closed(t)
+		people.add(t, "lost", apiKey("lost"), `[{"actions":["queue"]}]`)
+		inLine, _, leave := h.queryInLine(h.as("lost"), p)
+		defer leave()
+		people.revoke("lost")
+		isError(t, <-inLine, codes.Unauthenticated, access.ErrRevoked.Detail)
 		require.Zero(t, h.served.WaitingQueries())
 	}
 }

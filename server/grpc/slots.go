@@ -26,7 +26,8 @@ const (
 // slots are what queries need and only some can have at a time: to be in progress, or the turn to go through tickets. The
 // others wait in a line. All methods may be called by several goroutines.
 type slots struct {
-	most             int // that are given out at a time
+	drained          <-chan struct{} // closed: those that wait end
+	most             int             // that are given out at a time
 	mostOfClient     int
 	mostOfConnection int
 
@@ -53,15 +54,17 @@ type waiter struct {
 	entered            chan struct{} // closed when it has a slot
 }
 
-// newSlots returns the slots of the queries in progress.
-func newSlots() *slots {
+// newSlots returns the slots of the queries in progress. When drained is closed, those that wait end.
+func newSlots(drained <-chan struct{}) *slots {
 	return &slots{
-		most: maxQueries, mostOfClient: maxQueriesClient, mostOfConnection: maxQueriesConnection,
+		drained: drained,
+		most:    maxQueries, mostOfClient: maxQueriesClient, mostOfConnection: maxQueriesConnection,
 		clients: map[string]*clientSlots{}, connections: map[string]int{},
 	}
 }
 
-// newTurns returns the turns to go through tickets, of which there are n at a time.
+// newTurns returns the turns to go through tickets, of which there are n at a time. They are of queries in progress,
+// which finish while the server drains.
 func newTurns(n int) *slots {
 	return &slots{
 		most: n, mostOfClient: n, mostOfConnection: n, clients: map[string]*clientSlots{}, connections: map[string]int{},
@@ -69,7 +72,7 @@ func newTurns(n int) *slots {
 }
 
 // enter waits for a slot for a query of a client, whose message has size bytes. leave must be called afterwards. Errors:
-// errQueries if too many queries wait, or no slot was free for maxQueryWait; the cause of ctx's end.
+// errQueries if too many queries wait, or no slot was free for maxQueryWait; errDraining; the cause of ctx's end.
 func (s *slots) enter(ctx context.Context, client, connection string, size int) (leave func(), err error) {
 	w := &waiter{client: client, connection: connection, bytes: size + waitingBytes, entered: make(chan struct{})}
 	if !s.add(w) {
@@ -83,6 +86,9 @@ func (s *slots) enter(ctx context.Context, client, connection string, size int) 
 	select {
 	case <-w.entered:
 		return func() { s.leave(w) }, nil
+	case <-s.drained:
+		s.leave(w)
+		return nil, errDraining
 	case <-ctx.Done():
 		s.leave(w)
 		return nil, context.Cause(ctx)

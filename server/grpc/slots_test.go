@@ -45,7 +45,7 @@ func (a *askers) end() {
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &askers{t: t, slots: newSlots()}
+		a := &askers{t: t, slots: newSlots(nil)}
 		for i := range 40 { // and a line
 			a.ask("heavy", fmt.Sprint("heavy", i%8))
 		}
@@ -76,7 +76,7 @@ func TestSlotsAreShared(t *testing.T) {
 func TestSlotsOfAConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &askers{t: t, slots: newSlots()}
+		a := &askers{t: t, slots: newSlots(nil)}
 		for range 3 * maxQueriesConnection {
 			a.ask("a", "one")
 		}
@@ -94,7 +94,7 @@ func TestSlotsOfAConnection(t *testing.T) {
 func TestLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots()
+		s := newSlots(nil)
 		enter := func(ctx context.Context, client string, size int) <-chan error {
 			ended := make(chan error, 1)
 			go func() {

@@ -57,7 +57,7 @@ func TestQueriesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{leave: make(chan struct{})}
 		q := &query{
-			queues: s, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(),
+			queues: s, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(nil),
 			turns: newTurns(1),
 		}
 		var clients sync.WaitGroup
@@ -113,7 +113,7 @@ func TestTurnsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rounds{steps: steps{leave: make(chan struct{})}, number: 3}
 		q := &query{
-			queues: r, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(),
+			queues: r, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(nil),
 			turns: newTurns(1),
 		}
 		var clients sync.WaitGroup
