@@ -146,9 +146,8 @@ func TestRefusedQueries(t *testing.T) {
 	isError(t, err, codes.NotFound, matchmaking.ErrNoQueue.Detail)
 }
 
-// TestQueriesWait sends more queries at once than are answered at the same time for a connection, and for a client: each
-// is answered.
-// Open Match's matchfunction.QueryPools sends the pools of a profile like this.
+// TestQueriesWait sends more queries at once than are answered at the same time for a connection, and for a client:
+// each is answered. Open Match's matchfunction.QueryPools sends the pools of a profile like this.
 func TestQueriesWait(t *testing.T) {
 	t.Parallel()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {

@@ -23,8 +23,8 @@ const (
 	maxQueryWait = time.Minute
 )
 
-// slots are what queries need and only some can have at a time: to be in progress, or the turn to go through tickets. The
-// others wait in a line. All methods may be called by several goroutines.
+// slots are what queries need and only some can have at a time: to be in progress, or the turn to go through tickets.
+// The others wait in a line. All methods may be called by several goroutines.
 type slots struct {
 	drained          <-chan struct{} // closed: those that wait end
 	most             int             // that are given out at a time
@@ -44,7 +44,9 @@ type slots struct {
 type clientSlots struct {
 	open, waiting int // queries
 	bytes         int // of those that wait
-	last          int // what slots.entered was when the client last entered; before that, what it was before the client came
+	// last is slots.entered after the client's last query that got a slot. A new client has one less than the value of
+	// when it came: it precedes the client that had just entered, and all that enter later.
+	last int
 }
 
 // waiter is a query in the line.
@@ -71,8 +73,9 @@ func newTurns(n int) *slots {
 	}
 }
 
-// enter waits for a slot for a query of a client, whose message has size bytes. leave must be called afterwards. Errors:
-// errQueries if too many queries wait, or no slot was free for maxQueryWait; errDraining; the cause of ctx's end.
+// enter waits for a slot for a query of a client, whose message has size bytes. leave must be called afterwards.
+// Errors: errQueries if too many queries wait, or no slot was free for maxQueryWait; errDraining; the cause of ctx's
+// end.
 func (s *slots) enter(ctx context.Context, client, connection string, size int) (leave func(), err error) {
 	w := &waiter{client: client, connection: connection, bytes: size + waitingBytes, entered: make(chan struct{})}
 	if !s.add(w) {
@@ -150,8 +153,8 @@ func (s *slots) fill() {
 }
 
 // next returns the query of the line that is the next to have a slot, or nil if the clients or connections of all have
-// as many as they can: of the client with the fewest slots and, among equal ones, of the one that got its last slot first; of this
-// client's queries, one of the connection with the fewest, the oldest first.
+// as many as they can. It is of the client with the fewest slots and, among equal ones, of the one whose last query
+// entered first; of this client's queries, one of the connection with the fewest, the oldest first.
 func (s *slots) next() (next *waiter) {
 	for _, w := range s.line {
 		free := s.clients[w.client].open < s.mostOfClient && s.connections[w.connection] < s.mostOfConnection
