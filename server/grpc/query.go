@@ -115,7 +115,7 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 		return err
 	}
 	client, connection := q.clientOf(ctx)
-	leave, err := q.slots.enter(ctx, client, connection, proto.Size(a.pool))
+	leave, err := q.slots.enter(ctx, client, connection, sizeOf(a.pool))
 	if err != nil {
 		return err
 	}
@@ -154,6 +154,16 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	}
 	turn.end()
 	return limited(answer.send)
+}
+
+// filterBytes is the memory of a filter, in the message and in the pool that is made of it, in addition to its texts.
+// It can have as few as 2 bytes in the message.
+const filterBytes = 160
+
+// sizeOf returns how many bytes of memory a pool takes while its query waits.
+func sizeOf(p *openmatch.Pool) int {
+	filters := len(p.GetDoubleRangeFilters()) + len(p.GetStringEqualsFilters()) + len(p.GetTagPresentFilters())
+	return proto.Size(p) + filters*filterBytes
 }
 
 // turn is the turn of a query to go through some tickets, and to read the next ones. It is used by one goroutine.

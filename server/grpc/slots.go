@@ -14,8 +14,8 @@ const (
 	maxQueriesClient     = 12 // of one client, so that another one needn't wait for it
 	maxQueriesConnection = 4  // of one connection
 
-	// of the queries that wait: each counts with its message and waitingBytes. About 1,000 small ones fit, and 250 of
-	// one client.
+	// of the queries that wait: each counts with its pool and waitingBytes. About 1,000 small ones fit, and 250 of one
+	// client.
 	maxWaiting    = 16 << 20
 	maxWaitingOne = maxWaiting / 4 // of one client
 	waitingBytes  = 16 << 10       // what a call takes while it waits, at most
@@ -73,7 +73,7 @@ func newTurns(n int) *slots {
 	}
 }
 
-// enter waits for a slot for a query of a client, whose message has size bytes. leave must be called afterwards.
+// enter waits for a slot for a query of a client, whose pool has size bytes. leave must be called afterwards.
 // Errors: errQueries if too many queries wait, or no slot was free for maxQueryWait; errDraining; the cause of ctx's
 // end.
 func (s *slots) enter(ctx context.Context, client, connection string, size int) (leave func(), err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -84,6 +85,42 @@ func TestQueriesTakeTurns(t *testing.T) {
 		s.leave <- struct{}{}
 		clients.Wait()
 		require.Zero(t, q.turns.open, "all turns were returned")
+	})
+}
+
+// TestLineCountsFilters: a filter in the line counts with its memory, and not with its two bytes of the message.
+func TestLineCountsFilters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &steps{leave: make(chan struct{})}
+		q := &query{
+			queues: s, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(nil),
+			turns: newTurns(maxQueries),
+		}
+		pool := &openmatch.Pool{}
+		for range convert.MaxFilters {
+			pool.TagPresentFilters = append(pool.TagPresentFilters, &openmatch.TagPresentFilter{})
+		}
+		read := make(chan struct{})
+		close(read)
+		var clients sync.WaitGroup
+		var refused atomic.Bool
+		queries := 0
+		for ; !refused.Load(); queries++ {
+			clients.Go(func() {
+				err := q.QueryTicketIds(&openmatch.QueryTicketIdsRequest{Pool: pool}, &idStream{ctx: t.Context(), read: read})
+				if err != nil {
+					assert.Equal(t, errQueries, err)
+					refused.Store(true)
+				}
+			})
+			synctest.Wait()
+		}
+		const filterMemory = 146 // measured
+		assert.LessOrEqual(t, q.slots.waiting()*convert.MaxFilters*filterMemory, maxWaitingOne)
+		assert.Equal(t, queries, maxQueriesConnection+q.slots.waiting()+1)
+		close(s.leave)
+		clients.Wait()
 	})
 }
 
