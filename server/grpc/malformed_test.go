@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,23 +117,28 @@ func TestEmptyJSON(t *testing.T) {
 func TestUnknownEncodings(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	for _, c := range []struct{ contentType, encoding, text string }{
+	const textRefused = `"application/grpc-web-text" isn't supported, only application/grpc and application/grpc-web`
+	for i, c := range []struct{ contentType, encoding, text string }{
 		{"application/grpc", "br", `grpc-encoding "br" isn't supported, only gzip and identity`},
 		{"application/grpc+proto", "br", `grpc-encoding "br" isn't supported, only gzip and identity`},
 		{"application/grpc-web", "br", `grpc-encoding "br" isn't supported, only gzip and identity`},
 		{"application/grpc+thrift", "", `messages in "thrift" aren't supported, only in proto and json`},
 		{"application/grpc-web+thrift", "gzip", `messages in "thrift" aren't supported, only in proto and json`},
+		{"application/grpc+thrift; v=1", "", `messages in "thrift" aren't supported, only in proto and json`},
+		{"application/grpc; charset=utf-8", "br", `grpc-encoding "br" isn't supported, only gzip and identity`},
+		{"application/grpc-web-text", "", textRefused},
+		{"application/grpc-web-text+proto", "", textRefused},
 	} {
 		for _, procedure := range []string{
 			openmatch.FrontendService_GetTicket_FullMethodName, openmatch.QueryService_QueryTickets_FullMethodName,
 			"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
 		} {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+procedure,
-				bytes.NewReader(envelope(1, 3, []byte("abc"))))
+				strings.NewReader("AAAAAAA=")) // also what isn't a message, such as base64
 			require.NoError(t, err)
 			request.Header.Set("Content-Type", c.contentType)
 			request.Header.Set("Grpc-Encoding", c.encoding)
-			id := fmt.Sprintf("%s-%s-%s", procedure[1:], c.contentType, c.encoding)
+			id := fmt.Sprintf("%s-%d", procedure[1:], i)
 			request.Header.Set("X-Request-Id", id)
 			response, err := servertest.Client(t, true).Do(request)
 			require.NoError(t, err)
@@ -145,6 +151,32 @@ func TestUnknownEncodings(t *testing.T) {
 			require.Equal(t, "12", told("Grpc-Status"), id)
 			require.Equal(t, c.text, told("Grpc-Message"), id)
 			require.Equal(t, "415", h.logs.Request(t, id).Attributes["status"])
+		}
+	}
+}
+
+// TestParametersOfContentTypes: parameters of a content type change nothing.
+func TestParametersOfContentTypes(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, contentType := range []string{
+		"application/grpc; charset=utf-8", "application/grpc+proto;charset=utf-8", "application/grpc-web;charset=utf-8",
+		"application/grpc-web+proto; charset=utf-8",
+	} {
+		for procedure, code := range map[string]string{
+			openmatch.FrontendService_GetTicket_FullMethodName: "5", "/openmatch.FrontendService/Nothing": "12",
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+procedure,
+				bytes.NewReader(envelope(0, 0, nil)))
+			require.NoError(t, err)
+			request.Header.Set("Content-Type", contentType)
+			response, err := servertest.Client(t, true).Do(request)
+			require.NoError(t, err)
+			body, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusOK, response.StatusCode, "%s %s", contentType, body)
+			require.Equal(t, code, response.Header.Get("Grpc-Status")+response.Trailer.Get("Grpc-Status"), contentType)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 		Large: needed.reads, Handle: p.serve,
 	}
 	if m.IsStreamingClient() {
-		one.Handle = func(c *web.Call) error { p.call(c, c.Request().Body); return nil }
+		one.Handle = p.serveStream
 		api.Add(one)
 		return
 	}
@@ -164,10 +164,25 @@ func (p procedure) serve(c *web.Call) error {
 	return nil
 }
 
-// check checks the message of a request before memory is allocated for its announced size.
+// serveStream serves a request that has a stream of messages.
+func (p procedure) serveStream(c *web.Call) error {
+	if err := checkEncoding(c); err != nil {
+		p.fail(c, err)
+		return nil
+	}
+	p.call(c, c.Request().Body)
+	return nil
+}
+
+// check checks the encoding of a request, and its message before memory is allocated for its announced size.
 func (p procedure) check(c *web.Call, body []byte) error {
+	if !p.json {
+		if err := checkEncoding(c); err != nil {
+			return err
+		}
+	}
 	kind, length := c.Request().Header.Get("Content-Type"), len(body)
-	if !p.json && (strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+")) {
+	if !p.json && (strings.HasPrefix(kind, typeGRPC) || strings.HasPrefix(kind, "application/connect+")) {
 		const prefix = 5 // a byte of flags, and the length
 		if len(body) < prefix || len(body)-prefix != int(binary.BigEndian.Uint32(body[1:])) {
 			return badRequest("the body isn't one message")
@@ -190,12 +205,7 @@ func (p procedure) check(c *web.Call, body []byte) error {
 func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	limit, err := timeoutOf(c.Request().Header, p.json)
 	if err != nil {
-		err = badRequest(err.Error())
-	} else if !p.json {
-		err = checkEncoding(c)
-	}
-	if err != nil {
-		p.fail(c, err)
+		p.fail(c, badRequest(err.Error()))
 		return
 	}
 	c.SetOutcome(http.StatusBadRequest, errUnreadCall) // for metrics and log, if the service isn't called
@@ -213,11 +223,11 @@ func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	p.calls.ServeHTTP(c.Response(), translated)
 }
 
-// declare sets the headers by which vanguard recognizes the protocol, if clients may omit them, and removes the query
-// parameters of JSON paths.
+// declare sets the headers by which vanguard recognizes the protocol, if clients may omit them, removes the parameters
+// of gRPC's content types, which it doesn't know, and the query parameters of JSON paths.
 func (p procedure) declare(r *http.Request) {
 	const version, kind = "Connect-Protocol-Version", "Content-Type"
-	sent, _, _ := strings.Cut(r.Header.Get(kind), ";")
+	sent := withoutParameters(r.Header.Get(kind))
 	switch {
 	case p.json:
 		where := *r.URL
@@ -229,6 +239,9 @@ func (p procedure) declare(r *http.Request) {
 	case (sent == "application/json" || sent == "application/proto") && r.Header.Get(version) == "":
 		r.Header = r.Header.Clone()
 		r.Header.Set(version, "1")
+	case strings.HasPrefix(sent, typeGRPC) && sent != r.Header.Get(kind):
+		r.Header = r.Header.Clone()
+		r.Header.Set(kind, sent)
 	}
 }
 
@@ -298,14 +311,14 @@ func (r *request) setDeadlines(read, write time.Time) {
 
 // isGRPC reports whether a request is a call of gRPC or gRPC-Web.
 func isGRPC(r *http.Request) bool {
-	return r.Method == http.MethodPost && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	return r.Method == http.MethodPost && strings.HasPrefix(r.Header.Get("Content-Type"), typeGRPC)
 }
 
 // failCall answers a call that failed before it reached a service.
 func failCall(c *web.Call, err error) {
 	told := failedCall(c, err)
 	e := connect.NewError(connect.Code(told.Code()), errors.New(told.Message()))
-	_ = connect.NewErrorWriter().Write(c.Response(), c.Request(), e) // fails only if the client has gone
+	_ = connect.NewErrorWriter().Write(c.Response(), answerable(c.Request()), e) // fails only if the client has gone
 }
 
 // failUnrouted answers a call of a procedure that doesn't exist.
