@@ -78,6 +78,7 @@ func TestLimits(t *testing.T) {
 			got.OldError(http.StatusTooManyRequests, "")
 		case strings.Contains(tt.refused, "frontendservice"):
 			require.Contains(t, string(got.Body), `"code":8`)
+			require.Contains(t, string(got.Body), `"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retry_delay":`)
 			require.Equal(t, http.StatusTooManyRequests, got.Status)
 		default:
 			got.Problem(http.StatusTooManyRequests, fault.SlugRateLimited)

@@ -142,7 +142,7 @@ func TestClosedService(t *testing.T) {
 				require.NotRegexp(t, `^/(channel|v1/(channels|tickets|matches|info))`, path)
 			default:
 				require.Equal(t, "401", status, "%s %s: %s", method, path, answer)
-				require.Regexp(t, `credentials-missing|dsps.auth.rejected|"code":16`, answer)
+				require.Regexp(t, `credentials-missing|dsps.auth.rejected|"(grpc_)?code":16`, answer)
 			}
 		}
 	}

@@ -353,7 +353,8 @@ func TestWatchesEndWithTheirCredential(t *testing.T) {
 	}()
 	h.awaitWaiting(1)
 	p.revoke("lost")
-	require.Equal(t, `401 Unauthorized{"error":{"code":16,"message":"the credentials were revoked"}}`, <-response)
+	require.Equal(t, `401 Unauthorized{"error":{"grpc_code":16,"http_code":401,`+
+		`"message":"the credentials were revoked","http_status":"Unauthorized"}}`, <-response)
 }
 
 // TestALateMessage: a call has no effect if its credential was revoked before its message arrived.
@@ -430,11 +431,14 @@ func TestCredentialsOfJSONPaths(t *testing.T) {
 		status                   int
 		code                     string
 	}{
-		{"", "POST", tickets, 401, `"code":16`}, {"", "GET", tickets + "/" + id, 401, `"code":16`}, {"", "POST", "/v1/queryservice/tickets:query", 401, `"code":16`},
+		{"", "POST", tickets, 401, `"code":16`}, {"", "GET", tickets + "/" + id, 401, `"code":16`},
+		{"", "POST", "/v1/queryservice/tickets:query", 401, `"grpc_code":16`},
 		{"ben", "GET", tickets + "/" + id, 403, `"code":7`}, {"ben", "DELETE", tickets + "/" + id, 403, `"code":7`},
-		{"ben", "GET", tickets + "/%41nn%2D1", 403, `"code":7`}, {"ben", "GET", tickets + "/Ann-1/assignments", 403, `"code":7`},
+		{"ben", "GET", tickets + "/%41nn%2D1", 403, `"code":7`},
+		{"ben", "GET", tickets + "/Ann-1/assignments", 403, `"grpc_code":7`},
 		{"ben", "GET", tickets + "/none", 403, `"code":7`}, {"ben", "GET", tickets + "/" + id + "?ticket_id=none", 403, `"code":7`},
-		{"ann", "GET", tickets + "/%41nn%2D1", 200, `"id":"Ann-1"`}, {"ann", "POST", "/v1/queryservice/tickets:query", 403, `"code":7`},
+		{"ann", "GET", tickets + "/%41nn%2D1", 200, `"id":"Ann-1"`},
+		{"ann", "POST", "/v1/queryservice/tickets:query", 403, `"grpc_code":7`},
 		{"", "GET", tickets + "/" + id + "?access_token=ann", 400, `"code":3`}, {"ann", "GET", tickets + "/" + id + "?access_token=ann", 400, `"code":3`},
 		{"", "POST", tickets + "?access_token=ann", 400, `"code":3`},
 	} {

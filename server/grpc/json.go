@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -180,26 +179,15 @@ func inOpenMatch(o protojson.MarshalOptions) protojson.MarshalOptions {
 	return o
 }
 
-// jsonError is the error of a JSON path: google.rpc.Status.
-type jsonError struct {
-	Code    codes.Code `json:"code"`
-	Message string     `json:"message"`
-}
-
-// jsonErrorLine is the error of a JSON path whose answer is a stream.
-type jsonErrorLine struct {
-	Error jsonError `json:"error"`
-}
-
 // end writes the error of the call.
 func (s *jsonStream) end(code int, told *status.Status) {
-	s.writeError(code, jsonErrorLine{jsonError{Code: told.Code(), Message: told.Message()}})
+	s.writeError(code, newJSONErrorLine(code, told))
 }
 
 func (s *jsonStream) writeError(code int, e any) {
 	data, err := json.Marshal(e)
 	if err != nil {
-		return // impossible: it has only texts and a number
+		return // impossible: it has only texts, numbers and JSON
 	}
 	_ = s.write(code, append(data, '\n')) // fails only if the client has gone
 }
@@ -207,7 +195,7 @@ func (s *jsonStream) writeError(code int, e any) {
 // failJSON answers a call of a JSON path that failed before it reached a service.
 func failJSON(c *web.Call, err error) {
 	told := failedCall(c, err)
-	(&jsonStream{response: c.Response()}).writeError(c.Status(), jsonError{Code: told.Code(), Message: told.Message()})
+	(&jsonStream{response: c.Response()}).writeError(c.Status(), newJSONError(told))
 }
 
 // failJSONLines is failJSON for a path whose answer is a stream.

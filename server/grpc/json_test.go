@@ -81,7 +81,9 @@ func TestJSONPaths(t *testing.T) {
 			Assignment struct{ Connection string }
 		}
 		Error struct {
-			Code    int
+			Code    int    `json:"grpc_code"`
+			HTTP    int    `json:"http_code"`
+			Status  string `json:"http_status"`
 			Message string
 		}
 	}
@@ -99,28 +101,35 @@ func TestJSONPaths(t *testing.T) {
 	require.Empty(t, h.answers(200, "DELETE", tickets+"/"+other, ""))
 
 	failure := func(code float64, message string) map[string]any {
-		return map[string]any{"code": code, "message": message}
+		return map[string]any{"error": message, "code": code, "message": message}
 	}
-	inStream := func(failure map[string]any) map[string]any { return map[string]any{"error": failure} }
+	inStream := func(code float64, status int, message string) map[string]any {
+		return map[string]any{"error": map[string]any{
+			"grpc_code": code, "http_code": float64(status), "message": message, "http_status": http.StatusText(status),
+		}}
+	}
 	gone := failure(5, "Ticket id: "+other+" not found")
 	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other, ""))
-	require.Equal(t, inStream(gone), h.answers(404, "GET", tickets+"/"+other+"/assignments", ""))
+	require.Equal(t, inStream(5, 404, "Ticket id: "+other+" not found"),
+		h.answers(404, "GET", tickets+"/"+other+"/assignments", ""))
 	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, `{}`))
-	require.Equal(t, inStream(failure(3, ".pool is required")), h.answers(400, "POST", "/v1/queryservice/tickets:query", ``))
+	require.Equal(t, inStream(3, 400, ".pool is required"), h.answers(400, "POST", "/v1/queryservice/tickets:query", ``))
 	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, ``))
 	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other+"?ticket_id="+id+"&other=1", ""))
 	require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, "GET", tickets+"/%FF", ""))
 	require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, "DELETE", tickets+"/%FF", ""))
-	require.Equal(t, inStream(failure(3, "the path isn't UTF-8")), h.answers(400, "GET", tickets+"/%FF/assignments", ""))
-	for path, failed := range map[string]func(map[string]any) map[string]any{
-		tickets:                          func(answer map[string]any) map[string]any { return answer },
-		"/v1/queryservice/tickets:query": func(answer map[string]any) map[string]any { return answer["error"].(map[string]any) },
+	require.Equal(t, inStream(3, 400, "the path isn't UTF-8"), h.answers(400, "GET", tickets+"/%FF/assignments", ""))
+	for path, codeOf := range map[string]func(map[string]any) any{
+		tickets: func(answer map[string]any) any { return answer["code"] },
+		"/v1/queryservice/tickets:query": func(answer map[string]any) any {
+			return answer["error"].(map[string]any)["grpc_code"]
+		},
 	} {
 		for _, body := range []string{`{`, `[]`, `{"ticket":1,"pool":1}`, "\xff"} {
-			require.Equal(t, float64(3), failed(h.answers(400, "POST", path, body))["code"], "%q", body)
+			require.Equal(t, float64(3), codeOf(h.answers(400, "POST", path, body)), "%q", body)
 		}
 		large := `{"ticket":{"id":"` + strings.Repeat("x", maxBodyBytes) + `"}}`
-		require.Equal(t, float64(8), failed(h.answers(413, "POST", path, large))["code"], path)
+		require.Equal(t, float64(8), codeOf(h.answers(413, "POST", path, large)), path)
 	}
 	require.InDelta(t, 12, h.answers(501, "GET", "/v1/frontendservice/backfills/b", "")["code"], 0)
 
@@ -128,6 +137,8 @@ func TestJSONPaths(t *testing.T) {
 	require.True(t, lines.Scan())
 	require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 	require.Equal(t, 14, line.Error.Code)
+	require.Equal(t, http.StatusServiceUnavailable, line.Error.HTTP)
+	require.Equal(t, "Service Unavailable", line.Error.Status)
 	require.Equal(t, "the server is shutting down", line.Error.Message)
 	require.False(t, lines.Scan())
 }

@@ -3,12 +3,15 @@ package grpc
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -27,11 +30,24 @@ func newJSONCodec(types vanguard.TypeResolver) vanguard.Codec {
 	return jsonCodec{vanguard.NewJSONCodec(flatTypes{types})}
 }
 
+// pathCodec is the codec of JSON paths.
+type pathCodec struct{ jsonCodec }
+
 // newPathCodec returns a codec for vanguard on JSON paths.
 func newPathCodec(types vanguard.TypeResolver) vanguard.Codec {
 	codec := vanguard.NewJSONCodec(flatTypes{types})
 	codec.MarshalOptions = inOpenMatch(codec.MarshalOptions)
-	return jsonCodec{codec}
+	return pathCodec{jsonCodec{codec}}
+}
+
+// MarshalAppend appends a message as JSON. vanguard passes the error of a call as one.
+func (c pathCodec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
+	failed, ok := m.(*spb.Status)
+	if !ok {
+		return c.jsonCodec.MarshalAppend(base, m)
+	}
+	text, err := json.Marshal(newJSONError(status.FromProto(failed)))
+	return append(base, text...), err
 }
 
 // MarshalAppend appends a message as JSON.

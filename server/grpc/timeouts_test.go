@@ -25,8 +25,8 @@ func TestTimeouts(t *testing.T) {
 		body                     []byte
 		done, refused            string
 	}{
-		{"JSON", "/v1/frontendservice/tickets", "application/json", grpcTimeout, []byte(`{"ticket":{}}`), `200  {"id"`, `400  {"code":3,`},
-		{"JSON stream", "/v1/queryservice/tickets:query", "application/json", grpcTimeout, []byte(`{"pool":{}}`), `200  {"result"`, `400  {"error":{"code":3,`},
+		{"JSON", "/v1/frontendservice/tickets", "application/json", grpcTimeout, []byte(`{"ticket":{}}`), `200  {"id"`, `400  {"error":"`},
+		{"JSON stream", "/v1/queryservice/tickets:query", "application/json", grpcTimeout, []byte(`{"pool":{}}`), `200  {"result"`, `400  {"error":{"grpc_code":3,`},
 		{"Connect", "/openmatch.FrontendService/CreateTicket", "application/json", connectTimeout, []byte(`{"ticket":{}}`), `200  {"id"`, `400  {"code":"invalid_argument"`},
 		{"gRPC-Web", "/openmatch.FrontendService/CreateTicket", "application/grpc-web+proto", grpcTimeout, empty, "200  \x00", "200 3 "},
 		{"gRPC", "/openmatch.FrontendService/CreateTicket", "application/grpc", grpcTimeout, empty, "200 0 \x00", "200 3 "},
