@@ -172,6 +172,6 @@ var PendingCopies = define(Kind{
 var Adopted = define(Kind{
 	Name: "adopted", Pattern: "adopted:{<id>}:<kind>", Type: String,
 	Form: "what was taken over from the source's key of a record: SHA-256, or a number of views; in the record's Redis",
-	Why:  "of a setting or views: until the source's key is removed with it; otherwise 30 d", MaxBytes: 64,
+	Why:  "of a setting or views: until the source's key is removed with it; otherwise 30 d after the end", MaxBytes: 64,
 	Instance: Records,
 })

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,10 +28,10 @@ import (
 
 // Text is a string in Redis.
 type Text struct {
-	Found  bool
-	NoText bool // it has another type; Value is empty
-	Value  string
-	Left   time.Duration // its life; negative: it is permanent
+	Found     bool
+	WrongType bool // it isn't a string; Value is empty
+	Value     string
+	Left      time.Duration // its life; negative: it is permanent
 }
 
 // Wait waits until this many more keys, or fields of one, may be read.
@@ -61,7 +62,8 @@ type Ref struct {
 // State is the state of a record.
 type State struct {
 	Text
-	Adopted string // what was taken over before: the digest of a text, or a number of views; "": nothing
+	Adopted string        // what was taken over before: the digest of a text, or a number of views; "": nothing
+	Keeps   time.Duration // how long that is remembered; negative: permanently
 }
 
 // Change is a change of a record.
@@ -80,8 +82,8 @@ type Target interface {
 	// Put changes a record, in one step. Errors: ErrChanged if it isn't as it was, also because an earlier try has
 	// succeeded; settings.ErrTooMany.
 	Put(ctx context.Context, of Ref, was State, c Change) error
-	// Forget forgets what was taken over for a record, whose key of the source was removed.
-	Forget(ctx context.Context, of Ref) error
+	// Forget forgets what was taken over for a record, whose key of the source was removed, unless it isn't that any more.
+	Forget(ctx context.Context, of Ref, adopted string) error
 	// Fields returns those of some fields of a hash that exist.
 	Fields(ctx context.Context, of Ref, names []string) (map[string]string, error)
 	// AddNewSlugs adds the slugs that the service doesn't have.
@@ -109,20 +111,22 @@ type Options struct {
 const (
 	DefaultRate = 5_000
 
-	burst        = 10_000   // more than the number of keys of one wait
-	atOnce       = 250      // records that are read together at most
-	atOnceBytes  = 16 << 20 // of the records that are read together, at most
-	maxRefusals  = 10       // of a kind that a report has
-	maxTries     = 10       // to take over a record that changes meanwhile
-	cacheLife    = time.Hour
-	rememberLife = 30 * 24 * time.Hour // of what was taken over for a record that ends
+	burst       = 10_000   // more than the number of keys of one wait
+	atOnce      = 250      // records that are read together at most
+	atOnceBytes = 16 << 20 // of the records that are read together, at most
+	maxRefusals = 10       // of a kind that a report has
+	maxTries    = 10       // to take over a record that changes meanwhile
+	cacheLife   = time.Hour
+
+	rememberLife  = 30 * 24 * time.Hour // how long after a record's end it is remembered what was taken over for it
+	rememberSlack = 24 * time.Hour      // it isn't written again for less
 )
 
 // Run takes over the records of a source. The report is also valid with an error: it says what was done until then.
 func Run(ctx context.Context, s Source, t Target, o Options) (Report, error) {
 	o.Rate = cmp.Or(o.Rate, DefaultRate)
 	pace := rate.NewLimiter(rate.Limit(o.Rate), max(o.Rate, burst))
-	r := &run{Options: o, source: s, target: t, kinds: of(o.Caches), found: map[*kind]*Kind{},
+	r := &run{Options: o, source: s, target: t, kinds: kindsOf(o.Caches), found: map[*kind]*Kind{},
 		wait: func(ctx context.Context, keys int) error { return pace.WaitN(ctx, min(keys, burst)) }}
 	total, err := s.Count(ctx)
 	if err != nil {
@@ -237,14 +241,16 @@ func (r *run) tryTexts(ctx context.Context, all []record) (left []record, err er
 
 // text takes over one string.
 func (r *run) text(ctx context.Context, one record, old Text, was State) error {
-	change, err := Change{}, error(errNoText)
-	if !old.NoText {
+	change, err := Change{}, error(errWrongType)
+	if !old.WrongType {
 		change, err = one.kind.text(r, one, old, was)
 	}
-	if err == nil && change.Adopted != "" && r.Apply {
-		err = r.target.Put(ctx, one.ref, was, change)
+	if change.Adopted != "" && r.Apply { // also with a refusal, which is to be the same when repeated
+		err = cmp.Or(r.target.Put(ctx, one.ref, was, change), err)
 	}
-	return r.done(ctx, one, outcome{err: err, adopted: change.Writes, was: old.Value})
+	return r.done(ctx, one, outcome{
+		err: err, adopted: change.Writes, was: old.Value, remembered: cmp.Or(change.Adopted, was.Adopted),
+	})
 }
 
 // hash takes over a hash.
@@ -266,8 +272,11 @@ func (r *run) hash(ctx context.Context, one record) error {
 type outcome struct {
 	gone    bool
 	err     error
-	adopted bool   // otherwise it was taken over before, or is the same in the service
-	was     string // for Source.Remove
+	adopted bool              // otherwise it was taken over before, or is the same in the service
+	was     string            // for Source.Remove
+	fields  map[string]string // of a hash, as they were read
+	// remembered is what is to be forgotten when the key of the source has been removed; "": nothing.
+	remembered string
 }
 
 // done counts a key, after it was removed if it is to be. Errors: ErrChanged, and nothing was counted.
@@ -281,7 +290,7 @@ func (r *run) done(ctx context.Context, one record, o outcome) error {
 		return o.err
 	}
 	if r.Apply && r.Remove && !one.kind.shared {
-		if err := r.remove(context.WithoutCancel(ctx), one, o.was); err != nil {
+		if err := r.remove(ctx, one, o); err != nil {
 			return err
 		}
 		k.Removed++
@@ -296,9 +305,20 @@ func (r *run) done(ctx context.Context, one record, o outcome) error {
 }
 
 // remove removes a key of the source, and then what is remembered of it. If the process dies in between, that remains.
-func (r *run) remove(ctx context.Context, one record, was string) error {
-	if err := r.source.Remove(ctx, one.key, was); err != nil || one.kind.text == nil {
+// A hash is read again before, since its removal compares only the number of its fields.
+func (r *run) remove(ctx context.Context, one record, o outcome) error {
+	if o.fields != nil {
+		fields, err := r.fields(ctx, one.key)
+		switch {
+		case isRefusal(err) || err == nil && !maps.Equal(fields, o.fields):
+			return ErrChanged
+		case err != nil:
+			return err
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := r.source.Remove(ctx, one.key, o.was); err != nil || o.remembered == "" {
 		return err
 	}
-	return r.target.Forget(ctx, one.ref)
+	return r.target.Forget(ctx, one.ref, o.remembered)
 }

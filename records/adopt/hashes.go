@@ -47,7 +47,7 @@ func imported(ctx context.Context, r *run, one record) outcome {
 	if err != nil || len(fields) == 0 {
 		return outcome{gone: err == nil, err: err}
 	}
-	done := outcome{was: strconv.Itoa(len(fields))}
+	done := outcome{was: strconv.Itoa(len(fields)), fields: maps.Clone(fields)}
 	parts, err := partsOf(one, fields)
 	if err != nil {
 		return outcome{err: err}

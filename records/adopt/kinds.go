@@ -23,7 +23,7 @@ type kind struct {
 	note   string        // why its records aren't taken over
 	shared bool          // the service has a key of the same name, so that it is never removed
 	// text returns the change by which a text is taken over; its Adopted is empty if nothing is to be written. The error
-	// is a refusal, or one of the encryption.
+	// is a refusal, with which only Adopted may be written, or one of the encryption.
 	text func(r *run, one record, old Text, was State) (Change, error)
 	// hash takes over a hash, or with Apply off, checks it.
 	hash func(ctx context.Context, r *run, one record) outcome
@@ -40,7 +40,9 @@ type record struct {
 const (
 	atFirstUse = "the service accepts them with --legacy-sessions, and moves each when it is used"
 	unknown    = "they end within an hour; the service knows only tokens that it has issued itself"
-	soonEnds   = "they end within minutes"
+	ends       = "values with a TTL end by themselves"
+	owned      = "the application's keys have no owner in them"
+	otherIDs   = "the service makes their IDs of parameters; the application's have another form"
 	running    = "they belong to a process that runs"
 	beginAgain = "they begin again"
 )
@@ -69,17 +71,21 @@ var legacySession = &kind{of: records.LegacySession, note: atFirstUse}
 // kinds are the kinds of a source's keys.
 type kinds []*kind
 
-// of returns the kinds of a source that caches values of a site's kinds.
-func of(caches *entities.Kinds) kinds {
+// kindsOf returns the kinds of a source that caches values of a site's kinds.
+func kindsOf(caches *entities.Kinds) kinds {
 	all := slices.Clone(plain)
 	for _, cache := range caches.All() {
 		begin, rest, _ := strings.Cut(cache.Pattern, "{")
 		_, end, _ := strings.Cut(rest, "}")
-		k := &kind{of: cache.Kind, begin: begin, end: end, note: soonEnds}
-		if cache.Owned() {
-			k.end, k.note = "", "the service's keys have an owner"
-		} else if cache.TTL == 0 {
+		k := &kind{of: cache.Kind, begin: begin, end: end, note: ends}
+		switch {
+		case cache.Owned():
+			k.end, k.note = "", owned
+		case cache.TTL != 0:
+		case cache.Definition().IDs == "plain":
 			k.note, k.text = "", cached(cache)
+		default:
+			k.note = otherIDs
 		}
 		all = append(all, k)
 	}
@@ -123,7 +129,7 @@ func (ks kinds) parse(key string) (record, bool) {
 
 // Names returns the names of the kinds of records that a source has which caches values of a site's kinds.
 func Names(caches *entities.Kinds) (names []string) {
-	for _, k := range of(caches) {
+	for _, k := range kindsOf(caches) {
 		names = append(names, k.of.Name)
 	}
 	return names
@@ -138,10 +144,11 @@ func (r refusal) Error() string { return string(r) }
 var ErrNoHash error = refusal("it isn't a hash")
 
 const (
-	errNoText  = refusal("it isn't a string")
-	errDiffers = refusal("the service has another value, which stays")
-	errRemoved = refusal("the service had an earlier value, which was removed or has ended")
-	errBusy    = refusal("it has changed each time that it was read")
+	errWrongType = refusal("it isn't a string")
+	errDiffers   = refusal("the service has another value, which stays")
+	errRemoved   = refusal("the service had an earlier value, which was removed")
+	errEnded     = refusal("the service had this value, which has ended or was removed")
+	errBusy      = refusal("it kept changing")
 )
 
 // isRefusal reports whether an error concerns only one record.

@@ -16,7 +16,7 @@ import (
 func TestParse(t *testing.T) {
 	t.Parallel()
 	community := site.Community().Caches
-	all := of(community)
+	all := kindsOf(community)
 	for key, want := range map[string]string{
 		"env_vars:A:b":                   "setting A:b",
 		"viewed:7":                       "viewed 7",
@@ -67,7 +67,7 @@ func TestParseOwnKinds(t *testing.T) {
 	for key, want := range map[string]string{
 		"p:7": "product 7", "p:7:price": "price 7", "p:old:7": "old 7", "p:": "", "author:id:7": "", "viewed:7": "viewed 7",
 	} {
-		one, ok := of(caches).parse(key)
+		one, ok := kindsOf(caches).parse(key)
 		require.Equal(t, want != "", ok, key)
 		if ok {
 			require.Equal(t, want, one.kind.of.Name+" "+one.ref.Parts[0])
@@ -86,13 +86,15 @@ func TestReplaced(t *testing.T) {
 		"new":                                {State{}, true, nil},
 		"the same":                           {State{Text: text("new")}, false, nil},
 		"other":                              {State{Text: text("own")}, false, errDiffers},
-		"of another type":                    {State{Text: Text{Found: true, NoText: true}}, false, errDiffers},
-		"taken over":                         {State{text("new"), digest("new")}, false, nil},
-		"taken over, then changed":           {State{text("own"), digest("new")}, false, nil},
-		"taken over, then removed":           {State{Text{}, digest("new")}, false, nil},
-		"changed at the source":              {State{text("old"), digest("old")}, true, nil},
-		"changed here and at the source":     {State{text("own"), digest("old")}, false, errDiffers},
-		"removed, and changed at the source": {State{Text{}, digest("old")}, false, errRemoved},
+		"of another type":                    {State{Text: Text{Found: true, WrongType: true}}, false, errDiffers},
+		"taken over":                         {State{text("new"), digest("new"), -1}, false, nil},
+		"taken over, then changed":           {State{text("own"), digest("new"), -1}, false, nil},
+		"taken over, then removed":           {State{Text{}, digest("new"), -1}, false, nil},
+		"taken over, then ended":             {State{Text{}, digest("new"), rememberLife}, false, errEnded},
+		"changed at the source":              {State{text("old"), digest("old"), -1}, true, nil},
+		"changed here and at the source":     {State{text("own"), digest("old"), -1}, false, errDiffers},
+		"removed, and changed at the source": {State{Text{}, digest("old"), -1}, false, errRemoved},
+		"ended, and changed at the source":   {State{Text{}, digest("old"), rememberLife}, true, nil},
 	} {
 		c, err := replaced(Change{Value: "sealed"}, text("new"), one.was.Value, one.was)
 		require.Equal(t, one.err, err, name)
@@ -103,10 +105,10 @@ func TestReplaced(t *testing.T) {
 func TestLives(t *testing.T) {
 	t.Parallel()
 	c := Change{}.lives(Text{Left: time.Minute}, time.Hour)
-	require.Equal(t, []time.Duration{time.Minute, time.Minute}, []time.Duration{c.Life, c.Keep})
+	require.Equal(t, []time.Duration{time.Minute, time.Minute + rememberLife}, []time.Duration{c.Life, c.Keep})
 	for _, left := range []time.Duration{-1, 2 * time.Hour} {
 		c = Change{}.lives(Text{Left: left}, time.Hour)
-		require.Equal(t, []time.Duration{time.Hour, rememberLife}, []time.Duration{c.Life, c.Keep})
+		require.Equal(t, []time.Duration{time.Hour, time.Hour + rememberLife}, []time.Duration{c.Life, c.Keep})
 	}
 }
 

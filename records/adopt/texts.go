@@ -3,9 +3,11 @@ package adopt
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/records"
@@ -19,22 +21,40 @@ import (
 // the source. The error is a refusal.
 func replaced(c Change, old Text, has string, was State) (Change, error) {
 	c.Adopted = digest(old.Value)
+	known := was.Adopted == c.Adopted
 	switch {
-	case was.Adopted == c.Adopted: // what the service has done with it since stays
-		return Change{}, nil
-	case was.NoText:
+	case known && !was.Found && was.ended():
+		c.Keep = rememberLife
+		return c.remembered(was), errEnded
+	case known: // what the service has done with it since stays
+		return c.remembered(was), nil
+	case was.WrongType:
 		return Change{}, errDiffers
 	case was.Found && has == old.Value:
-		c.Writes = false
-	case was.Found && digest(has) == was.Adopted, !was.Found && was.Adopted == "":
+		return c.remembered(was), nil
+	case was.Found && digest(has) == was.Adopted, !was.Found && (was.Adopted == "" || was.ended()):
 		c.Writes = true
+		return c, nil
 	case was.Found:
 		return Change{}, errDiffers
-	default:
-		return Change{}, errRemoved
 	}
-	return c, nil
+	return Change{}, errRemoved
 }
+
+// remembered returns what remains of the change c if the record stays: nothing if it is remembered long enough.
+func (c Change) remembered(was State) Change {
+	if c.Keep > 0 && was.Found && was.Left > 0 {
+		c.Keep = was.Left + rememberLife
+	}
+	if was.Adopted == c.Adopted && (c.Keep-was.Keeps).Abs() <= rememberSlack {
+		return Change{}
+	}
+	return c
+}
+
+// ended reports whether a record that was taken over, and ends by itself, has ended. Until then, what was taken over
+// stays for longer than rememberLife.
+func (s State) ended() bool { return s.Adopted != "" && s.Keeps > 0 && s.Keeps <= rememberLife }
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -43,9 +63,10 @@ func digest(text string) string {
 
 // lives sets the life of a record to what the source's key has left, but most at the longest.
 func (c Change) lives(old Text, most time.Duration) Change {
-	if c.Life, c.Keep = old.Left, old.Left; old.Left < 0 || old.Left > most {
-		c.Life, c.Keep = most, rememberLife
+	if c.Life = old.Left; old.Left < 0 || old.Left > most {
+		c.Life = most
 	}
+	c.Keep = c.Life + rememberLife
 	return c
 }
 
@@ -80,7 +101,12 @@ func token(r *run, one record, old Text, was State) (Change, error) {
 			return Change{}, errDiffers
 		}
 	}
-	return replaced(Change{Value: string(sealed)}.lives(old, of.TTL), old, string(has), was)
+	c := Change{Value: string(sealed)}.lives(old, of.TTL)
+	if was.Found && string(has) == old.Value && was.Left > 0 && c.Life > was.Left+of.TTL/10 {
+		c.Writes, c.Adopted = true, digest(old.Value) // the application has stored it again
+		return c, nil
+	}
+	return replaced(c, old, string(has), was)
 }
 
 // cached returns the function that takes over cached values of a kind. They end, since the application doesn't remove
@@ -96,18 +122,30 @@ func cached(of *entities.Kind) func(*run, record, Text, State) (Change, error) {
 		if !was.Found && was.Adopted != digest(old.Value) {
 			was.Adopted = "" // the application has cached another value since
 		}
-		return replaced(Change{Value: old.Value}.lives(old, cacheLife), old, was.Value, was)
+		c, err := replaced(Change{Value: old.Value}.lives(old, cacheLife), old, was.Value, was)
+		if errors.Is(err, errEnded) {
+			err = nil // it can be cached again
+		}
+		return c, err
 	}
 }
 
+// beingRemoved ends what is remembered of views whose key of the source is about to be removed.
+const beingRemoved = " removing"
+
 // views adds what the application has counted since its counter was last taken over.
-func views(_ *run, one record, old Text, was State) (Change, error) {
+func views(r *run, one record, old Text, was State) (Change, error) {
 	if err := counters.CheckID("id", one.ref.Parts[0]); err != nil {
 		return Change{}, err
 	}
 	counted, ok := countOf(old.Value)
 	has, known := countOf(was.Value)
-	before, _ := countOf(was.Adopted)
+	adopted, removing := strings.CutSuffix(was.Adopted, beingRemoved)
+	remembered, _ := countOf(adopted)
+	before := remembered
+	if removing && ok && counted < before {
+		before = 0 // a removal has stopped between its steps, and the application began again
+	}
 	switch {
 	case !ok:
 		return Change{}, refusal("it isn't a counter")
@@ -115,14 +153,18 @@ func views(_ *run, one record, old Text, was State) (Change, error) {
 		return Change{}, refusal(fmt.Sprintf("it is lower than the %d views that were taken over from it", before))
 	case was.Found && !known:
 		return Change{}, errDiffers
-	case counted == before:
-		return Change{}, nil
 	case has+counted-before > counters.MaxValue:
 		return Change{}, counters.ErrRange
 	}
-	return Change{
-		Writes: true, Value: strconv.FormatInt(has+counted-before, 10), Adopted: strconv.FormatInt(counted, 10),
-	}, nil
+	c := Change{Value: strconv.FormatInt(has+counted-before, 10), Adopted: strconv.FormatInt(counted, 10)}
+	c.Writes = counted > before
+	switch {
+	case !c.Writes && (was.Adopted == "" || counted == remembered && (removing || !r.Remove)):
+		return Change{}, nil
+	case r.Remove:
+		c.Adopted += beingRemoved
+	}
+	return c, nil
 }
 
 // countOf returns the value of a counter.

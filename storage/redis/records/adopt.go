@@ -20,6 +20,7 @@ import (
 var (
 	takeOverScript = lua.Must("records/adopt/take")
 	removeScript   = lua.Must("records/adopt/remove")
+	forgetScript   = lua.Must("records/adopt/forget")
 )
 
 var adoptRefusals = redis.Refusals{"CHANGED": adopt.ErrChanged}
@@ -65,16 +66,20 @@ func (s *OldRecords) Hash(ctx context.Context, key string, most int, wait adopt.
 			return nil, err
 		}
 		var found rueidis.ScanEntry
+		isHash := true
 		err := s.conn.Retry(ctx, "read a hash of the source", func(ctx context.Context) (err error) {
 			found, err = client.Do(ctx, client.B().Hscan().Key(s.conn.Prefix()+key).Cursor(cursor).
 				Count(fieldsAtOnce).Build()).AsScanEntry()
-			if isWrongType(err) {
-				return adopt.ErrNoHash
+			if isHash = !isWrongType(err); !isHash {
+				return nil // a repeat doesn't help
 			}
 			return err
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case !isHash:
+			return nil, adopt.ErrNoHash
 		}
 		for i := 0; i+1 < len(found.Elements); i += 2 {
 			fields[found.Elements[i]] = found.Elements[i+1]
@@ -96,35 +101,41 @@ func (s *OldRecords) Remove(ctx context.Context, key, was string) error {
 
 // readTexts reads strings in one pipeline to each node.
 func readTexts(ctx context.Context, conn *redis.Conn, keys []string, most int) ([]adopt.Text, error) {
+	const each = 3 // commands of a key
 	texts := make([]adopt.Text, len(keys))
 	errs := conn.RetryEach(ctx, "read records", len(keys), func(ctx context.Context, left []int) []error {
-		client, commands := conn.Bulk(), make(rueidis.Commands, 0, 2*len(left))
+		client, commands := conn.Bulk(), make(rueidis.Commands, 0, each*len(left))
 		for _, i := range left {
-			commands = append(commands, client.B().Pttl().Key(keys[i]).Build(),
-				client.B().Getrange().Key(keys[i]).Start(0).End(int64(most)).Build())
+			commands = append(commands, client.B().Exists().Key(keys[i]).Build(),
+				client.B().Getrange().Key(keys[i]).Start(0).End(int64(most)).Build(),
+				client.B().Pttl().Key(keys[i]).Build())
 		}
 		results, errs := conn.Send(ctx, client, commands), make([]error, len(left))
 		for n, i := range left {
-			var ms int64
-			var data []byte
-			if ms, errs[n] = results[2*n].AsInt64(); errs[n] != nil {
+			var exists, ms int64
+			var value string
+			if exists, errs[n] = results[each*n].AsInt64(); errs[n] != nil {
 				continue
 			}
-			data, errs[n] = results[2*n+1].AsBytes()
+			if ms, errs[n] = results[each*n+2].AsInt64(); errs[n] != nil {
+				continue
+			}
+			value, errs[n] = results[each*n+1].ToString()
 			if isWrongType(errs[n]) {
-				texts[i], errs[n] = adopt.Text{Found: true, NoText: true}, nil
+				texts[i], errs[n] = adopt.Text{Found: true, WrongType: true}, nil
 				continue
 			}
-			texts[i] = textOf(ms, string(data))
+			texts[i] = textOf(exists, value, ms)
 		}
 		return errs
 	})
 	return texts, cmp.Or(errs...)
 }
 
-// textOf returns a text from the reply of PTTL. 0 means that it expires within the same millisecond.
-func textOf(ms int64, value string) adopt.Text {
-	if ms == noKey || ms == 0 || ms > 0 && value == "" { // the latter has expired since
+// textOf returns a text from the replies of EXISTS, GETRANGE and PTTL, in this order: a key that began or ended in
+// between isn't there. Without EXISTS, one that began would have an empty value. A life of 0 ms has ended.
+func textOf(exists int64, value string, ms int64) adopt.Text {
+	if exists == 0 || ms == noKey || ms == 0 {
 		return adopt.Text{}
 	}
 	return adopt.Text{Found: true, Value: value, Left: time.Duration(ms) * time.Millisecond}
@@ -174,7 +185,7 @@ func (a *Adopted) States(ctx context.Context, refs []adopt.Ref) ([]adopt.State, 
 	}
 	states := make([]adopt.State, len(refs))
 	for i := range refs {
-		states[i] = adopt.State{Text: found[i], Adopted: before[i].Value}
+		states[i] = adopt.State{Text: found[i], Adopted: before[i].Value, Keeps: before[i].Left}
 	}
 	return states, nil
 }
@@ -208,11 +219,10 @@ func (a *Adopted) Put(ctx context.Context, of adopt.Ref, was adopt.State, c adop
 }
 
 // Forget implements adopt.Target.
-func (a *Adopted) Forget(ctx context.Context, of adopt.Ref) error {
+func (a *Adopted) Forget(ctx context.Context, of adopt.Ref, adopted string) error {
 	conn, keys := a.keys(of)
-	return conn.Retry(ctx, "forget a record", func(ctx context.Context) error {
-		return conn.Client().Do(ctx, conn.Client().B().Del().Key(keys[1]).Build()).Error()
-	})
+	_, err := conn.Run(ctx, forgetScript, keys[1:], []string{adopted})
+	return err
 }
 
 // Fields implements adopt.Target.

@@ -9,20 +9,24 @@ import (
 	"github.com/tidemark-dev/tidemark/records/adopt"
 )
 
-// A key that is about to expire, or has expired between PTTL and GETRANGE, isn't there.
+// A key that begins or ends while it is read, or is about to end, isn't there.
 func TestTextOf(t *testing.T) {
 	t.Parallel()
 	for _, one := range []struct {
-		ms    int64
-		value string
-		want  adopt.Text
+		exists int64
+		value  string
+		ms     int64
+		want   adopt.Text
 	}{
-		{-2, "", adopt.Text{}},
-		{0, "x", adopt.Text{}},
-		{1, "x", adopt.Text{Found: true, Value: "x", Left: time.Millisecond}},
-		{1, "", adopt.Text{}},
-		{-1, "", adopt.Text{Found: true, Left: -time.Millisecond}},
+		{0, "", noKey, adopt.Text{}},
+		{0, "", -1, adopt.Text{}},
+		{0, "x", 1, adopt.Text{}},
+		{1, "x", noKey, adopt.Text{}},
+		{1, "x", 0, adopt.Text{}},
+		{1, "x", 1, adopt.Text{Found: true, Value: "x", Left: time.Millisecond}},
+		{1, "", 1, adopt.Text{Found: true, Left: time.Millisecond}},
+		{1, "", -1, adopt.Text{Found: true, Left: -time.Millisecond}},
 	} {
-		require.Equal(t, one.want, textOf(one.ms, one.value), one.ms)
+		require.Equal(t, one.want, textOf(one.exists, one.value, one.ms), one)
 	}
 }

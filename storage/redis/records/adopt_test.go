@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/adopt"
 	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/records/tokens"
@@ -430,8 +431,8 @@ func (s *stopping) Put(ctx context.Context, of adopt.Ref, was adopt.State, c ado
 	return s.call(func() error { return s.Adopted.Put(ctx, of, was, c) })
 }
 
-func (s *stopping) Forget(ctx context.Context, of adopt.Ref) error {
-	return s.call(func() error { return s.Adopted.Forget(ctx, of) })
+func (s *stopping) Forget(ctx context.Context, of adopt.Ref, adopted string) error {
+	return s.call(func() error { return s.Adopted.Forget(ctx, of, adopted) })
 }
 
 func (s *stopping) Import(ctx context.Context, p counters.Part) (done counters.Imported, err error) {
@@ -440,4 +441,186 @@ func (s *stopping) Import(ctx context.Context, p counters.Part) (done counters.I
 		return err
 	})
 	return done, err
+}
+
+// TestAdoptTokensAgain: the application stores tokens again, or the service's ones end, between runs.
+func TestAdoptTokensAgain(t *testing.T) {
+	t.Parallel()
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		m := newMover(t, r)
+		write(t, r.Client, m.old.Prefix(), "SET oauth_refresh:7:google a EX 864000", "SET oauth_refresh:8:google a",
+			"SET oauth_access:9:google a", "SET oauth_access:10:google a", "SET oauth_access:11:google a")
+		m.run(t, m.options)
+		for _, user := range []string{"9", "10"} { // an hour later
+			m.passes(t, records.OAuthAccess, user, time.Hour)
+		}
+		require.NoError(t, m.tokens.DeleteTokens(t.Context(), tokens.Owner{User: "11", Provider: "google"}))
+		for _, user := range []string{"7", "8"} {
+			m.passes(t, records.OAuthRefresh, user, 8*24*time.Hour)
+		}
+		write(t, r.Client, m.old.Prefix(), "SET oauth_refresh:7:google a EX 864000", "SET oauth_access:10:google b",
+			"SET oauth_access:11:google b")
+		m.options.Remove = true
+		kinds, report := m.run(t, m.options)
+		require.Equal(t, []string{"oauth-access 3 1 0 2 1", "oauth-refresh 2 2 0 0 2"}, kinds)
+		require.ElementsMatch(t, []adopt.Refusal{
+			{Key: "oauth_access:9:google", Reason: "the service had this value, which has ended or was removed"},
+			{Key: "oauth_access:11:google", Reason: "the service had an earlier value, which was removed"},
+		}, report.Kinds[0].Refusals)
+		require.ElementsMatch(t, []string{"oauth_access:9:google", "oauth_access:11:google"}, keysOf(t, m.old),
+			"the only ones that there are")
+		for user, days := range map[string]int{"7": 9, "8": 29} {
+			provider, err := m.tokens.Tokens(t.Context(), tokens.Owner{User: user, Provider: "google"})
+			require.NoError(t, err)
+			require.Greater(t, provider.RefreshEnds, time.Now().AddDate(0, 0, days), user)
+		}
+	})
+}
+
+// passes sets the lives of a user's record at Google, and of what was taken over for it, as if a time had passed.
+func (m *mover) passes(t *testing.T, of *records.Kind, user string, d time.Duration) {
+	t.Helper()
+	for _, name := range []string{of.Key(user, "google"), records.Adopted.Key(user, of.Name+":google")} {
+		_, left := m.cached(t, name)
+		require.Positive(t, left, name)
+		c := m.now.Client()
+		require.NoError(t, c.Do(t.Context(), c.B().Pexpire().Key(m.now.Prefix()+name).
+			Milliseconds((left-d).Milliseconds()).Build()).Error())
+	}
+}
+
+// TestAdoptRemembers: what the service has removed is remembered for as long as runs are repeated.
+func TestAdoptRemembers(t *testing.T) {
+	t.Parallel()
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		m := newMover(t, r)
+		write(t, r.Client, m.old.Prefix(), "SET oauth_refresh:7:google a", "SET author:followers:7 [1]")
+		m.run(t, m.options)
+		require.NoError(t, m.tokens.DeleteTokens(t.Context(), tokens.Owner{User: "7", Provider: "google"}))
+		write(t, r.Client, m.now.Prefix(), "DEL author:followers:{7}",
+			"EXPIRE adopted:{7}:oauth-refresh:google 600", "EXPIRE adopted:{7}:author-followers 600")
+		kinds, _ := m.run(t, m.options)
+		require.Equal(t, []string{"oauth-refresh 1 0 0 1 0", "author-followers 1 0 1 0 0"}, kinds)
+		for _, name := range []string{"adopted:{7}:oauth-refresh:google", "adopted:{7}:author-followers"} {
+			_, left := m.cached(t, name)
+			require.Greater(t, left, 29*24*time.Hour, name)
+		}
+	})
+}
+
+// TestAdoptOwnKinds: an application of another site has other cached values. Keys have quotes.
+func TestAdoptOwnKinds(t *testing.T) {
+	t.Parallel()
+	var own []*entities.Kind
+	for _, d := range []entities.Definition{
+		{Name: "product", Key: "p:{<id>}"}, {Name: "list", Key: "l:{<id>}", IDs: "list"},
+		{Name: "search", Key: "s:{<id>}", IDs: "search"}, {Name: "price", Key: "c:{<id>}", TTL: time.Hour},
+	} {
+		k, err := entities.New(d)
+		require.NoError(t, err)
+		own = append(own, k)
+	}
+	caches, err := entities.NewKinds(own)
+	require.NoError(t, err)
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		m := newMover(t, r)
+		m.options.Caches, m.options.Remove = caches, true
+		write(t, r.Client, m.old.Prefix(), `SET p:a"b {}`, `SET p:it's\ {}`, `SET l:limit=5:q="x" {}`, `SET s:Tea"s {}`,
+			"SET c:7 {}", "SET author:id:7 "+author)
+		kinds, report := m.run(t, m.options)
+		require.Equal(t, []string{"product 2 2 0 0 2", "list 1 0 0 0 0", "search 1 0 0 0 0", "price 1 0 0 0 0"}, kinds)
+		require.ElementsMatch(t, []string{`p:{a"b}`, `p:{it's\}`}, keysOf(t, m.now))
+		require.Equal(t, "the service makes their IDs of parameters; the application's have another form",
+			report.Kinds[1].Note)
+		require.Equal(t, report.Kinds[1].Note, report.Kinds[2].Note)
+		require.Equal(t, "values with a TTL end by themselves", report.Kinds[3].Note)
+	})
+}
+
+// TestAdoptEmpty: an empty value is a value, whatever its life.
+func TestAdoptEmpty(t *testing.T) {
+	t.Parallel()
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		m := newMover(t, r)
+		write(t, r.Client, m.old.Prefix(), "SET env_vars:A ", "SET env_vars:B  EX 600")
+		kinds, _ := m.run(t, m.options)
+		require.Equal(t, []string{"setting 2 2 0 0 0"}, kinds)
+	})
+}
+
+// unforgetting has a Forget that fails.
+type unforgetting struct{ *redisrecords.Adopted }
+
+func (unforgetting) Forget(context.Context, adopt.Ref, string) error { return errStopped }
+
+// TestAdoptRemovalStops: a removal stops between its two steps, or another run comes in between, and the application
+// counts on.
+func TestAdoptRemovalStops(t *testing.T) {
+	t.Parallel()
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		m := newMover(t, r)
+		write(t, r.Client, m.old.Prefix(), "SET viewed:1 100")
+		m.run(t, m.options)
+		remove := m.options
+		remove.Remove = true
+		_, err := adopt.Run(t.Context(), m.source, unforgetting{m.target}, remove)
+		require.ErrorIs(t, err, errStopped)
+		require.Empty(t, keysOf(t, m.old))
+		write(t, r.Client, m.old.Prefix(), "INCRBY viewed:1 5")
+		kinds, _ := m.run(t, m.options)
+		require.Equal(t, []string{"viewed 1 1 0 0 0"}, kinds)
+		require.Equal(t, int64(105), m.total(t, "1").Counted)
+
+		m.runFrom(t, &removing{m.source, func() {
+			write(t, r.Client, m.old.Prefix(), "INCRBY viewed:1 3")
+			m.run(t, m.options)
+		}}, remove)
+		m.run(t, m.options)
+		require.Equal(t, int64(108), m.total(t, "1").Counted)
+	})
+}
+
+// removing calls a function after each removal.
+type removing struct {
+	*redisrecords.OldRecords
+	after func()
+}
+
+func (r *removing) Remove(ctx context.Context, key, was string) error {
+	err := r.OldRecords.Remove(ctx, key, was)
+	r.after()
+	return err
+}
+
+// importing calls a function after each import.
+type importing struct {
+	*redisrecords.Adopted
+	after func()
+}
+
+func (i *importing) Import(ctx context.Context, p counters.Part) (counters.Imported, error) {
+	done, err := i.Adopted.Import(ctx, p)
+	i.after()
+	return done, err
+}
+
+// TestAdoptImportChanges: an import that has changed since it was taken over isn't removed.
+func TestAdoptImportChanges(t *testing.T) {
+	t.Parallel()
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		m := newMover(t, r)
+		m.options.Remove = true
+		for reason, changes := range map[string][]string{
+			"the service has an import of this time with 1 other values": {"HSET migrated_views_1000 1 5"},
+			"it isn't a hash": {"DEL migrated_views_1000", "SET migrated_views_1000 x"},
+		} {
+			write(t, r.Client, m.old.Prefix(), "DEL migrated_views_1000", "HSET migrated_views_1000 1 4")
+			report, err := adopt.Run(t.Context(), m.source, &importing{m.target, func() {
+				write(t, r.Client, m.old.Prefix(), changes...)
+			}}, m.options)
+			require.NoError(t, err)
+			require.Equal(t, []string{"migrated_views_1000"}, keysOf(t, m.old))
+			require.Equal(t, reason, report.Kinds[0].Refusals[0].Reason)
+		}
+	})
 }

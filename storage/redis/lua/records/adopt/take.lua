@@ -2,7 +2,8 @@
 -- take.lua writes a record that is taken over, and what it was taken over from, unless either has changed.
 --
 -- KEYS[1] record   string  of the service
--- KEYS[2] adopted  string  what was taken over before: the SHA-256 of a value, or a number of views
+-- KEYS[2] adopted  string  what was taken over before: the SHA-256 of a value, or a number of views, and
+--                          " removing" if its key is about to be removed
 --
 -- ARGV[1] was          string  the record as it was: "=" and its value, or "" if there was none
 -- ARGV[2] was_adopted  string  what was taken over before; "": nothing
@@ -12,7 +13,8 @@
 -- ARGV[6] keep_ms      int     how long that is remembered; 0: permanently
 --
 -- Returns {"OK"}, or {"CHANGED"} if the record isn't as it was, and nothing was changed.
--- Safe to run twice: yes, the second run finds what the first one wrote, and changes nothing.
+-- Safe to run twice: yes, the second run finds what the first one wrote, and changes nothing, except for lives, which
+-- begin again if the texts are the same.
 local record_key, adopted_key = KEYS[1], KEYS[2]
 local was, was_adopted, value, life_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local adopted, keep_ms = ARGV[5], tonumber(ARGV[6])
