@@ -2,6 +2,7 @@ package cache
 
 import (
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -9,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// open opens a store.
-func open(t *testing.T) *Store {
+// open opens stores of one Redis, for the kinds of tables.
+func open(t *testing.T, tables ...*records.Table) []*Store {
 	t.Helper()
 	conn, err := redis.Connect(t.Context(), redis.Options{
 		URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler),
@@ -26,9 +28,12 @@ func open(t *testing.T) *Store {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	s := New(site.Community().Caches.Table, conn, conn, reads)
-	t.Cleanup(s.Close)
-	return s
+	stores := make([]*Store, len(tables))
+	for i, table := range tables {
+		stores[i] = New(table, conn, conn, reads)
+		t.Cleanup(stores[i].Close)
+	}
+	return stores
 }
 
 // entries returns the entries of an index.
@@ -44,7 +49,7 @@ func (s *Store) entries(t *testing.T, x index) []rueidis.ZScore {
 // TestEntryAddedAgain: an invalidation doesn't remove the entry of a value that was added again after it has read it.
 func TestEntryAddedAgain(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := open(t, site.Community().Caches.Table)[0]
 	for _, x := range []index{tagIndex("t"), prefixIndex(site.Kind("shouts"))} {
 		key := cache.Key{Kind: site.Kind("shouts"), ID: "a"}
 		for _, again := range []bool{true, false} {
@@ -64,7 +69,7 @@ func TestEntryAddedAgain(t *testing.T) {
 // TestEntriesEnd: the entries of a value end soon after it, and make room for those of others.
 func TestEntriesEnd(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := open(t, site.Community().Caches.Table)[0]
 	require.NoError(t, s.Put(t.Context(), cache.Value{Key: cache.Key{Kind: site.Kind("shouts"), ID: "a"},
 		TTL: site.Kind("shouts").TTL, Tags: []string{"t"}, Prefixed: true}))
 	for _, x := range []index{tagIndex("t"), prefixIndex(site.Kind("shouts"))} {
@@ -73,4 +78,35 @@ func TestEntriesEnd(t *testing.T) {
 		life := time.Until(time.UnixMicro(int64(found[0].Score)))
 		require.InDelta(t, site.Kind("shouts").TTL+entryLife, life, float64(time.Minute), x.ends)
 	}
+}
+
+// TestUnknownKinds: a server with a table that doesn't have a kind yet invalidates the values of its own kinds with a
+// tag, however many others there are, and leaves those to the servers that know them.
+func TestUnknownKinds(t *testing.T) {
+	t.Parallel()
+	older, err := records.NewTable(site.Kind("author"))
+	require.NoError(t, err)
+	stores := open(t, older, site.Community().Caches.Table)
+	before, after := stores[0], stores[1]
+	key := cache.Key{Kind: site.Kind("topic"), ID: "a"}
+	for i := range pageSize + 1 {
+		other := cache.Key{Kind: site.Kind("shouts"), ID: strconv.Itoa(i)}
+		require.NoError(t, after.addEntry(t.Context(), tagIndex("t"), other, time.Minute))
+	}
+	for _, k := range []cache.Key{key, {Kind: site.Kind("author"), ID: "a"}} {
+		require.NoError(t, after.Put(t.Context(), cache.Value{Key: k, Bytes: []byte("1"), TTL: time.Hour,
+			Tags: []string{"t"}}))
+	}
+	for _, want := range []int{1, 0} {
+		n, err := before.InvalidateTag(t.Context(), "t")
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	n, err := after.InvalidateTag(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, pageSize+2, n)
+	found, err := after.Read(t.Context(), key.Kind, []string{key.ID})
+	require.NoError(t, err)
+	require.False(t, found[0].Found)
+	require.Empty(t, after.entries(t, tagIndex("t")))
 }

@@ -108,18 +108,19 @@ func (s *Store) InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix
 	}
 }
 
-// removePage removes values, and then their entries. It returns how many entries there were.
+// removePage removes values, and then their entries. It returns how many they were. Entries of unknown kinds stay,
+// since servers with another table have stored their values; they end by their scores.
 func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) (n int, err error) {
-	if len(page) == 0 {
-		return 0, nil
-	}
 	var keys []cache.Key
 	args := make([]string, 0, 2*len(page))
 	for _, entry := range page {
 		if key, ok := x.key(s.kinds, entry.Member); ok {
 			keys = append(keys, key)
+			args = append(args, entry.Member, text(entry.Score))
 		}
-		args = append(args, entry.Member, text(entry.Score))
+	}
+	if len(keys) == 0 {
+		return 0, nil
 	}
 	if err := s.remove(ctx, false, keys); err != nil {
 		return 0, err
@@ -128,7 +129,7 @@ func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) 
 	if err == nil {
 		err = refusals.Check(reply, redis.OK)
 	}
-	return len(page), err
+	return len(keys), err
 }
 
 func text(score float64) string { return strconv.FormatFloat(score, 'f', 0, 64) }

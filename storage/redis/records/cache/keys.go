@@ -31,8 +31,7 @@ func (i index) entry(k cache.Key) string {
 	return valueKey(k)
 }
 
-// key returns the value that an entry names, of a kind in a table. Entries that name no cached value are ignored, so
-// that no other key is removed.
+// key returns the value that an entry names, and whether it is one of a kind in a table: no other key is removed.
 func (i index) key(kinds *records.Table, entry string) (cache.Key, bool) {
 	if i.kind != nil {
 		return cache.Key{Kind: i.kind, ID: entry}, true
