@@ -120,7 +120,7 @@ func New(d Definition) (*Kind, error) {
 	}
 	made, err := records.NewCache(records.Kind{
 		Name: d.Name, Pattern: d.Key, Form: cmp.Or(d.Description, values.description), TTL: d.TTL, Secret: d.Secret,
-		MaxBytes: d.MaxBytes, Quotes: d.IDs != "plain", // lists and searches are named by what users have typed
+		MaxBytes: d.MaxBytes, Quotes: d.IDs != "plain" || d.Prefixes, // IDs can be what users have typed
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package site_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,38 @@ func TestParse(t *testing.T) {
 	require.Equal(t, counters.Names{}, none.Statistics)
 	require.Empty(t, none.Caches.All())
 	require.Empty(t, none.Sources)
+}
+
+// TestCommunity holds the kinds of a community site: their keys and values are in the Redis of installations.
+func TestCommunity(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for _, k := range site.Community().Caches.All() {
+		d := k.Definition()
+		require.Equal(t, []any{d.Name, d.Key, d.TTL, d.MaxBytes, d.Secret}, []any{k.Name, k.Pattern, k.TTL, k.MaxBytes,
+			k.Secret})
+		lines = append(lines, fmt.Sprintf("%s %s %s %d %s %s %v secret=%t quotes=%t prefixes=%t schema=%t %s",
+			d.Name, d.Key, d.TTL, d.MaxBytes, d.Value, d.IDs, d.Tags, d.Secret, k.Quotes, d.Prefixes,
+			d.Schema != nil, k.Form))
+	}
+	const entity, list = "secret=false quotes=false prefixes=false schema=false ",
+		"secret=false quotes=true prefixes=true schema=false "
+	require.Equal(t, []string{
+		"author author:id:{<id>} 0s 1048576 author plain [] " + entity + "JSON",
+		"author-slug author:slug:{<slug>} 0s 1048576 id plain [] " + entity + "ID of the author",
+		"author-followers author:followers:{<id>} 0s 1048576 ids plain [] " + entity + "JSON array of IDs",
+		"author-follows-topics author:follows-topics:{<id>} 0s 1048576 ids plain [] " + entity + "JSON array of IDs",
+		"author-follows-authors author:follows-authors:{<id>} 0s 1048576 ids plain [] " + entity + "JSON array of IDs",
+		"author-follows-shouts author:follows-shouts:{<id>} 0s 1048576 ids plain [] " + entity + "JSON array of IDs",
+		"topic topic:id:{<id>} 0s 1048576 topic plain [] " + entity + "JSON",
+		"topic-slug topic:slug:{<slug>} 0s 1048576 topic plain [] " + entity + "JSON",
+		"topic-authors topic:authors:{<id>} 0s 1048576 ids plain [] " + entity + "JSON array of IDs",
+		"topic-followers topic:followers:{<id>} 0s 1048576 ids plain [] " + entity + "JSON array of IDs",
+		"shout-followers shout:followers:{<id>} 0s 1048576 ids plain [] " + entity + "JSON array of IDs",
+		"shouts shouts:{<params>} 5m0s 1048576 shouts list [author topic] " + list + "JSON",
+		"topic-shouts topic_shouts_{<id>} 5m0s 1048576 shouts plain [topic] " + list + "JSON",
+		"search search_cache:{<query>} 10m0s 1048576 results search [] " + list + "JSON",
+	}, lines)
 }
 
 func TestRefusedTables(t *testing.T) {
