@@ -123,7 +123,7 @@ func New(o Options) *Service {
 // is released. Errors: fault.SlugInvalidID, ErrNoOperation, fault.SlugInvalidLock, fault.SlugInvalidWait,
 // fault.SlugLockHeld with the time until it may become free, and the store's.
 func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
-	if err := s.check(&r); err != nil {
+	if err := s.check(&r, true); err != nil {
 		return Lock{}, err
 	}
 	own := r.Token == ""
@@ -153,13 +153,16 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 	return Lock{Token: r.Token, Holding: h}, nil
 }
 
-func (s *Service) check(r *Request) error {
-	of, err := s.operation(r.Name)
-	if err != nil {
+// check refuses a request that isn't allowed, and sets its TTL. known requires that the site has the operation.
+func (s *Service) check(r *Request, known bool) error {
+	if err := r.check(); err != nil {
 		return err
 	}
+	of, ok := s.o.Operations.find(r.Op)
 	r.TTL = cmp.Or(r.TTL, of.TTL)
 	switch {
+	case known && !ok:
+		return ErrNoOperation
 	case r.TTL < MinTTL || r.TTL > of.MaxTTL:
 		return invalid(fault.SlugInvalidLock, "/ttl", "ttl is %s, it must be from %s to %s", r.TTL, MinTTL, of.MaxTTL)
 	case r.Wait < 0 || r.Wait > s.o.MaxWait:
@@ -168,14 +171,6 @@ func (s *Service) check(r *Request) error {
 		return invalid(fault.SlugInvalidLock, "/token", "the token must match %s", TokenPattern)
 	}
 	return nil
-}
-
-// operation checks a name, and returns its operation.
-func (s *Service) operation(n Name) (Operation, error) {
-	if err := n.check(); err != nil {
-		return Operation{}, err
-	}
-	return s.o.Operations.find(n.Op)
 }
 
 func invalid(slug fault.Slug, field, format string, values ...any) error {
@@ -260,10 +255,10 @@ func (s *Service) abandon(ctx context.Context, r lease.Request) {
 	_ = s.o.Store.Release(ctx, r.Name, r.Token)
 }
 
-// Renew prolongs a lock that r.Token holds. Errors: fault.SlugInvalidID, ErrNoOperation, fault.SlugInvalidLock, ErrLost
-// and the store's.
+// Renew prolongs a lock that r.Token holds. An operation that the site doesn't have any more has the default lives.
+// Errors: fault.SlugInvalidID, fault.SlugInvalidLock, ErrLost and the store's.
 func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
-	if err := s.check(&r); err != nil {
+	if err := s.check(&r, false); err != nil {
 		return Lock{}, err
 	}
 	h, err := s.o.Store.Prolong(ctx, lease.Request{Name: r.key(), Token: hash(r.Token), TTL: r.TTL})
@@ -271,9 +266,9 @@ func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
 }
 
 // Release ends a lock. A repeat succeeds unless another holder has had the lock since. Errors: fault.SlugInvalidID,
-// ErrNoOperation, ErrLost and the store's.
+// ErrLost and the store's.
 func (s *Service) Release(ctx context.Context, n Name, token string) error {
-	if _, err := s.operation(n); err != nil {
+	if err := n.check(); err != nil {
 		return err
 	}
 	return s.lost(n, s.o.Store.Release(ctx, n.key(), hash(token)))
@@ -290,10 +285,10 @@ func (s *Service) lost(n Name, err error) error {
 	return nil
 }
 
-// Show returns the last fence of a lock, if one is known, and until when it is held. Errors: fault.SlugInvalidID,
-// ErrNoOperation and the store's.
+// Show returns the last fence of a lock, if one is known, and until when it is held. Errors: fault.SlugInvalidID and
+// the store's.
 func (s *Service) Show(ctx context.Context, n Name) (lease.Holding, error) {
-	if _, err := s.operation(n); err != nil {
+	if err := n.check(); err != nil {
 		return lease.Holding{}, err
 	}
 	h, err := s.o.Store.Show(ctx, n.key())

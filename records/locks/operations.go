@@ -49,17 +49,15 @@ func (all Operations) Check() error {
 	return nil
 }
 
-// find returns the operation with a name, with all defaults. Errors: ErrNoOperation.
-func (all Operations) find(name string) (Operation, error) {
-	found := Operation{Name: name}
-	if all != nil {
-		at := slices.IndexFunc(all, func(o Operation) bool { return o.Name == name })
-		if at < 0 {
-			return Operation{}, ErrNoOperation
-		}
+// find returns the operation with a name, with all defaults, and whether the site has it. If not, it has the default
+// lives.
+func (all Operations) find(name string) (found Operation, ok bool) {
+	at := slices.IndexFunc(all, func(o Operation) bool { return o.Name == name })
+	if at >= 0 {
 		found = all[at]
 	}
+	found.Name = name
 	found.MaxTTL = cmp.Or(found.MaxTTL, MaxTTL)
 	found.TTL = cmp.Or(found.TTL, min(DefaultTTL, found.MaxTTL))
-	return found, nil
+	return found, at >= 0 || all == nil
 }

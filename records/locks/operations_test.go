@@ -35,16 +35,30 @@ func TestOperations(t *testing.T) {
 		}
 		grants := f.asked()
 		for _, s := range []*locks.Service{s, locks.New(locks.Options{Store: f, Operations: locks.Operations{}})} {
-			other := locks.Name{Op: "other", ID: "7"}
-			_, err := s.Acquire(t.Context(), locks.Request{Name: other})
-			require.ErrorIs(t, err, locks.ErrNoOperation)
-			_, err = s.Renew(t.Context(), locks.Request{Name: other, Token: "0123456789abcdef"})
-			require.ErrorIs(t, err, locks.ErrNoOperation)
-			require.ErrorIs(t, s.Release(t.Context(), other, "0123456789abcdef"), locks.ErrNoOperation)
-			_, err = s.Show(t.Context(), other)
+			_, err := s.Acquire(t.Context(), locks.Request{Name: locks.Name{Op: "other", ID: "7"}})
 			require.ErrorIs(t, err, locks.ErrNoOperation)
 		}
 		require.Equal(t, grants, f.asked(), "the store isn't asked")
+	})
+}
+
+// TestRemovedOperation: a lock of an operation that the site doesn't have any more can be renewed and released.
+func TestRemovedOperation(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, f *fake, before *locks.Service) {
+		n := locks.Name{Op: "resize", ID: "7"}
+		l, err := before.Acquire(t.Context(), locks.Request{Name: n})
+		require.NoError(t, err)
+		after := locks.New(locks.Options{Store: f, Operations: locks.Operations{{Name: "sort", TTL: time.Second}}})
+		l, err = after.Renew(t.Context(), locks.Request{Name: n, Token: l.Token})
+		require.NoError(t, err)
+		require.Equal(t, locks.DefaultTTL, time.Until(l.Until))
+		_, err = after.Renew(t.Context(), locks.Request{Name: n, Token: l.Token, TTL: locks.MaxTTL + 1})
+		require.ErrorIs(t, err, is(fault.SlugInvalidLock))
+		h, err := after.Show(t.Context(), n)
+		require.NoError(t, err)
+		require.Equal(t, l.Until, h.Until)
+		require.NoError(t, after.Release(t.Context(), n, l.Token))
 	})
 }
 
