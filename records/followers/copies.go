@@ -65,7 +65,7 @@ type Channels interface {
 	PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult
 }
 
-// Audience returns the followers of a channel's entity. *Followers implements it.
+// Audience returns the followers of a channel's entity, or ErrNotFollowed. *Followers implements it.
 type Audience interface {
 	Of(ctx context.Context, channel string) ([]entities.ID, error)
 }

@@ -183,11 +183,15 @@ func (s Sources) Followed(name string) bool {
 	return ok
 }
 
-// Of returns the followers of a channel's entity. Errors: cache.ErrNotFound if they aren't known, and the store's.
+// ErrNotFollowed is the error of a channel that belongs to none of the sources.
+var ErrNotFollowed = errors.New("the table of kinds has nothing to follow with this channel")
+
+// Of returns the followers of a channel's entity. Errors: ErrNotFollowed, cache.ErrNotFound if they aren't known, and
+// the store's.
 func (f *Followers) Of(ctx context.Context, name string) ([]entities.ID, error) {
 	s, id, ok := f.sources.of(name)
 	if !ok {
-		return nil, cache.ErrNotFound
+		return nil, ErrNotFollowed
 	}
 	return f.lists.Get(ctx, s.Followers, id)
 }

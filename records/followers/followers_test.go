@@ -100,10 +100,11 @@ func TestOf(t *testing.T) {
 		require.Equal(t, want, fmt.Sprint(got))
 		require.True(t, site.Community().Sources.Followed(name))
 	}
-	for _, name := range []string{"notifications:topic:6", "notifications:ann", "notifications:global",
-		"notifications:topic:", "topic:5"} {
+	for name, want := range map[string]error{"notifications:topic:6": cache.ErrNotFound,
+		"notifications:ann": followers.ErrNotFollowed, "notifications:global": followers.ErrNotFollowed,
+		"notifications:topic:": followers.ErrNotFollowed, "topic:5": followers.ErrNotFollowed} {
 		_, err := f.Of(t.Context(), name)
-		require.ErrorIs(t, err, cache.ErrNotFound, name)
+		require.ErrorIs(t, err, want, name)
 	}
 	require.False(t, site.Community().Sources.Followed("notifications:topic:"))
 	require.False(t, site.Community().Sources.Followed("notifications:ann"))

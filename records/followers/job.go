@@ -2,6 +2,7 @@ package followers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -44,6 +45,8 @@ type Job struct {
 	again   map[string]struct{} // announced while it is active
 	active  map[string]*reader
 	woken   chan struct{} // buffered (capacity 1)
+
+	foreign sync.Once // logs the first channel that belongs to no source
 }
 
 // NewJob returns a job.
@@ -138,11 +141,19 @@ func (j *Job) next() *reader {
 	return r
 }
 
-// read runs a reader. A channel that failed is read again after a pause.
+// read runs a reader. A channel that failed is read again after a pause. One that belongs to no source stays in the set
+// for the next holder, whose table may be newer or older, and is read again when it is announced.
 func (j *Job) read(ctx context.Context, r *reader) {
 	err := r.run(ctx)
 	j.done(ctx, r, err)
 	if err == nil || ctx.Err() != nil { // the next holder reads all channels of the set
+		return
+	}
+	if errors.Is(err, ErrNotFollowed) {
+		j.foreign.Do(func() {
+			j.o.Logger.InfoContext(ctx, "messages are left to servers with another table of kinds", "channel",
+				r.channel)
+		})
 		return
 	}
 	j.o.Logger.WarnContext(ctx, "cannot copy messages to followers, trying again", "channel", r.channel, "error", err)

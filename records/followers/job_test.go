@@ -26,16 +26,19 @@ const topic = "notifications:topic:1"
 
 // world is an in-memory implementation of channels, follow lists and the set.
 type world struct {
-	mu        sync.Mutex
-	pending   map[string]time.Time
-	announced func(string)
-	log       map[string][]channel.Message // by channel
-	acked     map[string]int
-	changed   chan struct{} // closed and replaced with each message and announcement
-	followers map[string][]entities.ID
-	fail      func(name string) error // of a publish; nil: none
-	counted   map[followers.Outcome]int
-	groups    []int // sizes of the groups that were published
+	mu         sync.Mutex
+	pending    map[string]time.Time
+	announced  func(string)
+	log        map[string][]channel.Message // by channel
+	acked      map[string]int
+	changed    chan struct{} // closed and replaced with each message and announcement
+	followers  map[string][]entities.ID
+	fail       func(name string) error // of a publish; nil: none
+	counted    map[followers.Outcome]int
+	groups     []int  // sizes of the groups that were published
+	unfollowed string // a channel of a source that the job doesn't have
+	asked      int    // for the followers of that
+	logged     []string
 }
 
 func newWorld() *world {
@@ -171,6 +174,10 @@ func (w *world) PublishEach(_ context.Context, requests []channel.PublishRequest
 func (w *world) Of(_ context.Context, name string) ([]entities.ID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if name == w.unfollowed {
+		w.asked++
+		return nil, followers.ErrNotFollowed
+	}
 	if ids, ok := w.followers[name]; ok {
 		return ids, nil
 	}
@@ -186,6 +193,14 @@ func (w *world) Count(o followers.Outcome, n int) {
 // Hold implements followers.Leases.
 func (w *world) Hold(ctx context.Context, _ string, f func(context.Context, uint64) error) error {
 	return f(ctx, 1)
+}
+
+// Write records a line of the log.
+func (w *world) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logged = append(w.logged, string(line))
+	return len(line), nil
 }
 
 // ids returns the messages of a user, and the position acknowledged on a channel.
@@ -212,7 +227,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world, run func() (j *fol
 		w := newWorld()
 		test(t, w, func() (*followers.Job, func()) {
 			j := followers.NewJob(followers.Options{Store: w, Channels: w, Followers: w, Leases: w, Metrics: w,
-				Logger: slog.New(slog.DiscardHandler)})
+				Logger: slog.New(slog.NewTextHandler(w, nil))})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- j.Run(ctx) }()
@@ -354,6 +369,29 @@ func TestWhatFails(t *testing.T) {
 			require.Equal(t, want, ids)
 		}
 		require.Zero(t, j.Lag())
+	})
+}
+
+// The messages of a source that the job's table doesn't have are left to a job that has it, and the log says so once.
+func TestANewSource(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
+		w.followers[topic], w.unfollowed = []entities.ID{"ann"}, topic
+		j, stop := run()
+		for range 2 {
+			w.publish(t, topic, "m"+strconv.Itoa(w.asked+1))
+			later(10 * time.Minute)
+			require.Zero(t, j.Pending())
+		}
+		require.Equal(t, 2, w.asked, "the job doesn't poll")
+		require.Len(t, w.logged, 1)
+		require.Contains(t, w.logged[0], "level=INFO")
+		stop()
+		w.unfollowed = ""
+		run()
+		synctest.Wait()
+		ids, _ := w.ids("ann", topic)
+		require.Equal(t, "m1 m2", ids)
 	})
 }
 
