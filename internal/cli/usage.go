@@ -97,9 +97,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return Usagef("%w%s; see %s --help", err, unknownFlag(cmd, err), cmd.CommandPath())
 }
 
-// NamePlaceholders takes the names of placeholders out of the help of flags, of cmd and of all commands below it. In the
-// usage of a flag that begins with a name in back quotes, such as "`FILE` file with the key", that is the placeholder
-// only; pflag would print it a second time.
+// NamePlaceholders takes the names of placeholders out of the help of flags, of cmd and of all commands below it. In
+// the usage of a flag that begins with a name in back quotes, such as "`FILE` file with the key", that is the
+// placeholder only; pflag would print it a second time.
 func NamePlaceholders(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		quoted, is := strings.CutPrefix(f.Usage, "`")

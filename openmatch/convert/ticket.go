@@ -79,8 +79,8 @@ func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
 	return &openmatch.Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
 }
 
-// WithMatch returns an assignment as a message with the data that has no field in Open Match's assignments. It is in the
-// extension tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as
+// WithMatch returns an assignment as a message with the data that has no field in Open Match's assignments. It is in
+// the extension tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as
 //
 //	{"matchId": "01K….duel", "queue": "duel", "team": 0, "teammates": ["ann"], "opponents": ["ben"]}
 func WithMatch(a *matchmaking.Assignment) *openmatch.Assignment {
