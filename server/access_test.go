@@ -116,7 +116,7 @@ func refused(h *servertest.Harness, r web.Route, status int, slug fault.Slug, he
 	case strings.HasPrefix(path, "/channel/"):
 		got.OldError(status, wire.OldCodeRejected)
 	case strings.HasPrefix(path, "/v1/frontendservice/"), strings.HasPrefix(path, "/v1/queryservice/"):
-		require.Contains(h.TB, string(got.Body), `"code":`)
+		require.Regexp(h.TB, `"(grpc_)?code":`, string(got.Body))
 		require.Equal(h.TB, status, got.Status)
 	default:
 		got.Problem(status, slug)

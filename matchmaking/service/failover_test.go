@@ -72,8 +72,12 @@ func TestAFailoverThatLosesAnAssignment(t *testing.T) {
 	killed.Restart(t) // a replica, for the next confirmation
 	match := w.requireMatched(t, x.ID, y.ID).MatchID
 	for _, id := range []string{x.ID, y.ID} {
-		read, err := s.Ticket(t.Context(), id)
-		require.NoError(t, err)
+		var read matchmaking.Ticket
+		require.Eventually(t, func() bool { // the new replica may confirm late
+			var err error
+			read, err = s.Ticket(t.Context(), id)
+			return err == nil
+		}, soon, time.Millisecond)
 		require.Equal(t, matchmaking.MatchFound, read.Status)
 		require.Equal(t, match, read.MatchID)
 		require.Len(t, w.fetch(t, id, 0).Messages, 1)
