@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/tidemark-dev/tidemark/internal/proxy"
@@ -13,18 +12,12 @@ import (
 // Forward starts a proxy whose address stands for a name that is moved to other servers, until the test ends.
 func Forward(t testing.TB, n *Node) *proxy.Proxy {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, background := lifetime(t)
 	p, err := proxy.New(ctx, n.Addr())
 	if err != nil {
-		cancel()
 		t.Fatalf("redistest: forward to %s: %v", n.Addr(), err)
 	}
-	var running sync.WaitGroup
-	running.Go(func() { p.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	background(p.Run)
 	return p
 }
 

@@ -22,21 +22,28 @@ type Proxy struct {
 // NewProxy starts a proxy in front of a server without TLS. It ends with the test.
 func NewProxy(t testing.TB, n *Node) *Proxy {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, background := lifetime(t)
 	tcp, err := proxy.NewRedis(ctx, n.Addr())
 	if err != nil {
-		cancel()
 		t.Fatalf("redistest: start a proxy: %v", err)
 	}
 	p := &Proxy{Proxy: tcp, arrived: make(chan struct{}, 1)}
 	p.Observe(p.record)
+	background(p.Run)
+	return p
+}
+
+// lifetime returns a context that is cancelled when the test has ended, and a function that calls others in the
+// background with it. The test ends when they have returned.
+func lifetime(t testing.TB) (ctx context.Context, background func(func(context.Context))) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
-	running.Go(func() { p.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})
-	return p
+	return ctx, func(run func(context.Context)) { running.Go(func() { run(ctx) }) }
 }
 
 // record keeps a command unless it sets up a connection or keeps it alive.
