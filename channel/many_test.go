@@ -362,7 +362,7 @@ func TestManyThatEnds(t *testing.T) {
 }
 
 // TestManyTurns: of fetches from many sources, a few read at the same time, and the others wait for their turn, but not
-// for ever. One that the store keeps waiting leaves its turn to the next. A fetch from few sources needs none.
+// for ever. A read that the store delays leaves its turn to the next. A fetch from few sources needs no turn.
 func TestManyTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

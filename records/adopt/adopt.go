@@ -268,14 +268,14 @@ func (r *run) hash(ctx context.Context, one record) error {
 	return nil
 }
 
-// outcome is what was done about a key.
+// outcome is the result for a key.
 type outcome struct {
 	gone    bool
 	err     error
 	adopted bool              // otherwise it was taken over before, or is the same in the service
 	was     string            // for Source.Remove
 	fields  map[string]string // of a hash, as they were read
-	// remembered is what is to be forgotten when the key of the source has been removed; "": nothing.
+	// remembered is the mark to forget when the key of the source has been removed; "": none.
 	remembered string
 }
 

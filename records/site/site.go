@@ -84,7 +84,7 @@ type notifications struct {
 	Follow []followed `json:"follow"`
 }
 
-// followed is what users follow, as it is written.
+// followed is an entry of notifications.follow, as it is written.
 type followed struct {
 	Name      string `json:"name"`
 	Follows   string `json:"follows"`

@@ -23,8 +23,8 @@ const (
 	maxQueryWait = time.Minute
 )
 
-// slots are what queries need and only some can have at a time: to be in progress, or the turn to go through tickets.
-// The others wait in a line. All methods may be called by several goroutines.
+// slots are permits of queries, of which few are held at the same time: to be in progress, or to go through tickets.
+// Other queries wait in a line. All methods may be called by several goroutines.
 type slots struct {
 	drained          <-chan struct{} // closed: those that wait end
 	most             int             // that are given out at a time

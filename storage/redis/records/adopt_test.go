@@ -489,7 +489,7 @@ func (m *mover) passes(t *testing.T, of *records.Kind, user string, d time.Durat
 	}
 }
 
-// TestAdoptRemembers: what the service has removed is remembered for as long as runs are repeated.
+// TestAdoptRemembers: removals by the service are remembered for as long as runs are repeated.
 func TestAdoptRemembers(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
