@@ -3,10 +3,12 @@ package channels
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // listener is a Listen that a test follows.
@@ -28,14 +30,14 @@ func listen(t *testing.T, s *Store, name string) *listener {
 // await returns the next event of a kind and drops others.
 func (l *listener) await(t *testing.T, kind channel.EventKind) channel.Event {
 	t.Helper()
-	for {
+	for patience := time.After(storagetest.Patience); ; {
 		select {
 		case e := <-l.events:
 			if e.Kind == kind {
 				return e
 			}
-		case <-t.Context().Done():
-			require.FailNow(t, "the test is over")
+		case <-patience:
+			require.FailNow(t, "the event never came", "kind %v", kind)
 		}
 	}
 }
