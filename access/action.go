@@ -17,6 +17,7 @@ const (
 	Queue     Action = "queue"     // read queues and their tickets
 	Read      Action = "read"      // read records: sessions, settings, caches and the like
 	Write     Action = "write"     // create, change and delete records
+	Metrics   Action = "metrics"   // read the metrics, as Admin does
 	Admin     Action = "admin"     // calls that only the admin listener serves
 )
 
@@ -26,12 +27,12 @@ const Any Action = "any"
 // UnmarshalText refuses an action that doesn't exist.
 func (a *Action) UnmarshalText(text []byte) error {
 	switch known := Action(text); known {
-	case Publish, Subscribe, Describe, Ticket, Queue, Read, Write, Admin:
+	case Publish, Subscribe, Describe, Ticket, Queue, Read, Write, Metrics, Admin:
 		*a = known
 		return nil
 	case Any: // no grant has it
 	}
-	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, read, write, admin)", text)
+	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, read, write, metrics, admin)", text)
 }
 
 // Resource is the object of an action. Fields that do not apply to the action are empty. The zero Resource is the

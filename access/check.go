@@ -139,7 +139,7 @@ func (r *request) granted(a Action) bool {
 			}
 		case Admin:
 			return true
-		case Ticket, Any:
+		case Ticket, Metrics, Any:
 		}
 	}
 	return false

@@ -16,7 +16,8 @@ type Options struct {
 // Register adds the routes.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail, Always: true}
-	add(a, "/metrics", newMetrics(o.Metrics).show)
+	a.AddGet(web.Route{Path: "/metrics", Query: web.QueryIgnored, Action: access.Metrics, Admin: true,
+		Handle: newMetrics(o.Metrics).show})
 
 	p := newProfiles(r.Draining())
 	add(a, "/debug/pprof/", p.list)
@@ -29,7 +30,7 @@ func Register(r *web.Router, o Options) {
 	}
 }
 
-// add adds a GET.
+// add adds a GET of a profile.
 func add(a web.API, path string, handle web.Handler) {
 	a.AddGet(web.Route{Path: path, Query: web.QueryIgnored, Action: access.Admin, Admin: true, Handle: handle})
 }
