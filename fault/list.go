@@ -147,7 +147,7 @@ var entries = []Entry{
 	{
 		Slug: SlugNoPath, Kinds: []Kind{NotFound}, Title: "No such path",
 		Cause:  "Nothing is served at this path. Without matchmaking that includes tickets and queues.",
-		Remedy: "Fix the path.",
+		Remedy: "Fix the path; if the detail names `admin-listen`, use that address.",
 	},
 	{
 		Slug: SlugMethod, Kinds: []Kind{MethodNotAllowed}, Title: "Method not allowed",

@@ -45,12 +45,17 @@ func TestAdminListener(t *testing.T) {
 		"/debug/pprof/%2e%2e"} {
 		admin.Do("GET", path, "").Problem(404, fault.SlugNoPath)
 	}
+	require.NotContains(t, string(h.Do("GET", "/nothing", "").Body), "admin-listen")
 }
 
-// unrouted checks that an answer is that of a nonexistent path, or of a path with other methods.
+// unrouted checks that an answer is that of a nonexistent path, or of a path with other methods, and names the listener
+// that has it.
 func unrouted(a servertest.Answer) {
 	a.TB.Helper()
 	require.Contains(a.TB, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, a.Status)
+	if len(a.Body) > 0 { // not after HEAD
+		require.Contains(a.TB, string(a.Body), "admin-listen")
+	}
 }
 
 // TestRecordings: profiles and traces have a bounded duration, are recorded for one client at a time, and end with the

@@ -72,7 +72,7 @@ func shownSetting(s settings.Setting) wire.Setting {
 // get is GET /v1/settings/{name}. Secrets are shown to clients with admin permission.
 func (h *settingCalls) get(c *web.Call) error {
 	if settings.Reserved(c.Param(0)) {
-		return web.ErrNoPath // on other routes, only the admin listener has these
+		return web.OnlyAdmin(web.ErrNoPath) // it has routes of these names
 	}
 	clear := c.Allow(access.Admin, access.Resource{}) == nil
 	found, err := h.service.Get(c.Context(), c.Param(0), clear)

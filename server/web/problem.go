@@ -20,6 +20,13 @@ var (
 	ErrPanic = errors.New("a handler panicked")
 )
 
+// OnlyAdmin returns an error about a path that names the listener which has it.
+func OnlyAdmin(e *fault.Error) *fault.Error {
+	admin := *e
+	admin.Detail += " here, only at the address of admin-listen"
+	return &admin
+}
+
 var (
 	errBodyCutShort = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBody, Detail: "the body is incomplete"}
 	errBodiesFull   = &fault.Error{

@@ -200,10 +200,10 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 	var he *echo.HTTPError
 	switch {
 	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
-		err = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
-			Detail: "the path does not have the method " + c.request.Method}
+		err = r.orOnlyAdmin(c.request, &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
+			Detail: "the path does not have the method " + c.request.Method})
 	case errors.As(err, &he) && he.Code == http.StatusNotFound:
-		err = ErrNoPath
+		err = r.orOnlyAdmin(c.request, ErrNoPath)
 	}
 	c.err = err
 	for _, u := range r.unrouted {
@@ -213,6 +213,20 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 		}
 	}
 	Fail(c, err)
+}
+
+// orOnlyAdmin returns the error of a request without a route: e, or OnlyAdmin of it if the admin listener has a route.
+func (r *Router) orOnlyAdmin(request *http.Request, e *fault.Error) *fault.Error {
+	ec := r.admin.echo.AcquireContext()
+	defer r.admin.echo.ReleaseContext(ec)
+	ec.Reset(request, nil)
+	r.admin.echo.Router().Find(request.Method, echo.GetPath(request), ec)
+	if !slices.ContainsFunc(r.routes, func(one Route) bool {
+		return one.Admin && one.Method == request.Method && one.Path == ec.Path()
+	}) {
+		return e
+	}
+	return OnlyAdmin(e)
 }
 
 // safeOptions is middleware for OPTIONS, which echo answers without a route.
