@@ -92,21 +92,31 @@ func release(t *testing.T, q *Queue) {
 
 func sweep(t *testing.T, q *Queue) {
 	q.Add(t, "stays")
-	q.AddShort(t, "a", "b", "c")
-	q.Hold(t, "token", "b")
 	sweep := func(limit int, told ...string) matchmaking.Swept {
 		swept, err := q.Sweep(t.Context(), q.Name, told, limit)
 		require.NoError(t, err)
 		return swept
 	}
+	expired := int64(3)
+	claimed := q.Request("a")
+	for claimed.TTL = Shortest; ; claimed.TTL *= 2 { // until it is claimed before it expires
+		q.make(t, claimed)
+		if len(q.ClaimIDs(t, "token", "a").IDs) == 1 {
+			break
+		}
+		expired++
+		require.Equal(t, matchmaking.Swept{Removed: 1}, sweep(2, "a"))
+	}
+	q.Expires(t, "a")
+	q.AddShort(t, "b", "c")
 	require.Eventually(t, func() bool { return len(sweep(10).Expired) == 3 }, storagetest.Patience, Shortest/10)
 	require.Equal(t, matchmaking.Swept{Expired: []string{"a", "b"}}, sweep(2))
 	require.Equal(t, matchmaking.Swept{Removed: 2, Expired: []string{"c"}}, sweep(2, "a", "b", "stays", "nobody"))
 	require.Equal(t, matchmaking.Swept{Expired: []string{"c"}}, sweep(2, "a", "b"), "a repeat")
 	require.Equal(t, matchmaking.Swept{Removed: 1}, sweep(2, "c"))
-	require.Equal(t, matchmaking.QueueState{Searching: 1, Expired: 3}, q.counts(t))
-	outcomes := q.AssignMatches(t.Context(), "token", q.Match("m1", "b"))
-	require.Equal(t, []matchmaking.Conflict{{ID: "b", Reason: "gone"}}, outcomes[0].Conflicts)
+	require.Equal(t, matchmaking.QueueState{Searching: 1, Expired: expired}, q.counts(t))
+	outcomes := q.AssignMatches(t.Context(), "token", q.Match("m1", "a"))
+	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: "gone"}}, outcomes[0].Conflicts)
 }
 
 // Only the holder of the lease can claim, also after the lease has expired.
