@@ -50,7 +50,7 @@ func (s *Services) AddRoutes() {
 func (s *Services) transcoder(newCodec func(vanguard.TypeResolver) vanguard.Codec) http.Handler {
 	var all []*vanguard.Service
 	for _, one := range s.served {
-		all = append(all, vanguard.NewService(one.desc.ServiceName, s.onRoutes))
+		all = append(all, vanguard.NewService(one.desc.ServiceName, http.HandlerFunc(s.serveTranslated)))
 	}
 	calls, err := vanguard.NewTranscoder(all, vanguard.WithDefaultServiceOptions(
 		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
@@ -214,7 +214,7 @@ func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	defer from.end()
 	translated := c.Request().WithContext(context.WithValue(c.Context(), requestKey{}, from))
 	translated.Header = limit.forVanguard(translated.Header, p.json)
-	translated.Body, translated.ContentLength = body, -1
+	translated.Body, translated.ContentLength = &arrivingBody{ReadCloser: body, exchange: &from.exchange}, -1
 	p.declare(translated)
 	if p.json {
 		p.jsonPaths.ServeHTTP(c.Response(), translated)
@@ -272,6 +272,8 @@ func (b *messageBody) release() { b.once.Do(b.buffer.Copied) }
 // request is a request on the HTTP port; its call reports the outcome to it. grpc-go runs the handler of a call in a
 // goroutine of its own, which can end after the request. All methods may be called by several goroutines.
 type request struct {
+	exchange exchange
+
 	mu   sync.Mutex
 	call *web.Call // nil: the request has ended
 }

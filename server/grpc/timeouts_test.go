@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
@@ -69,4 +71,38 @@ func TestTimeouts(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusGatewayTimeout, response.StatusCode)
+}
+
+// TestTimeoutWhileAMessageIsRead: calls whose time ends while their messages are found to be malformed are answered
+// once, with either error. The race detector finds an answer that two goroutines write.
+func TestTimeoutWhileAMessageIsRead(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	malformed := `{"ticket":{"searchFields":{"tags":["` + strings.Repeat(`a","`, maxBodyBytes/8) + `"]}}`
+	var calls errgroup.Group
+	calls.SetLimit(16)
+	for i := range 64 {
+		calls.Go(func() error {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/v1/frontendservice/tickets",
+				strings.NewReader(malformed))
+			if err != nil {
+				return err
+			}
+			request.Header.Set("Content-Type", "application/json")
+			request.Header.Set("Grpc-Timeout", fmt.Sprintf("%du", 100*i))
+			response, err := servertest.Client(t, true).Do(request)
+			if err != nil {
+				return err
+			}
+			data, err := io.ReadAll(response.Body)
+			if err != nil {
+				return err
+			}
+			if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusGatewayTimeout {
+				return fmt.Errorf("status %d, %s", response.StatusCode, data)
+			}
+			return response.Body.Close()
+		})
+	}
+	require.NoError(t, calls.Wait())
 }
