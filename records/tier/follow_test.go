@@ -280,11 +280,11 @@ func TestRefresh(t *testing.T) {
 		pass(time.Second)
 		for i := range 10 {
 			value := fmt.Sprint("v", i)
+			synctest.Wait() // the follower waits again
 			r.set("1", value, 0)
 			for range 1 + i%2*maxMessages {
 				r.announce(t, tier.Change{Write: "w", IDs: []string{"1"}, Over: true})
 			}
-			synctest.Wait()
 			require.NotEqual(t, value, n.get(t, "1")["1"])
 			require.NoError(t, n.Refresh(t.Context()))
 			require.Equal(t, value, n.get(t, "1")["1"])
