@@ -11,7 +11,7 @@ type Action string
 // The actions.
 const (
 	Publish   Action = "publish"   // to a channel
-	Subscribe Action = "subscribe" // subscribe to a channel, fetch, acknowledge, unsubscribe
+	Subscribe Action = "subscribe" // subscribe to a channel, fetch, acknowledge, unsubscribe, tail
 	Describe  Action = "describe"  // describe a channel
 	Ticket    Action = "ticket"    // create, read, watch and cancel tickets
 	Queue     Action = "queue"     // read queues and their tickets
@@ -40,6 +40,7 @@ func (a *Action) UnmarshalText(text []byte) error {
 type Resource struct {
 	Channel    string
 	Subscriber string // of Channel
+	Tail       bool   // the messages of Channel without a subscriber: for all who may subscribe under any name
 	Ticket     string // its ID
 	Queue      string // "*" stands for all queues
 	Record     string // as Record makes it: "<resource>/<id>"

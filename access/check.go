@@ -145,18 +145,30 @@ func (r *request) granted(a Action) bool {
 	return false
 }
 
-// subscriber reports whether a grant includes the subscriber.
-func (r *request) subscriber(g *Grant) bool {
+// subscriber reports whether a grant includes the subscriber, or any one for a tail.
+func (r *request) subscriber(g *Grant) (ok bool) {
 	if g.Subscribers == nil {
-		return r.principal.owns(r.resource.Subscriber)
+		return r.own()
 	}
 	subject := r.subject
 	if strings.Contains(subject, ":") { // ann:phone is a device of ann
 		r.subject = ""
 	}
-	ok := contain(g.Subscribers, r.resource.Subscriber, r)
+	if r.resource.Tail {
+		ok = slices.ContainsFunc(g.Subscribers, func(p Pattern) bool { return p.matchesAny(r) })
+	} else {
+		ok = contain(g.Subscribers, r.resource.Subscriber, r)
+	}
 	r.subject = subject
 	return ok
+}
+
+// own reports whether the subscriber belongs to the principal, or any one for a tail.
+func (r *request) own() bool {
+	if r.resource.Tail {
+		return r.principal.ownsAny()
+	}
+	return r.principal.owns(r.resource.Subscriber)
 }
 
 // record reports whether a grant includes the record. Without a list, the grants of API keys include all records, and
@@ -183,7 +195,7 @@ func (r *request) ruled(a Action) bool {
 		return false
 	case a == Publish:
 		return include(rule.writers, r)
-	case a == Subscribe && !r.principal.owns(r.resource.Subscriber):
+	case a == Subscribe && !r.own():
 		return false
 	}
 	return include(rule.readers, r)

@@ -19,9 +19,16 @@ type on struct {
 	subscriber string
 }
 
+// ofTail is the subscriber of an action on a channel without one.
+const ofTail = "(tail)"
+
 func (o on) check(t *testing.T, g *access.Guard, p *access.Principal) error {
 	t.Helper()
-	return g.Check(t.Context(), p, o.action, access.Resource{Channel: o.channel, Subscriber: o.subscriber})
+	resource := access.Resource{Channel: o.channel, Subscriber: o.subscriber}
+	if o.subscriber == ofTail {
+		resource = access.Resource{Channel: o.channel, Tail: true}
+	}
+	return g.Check(t.Context(), p, o.action, resource)
 }
 
 // TestPatterns matches channels against the pattern of a grant, for the subject "ann".
@@ -82,6 +89,7 @@ func TestGrants(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, access.Options{Tickets: ticketsOf(owners{"hers": "ann", "his": "bob", "keys": ""})})
 	channel := func(c, s string) access.Resource { return access.Resource{Channel: c, Subscriber: s} }
+	tail := func(c string) access.Resource { return access.Resource{Channel: c, Tail: true} }
 	ticket := func(id string) access.Resource { return access.Resource{Ticket: id} }
 	queue := func(name string) access.Resource { return access.Resource{Queue: name} }
 	record := access.Record
@@ -103,8 +111,14 @@ func TestGrants(t *testing.T) {
 		}},
 		{"nor if they are named", user(t, "ann:phone", `[{"actions":["subscribe"],"subscribers":["{sub}","{sub}:*"]}]`),
 			access.Subscribe, allowed{
-				channel("c", "ann:phone"): false, channel("c", ""): false,
+				channel("c", "ann:phone"): false, channel("c", ""): false, tail("c"): false,
 			}},
+		{"unless another is", user(t, "ann:phone", `[{"actions":["subscribe"],"subscribers":["{sub}","team-*"]}]`),
+			access.Subscribe, allowed{tail("c"): true}},
+		{"nor without a subject", user(t, "", `[{"actions":["subscribe"],"subscribers":["{sub}","{sub}:*"]}]`),
+			access.Subscribe, allowed{channel("c", ":x"): false, tail("c"): false}},
+		{"a tail for the own ones, named", user(t, "ann", `[{"actions":["subscribe"],"subscribers":["{sub}:*"]}]`),
+			access.Subscribe, allowed{tail("c"): true}},
 		{"a user without a subject", user(t, "", `[{"actions":["subscribe","ticket"]}]`), access.Subscribe, allowed{
 			channel("c", ""): false, channel("c", ":x"): false, channel("c", "x"): false,
 		}},
@@ -116,6 +130,21 @@ func TestGrants(t *testing.T) {
 			allowed{channel("c", "ann"): false}},
 		{"a key has all subscribers", key(t, `[{"actions":["subscribe"],"channels":["c"]}]`), access.Subscribe, allowed{
 			channel("c", "any"): true, channel("d", "any"): false,
+		}},
+		{"a tail is for who may subscribe", user(t, "ann", `[{"actions":["subscribe"],"channels":["c"]}]`),
+			access.Subscribe, allowed{tail("c"): true, tail("d"): false, tail("ticket.hers"): false}},
+		{"a tail for named subscribers", user(t, "ann", `[{"actions":["subscribe"],"subscribers":["team-*"]}]`),
+			access.Subscribe, allowed{tail("c"): true}},
+		{"no tail for no subscribers", user(t, "ann", `[{"actions":["subscribe"],"subscribers":[]}]`),
+			access.Subscribe, allowed{tail("c"): false}},
+		{"no tail without own subscribers", user(t, "", `[{"actions":["subscribe"]}]`), access.Subscribe,
+			allowed{tail("c"): false}},
+		{"no tail for a device", user(t, "ann:phone", `[{"actions":["subscribe"]}]`), access.Subscribe,
+			allowed{tail("c"): false}},
+		{"describe is no tail", user(t, "ann", `[{"actions":["describe","publish"]}]`), access.Subscribe,
+			allowed{tail("c"): false}},
+		{"a key's tail", key(t, `[{"actions":["subscribe"],"channels":["c"]}]`), access.Subscribe, allowed{
+			tail("c"): true, tail("d"): false,
 		}},
 		{"no channels", key(t, `[{"actions":["publish"],"channels":[]}]`), access.Publish,
 			allowed{channel("c", ""): false}},
@@ -299,6 +328,11 @@ func TestRules(t *testing.T) {
 		{on{access.Subscribe, "open.x", "ann"}, []*access.Principal{ann, session, back}},
 		{on{access.Subscribe, "open.x", "anonymous"}, []*access.Principal{back, none, holder("x", born)}},
 		{on{access.Subscribe, "open.x", "anonymous:7"}, []*access.Principal{back, none, holder("x", born)}},
+		{on{access.Subscribe, "open.x", ofTail}, []*access.Principal{ann, star, bot, session, back, none,
+			holder("x", born)}},
+		{on{access.Subscribe, "all.x", ofTail}, []*access.Principal{ann, star, bot, session, back}},
+		{on{access.Subscribe, "inbox.ann", ofTail}, []*access.Principal{ann, session}},
+		{on{access.Subscribe, "closed.x", ofTail}, nil},
 		{on{access.Describe, "open.x", ""}, []*access.Principal{ann, star, empty, bot, session, back, none,
 			holder("x", born)}},
 		{on{access.Publish, "open.x", ""}, []*access.Principal{ann, star, empty, bot, session, back}},

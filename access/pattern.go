@@ -119,6 +119,18 @@ func (p *Pattern) matches(text string, v *request) bool {
 	return ok
 }
 
+// matchesAny reports whether there is a text that matches: no replacement is empty.
+func (p Pattern) matchesAny(v *request) bool {
+	for _, one := range p.parts {
+		for i := range one {
+			if one[i].value(v) == "" {
+				return false
+			}
+		}
+	}
+	return len(p.parts) > 0
+}
+
 // prefix reports whether text begins with the part, and how many bytes that is.
 func (s part) prefix(text string, v *request) (n int, ok bool) {
 	for i := range s {

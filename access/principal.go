@@ -106,12 +106,17 @@ func (p *Principal) owns(subscriber string) bool {
 	case Nobody, TicketHolder:
 		subject = everybody
 	case User, Session:
-		if subject == "" || strings.Contains(subject, ":") {
+		if !p.ownsAny() {
 			return false
 		}
 	}
 	rest, ok := strings.CutPrefix(subscriber, subject)
 	return ok && (rest == "" || rest[0] == ':')
+}
+
+// ownsAny reports whether there are subscribers that belong to the principal, unless a grant says otherwise.
+func (p *Principal) ownsAny() bool {
+	return p.Kind != User && p.Kind != Session || p.Subject != "" && !strings.Contains(p.Subject, ":")
 }
 
 type principalKey struct{}

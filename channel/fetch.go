@@ -106,6 +106,9 @@ func (f *fetch) failure(operation string, err error) error {
 
 func (f *fetch) acknowledge(ctx context.Context) (err error) {
 	f.batch, err = f.service.store.Next(ctx, AckRequest{Receipt: *f.ack, Policy: f.request.Policy}, f.request)
+	if err == nil {
+		f.service.marks.acknowledged(f.ack)
+	}
 	f.ack = nil
 	return err
 }

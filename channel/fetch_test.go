@@ -268,14 +268,14 @@ func TestPollAndManyConfirmations(t *testing.T) {
 		w.marks["s"] = 0
 		ended := poll(t.Context(), s, "s", "")
 		for range many {
-			w.sink(confirmed)
+			w.sinks["ch"](confirmed)
 			synctest.Wait()
 		}
 		require.Equal(t, 1+many, w.fetches, "the first one, and one after each confirmation")
 
 		w.slow = true
 		for range many {
-			w.sink(confirmed)
+			w.sinks["ch"](confirmed)
 			synctest.Wait()
 		}
 		require.Equal(t, 2+many, w.fetches)

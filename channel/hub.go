@@ -124,7 +124,7 @@ func (h *hub) check(ctx context.Context, batch []*entry) {
 		case r.Err == nil:
 			batch[i].observe(r.Position, seen[i])
 		case errors.Is(r.Err, ErrNoChannel):
-			batch[i].wakeAll()
+			batch[i].observe(noChannel, seen[i])
 		case ctx.Err() != nil:
 			return
 		default:
@@ -215,9 +215,16 @@ func (h *hub) listening(targets []target) bool {
 	return true
 }
 
-// join returns a new waiter, which must leave in the end.
-func (h *hub) join(targets []target) *waiter {
-	w := &waiter{hub: h, members: make([]member, len(targets)), wake: make(chan wakeup, len(targets))}
+// join returns a new waiter of a fetch, which must leave in the end.
+func (h *hub) join(targets []target) *waiter { return h.joined(&waiter{hub: h}, targets) }
+
+// joinStream returns a new waiter of a stream, which must leave in the end.
+func (h *hub) joinStream(targets []target, nudge <-chan struct{}) *waiter {
+	return h.joined(&waiter{hub: h, streams: true, nudge: nudge}, targets)
+}
+
+func (h *hub) joined(w *waiter, targets []target) *waiter {
+	w.members, w.wake = make([]member, len(targets)), make(chan wakeup, len(targets))
 	h.enter(w, targets)
 	for i := range w.members {
 		w.members[i].topic.add(&w.members[i])
@@ -230,11 +237,14 @@ func (h *hub) enter(w *waiter, targets []target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	h.waiters++
+	if !w.streams {
+		h.waiters++
+	}
 	for i, t := range targets {
 		e := h.entry(t.channel, now)
 		e.users++
-		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.subscriber, number: i, wake: w.wake}
+		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.subscriber, number: i, wake: w.wake,
+			streams: w.streams}
 	}
 }
 
@@ -260,7 +270,9 @@ func (h *hub) entry(channel string, now time.Time) *entry {
 func (h *hub) exit(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.waiters--
+	if !w.streams {
+		h.waiters--
+	}
 	now := time.Now()
 	for i := range w.members {
 		e := w.members[i].entry

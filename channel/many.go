@@ -16,11 +16,13 @@ import (
 // MaxSources is how many sources one FetchMany may have.
 const MaxSources = 256
 
-// Source is a subscriber from which FetchMany fetches.
+// Source is a subscriber from which FetchMany fetches, or a source of a stream.
 type Source struct {
 	Channel    string
 	Subscriber string
-	Receipt    string // acknowledged first; empty: none
+	Receipt    string // acknowledged first; empty: none, as always in a stream
+	// Tail is where a tail begins: a source of a stream without a subscriber. nil: the source has one.
+	Tail *From
 }
 
 // ManyQuery is the input of FetchMany.
@@ -181,7 +183,7 @@ func (m *many) await(ctx context.Context) error {
 	woken, err := m.service.hub.wait(ctx, &waitRequest{targets: targets, wait: m.wait, read: m.read, at: m.at})
 	for _, w := range woken[:min(len(woken), m.max)] {
 		at := m.at[w.target]
-		b := Batch{Epoch: at.Epoch, Mark: at.Clock}
+		b := Batch{Epoch: at.Epoch, Mark: at.Clock, After: at.Clock}
 		b.deliver(w.message)
 		m.found = append(m.found, foundBatch{source: w.target, Batch: b})
 	}
@@ -235,8 +237,11 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 	var some, due []ready
 	for n := range results {
 		r := &results[n]
-		m.requests[which[n]].Receipt = nil // acknowledged once, however often it is read
 		i := which[n]
+		if r.Err == nil {
+			m.service.marks.acknowledged(m.requests[i].Receipt)
+		}
+		m.requests[i].Receipt = nil // acknowledged once, however often it is read
 		switch {
 		case r.Err != nil:
 			m.fail(i, fmt.Errorf("poll %s/%s: %w", requests[n].Channel, requests[n].Subscriber, r.Err))

@@ -23,6 +23,9 @@ type Position struct {
 	Clock clock.Clock
 }
 
+// Next returns the position one clock later.
+func (p Position) Next() Position { return Position{Epoch: p.Epoch, Clock: p.Clock.Next()} }
+
 // Draft is a message to be published.
 type Draft struct {
 	ID      string // chosen by the publisher; empty: the service makes one
@@ -37,14 +40,17 @@ type Published struct {
 	Begun     bool        // this publish created the channel, and this is its first message
 }
 
-// Batch is the result of reading after a subscriber's mark.
+// Batch is the result of reading after a subscriber's mark, after a position ahead of it, or of a tail.
 type Batch struct {
 	Epoch    ulid.ULID
-	Mark     clock.Clock // the subscriber's mark at the time
-	Through  clock.Clock // all messages after Mark up to here are in Messages or expired; equals Mark if there are none
+	Mark     clock.Clock // the subscriber's mark at the time; of a tail the same as After
+	After    clock.Clock // where the reading began: at the mark, or at the position of the request if that is ahead of it
+	Through  clock.Clock // all messages after After up to here are in Messages or expired; equals After if there are none
 	Clock    clock.Clock // the channel's clock at the time; there is more if Through differs from it
 	Messages []Message
-	Expired  uint64 // messages between Mark and Through that expired
+	Expired  uint64 // messages between After and Through that expired
+	// Elsewhere is set if a tail doesn't begin at the position of the request, which the channel doesn't have.
+	Elsewhere bool
 }
 
 // empty reports whether there is nothing to deliver.

@@ -22,10 +22,12 @@ import (
 type Service struct {
 	store    Store
 	receipts *receipt.Keyring
+	tokens   *receipt.Derived            // that resume streams of many sources
 	lookUp   func(context.Context) error // nil: receipts has all keys
 	policies *Policies
 	limits   Limits
 	hub      *hub
+	marks    *marks
 	copies   Copies
 	turns    *semaphore.Weighted // of reads from many sources
 }
@@ -48,8 +50,9 @@ func NewService(o Options) (*Service, error) {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
 	return &Service{
-		store: o.Store, receipts: o.Receipts, lookUp: o.LookUp, policies: o.Policies, limits: o.Limits,
-		copies: o.Copies, hub: newHub(o.Store, o.Limits, o.Logger),
+		store: o.Store, receipts: o.Receipts, tokens: o.Receipts.Derive(tokenPurpose), lookUp: o.LookUp,
+		policies: o.Policies, limits: o.Limits,
+		copies: o.Copies, hub: newHub(o.Store, o.Limits, o.Logger), marks: newMarks(),
 		turns: semaphore.NewWeighted(turnsPerCore * int64(runtime.GOMAXPROCS(0))),
 	}, nil
 }
@@ -58,9 +61,12 @@ func NewService(o Options) (*Service, error) {
 // It must be called once.
 func (s *Service) Run(ctx context.Context) error { return s.hub.run(ctx) }
 
-// Drain makes all waiting fetches return without messages, and later ones not wait. It may be called more than once, at
-// any time.
-func (s *Service) Drain() { s.hub.drain() }
+// Drain makes all waiting fetches return without messages, and later ones not wait, and ends all streams. It may be
+// called more than once, at any time.
+func (s *Service) Drain() {
+	s.hub.drain()
+	s.marks.nudge()
+}
 
 // Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel
 // is listened to for as long as it has been before, Limits.Linger at most.
@@ -256,6 +262,7 @@ func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) e
 	if err := s.store.Ack(ctx, AckRequest{Receipt: *r, Policy: policy}); err != nil {
 		return fmt.Errorf("ack %s/%s: %w", channel, subscriber, err)
 	}
+	s.marks.acknowledged(r)
 	return nil
 }
 
@@ -287,6 +294,18 @@ func (s *Service) policyFor(channel, subscriber string) (Policy, error) {
 		err = errCopies
 	}
 	return policy, err
+}
+
+// policyOfStream is policyFor for a source of a stream. It also checks where a tail begins.
+func (s *Service) policyOfStream(from *Source) (Policy, error) {
+	if from.Tail == nil {
+		return s.policyFor(from.Channel, from.Subscriber)
+	}
+	policy, err := s.policy(from.Channel)
+	if from.Subscriber != "" {
+		err = cmp.Or(err, error(invalid(fault.SlugInvalidSubscriber, "subscriber", "a tail has no subscriber")))
+	}
+	return policy, cmp.Or(err, from.Tail.check())
 }
 
 // verifier verifies the receipts of one request.

@@ -30,7 +30,8 @@ type Log interface {
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
 	// message can be reported as a duplicate of itself, if it was stored by an attempt whose answer was lost.
 	PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult
-	// Fetch reads the messages after the subscriber's mark. Errors: ErrNoSubscriber.
+	// Fetch reads the messages after the subscriber's mark, or after a position ahead of it, or those of a tail. It moves
+	// nothing. Errors: ErrNoSubscriber; of a tail ErrNoChannel and ErrClockAhead.
 	Fetch(ctx context.Context, r FetchRequest) (Batch, error)
 	// Ack moves the mark up to the receipt's clock. A receipt at or behind the mark changes nothing and succeeds.
 	// Errors: ErrNoSubscriber, ErrReceiptEpoch, ErrReceiptAhead, ErrReceiptSuperseded.
@@ -116,10 +117,18 @@ type PublishResult struct {
 // FetchRequest is an argument of Fetch.
 type FetchRequest struct {
 	Channel    string
-	Subscriber string
-	Max        int // most messages, 1 or more
-	MaxBytes   int // most bytes of messages, 1 or more; one message is always returned
-	Policy     Policy
+	Subscriber string // empty for a tail
+	// Tail is where a fetch without a subscriber begins, if it has no After. Such a fetch writes nothing: the channel
+	// isn't renewed. nil: it has a subscriber. Next and Poll need one.
+	Tail     *From
+	Max      int // most messages; a tail may ask for 0, to find where it begins
+	MaxBytes int // most bytes of messages, 1 or more; one message is always returned
+	Policy   Policy
+	// After is the position to begin at, with the fields of a receipt, if the mark hasn't passed it and the channel
+	// still has its history: see Batch.After. nil: the mark. Next and Poll don't use it. A tail whose position the channel
+	// doesn't have begins at Tail, or at the channel's clock if that is ahead of it, or before the oldest message alive if
+	// the position is of an earlier life.
+	After *receipt.Receipt
 	// Wait is how long the caller will wait if there is no message. The subscriber's TTL begins at the end of it, so
 	// that a caller that receives a message by an event needn't renew the subscriber.
 	Wait time.Duration

@@ -3,11 +3,13 @@ package channel
 import (
 	"sync"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// topic is a channel that is listened to. Its members are the fetches that wait on it. It decides which members an
-// event wakes.
+// topic is a channel that is listened to. Its members are the fetches and the streams that wait on it. It decides which
+// members an event wakes.
 type topic struct {
 	channel string
 
@@ -17,8 +19,13 @@ type topic struct {
 	members   []*member
 	updates   uint64   // number of updates so far
 	latest    update   // the furthest of them
+	streams   int      // members that are of streams
+	recent    []update // the last updates, one clock after the other, for streams that are awake meanwhile
 	published Position // of the last EventPublished
 }
+
+// noChannel is the position of a channel that doesn't exist.
+var noChannel = Position{Epoch: ulid.MustParse("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")}
 
 // update is a position that the channel has reached, and the message there if the event carried it.
 type update struct {
@@ -102,9 +109,41 @@ func (t *topic) publish(u update) {
 		}
 	}
 	if !fetching {
-		u.message = nil // no member needs it
+		u.message, t.recent = nil, nil // no member needs them
+	} else if t.streams > 0 {
+		t.remember(u)
 	}
 	t.record(u)
+}
+
+// recentUpdates is how many messages a topic keeps for streams that write while others arrive. Each is at most as large
+// as a notification.
+const recentUpdates = 16
+
+// remember keeps a message for the streams that are awake. The lock is held.
+func (t *topic) remember(u update) {
+	if n := len(t.recent); u.message == nil || n > 0 && t.recent[n-1].Next() != u.Position {
+		t.recent = nil
+	}
+	switch {
+	case u.message == nil:
+	case len(t.recent) < recentUpdates:
+		t.recent = append(t.recent, u)
+	default:
+		copy(t.recent, t.recent[1:])
+		t.recent[len(t.recent)-1] = u
+	}
+}
+
+// next returns the message after a position if it is one of the recent ones. The lock is held.
+func (t *topic) next(at Position) *Message {
+	next := at.Next()
+	for i := range t.recent {
+		if t.recent[i].Position == next {
+			return t.recent[i].message
+		}
+	}
+	return nil
 }
 
 // unsubscribe wakes a subscriber's members. Their next fetch finds that the subscriber does not exist.
@@ -144,6 +183,7 @@ func (t *topic) observe(p Position, seen uint64) {
 			one.deliver(nil)
 		}
 	}
+	t.recent = nil
 	t.record(update{Position: p})
 }
 
@@ -154,7 +194,7 @@ func (t *topic) record(u update) {
 		t.latest = u
 		return
 	}
-	t.latest.message = nil // a fail-over may have lost it
+	t.latest.message, t.recent = nil, nil // a fail-over may have lost it
 }
 
 // wakeAll makes all members read, or end if the hub has drained.
@@ -165,6 +205,7 @@ func (t *topic) wakeAll() {
 }
 
 func (t *topic) wakeAllLocked() {
+	t.recent = nil
 	for _, one := range t.members {
 		one.refetch()
 	}
@@ -175,6 +216,9 @@ func (t *topic) add(one *member) {
 	defer t.mu.Unlock()
 	one.index, one.prepared = len(t.members), t.updates
 	t.members = append(t.members, one)
+	if one.streams {
+		t.streams++
+	}
 }
 
 // remove removes a member from the list. The last one takes its place.
@@ -186,4 +230,10 @@ func (t *topic) remove(one *member) {
 	moved.index = one.index
 	t.members[one.index], t.members[end] = moved, nil
 	t.members = t.members[:end]
+	if one.streams {
+		t.streams--
+	}
+	if t.streams == 0 {
+		t.recent = nil
+	}
 }

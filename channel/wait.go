@@ -65,11 +65,14 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 	}
 }
 
-// waiter is a fetch that waits. Only the goroutine of the fetch uses it.
+// waiter is a fetch that waits, or a stream. Only its goroutine uses it.
 type waiter struct {
 	hub     *hub
 	members []member
 	wake    chan wakeup // buffered, with room for each member
+	streams bool        // it is a stream, which sleeps again after a message
+	// nudge ends a sleep without a wake-up. nil for a fetch.
+	nudge <-chan struct{}
 }
 
 // member is a waiter on one topic.
@@ -77,7 +80,10 @@ type member struct {
 	entry      *entry
 	topic      *topic
 	subscriber string
-	number     int // among the waiter's members
+	number     int  // among the waiter's members
+	streams    bool // of a stream
+	// paused keeps the member awake while the waiter sleeps: no message wakes it. Only the waiter's goroutine uses it.
+	paused bool
 	// wake receives the member's wake-ups. The topic sends under its lock, only to a member that is asleep, and so ends
 	// its sleep. The channel has room for one wake-up of each member: the send never blocks.
 	wake chan<- wakeup
@@ -127,13 +133,17 @@ func (w *waiter) prepare(which []int) {
 }
 
 // sleep waits for updates after the positions at which the channels had no messages. It returns the wake-ups; members
-// without a message must prepare and be read again. It returns none when the timer fires, ctx ends or the hub drains.
+// without a message must prepare and be read again. It returns none when the timer fires, a nudge arrives, ctx ends or
+// the hub drains.
 func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Position) []wakeup {
 	if w.hub.drained.Load() {
 		return nil
 	}
 	var all []wakeup
 	for i, p := range at {
+		if w.members[i].paused {
+			continue
+		}
 		if woken, m := w.members[i].fallAsleep(p); woken {
 			all = append(all, wakeup{target: i, message: m})
 		}
@@ -142,6 +152,7 @@ func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Positio
 		select {
 		case one := <-w.wake:
 			all = append(all, one)
+		case <-w.nudge:
 		case <-timer:
 		case <-ctx.Done():
 		}
@@ -195,11 +206,31 @@ func (m *member) fallAsleep(at Position) (woken bool, message *Message) {
 	}
 	if t.updates != m.prepared {
 		if woken, message := t.latest.wakes(at); woken {
+			if message == nil {
+				message = t.next(at)
+			}
 			return true, message
 		}
 	}
 	m.at, m.asleep = at, true
 	return false, nil
+}
+
+// following returns the message after a position if the topic has it, for a member that is awake.
+func (m *member) following(at Position) *Message {
+	m.topic.mu.Lock()
+	defer m.topic.mu.Unlock()
+	if m.stale {
+		return nil
+	}
+	return m.topic.next(at)
+}
+
+// isStale reports whether an event since the last prepare makes the member read again.
+func (m *member) isStale() bool {
+	m.topic.mu.Lock()
+	defer m.topic.mu.Unlock()
+	return m.stale
 }
 
 // endSleep ends the sleep of a waiter that continues for another reason.

@@ -59,11 +59,13 @@ type world struct {
 
 	connected bool
 	queue     []Event // notifications on their way
-	sink      func(Event)
+	sinks     map[string]func(Event)
 
 	slow    bool            // answers are held
 	held    []chan struct{} // answers on their way
 	failing bool            // the next read of the clock fails
+	broken  bool            // all fetches fail
+	limited string          // the subscriber whose fetches a limit refuses
 	fetches int
 	polls   int           // of sources
 	due     bool          // whether polls report that subscribers must be renewed
@@ -91,7 +93,7 @@ func newWorld(at Position) *world {
 		now: at, messages: make(map[clock.Clock]Message), marks: make(map[string]clock.Clock),
 		log: make(map[Position]string),
 	}
-	return &world{state: s, replica: s.clone()}
+	return &world{state: s, replica: s.clone(), sinks: make(map[string]func(Event))}
 }
 
 // look returns a copy of the state.
@@ -99,6 +101,20 @@ func (w *world) look() state {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clone()
+}
+
+// change changes what a test sets, while the service runs.
+func (w *world) change(set func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	set()
+}
+
+// counts returns how many fetches and polls of sources there were.
+func (w *world) counts() (fetches, polls int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fetches, w.polls
 }
 
 // underway counts the notifications and the answers on their way.
@@ -133,10 +149,10 @@ func (w *world) release(i int) {
 // deliver delivers the first pending notification.
 func (w *world) deliver() {
 	w.mu.Lock()
-	e, sink := w.queue[0], w.sink
+	e, sinks := w.queue[0], slices.Collect(maps.Values(w.sinks))
 	w.queue = w.queue[1:]
 	w.mu.Unlock()
-	if sink != nil {
+	for _, sink := range sinks {
 		sink(e)
 	}
 	synctest.Wait()
@@ -160,6 +176,39 @@ func (w *world) settle() {
 	}
 }
 
+// deliverAny delivers the first pending notification, if there is one.
+func (w *world) deliverAny() {
+	if notifications, _ := w.underway(); notifications > 0 {
+		w.deliver()
+	}
+}
+
+// hold makes answers arrive when they are released.
+func (w *world) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slow = true
+}
+
+// answerAny delivers one answer, if there is one.
+func (w *world) answerAny() {
+	if _, answers := w.underway(); answers > 0 {
+		w.release(0)
+	}
+}
+
+// expireOldest removes the oldest message that is alive.
+func (w *world) expireOldest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range clock.After(w.now.Clock.Sub(1000), w.now.Clock, 1000) {
+		if _, alive := w.messages[c]; alive {
+			delete(w.messages, c)
+			return
+		}
+	}
+}
+
 // disconnect loses all pending notifications except the first keep, and all later ones.
 func (w *world) disconnect(keep int) {
 	w.mu.Lock()
@@ -171,7 +220,7 @@ func (w *world) disconnect(keep int) {
 func (w *world) connect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.connected && w.sink != nil {
+	if !w.connected && len(w.sinks) > 0 {
 		w.connected, w.queue = true, append(w.queue, confirmed)
 	}
 }
@@ -253,12 +302,32 @@ func (w *world) fetch(r FetchRequest) (Batch, error) {
 	defer w.mu.Unlock()
 	w.fetches++
 	w.wait = r.Wait
+	if w.broken {
+		return Batch{}, fault.ErrUnavailable
+	}
+	if r.Subscriber == w.limited && r.Tail == nil {
+		return Batch{}, &fault.Error{Kind: fault.Limited, Slug: fault.SlugRateLimited}
+	}
 	mark, ok := w.marks[r.Subscriber]
+	if r.Tail != nil {
+		if w.now == (Position{}) {
+			return Batch{}, ErrNoChannel
+		}
+		if mark, ok = w.beginning(&r); !ok {
+			return Batch{}, ErrClockAhead
+		}
+	}
 	if !ok {
 		return Batch{}, ErrNoSubscriber
 	}
-	b := Batch{Epoch: w.now.Epoch, Mark: mark, Through: mark, Clock: w.now.Clock}
-	for c := range clock.After(mark, w.now.Clock, 1000) {
+	b := Batch{Epoch: w.now.Epoch, Mark: mark, After: mark, Clock: w.now.Clock, Elsewhere: r.Tail != nil && r.After != nil}
+	if a := r.After; a != nil && a.Epoch == w.now.Epoch && clock.Behind(a.Clock, w.now.Clock) &&
+		(r.Tail != nil || clock.Between(mark, a.Clock, w.now.Clock)) &&
+		(a.MessageID == "" || a.MessageID == w.log[Position{Epoch: a.Epoch, Clock: a.Clock}]) {
+		b.After, b.Elsewhere = a.Clock, false
+	}
+	b.Through = b.After
+	for c := range clock.After(b.After, w.now.Clock, 1000) {
 		m, alive := w.messages[c]
 		switch {
 		case !alive:
@@ -271,6 +340,28 @@ func (w *world) fetch(r FetchRequest) (Batch, error) {
 		b.Through = c
 	}
 	return b, nil
+}
+
+// beginning returns where a tail begins without its position. The lock is held.
+func (w *world) beginning(r *FetchRequest) (clock.Clock, bool) {
+	from := *r.Tail
+	if r.After != nil && r.After.Epoch != w.now.Epoch {
+		from.Start = StartEarliest
+	}
+	switch from.Start {
+	case StartAt:
+		if ok := clock.Behind(from.Clock, w.now.Clock); ok || r.After == nil {
+			return from.Clock, ok
+		}
+	case StartEarliest:
+		at := w.now.Clock
+		for _, alive := w.messages[at]; alive; _, alive = w.messages[at] {
+			at = at.Sub(1)
+		}
+		return at, true
+	case StartLatest:
+	}
+	return w.now.Clock, true
 }
 
 func (w *world) Ack(_ context.Context, r AckRequest) error {
@@ -362,8 +453,11 @@ func (w *world) Describe(context.Context, DescribeRequest) (Description, error) 
 func (w *world) Positions(_ context.Context, channels []string) []PositionResult {
 	w.mu.Lock()
 	r := PositionResult{Position: w.now}
-	if w.failing {
+	switch {
+	case w.failing:
 		r = PositionResult{Err: fault.ErrUnavailable}
+	case w.now == Position{}:
+		r = PositionResult{Err: ErrNoChannel}
 	}
 	w.failing = false
 	w.reads++
@@ -372,17 +466,19 @@ func (w *world) Positions(_ context.Context, channels []string) []PositionResult
 	return slices.Repeat([]PositionResult{r}, len(channels))
 }
 
-func (w *world) Listen(_ string, sink func(Event)) (stop func()) {
+func (w *world) Listen(name string, sink func(Event)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sink = sink
+	w.sinks[name] = sink
 	if w.connected {
 		sink(confirmed)
 	}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.sink, w.connected, w.queue = nil, false, nil
+		if delete(w.sinks, name); len(w.sinks) == 0 {
+			w.connected, w.queue = false, nil
+		}
 	}
 }
 

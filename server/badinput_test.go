@@ -28,7 +28,6 @@ var long = strings.Repeat("n", 129)
 // badCalls are requests that are refused. Their problems are in testdata/problems, by name.
 var badCalls = map[string]string{
 	"path-unknown":          "GET /nothing/here",
-	"path-root":             "GET /",
 	"path-trailing-slash":   "GET /v1/channels/c/",
 	"path-slash-in-id":      "PUT /v1/channels/c/messages/a/b 1",
 	"path-no-channel":       "GET /v1/channels/",

@@ -22,11 +22,17 @@ import (
 // which they happen: reserved prefixes, the limits of the client in the context, the service, which finds the channel's
 // policy, and counters. The channels of tickets are in players.go.
 type channels struct {
-	service  v1.Channels // a *channel.Service
+	service  v1.Channels // a *channel.Service, as streams
+	streams  streamed
 	reserved reserved
 	players  players       // nil: there is no matchmaking, and tickets' channels are ordinary channels
 	guard    *access.Guard // nil: the service is open
 	counts   messageCounts
+}
+
+// streamed opens streams, as a *channel.Service.
+type streamed interface {
+	OpenStream(ctx context.Context, q channel.StreamQuery) (*channel.Stream, error)
 }
 
 // Publish publishes messages and counts them. A client that has made as many channels as it may publishes only to those

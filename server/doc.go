@@ -3,10 +3,11 @@
 // listener.
 //
 // Start at [Server]: [New] composes it from packages server/web (the common part of all requests), server/v1,
-// server/predecessor, server/grpc and server/admin, and [Server.Run] listens, and drains when its context ends.
-// channels.go has the steps of every operation on a channel, for all APIs: reserved prefixes, the limits of the client,
-// the service, and counters. tickets.go has those of the operations on tickets. players.go handles the channels of
-// tickets: their players are present while they poll, and the channels are made when they are requested.
+// server/streams, server/predecessor, server/grpc and server/admin, and [Server.Run] listens, and drains when its
+// context ends. channels.go has the steps of every operation on a channel, for all APIs: reserved prefixes, the limits
+// of the client, the service, and counters; streams.go those of streams. tickets.go has those of the operations on
+// tickets. players.go handles the channels of tickets: their players are present while they poll, and the channels are
+// made when they are requested.
 //
 // # Drain
 //

@@ -188,12 +188,17 @@ func (c *limitedConn) CloseWrite() error {
 func (c *limitedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.lengths.read(p[:n])
-	if err == nil {
-		return n, nil
+	if err != nil {
+		c.readFailed(err)
 	}
+	return n, err
+}
+
+// readFailed handles the error of a TLS handshake. It isn't part of Read, which waits on the stack of each connection.
+func (c *limitedConn) readFailed(err error) {
 	secure, ok := c.accepted.(*tls.Conn)
 	if !ok || secure.ConnectionState().HandshakeComplete || c.failed.Swap(true) {
-		return n, err
+		return
 	}
 	c.listener.connections.log.Debug("TLS handshake failed", "client", c.RemoteAddr(), "error", err)
 	var other tls.RecordHeaderError
@@ -201,7 +206,6 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 	if errors.As(err, &other) && other.Conn != nil && bytes.ContainsAny(other.RecordHeader[:1], "GHPDOC") {
 		_, _ = other.Conn.Write(c.listener.refuse([]byte(notEncrypted))) // fails only if the client has gone
 	}
-	return n, err
 }
 
 // notEncrypted is an answer of the form that net/http makes for a request that it can't read.

@@ -153,6 +153,7 @@ func (s *Server) drain(ctx context.Context, d draining) error {
 	defer cancel()
 	s.router.Drain()
 	s.service.Drain()
+	s.sockets.Drain()
 	if s.options.Matchmaking != nil {
 		s.options.Matchmaking.Drain()
 	}
@@ -169,15 +170,16 @@ func (s *Server) drain(ctx context.Context, d draining) error {
 		case <-ctx.Done():
 		}
 	}
-	var onHTTP, onGRPC error
+	var onHTTP, onSockets, onGRPC error
 	var ending sync.WaitGroup
 	ending.Go(func() { onHTTP = shutdown(ctx, d.public) })
+	ending.Go(func() { onSockets = s.sockets.Wait(ctx) }) // net/http doesn't know them any more
 	if s.services != nil {
 		ending.Go(func() { onGRPC = s.services.Drain(ctx) })
 	}
 	ending.Wait()
 	onAdmin := shutdown(ctx, d.admin)
-	err := errors.Join(onHTTP, onGRPC, onAdmin)
+	err := errors.Join(onHTTP, onSockets, onGRPC, onAdmin)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, grpc.ErrCutOff) {
 		return fmt.Errorf("%w (%s)", ErrGrace, s.options.Grace)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
 	"github.com/tidemark-dev/tidemark/server/records"
+	"github.com/tidemark-dev/tidemark/server/streams"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/storage"
@@ -79,6 +81,10 @@ type Limits struct {
 	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served probes only. The
 	// admin listener has a limit of its own.
 	MaxConnections int
+	// StreamAge is how old a stream of messages may become; 0: streams.DefaultAge.
+	StreamAge time.Duration
+	// SocketPatience is how long a WebSocket waits for a credential; 0: streams.DefaultPatience.
+	SocketPatience time.Duration
 }
 
 // Clients configures the limits of each client, and how to determine its address.
@@ -102,7 +108,8 @@ type Server struct {
 	options     Options
 	log         *slog.Logger
 	router      *web.Router
-	services    *grpc.Services                  // nil: there is no matchmaking
+	services    *grpc.Services // nil: there is no matchmaking
+	sockets     *streams.Sockets
 	listener    atomic.Pointer[limitedListener] // Run's
 	connections connections
 	admin       connections // of the admin listener
@@ -112,7 +119,8 @@ type Server struct {
 // called once per registry.
 func New(o Options) *Server {
 	o = withDefaults(o)
-	o.CORS.RequestHeaders, o.CORS.ResponseHeaders = grpc.RequestHeaders, grpc.ResponseHeaders
+	o.CORS.RequestHeaders = slices.Concat(grpc.RequestHeaders, streams.RequestHeaders)
+	o.CORS.ResponseHeaders = grpc.ResponseHeaders
 	s := &Server{service: o.Service, options: o, log: o.Logger}
 	limiter := o.limiter()
 	s.router = web.New(web.Options{
@@ -161,7 +169,7 @@ func (s *Server) addRoutes() {
 	if o.Guard != nil {
 		who = "credentials"
 	}
-	c := &channels{service: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
+	c := &channels{service: s.service, streams: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
 	c.reserved.service = o.Reserved
 	api := v1.Options{
 		Channels: c, Info: v1.Info{
@@ -179,6 +187,9 @@ func (s *Server) addRoutes() {
 		s.services.AddRoutes()
 	}
 	v1.Register(s.router, api)
+	streams.Register(s.router, streams.Options{Streams: c, Age: o.Limits.StreamAge, Metrics: o.Metrics})
+	s.sockets = streams.RegisterSockets(s.router, streams.SocketOptions{Channels: c, Age: o.Limits.StreamAge,
+		Patience: o.Limits.SocketPatience, Logger: o.Logger, Metrics: o.Metrics})
 	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: most, Prefix: s.options.OldPrefix})
 	if o.Records != nil {
 		records.Register(s.router, *o.Records)

@@ -130,7 +130,7 @@ func TestCORS(t *testing.T) {
 	preflight.Is(http.StatusNoContent, "")
 	for name, value := range map[string]string{
 		"Origin": mine, "Methods": "OPTIONS, POST",
-		"Headers": "Authorization,Content-Type,X-Request-Id,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Match,Tidemark-Queue,Tidemark-Ticket-Id",
+		"Headers": "Authorization,Content-Type,X-Request-Id,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Match,Tidemark-Queue,Tidemark-Ticket-Id,Last-Event-Id",
 	} {
 		require.Equal(t, value, preflight.Header.Get("Access-Control-Allow-"+name))
 	}

@@ -35,7 +35,7 @@ type SourceDelivery struct {
 // SourceProblem is the problem of a source that failed.
 type SourceProblem struct {
 	Channel    string `json:"channel"`
-	Subscriber string `json:"subscriber"`
+	Subscriber string `json:"subscriber,omitempty"` // of a tail there is none
 	Problem
 }
 

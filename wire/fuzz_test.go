@@ -130,3 +130,29 @@ func FuzzParseWait(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDecodeFrame checks that a frame of a WebSocket that is accepted is JSON with its ref, and that errors have a
+// reason.
+func FuzzDecodeFrame(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"authenticate","ref":1,"token":"t"}`, `{"type":"ping","ref":9007199254740991}`, `[]`, `{"ref":1,"ref":2}`,
+		`{"type":"subscribe","ref":2,"channel":"c","subscriber":"s","window":1,"resume":"r"}`, "\xff", `{"type":"x"}`,
+		`{"type":"ack","channel":"c","subscriber":"s","receiptHandle":"r"}`, `{"type":"publish","ref":-1}`,
+		`{"type":"publish","ref":5,"channel":"c","id":"m","content":{"a":[1, null]}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := wire.DecodeFrame(text)
+		if err != nil {
+			explained(t, text, err)
+			require.LessOrEqual(t, wire.RefOf(text), uint64(wire.MaxRef))
+			return
+		}
+		isJSON, isUTF8 := wire.IsJSON(text)
+		require.True(t, isJSON && isUTF8)
+		require.Equal(t, wire.RefOf(text), got.Ref)
+		require.Contains(t, wire.ClientFrames(), got.Type)
+		require.Equal(t, got.Type == wire.FramePublish, json.Valid(got.Draft.Content))
+	})
+}

@@ -90,6 +90,7 @@ func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 	if err != nil {
 		return err
 	}
+	n.Parts.OnStop(store.Close)
 	receipts, err := openReceipts(ctx, c, store, n.Parts)
 	if err != nil {
 		return err

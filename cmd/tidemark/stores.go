@@ -52,6 +52,7 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	if s.channels, err = channels.New(conn, channels.Options{Metrics: options.Metrics}); err != nil {
 		return stores{}, err
 	}
+	needs.parts.OnStop(s.channels.Close)
 	if s.storage, err = conn.Inspect(ctx); err != nil {
 		return stores{}, fmt.Errorf("look at the storage: %w", err)
 	}

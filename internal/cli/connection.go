@@ -69,9 +69,9 @@ func (c *Connection) Handle(do func(ctx context.Context, service *client.Client,
 	}
 }
 
-// Open returns a client of the service. The first of several failures in a row is reported on standard error, since
-// trying again can take long.
-func (c *Connection) Open() (*client.Client, error) {
+// Open returns a client of the service, with additional options. The first of several failures in a row is reported on
+// standard error, since trying again can take long.
+func (c *Connection) Open(more ...client.Option) (*client.Client, error) {
 	policy := client.RetryPolicy{MaxElapsed: c.retry}
 	if c.retry <= 0 {
 		policy = client.RetryPolicy{MaxTries: 1}
@@ -97,6 +97,7 @@ func (c *Connection) Open() (*client.Client, error) {
 	}
 	options = append(options, token, client.WithRetry(policy),
 		client.WithUserAgent("tidemark-cli/"+c.terminal.Version))
+	options = append(options, more...)
 	service, err := client.New(server, options...)
 	if err != nil {
 		return nil, Usagef("--%s: %w", c.flag, err)

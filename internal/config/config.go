@@ -46,6 +46,7 @@ type Server struct {
 	AnswerMemory   int // bytes
 	MaxConnections int // 0: as many as the limit on open files allows
 	MaxStreams     int // of one HTTP/2 connection
+	StreamAge      time.Duration
 }
 
 // GRPC configures the gRPC server.

@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
 	want.Server.AnswerMemory = 64 << 20
-	want.Server.MaxStreams = 250
+	want.Server.MaxStreams, want.Server.StreamAge = 250, time.Hour
 	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, jwt.DefaultClaim
 	want.Access.UserLimits = access.Limits{
 		Requests: access.Rate{Count: 100, Per: time.Second}, PublishedBytes: access.Rate{Count: 1 << 20,
@@ -150,6 +150,7 @@ func TestEverySource(t *testing.T) {
 		"trust-proxies":  "10.0.0.0/8,192.0.2.7",
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "answer-memory": "6MiB", "max-connections": "55",
 		"max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
+		"stream-age":   "30m",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking":   "off",
 		"queues":        `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,

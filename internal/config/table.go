@@ -333,6 +333,8 @@ func limitOptions(c *Config) []option {
 			Maximum size of all contents in the answer to one fetch. One message is always returned.`),
 		define("max-wait", "duration", "1m", to(&c.Limits.MaxWait, durationBetween(0, forever)), `
 			Maximum time that a fetch may ask to wait.`),
+		define("stream-age", "duration", "1h", to(&c.Server.StreamAge, durationBetween(time.Second, forever)), `
+			Time after which a stream of messages ends, or up to a quarter earlier. Its client connects again.`),
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // Count takes memory for the answer to a unary call if it is large, for a part that it calls part for, and returns the
-// answer to send in its place. The memory is returned when grpc-go frees the encoded answer: it was written, or the call
-// was reset. The end of the connection returns all. The answer isn't compressed. Errors: those of unsent.Part.Grow.
+// answer to send in its place. The memory is returned when grpc-go frees the encoded answer, or drops it: it was written,
+// or the call was reset. The end of the connection returns all. The answer isn't compressed. Errors: those of unsent.Part.Grow.
 func (s *Server) Count(ctx context.Context, answer any, part func() unsent.Part) (any, error) {
 	message, ok := answer.(proto.Message)
 	if !ok {
@@ -72,7 +72,11 @@ func (*counted) Get(length int) *[]byte {
 }
 
 // Put returns the memory of the answer. It is part of mem.BufferPool.
-func (a *counted) Put(*[]byte) { a.on.remove(a) }
+func (a *counted) Put(*[]byte) { a.drop() }
+
+// drop returns the memory of the answer. The garbage collector calls it, too: grpc-go doesn't return the buffer of a
+// call that is reset just before it is queued.
+func (a *counted) drop() { a.on.remove(a) }
 
 // answers are the answers on a connection that were not written. All methods may be called by several goroutines.
 type answers struct {

@@ -1,6 +1,8 @@
 package grpcserver
 
 import (
+	"runtime"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto"
@@ -51,6 +53,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		a.Put(nil)
 		return nil, err
 	}
+	runtime.AddCleanup(&data, (*counted).drop, a)
 	return mem.BufferSlice{mem.NewBuffer(&data, a)}, nil
 }
 

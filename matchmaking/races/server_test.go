@@ -87,6 +87,7 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 	}
 	closing := sync.OnceFunc(func() {
 		tickets.Close()
+		store.Close()
 		s.conn.Close()
 	})
 	var end context.CancelFunc

@@ -62,6 +62,7 @@ func openWorld(t *testing.T, url string) *world {
 	w.conn, w.queues = w.connect(t)
 	store, err := channels.New(w.conn, channels.Options{})
 	require.NoError(t, err)
+	t.Cleanup(store.Close)
 
 	ring, err := receipt.NewKeyring(receipt.Key(bytes.Repeat([]byte{7}, receipt.MinKeyBytes)))
 	require.NoError(t, err)

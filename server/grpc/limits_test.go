@@ -174,8 +174,10 @@ func TestUnreadTickets(t *testing.T) {
 			require.Equal(t, codes.ResourceExhausted, status.Code(err))
 			h.matches.set(func() { require.Len(t, h.matches.tickets, 2, "it is refused before it makes a ticket") })
 			abandon(cancel, conn)
-			require.Eventually(t, func() bool { return h.router.Answers().Bytes() == 0 }, servertest.Patience,
-				servertest.Step)
+			require.Eventually(t, func() bool {
+				runtime.GC() // grpc-go may have dropped an answer without returning it
+				return h.router.Answers().Bytes() == 0
+			}, servertest.Patience, servertest.Step)
 			_, err = h.get(f, "large0")
 			require.NoError(t, err)
 			cancel()

@@ -27,6 +27,7 @@ type Options struct {
 // Register adds the routes of the API.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
+	registerAbout(a)
 	registerChannels(a, o)
 	if o.Queues != nil {
 		registerMatchmaking(a, o)

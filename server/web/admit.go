@@ -59,16 +59,25 @@ func (g *gate) Limited() bool { return g.limiter != nil }
 // Limit counts a request of a principal, nil on an open service, from an address. It returns the request's context with
 // the client, for other limits. Errors: those of limits.Client.Request.
 func (g *gate) Limit(ctx context.Context, p *access.Principal, address string) (context.Context, error) {
+	client, err := g.Count(ctx, p, address)
+	return limits.With(ctx, client), err
+}
+
+// Count is Limit, but returns the client.
+func (g *gate) Count(ctx context.Context, p *access.Principal, address string) (limits.Client, error) {
 	client := g.limiter.Client(p, address)
-	return limits.With(ctx, client), client.Request(ctx)
+	return client, client.Request(ctx)
 }
 
 // admit authenticates the client, and checks its limits and that it may do the route's action.
 func (c *Call) admit() error {
 	credential, err := c.credential()
 	gate := &c.route.router.gate
-	if c.route.Open {
+	switch {
+	case c.route.Open && c.route.always: // a probe
 		return nil
+	case c.route.Open:
+		return c.checkRead()
 	}
 	if gate.guard == nil {
 		if c.ctx, err = gate.Limit(c.ctx, nil, c.request.RemoteAddr); err != nil {
@@ -92,7 +101,10 @@ func (c *Call) admit() error {
 	if err := c.checkRead(); err != nil {
 		return err
 	}
-	if c.route.InBody {
+	switch {
+	case c.route.Socket && p.Kind == access.Nobody:
+		return nil
+	case c.route.InBody, c.route.Socket:
 		return gate.guard.CheckSome(p, c.route.Action)
 	}
 	var of access.Resource
@@ -130,11 +142,28 @@ func (c *Call) credential() (string, error) {
 		return "", errTwice
 	}
 	c.inQuery = true
-	if of := c.route.Of; of == nil || !c.route.router.guard.QueryToken(of(c).Channel) {
-		return "", errInQuery
+	if !c.mayBeInQuery() {
+		return "", ErrInQuery
 	}
 	return token, wellFormed(token)
 }
+
+// mayBeInQuery reports whether rules of all channels of the request allow the credential there.
+func (c *Call) mayBeInQuery() bool {
+	allowed := c.route.router.guard.QueryToken
+	switch {
+	case c.route.Socket:
+		return true
+	case c.route.Of != nil:
+		return allowed(c.route.Of(c).Channel)
+	case c.route.Named != nil:
+		return c.route.Named(c, allowed)
+	}
+	return false
+}
+
+// InQuery reports whether the client's credential was in the query.
+func (c *Call) InQuery() bool { return c.inQuery }
 
 // Principal returns the client, or nil if the service is open.
 func (c *Call) Principal() *access.Principal { return access.From(c.ctx) }

@@ -16,15 +16,17 @@ const (
 	tokenParameter      = "access_token" // for browsers, where a rule of the channel allows it
 )
 
+// ErrInQuery is the error of a credential in the query where no rule of the channel allows it.
+var ErrInQuery = &fault.Error{
+	Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: tokenParameter,
+	Detail: "no rule of the channel allows " + tokenParameter + " here; send the token in the header Authorization",
+}
+
 // What is wrong with how a credential is sent.
 var (
 	errMalformed = &fault.Error{
 		Kind: fault.Unauthenticated, Slug: fault.SlugInvalidCredential,
 		Detail: "the request must have one header Authorization, with the scheme Bearer and one token",
-	}
-	errInQuery = &fault.Error{
-		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: tokenParameter,
-		Detail: "no rule of the channel allows " + tokenParameter + " here; send the token in the header Authorization",
 	}
 	errTwice = &fault.Error{
 		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: tokenParameter,

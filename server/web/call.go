@@ -59,7 +59,7 @@ func newCall(r *route, ec echo.Context) *Call {
 		c.unsent = r.router.answers.Granted(c.client)
 	}
 	c.ctx = unsent.With(c.request.Context(), &c.unsent)
-	c.share = share{call: c, memory: &r.router.bodies}
+	c.share.call, c.share.memory = c, &r.router.bodies
 	c.reserved = c.ctx.Value(reservedKey{}) != nil
 	c.id = RequestID(c.request.Header[headerRequestID], c.started)
 	return c
@@ -75,6 +75,9 @@ func Client(p *access.Principal, address string) string {
 	}
 	return p.Name()
 }
+
+// ID returns the ID of the request.
+func (c *Call) ID() string { return c.id }
 
 // Request returns the request.
 func (c *Call) Request() *http.Request { return c.request }

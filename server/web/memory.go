@@ -31,12 +31,21 @@ type bodyMemory struct {
 
 // share is one body's part of the memory of all bodies. Except for endTurn it is used by one goroutine.
 type share struct {
-	call   *Call
+	BodyPart
+
+	call *Call
+	slow bool // the connection has a deadline for the body
+}
+
+// BodyPart is the memory of one body among that of all bodies. Except for EndTurn it is used by one goroutine.
+type BodyPart struct {
 	memory *bodyMemory
 	taken  int64
-	slow   bool        // the connection has a deadline for the body
 	turn   atomic.Bool // it holds one of the memory's turns; ended by the goroutine that answers, too
 }
+
+// BodyPart returns the part of a body that doesn't come with a request: a frame of a WebSocket.
+func (r *Router) BodyPart() *BodyPart { return &BodyPart{memory: &r.bodies} }
 
 // requestBytes is how many bytes of a body count as one request.
 const requestBytes = 16 << 10
@@ -58,18 +67,21 @@ const turnTimeout = 5 * time.Second
 func Turns() int64 { return int64(runtime.GOMAXPROCS(0)+1) / 2 }
 
 // awaitTurn waits until a large body may be decoded. Small ones needn't wait.
-func (s *share) awaitTurn(size int) error {
-	if size <= largeBuffer || s.turn.Load() {
+func (s *share) awaitTurn(size int) error { return s.AwaitTurn(s.call.ctx, size) }
+
+// AwaitTurn waits until a large body of size bytes may be decoded. Small ones needn't wait. Errors: kind Unavailable.
+func (p *BodyPart) AwaitTurn(ctx context.Context, size int) error {
+	if size <= largeBuffer || p.turn.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(s.call.ctx, turnTimeout, errDecoders)
+	ctx, cancel := context.WithTimeoutCause(ctx, turnTimeout, errDecoders)
 	defer cancel()
-	s.memory.waiting.Add(1)
-	defer s.memory.waiting.Add(-1)
-	if err := s.memory.turns.Acquire(ctx, 1); err != nil {
+	p.memory.waiting.Add(1)
+	defer p.memory.waiting.Add(-1)
+	if err := p.memory.turns.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
 	}
-	s.turn.Store(true)
+	p.turn.Store(true)
 	return nil
 }
 
@@ -84,25 +96,43 @@ func (c *Call) Encode(size int) error {
 }
 
 // endTurn lets the next large body be decoded. It may be called by several goroutines.
-func (s *share) endTurn() {
-	if s.turn.Swap(false) {
-		s.memory.turns.Release(1)
+func (s *share) endTurn() { s.EndTurn() }
+
+// EndTurn lets the next large body be decoded. It may be called by several goroutines.
+func (p *BodyPart) EndTurn() {
+	if p.turn.Swap(false) {
+		p.memory.turns.Release(1)
 	}
 }
 
 // grow takes memory for a body of size bytes, without waiting, and sets the time by which the client must have sent it.
 // Small bodies need no memory: they are never refused.
 func (s *share) grow(size int64) error {
-	if size <= smallBuffer || size <= s.taken {
+	before := s.taken
+	if err := s.Grow(size); err != nil || s.taken == before {
+		return err
+	}
+	s.slow = true
+	s.setDeadline(s.call.started.Add(BodyTime(size)))
+	return nil
+}
+
+// BodyTime returns how long a body of more than 1 KiB may take to arrive.
+func BodyTime(size int64) time.Duration {
+	return bodyHeadStart + time.Duration(size)*time.Second/bodyRate
+}
+
+// Grow takes memory for a body of size bytes, if it has less, without waiting. Bodies of up to 1 KiB need none. Errors:
+// kind Unavailable.
+func (p *BodyPart) Grow(size int64) error {
+	if size <= smallBuffer || size <= p.taken {
 		return nil
 	}
-	if !s.memory.free.TryAcquire(size - s.taken) {
+	if !p.memory.free.TryAcquire(size - p.taken) {
 		return errBodiesFull
 	}
-	s.memory.used.Add(size - s.taken)
-	s.taken, s.slow = size, true
-	inTime := bodyHeadStart + time.Duration(size)*time.Second/bodyRate
-	s.setDeadline(s.call.started.Add(inTime))
+	p.memory.used.Add(size - p.taken)
+	p.taken = size
 	return nil
 }
 
@@ -118,11 +148,13 @@ func (s *share) setDeadline(at time.Time) {
 	_ = http.NewResponseController(s.call.response).SetReadDeadline(at) // fails only without a connection
 }
 
-// release returns the memory.
-func (s *share) release() {
-	if s.taken > 0 {
-		s.memory.used.Add(-s.taken)
-		s.memory.free.Release(s.taken)
+func (s *share) release() { s.Release() }
+
+// Release returns the memory.
+func (p *BodyPart) Release() {
+	if p.taken > 0 {
+		p.memory.used.Add(-p.taken)
+		p.memory.free.Release(p.taken)
 	}
-	s.taken = 0
+	p.taken = 0
 }

@@ -113,11 +113,14 @@ func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
 }
 
 // Problem returns the problem for an error of a part of an answer. An internal error is logged.
-func (c *Call) Problem(err error) *wire.Problem {
+func (c *Call) Problem(err error) *wire.Problem { return c.route.router.Problem(c.ctx, c.id, err) }
+
+// Problem returns the problem for an error of a part of the request with an ID. An internal error is logged.
+func (r *Router) Problem(ctx context.Context, id string, err error) *wire.Problem {
 	p := ProblemOf(err)
-	p.RequestID = c.id
+	p.RequestID = id
 	if p.Status == http.StatusInternalServerError {
-		c.route.router.log.ErrorContext(c.ctx, "part of a request failed", "requestId", c.id, "error", err)
+		r.log.ErrorContext(ctx, "part of a request failed", "requestId", id, "error", err)
 	}
 	return p
 }

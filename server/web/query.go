@@ -13,6 +13,11 @@ import (
 // ReadQuery calls read with each parameter of a raw query, and refuses those that are not known, at most 64 of them, or
 // are repeated. Unlike url.ParseQuery it makes no map. Errors: those of RefuseParameter and of read.
 func ReadQuery(raw string, known []string, read func(name, value string) error) error {
+	return ReadQueryList(raw, known, nil, read)
+}
+
+// ReadQueryList is ReadQuery, except that the parameters of lists may be repeated.
+func ReadQueryList(raw string, known, lists []string, read func(name, value string) error) error {
 	seen := 0 // a bit for each
 	for raw != "" {
 		var pair string
@@ -29,7 +34,7 @@ func ReadQuery(raw string, known []string, read func(name, value string) error) 
 		case i < 0:
 			return RefuseParameter(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name,
 				strings.Join(known, " and ")))
-		case seen&(1<<i) != 0:
+		case seen&(1<<i) != 0 && !slices.Contains(lists, name):
 			return RefuseParameter(name, "the query parameter "+name+" is given twice")
 		}
 		seen |= 1 << i

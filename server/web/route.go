@@ -36,10 +36,16 @@ type Route struct {
 	Action access.Action               // required action; empty only if the route is Open
 	Of     func(*Call) access.Resource // what it does that to; nil: any resource
 	InBody bool                        // what it does that to is in the body: the handler checks it, by Call.Allow
-	Open   bool                        // the route is served without credentials
-	Waits  bool                        // the answer may wait: the call's context ends when the client's credential does
-	Large  bool                        // the call only reads, and its answer may be large, as that of a GET
-	Admin  bool                        // the route is served by Router.Admin only
+	// Named calls allow with the channels that the query names, until it returns false, and reports whether there are any
+	// and it never did: it is for a route without Of, whose client's credential may then be in the query. nil: it may not.
+	Named func(c *Call, allow func(channel string) bool) bool
+	// Socket is set if the answer is a WebSocket: its client may send a credential later, in any case by the query, and
+	// pages of other origins may not open it. The handler checks what each of its frames does.
+	Socket bool
+	Open   bool // the route is served without credentials
+	Waits  bool // the answer may wait: the call's context ends when the client's credential does
+	Large  bool // the call only reads, and its answer may be large, as that of a GET
+	Admin  bool // the route is served by Router.Admin only
 	Handle Handler
 }
 
@@ -114,7 +120,7 @@ func (c *Call) check() error {
 		c.route.router.CountRefused()
 		return errConnections
 	}
-	if err := c.route.origins.check(c.request); err != nil {
+	if err := c.route.origins.check(c.request, c.route.Socket); err != nil {
 		return err
 	}
 	if err := c.admit(); err != nil {
@@ -160,7 +166,10 @@ func (c *Call) panicked(p any) {
 }
 
 // LogPanic logs a panic with the stack of the calling goroutine.
-func (c *Call) LogPanic(p any) { logPanic(c.route.router.log.Logger, c.id, p) }
+func (c *Call) LogPanic(p any) { c.route.router.LogPanic(c.id, p) }
+
+// LogPanic logs a panic in the work for the request with an ID, with the stack of the calling goroutine.
+func (r *Router) LogPanic(id string, p any) { logPanic(r.log.Logger, id, p) }
 
 func logPanic(log *slog.Logger, id string, p any) {
 	log.Error("panic in a handler", "requestId", id, "panic", p, "stack", string(debug.Stack()))

@@ -197,6 +197,7 @@ func open(t *testing.T, url string) *service {
 	t.Cleanup(conn.Close)
 	store, err := channels.New(conn, channels.Options{})
 	require.NoError(t, err)
+	t.Cleanup(store.Close)
 	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
 	require.NoError(t, err)
 	key, err := receipt.GenerateKey()

@@ -33,6 +33,7 @@ func root() string {
 // Contract is docs/openapi.yaml.
 var Contract = sync.OnceValues(func() (*openapi3.T, error) {
 	loader := openapi3.NewLoader()
+	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
 	doc, err := loader.LoadFromFile(filepath.Join(root(), "docs", "openapi.yaml"))
 	if err != nil {
 		return nil, err

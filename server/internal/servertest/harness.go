@@ -74,6 +74,7 @@ type Setup struct {
 	Token   func(ctx context.Context, ticket string, created time.Time) string
 	Kept    func(*config.RecordOptions) // changes the options of records
 	Prefix  string                      // of keys; empty: a new one
+	Signing *receipt.Keyring            // nil: a new one
 }
 
 // Start returns a harness that ends with the test.
@@ -98,11 +99,14 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 	t.Cleanup(conn.Close)
 	opened, err := channels.New(conn, channels.Options{})
 	require.NoError(t, err)
+	t.Cleanup(opened.Close)
 	h.Store = &FaultyStore{Store: opened}
 	if s.Ready == nil {
 		s.Ready = conn.Ready
 	}
-	h.Receipts = Keyring(t)
+	if h.Receipts = s.Signing; h.Receipts == nil {
+		h.Receipts = Keyring(t)
+	}
 	h.Service = newService(t, h.Store, h.Receipts)
 	s.Service = h.Service
 	if s.queues != nil {

@@ -112,7 +112,7 @@ func TestLargeFetchWithoutBudget(t *testing.T) {
 	t.Parallel()
 	shared, n := openStandalone(t)
 	all := fill(t, shared, "x", 100)
-	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: 100 * time.Millisecond})
+	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: time.Second})
 	_, release, err := s.conn.LargeRead(t.Context(), "another", redis.DefaultLargeReadBytes)
 	require.NoError(t, err)
 	b, err := s.Fetch(t.Context(), all)
@@ -133,7 +133,7 @@ func TestLargeFetchAndUnreadAnswers(t *testing.T) {
 	shared, n := openStandalone(t)
 	const size = firstRead + 1000
 	all, larger, other := fill(t, shared, "x", 100), fillWith(t, shared, "y", 3, size), fillWith(t, shared, "z", 3, size)
-	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: 100 * time.Millisecond})
+	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: time.Second})
 	answers := unsent.New(4 * 16 << 20)
 	ann := func() string { return "ann" }
 	answer, more := answers.Part(ann), answers.Part(ann)
@@ -204,7 +204,7 @@ func TestLargeFetchOfMany(t *testing.T) {
 		}
 	}
 	requireMessages(shared, 1, 4, 2) // an envelope is larger than its content
-	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: 100 * time.Millisecond})
+	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: time.Second})
 	_, release, err := s.conn.LargeRead(t.Context(), "another", redis.DefaultLargeReadBytes)
 	require.NoError(t, err)
 	requireMessages(s, 0, 0, 1)

@@ -108,8 +108,13 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 			r.Channel = "new"
 			return storagetest.ErrorOf(m.Publish(ctx, r))
 		}},
-		{"fetch one", "fetch", 0, fetch(1)},
-		{"fetch all", "fetch", 0, fetch(1000)},
+		{"fetch one", "fetch", -2, fetch(1)},
+		{"fetch all", "fetch", -2, fetch(1000)},
+		{"fetch after a position", "fetch", 0, func(ctx context.Context) error {
+			r, after := m.request(1000), receiptOf("ch", five)
+			r.After = &after
+			return storagetest.ErrorOf(m.Fetch(ctx, r))
+		}},
 		{"ack", "ack", 0, ack},
 		{"ack again", "ack", 0, ack},
 		{"next", "next", 0, func(ctx context.Context) error {

@@ -35,6 +35,7 @@ func TestConformance(t *testing.T) {
 			t.Cleanup(conn.Close)
 			store, err := channels.New(conn, channels.Options{})
 			require.NoError(t, err)
+			t.Cleanup(store.Close)
 			return &harness{store: store, lookup: queues.NewLookup(conn), client: r.Client, prefix: prefix}
 		}
 		channeltest.Run(t, func(t testing.TB) channeltest.Harness { return open(t) })

@@ -59,6 +59,9 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 	return results
 }
 
+// fromMark is the argument of fetch.lua for a subscriber.
+const fromMark = "mark"
+
 // fetchAll runs fetch.lua for all calls in one round trip. The status of those whose slot is being moved is
 // redis.Moving.
 func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result {
@@ -77,8 +80,16 @@ func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result
 // more than firstRead bytes.
 func (s *Store) fetchCall(r *channel.FetchRequest, least int) redis.Call {
 	ch := s.keys(r.Channel)
-	args := appendReadArgs(append(make([]string, 0, 7), ch.MessagePrefix()), r)
-	return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: append(args, strconv.Itoa(least))}
+	from := fromMark
+	if r.Tail != nil {
+		from = fromText(*r.Tail)
+	}
+	args := append(appendReadArgs(append(make([]string, 0, 11), ch.MessagePrefix()), r), strconv.Itoa(least), from)
+	if r.After == nil {
+		return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: append(args, "", "", "")}
+	}
+	return redis.Call{Keys: ackKeys(ch, *r.After), Args: append(args, r.After.Clock.String(), r.After.Epoch.String(),
+		r.After.MessageID)}
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.
@@ -130,13 +141,13 @@ func appendReadArgs(args []string, r *channel.FetchRequest) []string {
 
 // batch decodes the replies of fetch.lua and next.lua.
 func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, error) {
-	if rep.Status != redis.OK {
+	if rep.Status != redis.OK && rep.Status != statusElsewhere {
 		return channel.Batch{}, refusals.Error(rep)
 	}
 	d := rep.Decoder()
-	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d),
+	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), After: clockOf(d), Clock: clockOf(d), Through: clockOf(d),
 		Expired: uint64(d.Int64())}
-	b.Messages = []channel.Message{}
+	b.Messages, b.Elsewhere = []channel.Message{}, rep.Status == statusElsewhere
 	d.Each(func(list *redis.Decoder) {
 		at, messages := clockOf(list), list.List()
 		b.Messages = slices.Grow(b.Messages, messages.Len())

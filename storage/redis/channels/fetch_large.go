@@ -109,7 +109,7 @@ func (s *Store) tryRest(ctx context.Context, r *channel.FetchRequest, b *channel
 // hasRest reports whether the script has ended a batch at firstRead bytes and there is room for more.
 func hasRest(r *channel.FetchRequest, b *channel.Batch) bool {
 	switch n := len(b.Messages); {
-	case b.Through == b.Clock:
+	case b.Through == b.Clock, r.Max == 0:
 		return false
 	case n == 0: // its first message is larger than that
 		return true

@@ -35,14 +35,14 @@ func (s *Store) fetchSingly(ctx context.Context, r channel.FetchRequest) (channe
 }
 
 func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
-	b, err := f.position(ctx, r.Subscriber)
+	b, err := f.beginning(ctx, &r)
 	if err != nil {
 		return b, err
 	}
-	at := b.Mark
-	if unread := clock.Distance(b.Mark, b.Clock); r.Policy.MaxMessages > 0 && unread > uint64(r.Policy.MaxMessages) {
+	at := b.After
+	if unread := clock.Distance(at, b.Clock); r.Policy.MaxMessages > 0 && unread > uint64(r.Policy.MaxMessages) {
 		at = b.Clock.Sub(uint64(r.Policy.MaxMessages))
-		b.Expired, b.Through = clock.Distance(b.Mark, at), at
+		b.Expired, b.Through = clock.Distance(b.After, at), at
 	}
 	if at, err = f.skipGone(ctx, &b, at); err != nil {
 		return b, err
@@ -67,6 +67,62 @@ func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel
 	return b, nil
 }
 
+// beginning reads where a fetch begins to read, as fetch.lua does.
+func (f singleReads) beginning(ctx context.Context, r *channel.FetchRequest) (b channel.Batch, err error) {
+	if r.Tail != nil {
+		var at channel.Position
+		at, err = f.channelPosition(ctx)
+		b.Epoch, b.Clock = at.Epoch, at.Clock
+	} else {
+		b, err = f.position(ctx, r.Subscriber)
+	}
+	if err != nil {
+		return b, err
+	}
+	reached := false
+	if r.After != nil {
+		reached, err = f.reached(ctx, &b, r)
+	}
+	switch {
+	case err != nil:
+	case reached:
+		b.After = r.After.Clock
+	case r.Tail != nil:
+		b.After, err = f.tail(ctx, &b, r)
+	}
+	if b.Through = b.After; r.Tail != nil {
+		b.Mark, b.Elsewhere = b.After, r.After != nil && !reached
+	}
+	return b, err
+}
+
+// tail returns where a tail begins that has no position in the channel's history.
+func (f singleReads) tail(ctx context.Context, b *channel.Batch, r *channel.FetchRequest) (clock.Clock, error) {
+	from := *r.Tail
+	if r.After != nil && r.After.Epoch != b.Epoch {
+		from.Start = channel.StartEarliest
+	}
+	switch from.Start {
+	case channel.StartEarliest:
+		unread := uint64(clock.Max)
+		if r.Policy.MaxMessages > 0 {
+			unread = uint64(r.Policy.MaxMessages)
+		}
+		at := b.Clock.Sub(unread)
+		gone, err := f.gone(ctx, at, unread)
+		return at.Add(gone), err
+	case channel.StartAt:
+		if clock.Behind(from.Clock, b.Clock) {
+			return from.Clock, nil
+		}
+		if r.After == nil {
+			return 0, channel.ErrClockAhead
+		}
+	case channel.StartLatest:
+	}
+	return b.Clock, nil
+}
+
 // position reads the channel's clock and the subscriber's mark, and sets Through to the mark. The epoch is read first
 // and the clock last: if the channel begins another life meanwhile, the receipt of the batch is of the earlier one.
 func (f singleReads) position(ctx context.Context, subscriber string) (channel.Batch, error) {
@@ -86,8 +142,30 @@ func (f singleReads) position(ctx context.Context, subscriber string) (channel.B
 	if !marked || !exists || !clock.Behind(mark, last) {
 		return b, channel.ErrNoSubscriber
 	}
-	b.Mark, b.Clock, b.Through = mark, last, mark
+	b.Mark, b.After, b.Clock, b.Through = mark, mark, last, mark
 	return b, nil
+}
+
+// reached reports whether a fetch begins at its position, as ack.reached of the scripts does.
+func (f singleReads) reached(ctx context.Context, b *channel.Batch, r *channel.FetchRequest) (bool, error) {
+	after, keeps := r.After, uint64(r.Policy.MaxMessages)
+	if after.Epoch != b.Epoch || !clock.Behind(after.Clock, b.Clock) ||
+		r.Tail == nil && !clock.Between(b.Mark, after.Clock, b.Clock) {
+		return false, nil
+	}
+	if after.MessageID == "" {
+		return true, nil
+	}
+	recorded, known, err := f.clockAt(ctx, f.keys.MessageID(after.MessageID))
+	if err != nil || known && recorded == after.Clock {
+		return err == nil, err
+	}
+	envelope, err := f.get(ctx, f.keys.Message(after.Clock))
+	if err != nil || envelope == nil {
+		return !known && (keeps == 0 || clock.Distance(after.Clock, b.Clock) < keeps), err
+	}
+	m, err := parseEnvelope(envelope, after.Clock)
+	return err != nil || m.ID == after.MessageID, nil
 }
 
 // channelPosition reads the channel's epoch and clock. Errors: ErrNoChannel.
@@ -131,6 +209,16 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 
 // skipGone skips the expired messages after at, by binary search, and counts them.
 func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Clock) (clock.Clock, error) {
+	gone, err := f.gone(ctx, at, clock.Distance(at, b.Clock))
+	if gone > 0 {
+		b.Expired += gone
+		b.Through = at.Add(gone)
+	}
+	return at.Add(gone), err
+}
+
+// gone returns how many of the messages after at have expired, of the next unread ones.
+func (f singleReads) gone(ctx context.Context, at clock.Clock, unread uint64) (uint64, error) {
 	var failed error
 	alive := func(i int) bool {
 		n, err := f.store.conn.Client().Do(ctx,
@@ -140,14 +228,10 @@ func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Cl
 		}
 		return n > 0
 	}
-	unread := clock.Distance(at, b.Clock)
 	if unread == 0 || alive(0) {
-		return at, failed
+		return 0, failed
 	}
-	gone := uint64(sort.Search(int(unread), alive))
-	b.Expired += gone
-	b.Through = at.Add(gone)
-	return b.Through, failed
+	return uint64(sort.Search(int(unread), alive)), failed
 }
 
 // get returns a key's value, or nil if the key does not exist.

@@ -23,6 +23,7 @@ func of(t testing.TB, conn *redis.Conn, o Options) *Store {
 	t.Helper()
 	s, err := New(conn, o)
 	require.NoError(t, err)
+	t.Cleanup(s.Close)
 	return s
 }
 

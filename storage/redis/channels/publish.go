@@ -16,16 +16,21 @@ import (
 
 var publishScript = lua.Must("channels/publish")
 
-// Publish runs publish.lua. If an attempt may have published the messages although it failed, recognizeOwn looks at the
-// duplicates that the next one finds.
+// Publish runs publish.lua, together with concurrent publishes to the channel: see shared.go. If that fails in a way
+// that may pass, the publish is tried again alone. If an attempt may have published the messages although it failed,
+// recognizeOwn looks at the duplicates that the next one finds.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
-	keys, args := s.publishCall(r)
 	var rep redis.Reply
-	begun, doubtful := time.Now(), false
+	begun, doubtful, share := time.Now(), false, sharable(&r)
 	err := s.conn.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
-		if r.Policy.Replicas > 0 {
-			rep, err = s.tryReplicated(ctx, r, keys, args)
-		} else {
+		switch {
+		case share:
+			share = false
+			rep, err = s.shared.Do(ctx, termsOf(&r), headsOf(r.Drafts)[0])
+		case r.Policy.Replicas > 0:
+			rep, err = s.tryReplicated(ctx, r)
+		default:
+			keys, args := s.publishCall(&r, headsOf(r.Drafts), len(r.Drafts) == 1)
 			rep, err = s.conn.Try(ctx, publishScript, keys, args)
 		}
 		doubtful = doubtful || err != nil && (redis.ReplyLost(err) || isPublished(rep))
@@ -70,7 +75,8 @@ func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishR
 	results []channel.PublishResult) {
 	calls := make([]redis.Call, len(which))
 	for n, i := range which {
-		calls[n].Keys, calls[n].Args = s.publishCall(requests[i])
+		r := &requests[i]
+		calls[n].Keys, calls[n].Args = s.publishCall(r, headsOf(r.Drafts), len(r.Drafts) == 1)
 	}
 	for n, answer := range s.conn.RunMany(ctx, publishScript, calls) {
 		i := which[n]
@@ -101,10 +107,24 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 	return published, nil
 }
 
-func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
+// message is a message as publish.lua gets it.
+type message struct{ id, head string }
+
+// headsOf returns the messages of drafts. They share no memory with the drafts' contents.
+func headsOf(drafts []channel.Draft) []message {
+	messages := make([]message, len(drafts))
+	for i, draft := range drafts {
+		messages[i] = message{id: draft.ID, head: head(draft)}
+	}
+	return messages
+}
+
+// publishCall returns the keys and the arguments of publish.lua for a request, except its drafts, and messages. With
+// separate, each message is a publish of its own.
+func (s *Store) publishCall(r *channel.PublishRequest, messages []message, separate bool) (keys, args []string) {
 	ch := s.keys(r.Channel)
-	keys = append(make([]string, 0, 3+len(r.Drafts)), ch.Clock(), ch.Epoch(), ch.Subscribers())
-	newEpoch, lastEpoch, plain := "", "", ""
+	keys = append(make([]string, 0, 3+len(messages)), ch.Clock(), ch.Epoch(), ch.Subscribers())
+	newEpoch, lastEpoch, plain, each := "", "", "", "0"
 	switch {
 	case !r.Epoch.IsZero():
 		newEpoch, lastEpoch = r.Epoch.String(), r.Epoch.String()
@@ -114,12 +134,15 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	if r.Policy.Plain {
 		plain = r.Channel // services that subscribe to Redis directly use no key prefix
 	}
-	args = append(make([]string, 0, 10+len(r.Drafts)),
+	if separate {
+		each = "1"
+	}
+	args = append(make([]string, 0, 11+len(messages)),
 		ch.MessagePrefix(), ch.MarkPrefix(), r.Subscriber, ttlMillis(r.Policy), newEpoch, lastEpoch,
-		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plain)
-	for _, draft := range r.Drafts {
-		keys = append(keys, ch.MessageID(draft.ID))
-		args = append(args, head(draft))
+		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plain, each)
+	for _, m := range messages {
+		keys = append(keys, ch.MessageID(m.id))
+		args = append(args, m.head)
 	}
 	return keys, args
 }
@@ -128,9 +151,9 @@ func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }
 
 // tryReplicated publishes once and returns when as many replicas as the policy requires have confirmed it. A repeat
 // finds the dedup records and waits again. It can return the script's reply together with an error.
-func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest, keys, args []string) (redis.Reply,
-	error) {
+func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest) (redis.Reply, error) {
 	var r redis.Reply
+	keys, args := s.publishCall(&publish, headsOf(publish.Drafts), len(publish.Drafts) == 1)
 	err := s.conn.Session(ctx, keys[0], func(own *redis.Session) (err error) {
 		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) {
 			return err

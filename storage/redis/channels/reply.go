@@ -15,6 +15,7 @@ const (
 	statusExists       redis.Status = "EXISTS"
 	statusStale        redis.Status = "STALE"
 	statusAhead        redis.Status = "AHEAD"
+	statusElsewhere    redis.Status = "ELSEWHERE"
 	statusNoSubscriber redis.Status = "NO_SUBSCRIBER"
 )
 
@@ -26,6 +27,7 @@ var refusals = redis.Refusals{
 	"SUPERSEDED":       channel.ErrReceiptSuperseded,
 	"LIFE":             channel.ErrLaterLife,
 	"FULL":             channel.ErrTooManySubscribers,
+	"FROM_AHEAD":       channel.ErrClockAhead,
 }
 
 // clockOf reads a clock.

@@ -61,12 +61,20 @@ func fetchWithEverySubsetMoved(t *testing.T, c storetest.TwoNodes) {
 		"the channel keeps one":  {messages: 2, keeps: 1},
 		"across the wrap":        {start: clock.Max - 1, messages: 3},
 		"gone across the wrap":   {start: clock.Max - 20, messages: 23, gone: upTo(22)},
+		"ahead of the mark":      {messages: 3, ahead: 1},
+		"ahead, after a gap":     {messages: 2, gone: upTo(1), ahead: 1},
 		"a long way to the rest": {messages: 40, gone: upTo(38)},
+		"the latest":             {messages: 2, tail: &channel.From{}},
+		"the earliest":           {messages: 3, gone: upTo(1), tail: &channel.From{Start: channel.StartEarliest}},
+		"the earliest of none":   {messages: 1, gone: upTo(1), tail: &channel.From{Start: channel.StartEarliest}},
+		"the earliest, few kept": {messages: 3, keeps: 2, tail: &channel.From{Start: channel.StartEarliest}},
+		"from a clock":           {messages: 3, gone: upTo(2), tail: &channel.From{Start: channel.StartAt, Clock: 1}},
+		"a tail continues":       {messages: 2, ahead: 1, tail: &channel.From{}},
 	})
 	want := make([]channel.Batch, len(all))
 	for i, h := range all {
-		h.make(t, s, c.Direct, h.name)
-		want[i] = fetchOnce(t, s, h)
+		all[i].epoch = h.make(t, s, c.Direct, h.name)
+		want[i] = fetchOnce(t, s, all[i])
 	}
 	m := c.OpenMove(t, "fetch")
 	for _, h := range all {
@@ -124,7 +132,8 @@ func fetchTogether(t *testing.T, s *Store, all []halfMoved, want []channel.Batch
 	fetches, polls := make([]channel.FetchRequest, len(all)), make([]channel.PollRequest, len(all))
 	for i, h := range all {
 		fetches[i] = h.fetch(h.name)
-		polls[i] = channel.PollRequest{FetchRequest: fetches[i]}
+		h.tail = nil
+		polls[i] = channel.PollRequest{FetchRequest: h.fetch(h.name)}
 		polls[i].Wait = time.Second
 	}
 	for i, got := range s.FetchEach(t.Context(), fetches) {
@@ -133,6 +142,6 @@ func fetchTogether(t *testing.T, s *Store, all []halfMoved, want []channel.Batch
 	}
 	for i, got := range s.Poll(t.Context(), polls) {
 		at := channel.Position{Epoch: want[i].Epoch, Clock: want[i].Clock}
-		require.Equal(t, channel.PollResult{Position: at, Mark: want[i].Mark, Due: got.Due}, got, all[i].about)
+		require.Equal(t, channel.PollResult{Position: at, Mark: all[i].start, Due: got.Due}, got, all[i].about)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,7 @@ func TestSlotMove(t *testing.T) {
 		{"fetch of nobody", fetchOfNobody},
 		{"publish never half writes", publishNeverHalfWrites},
 		{"publish of duplicates", publishOfDuplicates},
+		{"shared call", sharedCallInHalfMovedSlot},
 		{"other operations", otherOperations},
 		{"nodes disagree", nodesDisagree},
 		{"under load", underLoad},
@@ -42,9 +44,12 @@ func TestSlotMove(t *testing.T) {
 type lore struct {
 	start    clock.Clock // the channel's clock before the first message
 	messages int
-	gone     []int // messages that have expired, counted from 1
-	keeps    int   // Policy.MaxMessages while it is read
-	max      int   // of a fetch; 0: 10
+	gone     []int     // messages that have expired, counted from 1
+	keeps    int       // Policy.MaxMessages while it is read
+	max      int       // of a fetch; 0: 10
+	ahead    int       // the message after which it begins, counted from 1; 0: the mark
+	epoch    ulid.ULID // that make has returned; needed for ahead
+	tail     *channel.From
 }
 
 func (l lore) policy() channel.Policy {
@@ -56,14 +61,21 @@ func (l lore) fetch(name string) channel.FetchRequest {
 	if r.Max == 0 {
 		r.Max = 10
 	}
+	if r.Tail = l.tail; r.Tail != nil {
+		r.Subscriber = ""
+	}
+	if l.ahead > 0 {
+		r.After = &receipt.Receipt{Channel: name, Subscriber: reader, Epoch: l.epoch,
+			Clock: l.start.Add(uint64(l.ahead)), MessageID: "m" + strconv.Itoa(l.ahead)}
+	}
 	return r
 }
 
-// make makes the channel, with a subscriber before its first message.
-func (l lore) make(t *testing.T, s *Store, direct rueidis.Client, name string) {
+// make makes the channel, with a subscriber before its first message, and returns its epoch.
+func (l lore) make(t *testing.T, s *Store, direct rueidis.Client, name string) ulid.ULID {
 	t.Helper()
 	ctx, policy := t.Context(), channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000}
-	_, err := s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: reader, Policy: policy})
+	made, err := s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: reader, Policy: policy})
 	require.NoError(t, err)
 	ch := s.keys(name)
 	if l.start != 0 {
@@ -82,12 +94,16 @@ func (l lore) make(t *testing.T, s *Store, direct rueidis.Client, name string) {
 		del := direct.B().Del().Key(ch.Message(l.start.Add(uint64(n)))).Build()
 		require.NoError(t, direct.Do(ctx, del).Error())
 	}
+	return made.Epoch
 }
 
 // parts returns the channel's keys that reading touches.
 func (l lore) parts(s *Store, name string) []string {
 	ch := s.keys(name)
 	keys := ch.ForSubscriber(reader)
+	if l.ahead > 0 {
+		keys = append(keys, ch.MessageID("m"+strconv.Itoa(l.ahead)))
+	}
 	for n := 1; n <= l.messages; n++ {
 		gone := false
 		for _, g := range l.gone {

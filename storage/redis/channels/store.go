@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 )
 
 // Store keeps channels in Redis. It may be used by many goroutines.
@@ -15,6 +16,7 @@ type Store struct {
 	conn        *redis.Conn
 	notifyBytes int
 	ttls        *ttlCache
+	shared      *group.Group[terms, message, redis.Reply]
 	listened    sync.Map               // positionKeys by channel, while it is listened to
 	keyChanges  *prometheus.CounterVec // of receipt keys; nil: not counted
 }
@@ -32,12 +34,14 @@ type Options struct {
 // DefaultNotifyBytes is the default of Options.NotifyBytes. Servers with waiters fetch larger messages.
 const DefaultNotifyBytes = 16 << 10
 
-// New returns the channels in the Redis of a connection. The error is that of registering metrics.
+// New returns the channels in the Redis of a connection. Close it before the connection. The error is that of
+// registering metrics.
 func New(conn *redis.Conn, o Options) (*Store, error) {
 	s := &Store{conn: conn, notifyBytes: o.NotifyBytes, ttls: newTTLCache()}
 	if s.notifyBytes == 0 {
 		s.notifyBytes = DefaultNotifyBytes
 	}
+	s.shared = s.newShared(sharedCalls)
 	if o.Metrics == nil {
 		return s, nil
 	}
@@ -45,10 +49,19 @@ func New(conn *redis.Conn, o Options) (*Store, error) {
 		Name: "tidemark_redis_receipt_key_changes_total",
 		Help: "Times that the receipt keys in Redis were missing and restored, or others and adopted.",
 	}, []string{"change"})
-	if err := o.Metrics.Register(s.keyChanges); err != nil {
-		return nil, fmt.Errorf("metrics of channels: %w", err)
+	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidemark_redis_publishes_waiting",
+		Help: "Publishes that wait for the call of their channel in progress, to go together in the next one.",
+	}, func() float64 { return float64(s.shared.Waiting()) })
+	for _, c := range []prometheus.Collector{s.keyChanges, waiting} {
+		if err := o.Metrics.Register(c); err != nil {
+			return nil, fmt.Errorf("metrics of channels: %w", err)
+		}
 	}
 	return s, nil
 }
+
+// Close ends shared publishes in progress.
+func (s *Store) Close() { s.shared.Close() }
 
 func (s *Store) keys(channel string) Keys { return KeysOf(s.conn.Prefix(), channel) }

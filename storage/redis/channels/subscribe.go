@@ -27,9 +27,8 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 	if r.ExistingChannel {
 		epoch = ""
 	}
-	from, fromClock := fromTexts(r.From)
 	args := []string{
-		r.Subscriber, from, fromClock, ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), create, epoch,
+		r.Subscriber, fromText(r.From), ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), create, epoch,
 		strconv.Itoa(r.Policy.MaxMessages), strconv.Itoa(r.Policy.MaxSubscribers),
 	}
 	rep, err := s.conn.Run(ctx, subscribeScript, ch.ForSubscriber(r.Subscriber), args)
@@ -56,15 +55,15 @@ func subscription(r redis.Reply) (channel.Subscription, error) {
 	return channel.Subscription{Created: r.Status != statusExists, Begun: r.Status == statusBegun, Position: at}, nil
 }
 
-// fromTexts returns the arguments of subscribe.lua for where a mark starts.
-func fromTexts(f channel.From) (from, fromClock string) {
+// fromText returns the argument of scripts for where a mark or a tail begins.
+func fromText(f channel.From) string {
 	switch f.Start {
 	case channel.StartLatest:
-		return "latest", ""
+		return "latest"
 	case channel.StartEarliest:
-		return "earliest", ""
+		return "earliest"
 	case channel.StartAt:
-		return "clock", f.Clock.String()
+		return f.Clock.String()
 	}
 	panic(fmt.Sprintf("channel.Start %d is not known", f.Start))
 }

@@ -28,14 +28,14 @@ const (
 type confirmer struct {
 	conn     *redis.Conn
 	replicas int
-	reads    *group.Group[redis.Call, redis.Reply]
+	reads    *group.Group[string, redis.Call, redis.Reply]
 }
 
 // newConfirmer returns a confirmer that waits for the given number of replicas. It must be closed.
 func newConfirmer(conn *redis.Conn, replicas int) *confirmer {
 	c := &confirmer{conn: conn, replicas: replicas}
-	c.reads = group.New(group.Options[redis.Call, redis.Reply]{
-		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce,
+	c.reads = group.New(group.Options[string, redis.Call, redis.Reply]{
+		Run: c.readAll, Calls: 1, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce,
 		Limit: conn.Timeout(),
 	})
 	return c

@@ -41,9 +41,9 @@ func (c *creation) size() int { return len(c.spec) + 2*len(c.ID) + 200 }
 
 // newCreations returns the group in which concurrent calls of Create share calls of create.lua: one at a time for each
 // queue.
-func (s *Store) newCreations() *group.Group[*creation, *redis.Decoder] {
-	return group.New(group.Options[*creation, *redis.Decoder]{
-		Run: s.createAll, Size: (*creation).size, Items: createTickets, Bytes: createBytes, Limit: s.conn.Timeout(),
+func (s *Store) newCreations() *group.Group[string, *creation, *redis.Decoder] {
+	return group.New(group.Options[string, *creation, *redis.Decoder]{
+		Run: s.createAll, Calls: 1, Size: (*creation).size, Items: createTickets, Bytes: createBytes, Limit: s.conn.Timeout(),
 	})
 }
 

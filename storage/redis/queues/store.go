@@ -29,7 +29,7 @@ type Store struct {
 	replicas  *redis.Replicas // nil: tickets are read from the primary
 	values    valueReader
 	confirmed *confirmer // nil: claims and assignments count without confirmation
-	creations *group.Group[*creation, *redis.Decoder]
+	creations *group.Group[string, *creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
 	removals  removals
 }

@@ -43,7 +43,7 @@ type Announcer struct {
 	process   string
 	limit     time.Duration
 	writes    atomic.Uint64
-	group     *group.Group[tier.Change, struct{}]
+	group     *group.Group[string, tier.Change, struct{}]
 }
 
 var _ cache.Announcer = (*Announcer)(nil)
@@ -55,8 +55,9 @@ func NewAnnouncer(p Publisher, kinds []*records.Kind, limit time.Duration) *Anno
 	for _, kind := range kinds {
 		a.kinds[kind] = true
 	}
-	a.group = group.New(group.Options[tier.Change, struct{}]{Run: a.publish, Size: size, Items: maxChanges,
-		Bytes: maxBytes, Limit: limit})
+	a.group = group.New(group.Options[string, tier.Change, struct{}]{
+		Run: a.publish, Calls: 1, Size: size, Items: maxChanges, Bytes: maxBytes, Limit: limit,
+	})
 	return a
 }
 

@@ -352,14 +352,14 @@ func idsOf(b channel.Batch) []string {
 	return ids
 }
 
-// checkBatch checks the invariants of batches: the messages are in order, each clock from the mark to Through is
+// checkBatch checks the invariants of batches: the messages are in order, each clock from After to Through is
 // delivered or counted as expired, and the batch is within the limits of the request.
 func checkBatch(b channel.Batch, r channel.FetchRequest) error {
-	if b.Through != b.Mark && !clock.Between(b.Mark, b.Through, b.Clock) {
-		return fmt.Errorf("the receipt is outside the unread messages: mark %s, through %s, clock %s",
-			b.Mark, b.Through, b.Clock)
+	if b.Through != b.After && !clock.Between(b.After, b.Through, b.Clock) {
+		return fmt.Errorf("the receipt is outside the unread messages: after %s, through %s, clock %s",
+			b.After, b.Through, b.Clock)
 	}
-	at, bytes := b.Mark, 0
+	at, bytes := b.After, 0
 	for _, m := range b.Messages {
 		if !clock.Between(at, m.Clock, b.Through) {
 			return fmt.Errorf("message %s at %s is out of order, or not covered by the receipt: after %s, through %s",
@@ -370,7 +370,7 @@ func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 		}
 		at, bytes = m.Clock, bytes+len(m.Content)
 	}
-	covered := clock.Distance(b.Mark, b.Through)
+	covered := clock.Distance(b.After, b.Through)
 	if counted := uint64(len(b.Messages)) + b.Expired; counted != covered {
 		return fmt.Errorf("the receipt covers %d clocks, but %d were delivered and %d are counted as expired",
 			covered, len(b.Messages), b.Expired)
@@ -381,9 +381,9 @@ func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 	if len(b.Messages) > 1 && bytes > r.MaxBytes {
 		return fmt.Errorf("%d bytes, at most %d were requested", bytes, r.MaxBytes)
 	}
-	if b.Through == b.Mark && b.Mark != b.Clock {
-		return fmt.Errorf("an empty batch although there is something unread: mark %s, clock %s",
-			b.Mark, b.Clock)
+	if b.Through == b.After && b.After != b.Clock {
+		return fmt.Errorf("an empty batch although there is something unread: after %s, clock %s",
+			b.After, b.Clock)
 	}
 	return nil
 }

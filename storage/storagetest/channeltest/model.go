@@ -96,7 +96,7 @@ func (m *model) fetch(name string, limit int) (channel.Batch, error) {
 	if !ok {
 		return channel.Batch{}, channel.ErrNoSubscriber
 	}
-	b := channel.Batch{Mark: at, Through: at, Clock: m.clock}
+	b := channel.Batch{Mark: at, After: at, Through: at, Clock: m.clock}
 	for c := range clock.After(at, m.clock, most) {
 		if len(b.Messages) == limit {
 			break

@@ -31,6 +31,8 @@ func areas() []area {
 		{"subscribe", subscribeCases()},
 		{"fetch", fetchCases()},
 		{"gaps", gapCases()},
+		{"ahead", aheadCases()},
+		{"tail", tailCases()},
 		{"keep", keepCases()},
 		{"ack", ackCases()},
 		{"epochs", epochCases()},

@@ -1,5 +1,6 @@
-// Package group lets many goroutines share calls: group commit. The first item is sent at once, and items that arrive
-// during its call are sent together in the next one. Start from [New].
+// Package group lets many goroutines share calls: group commit. The first items are sent at once, each by its caller,
+// and items that arrive while as many calls are in progress as may be are sent together in the next one. Start from
+// [New].
 package group
 
 import (
@@ -19,37 +20,38 @@ var (
 )
 
 // Options configures a Group. All fields are required.
-type Options[T, R any] struct {
+type Options[K comparable, T, R any] struct {
 	// Run makes one call with the items of a key, and returns a result for each, in order. Its error is that of all of
-	// them. The key's next call begins after pause. ctx has the values of one caller's context, and ends with the
-	// group.
-	Run   func(ctx context.Context, key string, items []T) (results []R, pause time.Duration, err error)
+	// them. Its place among the key's calls is free again after pause. ctx is the caller's if its item is sent at once.
+	// Otherwise it has the values of one caller's context, and ends with the group.
+	Run   func(ctx context.Context, key K, items []T) (results []R, pause time.Duration, err error)
+	Calls int           // of a key in progress at most
 	Size  func(T) int   // bytes of an item
 	Items int           // of a call at most
 	Bytes int           // of the items of a call at most; a larger item has a call of its own
-	Limit time.Duration // of Do, which may take a hundredth more
+	Limit time.Duration // of a call that others may share, and of waiting for it; both may take a hundredth more
 }
 
-// Group makes calls for many goroutines, for each key one at a time. A key without items has no goroutine and no
-// memory.
-type Group[T, R any] struct {
-	o       Options[T, R]
+// Group makes calls for many goroutines. A key without items has no goroutine and no memory.
+type Group[K comparable, T, R any] struct {
+	o       Options[K, T, R]
 	running sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	lanes  map[string]*lane[T, R] // of the keys with calls
-	limit  chan struct{}          // closed when the limit of the calls of Do since begun has passed
-	begun  time.Time
+	mu      sync.Mutex
+	closed  bool
+	lanes   map[K]*lane[T, R]                      // of the keys with calls
+	cancels map[context.Context]context.CancelFunc // of the calls that no caller makes itself
+	limit   chan struct{}                          // closed when the limit of the calls of Do since begun has passed
+	begun   time.Time
 }
 
-// lane is the items of one key that no call has taken yet. Its goroutine makes the calls.
+// lane is the items of one key that no call has taken yet.
 type lane[T, R any] struct {
-	items  []*item[T, R]
-	cancel context.CancelFunc
+	items []*item[T, R]
+	calls int // in progress, each with those after it
 }
 
-// item is an item and its outcome. Only its lane's goroutine writes result and err, before it closes done.
+// item is an item and its outcome. Only the goroutine that makes its call writes result and err, before it closes done.
 type item[T, R any] struct {
 	value  T
 	left   bool // its caller no longer waits; guarded by the group's lock, like taken
@@ -60,22 +62,24 @@ type item[T, R any] struct {
 }
 
 // New returns a group. Close it.
-func New[T, R any](o Options[T, R]) *Group[T, R] {
-	return &Group[T, R]{o: o, lanes: map[string]*lane[T, R]{}}
+func New[K comparable, T, R any](o Options[K, T, R]) *Group[K, T, R] {
+	return &Group[K, T, R]{o: o, lanes: map[K]*lane[T, R]{}, cancels: map[context.Context]context.CancelFunc{}}
 }
 
 // Do returns the result for a value of a call that may have values of other callers for the key too. If ctx ends
 // before the value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of
 // Run, that of ctx or context.DeadlineExceeded after the limit, together with ErrDropped if the value was dropped, and
 // ErrClosed.
-func (g *Group[T, R]) Do(ctx context.Context, key string, value T) (result R, err error) {
+func (g *Group[K, T, R]) Do(ctx context.Context, key K, value T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
-	it := &item[T, R]{value: value, done: make(chan struct{})}
-	limit, err := g.add(ctx, key, it)
+	it, limit, err := g.add(key, value)
 	if err != nil {
 		return result, err
+	}
+	if it == nil {
+		return g.lead(ctx, key, value)
 	}
 	select {
 	case <-it.done:
@@ -94,30 +98,82 @@ func (g *Group[T, R]) Do(ctx context.Context, key string, value T) (result R, er
 	return result, fmt.Errorf("%w: %w", ErrDropped, err)
 }
 
-// add adds an item, and returns a channel that is closed when its limit has passed.
-func (g *Group[T, R]) add(ctx context.Context, key string, it *item[T, R]) (limit <-chan struct{}, err error) {
+// add adds an item, and returns a channel that is closed when its limit has passed. If the key may have another call,
+// it adds none: the caller makes that.
+func (g *Group[K, T, R]) add(key K, value T) (it *item[T, R], limit <-chan struct{}, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
 	l := g.lanes[key]
 	if l == nil {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		l = &lane[T, R]{cancel: cancel}
+		l = &lane[T, R]{}
 		g.lanes[key] = l
-		g.running.Go(func() {
-			defer cancel()
-			g.drain(ctx, key, l)
-		})
 	}
+	if l.calls < g.o.Calls {
+		l.calls++
+		g.running.Add(1)
+		return nil, nil, nil
+	}
+	it = &item[T, R]{value: value, done: make(chan struct{})}
 	l.items = append(l.items, it)
-	return g.limitFrom(time.Now()), nil
+	return it, g.limitFrom(time.Now()), nil
+}
+
+// lead makes a call with the caller's value alone. A goroutine makes the next one if others wait, or if there is a
+// pause.
+func (g *Group[K, T, R]) lead(ctx context.Context, key K, value T) (result R, err error) {
+	defer g.running.Done()
+	var results []R
+	var pause time.Duration
+	defer func() { g.follow(ctx, key, pause) }() // also if the call panics
+	if results, pause, err = g.run(ctx, key, []T{value}); err == nil {
+		result = results[0]
+	}
+	return result, err
+}
+
+// run makes one call.
+func (g *Group[K, T, R]) run(ctx context.Context, key K, values []T) (results []R, pause time.Duration, err error) {
+	results, pause, err = g.o.Run(ctx, key, values)
+	if err == nil && len(results) != len(values) {
+		err = fmt.Errorf("%d results of %d items", len(results), len(values))
+	}
+	return results, pause, err
+}
+
+// follow ends a call of lead. ctx is its caller's.
+func (g *Group[K, T, R]) follow(ctx context.Context, key K, pause time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lanes[key]
+	if len(l.items) == 0 && pause <= 0 {
+		g.done(key, l)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g.cancels[ctx] = cancel
+	if g.closed {
+		cancel()
+	}
+	g.running.Go(func() {
+		defer cancel()
+		g.rest(ctx, pause)
+		g.drain(ctx, key, l)
+	})
+}
+
+// done frees a call's place. The lock is held.
+func (g *Group[K, T, R]) done(key K, l *lane[T, R]) {
+	if l.calls--; l.calls == 0 {
+		delete(g.lanes, key)
+	}
 }
 
 // limitFrom returns a channel that is closed when the limit has passed. It has been made up to a hundredth of the limit
 // ago: a timer for each caller would cost more than the rest of Do.
-func (g *Group[T, R]) limitFrom(now time.Time) <-chan struct{} {
+func (g *Group[K, T, R]) limitFrom(now time.Time) <-chan struct{} {
 	if g.limit == nil || now.Sub(g.begun) > g.o.Limit/100 {
 		limit := make(chan struct{})
 		time.AfterFunc(g.o.Limit+g.o.Limit/100, func() { close(limit) })
@@ -127,25 +183,29 @@ func (g *Group[T, R]) limitFrom(now time.Time) <-chan struct{} {
 }
 
 // drain makes calls until the key has no items.
-func (g *Group[T, R]) drain(ctx context.Context, key string, l *lane[T, R]) {
+func (g *Group[K, T, R]) drain(ctx context.Context, key K, l *lane[T, R]) {
 	for {
-		items := g.take(key, l)
+		items := g.take(ctx, key, l)
 		if len(items) == 0 {
 			return
 		}
-		pause := g.call(ctx, key, items)
-		if pause <= 0 {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		g.rest(ctx, g.call(ctx, key, items))
 	}
 }
 
-// take takes the items of the next call. If there are none it removes the lane.
-func (g *Group[T, R]) take(key string, l *lane[T, R]) (items []*item[T, R]) {
+// rest waits for a pause, or until ctx ends.
+func (g *Group[K, T, R]) rest(ctx context.Context, pause time.Duration) {
+	if pause <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+}
+
+// take takes the items of the next call of a goroutine with ctx. If there are none there is no next call.
+func (g *Group[K, T, R]) take(ctx context.Context, key K, l *lane[T, R]) (items []*item[T, R]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	taken, bytes := 0, 0
@@ -162,21 +222,21 @@ func (g *Group[T, R]) take(key string, l *lane[T, R]) (items []*item[T, R]) {
 	}
 	l.items = slices.Delete(l.items, 0, taken)
 	if len(items) == 0 {
-		delete(g.lanes, key)
+		delete(g.cancels, ctx)
+		g.done(key, l)
 	}
 	return items
 }
 
 // call makes one call and passes the results to its callers. It returns the pause before the next call.
-func (g *Group[T, R]) call(ctx context.Context, key string, items []*item[T, R]) (pause time.Duration) {
+func (g *Group[K, T, R]) call(ctx context.Context, key K, items []*item[T, R]) (pause time.Duration) {
 	values := make([]T, len(items))
 	for i, it := range items {
 		values[i] = it.value
 	}
-	results, pause, err := g.o.Run(ctx, key, values)
-	if err == nil && len(results) != len(items) {
-		err = fmt.Errorf("%d results of %d items", len(results), len(items))
-	}
+	ctx, cancel := context.WithTimeout(ctx, g.o.Limit)
+	defer cancel()
+	results, pause, err := g.run(ctx, key, values)
 	for i, it := range items {
 		if it.err = err; err == nil {
 			it.result = results[i]
@@ -186,12 +246,23 @@ func (g *Group[T, R]) call(ctx context.Context, key string, items []*item[T, R])
 	return pause
 }
 
-// Close ends the contexts of the calls in progress, and returns when all have ended.
-func (g *Group[T, R]) Close() {
+// Waiting returns the number of items that no call has taken.
+func (g *Group[K, T, R]) Waiting() (items int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.lanes {
+		items += len(l.items)
+	}
+	return items
+}
+
+// Close ends the contexts of the shared calls in progress, and returns when all calls have ended. Those that callers
+// make for themselves end with their contexts.
+func (g *Group[K, T, R]) Close() {
 	g.mu.Lock()
 	g.closed = true
-	for _, l := range g.lanes {
-		l.cancel()
+	for _, cancel := range g.cancels {
+		cancel()
 	}
 	g.mu.Unlock()
 	g.running.Wait()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
@@ -44,11 +45,12 @@ func (c *calls) run(ctx context.Context, key string, items []string) ([]string, 
 }
 
 // in runs a test on a group with calls of at most 3 items and 6 bytes.
-func in(t *testing.T, test func(t *testing.T, c *calls, g *group.Group[string, string])) {
+func in(t *testing.T, test func(t *testing.T, c *calls, g *group.Group[string, string, string])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
-		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3,
+		g := group.New(group.Options[string, string, string]{Run: c.run, Calls: 1,
+			Size: func(s string) int { return len(s) }, Items: 3,
 			Bytes: 6, Limit: time.Hour})
 		test(t, c, g)
 		g.Close()
@@ -57,7 +59,9 @@ func in(t *testing.T, test func(t *testing.T, c *calls, g *group.Group[string, s
 
 // begin starts calls of Do with items of the key "k", in order, and returns when all wait. Their errors come in order
 // too.
-func begin(ctx context.Context, t *testing.T, g *group.Group[string, string], items ...string) (wait func() []error) {
+func begin(
+	ctx context.Context, t *testing.T, g *group.Group[string, string, string], items ...string,
+) (wait func() []error) {
 	t.Helper()
 	errs := make([]error, len(items))
 	var all sync.WaitGroup
@@ -89,7 +93,7 @@ func TestBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in(t, func(t *testing.T, c *calls, g *group.Group[string, string]) {
+			in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
 				start := time.Now()
 				require.Equal(t, make([]error, len(test.items)), begin(t.Context(), t, g, test.items...)())
 				require.Equal(t, test.want, c.made)
@@ -100,9 +104,25 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// With two calls at a time the first two items go at once, and the others wait for either.
+func TestCallsAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		g := group.New(group.Options[string, string, string]{Run: c.run, Calls: 2,
+			Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6, Limit: time.Hour})
+		start := time.Now()
+		require.Equal(t, make([]error, 6), begin(t.Context(), t, g, "a", "b", "c", "d", "e", "f")())
+		slices.Sort(c.made) // those of one moment
+		require.Equal(t, []string{"k:a", "k:b", "k:cde", "k:f"}, c.made)
+		require.Equal(t, 2*time.Second, time.Since(start))
+		g.Close()
+	})
+}
+
 func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, _ *calls, g *group.Group[string, string]) {
+	in(t, func(t *testing.T, _ *calls, g *group.Group[string, string, string]) {
 		start := time.Now()
 		wait := begin(t.Context(), t, g, "a")
 		_, err := g.Do(t.Context(), "other", "b")
@@ -114,7 +134,7 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 
 func TestErrorsAreEveryCallers(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, c *calls, g *group.Group[string, string]) {
+	in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
 		c.err = errors.New("down")
 		require.Equal(t, []error{c.err, c.err, c.err}, begin(t.Context(), t, g, "a", "b", "c")())
 		c.err, c.short = nil, true
@@ -127,17 +147,15 @@ func TestErrorsAreEveryCallers(t *testing.T) {
 // A caller that leaves doesn't end the call of others. Its item isn't sent if it leaves before the call begins.
 func TestCallersLeave(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, c *calls, g *group.Group[string, string]) {
-		ctx, leave := context.WithCancelCause(t.Context())
-		left, stay := begin(ctx, t, g, "a", "b", "c"), begin(t.Context(), t, g, "d")
-		leave(nil)
-		var dropped []bool
+	in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
+		ctx, leave := context.WithCancel(t.Context())
+		first, left, stay := begin(t.Context(), t, g, "a"), begin(ctx, t, g, "b", "c"), begin(t.Context(), t, g, "d")
+		leave()
 		for _, err := range left() {
 			require.ErrorIs(t, err, context.Canceled)
-			dropped = append(dropped, errors.Is(err, group.ErrDropped))
+			require.ErrorIs(t, err, group.ErrDropped)
 		}
-		require.Equal(t, []bool{false, true, true}, dropped, "a's call has begun")
-		require.Equal(t, []error{nil}, stay())
+		require.Equal(t, []error{nil, nil}, append(first(), stay()...))
 		require.Equal(t, []string{"k:a", "k:d"}, c.made)
 		_, err := g.Do(ctx, "k", "e")
 		require.ErrorIs(t, err, context.Canceled)
@@ -146,12 +164,62 @@ func TestCallersLeave(t *testing.T) {
 	})
 }
 
+// The first caller makes its call itself, which ends with the caller's context. Callers that share a call don't end it.
+func TestCallersLeaveTheirCall(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
+		start := time.Now()
+		ctx, leave := context.WithCancel(t.Context())
+		first := begin(ctx, t, g, "a")
+		sharing, leaveShared := context.WithCancel(t.Context())
+		left, stay := begin(sharing, t, g, "b"), begin(t.Context(), t, g, "c")
+		leave()
+		synctest.Wait() // the call of b and c has begun
+		leaveShared()
+		for _, err := range append(first(), left()...) {
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, group.ErrDropped)
+		}
+		require.Equal(t, []error{nil}, stay())
+		require.Equal(t, []string{"k:a", "k:bc"}, c.made)
+		require.Equal(t, time.Second, time.Since(start), "only the second call was made to its end")
+	})
+}
+
+// A caller whose call panics leaves the next one to the others.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := group.New(group.Options[string, string, string]{
+			Run: func(_ context.Context, _ string, items []string) ([]string, time.Duration, error) {
+				<-time.After(time.Second)
+				if items[0] == "a" {
+					panic("a")
+				}
+				return items, 0, nil
+			},
+			Calls: 1, Size: func(string) int { return 1 }, Items: 3, Bytes: 3, Limit: time.Hour,
+		})
+		defer g.Close()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			<-time.After(time.Millisecond)
+			result, err := g.Do(t.Context(), "k", "b")
+			assert.NoError(t, err)
+			assert.Equal(t, "b", result)
+		})
+		require.PanicsWithValue(t, "a", func() { _, _ = g.Do(t.Context(), "k", "a") })
+		waiting.Wait()
+	})
+}
+
 // A caller waits at most for the limit and a hundredth of it more, whenever it arrives.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{pause: time.Hour}
-		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3,
+		g := group.New(group.Options[string, string, string]{Run: c.run, Calls: 1,
+			Size: func(s string) int { return len(s) }, Items: 3,
 			Bytes: 6, Limit: 100 * time.Second})
 		defer g.Close()
 		require.Equal(t, []error{nil}, begin(t.Context(), t, g, "a")())
@@ -172,7 +240,7 @@ func TestLimit(t *testing.T) {
 // The pause after a call delays the next one even if no caller waits when the pause begins.
 func TestPauses(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, c *calls, g *group.Group[string, string]) {
+	in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
 		c.pause = time.Minute
 		start := time.Now()
 		for range 3 {
@@ -186,15 +254,34 @@ func TestPauses(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	in(t, func(t *testing.T, _ *calls, g *group.Group[string, string]) {
-		wait, start := begin(t.Context(), t, g, "a", "b"), time.Now()
+	in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
+		start := time.Now()
+		first, shared := begin(t.Context(), t, g, "a"), begin(t.Context(), t, g, "b")
+		require.Equal(t, []error{nil}, first())
+		synctest.Wait() // the shared call has begun
+		late := begin(t.Context(), t, g, "c")
 		g.Close()
-		for _, err := range wait() {
+		for _, err := range append(shared(), late()...) {
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		_, err := g.Do(t.Context(), "k", "c")
+		_, err := g.Do(t.Context(), "k", "d")
 		require.ErrorIs(t, err, group.ErrClosed)
-		require.Zero(t, time.Since(start))
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, []string{"k:a", "k:b", "k:c"}, c.made)
+	})
+}
+
+// Close waits for a call that a caller makes for itself.
+func TestCloseDuringAFirstCall(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, _ *calls, g *group.Group[string, string, string]) {
+		start := time.Now()
+		wait := begin(t.Context(), t, g, "a", "b")
+		g.Close()
+		require.Equal(t, time.Second, time.Since(start))
+		errs := wait()
+		require.NoError(t, errs[0])
+		require.ErrorIs(t, errs[1], context.Canceled)
 	})
 }
 

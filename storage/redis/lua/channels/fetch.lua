@@ -1,36 +1,76 @@
--- fetch.lua reads the messages after a subscriber's mark, and renews the life of the channel and the mark. It has no #!
--- line: Redis then refuses single commands instead of the script, so that messages can be read when memory is full,
--- and, while 9/10 of the mark's life are left, even when Redis refuses all writes.
+-- fetch.lua reads the messages after a subscriber's mark, or after a position ahead of it, and renews the life of the
+-- channel and the mark. A tail has no subscriber: it reads after a position, or from another beginning, and writes
+-- nothing. The script has no #! line: Redis then refuses single commands instead of the script, so that messages can be
+-- read when memory is full, and, while 9/10 of the mark's life are left, even when Redis refuses all writes.
 --
--- KEYS[1] clock  string  the last clock given out
--- KEYS[2] epoch  string  ULID of this life of the channel
--- KEYS[3] mark   string  the subscriber's mark
--- KEYS[4] subs   set     names of subscribers
+-- KEYS[1] clock    string  the last clock given out
+-- KEYS[2] epoch    string  ULID of this life of the channel
+-- KEYS[3] mark     string  the subscriber's mark; of a tail there is none
+-- KEYS[4] subs     set     names of subscribers
+-- KEYS[5] message  string  the message at the position; only if there is one
+-- KEYS[6] record   string  dedup record of the position's message ID; only if that is known
 --
 -- ARGV[1] message_prefix  string  what the channel's message keys start with
 -- ARGV[2] ttl_ms          int     life of the channel and the mark without activity
--- ARGV[3] max             int     messages at most
+-- ARGV[3] max             int     messages at most; 0: only where a tail begins
 -- ARGV[4] max_bytes       int     bytes of messages at most, but always `least` messages
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[6] wait_ms         int     how long the caller is going to wait if there are no messages
 -- ARGV[7] least           int     messages to return even if they have more than max_bytes: 0 or 1
+-- ARGV[8] from            string  "mark"; or where a tail begins: "latest", "earliest" or a clock, a decimal string
+-- ARGV[9] after           clock   the position's, a decimal string; empty: there is none, and so for the next two
+-- ARGV[10] after_epoch    ULID    the position's
+-- ARGV[11] after_id       string  of the message at the position; empty: none is known
 --
--- Returns {"OK", epoch, mark, clock, through, expired, {at, {message, …}, at, {message, …}, …}}, {"NO_SUBSCRIBER"}, or
--- {"MOVING"} if the slot is half moved. Messages are listed in clock order, the first of a list being the one at the
--- clock in front of the list; a message that is gone is nil.
+-- Returns {"OK", epoch, mark, after, clock, through, expired, {at, {message, …}, at, {message, …}, …}},
+-- {"NO_SUBSCRIBER"}, or {"MOVING"} if the slot is half moved. For a tail also {"ELSEWHERE", …}, as OK, if it has not
+-- begun at its position, {"NO_CHANNEL"}, and {"FROM_AHEAD"} if there is no position and the clock where it begins is
+-- ahead of the channel's. `after` is where it has begun to read: the position, or the mark if there is no position, or
+-- if the mark has passed it, or if it isn't one of this history. For a tail it is where it begins in place of the mark,
+-- and the mark is the same; a position of an earlier life makes it begin at the earliest one. Messages are listed in
+-- clock order, the first of a list being the one at the clock in front of the list; a message that is gone is nil.
 -- Safe to run twice: yes, it moves nothing.
-local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
+local position = ARGV[9] ~= '' and {at = ARGV[9], clock = tonumber(ARGV[9]), epoch = ARGV[10], id = ARGV[11]}
+local from = ARGV[8]
 local message_prefix, ttl_ms, wait_ms, least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local log = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), keeps = tonumber(ARGV[5]), least = least}
 
-local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
-if not mark then
+local tails = from ~= 'mark'
+local clock, epoch, mark = channel.position(keys.clock, keys.epoch, not tails and keys.mark)
+if not tails and not mark then
   return {'NO_SUBSCRIBER'}
+elseif not clock then
+  return {'NO_CHANNEL'}
 end
 log.prefix, log.here = message_prefix, keys.clock
-local ok, through, expired, found = slot.try(messages.read, log, mark, clock)
+local after = position and ack.reached(keys, position, log.keeps, epoch, mark, clock) or mark
+local ok, through, expired, found
+local elsewhere = position and not after
+if not after then
+  if position and position.epoch ~= epoch then
+    from = 'earliest'
+  end
+  ok, after = slot.try(messages.beginning, log, from, clock)
+  if not ok then
+    return {'MOVING'}
+  elseif not clocks.behind(after, clock) then
+    if not position then
+      return {'FROM_AHEAD'}
+    end
+    after = clock
+  end
+end
+ok, through, expired, found = slot.try(messages.read, log, after, clock)
 if not ok then
   return {'MOVING'}
 end
-channel.renew_after_poll(keys, ttl_ms, wait_ms, through ~= mark)
-return {'OK', epoch, clocks.show(mark), clocks.show(clock), clocks.show(through), clocks.show(expired), found}
+if not tails then
+  channel.renew_after_poll(keys, ttl_ms, wait_ms, through ~= after)
+end
+local batch = {epoch, clocks.show(mark or after), clocks.show(after), clocks.show(clock), clocks.show(through),
+  clocks.show(expired), found}
+if elsewhere then
+  return {'ELSEWHERE', unpack(batch)}
+end
+return {'OK', unpack(batch)}

@@ -39,4 +39,5 @@ end
 if status == 'STALE' then
   channel.renew_after_poll(keys, ttl_ms, wait_ms, through ~= mark)
 end
-return {'OK', receipt.epoch, clocks.show(mark), clocks.show(clock), clocks.show(through), clocks.show(expired), found}
+local at = clocks.show(mark)
+return {'OK', receipt.epoch, at, at, clocks.show(clock), clocks.show(through), clocks.show(expired), found}

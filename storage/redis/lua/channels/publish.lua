@@ -15,9 +15,10 @@
 -- ARGV[6]   last_epoch      ULID    the messages are refused in a later life of the channel; "": in none
 -- ARGV[7]   max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[8]   topic           string  sharded pub/sub channel of the notifications
--- ARGV[9]   notify_bytes    int     size of a single message beyond which the notification has no body
+-- ARGV[9]   notify_bytes    int     size of a message beyond which its notification has no body
 -- ARGV[10]  plain           string  pub/sub channel to publish contents on as well; "": none
--- ARGV[11…] heads           string  each message without its time and closing brace: {"id":"…","content":…
+-- ARGV[11]  separate        int     1: the messages are separate publishes, each with a notification; 0: a batch
+-- ARGV[12…] heads           string  each message without its time and closing brace: {"id":"…","content":…
 --
 -- The keys of messages and of the mark are not declared: the clocks are known only here, and while the slot is half
 -- moved, Redis would refuse duplicates too if a declared mark did not exist. Redis refuses new messages then, because
@@ -29,6 +30,7 @@
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 local subscriber, ttl_ms, new_epoch, last_epoch = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local max_messages, topic, notify_bytes, plain = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9]), ARGV[10]
+local separate = ARGV[11] == '1'
 local call, format, may = redis.call, string.format, redis.acl_check_cmd
 
 local clock = tonumber(call('GET', clock_key))
@@ -70,7 +72,7 @@ if mark_key then
 end
 
 epoch = epoch or new_epoch
-local reply, last, message = clock and {'OK'} or {'CREATED'}, clock or 0, nil
+local reply, last = clock and {'OK'} or {'CREATED'}, clock or 0
 for i = 4, #KEYS do
   local next, known = last < clocks.MAX and last + 1 or -clocks.MAX, nil
   local at = format('%d', next)
@@ -81,8 +83,8 @@ for i = 4, #KEYS do
   end
   reply[2 * i - 6], reply[2 * i - 5] = known or at, known and 1 or 0
   if not known then
-    local head = ARGV[i + 7]
-    message = head .. tail
+    local head = ARGV[i + 8]
+    local message = head .. tail
     call('SET', message_prefix .. at, message, 'PXAT', message_ends)
     if max_messages > 0 then
       call('DEL', message_prefix .. format('%d', clocks.sub(next, max_messages)))
@@ -90,6 +92,10 @@ for i = 4, #KEYS do
     if plain ~= '' then
       -- An ID has no quotes, so the content follows the first occurrence of its name.
       call('PUBLISH', plain, string.match(head, '"content":(.*)$'))
+    end
+    if separate then
+      local notice = epoch .. ' ' .. at
+      call('SPUBLISH', topic, #message <= notify_bytes and notice .. ' ' .. message or notice)
     end
     last = next
   end
@@ -105,7 +111,8 @@ if last ~= clock then
   local at = format('%d', last)
   call('SET', clock_key, at, 'PXAT', format('%d', clock_ends))
   -- A batch has one notification without a body, since whoever waits for its first message fetches the others, too.
-  local notice = epoch .. ' ' .. at
-  call('SPUBLISH', topic, #KEYS == 4 and #message <= notify_bytes and notice .. ' ' .. message or notice)
+  if not separate then
+    call('SPUBLISH', topic, epoch .. ' ' .. at)
+  end
 end
 return reply

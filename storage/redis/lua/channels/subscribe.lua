@@ -6,25 +6,24 @@
 -- KEYS[3] mark   string  the subscriber's mark
 -- KEYS[4] subs   set     names of subscribers
 --
--- ARGV[1]  subscriber       string  its name
--- ARGV[2]  from             string  where its mark is: "latest", "earliest" or "clock"
--- ARGV[3]  from_clock       clock   its mark, if from is "clock", else ""
--- ARGV[4]  message_prefix   string  what the channel's message keys start with
--- ARGV[5]  mark_prefix      string  what the channel's mark keys start with
--- ARGV[6]  ttl_ms           int     life of the channel and the mark without activity
--- ARGV[7]  create           int     1: a subscriber that does not exist is created; 0: it is not
--- ARGV[8]  new_epoch        ULID    epoch of the life to begin if the channel does not exist; "": none is begun
--- ARGV[9]  max_messages     int     messages that the channel keeps at most; 0: no limit
--- ARGV[10] max_subscribers  int     subscribers that the channel has at most; 0: no limit
+-- ARGV[1] subscriber       string  its name
+-- ARGV[2] from             string  where its mark is: "latest", "earliest" or a clock
+-- ARGV[3] message_prefix   string  what the channel's message keys start with
+-- ARGV[4] mark_prefix      string  what the channel's mark keys start with
+-- ARGV[5] ttl_ms           int     life of the channel and the mark without activity
+-- ARGV[6] create           int     1: a subscriber that does not exist is created; 0: it is not
+-- ARGV[7] new_epoch        ULID    epoch of the life to begin if the channel does not exist; "": none is begun
+-- ARGV[8] max_messages     int     messages that the channel keeps at most; 0: no limit
+-- ARGV[9] max_subscribers  int     subscribers that the channel has at most; 0: no limit
 --
 -- Returns {"BEGUN", epoch, mark} if the channel was created too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark},
 -- {"NO_CHANNEL"}, {"NO_SUBSCRIBER"}, {"FULL"}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if the slot is half
 -- moved, or {"AGAIN"} if marks of an earlier life remain to be removed: then nothing else was written.
 -- Safe to run twice: yes, the second run finds the mark.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
-local subscriber, from, from_clock = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local message_prefix, mark_prefix, ttl_ms = ARGV[4], ARGV[5], tonumber(ARGV[6])
-local create, new_epoch, max_messages, max_subscribers = ARGV[7], ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local ttl_ms, create, new_epoch = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local max_messages, max_subscribers = tonumber(ARGV[8]), tonumber(ARGV[9])
 
 local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
 local begins = not clock
@@ -46,20 +45,12 @@ elseif not begins and max_subscribers > 0 and subs.full(keys, clock, mark_prefix
   return {'FULL'}
 end
 
-if from == 'latest' then
-  mark = clock
-elseif from == 'earliest' then
-  local log = {prefix = message_prefix, here = keys.clock}
-  local ok, steps = slot.try(messages.oldest, log, clock, max_messages > 0 and max_messages or clocks.MAX)
-  if not ok then
-    return {'MOVING'}
-  end
-  mark = steps and clocks.sub(clock, steps + 1) or clock
-else
-  mark = from_clock
-  if not clocks.behind(mark, clock) then
-    return {'AHEAD'}
-  end
+local log, ok = {prefix = message_prefix, here = keys.clock, keeps = max_messages}, nil
+ok, mark = slot.try(messages.beginning, log, from, clock)
+if not ok then
+  return {'MOVING'}
+elseif not clocks.behind(mark, clock) then
+  return {'AHEAD'}
 end
 
 local had, now = channel.expiry(keys.clock)

@@ -1,4 +1,4 @@
--- ack.lua checks a receipt and moves the mark.
+-- ack.lua checks a receipt or a position, and moves the mark.
 
 local ack = {}
 
@@ -16,6 +16,17 @@ function ack.matches(keys, receipt, clock, max_messages)
     return not id or id == receipt.id
   end
   return not record and (max_messages == 0 or clocks.distance(receipt.clock, clock) < max_messages)
+end
+
+-- reached returns the clock of a position, which has the fields of a receipt, if it is of the channel's history and
+-- after the mark, unless that is nil. Otherwise it returns nil.
+function ack.reached(keys, position, max_messages, epoch, mark, clock)
+  if position.epoch ~= epoch or not clocks.behind(position.clock, clock)
+    or mark and not clocks.between(mark, position.clock, clock)
+    or not ack.matches(keys, position, clock, max_messages) then
+    return nil
+  end
+  return position.clock
 end
 
 -- apply moves the mark to the receipt's clock and renews it for life_ms. It returns OK, STALE if the mark is there or

@@ -2,8 +2,9 @@
 -- one, so that a binary search finds the oldest one alive.
 --
 -- A log is a table: prefix is what the keys of messages start with, here is a declared key that exists, for slot.read.
--- For messages.read it also has the limits count (messages), bytes (of messages), keeps (messages that the channel
--- keeps, 0 for no limit) and least (messages to read even if they have more bytes: 0 or 1).
+-- For messages.beginning it also has keeps (messages that the channel keeps, 0 for no limit), and for messages.read
+-- also the limits count (messages), bytes (of messages) and least (messages to read even if they have more bytes: 0 or
+-- 1).
 
 local messages = {}
 
@@ -43,6 +44,16 @@ function messages.oldest(log, clock, limit)
   local reach = math.min(step, limit)
   local found = messages.oldest_in(log, clocks.sub(clock, reach), clock)
   return found and reach - found
+end
+
+-- beginning returns the clock after which reading begins: the channel's for "latest", that before the oldest message
+-- alive for "earliest", or a clock itself.
+function messages.beginning(log, from, clock)
+  if from == 'earliest' then
+    local steps = messages.oldest(log, clock, log.keeps > 0 and log.keeps or clocks.MAX)
+    return steps and clocks.sub(clock, steps + 1) or clock
+  end
+  return from == 'latest' and clock or tonumber(from)
 end
 
 -- read reads the messages after a mark, within the limits of the log. It returns the clock up to which it has read, the

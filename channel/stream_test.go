@@ -1,0 +1,605 @@
+package channel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// streaming is a stream whose arrivals are collected by a goroutine of its own.
+type streaming struct {
+	service *Service
+	stream  *Stream
+	stop    func()
+	mu      sync.Mutex
+	got     []string // IDs of messages, and gaps and errors as text
+	all     []Arrival
+	tokens  []string // after each of all
+	err     error    // of Next; nil while it runs
+	ended   chan struct{}
+}
+
+func openStream(ctx context.Context, t require.TestingT, s *Service, q StreamQuery) *streaming {
+	if q.From == nil {
+		q.From = []Source{{Channel: "ch", Subscriber: "s"}}
+	}
+	st, err := s.OpenStream(ctx, q)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(ctx)
+	one := &streaming{service: s, stream: st, stop: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(one.ended)
+		defer st.Close()
+		for ctx.Err() == nil {
+			arrivals, err := st.Next(ctx, 15*time.Second)
+			one.collect(st, arrivals, err)
+			if err != nil {
+				return
+			}
+		}
+	}()
+	synctest.Wait()
+	return one
+}
+
+func (s *streaming) collect(st *Stream, arrivals []Arrival, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	for _, a := range arrivals {
+		switch {
+		case a.Gap != nil:
+			s.got = append(s.got, fmt.Sprintf("%s %d", a.Gap.Reason, a.Gap.Count))
+		case a.Err != nil:
+			s.got = append(s.got, a.Err.Error())
+		default:
+			s.got = append(s.got, a.Message.ID)
+		}
+		s.all, s.tokens = append(s.all, a), append(s.tokens, st.Token())
+	}
+}
+
+// take returns what has arrived since the last call.
+func (s *streaming) take() []string {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := s.got
+	s.got = nil
+	return got
+}
+
+// tokenNow returns the stream's token while it waits.
+func (s *streaming) tokenNow() string {
+	synctest.Wait()
+	return s.stream.Token()
+}
+
+func (s *streaming) last() Arrival {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[len(s.all)-1]
+}
+
+// ack acknowledges what has arrived by way of the service.
+func (s *streaming) ack(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.service.Ack(t.Context(), "ch", "s", s.last().Receipt))
+	synctest.Wait()
+}
+
+func (s *streaming) close() {
+	s.stop()
+	<-s.ended
+}
+
+// onStream runs a test of a stream in a bubble, with a service on a world that is connected.
+func onStream(t *testing.T, test func(t *testing.T, s *Service, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		limits := testLimits()
+		limits.Backstop = 5 * time.Second
+		s, w := runningService(t, limits)
+		w.marks["s"] = 0
+		w.connected = true
+		test(t, s, w)
+		w.settle()
+	})
+}
+
+func TestStreamsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := serviceOn(t, &stubStore{}, DefaultLimits())
+	handle := func(name, subscriber string) string {
+		return s.receipts.Sign(receipt.Receipt{Channel: name, Subscriber: subscriber})
+	}
+	for _, tt := range []struct {
+		query StreamQuery
+		slug  fault.Slug
+		field string
+	}{
+		{StreamQuery{}, fault.SlugInvalidSources, "/from"},
+		{StreamQuery{From: sources(257)}, fault.SlugInvalidSources, "/from"},
+		{StreamQuery{From: append(sources(3), sources(2)[1])}, fault.SlugInvalidSources, "/from/3"},
+		{StreamQuery{From: append(sources(1), Source{Channel: "{", Subscriber: "s"})}, fault.SlugInvalidChannel,
+			"/from/1/channel"},
+		{StreamQuery{From: []Source{{Channel: "{", Subscriber: "s"}}}, fault.SlugInvalidChannel, "channel"},
+		{StreamQuery{From: sources(1), Window: -1}, fault.SlugInvalidMax, "window"},
+		{StreamQuery{From: sources(1), Window: 1001}, fault.SlugInvalidMax, "window"},
+		{StreamQuery{From: sources(1), Resume: "x"}, fault.SlugReceiptMalformed, "lastEventId"},
+		{StreamQuery{From: sources(1), Resume: handle("ch1", "s")}, fault.SlugReceiptChannel, "lastEventId"},
+		{StreamQuery{From: sources(1), Resume: handle("ch0", "x")}, fault.SlugReceiptSubscriber, "lastEventId"},
+		{StreamQuery{From: sources(2), Resume: handle("ch0", "s")}, fault.SlugReceiptMalformed, "lastEventId"},
+		{StreamQuery{From: sources(2), Resume: strings.Repeat("A", 4000)}, fault.SlugReceiptMalformed, "lastEventId"},
+	} {
+		_, err := s.OpenStream(t.Context(), tt.query)
+		require.Equal(t, tt.field, requireError(t, err, fault.Invalid, tt.slug).Field, "%+v", tt)
+	}
+}
+
+// A message whose notification has it needs no read, however many come while the client is slow.
+func TestStreamReadsNothingTwice(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		w.publish("a", false)
+		st := openStream(t.Context(), t, s, StreamQuery{})
+		defer st.close()
+		require.Equal(t, []string{"a"}, st.take())
+		fetches, _ := w.counts()
+		for i := range 40 {
+			w.publish(fmt.Sprint(i), false)
+			if i%3 == 0 {
+				w.settle()
+			}
+		}
+		w.settle()
+		require.Len(t, st.take(), 40)
+		again, _ := w.counts()
+		require.Equal(t, fetches, again)
+		require.Equal(t, clock.Clock(0), w.look().marks["s"], "it moves nothing")
+		waiters, channels := s.Waiting()
+		require.Equal(t, [2]int{0, 1}, [2]int{waiters, channels}, "a stream isn't a waiting fetch")
+
+		w.publish("large", true)
+		w.settle()
+		require.Equal(t, []string{"large"}, st.take())
+		again, polls := w.counts()
+		require.Equal(t, fetches+1, again)
+		require.Equal(t, 1, polls, "the mark was read when it was opened")
+		requireReceipt(t, s, &receipt.Receipt{Clock: 42, MessageID: "large"}, st.last().Receipt)
+	})
+}
+
+// The messages that arrive while the client doesn't read are kept for it.
+func TestStreamOfASlowClient(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		st, err := s.OpenStream(t.Context(), StreamQuery{From: []Source{{Channel: "ch", Subscriber: "s"}}})
+		require.NoError(t, err)
+		defer st.Close()
+		next := func() (ids []string) {
+			arrivals, err := st.Next(t.Context(), time.Second)
+			require.NoError(t, err)
+			for _, a := range arrivals {
+				ids = append(ids, a.Message.ID)
+			}
+			return ids
+		}
+		w.settle()
+		require.Empty(t, next())
+		for n, fetches := range map[int]int{1: 0, 2: 0, recentUpdates: 0, recentUpdates + 1: 1} {
+			before, _ := w.counts()
+			for i := range n {
+				w.publish(fmt.Sprint(i), false)
+			}
+			w.settle()
+			require.Len(t, next(), n)
+			after, _ := w.counts()
+			require.Equal(t, fetches, after-before, "%d messages", n)
+			require.Empty(t, next())
+		}
+	})
+}
+
+func TestStreamWindow(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		st := openStream(t.Context(), t, s, StreamQuery{Window: 2})
+		defer st.close()
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+			w.publish(id, false)
+		}
+		w.settle()
+		require.Equal(t, []string{"a", "b"}, st.take())
+		began := time.Now()
+		st.ack(t) // wakes it at once
+		require.Equal(t, []string{"c", "d"}, st.take())
+		require.Zero(t, time.Since(began))
+
+		m := AckRequest{Receipt: receipt.Receipt{Subscriber: "s", Epoch: life1, Clock: 3}}
+		require.NoError(t, w.Ack(t.Context(), m), "by way of another server")
+		require.Empty(t, st.take())
+		pass(5 * time.Second)
+		require.Equal(t, []string{"e"}, st.take())
+		st.ack(t)
+		require.Equal(t, []string{"f"}, st.take())
+		require.NoError(t, st.service.Ack(t.Context(), "ch", "s", st.all[0].Receipt), "again, and out of order")
+		require.Empty(t, st.take())
+	})
+}
+
+// With ack=resume a full window ends the stream, and the next one acknowledges.
+func TestStreamResumes(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		for _, id := range []string{"a", "b", "c"} {
+			w.publish(id, false)
+		}
+		st := openStream(t.Context(), t, s, StreamQuery{Window: 2, Acknowledge: true})
+		require.Equal(t, []string{"a", "b"}, st.take())
+		<-st.ended
+		require.ErrorIs(t, st.err, ErrStreamWindow)
+
+		manual := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1]})
+		require.Equal(t, []string{"a", "b", "c"}, manual.take(), "nothing is acknowledged")
+		manual.close()
+		ahead := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Ahead: true})
+		require.Equal(t, []string{"c"}, ahead.take())
+		ahead.close()
+		require.Zero(t, w.marks["s"], "still")
+		again := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Acknowledge: true})
+		require.Equal(t, []string{"c"}, again.take())
+		require.Equal(t, clock.Clock(2), w.look().marks["s"])
+		again.close()
+		behind := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[0], Ahead: true})
+		require.Equal(t, []string{"c"}, behind.take(), "the mark has passed it")
+		behind.close()
+
+		w.restart(life2)
+		w.publish("x", false)
+		other := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Acknowledge: true})
+		require.Equal(t, []string{"lost 0", "x"}, other.take(), "a token of an earlier life")
+		other.close()
+		ahead = openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Ahead: true})
+		require.Equal(t, []string{"lost 0", "x"}, ahead.take())
+		ahead.close()
+	})
+}
+
+// The gap for a lost history has a receipt if no message follows: the client resumes without another one.
+func TestStreamResumesALostHistory(t *testing.T) {
+	t.Parallel()
+	for _, q := range []StreamQuery{{Acknowledge: true}, {Ahead: true}} {
+		onStream(t, func(t *testing.T, s *Service, w *world) {
+			st := openStream(t.Context(), t, s, StreamQuery{})
+			w.publish("a", false)
+			w.settle()
+			require.Equal(t, []string{"a"}, st.take())
+			st.close()
+			w.restart(life2)
+			q.Resume = st.last().Receipt
+			w.change(func() { w.broken = true })
+			st = openStream(t.Context(), t, s, q)
+			pass(2 * streamRenewal)
+			require.Empty(t, st.take())
+			w.change(func() { w.broken = false })
+			pass(retryRead * 2)
+			require.Equal(t, []string{"lost 0"}, st.take())
+			at, err := s.receipts.Verify(st.last().Receipt, "ch", "s")
+			require.NoError(t, err)
+			require.Equal(t, receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life2}, at)
+			st.close()
+
+			q.Resume = st.last().Receipt
+			again := openStream(t.Context(), t, s, q)
+			require.Empty(t, again.take())
+			w.connect()
+			w.publish("b", false)
+			w.settle()
+			require.Equal(t, []string{"b"}, again.take())
+			again.close()
+		})
+	}
+}
+
+// A stream with tails has no token for its beginning while a gap is ahead, which a reconnect would not show again.
+func TestStreamBeginsBeforeAGap(t *testing.T) {
+	t.Parallel()
+	for _, q := range []StreamQuery{{Acknowledge: true}, {Ahead: true}} {
+		onStream(t, func(t *testing.T, s *Service, w *world) {
+			q.From = append(tailOf(From{}), Source{Channel: "ch", Subscriber: "s"})
+			st := openStream(t.Context(), t, s, q)
+			w.publish("a", false)
+			w.settle()
+			require.Len(t, st.take(), 2)
+			st.close()
+			w.restart(life2)
+			w.change(func() { w.broken = true })
+			q.Resume = st.tokens[1]
+			again, err := s.OpenStream(t.Context(), q)
+			require.NoError(t, err)
+			require.Empty(t, again.Began())
+			again.Close()
+		})
+	}
+}
+
+func TestStreamGaps(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		st := openStream(t.Context(), t, s, StreamQuery{})
+		defer st.close()
+		w.publish("a", false)
+		w.settle()
+		w.replicate()
+		require.Equal(t, []string{"a"}, st.take())
+		w.disconnect(0)
+		for _, id := range []string{"b", "c", "d"} {
+			w.publish(id, false)
+		}
+		w.change(func() {
+			delete(w.messages, 2)
+			delete(w.messages, 3)
+		})
+		w.connect()
+		w.settle()
+		require.Equal(t, []string{"expired 2", "d"}, st.take())
+		w.publish("e", false)
+		w.change(func() { delete(w.messages, 5) })
+		w.disconnect(0)
+		w.connect()
+		w.settle()
+		require.Equal(t, []string{"expired 1"}, st.take())
+		requireReceipt(t, s, &receipt.Receipt{Clock: 5}, st.last().Receipt)
+
+		w.failOver()
+		for _, id := range []string{"x", "y"} {
+			w.publish(id, false)
+		}
+		w.connect()
+		w.settle()
+		require.Equal(t, []string{"lost 0", "x", "y"}, st.take(), "and not a, which it has sent")
+		w.restart(life2)
+		w.publish("z", false)
+		w.settle()
+		require.Equal(t, []string{"lost 0", "z"}, st.take())
+	})
+}
+
+func TestStreamEnds(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		_, err := s.OpenStream(t.Context(), StreamQuery{From: []Source{{Channel: "ch", Subscriber: "nobody"}}})
+		require.ErrorIs(t, err, ErrNoSubscriber)
+		st := openStream(t.Context(), t, s, StreamQuery{})
+		w.settle()
+		require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s", AnyLife))
+		w.settle()
+		<-st.ended
+		require.ErrorIs(t, st.all[0].Err, ErrNoSubscriber)
+		require.ErrorIs(t, st.err, ErrStreamEmpty)
+
+		w.change(func() { w.marks["s"] = 0 })
+		w.publish("a", false)
+		drained := openStream(t.Context(), t, s, StreamQuery{})
+		full := openStream(t.Context(), t, s, StreamQuery{Window: 1})
+		require.Equal(t, []string{"a"}, full.take())
+		began := time.Now()
+		s.Drain()
+		for _, st := range []*streaming{drained, full} {
+			<-st.ended
+			require.ErrorIs(t, st.err, ErrStreamDrained)
+		}
+		require.Zero(t, time.Since(began))
+		late := openStream(t.Context(), t, s, StreamQuery{})
+		<-late.ended
+		require.ErrorIs(t, late.err, ErrStreamDrained)
+		require.Empty(t, s.marks.watching)
+	})
+}
+
+// A stream outlives failures of the store, and is renewed while it is idle.
+func TestStreamSurvives(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		st := openStream(t.Context(), t, s, StreamQuery{})
+		defer st.close()
+		w.settle()
+		w.change(func() { w.broken = true })
+		w.publish("a", true)
+		w.settle()
+		require.Empty(t, st.take())
+		before, _ := w.counts()
+		pass(time.Minute)
+		fetches, _ := w.counts()
+		require.Less(t, fetches-before, 30, "it doesn't repeat too often")
+		w.change(func() { w.broken = false })
+		pass(5 * time.Second)
+		require.Equal(t, []string{"a"}, st.take())
+		before, polled := w.counts()
+		w.change(func() { w.due = true })
+		pass(10 * time.Minute)
+		fetches, polls := w.counts()
+		require.InDelta(t, 11, polls-polled, 3)
+		require.Equal(t, polls-polled, fetches-before, "each of which has found that it must be renewed")
+		w.change(func() { require.Equal(t, time.Minute, w.wait) })
+	})
+}
+
+// A source that a limit of the client's refuses is read later.
+func TestStreamAtALimit(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		w.marks["other"] = 0
+		st := openStream(t.Context(), t, s, StreamQuery{From: []Source{{Channel: "ch", Subscriber: "s"},
+			{Channel: "ch", Subscriber: "other"}}})
+		defer st.close()
+		w.change(func() { w.limited = "other" })
+		w.publish("a", true)
+		w.settle()
+		require.Equal(t, []string{"a"}, st.take())
+		w.change(func() { w.limited = "" })
+		pass(5 * time.Second)
+		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, 1, st.last().Source)
+	})
+}
+
+// Many sources share one token, which has those with messages that aren't acknowledged.
+func TestStreamOfMany(t *testing.T) {
+	t.Parallel()
+	onStream(t, func(t *testing.T, s *Service, w *world) {
+		from := make([]Source, 256)
+		for i := range from {
+			from[i] = Source{Channel: "ch", Subscriber: fmt.Sprint("s", i)}
+			w.marks[from[i].Subscriber] = 0
+		}
+		delete(w.marks, "s7")
+		st := openStream(t.Context(), t, s, StreamQuery{From: from})
+		w.publish("a", false)
+		w.settle()
+		require.Len(t, st.take(), 256)
+		require.ErrorIs(t, st.all[0].Err, ErrNoSubscriber)
+		require.Equal(t, 7, st.all[0].Source)
+		token := st.tokens[255]
+		require.Greater(t, len(token), MaxTokenBytes/2)
+		require.LessOrEqual(t, len(token), MaxTokenBytes)
+		st.close()
+
+		again := openStream(t.Context(), t, s, StreamQuery{From: from, Resume: token, Acknowledge: true})
+		defer again.close()
+		moved := 0
+		for _, mark := range w.look().marks {
+			moved += int(mark)
+		}
+		require.Greater(t, moved, 40)
+		require.Len(t, again.take(), 256-moved, "the rest is sent again")
+
+		forged := []byte(token)
+		forged[len(forged)/2] = map[bool]byte{true: 'B', false: 'A'}[forged[len(forged)/2] == 'A']
+		_, err := s.OpenStream(t.Context(), StreamQuery{From: from, Resume: string(forged)})
+		requireError(t, err, fault.Invalid, fault.SlugReceiptForged)
+		from[0], from[1] = from[1], from[0]
+		_, err = s.OpenStream(t.Context(), StreamQuery{From: from, Resume: token})
+		requireError(t, err, fault.Invalid, fault.SlugReceiptChannel)
+	})
+}
+
+// TestStreamLosesNothing makes random calls. All messages that are alive arrive, in order, and none twice as long as no
+// fail-over has taken back an acknowledgement; those that expired are counted.
+func TestStreamLosesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inside := struct{ rapid.TB }{t}
+		rapid.Check(inside, func(t *rapid.T) {
+			g := newGame(t)
+			stop := runService(t.Context(), t, g.service)
+			w := g.world
+			w.marks["s"], w.slow = w.now.Clock, false
+			w.replicate()
+			st := openStream(t.Context(), t, g.service, StreamQuery{Window: rapid.IntRange(1, 5).Draw(t, "window")})
+			defer func() {
+				st.close()
+				w.settle()
+				stop()
+				synctest.Wait()
+			}()
+			failing, failedOver, published := rapid.Bool().Draw(t, "failing"), false, 0
+			publish := func(t *rapid.T) {
+				published++
+				w.publish(fmt.Sprint("m", published), rapid.Bool().Draw(t, "large"))
+			}
+			ack := func(t *rapid.T) {
+				if arrived := st.messages(w); len(arrived) > 0 {
+					require.NoError(t, g.service.Ack(t.Context(), "ch", "s",
+						rapid.SampledFrom(arrived).Draw(t, "acked").Receipt))
+				}
+			}
+			t.Repeat(map[string]func(*rapid.T){
+				"publish": publish, "publish too": publish, "ack": ack, "ack too": ack,
+				"expire": func(t *rapid.T) {
+					if failing { // a position after expired messages has no message ID by which a fail-over is noticed
+						t.Skip()
+					}
+					w.expireOldest()
+				},
+				"disconnect": g.disconnect, "connect": func(*rapid.T) { w.connect() },
+				"deliver": func(*rapid.T) { w.deliverAny() },
+				"hold":    func(*rapid.T) { w.hold() },
+				"answer":  func(*rapid.T) { w.answerAny() },
+				"replicate": func(*rapid.T) {
+					w.replicate()
+				},
+				"fail over": func(t *rapid.T) {
+					if failedOver = failedOver || failing; !failing {
+						t.Skip()
+					}
+					w.failOver()
+				},
+				"pass": func(*rapid.T) { pass(time.Second) },
+				"":     func(*rapid.T) { synctest.Wait() },
+			})
+			w.connect()
+			for range 2 * (published + 2) {
+				w.settle()
+				pass(10 * time.Second)
+				if arrived := st.messages(w); len(arrived) > 0 {
+					require.NoError(t, g.service.Ack(t.Context(), "ch", "s", arrived[len(arrived)-1].Receipt))
+				}
+			}
+			st.check(t, w, failedOver, published)
+		})
+	})
+}
+
+// messages returns the messages that have arrived and that the world hasn't lost. The world takes a receipt of a lost
+// message for one of an expired message that got its clock, which a store with dedup records doesn't.
+func (s *streaming) messages(w *world) (all []Arrival) {
+	log := w.look().log
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.all {
+		if a.Message != nil && log[in1(a.Message.Clock)] == a.Message.ID {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// check compares what has arrived with what was published.
+func (s *streaming) check(t *rapid.T, w *world, failedOver bool, published int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen, expired := map[string]int{}, uint64(0)
+	for _, a := range s.all {
+		switch {
+		case a.Message != nil:
+			seen[a.Message.ID]++
+		case a.Gap.Reason == GapExpired:
+			expired += a.Gap.Count
+		default:
+			require.True(t, failedOver, "messages are lost by a fail-over only")
+		}
+	}
+	for _, m := range w.look().messages {
+		require.Positive(t, seen[m.ID], "%s is alive, and must have arrived: %v", m.ID, s.got)
+	}
+	if failedOver {
+		return
+	}
+	for id, times := range seen {
+		require.Equal(t, 1, times, "%s arrived twice", id)
+	}
+	require.Equal(t, published, len(seen)+int(expired), "each message arrived, or is counted as expired: %v", s.got)
+}

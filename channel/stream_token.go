@@ -1,0 +1,170 @@
+package channel
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// A resume token of a stream from one source is a receipt handle. That of many is the base64url form of a version, the
+// hash of the sources, an entry for each tail and for each subscriber with messages that aren't acknowledged, and a
+// MAC. An entry is the source's index, epoch, clock, and message ID with its length in front.
+const (
+	tokenVersion    = 1
+	tokenPurpose    = "tidemark stream"
+	tokenHead       = 1 + 16
+	entryBytes      = 1 + 16 + 8 + 1
+	maxTokenEntries = MaxTokenBytes/4*3 - tokenHead - receipt.MACBytes // bytes
+)
+
+// MaxTokenBytes is the length of the longest resume token. One with more sources than fit leaves out the IDs of
+// messages of tails, by which a fail-over is noticed, and subscribers, whose messages since the mark are sent again:
+// first those whose last message is the oldest.
+const MaxTokenBytes = 2 << 10
+
+var tokenEncoding = base64.RawURLEncoding.Strict()
+
+// listOf returns a hash of the sources of a stream.
+func listOf(targets []target) [16]byte {
+	var names []byte // a slash isn't in any
+	for _, t := range targets {
+		names = append(append(append(append(names, t.channel...), '/'), t.subscriber...), '/')
+	}
+	sum := sha256.Sum256(names)
+	return [16]byte(sum[:])
+}
+
+// Token returns the resume token for everything that has arrived.
+func (s *Stream) Token() string {
+	if len(s.sources) == 1 {
+		return s.receipt(0)
+	}
+	raw := append(append(make([]byte, 0, 256), tokenVersion), s.list[:]...)
+	tails := s.latest(func(i int) bool { return s.sources[i].isTail() && (!s.sources[i].fresh || s.at[i] == noChannel) })
+	room := maxTokenEntries - entryBytes*len(tails) // for the IDs of tails, and for entries of subscribers
+	for _, i := range tails {
+		at := s.position(i)
+		if len(at.MessageID) > room {
+			at.MessageID = ""
+		}
+		room -= len(at.MessageID)
+		raw = appendEntry(raw, i, &at)
+	}
+	for _, i := range s.latest(func(i int) bool { return !s.sources[i].isTail() && len(s.sources[i].sent) > 0 }) {
+		at := s.position(i)
+		if room -= entryBytes + len(at.MessageID); room < 0 {
+			break
+		}
+		raw = appendEntry(raw, i, &at)
+	}
+	return tokenEncoding.EncodeToString(append(raw, s.service.tokens.Sign(raw)...))
+}
+
+// latest returns some sources, those with the latest messages first.
+func (s *Stream) latest(of func(i int) bool) []int {
+	which := make([]int, 0, 8)
+	for i := range s.sources {
+		if of(i) {
+			which = append(which, i)
+		}
+	}
+	slices.SortFunc(which, func(a, b int) int { return cmp.Compare(s.sources[b].order, s.sources[a].order) })
+	return which
+}
+
+func appendEntry(raw []byte, i int, at *receipt.Receipt) []byte {
+	raw = append(append(raw, byte(i)), at.Epoch[:]...)
+	raw = binary.BigEndian.AppendUint64(raw, uint64(at.Clock))
+	return append(append(raw, byte(len(at.MessageID))), at.MessageID...)
+}
+
+// resume returns the receipts of a token by source.
+func (s *Stream) resume(ctx context.Context, token string) ([]*receipt.Receipt, error) {
+	receipts := make([]*receipt.Receipt, len(s.sources))
+	if token == "" {
+		return receipts, nil
+	}
+	v := verifier{service: s.service}
+	var err error
+	if len(s.sources) == 1 {
+		t := s.targets[0]
+		receipts[0], err = v.verify(ctx, token, t.channel, t.subscriber)
+		return receipts, atToken(err)
+	}
+	raw, err := tokenEncoding.DecodeString(token)
+	if err != nil || len(token) > MaxTokenBytes || len(raw) < tokenHead+receipt.MACBytes || raw[0] != tokenVersion {
+		return nil, refuseToken(fault.SlugReceiptMalformed, "is malformed")
+	}
+	signed, mac := raw[:len(raw)-receipt.MACBytes], raw[len(raw)-receipt.MACBytes:]
+	genuine, err := v.signed(ctx, signed, mac)
+	switch {
+	case err != nil:
+		return nil, err
+	case !genuine:
+		return nil, refuseToken(fault.SlugReceiptForged, "was not signed by this service")
+	case [16]byte(signed[1:tokenHead]) != s.list:
+		return nil, refuseToken(fault.SlugReceiptChannel, "is of other channels or subscribers, or of another order of them")
+	}
+	if !s.entries(signed[tokenHead:], receipts) {
+		return nil, refuseToken(fault.SlugReceiptMalformed, "is malformed")
+	}
+	return receipts, nil
+}
+
+// entries decodes the entries of a token.
+func (s *Stream) entries(raw []byte, receipts []*receipt.Receipt) bool {
+	for len(raw) >= entryBytes {
+		i, end := int(raw[0]), entryBytes+int(raw[entryBytes-1])
+		if i >= len(s.targets) || end > len(raw) {
+			return false
+		}
+		receipts[i] = &receipt.Receipt{
+			Channel: s.targets[i].channel, Subscriber: s.targets[i].subscriber, Epoch: ulid.ULID(raw[1:17]),
+			Clock: clock.Clock(binary.BigEndian.Uint64(raw[17:25])), MessageID: string(raw[entryBytes:end]),
+		}
+		raw = raw[end:]
+	}
+	return len(raw) == 0
+}
+
+// signed reports whether a MAC is valid. If it isn't, it looks for keys of other servers, once.
+func (v *verifier) signed(ctx context.Context, data, mac []byte) (bool, error) {
+	s := v.service
+	if s.tokens.Signed(data, mac) {
+		return true, nil
+	}
+	if s.lookUp == nil {
+		return false, nil
+	}
+	if err := s.lookUp(ctx); err != nil {
+		return false, fmt.Errorf("look for the key of a resume token: %w", err)
+	}
+	return s.tokens.Signed(data, mac), nil
+}
+
+// atToken sets the field of an error to the token.
+func atToken(err error) error {
+	var e *fault.Error
+	if errors.As(err, &e) && e.Field != "" {
+		of := *e
+		of.Field, of.Detail = "lastEventId", strings.Replace(e.Detail, "receipt handle", "resume token", 1)
+		return &of
+	}
+	return err
+}
+
+func refuseToken(slug fault.Slug, what string) error {
+	return invalid(slug, "lastEventId", "the resume token %s", what)
+}

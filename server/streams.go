@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access/limits"
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/server/streams"
+)
+
+// OpenStream opens a stream and counts its messages. Each 8 of its sources are one of the client's waits. The channels
+// of tickets are made if need be, and their players are present as long as the stream.
+func (c *channels) OpenStream(ctx context.Context, q channel.StreamQuery) (streams.Stream, error) {
+	for _, from := range q.From {
+		if err := c.reserved.read(from.Channel); err != nil {
+			return nil, err
+		}
+	}
+	done, err := limits.From(ctx).Wait((len(q.From) + sourcesPerWait - 1) / sourcesPerWait)
+	if err != nil {
+		return nil, err
+	}
+	return c.openStream(ctx, q, done)
+}
+
+// Wait counts one of the client's waits until done is called.
+func (c *channels) Wait(ctx context.Context) (done func(), err error) {
+	return limits.From(ctx).Wait(1)
+}
+
+// OpenCounted is OpenStream for a stream that is part of one of the client's waits.
+func (c *channels) OpenCounted(ctx context.Context, q channel.StreamQuery) (streams.Stream, error) {
+	for _, from := range q.From {
+		if err := c.reserved.read(from.Channel); err != nil {
+			return nil, err
+		}
+	}
+	return c.openStream(ctx, q, func() {})
+}
+
+// openStream opens a stream. It calls done when the stream ends, or can't be opened.
+func (c *channels) openStream(ctx context.Context, q channel.StreamQuery, done func()) (s *stream, err error) {
+	s = &stream{channels: c, one: len(q.From) == 1, polls: c.polledSources(q.From), leave: map[int]func(){}, done: done}
+	for source, id := range s.polls {
+		s.leave[source] = c.players.Attend(ctx, id)
+		if _, err := c.open(ctx, id); err != nil {
+			s.end()
+			return nil, err
+		}
+	}
+	if s.sourceStream, err = c.streams.OpenStream(ctx, q); err != nil {
+		s.end()
+		return nil, err
+	}
+	s.lookLater()
+	return s, nil
+}
+
+// stream is a stream for a client.
+type stream struct {
+	sourceStream
+
+	channels *channels
+	one      bool // it has one source
+	polls    playerPolls
+	lookAt   time.Time      // when it looks at the tickets of its players next
+	leave    map[int]func() // end the presence of the players of polls
+	dropped  map[int]bool   // sources that were of polls, and have ended
+	done     func()
+}
+
+// sourceStream is a channel.Stream.
+type sourceStream interface {
+	streams.Stream
+	Drop(source int)
+}
+
+// Close ends the stream.
+func (s *stream) Close() {
+	s.sourceStream.Close()
+	s.end()
+}
+
+func (s *stream) end() {
+	for source := range s.polls {
+		s.forget(source)
+	}
+	s.done()
+}
+
+// lookEvery is how often a stream looks at the tickets of its players, as polls do: a little earlier, at random.
+const lookEvery = time.Minute
+
+// Next is that of channel.Stream. A message of a ticket that isn't the client's any more is an error, and so is a
+// ticket that doesn't exist. It needs little of the stack while it waits.
+func (s *stream) Next(ctx context.Context, wait time.Duration) ([]channel.Arrival, error) {
+	end := time.Now().Add(wait)
+	for {
+		arrivals, err := s.sourceStream.Next(ctx, s.untilLook(wait))
+		arrivals, err = s.taken(ctx, arrivals, err)
+		if wait = time.Until(end); len(arrivals) > 0 || err != nil || ctx.Err() != nil || wait <= 0 {
+			return arrivals, err
+		}
+	}
+}
+
+// untilLook returns how much of a wait is left until the next look.
+func (s *stream) untilLook(wait time.Duration) time.Duration {
+	if len(s.polls) == 0 {
+		return wait
+	}
+	return min(wait, max(0, time.Until(s.lookAt)))
+}
+
+// taken checks and counts arrivals.
+func (s *stream) taken(ctx context.Context, arrivals []channel.Arrival, err error) ([]channel.Arrival, error) {
+	some := arrivals[:0]
+	for i := range arrivals {
+		a := &arrivals[i]
+		if s.dropped[a.Source] {
+			continue
+		}
+		if err := s.recheck(ctx, a); err != nil {
+			s.drop(a.Source)
+			*a = channel.Arrival{Source: a.Source, Err: err}
+		}
+		switch {
+		case a.Message != nil:
+			s.channels.counts.delivered.Inc()
+		case a.Gap != nil:
+			s.channels.counts.expired.Add(float64(a.Gap.Count))
+		case s.one:
+			return some, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, a.Err)
+		default: // the source has ended
+			s.forget(a.Source)
+		}
+		some = append(some, *a)
+	}
+	if err != nil || ctx.Err() != nil || len(s.polls) == 0 || time.Now().Before(s.lookAt) {
+		return some, err
+	}
+	gone, err := s.look(ctx)
+	return append(some, gone...), err
+}
+
+// forget ends the presence of a player.
+func (s *stream) forget(source int) {
+	if leave, ok := s.leave[source]; ok {
+		leave()
+	}
+	delete(s.leave, source)
+	delete(s.polls, source)
+}
+
+// drop ends a source of a player whose ticket it isn't any more.
+func (s *stream) drop(source int) {
+	if s.dropped == nil {
+		s.dropped = map[int]bool{}
+	}
+	s.dropped[source] = true
+	s.forget(source)
+	s.Drop(source)
+}
+
+// recheck returns an error for a message of a ticket that isn't the client's any more.
+func (s *stream) recheck(ctx context.Context, a *channel.Arrival) error {
+	id, ok := s.polls[a.Source]
+	if !ok || a.Message == nil {
+		return nil
+	}
+	return s.channels.recheck(ctx, id)
+}
+
+// lookLater sets when the next look is.
+func (s *stream) lookLater() {
+	s.lookAt = time.Now().Add(lookEvery - rand.N(lookEvery/4)) //nolint:gosec // chance to spread load, not to keep a secret
+}
+
+// look returns an error for each ticket that doesn't exist any more.
+func (s *stream) look(ctx context.Context) (gone []channel.Arrival, err error) {
+	s.lookLater()
+	for source, id := range s.polls {
+		if _, err := s.channels.look(ctx, id, longPoll); errors.Is(err, channel.ErrNoSubscriber) {
+			s.drop(source)
+			gone = append(gone, channel.Arrival{Source: source, Err: err})
+		}
+	}
+	if s.one && len(gone) > 0 {
+		return nil, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, gone[0].Err)
+	}
+	return gone, nil
+}

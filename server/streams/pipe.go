@@ -1,0 +1,269 @@
+package streams
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
+)
+
+const (
+	// queueBytes is how much of what is written to a socket may wait for the client to read it. Beyond that writers wait.
+	queueBytes = 64 << 10
+	// queuePongs is how many answers to pings of the protocol may wait.
+	queuePongs = 16
+	// readBuffer and writeBuffer are the sizes of the buffers of a connection, in place of net/http's.
+	readBuffer  = 1 << 10
+	writeBuffer = 128
+	// closeTime is how long the end of a connection waits for its last bytes to be written.
+	closeTime = time.Second
+)
+
+// pipe is the connection of a socket. What is written is queued, and the writer that finds the queue without one writes
+// all of it: under load many frames go out together. Many goroutines may write, and one may read.
+type pipe struct {
+	net.Conn
+
+	early   []byte       // read together with the handshake
+	held    atomic.Int32 // writers that will call flush
+	closing atomic.Bool  // writes end within closeTime
+	read    atomic.Int64 // when something was read last, in nanoseconds of the Unix epoch
+	wrote   atomic.Int64 // when something was written last
+	slow    func()       // called once if the client reads too slowly
+	part    unsent.Part  // of the memory of all answers
+	mu      sync.Mutex   // guards the rest
+	room    sync.Cond    // signals that bytes were written, or won't be
+	queue   []byte       // isn't written yet
+	bytes   int          // in the queue, and being written
+	pongs   int          // in the queue
+	taken   bool         // part has memory
+	busy    bool         // a goroutine writes
+	err     error        // nothing is written any more
+}
+
+// errCut is the error of writes to a client that leaves too much unread.
+var errCut = errors.New("the client doesn't read in time")
+
+// handshake is the writer of the answer that upgrades a connection. It is http.Hijacker, and keeps a refusal.
+type handshake struct {
+	http.ResponseWriter
+
+	pipe    *pipe
+	refused []byte // the text of the refusal
+}
+
+// WriteHeader writes the status, unless it is one of a refusal.
+func (h *handshake) WriteHeader(status int) {
+	if status == http.StatusSwitchingProtocols {
+		h.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write keeps the text of a refusal.
+func (h *handshake) Write(p []byte) (int, error) {
+	h.refused = append(h.refused, p...)
+	return len(p), nil
+}
+
+// Hijack returns the connection with small buffers, so that an idle one needs little memory.
+func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffers, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := h.pipe
+	p.Conn, p.room.L = conn, &p.mu
+	p.early, err = buffers.Peek(buffers.Reader.Buffered())
+	p.early = append([]byte(nil), p.early...)
+	now := time.Now().UnixNano()
+	p.read.Store(now)
+	p.wrote.Store(now)
+	return p, bufio.NewReadWriter(bufio.NewReaderSize(p, readBuffer), bufio.NewWriterSize(p, writeBuffer)), err
+}
+
+// Read reads what the client sends.
+func (p *pipe) Read(b []byte) (int, error) {
+	if len(p.early) > 0 {
+		n := copy(b, p.early)
+		p.early = p.early[n:]
+		return n, nil
+	}
+	n, err := p.Conn.Read(b)
+	if n > 0 {
+		p.read.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// queues are buffers of queued bytes, without those that are larger than queueBytes.
+var queues = sync.Pool{New: func() any { return new(make([]byte, 0, unsent.Small)) }}
+
+// Write queues bytes, and writes them unless the caller has called hold, or another goroutine writes.
+func (p *pipe) Write(b []byte) (int, error) {
+	if err := p.add(b); err != nil {
+		return 0, err
+	}
+	if p.held.Load() == 0 {
+		p.flush()
+	}
+	return len(b), nil
+}
+
+func (p *pipe) add(b []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return p.err
+	}
+	if p.queue == nil {
+		p.queue = *queues.Get().(*[]byte)
+	}
+	p.queue = append(p.queue, b...)
+	p.bytes += len(b)
+	if p.bytes <= unsent.Small {
+		return nil
+	}
+	p.taken = true
+	if err := p.part.Grow(int64(p.bytes)); err != nil {
+		p.fail(err)
+		return err
+	}
+	return nil
+}
+
+// hold makes the following writes wait for flush, which the caller must call after release.
+func (p *pipe) hold() { p.held.Add(1) }
+
+// release ends hold, and writes.
+func (p *pipe) release() {
+	p.held.Add(-1)
+	p.flush()
+}
+
+// await waits until there is room for another frame. Errors: that of the connection.
+func (p *pipe) await() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.bytes >= queueBytes && p.err == nil {
+		if p.busy {
+			p.room.Wait()
+		} else {
+			p.drain()
+		}
+	}
+	return p.err
+}
+
+// isIdle reports whether nothing waits to be written.
+func (p *pipe) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bytes == 0
+}
+
+// pong reports whether there is room for the answer to a ping of the protocol, and takes it.
+func (p *pipe) pong() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pongs == queuePongs {
+		return false
+	}
+	p.pongs++
+	return true
+}
+
+// flush writes what is queued, unless another goroutine does.
+func (p *pipe) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.busy {
+		p.drain()
+	}
+}
+
+// drain writes what is queued. The lock is held, and p isn't busy.
+func (p *pipe) drain() {
+	p.busy = true
+	for len(p.queue) > 0 && p.err == nil {
+		b := p.queue
+		p.queue, p.pongs = nil, 0
+		p.mu.Unlock()
+		err := p.write(b)
+		p.mu.Lock()
+		if p.bytes -= len(b); cap(b) <= queueBytes {
+			b = b[:0]
+			queues.Put(&b)
+		}
+		if p.taken {
+			p.taken = p.bytes > unsent.Small
+			p.part.Shrink(int64(p.bytes))
+		}
+		if err != nil {
+			p.fail(err)
+		}
+		p.room.Broadcast()
+	}
+	p.busy = false
+	p.room.Broadcast()
+}
+
+// write writes bytes. The client has the same time to read them as that of a stream of events.
+func (p *pipe) write(b []byte) error {
+	began, inTime := time.Now(), pingEvery+unsent.Time(int64(len(b)))
+	p.wrote.Store(began.UnixNano())
+	if p.closing.Load() {
+		inTime = closeTime
+	}
+	_ = p.SetWriteDeadline(began.Add(inTime)) // fails only if the connection is closed, as the write does
+	if p.closing.Load() {                     // Close may have set its deadline in between
+		_ = p.SetWriteDeadline(time.Now().Add(closeTime))
+	}
+	_, err := p.Conn.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) && !p.closing.Load() {
+		return errCut
+	}
+	return err
+}
+
+// cut ends the writing, because the client leaves too much unread.
+func (p *pipe) cut(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fail(err)
+}
+
+// fail ends the writing. The lock is held.
+func (p *pipe) fail(err error) {
+	if p.err != nil {
+		return
+	}
+	p.err = err
+	var full *fault.Error
+	if errors.Is(err, errCut) || errors.As(err, &full) {
+		p.slow()
+	}
+	p.room.Broadcast()
+	_ = p.Conn.Close() // its reader ends
+}
+
+// Close closes the connection, after what is queued is written or closeTime is over.
+func (p *pipe) Close() error {
+	p.closing.Store(true)
+	_ = p.SetWriteDeadline(time.Now().Add(closeTime)) // fails only if the connection is closed
+	p.flush()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.busy {
+		p.room.Wait()
+	}
+	p.fail(net.ErrClosed)
+	p.part.Close()
+	return nil
+}

@@ -1,0 +1,78 @@
+package channels
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
+)
+
+// Concurrent publishes of one message each share calls of publish.lua, which then advances the channel's clock and
+// checks its expiry once for all of them. A channel has a few such calls in progress, each of the first with one
+// publish, and publishes that arrive meanwhile go together in the next call. Publishes to other channels don't wait for
+// them.
+//
+// A call that fails is not repeated: each of its publishes goes on alone, as if its own first attempt had failed. So a
+// duplicate is answered also while the slot is half moved and Redis refuses the new messages in the same call.
+//
+// Batches, which are one call already, messages for one life of a channel, and publishes that wait for replicas don't
+// share calls.
+
+// Limits of one shared call. Redis needs less than a millisecond for it, unless a single message is larger.
+const (
+	sharedCalls    = 4 // in progress, before publishes wait; fewer would make those of many channels wait for little
+	sharedMessages = 64
+	sharedBytes    = 256 << 10
+)
+
+// terms are what the publishes of a shared call have in common.
+type terms struct {
+	channel         string
+	ttl             time.Duration
+	maxMessages     int
+	plain, existing bool
+}
+
+// sharable reports whether a publish can share a call.
+func sharable(r *channel.PublishRequest) bool {
+	return len(r.Drafts) == 1 && r.Policy.Replicas == 0 && r.Epoch.IsZero() && r.Subscriber == ""
+}
+
+func termsOf(r *channel.PublishRequest) terms {
+	return terms{channel: r.Channel, ttl: r.Policy.TTL, maxMessages: r.Policy.MaxMessages, plain: r.Policy.Plain,
+		existing: r.Existing}
+}
+
+// newShared returns the group of publishes that share calls, with a number of calls for a channel in progress.
+func (s *Store) newShared(calls int) *group.Group[terms, message, redis.Reply] {
+	return group.New(group.Options[terms, message, redis.Reply]{
+		Run: s.tryShared, Calls: calls, Size: message.size, Items: sharedMessages, Bytes: sharedBytes,
+		Limit: s.conn.Timeout(),
+	})
+}
+
+// size returns the approximate number of bytes of a message's arguments.
+func (m message) size() int { return len(m.head) + len(m.id) + 100 }
+
+// tryShared publishes messages, each as a publish of its own, and returns the reply to each. Callers may have left
+// meanwhile, and use the memory of their contents for something else.
+func (s *Store) tryShared(ctx context.Context, t terms, messages []message) ([]redis.Reply, time.Duration, error) {
+	keys, args := s.publishCall(&channel.PublishRequest{
+		Channel: t.channel, Existing: t.existing,
+		Policy: channel.Policy{TTL: t.ttl, MaxMessages: t.maxMessages, Plain: t.plain},
+	}, messages, true)
+	all, err := s.conn.Try(ctx, publishScript, keys, args)
+	if err != nil {
+		return nil, 0, err
+	}
+	replies := make([]redis.Reply, len(messages))
+	for i := range replies {
+		replies[i] = all.Slice(2*i, 2*i+2)
+		if i > 0 && all.Status == statusCreated {
+			replies[i].Status = redis.OK
+		}
+	}
+	return replies, 0, nil
+}

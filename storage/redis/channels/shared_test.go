@@ -1,0 +1,236 @@
+package channels
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/proxy"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+)
+
+// begun is a publish that has begun.
+type begun struct {
+	done      chan struct{} // closed at its end
+	published []channel.Published
+	err       error
+}
+
+// wait waits for the publish's end.
+func (p *begun) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(storagetest.Patience):
+		require.FailNow(t, "the publish never ends")
+	}
+}
+
+// outcome returns the first message's clock and whether it is a duplicate, or the error.
+func (p *begun) outcome(t *testing.T) string {
+	t.Helper()
+	p.wait(t)
+	if p.err != nil {
+		return p.err.Error()
+	}
+	return fmt.Sprintf("%v %v", p.published[0].Clock, p.published[0].Duplicate)
+}
+
+// begin begins a publish, and returns once it is one of n that wait for the call of another one.
+func begin(ctx context.Context, t *testing.T, s *Store, r channel.PublishRequest, n int) *begun {
+	t.Helper()
+	p := &begun{done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.published, p.err = s.Publish(ctx, r)
+	}()
+	storetest.WaitFor(t, "the publish to wait", func() bool { return s.shared.Waiting() == n })
+	return p
+}
+
+// oneAtATime lets a store have one shared call for a channel in progress.
+func oneAtATime(s *Store) {
+	s.shared.Close()
+	s.shared = s.newShared(1)
+}
+
+// beginShared begins a publish of its own, holds its call, and begins the others, which will share the next one.
+func (c cutStore) beginShared(t *testing.T, requests ...channel.PublishRequest) []*begun {
+	t.Helper()
+	oneAtATime(c.Store)
+	c.proxy.Hold(proxy.ToServer)
+	sent := c.proxy.Count()
+	all := []*begun{begin(t.Context(), t, c.Store, one(requests[0].Channel, "first"), 0)}
+	c.proxy.AwaitSent(t, sent, func(commands [][]string) bool { return len(commands) == 1 })
+	for i, r := range requests {
+		all = append(all, begin(t.Context(), t, c.Store, r, i+1))
+	}
+	return all
+}
+
+// outcomes returns the outcomes of publishes, in order.
+func outcomes(t *testing.T, all []*begun) (texts []string) {
+	t.Helper()
+	for _, p := range all {
+		texts = append(texts, p.outcome(t))
+	}
+	return texts
+}
+
+// Publishes that arrive during a channel's call share the next ones, 64 messages at a time, and each has its own
+// outcome and notification.
+func TestPublishesShareCalls(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	require.NoError(t, storagetest.ErrorOf(c.Publish(t.Context(), one("x", "known"))))
+	events := make(chan channel.Event, 100)
+	defer c.direct.Listen("x", func(e channel.Event) { events <- e })()
+	require.Equal(t, channel.EventConfirmed, (<-events).Kind)
+
+	requests := []channel.PublishRequest{one("x", "known"), one("x", "twice"), one("x", "twice")}
+	want := []string{"2 false", "1 true", "3 false", "3 true"}
+	for i := len(requests); i < sharedMessages+1; i++ {
+		requests, want = append(requests, one("x", strconv.Itoa(i))), append(want, fmt.Sprintf("%d false", i+1))
+	}
+	all, sent := c.beginShared(t, requests...), c.proxy.Count()-1
+	c.proxy.Pass()
+	require.Equal(t, want, outcomes(t, all))
+	require.Len(t, c.proxy.Sent(sent), 3, "the first, 64 together, and the one left")
+	for at := clock.Clock(2); at <= sharedMessages; at++ {
+		e := <-events
+		require.Equal(t, at, e.Clock)
+		require.NotNil(t, e.Message)
+		require.JSONEq(t, `{"of":"`+e.Message.ID+`"}`, string(e.Message.Content))
+	}
+}
+
+// A call has at most 256 KiB of messages, and publishes to other channels don't wait for it.
+func TestLargeMessagesDelayNoOtherChannel(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	large := func(id string) channel.PublishRequest {
+		r := one("x", id)
+		r.Drafts[0].Content = []byte(`"` + strings.Repeat("x", sharedBytes*2/3) + `"`)
+		return r
+	}
+	all, sent := c.beginShared(t, large("a"), large("b"), large("c")), c.proxy.Count()-1
+	other := begin(t.Context(), t, c.Store, one("y", "m"), 3)
+	c.proxy.Pass()
+	require.Equal(t, []string{"1 false", "2 false", "3 false", "4 false"}, outcomes(t, all))
+	require.Equal(t, "1 false", other.outcome(t))
+	require.Len(t, c.proxy.Sent(sent), 5)
+}
+
+// Only publishes on the same terms share a call: those that may not make the channel are refused, the others are not.
+func TestTermsOfSharedCalls(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	oneAtATime(c.Store)
+	c.proxy.Hold(proxy.ToServer)
+	existing, making := one("x", "a"), one("x", "b")
+	existing.Existing = true
+	all := []*begun{begin(t.Context(), t, c.Store, existing, 0), begin(t.Context(), t, c.Store, existing, 1)}
+	for n := 1; n <= 2; n++ {
+		all = append(all, begin(t.Context(), t, c.Store, making, n))
+	}
+	c.proxy.Pass()
+	outcomes(t, all)
+	// Redis gets the calls of both terms in any order: the first ones, and then those that waited for them.
+	require.NoError(t, all[2].err)
+	require.NoError(t, all[3].err)
+	for _, refused := range all[:2] {
+		if refused.err != nil {
+			require.ErrorIs(t, refused.err, channel.ErrNoChannel)
+		}
+	}
+}
+
+// Only the first message of a shared call that makes the channel begins it.
+func TestSharedCallMakesTheChannel(t *testing.T) {
+	t.Parallel()
+	s, _ := openStandalone(t)
+	replies, _, err := s.tryShared(t.Context(), terms{channel: "x", ttl: time.Hour},
+		headsOf(drafted("a", "b")))
+	require.NoError(t, err)
+	for i, id := range []string{"a", "b"} {
+		published, err := decodePublished(replies[i], drafted(id))
+		require.NoError(t, err)
+		want := channel.Published{ID: id, Clock: clock.Clock(i + 1), Begun: i == 0}
+		require.Equal(t, []channel.Published{want}, published)
+	}
+}
+
+// A publisher that leaves before its call publishes nothing, and the others don't notice.
+func TestPublisherLeavesBeforeItsCall(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	all := c.beginShared(t, one("x", "a"))
+	ctx, leave := context.WithCancel(t.Context())
+	left := begin(ctx, t, c.Store, one("x", "b"), 2)
+	all = append(all, begin(t.Context(), t, c.Store, one("x", "c"), 3))
+	leave()
+	left.wait(t)
+	require.ErrorIs(t, left.err, context.Canceled)
+	c.proxy.Pass()
+	require.Equal(t, []string{"1 false", "2 false", "3 false"}, outcomes(t, all))
+}
+
+// While a slot is half moved Redis refuses a call with a new message. Duplicates in the same call are answered, and the
+// new message is published when the slot has moved.
+func sharedCallInHalfMovedSlot(t *testing.T, c storetest.TwoNodes) {
+	t.Helper()
+	s := openOn(t, c, redis.Options{Timeout: 2 * storagetest.Patience})
+	oneAtATime(s)
+	lore{messages: 1}.make(t, s, c.Direct, "shared")
+	owner, _ := c.Sides(t, c.SlotOf("shared"))
+	m := c.OpenMove(t, "shared")
+	require.NoError(t, owner.Do(t, "CLIENT", "PAUSE", "60000", "WRITE").Error())
+	first := begin(t.Context(), t, s, one("shared", "m1"), 0)
+	second := begin(t.Context(), t, s, one("shared", "m1"), 1)
+	fresh := begin(t.Context(), t, s, one("shared", "new"), 2)
+	require.NoError(t, owner.Do(t, "CLIENT", "UNPAUSE").Error())
+	require.Equal(t, []string{"1 true", "1 true"}, outcomes(t, []*begun{first, second}))
+	for m.MoveKeys(t, 10) > 0 {
+		continue
+	}
+	m.CloseSlot(t)
+	require.Equal(t, "2 false", fresh.outcome(t))
+}
+
+// The answer of a shared call is lost. Each of its publishes finds its own message, which is no duplicate.
+func TestAnswerOfASharedCallIsLost(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "known"))))
+	c.ageMessage(t, "x", 1)
+	all := c.beginShared(t, one("x", "a"), one("x", "known"), one("x", "b"))
+	var lost atomic.Bool
+	c.proxy.Fail(func(command []string) string {
+		if strings.Contains(strings.Join(command, " "), ".mid.a") && lost.CompareAndSwap(false, true) {
+			c.proxy.Cut()
+		}
+		return ""
+	})
+	c.proxy.Pass()
+	require.Equal(t, []string{"2 false", "3 false", "1 true", "4 false"}, outcomes(t, all))
+	require.True(t, lost.Load())
+}
+
+// A publish that begins after Close goes alone.
+func TestPublishAfterClose(t *testing.T) {
+	t.Parallel()
+	s, _ := openStandalone(t)
+	s.Close()
+	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
+}

@@ -1,0 +1,263 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
+)
+
+// SocketProtocol is the subprotocol of WebSockets.
+const SocketProtocol = "tidemark.v1"
+
+// MaxRef is the largest ref of a frame.
+const MaxRef = 1<<53 - 1
+
+// The types of frames from clients. The answers to them, and what else servers send, follow.
+const (
+	FrameAuthenticate = "authenticate"
+	FrameSubscribe    = "subscribe"
+	FrameUnsubscribe  = "unsubscribe"
+	FrameAck          = "ack"
+	FramePublish      = "publish"
+	FramePing         = "ping" // of servers, too
+
+	FrameOK        = "ok"
+	FrameAcked     = "acked"
+	FramePublished = "published"
+	FramePong      = "pong"
+	FrameMessage   = "message"
+	FrameGap       = "gap"
+	FrameError     = "error"
+	FrameEnd       = "end"
+)
+
+// ClientFrame is a frame of a WebSocket from a client. Members that its type doesn't have are empty.
+type ClientFrame struct {
+	Type          string
+	Ref           uint64 // that the answer has; 0: an ack without an answer
+	Token         string // of authenticate
+	Channel       string
+	Subscriber    string // empty: the subscription is a tail
+	From          *From  // where a tail begins; nil: the subscribe has a subscriber
+	Window        int    // of subscribe; 0: the default
+	Resume        string // of subscribe, as ReceiptHandle; may be empty
+	ReceiptHandle string // of ack
+	Draft         Draft  // of publish
+}
+
+// frameForm is the form of a type of frames.
+type frameForm struct {
+	required, optional []string // members besides the type
+}
+
+// frameForms are the forms of the frames from clients.
+var frameForms = map[string]frameForm{
+	FrameAuthenticate: {required: []string{"ref", "token"}},
+	FrameSubscribe:    {required: []string{"ref", "channel", "subscriber"}, optional: []string{"window", "resume"}},
+	FrameUnsubscribe:  {required: []string{"ref", "channel"}, optional: []string{"subscriber"}},
+	FrameAck:          {required: []string{"channel", "subscriber", "receiptHandle"}, optional: []string{"ref"}},
+	FramePublish:      {required: []string{"ref", "channel", "content"}, optional: []string{"id"}},
+	FramePing:         {required: []string{"ref"}},
+}
+
+// tailForm is the form of a subscribe without a subscriber.
+var tailForm = frameForm{required: []string{"ref", "channel", "from"}, optional: []string{"resume"}}
+
+// ClientFrames returns the types of frames from clients, in order.
+func ClientFrames() []string { return slices.Sorted(maps.Keys(frameForms)) }
+
+// clientFrame is a ClientFrame in JSON.
+type clientFrame struct {
+	Type          string    `json:"type"`
+	Ref           ref       `json:"ref"`
+	Token         string    `json:"token"`
+	Channel       string    `json:"channel"`
+	Subscriber    string    `json:"subscriber"`
+	From          *From     `json:"from"`
+	Window        window    `json:"window"`
+	Resume        string    `json:"resume"`
+	ReceiptHandle string    `json:"receiptHandle"`
+	ID            messageID `json:"id"`
+	Content       part      `json:"content"`
+}
+
+// members calls yield with the name of each member but the type, and whether it is there.
+func (f *clientFrame) members(yield func(name string, there bool) bool) {
+	_ = yield("ref", f.Ref != 0) && yield("token", f.Token != strictjson.Absent) &&
+		yield("channel", f.Channel != strictjson.Absent) && yield("subscriber", f.Subscriber != strictjson.Absent) &&
+		yield("from", f.From != nil) && yield("window", f.Window != 0) && yield("resume", f.Resume != strictjson.Absent) &&
+		yield("receiptHandle", f.ReceiptHandle != strictjson.Absent) && yield("id", f.ID != "") &&
+		yield("content", f.Content.end != 0)
+}
+
+// DecodeFrame decodes a frame from a client. Its content is a part of text. The error is an *InputError with
+// fault.SlugInvalidBody, fault.SlugInvalidMax, fault.SlugInvalidFrom or fault.SlugInvalidMessageID.
+func DecodeFrame(text []byte) (ClientFrame, error) {
+	const absent = strictjson.Absent
+	f := clientFrame{Type: absent, Token: absent, Channel: absent, Subscriber: absent, Resume: absent,
+		ReceiptHandle: absent}
+	if err := decode(text, fault.SlugInvalidBody, &f); err != nil {
+		return ClientFrame{}, ofFrame(err)
+	}
+	if f.Type == absent {
+		return ClientFrame{}, missing("type", "")
+	}
+	form, ok := frameForms[f.Type]
+	if !ok {
+		return ClientFrame{}, &InputError{Slug: fault.SlugInvalidBody, Field: "/type", Offset: -1,
+			Detail: fmt.Sprintf("type: %.64q isn't a type of frames from clients", f.Type)}
+	}
+	if f.Type == FrameSubscribe && f.From != nil {
+		form = tailForm
+	}
+	for name, there := range f.members {
+		switch {
+		case !there && slices.Contains(form.required, name):
+			return ClientFrame{}, missing(name, "")
+		case there && !slices.Contains(form.required, name) && !slices.Contains(form.optional, name):
+			return ClientFrame{}, &InputError{Slug: fault.SlugInvalidBody, Field: "/" + name, Offset: -1,
+				Detail: fmt.Sprintf("%s: this frame of the type %s doesn't have it", name, f.Type)}
+		}
+	}
+	return f.in(text), nil
+}
+
+// in returns the frame with its content, a part of text.
+func (f *clientFrame) in(text []byte) ClientFrame {
+	plain := func(member string) string {
+		if member == strictjson.Absent {
+			return ""
+		}
+		return member
+	}
+	return ClientFrame{
+		Type: f.Type, Ref: uint64(f.Ref), Token: plain(f.Token), Channel: plain(f.Channel),
+		Subscriber: plain(f.Subscriber), From: f.From, Window: int(f.Window), Resume: plain(f.Resume),
+		ReceiptHandle: plain(f.ReceiptHandle), Draft: Draft{ID: string(f.ID), Content: f.Content.in(text)},
+	}
+}
+
+// ofFrame changes an error about a body to one about a frame.
+func ofFrame(err error) error {
+	if input, ok := err.(*InputError); ok { //nolint:errorlint // decode returns it as it is
+		input.Detail = strings.Replace(input.Detail, "the body ", "the frame ", 1)
+	}
+	return err
+}
+
+// IsJSON reports whether a frame that could not be decoded is JSON, and whether it is UTF-8.
+func IsJSON(text []byte) (isJSON, isUTF8 bool) { return json.Valid(text), utf8.Valid(text) }
+
+// RefOf returns the ref of a frame that could not be decoded, or 0 if it has none.
+func RefOf(text []byte) uint64 {
+	var f struct {
+		Ref json.RawMessage `json:"ref"`
+	}
+	_ = json.Unmarshal(text, &f) // without a ref the answer has none
+	n, err := strconv.ParseUint(string(f.Ref), 10, 64)
+	if err != nil || n > MaxRef {
+		return 0
+	}
+	return n
+}
+
+// ref is the ref of a frame.
+type ref uint64
+
+// UnmarshalJSON accepts an integer from 1 to MaxRef.
+func (r *ref) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil || n < 1 || n > MaxRef {
+		return &InputError{Slug: fault.SlugInvalidBody,
+			Detail: fmt.Sprintf("ref must be an integer from 1 to %d, not %.64s", uint64(MaxRef), text)}
+	}
+	*r = ref(n)
+	return nil
+}
+
+// window is the window of a subscribe, which is left out rather than 0.
+type window int
+
+// UnmarshalJSON accepts an integer of at least 1.
+func (w *window) UnmarshalJSON(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 {
+		return &InputError{Slug: fault.SlugInvalidMax,
+			Detail: fmt.Sprintf("window must be an integer of at least 1, not %.64s", text)}
+	}
+	*w = window(n)
+	return nil
+}
+
+// AppendAnswer appends the frame that answers another one. A ref of 0 is left out.
+func AppendAnswer(dst []byte, kind string, ref uint64) []byte {
+	return append(beginFrame(dst, kind, ref), '}')
+}
+
+// AppendPublished appends the frame that answers a publish. The names in p need no escapes.
+func AppendPublished(dst []byte, ref uint64, p *Published) []byte {
+	return appendMembers(beginFrame(dst, FramePublished, ref), p.AppendJSON)
+}
+
+// AppendMessage appends the frame of a message, as StreamMessage.AppendJSON appends its event.
+func AppendMessage(dst []byte, m *StreamMessage) []byte {
+	return appendMembers(beginFrame(dst, FrameMessage, 0), m.AppendJSON)
+}
+
+// AppendGap appends the frame of a gap. The receipt handle may be empty.
+func AppendGap(dst []byte, g *StreamGap, receiptHandle string) []byte {
+	dst = appendMembers(beginFrame(dst, FrameGap, 0), g.AppendJSON)
+	if receiptHandle == "" {
+		return dst
+	}
+	dst = append(dst[:len(dst)-1], `,"receiptHandle":"`...)
+	return append(append(dst, receiptHandle...), `"}`...)
+}
+
+// AppendEnd appends the last frame.
+func AppendEnd(dst []byte, reason string) []byte {
+	dst = append(beginFrame(dst, FrameEnd, 0), `,"reason":"`...)
+	return append(append(dst, reason...), `"}`...)
+}
+
+// ErrorFrame is the frame of an error: of the frame with a ref, or of a subscription, which it ends.
+type ErrorFrame struct {
+	Type string `json:"type"` // FrameError
+	Ref  uint64 `json:"ref,omitempty"`
+	StreamSource
+
+	Problem *Problem `json:"problem"`
+}
+
+// AppendJSON appends the JSON of f.
+func (f *ErrorFrame) AppendJSON(dst []byte) []byte {
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // impossible: a problem has only strings and numbers
+	}
+	return append(dst, text...)
+}
+
+// beginFrame appends a frame without its last brace.
+func beginFrame(dst []byte, kind string, ref uint64) []byte {
+	dst = append(append(append(dst, `{"type":"`...), kind...), '"')
+	if ref != 0 {
+		dst = strconv.AppendUint(append(dst, `,"ref":`...), ref, 10)
+	}
+	return dst
+}
+
+// appendMembers appends the members of an object, which has some, and a brace to a frame.
+func appendMembers(dst []byte, appendJSON func([]byte) []byte) []byte {
+	start := len(dst)
+	dst = appendJSON(dst)
+	dst[start] = ','
+	return dst
+}
