@@ -52,6 +52,9 @@ func New(baseURL string, opts ...Option) (*Client, error) {
 	if c.own = c.http == nil; c.own {
 		c.http = &http.Client{Transport: newTransport(socket)}
 	}
+	if t, ok := c.http.Transport.(*http.Transport); ok && t.MaxConnsPerHost > 0 {
+		c.pollOnly = true
+	}
 	return c, nil
 }
 

@@ -29,18 +29,24 @@ type Consumer struct {
 	Handle func(context.Context, Message) error
 	// Expired is called with the number of messages that expired before they were read. It may be nil.
 	Expired func(n uint64)
-	// FetchOptions are the options of each fetch. The messages of a fetch are acknowledged together: with a Max of 1,
-	// each on its own. A Wait of 0 means 20 seconds.
+	// FetchOptions are Max, the number of messages that may be handled and not yet acknowledged, with 0 meaning 64, and
+	// Wait, how long a poll waits, with 0 meaning 20 seconds. With a Max of 1 each message is acknowledged before the
+	// next one is handled.
 	FetchOptions
 	// AckGrace is how long the last acknowledgement may take after the context has ended. With 0 it isn't sent then,
 	// and the messages that were handled since the previous one are delivered again.
 	AckGrace time.Duration
 }
 
-// Consume fetches, handles and acknowledges messages until ctx ends, Handle fails, or the service refuses a call. A
+// Consume reads, handles and acknowledges messages until ctx ends, Handle fails, or the service refuses a call. A
 // message is acknowledged only after Handle returned nil (or ErrStop) for it. If Handle fails, the messages before that
 // one are acknowledged. Consume returns nil only after ErrStop; otherwise the error of ctx, of Handle, or of the
 // service, such as ErrNoSubscriber.
+//
+// Messages come on a stream, which reads up to 256 of them ahead of Handle. While there is none, because it broke, the
+// service is older than streams, or a proxy holds them back, Consume polls, and it tries to open a stream again after a
+// pause of up to 10 minutes. A refusal, and a failure that lasts longer than the RetryPolicy allows, is that of a poll.
+// Polls alone (WithoutStreams) keep the line breaks between the tokens of a content: see Message.
 //
 // If the service refuses an acknowledgement because the channel has lost the messages that it is for (ErrReceiptEpoch,
 // ErrReceiptAhead, ErrReceiptSuperseded), Consume continues from the subscriber's mark.
@@ -48,16 +54,24 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 	if consumer.Wait == 0 {
 		consumer.Wait = defaultWait
 	}
-	receipt := ""
+	streams := c.newFollower(consumer.Max)
+	from := []Source{{Channel: consumer.Channel, Subscriber: consumer.Subscriber}}
+	receipt := &from[0].ReceiptHandle // to be acknowledged next
 	for {
+		if streams.due() {
+			err := streams.follow(ctx, from, func(a Arrival) (bool, error) { return consumer.take(ctx, a) })
+			if err != nil {
+				return errors.Join(unlessStop(err), c.ackLast(ctx, consumer, *receipt))
+			}
+		}
 		asked := time.Now()
-		d, err := c.Next(ctx, consumer.Channel, consumer.Subscriber, receipt, consumer.FetchOptions)
+		d, err := c.Next(ctx, consumer.Channel, consumer.Subscriber, *receipt, consumer.FetchOptions)
 		switch {
-		case receipt != "" && lostReceipt(err):
-			receipt = ""
+		case *receipt != "" && lostReceipt(err):
+			*receipt = ""
 			continue
 		case err != nil && ctx.Err() != nil:
-			return errors.Join(err, c.ackLast(ctx, consumer, receipt)) // the service may not have received it
+			return errors.Join(err, c.ackLast(ctx, consumer, *receipt)) // the service may not have received it
 		case err != nil:
 			return err
 		}
@@ -66,18 +80,34 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 		}
 		handled, err := consumer.handleAll(ctx, d.Messages)
 		if err != nil {
-			ackErr := c.ackHandled(ctx, consumer, d, handled)
-			if errors.Is(err, ErrStop) {
-				err = nil
-			}
-			return errors.Join(err, ackErr)
+			return errors.Join(unlessStop(err), c.ackHandled(ctx, consumer, d, handled))
 		}
-		if receipt = d.ReceiptHandle; receipt == "" && time.Since(asked) < emptyPause {
+		if *receipt = d.ReceiptHandle; *receipt == "" && time.Since(asked) < emptyPause {
 			if !pace.Sleep(ctx, emptyPause) {
 				return ended(ctx)
 			}
 		}
 	}
+}
+
+// unlessStop returns err, or nil if it is ErrStop.
+func unlessStop(err error) error {
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
+
+// take handles what a stream has received. It reports whether that is to be acknowledged.
+func (c Consumer) take(ctx context.Context, a Arrival) (handled bool, err error) {
+	if a.Message == nil {
+		if a.Gap.Reason == GapExpired && c.Expired != nil {
+			c.Expired(a.Gap.Count)
+		}
+		return true, nil
+	}
+	n, err := c.handleAll(ctx, []Message{*a.Message})
+	return n > 0, err
 }
 
 // handleAll calls Handle for the messages, and returns how many were handled.

@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// queue is a service with one subscriber. Its receipts are plain clocks.
+// queue is a service with one subscriber, and without streams. Its receipts are plain clocks.
 type queue struct {
 	mu       sync.Mutex
 	last     int                   // the channel's clock
@@ -43,6 +43,9 @@ func newQueue(t *testing.T, n int) (*queue, *client.Client) {
 }
 
 func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if withoutStream(w, r) {
+		return
+	}
 	var body wire.NextRequest
 	if r.Method == http.MethodPost {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {

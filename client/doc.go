@@ -10,6 +10,9 @@
 // the last message of a fetch. Next does both in one request. Consume is the loop that most readers need, and
 // ConsumeMany the loop for many channels.
 //
+// Consume and ConsumeMany read a stream, on which messages come without a request for each, and poll where there is
+// none. Stream reads one stream, for callers that acknowledge in their own way.
+//
 // # Matchmaking
 //
 // CreateTicket asks for a match. The assignment is a message on the ticket's own channel, for which AwaitAssignment

@@ -252,6 +252,42 @@ func ExampleClient_Consume() {
 	// <nil>
 }
 
+func ExampleClient_Stream() {
+	ctx := context.Background()
+	c := connect()
+	defer c.Close()
+
+	if _, err := c.Subscribe(ctx, "scores", "ann", client.Latest); err != nil {
+		panic(err)
+	}
+	if _, err := c.PublishBatch(ctx, "scores",
+		[]client.Draft{{Content: []byte(`"1:0"`)}, {Content: []byte(`"1:1"`)}}); err != nil {
+		panic(err)
+	}
+	from := []client.Source{{Channel: "scores", Subscriber: "ann"}}
+	receipt := ""
+	for a, err := range c.Stream(ctx, from, client.StreamOptions{}) {
+		if err != nil {
+			panic(err) // or open another one
+		}
+		if a.Gap != nil {
+			fmt.Println("some messages are missing:", a.Gap.Reason)
+			continue
+		}
+		fmt.Println(string(a.Message.Content))
+		receipt = a.ReceiptHandle
+		if a.Message.Clock == 2 {
+			break
+		}
+	}
+	if err := c.Ack(ctx, "scores", "ann", receipt); err != nil { // both of them
+		panic(err)
+	}
+	// Output:
+	// "1:0"
+	// "1:1"
+}
+
 func ExampleClient_Describe() {
 	ctx := context.Background()
 	c := connect()

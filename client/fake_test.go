@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,9 +29,11 @@ type call struct {
 	header http.Header
 }
 
-// fake is a service that returns answers in order, the last one repeatedly, and records the requests.
+// fake is a service that returns answers in order, the last one repeatedly, and records the requests. Unless it has
+// streams, it is one of before them.
 type fake struct {
 	*httptest.Server
+	streams bool
 	mu      sync.Mutex
 	calls   []call
 	answers []http.HandlerFunc
@@ -45,6 +48,9 @@ func newFake(t *testing.T, answers ...http.HandlerFunc) *fake {
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !f.streams && withoutStream(w, r) {
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -77,6 +83,15 @@ func newClient(t *testing.T, url string, opts ...client.Option) *client.Client {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// withoutStream answers a request for a stream as a service without them does.
+func withoutStream(w http.ResponseWriter, r *http.Request) bool {
+	is := strings.HasSuffix(r.URL.Path, "/stream")
+	if is {
+		problem(http.StatusNotFound, fault.SlugNoPath, 0)(w, r)
+	}
+	return is
 }
 
 // answer is a success with a body, which is encoded unless it is text.

@@ -61,10 +61,14 @@ func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (
 	}
 	d := Deliveries{Found: answer.Deliveries}
 	for _, p := range answer.Problems {
-		e := &Error{Problem: p.Problem, Status: p.Status, RetryAfter: time.Duration(p.RetryAfter) * time.Second}
-		d.Problems = append(d.Problems, &SourceError{Channel: p.Channel, Subscriber: p.Subscriber, Err: e})
+		d.Problems = append(d.Problems, sourceError(&p))
 	}
 	return d, nil
+}
+
+func sourceError(p *wire.SourceProblem) *SourceError {
+	e := &Error{Problem: p.Problem, Status: p.Status, RetryAfter: time.Duration(p.RetryAfter) * time.Second}
+	return &SourceError{Channel: p.Channel, Subscriber: p.Subscriber, Err: e}
 }
 
 // ManyConsumer describes the sources of ConsumeMany, and handles their messages.
@@ -78,37 +82,32 @@ type ManyConsumer struct {
 	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the
 	// problem.
 	Problem func(*SourceError) error
-	// FetchOptions are the options of each fetch. A Wait of 0 means 20 seconds.
+	// FetchOptions are Max, the number of messages of all sources that may be handled and not yet acknowledged, and Wait,
+	// how long a poll waits. See Consumer.
 	FetchOptions
 	// AckGrace is how long the last acknowledgement may take after the context has ended. See Consumer.
 	AckGrace time.Duration
 }
 
-// ConsumeMany is Consume for several sources with one request at a time. A source that can't be served now is tried
-// again, after a pause. It ends as Consume does, and also when Problem has left no source, with the last problem.
+// ConsumeMany is Consume for several sources on one stream, or with one poll at a time. A stream has up to 256 messages
+// of each of 4 sources that aren't acknowledged, and of more sources fewer. A source that can't be served now is tried
+// again, after a pause. ConsumeMany ends as Consume does, and also when Problem has left no source, with the last
+// problem.
 func (c *Client) ConsumeMany(ctx context.Context, consumer ManyConsumer) error {
 	if consumer.Wait == 0 {
 		consumer.Wait = defaultWait
 	}
-	r := manyRun{client: c, consumer: consumer, from: slices.Clone(consumer.From)}
+	r := manyRun{client: c, consumer: consumer, from: slices.Clone(consumer.From), streams: c.newFollower(consumer.Max)}
 	for {
-		asked := time.Now()
-		d, err := c.FetchMany(ctx, r.from, consumer.FetchOptions)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return errors.Join(err, r.ackAll(ctx)) // the service may not have received the receipts
-		case err != nil:
-			return err
-		}
-		pause, err := r.take(ctx, d)
-		if err != nil {
-			if errors.Is(err, ErrStop) {
-				err = nil
+		if r.streams.due() && len(r.from) > 0 && len(withReceipts(r.from)) == 0 {
+			err := r.streams.follow(ctx, r.from, func(a Arrival) (bool, error) { return r.arrived(ctx, a) })
+			if err != nil {
+				return errors.Join(unlessStop(err), r.ackAll(ctx))
 			}
-			return errors.Join(err, r.failed, r.ackAll(ctx))
 		}
-		if len(d.Found) == 0 {
-			pause = max(pause, emptyPause-time.Since(asked))
+		pause, done, err := r.poll(ctx)
+		if done {
+			return err
 		}
 		if pause > 0 && !pace.Sleep(ctx, pause) {
 			return errors.Join(ended(ctx), r.ackAll(ctx))
@@ -120,8 +119,52 @@ func (c *Client) ConsumeMany(ctx context.Context, consumer ManyConsumer) error {
 type manyRun struct {
 	client   *Client
 	consumer ManyConsumer
+	streams  *follower
 	from     []Source // with the receipts that are acknowledged next
 	failed   error    // of the acknowledgement of a part of a delivery
+}
+
+// arrived handles a message or a gap of a stream. It reports whether that is to be acknowledged.
+func (r *manyRun) arrived(ctx context.Context, a Arrival) (handled bool, err error) {
+	return r.of(a.Channel, a.Subscriber).take(ctx, a)
+}
+
+// of returns the consumer of one source.
+func (r *manyRun) of(channel, subscriber string) Consumer {
+	source := Source{Channel: channel, Subscriber: subscriber}
+	one := Consumer{
+		Channel: channel, Subscriber: subscriber, AckGrace: r.consumer.AckGrace,
+		Handle: func(ctx context.Context, m Message) error { return r.consumer.Handle(ctx, source, m) },
+	}
+	if r.consumer.Expired != nil {
+		one.Expired = func(n uint64) { r.consumer.Expired(source, n) }
+	}
+	return one
+}
+
+// poll fetches and handles messages, and returns how long to pause, or that ConsumeMany is done. Then it has
+// acknowledged the handled messages.
+func (r *manyRun) poll(ctx context.Context) (pause time.Duration, done bool, err error) {
+	o := r.consumer.FetchOptions
+	flush := r.streams.due() && len(withReceipts(r.from)) > 0 // a stream can be opened as soon as they are acknowledged
+	if flush {
+		o.Wait = 0
+	}
+	asked := time.Now()
+	d, err := r.client.FetchMany(ctx, r.from, o)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return 0, true, errors.Join(err, r.ackAll(ctx)) // the service may not have received the receipts
+	case err != nil:
+		return 0, true, err
+	}
+	if pause, err = r.take(ctx, d); err != nil {
+		return 0, true, errors.Join(unlessStop(err), r.failed, r.ackAll(ctx))
+	}
+	if len(d.Found) == 0 && !flush {
+		pause = max(pause, emptyPause-time.Since(asked))
+	}
+	return pause, false, nil
 }
 
 // take handles the messages of a fetch, and returns how long to pause before the next one.
@@ -170,35 +213,56 @@ func (e *SourceError) concerns(s Source) bool {
 // handle handles the messages of one source, and keeps its receipt. If it fails, the messages before that one are
 // acknowledged.
 func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
-	source := Source{Channel: d.Channel, Subscriber: d.Subscriber}
-	if d.Expired > 0 && r.consumer.Expired != nil {
-		r.consumer.Expired(source, d.Expired)
-	}
-	one := Consumer{
-		Channel: d.Channel, Subscriber: d.Subscriber, AckGrace: r.consumer.AckGrace,
-		Handle: func(ctx context.Context, m Message) error { return r.consumer.Handle(ctx, source, m) },
+	one := r.of(d.Channel, d.Subscriber)
+	if d.Expired > 0 && one.Expired != nil {
+		one.Expired(d.Expired)
 	}
 	handled, err := one.handleAll(ctx, d.Messages)
 	if err != nil {
 		r.failed = r.client.ackHandled(ctx, one, d.Delivery, handled)
 		return err
 	}
-	if i := slices.Index(r.from, source); i >= 0 { // it has no receipt now
+	now := Source{Channel: d.Channel, Subscriber: d.Subscriber} // it has no receipt now
+	if i := slices.Index(r.from, now); i >= 0 {
 		r.from[i].ReceiptHandle = d.ReceiptHandle
 	}
 	return nil
 }
 
-// ackAll acknowledges the messages handled, by one fetch whose own messages are delivered again, within the grace if
-// ctx has ended.
+// ackAll acknowledges the messages handled, within the grace if ctx has ended.
 func (r *manyRun) ackAll(ctx context.Context) error {
 	ctx, cancel := Consumer{AckGrace: r.consumer.AckGrace}.grace(ctx)
 	defer cancel()
-	left := slices.DeleteFunc(r.from, func(s Source) bool { return s.ReceiptHandle == "" })
-	if len(left) == 0 || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil
 	}
-	d, err := r.client.FetchMany(ctx, left, FetchOptions{Max: 1})
+	return r.client.ackEach(ctx, r.from)
+}
+
+// withReceipts returns the sources that have something to acknowledge.
+func withReceipts(from []Source) (some []Source) {
+	for _, s := range from {
+		if s.ReceiptHandle != "" {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// ackEach acknowledges the receipts of sources: one on its own, and several by a fetch whose messages are delivered
+// again. Receipts of what a channel has lost are no error.
+func (c *Client) ackEach(ctx context.Context, from []Source) error {
+	some := withReceipts(from)
+	switch len(some) {
+	case 0:
+		return nil
+	case 1:
+		if err := c.Ack(ctx, some[0].Channel, some[0].Subscriber, some[0].ReceiptHandle); !lostReceipt(err) {
+			return err
+		}
+		return nil
+	}
+	d, err := c.FetchMany(ctx, some, FetchOptions{Max: 1})
 	for _, p := range d.Problems {
 		if !lostReceipt(p) {
 			err = errors.Join(err, p)

@@ -94,7 +94,7 @@ func TestConsumeMany(t *testing.T) {
 				answer(200, delivered("b", "b1").Delivery), answer(204, nil), deliveries(),
 			},
 			handle: map[string]error{"bad": errHandle}, want: errHandle, handled: "a1 b1 bad",
-			receipts: []string{"a= b=", "fetch 1", "ack b=after-b1", "a=after-a1 -"},
+			receipts: []string{"a= b=", "fetch 1", "ack b=after-b1", "ack a=after-a1"},
 		},
 		"a lost receipt is left out": {
 			answers: []http.HandlerFunc{
@@ -116,7 +116,7 @@ func TestConsumeMany(t *testing.T) {
 			answers: []http.HandlerFunc{deliveries(delivered("a", "a1"), failed("b", 403, fault.SlugNotGranted)),
 				deliveries()},
 			want: client.ErrNotGranted, handled: "a1",
-			receipts: []string{"a= b=", "a=after-a1 -"},
+			receipts: []string{"a= b=", "ack a=after-a1"},
 		},
 		"a problem that is tolerated": {
 			answers: []http.HandlerFunc{
@@ -196,7 +196,7 @@ func TestConsumeManyEnds(t *testing.T) {
 			continue
 		}
 		require.Len(t, got, 3)
-		require.Equal(t, "a=after-a1 -", receiptsOf(t, got[2]))
+		require.Equal(t, "ack a=after-a1", receiptsOf(t, got[2]))
 	}
 }
 

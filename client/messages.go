@@ -20,6 +20,7 @@ type Draft = wire.Draft
 type Published = wire.Published
 
 // Message is a message as a subscriber receives it. PublishedAt is the storage's time, or zero if it isn't known.
+// Content is byte for byte as it was published, except that on a stream line breaks between its tokens are spaces.
 type Message = wire.Message
 
 // Publish appends a message to a channel, and creates the channel if it does not exist. The message is on the channel

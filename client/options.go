@@ -15,6 +15,7 @@ type settings struct {
 	userAgent string
 	timeout   time.Duration
 	token     func(ctx context.Context) (string, error) // nil: none
+	pollOnly  bool                                      // Consume and ConsumeMany open no streams
 }
 
 // WithToken makes the client send an API key or a token with each request.
@@ -30,7 +31,9 @@ func WithTokenSource(source func(ctx context.Context) (string, error)) Option {
 }
 
 // WithHTTPClient makes the client send all requests through h, for a transport, proxy or certificates of the caller's.
-// The Timeout of h must be zero, or longer than any FetchOptions.Wait.
+// The Timeout of h must be zero, or longer than any FetchOptions.Wait; it ends streams, too. If the transport of h is
+// an *http.Transport with a limit of connections per host, Consume and ConsumeMany open no streams, which would use
+// them up.
 func WithHTTPClient(h *http.Client) Option { return func(s *settings) { s.http = h } }
 
 // WithRetry sets how calls are retried.
@@ -41,3 +44,6 @@ func WithUserAgent(text string) Option { return func(s *settings) { s.userAgent 
 
 // WithTimeout bounds each try of a call; for a fetch the wait is added. Default: 30 seconds.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
+
+// WithoutStreams makes Consume and ConsumeMany poll.
+func WithoutStreams() Option { return func(s *settings) { s.pollOnly = true } }

@@ -93,6 +93,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.t.Cleanup(store.Close)
 	receipts, err := store.ReceiptKeys(w.t.Context())
 	if err != nil {
 		return nil, err

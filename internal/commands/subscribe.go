@@ -27,7 +27,9 @@ type subscribeFlags struct {
 	noAck bool
 	max   int
 	count int
-	wait  time.Duration
+
+	stream bool
+	wait   time.Duration
 }
 
 func newSubscribe(t cli.Terminal) *cobra.Command {
@@ -38,8 +40,9 @@ func newSubscribe(t cli.Terminal) *cobra.Command {
 		Short:      "Print messages as they arrive",
 		Long: `Print messages as they arrive, one line of JSON each, until SIGINT or SIGTERM.
 
-Each message is acknowledged after it was written to standard output. With several channels, one request waits for all of
-them, and each line begins with the message's channel.
+Each message is acknowledged after it was written to standard output. Messages come on one stream, of all channels. If
+there is none, because the service is older than streams or a proxy holds them back, one request at a time waits for
+messages. With several channels each line begins with the message's channel.
 
 The subscriber NAME is created on channels that don't have it. It stays, and the next run continues where this one stopped.
 Without --subscriber a temporary one is created, and removed at the end.`,
@@ -58,10 +61,12 @@ Without --subscriber a temporary one is created, and removed at the end.`,
 		"`POSITION` where a new subscriber starts: latest, earliest, or a number: after the message with that clock")
 	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: the subscriber's marks stay where they are")
 	cmd.Flags().IntVar(&f.max, "max", 1,
-		"fetch up to `N` messages together, and acknowledge them together when all are written")
+		"write up to `N` messages before they are acknowledged together")
 	cmd.Flags().IntVar(&f.count, "count", 0, "exit after `N` messages (default: no limit)")
+	cmd.Flags().BoolVar(&f.stream, "stream", true,
+		"read a stream, if there is one; with --stream=false only requests that wait")
 	cmd.Flags().DurationVar(&f.wait, "wait", 20*time.Second,
-		"how long one request waits for messages; the service limits it")
+		"how long one request waits for messages if there is no stream; the service limits it")
 	return cmd
 }
 
@@ -70,7 +75,11 @@ func (f *subscribeFlags) run(ctx context.Context, t cli.Terminal, args []string)
 	if err != nil {
 		return err
 	}
-	c, err := f.Open()
+	var polls []client.Option
+	if !f.stream {
+		polls = append(polls, client.WithoutStreams())
+	}
+	c, err := f.Open(polls...)
 	if err != nil {
 		return err
 	}
