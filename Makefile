@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint openapi e2e fuzz bench chaos check generate clean
+.PHONY: help build run test lint openapi client e2e fuzz bench chaos check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -47,7 +47,10 @@ openapi: ## check docs/openapi.yaml and clients generated from it
 	@scripts/install-redis.sh
 	@scripts/check-openapi.sh
 
-e2e: ## test examples/community with headless Chromium
+client: ## build clients/typescript; it needs npm and Node 20 or newer
+	@scripts/check-client.sh --build
+
+e2e: ## test clients/typescript and clients of streams with Node, and the examples with headless Chromium
 	@scripts/install-redis.sh
 	@scripts/e2e.sh
 
@@ -75,3 +78,4 @@ generate: ## generate Go code from the .proto files
 
 clean: ## remove build results, but not the data of a service
 	rm -rf bin coverage tools/openapi/generated tools/openapi/typescript/{generated,node_modules}
+	rm -rf clients/typescript/{LICENSE,dist,node_modules,src/api.ts,test/build,test/node_modules}

@@ -1,0 +1,58 @@
+import type { components } from "./api.js";
+
+/** A problem as the service answers it (RFC 9457). */
+export type Problem = components["schemas"]["Problem"];
+
+const typePrefix = "urn:tidemark:problem:";
+
+/** An error that the service answered, or that it can't be reached: then `status` is 0 and `slug` is "unreachable". */
+export class TidemarkError extends Error {
+  override readonly name = "TidemarkError";
+
+  constructor(
+    /** The HTTP status. */
+    readonly status: number,
+    /** The end of the problem's type, such as "subscriber-not-found"; "" if the answer isn't the service's. */
+    readonly slug: string,
+    message: string,
+    /** After how many seconds trying again may help. */
+    readonly retryAfter?: number,
+    /** The part of the request that is wrong. */
+    readonly field?: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+
+  /** Whether the same request may succeed later. */
+  get temporary(): boolean {
+    return [0, 429, 502, 503, 504, 507].includes(this.status);
+  }
+
+  /** Whether the credential was refused. */
+  get credential(): boolean {
+    return this.status === 401;
+  }
+}
+
+/** problemError returns the error for a problem. */
+export function problemError(p: Partial<Problem>, retryAfter = p.retryAfter): TidemarkError {
+  const slug = p.type?.startsWith(typePrefix) ? p.type.slice(typePrefix.length) : "";
+  const text = `${p.field ? p.field + ": " : ""}${p.detail ?? p.title ?? ""} (${p.status} ${slug})`;
+  return new TidemarkError(p.status ?? 0, slug, text, retryAfter, p.field);
+}
+
+/** answerError returns the error for an answer that isn't a success. */
+export async function answerError(answer: Response): Promise<TidemarkError> {
+  const header = answer.headers.get("Retry-After");
+  const seconds = header === null ? NaN : Number(header) || (Date.parse(header) - Date.now()) / 1000;
+  const retryAfter = seconds > 0 ? seconds : undefined;
+  const p = await answer.json().catch(() => null) as Partial<Problem> | null;
+  if (p?.type?.startsWith(typePrefix)) return problemError(p, retryAfter ?? p.retryAfter);
+  return new TidemarkError(answer.status, "", `status ${answer.status} of a proxy`, retryAfter);
+}
+
+/** unreachable returns the error for a request without an answer. */
+export function unreachable(why: string, cause?: unknown): TidemarkError {
+  return new TidemarkError(0, "unreachable", why, undefined, undefined, { cause });
+}

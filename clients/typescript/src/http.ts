@@ -1,0 +1,107 @@
+import { answerError, TidemarkError, unreachable } from "./errors.js";
+import { backoff, pause, within } from "./pace.js";
+
+/** Returns an API key or a token. It is asked again when the service has refused the last one, as after its end. */
+export type TokenSource = () => string | Promise<string>;
+
+export interface Call {
+  method?: "GET" | "POST" | "PUT" | "DELETE";
+  query?: readonly (readonly [string, string])[];
+  body?: unknown;
+  signal?: AbortSignal | undefined;
+  /** How long the service may wait before it answers, in milliseconds. */
+  wait?: number;
+  /** How long after the first failure a call is tried again, in milliseconds. */
+  retryFor?: number | undefined;
+}
+
+const answerTimeout = 30_000;
+
+/** Http calls the service. */
+export class Http {
+  #token: string | undefined;
+  #asking: Promise<string> | undefined;
+
+  constructor(
+    readonly base: URL,
+    readonly tokens: TokenSource | undefined,
+    readonly retryFor: number,
+    readonly fetch: typeof globalThis.fetch,
+  ) {}
+
+  /** url returns the URL of a path below /v1, whose names are escaped. */
+  url(path: readonly string[], query: Call["query"] = []): URL {
+    const url = new URL(this.base);
+    url.pathname = [url.pathname.replace(/\/$/, ""), "v1", ...path.map(encodeURIComponent)].join("/");
+    url.search = new URLSearchParams(query.map((pair) => [...pair])).toString();
+    return url;
+  }
+
+  /** token returns the credential, or undefined if the client has none. */
+  async token(): Promise<string | undefined> {
+    if (!this.tokens || this.#token !== undefined) return this.#token;
+    const source = this.tokens;
+    this.#asking ??= Promise.resolve().then(source).finally(() => (this.#asking = undefined));
+    return (this.#token = await this.#asking);
+  }
+
+  /** refused notes that the service has refused a credential. It reports whether a new one can be asked for. */
+  refused(token: string | undefined): boolean {
+    if (this.#token === token) this.#token = undefined;
+    return this.tokens !== undefined;
+  }
+
+  /** open tries once, with a new token if the first one is refused, and returns the answer if it is a success. */
+  async open(path: readonly string[], call: Call = {}): Promise<Response> {
+    for (let renewed = false; ; renewed = true) {
+      const token = await within(this.token(), call.signal);
+      const headers: Record<string, string> = {};
+      if (token !== undefined) headers["Authorization"] = "Bearer " + token;
+      const { method = "GET", signal = null } = call;
+      const init: RequestInit = { method, headers, cache: "no-store", signal };
+      if (call.body !== undefined) {
+        init.body = JSON.stringify(call.body);
+        headers["Content-Type"] = "application/json";
+      }
+      let answer: Response;
+      try {
+        answer = await this.fetch.call(globalThis, this.url(path, call.query), init);
+      } catch (cause) {
+        call.signal?.throwIfAborted();
+        throw unreachable("the service can't be reached", cause);
+      }
+      if (answer.ok) return answer;
+      const error = await answerError(answer);
+      if (!error.credential || renewed || !this.refused(token)) throw error;
+    }
+  }
+
+  /** once tries once, and returns the JSON of the answer. */
+  async once<T>(path: readonly string[], call: Call = {}): Promise<T> {
+    const limit = AbortSignal.timeout(answerTimeout + Math.ceil(call.wait ?? 0));
+    const signal = call.signal ? AbortSignal.any([call.signal, limit]) : limit;
+    try {
+      const answer = await this.open(path, { ...call, signal });
+      const text = await answer.text();
+      return (text === "" ? undefined : JSON.parse(text)) as T;
+    } catch (cause) {
+      call.signal?.throwIfAborted();
+      if (cause instanceof TidemarkError) throw cause;
+      throw unreachable(limit.aborted ? "the service didn't answer in time" : "the answer broke off", cause);
+    }
+  }
+
+  /** call tries until it succeeds, fails for good, or its time has passed. All calls are safe to repeat. */
+  async call<T>(path: readonly string[], call: Call = {}): Promise<T> {
+    const end = Date.now() + (call.retryFor ?? this.retryFor);
+    for (let failures = 0; ; failures++) {
+      try {
+        return await this.once<T>(path, call);
+      } catch (error) {
+        const ms = backoff(failures, error, 200, 5_000);
+        if (!(error instanceof TidemarkError && error.temporary) || Date.now() + ms > end) throw error;
+        await pause(ms, call.signal, true);
+      }
+    }
+  }
+}

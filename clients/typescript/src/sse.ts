@@ -1,0 +1,119 @@
+import { problemError, TidemarkError, unreachable, type Problem } from "./errors.js";
+import { pause, Watchdog } from "./pace.js";
+import { ackByHttp, firstByteTimeout, keyOf, silenceTimeout } from "./transport.js";
+import type { Arrival, Gap, Link, Source, Transport } from "./transport.js";
+
+interface ServerEvent {
+  event: string;
+  data: string;
+}
+
+/** How long changes of the sources are collected before a stream with them is opened, in milliseconds. */
+const collectTime = 30;
+
+/** The longest event that is read, in characters. */
+const maxEvent = 64 << 20;
+
+/** events parses server-sent events. A comment is an event without data. */
+export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
+  let rest = "";
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const blocks = (rest + part.value).split("\n\n");
+      rest = blocks.pop()!;
+      if (rest.length > maxEvent) throw unreachable("an event is too long");
+      for (const block of blocks) {
+        const parsed = { event: "", data: "" };
+        for (const line of block.split("\n")) {
+          const [, field, value] = /^(\w+): ?(.*)$/s.exec(line) ?? [];
+          if (field === "event" || field === "data") parsed[field] = value!;
+        }
+        yield parsed;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Sse reads a stream of server-sent events with fetch, which can send a header and show why it was refused. */
+export class Sse implements Transport {
+  #reopen = new AbortController();
+  #collecting: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly link: Link) {}
+
+  async run(signal: AbortSignal): Promise<void> {
+    await pause(collectTime, signal);
+    for (;;) {
+      this.#reopen = new AbortController();
+      try {
+        return await this.#stream(AbortSignal.any([signal, this.#reopen.signal]));
+      } catch (error) {
+        if (!this.#reopen.signal.aborted || signal.aborted) throw error;
+      }
+    }
+  }
+
+  changed(): void {
+    clearTimeout(this.#collecting);
+    this.#collecting = setTimeout(() => this.check(), collectTime);
+  }
+
+  check(): void {
+    this.#reopen.abort();
+  }
+
+  ack(source: Source, receiptHandle: string): Promise<void> {
+    return ackByHttp(this.link.http, source, receiptHandle);
+  }
+
+  async #stream(stop: AbortSignal): Promise<void> {
+    clearTimeout(this.#collecting);
+    const sources = [...this.link.sources().values()];
+    if (!sources.length) return new Promise((_, reject) => stop.addEventListener("abort", () => reject(stop.reason)));
+    const query: [string, string][] = sources.map((s) => ["sub", keyOf(s)]);
+    if (this.link.window) query.push(["window", String(this.link.window)]);
+    const silent = new Watchdog(() => unreachable("the stream is silent"));
+    const signal = AbortSignal.any([stop, silent.signal]);
+    try {
+      silent.expect(firstByteTimeout);
+      const answer = await this.link.http.open(["stream"], { query, signal });
+      if (!answer.body || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
+        throw unreachable("this isn't a stream of events");
+      }
+      for await (const e of events(answer.body)) {
+        signal.throwIfAborted();
+        silent.expect(silenceTimeout);
+        this.link.proved();
+        if (e.event === "end") return;
+        if (e.data) this.#dispatch(e);
+      }
+    } catch (error) {
+      if (stop.aborted) throw stop.reason;
+      if (silent.signal.aborted) throw silent.signal.reason;
+      const refused = error instanceof TidemarkError && this.#refuse(error, sources);
+      if (refused) return this.#stream(stop); // without that source
+      throw error instanceof TidemarkError ? error : unreachable("the stream broke off", error);
+    } finally {
+      silent.stop();
+    }
+  }
+
+  #dispatch({ event, data }: ServerEvent): void {
+    const value = JSON.parse(data) as Source & (Arrival | Gap | Problem);
+    const key = keyOf(value);
+    if (event === "message") this.link.message(key, value as Source & Arrival);
+    else if (event === "gap") this.link.gap(key, value as Source & Gap);
+    else if (event === "problem") this.link.failed(key, problemError(value as Source & Problem));
+  }
+
+  /** #refuse ends the sources for which the whole stream was refused. It reports whether there are some. */
+  #refuse(error: TidemarkError, sources: readonly Source[]): boolean {
+    const place = /^sub\/(\d+)(?:\/|$)/.exec(error.field ?? "")?.[1];
+    const which = error.slug === "subscriber-not-found" ? sources : sources.slice(Number(place), Number(place) + 1);
+    for (const s of which) this.link.failed(keyOf(s), error);
+    return which.length > 0;
+  }
+}

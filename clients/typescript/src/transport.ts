@@ -1,0 +1,71 @@
+import type { components } from "./api.js";
+import type { TidemarkError } from "./errors.js";
+import type { Http } from "./http.js";
+
+export type TransportName = "socket" | "sse" | "poll";
+
+/** A subscriber of a channel. */
+export interface Source {
+  readonly channel: string;
+  readonly subscriber: string;
+}
+
+/** A message as it arrives. Only messages that can be acknowledged by themselves have a receipt handle. */
+export type Arrival = components["schemas"]["Message"] & { readonly receiptHandle?: string | undefined };
+
+/** Messages that a subscriber doesn't have. */
+export interface Gap {
+  /**
+   * `expired`: they expired unread. `lost`: Redis lost writes in a fail-over, or the channel began another life.
+   * `removed`: the subscriber didn't exist any more and was made again. `slow`: this page was too slow for a stream
+   * that it shares.
+   */
+  readonly reason: string;
+  /** How many, or 0 if it isn't known. */
+  readonly count: number;
+}
+
+/** A gap as it arrives. It has a receipt handle if no message follows. */
+export type ArrivedGap = Gap & { readonly receiptHandle?: string | undefined };
+
+/** Link is what a transport sees of its connection. */
+export interface Link {
+  readonly http: Http;
+  readonly window: number | undefined;
+
+  /** The sources that are to be carried now, at most 256, by their keys. */
+  sources(): ReadonlyMap<string, Source>;
+
+  /** Bytes have come through: nothing between here and the service breaks this transport. */
+  proved(): void;
+  message(key: string, m: Arrival): void;
+  gap(key: string, g: ArrivedGap): void;
+
+  /** A source has ended on this connection. */
+  failed(key: string, error: TidemarkError): void;
+}
+
+/** Transport carries the messages of many sources over one connection. */
+export interface Transport {
+  /** run carries messages until the connection ends in order, and rejects if it breaks or the signal is aborted. */
+  run(signal: AbortSignal): Promise<void>;
+
+  /** The sources of the link have changed. */
+  changed(): void;
+
+  /** The network has changed: the connection may be dead, and nothing else would tell soon. */
+  check(): void;
+
+  /** ack acknowledges everything up to a receipt handle. It rejects if there is no answer. */
+  ack(source: Source, receiptHandle: string): Promise<void>;
+}
+
+export const keyOf = (s: Source): string => s.channel + "/" + s.subscriber;
+
+/** How long a transport may be silent at first and later, in milliseconds. The service pings after 15 s. */
+export const firstByteTimeout = 5_000;
+export const silenceTimeout = 45_000;
+
+/** ackByHttp acknowledges with a request of its own. */
+export const ackByHttp = (http: Http, { channel, subscriber }: Source, receiptHandle: string): Promise<void> =>
+  http.once(["channels", channel, "subscribers", subscriber, "ack"], { method: "POST", body: { receiptHandle } });

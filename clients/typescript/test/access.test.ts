@@ -1,0 +1,99 @@
+// Credentials and limits.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { Tidemark, TidemarkError, type State, type TransportName } from "@tidemark-dev/client";
+import { startService, until } from "./service.js";
+
+const secret = Buffer.alloc(32, 7);
+const encode = (value: Buffer | object) =>
+  (Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))).toString("base64url");
+
+/** token returns a JSON Web Token for a user, which ends after some seconds. */
+function token(user: string, seconds: number): string {
+  const grants = [{ actions: ["publish", "subscribe", "describe"], channels: ["lobby*"] }];
+  const claims = { sub: user, exp: Math.floor(Date.now() / 1000) + seconds, tidemark: grants };
+  const text = encode({ alg: "HS256", typ: "JWT" }) + "." + encode(claims);
+  return text + "." + encode(createHmac("sha256", secret).update(text).digest());
+}
+
+const dir = await mkdtemp(join(tmpdir(), "tidemark-client-"));
+after(() => rm(dir, { recursive: true }));
+const keys = join(dir, "keys.json");
+await writeFile(keys, JSON.stringify({ kty: "oct", alg: "HS256", k: encode(secret) }));
+const service = await startService("--jwt-keys", keys, "--jwt-algorithms", "HS256", "--user-limits", "requests=50/s");
+
+for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
+  test(`${transport}: a new token is asked for when one has ended`, { timeout: 60_000 }, async () => {
+    let asked = 0;
+    const next = () => token("ann", ++asked < 3 ? 2 : 3600);
+    const tm = new Tidemark(service.url, { token: next, transports: [transport] });
+    const channel = tm.channel("lobby-" + transport);
+    const seen: unknown[] = [];
+    const subscription = channel.subscribe("ann", (m) => void seen.push(m.content), { from: "earliest" });
+    for (let n = 1; asked < 3; n++) {
+      await channel.publish(n);
+      await until(() => seen.length === n);
+    }
+    await subscription.close();
+    await tm.close();
+    assert.deepEqual(seen, seen.map((_, i) => i + 1));
+  });
+
+  test(`${transport}: a credential that is refused ends the subscription`, { timeout: 60_000 }, async () => {
+    const refused = new Tidemark(service.url, { token: "no-token", transports: [transport] });
+    const loop = refused.channel("lobby").subscribe("ann")[Symbol.asyncIterator]();
+    await assert.rejects(loop.next(), { slug: "credentials-invalid", status: 401 });
+
+    // What isn't granted ends alone.
+    const tm = new Tidemark(service.url, { token: () => token("bob", 3600), transports: [transport] });
+    const seen: unknown[] = [];
+    const granted = tm.channel("lobby-granted").subscribe("bob", (m) => void seen.push(m.content));
+    const states: State[] = [];
+    granted.on("state", (s) => states.push(s));
+    await until(() => states.some((s) => s.state === "open"));
+    const other = tm.channel("lobby-granted").subscribe("ann", { create: false })[Symbol.asyncIterator]();
+    await assert.rejects(other.next(), { slug: "not-granted" });
+    await tm.channel("lobby-granted").publish(1);
+    await until(() => seen.length === 1);
+    await tm.close();
+  });
+}
+
+test("nothing is sent on a socket before the credential", { timeout: 60_000 }, async () => {
+  let authenticate = () => {};
+  class Slow extends WebSocket {
+    override send(data: string): void {
+      if ((JSON.parse(data) as { type: string }).type === "authenticate") authenticate = () => super.send(data);
+      else super.send(data);
+    }
+  }
+  const before = authenticate;
+  const tm = new Tidemark(service.url, { token: token("dan", 3600), transports: ["socket"], WebSocket: Slow });
+  const seen: unknown[] = [];
+  const channel = tm.channel("lobby-slow");
+  channel.subscribe("dan", (m) => void seen.push(m.content));
+  await until(() => authenticate !== before);
+  const second = tm.channel("lobby-slow-2").subscribe("dan", (m) => void seen.push(m.content));
+  await new Promise((resolve) => second.on("state", resolve)); // it is on the connection
+  await channel.publish(1);
+  authenticate();
+  await until(() => seen.length === 1);
+  await tm.channel("lobby-slow-2").publish(2);
+  await until(() => seen.length === 2);
+  await tm.close();
+});
+
+test("a limit is reported, or waited for", { timeout: 60_000 }, async () => {
+  const tm = new Tidemark(service.url, { token: token("cid", 3600) });
+  const channel = tm.channel("lobby-limited");
+  const all = await Promise.allSettled(Array.from({ length: 80 }, (_, i) => channel.publish(i, { retryFor: 0 })));
+  const refused = all.filter((p) => p.status === "rejected").map((p) => p.reason as TidemarkError);
+  assert(refused.length > 0);
+  for (const error of refused) assert.deepEqual([error.slug, error.status, error.retryAfter], ["rate-limited", 429, 1]);
+  await Promise.all(Array.from({ length: 80 }, (_, i) => channel.publish(i)));
+  await tm.close();
+});
