@@ -6,10 +6,13 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // floorAddresses are where the floor listens.
@@ -39,6 +42,9 @@ func serveHTTP(ctx context.Context, address string) error {
 		}
 		answer, status = body, code
 	})
+	var streams floorStreams
+	mux.HandleFunc("GET /stream", streams.serve)
+	mux.HandleFunc("PUT /push", streams.push)
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
@@ -56,4 +62,40 @@ func serveHTTP(ctx context.Context, address string) error {
 		return err
 	}
 	return nil
+}
+
+// floorStreams is the floor of streams: the bytes that are PUT to /push go to each stream, which its own goroutine
+// writes.
+type floorStreams struct {
+	mu  sync.Mutex
+	all []chan []byte // until the floor ends
+}
+
+func (s *floorStreams) serve(w http.ResponseWriter, r *http.Request) {
+	events := make(chan []byte, 1)
+	s.mu.Lock()
+	s.all = append(s.all, events)
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", wire.MediaEvents)
+	out := http.NewResponseController(w)
+	for err := out.Flush(); err == nil; err = out.Flush() {
+		select {
+		case event := <-events:
+			_, _ = w.Write(event) // Flush returns its error
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *floorStreams) push(_ http.ResponseWriter, r *http.Request) {
+	event, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, events := range s.all {
+		events <- event
+	}
 }

@@ -27,9 +27,10 @@ var parts = []struct {
 	name    string
 	measure func(*bench)
 }{
-	{"requests", requests}, {"many", many}, {"credentials", credentials}, {"fanout", fanOut}, {"waiting", waiting},
-	{"large", large}, {"duels", duels}, {"crowds", crowds}, {"takeovers", takeovers}, {"cluster", cluster}, {"idle", idle},
-	{"abuse", abuse}, {"records", measureRecords}, {"shards", measureShards},
+	{"requests", requests}, {"many", many}, {"jetstream", jetstream}, {"credentials", credentials},
+	{"fanout", fanOut}, {"waiting", waiting}, {"streams", measureStreams}, {"large", large}, {"duels", duels}, {"crowds", crowds},
+	{"takeovers", takeovers}, {"cluster", cluster}, {"idle", idle}, {"abuse", abuse}, {"records", measureRecords},
+	{"shards", measureShards},
 }
 
 // options are the command line.
@@ -48,9 +49,8 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&o.requests, "requests", 20000, "requests in a round")
-	flag.StringVar(&o.only, "only", "", "measure one part: requests, many, credentials, fanout, waiting, large, duels, "+
-		"crowds, "+
-		"takeovers, cluster, idle, abuse, records or shards; nothing is written")
+	flag.StringVar(&o.only, "only", "", "measure one part: requests, many, jetstream, credentials, fanout, waiting, "+
+		"large, duels, crowds, takeovers, cluster, idle, abuse, records or shards; nothing is written")
 	flag.StringVar(&o.floor.http, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.StringVar(&o.floor.grpc, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
 	flag.StringVar(&o.reads, "shards", "", "read from the nodes that this JSON text names; used by bench itself")

@@ -18,15 +18,26 @@ import (
 type channelLoad struct {
 	Channels    int
 	Publishers  int // of each channel
-	Subscribers int // of each channel
+	Subscribers int // of each channel, besides one of a stream, and those of a stream and a WebSocket of all
 	Pause       time.Duration
 }
 
 // StartChannels creates the subscribers, and starts them and the publishers. When publishing is done, publishers
 // publish no new message. All end with ctx.
 func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) error {
-	for i := range c.Channels {
-		channel := fmt.Sprintf("chaos-%d", i)
+	all := make([]string, c.Channels)
+	for i := range all {
+		all[i] = fmt.Sprintf("chaos-%d", i)
+		if err := l.startStreamer(ctx, "one-stream", false, all[i]); err != nil {
+			return err
+		}
+	}
+	for name, socket := range map[string]bool{"all-streams": false, "socket": true} {
+		if err := l.startStreamer(ctx, name, socket, all...); err != nil {
+			return err
+		}
+	}
+	for _, channel := range all {
 		for j := range c.Subscribers {
 			s := &subscriber{clients: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j),
 				separate: j%2 == 1}
@@ -172,25 +183,33 @@ func (s *subscriber) confirmed() {
 
 func (s *subscriber) delivered(d client.Delivery) error {
 	messages := make([]oracle.Delivered, len(d.Messages))
-	for i, m := range d.Messages {
-		message, err := parseMessageID(m.ID)
-		if err != nil {
-			return fmt.Errorf("message %s: %w", m.ID, err)
+	for i := range d.Messages {
+		var err error
+		if messages[i], err = deliveredMessage(&d.Messages[i]); err != nil {
+			return err
 		}
-		var content struct {
-			Publisher string
-			Seq       int
-		}
-		if err := json.Unmarshal(m.Content, &content); err != nil || oracle.Message(content) != message {
-			return fmt.Errorf("message %s has the content %s", m.ID, m.Content)
-		}
-		messages[i] = oracle.Delivered{Message: message, Clock: int64(m.Clock)}
 		s.clock = messages[i].Clock
 	}
 	s.Messages.Delivered(s.channel, s.name, messages)
 	s.Messages.Expired(d.Expired)
 	s.receipt = d.ReceiptHandle
 	return nil
+}
+
+// deliveredMessage returns what a message is, which its ID and its content say.
+func deliveredMessage(m *client.Message) (oracle.Delivered, error) {
+	message, err := parseMessageID(m.ID)
+	if err != nil {
+		return oracle.Delivered{}, fmt.Errorf("message %s: %w", m.ID, err)
+	}
+	var content struct {
+		Publisher string
+		Seq       int
+	}
+	if err := json.Unmarshal(m.Content, &content); err != nil || oracle.Message(content) != message {
+		return oracle.Delivered{}, fmt.Errorf("message %s has the content %s", m.ID, m.Content)
+	}
+	return oracle.Delivered{Message: message, Clock: int64(m.Clock)}, nil
 }
 
 // lostReceipt reports whether the receipt is refused for a reason that a new fetch resolves.

@@ -37,11 +37,13 @@ var reconnect = backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0
 
 // servers is a service of several equal servers.
 type servers struct {
-	rest     []*client.Client
-	frontend []*load.Frontend
-	requests *oracle.Requests
-	close    []func()
-	unready  []atomic.Bool // servers that the load balancer avoids
+	urls       []string
+	transports []http.RoundTripper
+	rest       []*client.Client
+	frontend   []*load.Frontend
+	requests   *oracle.Requests
+	close      []func()
+	unready    []atomic.Bool // servers that the load balancer avoids
 }
 
 // endpoint is where a server listens.
@@ -60,6 +62,7 @@ func connect(addresses []endpoint, requests *oracle.Requests) (*servers, error) 
 		if err != nil {
 			return nil, err
 		}
+		s.urls, s.transports = append(s.urls, address.URL), append(s.transports, dispersed{transport})
 		s.rest = append(s.rest, rest)
 		frontend, err := load.DialFrontend(address.GRPC, append(dispersedCalls(),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: tryLimit}),
@@ -175,6 +178,11 @@ type clients struct {
 	Requests *oracle.Requests
 	Messages *oracle.Messages
 	Tickets  *oracle.Tickets
+
+	Streams       atomic.Int64 // tried to open
+	StreamsBroken atomic.Int64 // of these: broke, or were refused
+	Sockets       atomic.Int64
+	SocketsBroken atomic.Int64
 
 	running sync.WaitGroup
 	busy    atomic.Int64 // publishers and players that have not ended

@@ -12,11 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,6 +47,10 @@ func newLiar() *liar {
 
 // ServeHTTP is http.Handler's.
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/socket" {
+		l.socket(w, r)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var body struct {
@@ -58,6 +65,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "next":
 		l.ack(path[5], body.ReceiptHandle)
 		l.fetch(w, path[5])
+	case "stream":
+		l.stream(w, path[5])
 	case "ack":
 		l.ack(path[5], body.ReceiptHandle)
 		w.WriteHeader(http.StatusNoContent)
@@ -107,7 +116,62 @@ func (l *liar) fetch(w http.ResponseWriter, subscriber string) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// use runs two subscribers and a publisher until the given number of messages was acknowledged and none is missing, or
+// stream writes a stream that ends when nothing is left.
+func (l *liar) stream(w http.ResponseWriter, subscriber string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for n, m := range l.messages[l.marks[subscriber]:] {
+		if m != nil {
+			_, _ = fmt.Fprintf(w, "id: %d\nevent: message\ndata: %s\n\n", l.marks[subscriber]+n+1, m)
+		}
+	}
+	_, _ = fmt.Fprint(w, "event: end\ndata: {\"reason\":\"age\"}\n\n")
+}
+
+// socket serves a WebSocket with one subscription, which is answered with what there is and all acknowledgements.
+func (l *liar) socket(w http.ResponseWriter, r *http.Request) {
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{wire.SocketProtocol}})
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow() //nolint:errcheck // the client has gone
+	var f frame
+	if wsjson.Read(r.Context(), conn, &f) != nil {
+		return
+	}
+	l.mu.Lock()
+	mark := l.marks[f.Subscriber]
+	some := l.messages[mark:]
+	l.mu.Unlock()
+	sent := 0
+	for n, m := range some {
+		if m == nil {
+			continue
+		}
+		sent++
+		text := fmt.Appendf(nil, `{"type":"message","channel":%q,"subscriber":%q,"receiptHandle":"%d",%s`, f.Channel,
+			f.Subscriber, mark+n+1, m[1:])
+		if conn.Write(r.Context(), websocket.MessageText, text) != nil {
+			return
+		}
+	}
+	for n := ackEvery; n <= sent; n += ackEvery {
+		if wsjson.Read(r.Context(), conn, &f) != nil {
+			return
+		}
+		l.mu.Lock()
+		l.ack(f.Subscriber, f.ReceiptHandle)
+		l.mu.Unlock()
+		if wsjson.Write(r.Context(), conn, map[string]any{"type": "acked", "ref": f.Ref}) != nil {
+			return
+		}
+	}
+	_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"end","reason":"age"}`))
+}
+
+// readers is how many subscribers use has: two that poll, two that read streams, and one that reads WebSockets.
+const readers = 5
+
+// use runs subscribers and a publisher until the given number of messages was acknowledged and none is missing, or
 // enough reports true.
 func use(
 	t *testing.T, service http.Handler, enough func(*oracle.Messages) bool) (oracle.MessageVerdict, oracle.RequestVerdict,
@@ -139,7 +203,7 @@ func TestAnHonestServicePasses(t *testing.T) {
 	v, _ := use(t, newLiar(), delivered)
 	require.Zero(t, v.Faults(), "%+v", v)
 	require.GreaterOrEqual(t, v.Acknowledged, 20)
-	require.Equal(t, 2*v.Acknowledged, v.Delivered)
+	require.Equal(t, readers*v.Acknowledged, v.Delivered)
 }
 
 // A publisher that gets no answer tries again with the same ID.
@@ -149,7 +213,7 @@ func TestPublishersRepeatWhatFailed(t *testing.T) {
 	service.fails = true
 	v, requests := use(t, service, delivered)
 	require.Zero(t, v.Faults(), "%+v", v)
-	require.Equal(t, 2*v.Acknowledged, v.Delivered)
+	require.Equal(t, readers*v.Acknowledged, v.Delivered)
 	require.GreaterOrEqual(t, requests.PublishesFailed, 20)
 	require.Equal(t, map[string]int{"503": requests.PublishesFailed}, requests.Reasons)
 }
@@ -158,9 +222,9 @@ func TestALostMessageIsSeen(t *testing.T) {
 	t.Parallel()
 	service := newLiar()
 	service.forgets = func(clock int) bool { return clock == 7 }
-	v, _ := use(t, service, func(m *oracle.Messages) bool { return m.Missing() == 2 })
-	require.Equal(t, 2, v.Lost, "%+v", v)
-	require.Equal(t, 2, v.Faults())
+	v, _ := use(t, service, func(m *oracle.Messages) bool { return m.Missing() == readers })
+	require.Equal(t, readers, v.Lost, "%+v", v)
+	require.Equal(t, readers, v.Faults())
 }
 
 func TestAnIgnoredAcknowledgementIsSeen(t *testing.T) {

@@ -47,7 +47,7 @@ const (
 
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
-	all := slices.Concat(kills(), failovers(), stalls(), networks(), replies(), clocks(), hostiles(), unread(),
-		costly(), readTier())
+	all := slices.Concat(kills(), failovers(), stalls(), networks(), streamCuts(), replies(), clocks(), hostiles(),
+		unread(), costly(), readTier())
 	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })
 }

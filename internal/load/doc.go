@@ -2,6 +2,7 @@
 // little CPU time, which is left to the server under load:
 //
 //   - [Repeat] sends requests over HTTP/1.1, and [Conn] is one connection.
+//   - [Stream] receives messages as server-sent events or over a WebSocket.
 //   - [Players] create tickets at any frontend of Open Match, and [Frontend] is one connection.
 //   - [Flood] sends HTTP/2 frames that no well-behaved client sends.
 package load
