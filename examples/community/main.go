@@ -32,6 +32,8 @@ func main() {
 		"admin `address` of Tidemark, where the forum makes its API key")
 	flag.StringVar(&o.keyFile, "key", "community.key", "`file` with the API key, which is made if it doesn't exist")
 	flag.StringVar(&o.dataFile, "data", "community.json", "`file` with the forum's own data")
+	flag.StringVar(&o.script, "client", "clients/typescript/dist/tidemark.min.js",
+		"`file` with the client for browsers, which \"make client\" builds")
 	flag.Parse()
 	if err := run(ctx, o, slog.New(slog.NewTextHandler(os.Stderr, nil))); err != nil {
 		fmt.Fprintln(os.Stderr, "community:", err)
@@ -39,10 +41,14 @@ func main() {
 	}
 }
 
-type options struct{ listen, tidemark, admin, keyFile, dataFile string }
+type options struct{ listen, tidemark, admin, keyFile, dataFile, script string }
 
 // run serves until ctx ends.
 func run(ctx context.Context, o options, log *slog.Logger) error {
+	script, err := os.ReadFile(o.script)
+	if err != nil {
+		return err
+	}
 	forum, err := openForum(o.dataFile)
 	if err != nil {
 		return err
@@ -59,6 +65,10 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	s := &site{log: log, forum: forum, records: records.New(c), channels: c, mail: &outbox{log: log}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", servePage(o.tidemark))
+	mux.HandleFunc("GET /tidemark.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = w.Write(script) // only the browser can be gone
+	})
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent) // browsers ask for it, and log a 404 as an error
 	})

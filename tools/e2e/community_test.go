@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -16,14 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// window is one browser profile with the forum's page.
+// window is a tab of a browser.
 type window struct {
 	t   *testing.T
 	ctx context.Context //nolint:containedctx // of the browser's tab, as chromedp has it
 }
 
-// browser starts headless Chromium, and returns a function that opens independent profiles.
-func browser(t *testing.T) func(url string) window {
+// browser starts headless Chromium, and returns a function that opens independent profiles. The test fails if a page
+// logs an error that provoked doesn't match.
+func browser(t *testing.T, provoked *regexp.Regexp) func(url string) window {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(setting(t, "TIDEMARK_TEST_CHROMIUM")))
 	if os.Geteuid() == 0 {
@@ -39,20 +42,31 @@ func browser(t *testing.T) func(url string) window {
 	return func(url string) window {
 		ctx, cancel := chromedp.NewContext(first, chromedp.WithNewBrowserContext())
 		t.Cleanup(cancel)
-		require.NoError(t, chromedp.Do(ctx)) // opens the tab, which lasts as long as this context
-		require.NoError(t, failOnErrors(ctx, t))
-		w := window{t, ctx}
-		w.do(chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(`#login`)))
-		return w
+		return openTab(ctx, t, url, provoked)
 	}
 }
 
-// provoked matches what Chromium logs when the test wants a refusal: of a session that has ended, of a lock that is held,
-// and of text as HTML.
-var provoked = regexp.MustCompile(`responded with a status of (401|409)|requires 'TrustedHTML' assignment`)
+// openTab opens a page in a new tab, which lasts as long as its context.
+func openTab(ctx context.Context, t *testing.T, url string, provoked *regexp.Regexp) window {
+	t.Helper()
+	require.NoError(t, chromedp.Do(ctx))
+	require.NoError(t, failOnErrors(ctx, t, provoked))
+	w := window{t, ctx}
+	w.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) { // the page isn't hidden, nor are others
+		_, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled,
+			emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return chromedp.Void{}, err
+	}, chromedp.Navigate(url))
+	return w
+}
 
-// failOnErrors makes the test fail when the page logs an error or throws one that nothing catches.
-func failOnErrors(ctx context.Context, t *testing.T) error {
+// refusals matches what Chromium logs when the test wants a refusal: of a session that has ended, of a lock that is
+// held, and of text as HTML.
+var refusals = regexp.MustCompile(`responded with a status of (401|409)|requires 'TrustedHTML' assignment`)
+
+// failOnErrors makes the test fail when the page throws an error that nothing catches, or logs one that provoked
+// doesn't match.
+func failOnErrors(ctx context.Context, t *testing.T, provoked *regexp.Regexp) error {
 	t.Helper()
 	return chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
@@ -119,6 +133,7 @@ func (w window) click(text string) {
 func (w window) enter(name, button string) {
 	w.t.Helper()
 	w.do(
+		chromedp.WaitVisible(chromedp.CSS(`#login`)),
 		chromedp.SendKeys(chromedp.CSS(`#login [name=name]`), name),
 		chromedp.SendKeys(chromedp.CSS(`#login [name=password]`), "correct horse"),
 		chromedp.SendKeys(chromedp.CSS(`#login [name=email]`), name+"@example.com"),
@@ -145,7 +160,7 @@ func (w window) kept() bool { return read(w, chromedp.Evaluate[bool](`window.kep
 func TestForum(t *testing.T) {
 	t.Parallel()
 	url := startForum(t)
-	open := browser(t)
+	open := browser(t, refusals)
 
 	ann, bob := open(url), open(url)
 	ann.enter("Ann", "Register")

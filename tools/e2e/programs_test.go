@@ -1,8 +1,9 @@
-// Package e2e tests examples/community as its users do: with a browser. `make e2e` runs it.
+// Package e2e tests the examples as their users do: with a browser. `make e2e` runs it.
 package e2e
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"os"
@@ -26,7 +27,15 @@ func setting(t *testing.T, name string) string {
 // startProgram runs a program until the test ends, and returns what ready captures in a line of its log.
 func startProgram(t *testing.T, ready *regexp.Regexp, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	value, _ := runProgram(t, ready, program, args...)
+	return value
+}
+
+// runProgram runs a program until end is called or the test ends. It returns what ready captures in a line of its log.
+func runProgram(t *testing.T, ready *regexp.Regexp, program string, args ...string) (value string, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
@@ -40,22 +49,24 @@ func startProgram(t *testing.T, ready *regexp.Regexp, program string, args ...st
 			if match := ready.FindStringSubmatch(lines.Text()); match != nil {
 				select {
 				case found <- match[1]:
-				case <-t.Context().Done():
+				case <-ctx.Done():
 				}
 			}
 		}
 		_, _ = io.Copy(io.Discard, log)
-	}()
-	t.Cleanup(func() { // the context has ended
-		<-ended
 		_ = cmd.Wait()
-	})
+	}()
+	end = func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(end)
 	select {
 	case value := <-found:
-		return value
+		return value, end
 	case <-ended:
 		require.FailNow(t, "the program ended before it was ready")
-		return ""
+		return "", nil
 	}
 }
 
@@ -83,5 +94,5 @@ func startForum(t *testing.T) string {
 	return startProgram(t, regexp.MustCompile(`msg="the forum is ready" url=(\S+)`),
 		setting(t, "TIDEMARK_TEST_COMMUNITY"),
 		"-listen", forum, "-server", service, "-admin", socket, "-key", filepath.Join(dir, "community.key"), "-data",
-		filepath.Join(dir, "community.json"))
+		filepath.Join(dir, "community.json"), "-client", "../../clients/typescript/dist/tidemark.min.js")
 }

@@ -1,0 +1,69 @@
+// Command chat serves the page of a small chat. The page talks to Tidemark itself. README.md says how to start it.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var (
+	//go:embed index.html
+	page string
+	//go:embed style.css
+	style string
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	listen := flag.String("listen", "127.0.0.1:8091", "`address` of the page")
+	tidemark := flag.String("server", "http://127.0.0.1:8080", "`URL` of Tidemark, for browsers")
+	client := flag.String("client", "clients/typescript/dist/tidemark.min.js",
+		"`file` with the client, which `make client` builds")
+	flag.Parse()
+	if err := run(ctx, *listen, *tidemark, *client); err != nil {
+		fmt.Fprintln(os.Stderr, "chat:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, address, tidemark, client string) error {
+	script, err := os.ReadFile(client) //nolint:gosec // the path is an option of the program
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	serve := func(path, media, text string) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			_, _ = w.Write([]byte(text)) // only the browser can be gone
+		})
+	}
+	serve("/{$}", "text/html; charset=utf-8", strings.Replace(page, "{{tidemark}}", tidemark, 1))
+	serve("/style.css", "text/css", style)
+	serve("/tidemark.js", "text/javascript", string(script))
+	serve("/favicon.ico", "image/x-icon", "") // browsers ask for it, and log a 404 as an error
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	slog.New(slog.NewTextHandler(os.Stderr, nil)).Info("the chat is ready", "url", "http://"+listener.Addr().String())
+	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
