@@ -70,11 +70,11 @@ func runProgram(t *testing.T, ready *regexp.Regexp, program string, args ...stri
 	}
 }
 
-// freeAddress returns an address on which no process listens. The service must know that of the forum before the forum
-// starts.
+// freeAddress returns an address on which no process listens, for a program whose address another must know before it
+// starts. It isn't on 127.0.0.1, where connections and other programs take a free port at any time.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
 	return listener.Addr().String()
