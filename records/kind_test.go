@@ -2,6 +2,7 @@ package records_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -167,12 +168,18 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestOthers: the kinds besides those of records are those of their page, which tests compare with the code that makes
+// TestOthers: the kinds besides those of records are those of docs/redis, which tests compare with the code that makes
 // the keys.
 func TestOthers(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/redis-internals.md")
+	pages, err := filepath.Glob("../docs/redis/*.md")
 	require.NoError(t, err)
+	var page []byte
+	for _, path := range pages {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		page = append(page, text...)
+	}
 	var documented, listed []string
 	short := strings.NewReplacer("{ch}", "{<channel>}", "{q}", "{<queue>}", "{name}", "{<name>}", "{cache}",
 		"{<cache>}")

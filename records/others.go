@@ -3,7 +3,7 @@ package records
 import "time"
 
 // Others are the kinds of keys that channels, tickets, leases, API keys, shards and the service itself have, for
-// diagnostics. docs/redis-internals.md describes the keys. Their stores make the keys; names in them need no encoding.
+// diagnostics. docs/redis describes the keys. Their stores make the keys; names in them need no encoding.
 var Others = []*Kind{
 	other("channel-clock", "c.{<channel>}.clock", String, ""),
 	other("channel-epoch", "c.{<channel>}.epoch", String, ""),

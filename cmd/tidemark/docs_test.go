@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-const operationsPage = "../../docs/operations.md"
+const metricsPage = "../../docs/monitoring.md"
 
 // TestDocumentationOfMetrics compares the tables of metrics on the page with the metrics registered by a service with
 // two Redis, and by a node of shards. Dashboards show no others.
@@ -46,7 +46,7 @@ func TestDocumentationOfMetrics(t *testing.T) {
 		}
 	}
 	requireDashboards(t, shown)
-	page, err := os.ReadFile(operationsPage)
+	page, err := os.ReadFile(metricsPage)
 	require.NoError(t, err)
 	var documented []string
 	for _, row := range regexp.MustCompile(
@@ -54,7 +54,7 @@ func TestDocumentationOfMetrics(t *testing.T) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(registered) // each metric of Redis is there twice
-	require.ElementsMatch(t, slices.Compact(registered), documented, "each metric has one row in %s", operationsPage)
+	require.ElementsMatch(t, slices.Compact(registered), documented, "each metric has one row in %s", metricsPage)
 }
 
 func described(r *prometheus.Registry) (all []string) {
@@ -119,7 +119,7 @@ func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Regi
 // documentedRights is the ACL rule of the page, without its command and user.
 func documentedRights(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile(operationsPage)
+	page, err := os.ReadFile("../../docs/deployment.md")
 	require.NoError(t, err)
 	rule := regexp.MustCompile(`(?m)^ACL SETUSER tidemark (.*)$`).FindSubmatch(page)
 	require.NotNil(t, rule)

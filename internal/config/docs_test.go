@@ -14,12 +14,12 @@ import (
 
 var update = flag.Bool("update", false, "write the table of options into the page that documents them")
 
-const operationsPage = "../../docs/operations.md"
+const optionsPage = "../../docs/options.md"
 
 // TestDocumentationOfOptions compares the options on the page with those of the program.
 func TestDocumentationOfOptions(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(operationsPage)
+	page, err := os.ReadFile(optionsPage)
 	require.NoError(t, err)
 	part := regexp.MustCompile(`(?s)(<!-- options: .*? -->\n)(.*)(<!-- end of options -->)`)
 	require.Regexp(t, part, string(page))
@@ -27,7 +27,7 @@ func TestDocumentationOfOptions(t *testing.T) {
 		written := part.ReplaceAllStringFunc(string(page), func(old string) string {
 			return part.FindStringSubmatch(old)[1] + Table() + part.FindStringSubmatch(old)[3]
 		})
-		require.NoError(t, os.WriteFile(operationsPage, []byte(written), 0o644))
+		require.NoError(t, os.WriteFile(optionsPage, []byte(written), 0o644))
 		return
 	}
 	require.Equal(t, Table(), part.FindStringSubmatch(string(page))[2])
@@ -36,7 +36,7 @@ func TestDocumentationOfOptions(t *testing.T) {
 // TestDocumentationOfTheFile reads the YAML example of the page.
 func TestDocumentationOfTheFile(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(operationsPage)
+	page, err := os.ReadFile(optionsPage)
 	require.NoError(t, err)
 	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(page))
 	require.NotNil(t, example)

@@ -118,10 +118,10 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Table is the options in the form that docs/operations.md has them.
+// Table is the options in the form that docs/options.md has them.
 func Table() string {
 	var b strings.Builder
-	b.WriteString("### Configuration file\n\n")
+	b.WriteString("## Configuration file\n\n")
 	b.WriteString("`--config`, `TIDEMARK_CONFIG`: " + configHelp + "\n")
 	for _, g := range serveGroups(new(Config)) {
 		serve.writeTable(&b, g)
@@ -131,7 +131,7 @@ func Table() string {
 }
 
 func (cmd command) writeTable(b *strings.Builder, g optionGroup) {
-	fmt.Fprintf(b, "\n### %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
+	fmt.Fprintf(b, "\n## %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
 	for _, o := range g.options {
 		fmt.Fprintf(b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", cmd.flag(o), o.kind, o.env(), o.key(), code(o.def),
 			o.help)

@@ -121,7 +121,7 @@ func (cmd command) options(c *Config) (all []option) {
 // flag returns an option's flag.
 func (cmd command) flag(o option) string { return "--" + cmd.name(o) }
 
-// serveGroups returns the options of serve. The help, docs/operations.md and the accepted options follow from it.
+// serveGroups returns the options of serve. The help, docs/options.md and the accepted options follow from it.
 func serveGroups(c *Config) []optionGroup {
 	return []optionGroup{
 		{"Server", serverOptions(c)},

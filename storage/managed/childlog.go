@@ -47,7 +47,7 @@ func (c *childLog) forward(ctx context.Context, from io.Reader) {
 var linePattern = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d{4} [\d:.]+ ([.\-*#]) (.*)$`)
 
 // harmless lists the beginnings of lines that Redis 7.0 logs as warnings at every start and stop, although nothing is
-// wrong. The advice on overcommit is in docs/operations.md; a fork that fails is logged as a warning.
+// wrong. The advice on overcommit is in docs/deployment.md; a fork that fails is logged as a warning.
 var harmless = []string{
 	"WARNING Memory overcommit must be enabled!",
 	"Reading config from stdin",

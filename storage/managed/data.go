@@ -26,7 +26,7 @@ const emptyBaseBytes = 96
 
 // ErrNoManifest reports data that Redis would not load, and overwrite.
 var ErrNoManifest = errors.New("there is data without " + appendDir + "/" + manifestName + ": Redis would start empty" +
-	" and overwrite it. Restore that file from the backup, or write it as docs/operations.md shows;" +
+	" and overwrite it. Restore that file from the backup, or write it as docs/durability.md shows;" +
 	" to start without the data, move it away")
 
 // checkData returns ErrNoManifest if the data directory has data of an append-only file, or a snapshot, but no

@@ -1,5 +1,5 @@
 // Package redis is the connection to Redis 7.0 or newer, or Valkey: standalone, behind Sentinel, or a Cluster. The
-// packages below it keep one domain each in that Redis; docs/redis-internals.md documents their keys and scripts.
+// packages below it keep one domain each in that Redis; docs/redis documents their keys and scripts.
 //
 // Start from [Connect], which returns a [Conn]. A store needs of it:
 //

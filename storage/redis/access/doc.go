@@ -1,5 +1,5 @@
 // Package access keeps API keys, revocations and quotas in Redis. [Store] implements the store of package
-// access/registry, and [Quotas] counts usage on all servers together; docs/redis-internals.md documents the keys
+// access/registry, and [Quotas] counts usage on all servers together; docs/redis/access.md documents the keys
 // and the scripts.
 //
 // Keys and revocations have one slot. Each change is in a stream, from which servers read changes, and is

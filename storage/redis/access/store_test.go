@@ -45,7 +45,7 @@ func (h harness) Forget(ctx context.Context) error {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	scripts, rows := luatest.Scripts(t, "access"), storetest.KeyRows(t, "## API keys, revocations and quotas")
+	scripts, rows := luatest.Scripts(t, "access"), storetest.KeyRows(t, "access", "## Keys")
 	k := keys("")
 	made := map[string]string{
 		"records": k.records(), "revocations": k.revocations(), "ends": k.ends(), "changes": k.changes(),
@@ -53,7 +53,7 @@ func TestPage(t *testing.T) {
 		"quotaKey": "access.quota.{<owner>}.<quota>",
 	}
 	storetest.RequireDocumented(t, made, rows)
-	storetest.RequireSections(t, "## API keys, revocations and quotas", scripts)
+	storetest.RequireSections(t, "access", "## Scripts", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"keys": {k.records()}, "revocations": {k.revocations()}, "ends": {k.ends()}, "changes": {k.changes()},
 		"topic": {k.topic()}, "full": {made["quotaKey"]},

@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// harness accesses the data of a store by the keys of docs/redis-internals.md. It builds the keys itself, so that
+// harness accesses the data of a store by the keys of docs/redis/channels.md. It builds the keys itself, so that
 // mistakes of the store are found.
 type harness struct {
 	store  *channels.Store

@@ -1,5 +1,5 @@
 // Package channels keeps channels in Redis: it implements channel.Store with one Lua script, and one round trip, for
-// each operation. docs/redis-internals.md documents the keys and the scripts.
+// each operation. docs/redis/channels.md documents the keys and the scripts.
 //
 // Start from [New]. A publish is publish.go, which runs lua/channels/publish.lua: it appends the messages and publishes
 // a notification of each on the channel's topic. Concurrent publishes to a channel share calls of it (shared.go).

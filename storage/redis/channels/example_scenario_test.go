@@ -147,7 +147,7 @@ func (e *example) holds(t *testing.T, step storetest.Step) {
 	}
 }
 
-// TestWorkedExample runs the worked example of docs/redis-internals.md, which is that of the source document, and
+// TestWorkedExample runs the worked example of docs/redis/channels.md, which is that of the source document, and
 // compares all keys, values and TTLs after each step with the page.
 func TestWorkedExample(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestWorkedExample(t *testing.T) {
 		"publish msg123 again": func() { e.publish(t, "msg123", "0", true) },
 		"unsubscribe sA":       func() { require.NoError(t, e.Unsubscribe(t.Context(), e.name, "sA", ulid.ULID{})) },
 	}
-	steps := storetest.Steps(t, "## The worked example", stepHeading)
+	steps := storetest.Steps(t, "channels", "## The worked example", stepHeading)
 	require.Len(t, steps, len(run))
 	for _, step := range steps {
 		require.Contains(t, run, step.Title)

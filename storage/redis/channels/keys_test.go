@@ -28,7 +28,7 @@ func made(prefix string) map[string]string {
 // rows returns the rows of the page's table without those of the connection.
 func rows(t testing.TB) []storetest.KeyRow {
 	t.Helper()
-	return slices.DeleteFunc(storetest.KeyRows(t, "## Keys"), func(r storetest.KeyRow) bool {
+	return slices.DeleteFunc(storetest.KeyRows(t, "channels", "## Keys"), func(r storetest.KeyRow) bool {
 		return strings.HasPrefix(r.Key, "tidemark.ready.")
 	})
 }
@@ -37,7 +37,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "channels")
 	storetest.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
-	storetest.RequireSections(t, "## Scripts", scripts)
+	storetest.RequireSections(t, "channels", "## Scripts", scripts)
 	storetest.RequireUses(t, rows(t), scripts, map[string][]string{
 		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"},
 		"mark":    {"c.{ch}.r.<subscriber>"},

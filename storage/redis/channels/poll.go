@@ -150,7 +150,7 @@ func (p *polling) decodeTTL(i int, asked time.Time, read rueidis.RedisResult) {
 }
 
 // leastLife returns the TTL that a mark must still have after a poll that found nothing: see "Lives" in
-// docs/redis-internals.md.
+// docs/redis/channels.md.
 func leastLife(r *channel.FetchRequest) time.Duration {
 	if r.Wait > 0 {
 		return r.Policy.TTL + r.Wait

@@ -43,7 +43,7 @@ func open(t testing.TB, url string) *harness {
 
 func (h *harness) Store() lease.Store { return h.store }
 
-// key spells the key of docs/redis-internals.md out, so that it doesn't follow a mistake of the store.
+// key spells the key of docs/redis/leases.md out, so that it doesn't follow a mistake of the store.
 func (h *harness) key(name string) string { return h.prefix + "lease.{" + name + "}.holder" }
 
 func (h *harness) Forget(ctx context.Context, name string) error {

@@ -6,7 +6,7 @@
 //	...
 //	manager, err := lease.NewManager(leases.New(conn), lease.Options{})
 //
-// A lease is one key, or two if its [Layout] says so, and each operation one script; docs/redis-internals.md documents
+// A lease is one key, or two if its [Layout] says so, and each operation one script; docs/redis/leases.md documents
 // both. Renewals of many leases go out in one pipeline to each node. A waiter learns of a release by a sharded pub/sub
 // channel of the lease: all channels of a node share a connection, and waiting on them costs Redis no command.
 //

@@ -17,7 +17,7 @@ func (l *Layout) of(name string) []string {
 	return []string{l.Holder(name), l.Fence(name)}
 }
 
-// layout returns the keys that docs/redis-internals.md documents.
+// layout returns the keys that docs/redis/leases.md documents.
 func layout(prefix string) Layout {
 	return Layout{
 		Holder: func(name string) string { return holder(prefix, name) },

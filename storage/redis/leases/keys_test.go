@@ -11,9 +11,9 @@ import (
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	scripts, rows := luatest.Scripts(t, "leases"), storetest.KeyRows(t, "## Leases")
+	scripts, rows := luatest.Scripts(t, "leases"), storetest.KeyRows(t, "leases", "## Keys")
 	storetest.RequireDocumented(t, map[string]string{"holder": holder("", "name"), "topic": topic("", "name")}, rows)
-	storetest.RequireSections(t, "## Leases", scripts)
+	storetest.RequireSections(t, "leases", "## Scripts", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"holder": {"lease.{name}.holder"}, "topic": {"lease.{name}"}, "fence": nil, // of locks
 	}, "watch")

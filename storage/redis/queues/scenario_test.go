@@ -107,7 +107,7 @@ func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 	require.NoError(t, storagetest.ErrorOf2(s.Create(t.Context(), r)))
 }
 
-// TestTwoPlayers runs the scenario of docs/redis-internals.md, which is that of the source document on matchmaking, and
+// TestTwoPlayers runs the scenario of docs/redis/queues.md, which is that of the source document on matchmaking, and
 // compares all keys, values and TTLs after each step with the page.
 func TestTwoPlayers(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestTwoPlayers(t *testing.T) {
 			require.NoError(t, s.Leases().Renew(ctx, []lease.Request{request})[0])
 		},
 	}
-	steps := storetest.Steps(t, "## Two players are matched", stepHeading)
+	steps := storetest.Steps(t, "queues", "## Two players are matched", stepHeading)
 	require.Len(t, steps, len(run))
 	for _, step := range steps {
 		require.Contains(t, run, step.Title)

@@ -198,7 +198,7 @@ func TestEarlierVersions(t *testing.T) {
 	}
 }
 
-// TestSizesOfThePage checks the sizes in docs/redis-internals.md.
+// TestSizesOfThePage checks the sizes in docs/redis/queues.md.
 func TestSizesOfThePage(t *testing.T) {
 	t.Parallel()
 	sent := func(extensions map[string]proto.Message) matchmaking.Spec {
@@ -221,7 +221,7 @@ func TestSizesOfThePage(t *testing.T) {
 		Criteria:   []matchmaking.Criterion{{Name: "skill", MinValue: 1000, MaxValue: 2000}},
 		Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500}, {Name: "ping", Value: 40}},
 	}
-	page, err := os.ReadFile("../../../docs/redis-internals.md")
+	page, err := os.ReadFile("../../../docs/redis/queues.md")
 	require.NoError(t, err)
 	for row, spec := range map[string]matchmaking.Spec{
 		"Open Match: one number, two tags": sent(nil),

@@ -1,5 +1,5 @@
 // Package queues stores the queues of matchmaking and their tickets in Redis: it implements matchmaking.Store, with one
-// Lua script, and one round trip, for each operation. docs/redis-internals.md documents the keys and the scripts.
+// Lua script, and one round trip, for each operation. docs/redis/queues.md documents the keys and the scripts.
 //
 // Start from [New]. A ticket is created by create.go, together with others of its queue, claimed by a director by
 // claim.go, and assigned by assign.go, whose script also adds the assignment to the queue's outbox (outbox.go). All

@@ -1,4 +1,4 @@
-// Package records keeps records in Redis. docs/redis-internals.md documents the keys and the scripts.
+// Package records keeps records in Redis. docs/redis/records.md documents the keys and the scripts.
 //
 // There is one store for each subpackage of records, in the files of its name:
 //

@@ -67,14 +67,14 @@ func (h sessionsHarness) calls() []storetest.Call {
 func TestSessionsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Sessions"
-	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, heading)
+	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, "records", heading)
 	k, of := keys(""), sessions.Ref{User: "<user>", ID: "<hash>"}
 	l := sessions.Legacy{User: "<user>", Username: "<username>", Token: "<token>"}
 	storetest.RequireDocumented(t, map[string]string{
 		"session": k.session(of), "sessions": k.sessions(of.User), "ended": k.ended(of.User),
 		"legacy": k.legacy(l), "source": k.source(l), "sourceSet": k.sourceSet(l),
 	}, rows, "base")
-	storetest.RequireSections(t, heading, scripts)
+	storetest.RequireSections(t, "records", heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)},
 		"ended": {k.ended(of.User)},

@@ -19,8 +19,8 @@ import (
 func TestSettingsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Settings"
-	scripts, rows := luatest.Scripts(t, "records/settings"), storetest.KeyRows(t, heading)
-	storetest.RequireSections(t, heading, scripts)
+	scripts, rows := luatest.Scripts(t, "records/settings"), storetest.KeyRows(t, "records", heading)
+	storetest.RequireSections(t, "records", heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read",
 		"names", "sweep")
 	require.Len(t, rows, 2)

@@ -23,11 +23,11 @@ import (
 func TestTokensPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Tokens"
-	scripts, rows := luatest.Scripts(t, "records/tokens"), storetest.KeyRows(t, heading)
+	scripts, rows := luatest.Scripts(t, "records/tokens"), storetest.KeyRows(t, "records", heading)
 	verification, current := "verification:{<user>}:<type>:<hash>", "verification_current:{<user>}:<type>"
 	state, access, refresh := "oauth_state:{<hash>}", "oauth_access:{<user>}:<provider>",
 		"oauth_refresh:{<user>}:<provider>"
-	storetest.RequireSections(t, heading, scripts)
+	storetest.RequireSections(t, "records", heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"verification": {verification}, "current": {current}, "state": {state}, "secret": {verification, state},
 		"access": {access}, "refresh": {refresh},

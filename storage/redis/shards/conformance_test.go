@@ -42,7 +42,7 @@ func open(t testing.TB, url string) *harness {
 
 func (h *harness) Store() shardtest.Store { return h.store }
 
-// key spells a key of docs/redis-internals.md out, so that it doesn't repeat a mistake of the store.
+// key spells a key of docs/redis/shards.md out, so that it doesn't repeat a mistake of the store.
 func (h *harness) key(cache, what string) string { return h.prefix + "sc.{" + cache + "}." + what }
 
 // Lose records another primary than the current one, and removes the claim of a host.

@@ -9,7 +9,7 @@
 //	node, err := shard.NewNode(description, source, shard.NodeOptions{Claims: store, ...})
 //	client, err := shard.NewClient(description, shard.ClientOptions{Hosts: store.Hosts("authors"), ...})
 //
-// All keys of a cache are in one slot; docs/redis-internals.md documents them and the scripts. A ping is one script on
+// All keys of a cache are in one slot; docs/redis/shards.md documents them and the scripts. A ping is one script on
 // one field. A waiting node is notified of a free shard, and of a new layout, on a sharded pub/sub channel of its data
 // centre.
 //

@@ -12,12 +12,12 @@ import (
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	scripts, rows := luatest.Scripts(t, "shards"), storetest.KeyRows(t, "## Shards")
+	scripts, rows := luatest.Scripts(t, "shards"), storetest.KeyRows(t, "shards", "## Keys")
 	k := keys{cache: "cache"}
 	made := map[string]string{"dcs": k.dcs(), "layout": k.layout("<dc>"), "shards": k.shards("<dc>"),
 		"topic": k.topic("<dc>")}
 	storetest.RequireDocumented(t, made, rows, "base")
-	storetest.RequireSections(t, "## Shards", scripts)
+	storetest.RequireSections(t, "shards", "## Scripts", scripts)
 	of := map[string][]string{}
 	for name, key := range made {
 		of[name] = []string{key}

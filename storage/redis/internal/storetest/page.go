@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,15 +19,14 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
-const internalsPage = "docs/redis-internals.md"
-
-// Section returns the text of the page under a heading, up to the next heading of the same or a higher level.
-func Section(t testing.TB, heading string) string {
+// Section returns the text under a heading of docs/redis/<page>.md, up to the next heading of the same or a higher level.
+func Section(t testing.TB, page, heading string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root(t), internalsPage))
+	path := "docs/redis/" + page + ".md"
+	text, err := fs.ReadFile(os.DirFS(root(t)), path)
 	require.NoError(t, err)
-	_, after, found := strings.Cut("\n"+string(page), "\n"+heading+"\n")
-	require.True(t, found, "%s has no %q", internalsPage, heading)
+	_, after, found := strings.Cut("\n"+string(text), "\n"+heading+"\n")
+	require.True(t, found, "%s has no %q", path, heading)
 	level := strings.IndexByte(heading, ' ')
 	next := regexp.MustCompile(`(?m)^#{1,` + string(rune('0'+level)) + `} `)
 	if end := next.FindStringIndex(after); end != nil {
@@ -62,7 +62,7 @@ func Table(t testing.TB, text string) (header []string, rows [][]string) {
 	return header, rows
 }
 
-// Step is a step of an example of the page.
+// Step is a step of an example of a page.
 type Step struct {
 	Title string
 	At    string             // number in the heading
@@ -73,11 +73,11 @@ type Step struct {
 type StepKey struct{ Value, TTL string }
 
 // Steps returns the steps of an example. heading matches their headings; its groups are the number and the title.
-func Steps(t testing.TB, section string, heading *regexp.Regexp) []Step {
+func Steps(t testing.TB, page, section string, heading *regexp.Regexp) []Step {
 	t.Helper()
 	var steps []Step
-	for _, m := range heading.FindAllStringSubmatch(Section(t, section), -1) {
-		header, rows := Table(t, Section(t, m[0]))
+	for _, m := range heading.FindAllStringSubmatch(Section(t, page, section), -1) {
+		header, rows := Table(t, Section(t, page, m[0]))
 		require.Equal(t, []string{"Key", "Value", "TTL", "In the source"}, header)
 		step := Step{At: m[1], Title: m[2], Keys: map[string]StepKey{}}
 		for _, cells := range rows {
@@ -89,16 +89,16 @@ func Steps(t testing.TB, section string, heading *regexp.Regexp) []Step {
 	return steps
 }
 
-// KeyRow is a row of the page's key table.
+// KeyRow is a row of a key table.
 type KeyRow struct {
 	Key, Kind                  string
 	ChangedBy, RenewedBy, Read []string
 }
 
-// KeyRows returns the rows of a key table.
-func KeyRows(t testing.TB, heading string) []KeyRow {
+// KeyRows returns the rows of the key table under a heading of a page.
+func KeyRows(t testing.TB, page, heading string) []KeyRow {
 	t.Helper()
-	header, rows := Table(t, Section(t, heading))
+	header, rows := Table(t, Section(t, page, heading))
 	require.Equal(t, []string{"Key", "Type", "Value", "Ends", "Changed by", "Renewed by", "Read by"}, header)
 	list := func(cell string) []string {
 		return strings.FieldsFunc(cell, func(r rune) bool { return r == ',' || r == ' ' })
@@ -250,12 +250,12 @@ func RequireUses(t testing.TB, rows []KeyRow, scripts []luatest.File, keysOf map
 
 // RequireSections expects the page to have a section for each script under a heading, which says what happens on a slot
 // that is half moved and when memory runs out, and which keys aren't declared.
-func RequireSections(t testing.TB, heading string, scripts []luatest.File) {
+func RequireSections(t testing.TB, page, heading string, scripts []luatest.File) {
 	t.Helper()
 	var documented, files []string
-	for _, m := range scriptHeading.FindAllStringSubmatch(Section(t, heading), -1) {
+	for _, m := range scriptHeading.FindAllStringSubmatch(Section(t, page, heading), -1) {
 		documented = append(documented, m[1])
-		text := Section(t, m[0])
+		text := Section(t, page, m[0])
 		for _, about := range []string{`half-moved\s+slot`, `out\s+of\s+memory`, `declare`} {
 			require.Regexp(t, `(?i)`+about, text, "%s: %s", m[1], about)
 		}
