@@ -29,23 +29,33 @@ func pasteCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// pasteShell defines curl so that check can compare the statuses of the answers with those that the page names. An
-// answer is a success where the page doesn't name any. With TIDEMARK_TOKEN, it sends that where the page sends no
+// pasteShell defines curl so that check can compare the answers with the statuses and the texts that the page names. An
+// answer is a success where the page doesn't name a status. With TIDEMARK_TOKEN, it sends that where the page sends no
 // credential.
 const pasteShell = `set -eu
 curl() {
   local credential=()
   if [[ ${TIDEMARK_TOKEN:-} && "$*" != *Authorization:* ]]; then credential=(--header "Authorization: Bearer $TIDEMARK_TOKEN"); fi
-  command curl --silent --show-error --dump-header headers "${credential[@]}" "$@"
+  command curl --silent --show-error --dump-header headers "${credential[@]}" "$@" | tee -a answer
+  return "${PIPESTATUS[0]}"
 }
 check() {
+  local at=$1 want=$2 rest status text
   while read -r _ status _; do
     case $status in
-      $2) ;;
-      *) echo "$1: answered $status, not $2" >&2; exit 1 ;;
+      $want) ;;
+      *) echo "$at: answered $status, not $want" >&2; exit 1 ;;
     esac
   done < <(grep '^HTTP/' headers)
-  rm headers
+  rest=$(tr -d '\0' <answer)
+  shift 2
+  for text; do
+    case $rest in
+      *"$text"*) rest=${rest#*"$text"} ;;
+      *) echo "$at: the answer lacks $text" >&2; exit 1 ;;
+    esac
+  done
+  rm headers answer
 }
 `
 
@@ -99,9 +109,13 @@ func paste(ts *testscript.TestScript, args []string, together bool) {
 var (
 	shellBlock   = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 	statusRemark = regexp.MustCompile(`(?:^|\s)# (\d{3})\b`)
+	textRemark   = regexp.MustCompile(`(?m)(?:^|\s)# (?:\d{3} )?([{["].*(?:\n#  .*)*)`)
+	continued    = regexp.MustCompile(`\n# +`)
 )
 
-// examplesWithCurl returns the page's blocks of shell that call curl, with a check after each call.
+// examplesWithCurl returns the page's blocks of shell that call curl, with a check after each call. A remark at its end
+// or below it says what is answered: a status, JSON or a part of it, with "…" for any text, or both. Lines that begin
+// with two spaces continue it.
 func examplesWithCurl(name, page string) []string {
 	var scripts []string
 	for _, at := range shellBlock.FindAllStringSubmatchIndex(page, -1) {
@@ -118,14 +132,23 @@ func examplesWithCurl(name, page string) []string {
 				continue
 			}
 			remark := line
-			if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "#") {
-				remark += "\n" + lines[i+1]
+			for _, next := range lines[i+1:] {
+				if !strings.HasPrefix(next, "#") {
+					break
+				}
+				remark += "\n" + next
 			}
 			want := "2??"
 			if status := statusRemark.FindStringSubmatch(remark); status != nil {
 				want = status[1]
 			}
-			fmt.Fprintf(&script, "check %s:%d '%s'\n", name, first+i, want)
+			fmt.Fprintf(&script, "check %s:%d '%s'", name, first+i, want)
+			if text := textRemark.FindStringSubmatch(remark); text != nil {
+				for part := range strings.SplitSeq(continued.ReplaceAllString(text[1], ""), "…") {
+					fmt.Fprintf(&script, " '%s'", strings.ReplaceAll(part, "'", `'\''`))
+				}
+			}
+			script.WriteString("\n")
 		}
 		scripts = append(scripts, script.String())
 	}
@@ -134,8 +157,9 @@ func examplesWithCurl(name, page string) []string {
 
 func TestExamplesWithCurl(t *testing.T) {
 	t.Parallel()
-	page := "text\n```sh\nmake run\n```\n```sh\nA=1\ncurl a # 201, or so\ncurl b\n# 404 {}\n\n# 500\ncurl c\n```\n"
+	page := "text\n```sh\nmake run\n```\n```sh\nA=1\ncurl a # 201, or so\ncurl b\n# 404 {\"a\":…,\n#    \"b\":1}\n\n# 500\ncurl c\n```\n"
 	require.Equal(t, []string{
-		"A=1\ncurl a # 201, or so\ncheck p:7 '201'\ncurl b\ncheck p:8 '404'\n# 404 {}\n\n# 500\ncurl c\ncheck p:12 '2??'\n\n",
+		"A=1\ncurl a # 201, or so\ncheck p:7 '201'\ncurl b\ncheck p:8 '404' '{\"a\":' ',\"b\":1}'\n" +
+			"# 404 {\"a\":…,\n#    \"b\":1}\n\n# 500\ncurl c\ncheck p:13 '2??'\n\n",
 	}, examplesWithCurl("p", page))
 }
