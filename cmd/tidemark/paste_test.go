@@ -126,9 +126,17 @@ func examplesWithCurl(name, page string) []string {
 		first := 1 + strings.Count(page[:at[2]], "\n")
 		lines := strings.Split(block, "\n")
 		var script strings.Builder
+		call := ""
 		for i, line := range lines {
 			script.WriteString(line + "\n")
-			if strings.HasPrefix(line, "#") || !strings.Contains(line, "curl ") {
+			call += line
+			if command, _, _ := strings.Cut(call, " # "); strings.HasSuffix(command, "\\") ||
+				!strings.HasPrefix(command, "#") && strings.Count(command, "'")%2 == 1 {
+				continue // the command goes on in the next line
+			}
+			calls := !strings.HasPrefix(call, "#") && strings.Contains(call, "curl ")
+			call = ""
+			if !calls {
 				continue
 			}
 			remark := line
@@ -157,9 +165,9 @@ func examplesWithCurl(name, page string) []string {
 
 func TestExamplesWithCurl(t *testing.T) {
 	t.Parallel()
-	page := "text\n```sh\nmake run\n```\n```sh\nA=1\ncurl a # 201, or so\ncurl b\n# 404 {\"a\":…,\n#    \"b\":1}\n\n# 500\ncurl c\n```\n"
+	page := "text\n```sh\nmake run\n```\n```sh\nA=1\ncurl a # 201, or so\ncurl b\n# 404 {\"a\":…,\n#    \"b\":1}\n\n# 500\ncurl c \\\n -d '{\n}'\n```\n"
 	require.Equal(t, []string{
 		"A=1\ncurl a # 201, or so\ncheck p:7 '201'\ncurl b\ncheck p:8 '404' '{\"a\":' ',\"b\":1}'\n" +
-			"# 404 {\"a\":…,\n#    \"b\":1}\n\n# 500\ncurl c\ncheck p:13 '2??'\n\n",
+			"# 404 {\"a\":…,\n#    \"b\":1}\n\n# 500\ncurl c \\\n -d '{\n}'\ncheck p:15 '2??'\n\n",
 	}, examplesWithCurl("p", page))
 }
