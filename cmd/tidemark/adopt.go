@@ -121,6 +121,7 @@ func (a *adoptCommand) run(ctx context.Context, c config.Config) error {
 	}
 	source.Redis.KeyPrefix = a.fromPrefix
 	for _, one := range from {
+		one.replica = !a.Remove
 		conn, err := one.open(ctx, source, storeNeeds{log: log, metrics: prometheus.NewRegistry()})
 		if err != nil {
 			return err

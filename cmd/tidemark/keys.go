@@ -101,6 +101,7 @@ func (k *keysCommand) checkKinds() error {
 func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 	needs := storeNeeds{log: newLogger(k.terminal.Stderr, c), metrics: prometheus.NewRegistry()}
 	for _, one := range redisServers(c) {
+		one.replica = true
 		conn, err := one.open(ctx, c, needs)
 		if err != nil {
 			return err
@@ -119,8 +120,9 @@ func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 
 // redisServers returns the Redis servers that a configuration names, that of the channels first.
 func redisServers(c config.Config) []another {
-	all := []another{{key: "redis", of: "channels"}, {"ticketsRedis", c.Matchmaking.Redis, "tickets"},
-		{"sessionsRedis", c.Records.Sessions.Redis, "sessions"}, {"cacheRedis", c.Records.Cache.Redis, "cache"}}
+	all := []another{{key: "redis", of: "channels"}, {key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets"},
+		{key: "sessionsRedis", url: c.Records.Sessions.Redis, of: "sessions"},
+		{key: "cacheRedis", url: c.Records.Cache.Redis, of: "cache"}}
 	return slices.DeleteFunc(all, func(one another) bool { return one.of != "channels" && one.url == "" })
 }
 
@@ -129,6 +131,7 @@ func (a another) open(ctx context.Context, c config.Config, needs storeNeeds) (*
 	o, err := a.options(c, needs)
 	if a.of == "channels" {
 		o, err = channelsOptions(c, needs)
+		o.Replica = a.replica
 		if err == nil && o.URL == "" {
 			o.URL, err = managed.Find(c.Managed.DataDir)
 		}

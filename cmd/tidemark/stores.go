@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -121,11 +122,21 @@ type another struct {
 	key string // YAML key of the option that names it
 	url string
 	of  string // its contents, for the log and as the label of metrics
+
+	replica bool // a replica will do, since nothing is written
+}
+
+// flagOf returns the name of the flag for a YAML key.
+func flagOf(key string) string {
+	return regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(strings.TrimPrefix(key, "--"), func(letter string) string {
+		return "-" + strings.ToLower(letter)
+	})
 }
 
 func (a another) options(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
-		URL: a.url, KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
+		URL: a.url, Option: flagOf(a.key), KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
+		Replica: a.replica,
 		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: a.of}, needs.metrics),
 	}
 	if !strings.HasPrefix(o.URL, "rediss://") {

@@ -27,8 +27,11 @@ type Conn struct {
 	prefix        string
 	timeout       time.Duration
 	kind          string
+	replica       bool                 // may be one
 	options       rueidis.ClientOption // of client
 	moves         *moves               // nil: the address always has the same server
+	adviser       adviser
+	unlike        looks // for a server that isn't as the options say
 	readiness     readiness
 	closed        atomic.Bool
 	logger        *slog.Logger
@@ -44,9 +47,17 @@ var (
 	Err32Bit  = errors.New("a redis built for 64 bits is needed")
 )
 
+// Errors of Connect for servers that are of another sort than the options say.
+var (
+	ErrReplica  = errors.New("it is a replica")
+	ErrSentinel = errors.New("it is a Sentinel")
+	ErrProtocol = errors.New("not the protocol that the options name")
+)
+
 // Connect connects to Redis and checks that scripts can run there. While Redis can't be reached or is loading, Connect
-// tries again until ctx ends. It returns permanent errors, such as a wrong password, at once. Errors: ErrOptions,
-// ErrTooOld, Err32Bit, and those of the connection.
+// tries again until ctx ends, and so while a standalone Redis is a replica. It returns permanent errors, such as a wrong
+// password, at once; Advice returns what to change. Errors: ErrOptions, ErrTooOld, Err32Bit, ErrReplica, ErrSentinel,
+// ErrProtocol, and those of the connection.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -63,6 +74,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c := &Conn{
 		prefix: o.KeyPrefix, timeout: o.Timeout, options: copts, moves: moves, logger: o.Logger, metrics: m,
+		adviser: newAdviser(o, copts), unlike: looks{every: identifyEvery}, replica: o.Replica,
 		budget: newReadBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
@@ -76,7 +88,7 @@ func (c *Conn) connect(ctx context.Context, copts rueidis.ClientOption) error {
 	wait := newBackOff()
 	wait.MaxInterval = 2 * time.Second
 	for {
-		err := c.tryConnect(ctx, copts)
+		err := c.identify(ctx, c.adviser.explain(c.tryConnect(ctx, copts)))
 		if err == nil || !transient(err) {
 			return err
 		}
@@ -114,6 +126,7 @@ func (c *Conn) Close() {
 	c.subscriptions.Close()
 	c.bulk.Close()
 	c.client.Close()
+	c.unlike.close()
 	if c.moves != nil {
 		c.moves.close()
 	}

@@ -6,6 +6,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -50,18 +54,40 @@ func TestConnectRefused(t *testing.T) {
 	locked := redistest.Start(t, redistest.Options{Username: "someone", Password: "secret"})
 	encrypted := redistest.Start(t, redistest.Options{TLS: true})
 	require.NoError(t, locked.Do(t, "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Error())
+	sentinels := redistest.StartSentinel(t, redistest.Options{})
+	cluster := redistest.Cluster(t)
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	calls := listenGRPC(t)
 	for name, c := range map[string]struct {
 		options redis.Options
 		says    string
+		advice  string
 	}{
-		"no password":      {redis.Options{URL: locked.Addr()}, "NOAUTH"},
-		"a wrong password": {redis.Options{URL: locked.Addr(), Username: "someone", Password: "secreT"}, "WRONGPASS"},
-		"an unknown user":  {redis.Options{URL: "redis://nobody:secret@" + locked.Addr()}, "WRONGPASS"},
-		"no right to INFO": {redis.Options{URL: locked.Addr(), Username: "blind", Password: "secret"}, "NOPERM"},
-		"an unknown CA":    {redis.Options{URL: encrypted.URL()}, "certificate"},
+		"no password": {redis.Options{URL: locked.Addr()}, "NOAUTH", "set --redis-username and --redis-password"},
+		"a wrong password": {redis.Options{URL: locked.Addr(), Username: "someone", Password: "secreT"}, "WRONGPASS",
+			`no enabled user "someone" with this password: check --redis-username and --redis-password`},
+		"an unknown user": {redis.Options{URL: "redis://nobody:secret@" + locked.Addr(), Option: "tickets-redis"}, "WRONGPASS",
+			"check the user and the password in the URL of --tickets-redis"},
+		"no right to INFO": {redis.Options{URL: locked.Addr(), Username: "blind", Password: "secret"}, "NOPERM",
+			"ACL SETUSER blind +info"},
+		"an unknown CA": {redis.Options{URL: encrypted.URL()}, "certificate", "set --redis-ca-file"},
 		"another CA": {redis.Options{URL: encrypted.URL(), TLS: &tls.Config{RootCAs: x509.NewCertPool()}},
-			"certificate"},
-		"two, no cluster": {redis.Options{URL: plain.Addr() + "," + plain.Addr()}, "cluster support disabled"},
+			"certificate", "set --redis-ca-file"},
+		"another name": {redis.Options{URL: encrypted.URL(), TLS: otherName(encrypted)}, "certificate", "a name that"},
+		"two, no cluster": {redis.Options{URL: plain.Addr() + "," + plain.Addr()}, "cluster support disabled",
+			"or --redis-sentinel-master"},
+		"TLS is missing": {redis.Options{URL: encrypted.Addr()}, "not the protocol", "speaks TLS: set --redis to rediss://"},
+		"no TLS there": {redis.Options{URL: "rediss://" + plain.Addr(), Timeout: time.Second}, "not the protocol",
+			"speaks Redis without TLS: set --redis to redis://"},
+		"HTTP":       {redis.Options{URL: web.Listener.Addr().String()}, "not the protocol", "speaks HTTP, so it is no Redis"},
+		"gRPC":       {redis.Options{URL: calls}, "not the protocol", "speaks HTTP/2, as gRPC does, so it is no Redis"},
+		"a Sentinel": {redis.Options{URL: sentinels.Addrs()[0]}, "it is a Sentinel", "set --redis-sentinel-master"},
+		"no Sentinel": {redis.Options{URL: plain.Addr(), Sentinel: redis.Sentinel{Master: "mymaster"}},
+			"unknown command", "and this is no Sentinel"},
+		"no such database": {redis.Options{URL: plain.URL() + "/77"}, "out of range", "change the number in the URL"},
+		"a database of a Cluster": {redis.Options{URL: cluster.Nodes()[0].URL() + "/1"}, "SELECT",
+			"a Cluster has only database 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,10 +95,34 @@ func TestConnectRefused(t *testing.T) {
 			c.options.Logger = log.logger()
 			_, err := redis.Connect(t.Context(), c.options)
 			require.ErrorContains(t, err, c.says)
+			require.Contains(t, redis.Advice(err), c.advice)
+			require.ErrorContains(t, err, c.advice)
 			require.NotContains(t, err.Error(), "secret")
 			require.Empty(t, log.text.String(), "it was not tried again")
 		})
 	}
+}
+
+// otherName returns the TLS options of a server with a name that its certificate doesn't have.
+func otherName(n *redistest.Node) *tls.Config {
+	config := n.TLSConfig()
+	config.ServerName = "redis.example.com"
+	return config
+}
+
+// listenGRPC serves gRPC until the test ends, and returns the address.
+func listenGRPC(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := grpc.NewServer()
+	ended := make(chan error)
+	go func() { ended <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Stop()
+		require.NoError(t, <-ended)
+	})
+	return l.Addr().String()
 }
 
 // If Redis is down, Connect retries until the context ends. Then the error describes the attempts.
@@ -80,14 +130,14 @@ func TestConnectInVain(t *testing.T) {
 	t.Parallel()
 	down := redistest.Start(t, redistest.Options{})
 	paused := redistest.Start(t, redistest.Options{})
-	encrypted := redistest.Start(t, redistest.Options{TLS: true})
+	replica := redistest.StartReplica(t, redistest.Start(t, redistest.Options{}))
 	down.Kill(t)
 	paused.Pause(t)
 	for name, c := range map[string]struct{ url, says string }{
-		"down":           {down.URL(), "connection refused"},
-		"paused":         {paused.URL(), "deadline exceeded"},
-		"TLS is missing": {encrypted.Addr(), encrypted.Addr()},
-		"no such host":   {"tidemark.invalid:6379", "tidemark.invalid"},
+		"down":         {down.URL(), "connection refused"},
+		"paused":       {paused.URL(), "deadline exceeded"},
+		"a replica":    {replica.Addr(), "it is a replica of 127.0.0.1:"},
+		"no such host": {"tidemark.invalid:6379", "tidemark.invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,6 +58,8 @@ func (i info) newEnough() bool {
 // have 64 bits.
 func (i info) unfit() error {
 	switch product, version := i.product(); {
+	case i["redis_mode"] == "sentinel":
+		return ErrSentinel
 	case !i.newEnough():
 		return fmt.Errorf("%w: it is %s %s", ErrTooOld, product, cmp.Or(version, "of no version"))
 	case i["arch_bits"] == "32":
@@ -106,6 +108,9 @@ func (c *Conn) checkFit(ctx context.Context) error {
 	for _, n := range nodes {
 		if err := n.info.unfit(); err != nil {
 			return fmt.Errorf("%s: %w", n.address, err)
+		}
+		if n.info["role"] == "slave" && !c.replica {
+			return fmt.Errorf("%s: %w of %s:%s", n.address, ErrReplica, n.info["master_host"], n.info["master_port"])
 		}
 	}
 	return nil

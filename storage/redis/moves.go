@@ -18,7 +18,14 @@ const moveEvery = time.Second
 // address of its name, while the former primary stays up as a replica: connections to it stay open, and only new ones
 // reach the new primary.
 type moves struct {
+	looks
+
 	links links
+}
+
+// looks are looks at a server in the background, one at a time.
+type looks struct {
+	every time.Duration // minimum time between the starts of two
 
 	looking sync.WaitGroup
 	mu      sync.Mutex
@@ -33,16 +40,16 @@ func follow(o rueidis.ClientOption) (rueidis.ClientOption, *moves) {
 	if o.Sentinel.MasterSet != "" {
 		return o, nil
 	}
-	m := &moves{links: links{connect: o.DialCtxFn, open: map[*link]struct{}{}}}
+	m := &moves{looks: looks{every: moveEvery}, links: links{connect: o.DialCtxFn, open: map[*link]struct{}{}}}
 	o.DialCtxFn = m.links.dial
 	return o, m
 }
 
-// look calls f in another goroutine, unless the last call began less than a second ago.
-func (m *moves) look(f func()) {
+// look calls f in another goroutine, unless the last call began too short a time ago.
+func (m *looks) look(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.busy || time.Since(m.last) < moveEvery {
+	if m.closed || m.busy || time.Since(m.last) < m.every {
 		return
 	}
 	m.busy, m.last = true, time.Now()
@@ -55,7 +62,7 @@ func (m *moves) look(f func()) {
 }
 
 // close waits for a look in progress. None begins afterwards.
-func (m *moves) close() {
+func (m *looks) close() {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()

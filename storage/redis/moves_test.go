@@ -119,7 +119,7 @@ func TestAReplicaKeepsItsConnections(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	var log logged
 	c := storetest.Connect(t, redis.Options{
-		URL: replica.Addr(), Metrics: registry,
+		URL: replica.Addr(), Replica: true, Metrics: registry,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	h := hear(t, c, "{x}")

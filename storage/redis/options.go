@@ -37,6 +37,10 @@ type Options struct {
 	Timeout time.Duration
 	// LargeReadBytes limits the bytes of large reads in transit from Redis; zero: DefaultLargeReadBytes.
 	LargeReadBytes int
+	// Replica accepts a standalone Redis that is a replica, for reading only.
+	Replica bool
+	// Option is the name of the program's option that holds URL, for advice in errors; empty: redis.
+	Option string
 	// Kind replaces the kind that Inspect finds; empty: the kind found.
 	Kind string
 	// Logger logs failures in the background.

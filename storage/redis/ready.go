@@ -162,7 +162,8 @@ func (c *Conn) writeReady(ctx context.Context, tag, nonce string) error {
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	refused := &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: retryAfter, Cause: err}
+	refused := &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: retryAfter,
+		Cause: c.adviser.explain(err)}
 	switch code := code(err); {
 	case refusesWrites(code):
 		refused.Detail = "Redis refuses writes: " + refusal.Error()

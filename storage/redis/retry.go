@@ -74,7 +74,8 @@ func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 		return err
 	}
 	c.metrics.failed(code(err))
-	return fmt.Errorf("%s: %w", name, faultOf(err))
+	c.lookFor(ctx, err)
+	return fmt.Errorf("%s: %w", name, faultOf(c.adviser.explain(err)))
 }
 
 // RetryEach is Retry for n operations that go to Redis together. It calls try with the indices of the operations to
@@ -104,7 +105,7 @@ func (c *Conn) RetryEach(ctx context.Context, name string, n int,
 			case transient(err):
 				again, failed = append(again, left[i]), err
 			default:
-				errs[left[i]] = fmt.Errorf("%s: %w", name, faultOf(err))
+				errs[left[i]] = fmt.Errorf("%s: %w", name, faultOf(c.adviser.explain(err)))
 			}
 		}
 		left = again
