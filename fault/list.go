@@ -487,7 +487,7 @@ var entries = []Entry{
 	{
 		Slug: SlugNoKeyset, Kinds: []Kind{Unsupported}, Title: "No keyset",
 		Cause:  "The service was started without `--keyset`, so it has nothing to encrypt OAuth tokens with.",
-		Remedy: "Make a keyset with `tidemark keyset create`, and start the service with it.",
+		Remedy: "Make a keyset with `tidemark oauth keyset create`, and start the service with it.",
 	},
 	{
 		Slug: SlugSealed, Kinds: []Kind{Unsupported}, Title: "Token unreadable",

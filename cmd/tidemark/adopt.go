@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/commands"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 	"github.com/tidemark-dev/tidemark/records/adopt"
@@ -24,7 +25,8 @@ import (
 )
 
 func newRecords(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("records", "Take over records of another application", newAdopt(t))
+	return cli.NewGroup("records", "Show the kinds of records, and take over those of another application",
+		newAdopt(t), commands.NewKinds(t))
 }
 
 // adoptCommand is the command records adopt: it connects to Redis itself, and needs no service.
@@ -62,7 +64,7 @@ an application.`,
 	flags.StringVar(&a.from, "from", "", "`URL` Redis of the application (default: those of the service)")
 	flags.StringVar(&a.fromPrefix, "from-prefix", "", "`PREFIX` what the application's keys begin with")
 	flags.StringSliceVar(&a.Kinds, "kind", nil,
-		"`KIND` kind of the records to take over, as tidemark kinds lists them; repeatable (default: all)")
+		"`KIND` kind of the records to take over, as tidemark records kinds lists them; repeatable (default: all)")
 	flags.IntVar(&a.Rate, "rate", adopt.DefaultRate,
 		"`N` keys, and fields of hashes, to read in a second at most, those of others included")
 	flags.BoolVar(&a.json, "json", false, "print one line of JSON for each Redis of the application")

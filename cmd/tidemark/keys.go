@@ -23,31 +23,31 @@ import (
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// keysCommand is the command keys: it connects to Redis itself, and needs no service.
+// keysCommand is the command redis-keys: it connects to Redis itself, and needs no service.
 type keysCommand struct {
 	terminal cli.Terminal
 	keyspace.Options
 	json bool
 }
 
-func newKeys(t cli.Terminal) *cobra.Command {
+func newRedisKeys(t cli.Terminal) *cobra.Command {
 	k := &keysCommand{terminal: t}
 	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "Count the keys in Redis by kind, and show problems",
+		Use:   "redis-keys",
+		Short: "Count all keys in Redis by kind, and show problems",
 		Long: `Count the keys in Redis by kind, with their memory, their remaining lives, the largest keys, and
 problems: temporary keys without a TTL, keys of an unexpected type, keys that Tidemark doesn't know.
 
 It connects to Redis itself, with the options, variables and file of "tidemark serve", and needs no service. It changes
 nothing. It scans all keys, at most --rate per second, on all primaries of a Cluster. The memory of a kind is estimated
 from a sample. Keys that come or go meanwhile may be counted or not.`,
-		Example: `  tidemark keys --redis redis://127.0.0.1:6379
-  tidemark keys --config tidemark.yaml --kind session --kind unknown --json`,
+		Example: `  tidemark redis-keys --redis redis://127.0.0.1:6379
+  tidemark redis-keys --config tidemark.yaml --kind session --kind unknown --json`,
 		Args: cli.Arguments(0, 0),
 	}
 	config.AddRedisFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&k.Kinds, "kind", nil,
-		"`KIND` count only keys of this kind, as tidemark kinds lists them, or unknown; repeatable")
+		"`KIND` count only keys of this kind, as tidemark records kinds lists them, or unknown; repeatable")
 	cmd.Flags().IntVar(&k.Rate, "rate", keyspace.DefaultRate,
 		"`N` look at N keys a second at most, those of other prefixes included")
 	cmd.Flags().IntVar(&k.Sample, "sample", keyspace.DefaultSample,
@@ -90,7 +90,7 @@ func (k *keysCommand) checkKinds() error {
 	}
 	for _, name := range k.Kinds {
 		if !slices.Contains(known, name) {
-			return cli.Usagef("--kind: %q is no kind%s; see tidemark kinds", name,
+			return cli.Usagef("--kind: %q is no kind%s; see tidemark records kinds", name,
 				suggest.Hint(suggest.Near(name, known)))
 		}
 	}

@@ -90,8 +90,11 @@ func newRoot(t cli.Terminal) *cobra.Command {
 		Short: "Durable publish/subscribe channels over HTTP, kept in Redis",
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
-"tidemark serve" runs the service. "tidemark shard serve" runs a node that holds a shard of a cache in memory. "tidemark
-shards", "tidemark keys" and "tidemark records" connect to Redis. All other commands are clients of a service.`,
+"tidemark serve" runs the service. "tidemark shards serve" runs a node that holds a shard of a cache in memory. "tidemark
+shards", "tidemark redis-keys" and "tidemark records adopt" connect to Redis. Most other commands are clients of a
+service.
+
+The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -101,7 +104,13 @@ shards", "tidemark keys" and "tidemark records" connect to Redis. All other comm
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(newServe(t), newKeys(t), newRecords(t), newShards(t), newVersion())
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.ReportRenamed(t, cmd) }
+	cli.AddGroups(root)
+	cli.SetHelp(root, t)
+	root.AddCommand(cli.In(cli.Service, newServe(t), newRedisKeys(t), cli.Renamed("keys", "redis-keys", newRedisKeys(t)))...)
+	root.AddCommand(cli.In(cli.Records, newRecords(t))...)
+	root.AddCommand(cli.In(cli.Shards, newShards(t))...)
+	root.AddCommand(cli.In(cli.Other, newVersion())...)
 	root.AddCommand(commands.Clients(t)...)
 	cli.NamePlaceholders(root)
 	return root

@@ -42,7 +42,7 @@ func TestFlagsOfTheHelp(t *testing.T) {
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			name, usage := pflag.UnquoteUsage(f)
+			name, usage := pflag.UnquoteUsage(cli.Shown(f))
 			words := strings.FieldsFunc(usage, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
 			if name == strings.ToUpper(name) && !slices.Contains([]string{"", "N", "ID", "URL", "JSON"}, name) {
 				require.NotContains(t, words, name, "%s --%s", cmd.CommandPath(), f.Name)

@@ -25,7 +25,7 @@ func newServe(t cli.Terminal) *cobra.Command {
 	}
 	config.AddFlags(cmd.Flags())
 	cmd.SetHelpFunc(func(*cobra.Command, []string) {
-		if err := config.WriteHelp(t.Stdout); err != nil {
+		if err := config.WriteHelp(t.Stdout, t.HelpWidth()); err != nil {
 			t.Report("%v", err)
 		}
 	})

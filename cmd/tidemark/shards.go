@@ -50,7 +50,7 @@ func newShardServe(t cli.Terminal) *cobra.Command {
 	}
 	config.AddNodeFlags(cmd.Flags())
 	cmd.SetHelpFunc(func(*cobra.Command, []string) {
-		if err := config.WriteNodeHelp(t.Stdout); err != nil {
+		if err := config.WriteNodeHelp(t.Stdout, t.HelpWidth()); err != nil {
 			t.Report("%v", err)
 		}
 	})

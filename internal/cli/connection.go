@@ -55,6 +55,9 @@ func (c *Connection) addFlags(patience time.Duration) {
 	c.tls.add(c.cmd.Flags())
 	c.cmd.Flags().DurationVar(&c.retry, "retry-for", patience,
 		"how long to try again if the service can't be reached or can't serve")
+	for _, name := range []string{c.flag, "token", "token-file", "ca-file", "cert-file", "key-file", "retry-for"} {
+		c.cmd.Flags().Lookup(name).Annotations = map[string][]string{config.ConnectionFlag: {}}
+	}
 }
 
 // Handle makes the command run do with a client of the service.

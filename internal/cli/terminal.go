@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"strings"
-	"text/tabwriter"
+	"unicode"
+
+	"golang.org/x/term"
 )
 
 // Terminal holds the input and outputs of a command, and its program.
@@ -29,25 +33,55 @@ func (t Terminal) Getenv(name string) string {
 	return value
 }
 
+// Width returns the width of standard output if that is a terminal, or 0.
+func (t Terminal) Width() int {
+	if !IsTerminal(t.Stdout) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(t.Stdout.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// IsTerminal reports whether an input or output is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // Report writes a line to standard error. An error of that write is ignored: it can't be reported.
 func (t Terminal) Report(format string, args ...any) {
-	_, _ = fmt.Fprintf(t.Stderr, "tidemark: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(t.Stderr, "tidemark: %s\n", Printable(fmt.Sprintf(format, args...)))
 }
+
+// Printable returns text with control characters, characters that change the direction of text, and other ones that
+// aren't printed, replaced by escapes such as \x1b and \u202e. Text of others can then not change what a terminal shows.
+func Printable(text string) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unprintable(r) {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // WriteLine writes value as one line of JSON, in one write.
 func WriteLine(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(value)
-}
-
-// WriteTable writes rows, whose cells are separated by tabs, with aligned columns.
-func WriteTable(w io.Writer, rows string) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(table, rows); err != nil {
-		return err
-	}
-	return table.Flush()
 }
 
 // ReadAll reads r to its end, but returns the error of ctx when that ends before.

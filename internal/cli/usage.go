@@ -61,43 +61,15 @@ func NewGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return group
 }
 
-// NewHelp returns the command "help", which fails for a command that does not exist.
-func NewHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Print what a command does and its flags",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err == nil && len(rest) > 0 {
-				err = NoSuchCommand(about, rest)
-			}
-			if err != nil {
-				return err
-			}
-			about.InitDefaultHelpFlag() // it is part of the help
-			return about.Help()
-		},
-	}
-}
-
-// NoSuchCommand is the argument check of commands that only have others below them.
-func NoSuchCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if cmd.SuggestionsMinimumDistance <= 0 {
-		cmd.SuggestionsMinimumDistance = 2 // the distance that cobra itself uses
-	}
-	return Usagef("unknown command %q%s; see %s --help", args[0], suggest.Hint(cmd.SuggestionsFor(args[0])),
-		cmd.CommandPath())
-}
-
 // FlagError turns an error about a flag of cmd into a usage error, with a hint if the flag does not exist.
 func FlagError(cmd *cobra.Command, err error) error {
 	return Usagef("%w%s; see %s --help", err, unknownFlag(cmd, err), cmd.CommandPath())
 }
 
-// NamePlaceholders takes the names of placeholders out of the help of flags, of cmd and of all commands below it. In
+// placeholder is the annotation of a flag with the name of its placeholder.
+const placeholder = "placeholder"
+
+// NamePlaceholders takes the names of placeholders out of the texts of flags, of cmd and of all commands below it. In
 // the usage of a flag that begins with a name in back quotes, such as "`FILE` file with the key", that is the
 // placeholder only; pflag would print it a second time.
 func NamePlaceholders(cmd *cobra.Command) {
@@ -107,14 +79,29 @@ func NamePlaceholders(cmd *cobra.Command) {
 		if !is || !whole {
 			return
 		}
-		f.Usage, f.Value = usage, named{f.Value, name}
-		if f.DefValue == "0s" || f.DefValue == "[]" {
-			f.DefValue = "" // pflag knows these zeros of its own types only
+		f.Usage = usage
+		if f.Annotations == nil {
+			f.Annotations = make(map[string][]string)
 		}
+		f.Annotations[placeholder] = []string{name}
 	})
 	for _, below := range cmd.Commands() {
 		NamePlaceholders(below)
 	}
+}
+
+// Shown returns a flag as help shows it, with the name of its placeholder.
+func Shown(f *pflag.Flag) *pflag.Flag {
+	shown := *f
+	name := f.Annotations[placeholder]
+	if name == nil {
+		return &shown
+	}
+	shown.Value = named{f.Value, name[0]}
+	if f.DefValue == "0s" || f.DefValue == "[]" {
+		shown.DefValue = "" // pflag knows these zeros of its own types only
+	}
+	return &shown
 }
 
 // named is a value with a name for its placeholder.

@@ -13,11 +13,11 @@ import (
 )
 
 func newCache(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("cache", "Read, store and invalidate cached values", newCachePut(t), newCacheGet(t),
-		newCacheDelete(t), newCacheInvalidate(t))
+	return cli.NewGroup("cache", "Read, store and invalidate cached values", newCachePut(t), newCacheShow(t),
+		newCacheDelete(t), newCacheInvalidate(t), cli.Renamed("get", "cache show", newCacheShow(t)))
 }
 
-const kindsOfCache = "KIND is a kind of the cache that \"tidemark kinds\" shows, such as author."
+const kindsOfCache = "KIND is a kind of the cache that \"tidemark records kinds\" shows, such as author."
 
 func newCachePut(t cli.Terminal) *cobra.Command {
 	var o records.PutOptions
@@ -45,13 +45,13 @@ func newCachePut(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-func newCacheGet(t cli.Terminal) *cobra.Command {
+func newCacheShow(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get KIND ID...",
+		Use:   "show KIND ID...",
 		Short: "Print a value, or several",
 		Long: "Print a value as it is, or several as lines of JSON.\n\n" + kindsOfCache +
 			" Of several values, those that aren't cached are left out.",
-		Example: "  tidemark cache get author 123\n  tidemark cache get topic 1 2 3",
+		Example: "  tidemark cache show author 123\n  tidemark cache show topic 1 2 3",
 		Args:    cli.Arguments(2, 1000),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

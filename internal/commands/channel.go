@@ -13,15 +13,16 @@ import (
 )
 
 func newChannel(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("channel", "Show channels", newDescribe(t))
+	return cli.NewGroup("channel", "Show channels",
+		newChannelShow(t), cli.Renamed("describe", "channel show", newChannelShow(t)))
 }
 
-func newDescribe(t cli.Terminal) *cobra.Command {
+func newChannelShow(t cli.Terminal) *cobra.Command {
 	var asJSON bool
 	var page client.Page
 	cmd := &cobra.Command{
-		Use:        "describe CHANNEL",
-		SuggestFor: []string{"show", "get", "list"},
+		Use:        "show CHANNEL",
+		SuggestFor: []string{"get", "view"},
 		Short:      "Show a channel's clock, and the lag of its subscribers",
 		Args:       cli.Arguments(1, 1),
 	}

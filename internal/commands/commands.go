@@ -1,19 +1,24 @@
 package commands
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-// Clients returns the commands that are clients of a service.
+// Clients returns the commands that are clients of a service, in their groups, and those of them under old names.
 func Clients(t cli.Terminal) []*cobra.Command {
-	return []*cobra.Command{
-		// Channels and matchmaking.
-		newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newMatch(t),
-		newQueue(t), newKey(t), newRevoke(t),
-		// Records.
-		newCache(t), newKeyset(t), newKinds(t), newLock(t), newOAuth(t), newUnlock(t), newFollowing(t), newSession(t),
-		newSettings(t), newState(t), newStats(t), newVerify(t), newViews(t),
-	}
+	return slices.Concat(
+		cli.In(cli.Messages, newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t)),
+		cli.In(cli.Matchmaking, newTicket(t), newMatch(t), newQueue(t)),
+		cli.In(cli.Records, newCache(t), newFollowing(t), newLock(t), newUnlock(t), newSettings(t), newState(t),
+			newStats(t), newViews(t)),
+		cli.In(cli.Access, newKey(t), newOAuth(t), newRevoke(t), newSession(t), newVerify(t)),
+		[]*cobra.Command{
+			cli.Renamed("keyset", "oauth keyset", newKeyset()),
+			cli.Renamed("kinds", "records kinds", NewKinds(t)),
+		},
+	)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/keyset"
 )
 
-func newKeyset(cli.Terminal) *cobra.Command {
+func newKeyset() *cobra.Command {
 	create := &cobra.Command{
 		Use:   "create FILE",
 		Short: "Create a keyset with one key",
@@ -27,8 +27,8 @@ can still be read.
 
 A server reads the file when it starts. With more than one server, first add the key with --stage and start all servers
 with that file; then use it with "rotate", and start them again. So no server reads a value whose key it doesn't have.`,
-		Example: `  tidemark keyset rotate --stage oauth.keyset    # and start all servers again
-  tidemark keyset rotate oauth.keyset            # uses the staged key`,
+		Example: `  tidemark oauth keyset rotate --stage oauth.keyset    # and start all servers again
+  tidemark oauth keyset rotate oauth.keyset            # uses the staged key`,
 		Args: cli.Arguments(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if stage {

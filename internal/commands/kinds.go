@@ -12,7 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-func newKinds(t cli.Terminal) *cobra.Command {
+// NewKinds returns the command that lists the kinds of records. Its parent also has a command that needs Redis.
+func NewKinds(t cli.Terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "kinds",

@@ -11,19 +11,20 @@ import (
 )
 
 func newMatch(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("match", "Show matches", newMatchGet(t))
+	return cli.NewGroup("match", "Show matches", newMatchShow(t),
+		cli.Renamed("get", "match show", newMatchShow(t)))
 }
 
-func newMatchGet(t cli.Terminal) *cobra.Command {
+func newMatchShow(t cli.Terminal) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
-		Use:        "get ID",
-		SuggestFor: []string{"show", "describe"},
+		Use:        "show ID",
+		SuggestFor: []string{"describe"},
 		Short:      "Print a match as JSON",
 		Long: `Print a match that was assigned as JSON: its teams, its connection, and when it was assigned. It can be read for the
 queue's assignmentTTL, but at least for a minute.`,
-		Example: `  tidemark match get 01KAJ2M3V7Q8ZJ4R5T6Y7W8X9D.duel
-  tidemark match get final-3 --queue cup`,
+		Example: `  tidemark match show 01KAJ2M3V7Q8ZJ4R5T6Y7W8X9D.duel
+  tidemark match show final-3 --queue cup`,
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

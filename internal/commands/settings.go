@@ -19,8 +19,8 @@ const patience = 5 * time.Second
 
 func newSettings(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("settings", "Show and change settings",
-		newSettingsList(t), newSettingsGet(t), newSettingsPut(t), newSettingsDelete(t), newSettingsWatch(t),
-		newSettingsExport(t), newSettingsImport(t))
+		newSettingsList(t), newSettingsShow(t), newSettingsPut(t), newSettingsDelete(t), newSettingsWatch(t),
+		newSettingsExport(t), newSettingsImport(t), cli.Renamed("get", "settings show", newSettingsShow(t)))
 }
 
 func newSettingsList(t cli.Terminal) *cobra.Command {
@@ -70,9 +70,9 @@ func shortened(value string) string {
 	return value
 }
 
-func newSettingsGet(t cli.Terminal) *cobra.Command {
+func newSettingsShow(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get NAME",
+		Use:   "show NAME",
 		Short: "Print the value of a setting",
 		Long:  "Print the value of a setting, and nothing else. The value of a secret needs the action admin.",
 		Args:  cli.Arguments(1, 1),

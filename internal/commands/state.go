@@ -13,8 +13,8 @@ import (
 )
 
 func newState(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("state", "Store states of processes, for an hour at most", newStateSet(t), newStateGet(t),
-		newStateDelete(t))
+	return cli.NewGroup("state", "Store states of processes, for an hour at most", newStateSet(t), newStateShow(t),
+		newStateDelete(t), cli.Renamed("get", "state show", newStateShow(t)))
 }
 
 func newStateSet(t cli.Terminal) *cobra.Command {
@@ -52,8 +52,8 @@ func newStateSet(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-func newStateGet(t cli.Terminal) *cobra.Command {
-	cmd := &cobra.Command{Use: "get PROCESS ID", Short: "Print a state", Args: cli.Arguments(2, 2)}
+func newStateShow(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{Use: "show PROCESS ID", Short: "Print a state", Args: cli.Arguments(2, 2)}
 	cli.AddConnection(cmd, t, 5*time.Second).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		state, err := records.New(c).State(ctx, args[0], args[1])
 		if err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 func newStats(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("stats", "Count by hour, day and week", newStatsAdd(t), newStatsSet(t), newStatsGet(t))
+	return cli.NewGroup("stats", "Count by hour, day and week", newStatsAdd(t), newStatsSet(t), newStatsShow(t),
+		cli.Renamed("get", "stats show", newStatsShow(t)))
 }
 
 const statsHelp = `A metric is one number, an entity has a number for each field. TIMEFRAME is hourly, daily or weekly; what is changed is the present
@@ -87,15 +88,15 @@ func changeStats(t cli.Terminal, args []string, metric func(int64) (any, error),
 	return cli.WriteLine(t.Stdout, changed)
 }
 
-func newStatsGet(t cli.Terminal) *cobra.Command {
+func newStatsShow(t cli.Terminal) *cobra.Command {
 	var metric bool
 	var last time.Duration
 	cmd := &cobra.Command{
-		Use:   "get NAME TIMEFRAME",
+		Use:   "show NAME TIMEFRAME",
 		Short: "Print the windows of an entity or a metric, each as one line of JSON",
 		Long: `Print the windows of an entity or a metric, each as one line of JSON, the oldest first. Hours are kept for 7 days, days and weeks for
 30 days.`,
-		Example: "  tidemark stats get topics weekly\n  tidemark stats get --metric cache_hits hourly --last 24h",
+		Example: "  tidemark stats show topics weekly\n  tidemark stats show --metric cache_hits hourly --last 24h",
 		Args:    cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

@@ -67,12 +67,6 @@ func writeUnless(err error, t cli.Terminal, value any) error {
 }
 
 func newOAuth(t cli.Terminal) *cobra.Command {
-	get := &cobra.Command{Use: "get USER PROVIDER", Short: "Print the tokens of a provider for a user",
-		Args: cli.Arguments(2, 2)}
-	cli.AddConnection(get, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		found, err := records.New(c).OAuthTokens(ctx, args[0], args[1])
-		return writeUnless(err, t, found)
-	})
 	remove := &cobra.Command{Use: "delete USER PROVIDER", Short: "Delete the tokens of a provider for a user",
 		Args: cli.Arguments(2, 2)}
 	cli.AddConnection(remove, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
@@ -88,8 +82,19 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 		found, err := records.New(c).TakeOAuthState(ctx, text)
 		return writeUnless(err, t, found)
 	})
-	return cli.NewGroup("oauth", "Store the tokens of OAuth providers, and the states of logins", newOAuthPut(t), get,
-		remove, newOAuthState(t), takeState)
+	return cli.NewGroup("oauth", "Store the tokens of OAuth providers, and the states of logins", newOAuthPut(t),
+		newOAuthShow(t), remove, newOAuthState(t), takeState, newKeyset(),
+		cli.Renamed("get", "oauth show", newOAuthShow(t)))
+}
+
+func newOAuthShow(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{Use: "show USER PROVIDER", Short: "Print the tokens of a provider for a user",
+		Args: cli.Arguments(2, 2)}
+	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		found, err := records.New(c).OAuthTokens(ctx, args[0], args[1])
+		return writeUnless(err, t, found)
+	})
+	return cmd
 }
 
 func newOAuthPut(t cli.Terminal) *cobra.Command {

@@ -17,7 +17,7 @@ import (
 
 func newViews(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("views", "Count views, read them, and import those of another system", newViewsCount(t),
-		newViewsGet(t), newViewsImport(t))
+		newViewsShow(t), newViewsImport(t), cli.Renamed("get", "views show", newViewsShow(t)))
 }
 
 func newViewsCount(t cli.Terminal) *cobra.Command {
@@ -41,13 +41,13 @@ func newViewsCount(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-func newViewsGet(t cli.Terminal) *cobra.Command {
+func newViewsShow(t cli.Terminal) *cobra.Command {
 	var asJSON bool
 	var slugs []string
 	cmd := &cobra.Command{
-		Use:     "get [ID...]",
+		Use:     "show [ID...]",
 		Short:   "Show the views of IDs and slugs",
-		Example: "  tidemark views get 456\n  tidemark views get --slug publication-slug",
+		Example: "  tidemark views show 456\n  tidemark views show --slug publication-slug",
 		Args:    cli.Arguments(0, 256),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

@@ -75,10 +75,10 @@ func TestHelpNamesEverything(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {
 		command
-		write func(io.Writer) error
+		write func(w io.Writer, width int) error
 	}{{serve, WriteHelp}, {node, WriteNodeHelp}} {
 		var help strings.Builder
-		require.NoError(t, of.write(&help))
+		require.NoError(t, of.write(&help, 80))
 		words := strings.Join(strings.Fields(help.String()), " ")
 		for _, o := range of.options(new(Config)) {
 			require.Contains(t, words, of.flag(o)+" "+o.kind+" "+o.help+" ("+o.env(), o.name)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tidemark-dev/tidemark/internal/wrap"
 )
 
 // AddFlags adds the options of serve to flags, without defaults: those are a source of their own.
@@ -36,18 +38,26 @@ func channelsRedis() []option {
 	return slices.Concat(redisOptions(c), redisAccessOptions(c), named(c, "data-dir"))
 }
 
+// ConnectionFlag is the annotation of flags that the help of a command lists as those of its connection.
+const ConnectionFlag = "connection"
+
 func (cmd command) addFlags(flags *pflag.FlagSet, options []option) {
-	flags.String("config", "", configHelp)
+	flags.String("config", "", "`file` "+configHelp)
 	for _, o := range options {
+		usage := "`" + o.kind + "` " + o.help
+		if o.def != "" {
+			usage += " Default: " + o.def + "."
+		}
 		if o.kind == kindList {
-			flags.StringArray(cmd.name(o), nil, o.help)
+			flags.StringArray(cmd.name(o), nil, usage)
 			continue
 		}
-		flags.String(cmd.name(o), "", o.help)
+		flags.String(cmd.name(o), "", usage)
 		if o.kind == kindSwitch {
 			flags.Lookup(cmd.name(o)).NoOptDefVal = "on"
 		}
 	}
+	flags.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{ConnectionFlag: {}} })
 }
 
 const configHelp = "YAML file with options."
@@ -72,16 +82,16 @@ Without --redis it uses the Redis of the service whose --data-dir is the same. A
 variable, which has precedence over the YAML file, as for "tidemark serve". A file can be that of both.
 `
 
-// WriteHelp writes the help of serve, with every option.
-func WriteHelp(w io.Writer) error { return serve.writeHelp(w) }
+// WriteHelp writes the help of serve, with every option, in lines of at most width characters.
+func WriteHelp(w io.Writer, width int) error { return serve.writeHelp(w, width) }
 
-// WriteNodeHelp writes the help of a node, with every option.
-func WriteNodeHelp(w io.Writer) error { return node.writeHelp(w) }
+// WriteNodeHelp writes the help of a node in the same way.
+func WriteNodeHelp(w io.Writer, width int) error { return node.writeHelp(w, width) }
 
-func (cmd command) writeHelp(w io.Writer) error {
+func (cmd command) writeHelp(w io.Writer, width int) error {
 	var b strings.Builder
-	b.WriteString(cmd.about + "\nUsage:\n  " + cmd.use + " [options]\n\nOptions:\n")
-	writeOptionHelp(&b, "--config file", configHelp, EnvPrefix+"CONFIG")
+	b.WriteString(wrap.Paragraphs(cmd.about, width) + "\nUsage:\n  " + cmd.use + " [options]\n\nOptions:\n")
+	writeOptionHelp(&b, width, "--config file", configHelp, EnvPrefix+"CONFIG")
 	for _, g := range cmd.groups(new(Config)) {
 		fmt.Fprintf(&b, "\n%s:\n", g.title)
 		for _, o := range g.options {
@@ -89,33 +99,17 @@ func (cmd command) writeHelp(w io.Writer) error {
 			if o.def != "" {
 				names += ", default " + o.def
 			}
-			writeOptionHelp(&b, cmd.flag(o)+" "+o.kind, o.help, names)
+			writeOptionHelp(&b, width, cmd.flag(o)+" "+o.kind, o.help, names)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func writeOptionHelp(b *strings.Builder, head, help, names string) {
-	fmt.Fprintf(b, "  %s\n", head)
-	for _, line := range wrap(help, 90) {
-		fmt.Fprintf(b, "        %s\n", line)
-	}
-	fmt.Fprintf(b, "        (%s)\n", names)
-}
-
-// wrap breaks text between words into lines of at most width bytes, unless a word is longer.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		line += strings.Repeat(" ", min(1, len(line))) + word
-	}
-	return append(lines, line)
+func writeOptionHelp(b *strings.Builder, width int, head, help, names string) {
+	const indent = "\n        "
+	lines := append(wrap.Lines(help, width-len(indent)), wrap.Lines("("+names+")", width-len(indent))...)
+	b.WriteString("  " + head + indent + strings.Join(lines, indent) + "\n")
 }
 
 // Table is the options in the form that docs/options.md has them.

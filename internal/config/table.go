@@ -261,7 +261,7 @@ func recordOptions(c *Config) []option {
 			to(&c.Records.OAuth.Providers, listOf(parseProvider)), `
 			OAuth providers whose tokens can be stored.`),
 		define("keyset", "file", "", to(&c.Records.OAuth.Keyset, namedValue(anyText)), `
-			File with the keys that encrypt OAuth tokens, which tidemark keyset create writes. Not set: OAuth tokens
+			File with the keys that encrypt OAuth tokens, which tidemark oauth keyset create writes. Not set: OAuth tokens
 			can't be stored.`),
 		define("cache-memory", "bytes", "64MiB", to(&c.Records.Cache.Memory, byteCount), `
 			Memory of this process for cached values that it has read. Redis notifies the process of changes.`),
@@ -271,7 +271,7 @@ func recordOptions(c *Config) []option {
 func keyMetricsOptions(c *Config) []option {
 	return []option{
 		define("key-metrics", kindList, "", to(&c.Records.Metrics.Kinds, listOf(c.parseKind)), `
-			Kinds of keys, as tidemark keys shows them, whose number and memory are shown as metrics. One server counts
+			Kinds of keys, as tidemark redis-keys shows them, whose number and memory are shown as metrics. One server counts
 			for all, and scans all keys. Not set: nothing is counted.`),
 		define("key-metrics-pause", "duration", "10m",
 			to(&c.Records.Metrics.Every, durationBetween(10*time.Second, forever)), `

@@ -84,7 +84,7 @@ func open(path string) (*Keyset, error) {
 	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(text)))
 	if err != nil {
 		return nil, errors.New(
-			`isn't a keyset: make one with "tidemark keyset create"`) // Tink's error could contain parts of it
+			`isn't a keyset: make one with "tidemark oauth keyset create"`) // Tink's error could contain parts of it
 	}
 	return of(handle)
 }

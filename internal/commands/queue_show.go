@@ -14,11 +14,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-func newQueueDescribe(t cli.Terminal) *cobra.Command {
+func newQueueShow(t cli.Terminal) *cobra.Command {
 	var asJSON, waiting bool
 	cmd := &cobra.Command{
-		Use:        "describe QUEUE",
-		SuggestFor: []string{"show", "get"},
+		Use:        "show QUEUE",
+		SuggestFor: []string{"get", "view"},
 		Short:      "Show how many tickets wait in a queue, for how long, and why",
 		Long: `Show how many tickets wait in a queue, and for how long.
 

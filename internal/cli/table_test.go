@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWriteTable(t *testing.T) {
+	t.Parallel()
+	const rows = "KEY\tDESCRIPTION\n1\twords that need more room\n22\tunbreakable-name\n"
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{0, "KEY  DESCRIPTION\n1    words that need more room\n22   unbreakable-name\n"},
+		{80, "KEY  DESCRIPTION\n1    words that need more room\n22   unbreakable-name\n"},
+		{19, "KEY  DESCRIPTION\n1    words that\n     need more room\n22   unbreakable-na\n     me\n"},
+		{1, "KEY  DESCRIPT\n     ION\n1    words\n     that\n     need\n     more\n     room\n22   unbreaka\n     ble-name\n"},
+	} {
+		var out bytes.Buffer
+		require.NoError(t, writeTable(&out, rows, c.width))
+		require.Equal(t, c.want, out.String(), "width %d", c.width)
+	}
+}
+
+func TestTablesAreOfPrintableText(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, WriteTable(&out, "A\x1b[31m\tB\u202e\n"))
+	require.Equal(t, "A\\x1b[31m  B\\u202e\n", out.String())
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain é 日本 \U0001f600": "plain é 日本 \U0001f600",
+		"a\x1b]0;title\x07b":    `a\x1b]0;title\ab`,
+		"a\nb\tc\r\x7f":         `a\nb\tc\r\x7f`,
+		"\u202eabc\u2066\u200f": `\u202eabc\u2066\u200f`,
+		"\u009b31m\u2028":       `\u009b31m\u2028`,
+		"a\x9b31m":              "a\ufffd31m",
+	} {
+		require.Equal(t, want, Printable(text), "%q", text)
+	}
+}
+
+func TestReportsArePrintable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	Terminal{Stderr: &out}.Report("unknown command %s", "\x1b[2J\u202egnp.exe")
+	require.Equal(t, "tidemark: unknown command \\x1b[2J\\u202egnp.exe\n", out.String())
+}
