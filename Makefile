@@ -6,6 +6,7 @@ SHELL := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE ?= $(shell TZ=UTC0 git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
 GOLANGCI := go tool -modfile=tools/go.mod golangci-lint
 
 # Without grpcnotrace, gRPC's pages about traces call methods by name, and the linker must keep the methods of all types.
@@ -24,7 +25,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
-	go build $(BUILDFLAGS) -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/tidemark ./cmd/tidemark
+	go build $(BUILDFLAGS) -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)' -o bin/tidemark ./cmd/tidemark
 
 run: build ## start the service on 127.0.0.1:8080 with a managed Redis; ARGS are passed to `tidemark serve`
 	@scripts/install-redis.sh

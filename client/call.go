@@ -23,6 +23,8 @@ type request struct {
 	query  url.Values
 	body   []byte        // JSON, or nil
 	wait   time.Duration // how long the service may hold the answer back
+
+	isProbe bool // the path isn't below /v1, and no token is sent
 }
 
 // Call is a call of a part of the API that another package serves, such as client/records.
@@ -133,7 +135,10 @@ func checkNames(path []string) error {
 }
 
 func (c *Client) httpRequest(ctx context.Context, r request) (*http.Request, error) {
-	target := c.base + "/v1"
+	target := c.base
+	if !r.isProbe {
+		target += "/v1"
+	}
 	for _, segment := range r.path {
 		target += "/" + url.PathEscape(segment)
 	}
@@ -152,6 +157,9 @@ func (c *Client) httpRequest(ctx context.Context, r request) (*http.Request, err
 	req.Header.Set("Accept", "application/json, application/problem+json")
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.isProbe {
+		return req, nil
 	}
 	return req, c.authorize(req)
 }

@@ -84,6 +84,9 @@ func report(ctx context.Context, t cli.Terminal, cmd *cobra.Command, err error) 
 	return exitFailure
 }
 
+// addManuals adds the command that writes man pages, if this program was built with the tag manuals.
+var addManuals = func(*cobra.Command) {}
+
 func newRoot(t cli.Terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tidemark",
@@ -98,7 +101,7 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	addVersionFlag(root)
+	addVersionFlag(root, t)
 	root.SetHelpCommand(cli.NewHelp())
 	root.SetIn(t.Stdin)
 	root.SetOut(t.Stdout)
@@ -107,11 +110,12 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.ReportRenamed(t, cmd) }
 	cli.AddGroups(root)
 	cli.SetHelp(root, t)
-	root.AddCommand(cli.In(cli.Service, newServe(t), newRedisKeys(t), cli.Renamed("keys", "redis-keys", newRedisKeys(t)))...)
+	root.AddCommand(cli.In(cli.Service, newServe(t), newHealth(t), newRedisKeys(t), cli.Renamed("keys", "redis-keys", newRedisKeys(t)))...)
 	root.AddCommand(cli.In(cli.Records, newRecords(t))...)
 	root.AddCommand(cli.In(cli.Shards, newShards(t))...)
-	root.AddCommand(cli.In(cli.Other, newVersion())...)
+	root.AddCommand(cli.In(cli.Other, newVersion(t))...)
 	root.AddCommand(commands.Clients(t)...)
+	addManuals(root)
 	cli.NamePlaceholders(root)
 	return root
 }

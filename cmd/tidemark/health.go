@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/config"
+)
+
+// healthCommand is the command health.
+type healthCommand struct {
+	terminal cli.Terminal
+	config   string // path of the service's YAML file
+	live     bool
+	json     bool
+	timeout  time.Duration
+}
+
+// healthForm is the output of health --json.
+type healthForm struct {
+	Server         string `json:"server"`
+	Status         string `json:"status"` // ok, unreachable, the slug of the service's error, or error
+	Error          string `json:"error,omitempty"`
+	DurationMillis int64  `json:"durationMs"`
+}
+
+func newHealth(t cli.Terminal) *cobra.Command {
+	h := &healthCommand{terminal: t}
+	cmd := &cobra.Command{
+		Use:        "health",
+		SuggestFor: []string{"healthcheck", "ready", "ping"},
+		Short:      "Check that a service is ready",
+		Long: `Check that a service is ready, by its /readyz.
+
+Without --server it checks the service that "tidemark serve" runs with the same environment variables and YAML file, as
+in the same container: on a Unix socket if admin-listen is one, or else on the address of listen. Over TLS that service
+must show the certificate of tls-cert, whatever its names are.
+
+It exits with status 0 if the service is ready, 1 if it isn't, and 2 if the command was called wrongly.`,
+		Example: `  tidemark health
+  tidemark health --server unix:/run/tidemark/admin.sock --json
+  tidemark health --retry-for 30s && echo started`,
+		Args: cli.Arguments(0, 0),
+	}
+	connection := cli.AddConnection(cmd, t, 0)
+	cmd.Flags().StringVar(&h.config, "config", t.Getenv(config.EnvPrefix+"CONFIG"),
+		"`FILE` the YAML file of the service to check; "+config.EnvPrefix+"CONFIG changes the default")
+	cmd.Flags().DurationVar(&h.timeout, "timeout", 3*time.Second, "how long to wait for an answer")
+	cmd.Flags().BoolVar(&h.live, "live", false, "check only that it answers, by its /livez, and not that it can serve")
+	cmd.Flags().BoolVar(&h.json, "json", false, "print one line of JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return h.run(cmd, connection) }
+	return cmd
+}
+
+func (h *healthCommand) run(cmd *cobra.Command, connection *cli.Connection) error {
+	if h.timeout <= 0 {
+		return cli.Usagef("--timeout: must be more than 0")
+	}
+	options := []client.Option{client.WithTimeout(h.timeout)}
+	server := cmd.Flags().Lookup("server")
+	if !server.Changed && h.terminal.Getenv(config.ServerVariable) == "" {
+		own, err := h.ownService()
+		if err != nil {
+			return &cli.UsageError{Err: err}
+		}
+		if err := server.Value.Set(own.url); err != nil {
+			return err
+		}
+		if own.transport != nil {
+			options = append(options, client.WithHTTPClient(&http.Client{Transport: own.transport}))
+		}
+	}
+	service, err := connection.Open(options...)
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+	check := service.Ready
+	if h.live {
+		check = service.Live
+	}
+	begun := time.Now()
+	err = check(cmd.Context())
+	if h.json {
+		return h.write(healthForm{Server: server.Value.String(), DurationMillis: time.Since(begun).Milliseconds()}, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", server.Value, err)
+	}
+	_, err = fmt.Fprintln(h.terminal.Stdout, "ok")
+	return err
+}
+
+// write prints the result as JSON. Then nothing is printed on standard error.
+func (h *healthCommand) write(form healthForm, failed error) error {
+	var answered *client.Error
+	switch {
+	case failed == nil:
+		form.Status = "ok"
+	case errors.Is(failed, context.Canceled):
+		return failed
+	case errors.Is(failed, client.ErrUnreachable):
+		form.Status = "unreachable"
+	case errors.As(failed, &answered) && answered.Slug() != "":
+		form.Status = string(answered.Slug())
+	default:
+		form.Status = "error"
+	}
+	if failed != nil {
+		form.Error = failed.Error()
+	}
+	if err := cli.WriteLine(h.terminal.Stdout, form); err != nil || failed == nil {
+		return err
+	}
+	return &cli.ExitError{Status: exitFailure, Err: failed}
+}
+
+// ownService is how to reach a service on this machine.
+type ownService struct {
+	url       string
+	transport *http.Transport // nil: the client's own
+}
+
+// ownService returns how to reach the service with the configuration of this environment.
+func (h *healthCommand) ownService() (ownService, error) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddFlags(flags)
+	if h.config != "" {
+		if err := flags.Set("config", h.config); err != nil {
+			return ownService{}, err
+		}
+	}
+	c, err := config.Load(flags, h.terminal.Environ)
+	if err != nil {
+		return ownService{}, err
+	}
+	if strings.HasPrefix(c.Server.AdminListen, config.UnixPrefix) {
+		return ownService{url: c.Server.AdminListen}, nil
+	}
+	host, port, err := net.SplitHostPort(c.Server.Listen)
+	switch {
+	case err != nil:
+		return ownService{}, err
+	case port == "0":
+		return ownService{}, errors.New("listen: port 0 is any free port: give --server")
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	address := net.JoinHostPort(host, port)
+	switch {
+	case c.TLS.Cert == "":
+		return ownService{url: "http://" + address}, nil
+	case c.TLS.ClientCA != "":
+		return ownService{}, errors.New("tlsClientCa: the service asks for a certificate: set adminListen to unix:PATH," +
+			" or give --server, --ca-file, --cert-file and --key-file")
+	}
+	shown, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
+	if err != nil {
+		return ownService{}, fmt.Errorf("read the service's certificate: %w", err)
+	}
+	return ownService{url: "https://" + address, transport: &http.Transport{TLSClientConfig: &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // the certificate must be the service's own, see VerifyConnection
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if !bytes.Equal(state.PeerCertificates[0].Raw, shown.Certificate[0]) {
+				return fmt.Errorf("its certificate isn't the one in %s", c.TLS.Cert)
+			}
+			return nil
+		},
+	}}}, nil
+}
