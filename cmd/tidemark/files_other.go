@@ -1,6 +1,6 @@
 //go:build !unix
 
-package hostlimits
+package main
 
-// fileLimit returns how many files the process may have open; 0: it is not known.
+// fileLimit returns 0: the maximum number of open files isn't known.
 func fileLimit() int { return 0 }

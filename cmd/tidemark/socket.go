@@ -8,8 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
+
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
 // socket is a Unix socket that only the service's user can connect to.
@@ -23,6 +26,9 @@ type socket struct {
 // listenUnix listens on a Unix socket. It replaces one that a process has left behind, and no other file. The socket is
 // made in a directory of its own and then renamed, so that nobody can connect to it before its mode is set.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if runtime.GOOS == "windows" { // which ignores the mode of a socket
+		return nil, cli.Usagef("%s: unix:%s would be open to other users on Windows: set a host:port", optionAdmin, path)
+	}
 	l, err := makeSocket(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on unix:%s: %w", path, err)

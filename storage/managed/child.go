@@ -78,7 +78,7 @@ var umask sync.Mutex
 func startPrivate(cmd *exec.Cmd) error {
 	umask.Lock()
 	defer umask.Unlock()
-	defer syscall.Umask(syscall.Umask(0o077))
+	defer makePrivate()()
 	return cmd.Start()
 }
 
@@ -90,10 +90,4 @@ func (s *Server) awaitAnswer(ctx context.Context) {
 	}
 	s.log.Info("the managed redis answers", "socket", s.socket.path)
 	s.readyOnce.Do(func() { close(s.ready) })
-}
-
-// killGroup kills the child with that pid and all processes that it forked. Every
-// child leads a process group. The pid must be known to be the child's.
-func killGroup(pid int) error {
-	return syscall.Kill(-pid, syscall.SIGKILL)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -30,7 +29,7 @@ func (s *Server) claimChild(ctx context.Context) (*os.File, error) {
 		return nil, fmt.Errorf("open the pid file: %w", err)
 	}
 	err = tryLock(held)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if isLocked(err) {
 		err = s.endEarlierChild(ctx, held)
 	}
 	if err == nil {
@@ -81,10 +80,6 @@ func awaitLock(ctx context.Context, held *os.File) error {
 		return fmt.Errorf("wait for the redis of an earlier service to end: %w", err)
 	}
 	return nil
-}
-
-func tryLock(f *os.File) error {
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // readPID returns the pid in the file, or 0 if there is none. It never returns 1

@@ -97,6 +97,9 @@ type Server struct {
 //
 // Errors: ErrNoBinary, ErrTooOld, ErrLocked, or those of the file system.
 func Open(o Options) (*Server, error) {
+	if err := checkSystem(); err != nil {
+		return nil, err
+	}
 	binary, err := findBinary(o.Binary, exec.LookPath)
 	if err != nil {
 		return nil, err
