@@ -22,6 +22,13 @@ func TestAdminRoutes(t *testing.T) {
 		Method: http.MethodPut, Path: "/thing", Admin: true, Action: access.Admin,
 		Handle: func(c *Call) error { return c.NoContent() },
 	})
+	body := func(method string) string {
+		answer := httptest.NewRecorder()
+		r.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, "http://localhost/thing", nil))
+		return answer.Body.String()
+	}
+	require.Contains(t, body(http.MethodPut), "admin-listen")
+	require.Contains(t, body(http.MethodDelete), "admin-listen", "the path is there, too")
 	status := func(h http.Handler, p *access.Principal) int {
 		answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPut,
 			"http://localhost/thing", nil)

@@ -201,9 +201,10 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 	switch {
 	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
 		err = r.orOnlyAdmin(c.request, &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
-			Detail: "the path does not have the method " + c.request.Method})
+			Detail: "the path does not have the method " + c.request.Method}, c.request.Method)
 	case errors.As(err, &he) && he.Code == http.StatusNotFound:
-		err = r.orOnlyAdmin(c.request, ErrNoPath)
+		err = r.orOnlyAdmin(c.request, ErrNoPath, http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
+			http.MethodDelete)
 	}
 	c.err = err
 	for _, u := range r.unrouted {
@@ -215,18 +216,21 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 	Fail(c, err)
 }
 
-// orOnlyAdmin returns the error of a request without a route: e, or OnlyAdmin of it if the admin listener has a route.
-func (r *Router) orOnlyAdmin(request *http.Request, e *fault.Error) *fault.Error {
+// orOnlyAdmin returns the error of a request without a route: e, or OnlyAdmin of it if the admin listener has the path
+// with one of the methods.
+func (r *Router) orOnlyAdmin(request *http.Request, e *fault.Error, methods ...string) *fault.Error {
 	ec := r.admin.echo.AcquireContext()
 	defer r.admin.echo.ReleaseContext(ec)
-	ec.Reset(request, nil)
-	r.admin.echo.Router().Find(request.Method, echo.GetPath(request), ec)
-	if !slices.ContainsFunc(r.routes, func(one Route) bool {
-		return one.Admin && one.Method == request.Method && one.Path == ec.Path()
-	}) {
-		return e
+	for _, method := range methods {
+		ec.Reset(request, nil)
+		r.admin.echo.Router().Find(method, echo.GetPath(request), ec)
+		if slices.ContainsFunc(r.routes, func(one Route) bool {
+			return one.Admin && one.Method == method && one.Path == ec.Path()
+		}) {
+			return OnlyAdmin(e)
+		}
 	}
-	return OnlyAdmin(e)
+	return e
 }
 
 // safeOptions is middleware for OPTIONS, which echo answers without a route.
