@@ -26,7 +26,8 @@ type Policy struct {
 	Schema          Schema        // of the contents of messages; nil: any JSON
 	Copies          bool          // messages are copied to the channels of followers: see Copies
 	// each new message is also published plainly, on the pub/sub channel of Redis with the channel's name
-	Plain bool
+	Plain      bool
+	LagMetrics bool // Service.Lags has the channel's subscribers
 }
 
 // Schema validates the contents of messages. Many goroutines may use it.
@@ -66,6 +67,7 @@ type Rule struct {
 	Schema          Schema // no captures
 	Plain           bool
 	Copies          bool
+	LagMetrics      bool
 }
 
 // setting is one key of a rule.
@@ -140,6 +142,7 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 	c := compiledRule{pattern: pattern, policy: fallback}
 	c.policy.Schema, c.policy.Plain, c.policy.Copies = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain,
 		r.Copies || fallback.Copies
+	c.policy.LagMetrics = r.LagMetrics || fallback.LagMetrics
 	for _, s := range settings {
 		value := s.value(r)
 		dynamic, err := patterns.In(pattern, value)

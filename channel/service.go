@@ -28,6 +28,7 @@ type Service struct {
 	limits   Limits
 	hub      *hub
 	marks    *marks
+	lags     *lagWatch
 	copies   Copies
 	turns    *semaphore.Weighted // of reads from many sources
 }
@@ -53,13 +54,19 @@ func NewService(o Options) (*Service, error) {
 		store: o.Store, receipts: o.Receipts, tokens: o.Receipts.Derive(tokenPurpose), lookUp: o.LookUp,
 		policies: o.Policies, limits: o.Limits,
 		copies: o.Copies, hub: newHub(o.Store, o.Limits, o.Logger), marks: newMarks(),
+		lags:  &lagWatch{store: o.Store, log: o.Logger, channels: make(map[string]watchedLags)},
 		turns: semaphore.NewWeighted(turnsPerCore * int64(runtime.GOMAXPROCS(0))),
 	}, nil
 }
 
-// Run serves waiting fetches until ctx ends. Then they return nothing, no later fetch waits, and Run returns nil.
-// It must be called once.
-func (s *Service) Run(ctx context.Context) error { return s.hub.run(ctx) }
+// Run serves waiting fetches, and reads what Lags returns, until ctx ends. Then they return nothing, no later fetch
+// waits, and Run returns nil. It must be called once.
+func (s *Service) Run(ctx context.Context) error {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { s.lags.run(ctx) })
+	return s.hub.run(ctx)
+}
 
 // Drain makes all waiting fetches return without messages, and later ones not wait, and ends all streams. It may be
 // called more than once, at any time.
@@ -284,7 +291,11 @@ func (s *Service) policy(channel string) (Policy, error) {
 	if err := CheckChannel(channel); err != nil {
 		return Policy{}, err
 	}
-	return s.policies.For(channel)
+	policy, err := s.policies.For(channel)
+	if policy.LagMetrics {
+		s.lags.use(channel, policy)
+	}
+	return policy, err
 }
 
 func (s *Service) policyFor(channel, subscriber string) (Policy, error) {

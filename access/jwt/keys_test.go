@@ -209,10 +209,16 @@ func TestSetIsGone(t *testing.T) {
 		require.ErrorIs(t, err, access.ErrKeysUnavailable)
 		require.ErrorIs(t, err, errGone)
 
+		source := v.Sources()[0]
+		require.Equal(t, "issuer.example/keys", source.Name)
+		require.Greater(t, time.Since(source.Fetched), 24*time.Hour)
+		require.InDelta(t, 24*60*6, source.Failures, 100, "a failed fetch is tried again after ten seconds")
+
 		i.serves(jwks(jwk("one", edKey())))
 		pass(10 * time.Second)
 		_, err = v.Authenticate(t.Context(), token)
-		require.NoError(t, err, "a fetch that failed is tried again after ten seconds")
+		require.NoError(t, err)
+		require.Less(t, time.Since(v.Sources()[0].Fetched), 10*time.Second)
 	})
 }
 

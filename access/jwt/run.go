@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,8 @@ type file struct {
 	found  os.FileInfo // at the last check; nil: no file
 	equal  int         // checks in a row that found the same file as the check before
 	failed bool        // since the last change
+
+	failures atomic.Uint64
 }
 
 // read reads the keys.
@@ -133,6 +136,7 @@ func (v *Verifier) look(f *file) {
 	}
 	if err != nil {
 		if !f.failed {
+			f.failures.Add(1)
 			v.log.Error("cannot read the keys of tokens again", "file", f.path, "error", err)
 		}
 		f.failed = true

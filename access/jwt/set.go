@@ -35,6 +35,7 @@ type set struct {
 	mu     sync.Mutex
 	tried  time.Time // the last fetch ended; zero: never
 	loaded time.Time // the last fetch that succeeded
+	failed uint64    // fetches
 	err    error     // of the last fetch
 }
 
@@ -67,6 +68,9 @@ func newSet(source int, text string, transport http.RoundTripper) (*set, error) 
 func isLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
+
+// name returns the address of the set without its user and query, which may be secret.
+func (s *set) name() string { return s.url.Host + s.url.Path }
 
 // get fetches the set.
 func (s *set) get(ctx context.Context) (keys []*key, unusable []error, err error) {
@@ -132,6 +136,9 @@ func (v *Verifier) fetched(s *set, keys []*key, unusable []error, err error) {
 	defer s.mu.Unlock()
 	began := s.err == nil
 	s.tried, s.err = time.Now(), err
+	if err != nil {
+		s.failed++
+	}
 	switch {
 	case err == nil:
 		s.loaded = s.tried
@@ -139,7 +146,7 @@ func (v *Verifier) fetched(s *set, keys []*key, unusable []error, err error) {
 	case !s.loaded.IsZero() && time.Since(s.loaded) >= staleAfter:
 		v.replace(s.source, nil)
 	}
-	where := s.url.Host + s.url.Path
+	where := s.name()
 	switch {
 	case err != nil && began:
 		v.log.Error("cannot fetch the keys of tokens", "url", where, "error", err)

@@ -125,6 +125,27 @@ func (o *Options) fit(keys []*key) error {
 	return nil
 }
 
+// Source is the state of a file of keys, or of a set of keys.
+type Source struct {
+	Name     string    // the path of the file, or host and path of the set's URL
+	Failures uint64    // fetches that failed; of a file: changes after which it could not be read
+	Fetched  time.Time // the last fetch that succeeded; zero: none, or it is a file
+	Set      bool
+}
+
+// Sources returns the states of all files and sets.
+func (v *Verifier) Sources() (all []Source) {
+	for _, f := range v.files {
+		all = append(all, Source{Name: f.path, Failures: f.failures.Load()})
+	}
+	for _, s := range v.sets {
+		s.mu.Lock()
+		all = append(all, Source{Name: s.name(), Failures: s.failed, Fetched: s.loaded, Set: true})
+		s.mu.Unlock()
+	}
+	return all
+}
+
 // Accepts reports whether a credential has the three parts of a token. Credentials of the service itself begin with tm
 // and aren't accepted. No token does: its header is a JSON object.
 func (v *Verifier) Accepts(credential string) bool {

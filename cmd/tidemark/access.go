@@ -54,6 +54,9 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 		if found.users, err = jwt.New(options); err != nil {
 			return nil, err
 		}
+		if err := metrics.RegisterTokenKeys(needs.metrics, found.users.Sources); err != nil {
+			return nil, fmt.Errorf("metrics of the keys of tokens: %w", err)
+		}
 		needs.parts.Run(ctx, "keys of tokens", found.users.Run)
 	}
 	if known := keys.Counts(); known.Keys+known.Configured == 0 && found.users == nil &&

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"os"
@@ -11,9 +12,12 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/certs/certstest"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -26,26 +30,31 @@ const metricsPage = "../../docs/monitoring.md"
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
+	authority, err := certstest.New(t.TempDir())
+	require.NoError(t, err)
+	shown, err := authority.Issue("server")
+	require.NoError(t, err)
 	service, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(),
-		"--require-credentials", "--key-metrics=session",
+		"--require-credentials", "--jwt-keys="+authority.File, "--tls-cert="+shown.Cert, "--tls-key="+shown.Key,
+		"--key-metrics=session",
 		`--channels=[{"pattern":"notifications:topic:.+","deliver":"copies"}]`, "--cache-shards=author")
 	require.NoError(t, err)
 	node := startNodeHere(t, "--redis="+channels.URL(), "--cache=author", "--dc=a")
 
 	var registered []string
-	shown := make(map[string]bool)
+	known := make(map[string]bool)
 	name, value := regexp.MustCompile(`fqName: "(\w+)".* constLabels: {(.*)}, variableLabels: {(.*)}}$`),
 		regexp.MustCompile(`="[^"]*"`)
 	for _, d := range append(described(service), described(node)...) {
 		found := name.FindStringSubmatch(d)
 		require.NotNil(t, found, d)
-		shown[found[1]] = true
+		known[found[1]] = true
 		if strings.HasPrefix(found[1], "tidemark_") {
 			labels := strings.Trim(value.ReplaceAllString(found[2], "")+","+found[3], ",")
 			registered = append(registered, found[1]+strings.TrimSuffix("{"+labels+"}", "{}"))
 		}
 	}
-	requireDashboards(t, shown)
+	requireDashboards(t, known)
 	page, err := os.ReadFile(metricsPage)
 	require.NoError(t, err)
 	var documented []string
@@ -55,6 +64,26 @@ func TestDocumentationOfMetrics(t *testing.T) {
 	}
 	slices.Sort(registered) // each metric of Redis is there twice
 	require.ElementsMatch(t, slices.Compact(registered), documented, "each metric has one row in %s", metricsPage)
+}
+
+// TestMetricsOfIdleService: series are made when they are used, so the page of an idle service is small. Names and help
+// follow the conventions of Prometheus.
+func TestMetricsOfIdleService(t *testing.T) {
+	t.Parallel()
+	service, err := startHere(t, slog.DiscardHandler, "--redis="+redistest.Start(t, redistest.Options{}).URL())
+	require.NoError(t, err)
+	families, err := service.Gather()
+	require.NoError(t, err)
+	var page bytes.Buffer
+	for _, f := range families {
+		_, err := expfmt.MetricFamilyToText(&page, f)
+		require.NoError(t, err)
+	}
+	require.Less(t, page.Len(), 30<<10)
+	require.Contains(t, page.String(), "\ntidemark_redis_failures_total{code=\"OOM\",redis=\"channels\"} 0\n")
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
 }
 
 func described(r *prometheus.Registry) (all []string) {
@@ -112,6 +141,7 @@ func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Regi
 	require.NoError(t, err)
 	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
 	newLogBuffer(io.Discard).register(registry)
+	registerBuild(registry)
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
 	return registry, startParts(t.Context(), c, partNeeds{log: slog.New(log), metrics: registry, parts: parts})
 }

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/server"
 )
 
@@ -29,6 +32,7 @@ type listening struct {
 	remedy    string            // the option to set if they need none
 	addresses map[string]string // by option
 	certs     *certs.Keeper     // nil: without TLS
+	certFile  string
 }
 
 // newListening returns how a server with a configuration listens. It reads the certificate.
@@ -54,7 +58,16 @@ func (on *listening) readCertificate(files config.TLS, log *slog.Logger) (err er
 	if on.certs, err = certs.Open(certs.Files(files), log); err != nil {
 		return &cli.UsageError{Err: err}
 	}
+	on.certFile = files.Cert
 	return nil
+}
+
+// register registers the metric of the certificate.
+func (on *listening) register(r prometheus.Registerer) error {
+	if on.certs == nil {
+		return nil
+	}
+	return metrics.RegisterCertificate(r, on.certFile, on.certs.NotAfter)
 }
 
 // open opens the listeners.

@@ -23,6 +23,9 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err := on.check(ctx, needs.log); err != nil {
 		return err // without connecting to Redis
 	}
+	if err := on.register(needs.metrics); err != nil {
+		return err
+	}
 	setMemory(ctx, false, needs.log)
 	n := nodeNeeds{Config: c.Shards, Kinds: c.Records.Site.Caches.Table, Parts: needs.parts, Log: needs.log,
 		Metrics: needs.metrics}

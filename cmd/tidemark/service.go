@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	shown "github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
@@ -32,6 +33,7 @@ func serve(ctx context.Context, c config.Config, b *logBuffer) error {
 func untilStopped(ctx context.Context, b *logBuffer, log *slog.Logger, start func(partNeeds) error) (err error) {
 	parts, metrics := lifecycle.New(ctx), prometheus.NewRegistry()
 	b.register(metrics)
+	registerBuild(metrics)
 	defer func() {
 		if stopped := parts.Stop(); !errors.Is(stopped, err) || err == nil {
 			err = errors.Join(err, stopped) // else it is err itself, from the part that failed
@@ -75,6 +77,9 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	}
 	service, err := newService(c, stores, log)
 	if err != nil {
+		return err
+	}
+	if err := errors.Join(shown.RegisterLags(needs.metrics, service.Lags), on.register(needs.metrics)); err != nil {
 		return err
 	}
 	parts.Run(ctx, "channel service", service.Run)

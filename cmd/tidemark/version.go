@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
@@ -46,6 +47,15 @@ func thisBuild() build {
 	}
 	b.commit, b.date = cmp.Or(b.commit, unknown), cmp.Or(b.date, unknown)
 	return b
+}
+
+// registerBuild registers the metric that identifies this build.
+func registerBuild(r prometheus.Registerer) {
+	b := thisBuild()
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidemark_build_info", Help: "1, with the version, the commit and the Go version of the program.",
+		ConstLabels: prometheus.Labels{"version": b.version, "commit": b.commit, "go": runtime.Version()},
+	}, func() float64 { return 1 }))
 }
 
 func newVersion(t cli.Terminal) *cobra.Command {

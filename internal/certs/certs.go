@@ -68,6 +68,20 @@ func (k *Keeper) Config(protocols ...string) *tls.Config {
 	}
 }
 
+// NotAfter returns when the certificate expires, or an earlier one of those that are shown with it. It checks the files
+// as a handshake does.
+func (k *Keeper) NotAfter() time.Time {
+	k.refresh()
+	shown := k.current.Load().Certificates[0]
+	earliest := shown.Leaf.NotAfter
+	for _, der := range shown.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil && c.NotAfter.Before(earliest) {
+			earliest = c.NotAfter
+		}
+	}
+	return earliest
+}
+
 // refresh reads the files if they have changed, unless another handshake is doing it.
 func (k *Keeper) refresh() {
 	if !k.looking.TryLock() {

@@ -173,6 +173,33 @@ func TestCertificatesThatAreNotValid(t *testing.T) {
 	})
 }
 
+// TestNotAfter: the earliest end of the certificates that are shown, without a handshake after the files have changed.
+func TestNotAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetting(t)
+		issue := func(name string, life time.Duration) []byte {
+			pair, err := s.authority.IssueFor(name, time.Now(), time.Now().Add(life))
+			require.NoError(t, err)
+			return readFile(t, pair.Cert)
+		}
+		requireLeft := func(want time.Duration, k *certs.Keeper) {
+			t.Helper()
+			require.InDelta(t, want, time.Until(k.NotAfter()), float64(time.Minute))
+		}
+		issue("server", 10*time.Hour)
+		k, err := s.open(certs.Files{Cert: s.server.Cert, Key: s.server.Key})
+		require.NoError(t, err)
+		requireLeft(10*time.Hour, k)
+		leaf := issue("server", 20*time.Hour)
+		pass()
+		requireLeft(20*time.Hour, k)
+		require.NoError(t, os.WriteFile(s.server.Cert, append(leaf, issue("other", 5*time.Hour)...), 0o600))
+		pass()
+		requireLeft(5*time.Hour, k)
+	})
+}
+
 // pause advances time.
 func pause(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the time of synctest
 

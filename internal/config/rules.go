@@ -79,6 +79,7 @@ func parseRules(text string) ([]channel.Rule, []access.ChannelRule, error) {
 		Schema          string   `json:"schema"`
 		Publish         string   `json:"publish"`
 		Deliver         string   `json:"deliver"`
+		LagMetrics      bool     `json:"lagMetrics"`
 	}
 	var wrong *strictjson.Error
 	switch err := strictjson.Unmarshal([]byte(text), &list, strictjson.TextIsPlain); {
@@ -100,6 +101,7 @@ func parseRules(text string) ([]channel.Rule, []access.ChannelRule, error) {
 			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes,
 			Replicas:       string(r.Replicas),
 			MaxSubscribers: string(r.MaxSubscribers), Plain: r.Publish == plain, Copies: r.Deliver == copies,
+			LagMetrics: r.LagMetrics,
 		}
 		if err := cmp.Or(oneOf(r.Publish, "publish", plain), oneOf(r.Deliver, "deliver", copies)); err != nil {
 			return nil, nil, fmt.Errorf("channels[%d].%w", i, err)

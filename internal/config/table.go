@@ -160,8 +160,8 @@ func channelOptions(c *Config) []option {
 			Maximum number of subscribers of a channel. Beyond it a new one is refused with 409. 0: no limit.`),
 		define("channels", kindRules, "", c.setRules, `
 			Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages,
-			maxMessageBytes, replicas, maxSubscribers, schema, publish, deliver, readers, writers and queryToken. The
-			first rule that matches a channel applies. In a flag or variable: a JSON array.`),
+			maxMessageBytes, replicas, maxSubscribers, schema, publish, deliver, lagMetrics, readers, writers and
+			queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.`),
 	}
 }
 

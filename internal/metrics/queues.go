@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/internal/histogram"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
@@ -62,19 +63,15 @@ func NewQueues(r prometheus.Registerer) (*Queues, error) {
 	}
 	m.tickets = gauge("tidemark_tickets", "Tickets that wait. Only the server that directs the queue reports them.",
 		"status")
-	m.wait = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "tidemark_ticket_wait_seconds",
-		Help:    "Time from a ticket's creation to its assignment.",
-		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
-	}, []string{labelQueue})
+	m.wait = prometheus.NewHistogramVec(histogram.Options("tidemark_ticket_wait_seconds",
+		"Time from a ticket's creation to its assignment.",
+		[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}), []string{labelQueue})
 	m.matches = counter("tidemark_matches_total", "Matches assigned.")
 	m.conflicts = counter("tidemark_assign_conflicts_total",
 		"Matches that could not be assigned, by reason: gone (a ticket was cancelled, assigned or had expired), claim (the allocation took too long).", "reason")
-	m.relayLag = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "tidemark_relay_lag_seconds",
-		Help:    "Time from an assignment to its publication on the ticket's channel.",
-		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-	}, []string{labelQueue})
+	m.relayLag = prometheus.NewHistogramVec(histogram.Options("tidemark_relay_lag_seconds",
+		"Time from an assignment to its publication on the ticket's channel.",
+		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}), []string{labelQueue})
 	m.matchErrors = counter("tidemark_match_function_errors_total",
 		"Rounds of a match function or evaluator that failed or timed out.")
 	m.allocationErrors = counter("tidemark_allocation_errors_total", "Matches for which no server was allocated.")

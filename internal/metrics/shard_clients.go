@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/internal/histogram"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
@@ -35,11 +36,9 @@ func NewShardClients(r prometheus.Registerer) (*ShardClients, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"cache"})
 	}
 	m := &ShardClients{
-		answers: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tidemark_shard_client_answer_seconds",
-			Help:    "Time from a Get to the first answer for some of its keys, by the data centre that gave it.",
-			Buckets: seconds,
-		}, []string{"cache", "dc"}),
+		answers: prometheus.NewHistogramVec(histogram.Options("tidemark_shard_client_answer_seconds",
+			"Time from a Get to the first answer for some of its keys, by the data centre that gave it.", seconds),
+			[]string{"cache", "dc"}),
 		failures: counter("tidemark_shard_client_failures_total",
 			"Calls of nodes without a usable answer, by the reason.", "dc", "reason"),
 		late: counter("tidemark_shard_client_late_answers_total", "Answers that nobody needed any more.", "dc"),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/internal/histogram"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -40,16 +41,15 @@ func NewShardNode(of shard.Member) *ShardNode {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels})
 	}
+	took := histogram.Options("tidemark_shard_node_request_seconds", "Time to answer a request with keys.",
+		append([]float64{.00001, .000025, .00005}, seconds...))
+	took.ConstLabels = labels
 	n := &ShardNode{
 		labels: labels,
 		requests: prometheus.NewCounterVec(counter("tidemark_shard_node_requests_total",
 			"Requests of clients, by their outcome."), []string{"outcome"}),
 		keys: prometheus.NewCounter(counter("tidemark_shard_node_keys_total", "Keys that were asked for.")),
-		took: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tidemark_shard_node_request_seconds", Help: "Time to answer a request with keys.",
-			ConstLabels: labels,
-			Buckets:     append([]float64{.00001, .000025, .00005}, seconds...),
-		}),
+		took: prometheus.NewHistogram(took),
 		claims: prometheus.NewCounter(counter("tidemark_shard_node_claims_total",
 			"Shards that the node has claimed, the same one again included.")),
 		loads: prometheus.NewCounterVec(counter("tidemark_shard_node_loads_total",

@@ -1,15 +1,18 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/tidemark-dev/tidemark/internal/histogram"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
@@ -34,11 +37,10 @@ func newMetrics(registry *prometheus.Registry, bodies *bodyMemory, answers *unse
 			Name: "tidemark_http_requests_total",
 			Help: "HTTP requests answered. Code 499 stands for a client that went away.",
 		}, []string{"route", "method", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tidemark_http_request_seconds",
-			Help:    "Time from a request's headers to the end of its answer, waiting included.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-		}, []string{"route", "method"}),
+		seconds: prometheus.NewHistogramVec(histogram.Options("tidemark_http_request_seconds",
+			"Time from a request's headers to the end of its answer, waiting included.",
+			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		), []string{"route", "method"}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tidemark_http_connections_refused_total", Help: "Connections refused because there were too many.",
 		}),
@@ -72,22 +74,26 @@ var countedStatuses = [...]int{
 	StatusClientGone, http.StatusServiceUnavailable,
 }
 
-// routeMetrics are one route's part of the metrics. They are looked up once and not at each request.
+// routeMetrics are one route's part of the metrics. They are made by its first request, since a histogram for each of
+// all routes would make a page of 300 KB, and they are looked up once and not at each request.
 type routeMetrics struct {
 	all           *metrics
 	route, method string
-	seconds       prometheus.Observer
+	seconds       func() prometheus.ExemplarObserver
 	counters      [len(countedStatuses)]atomic.Pointer[prometheus.Counter] // as countedStatuses
 }
 
 func (m *metrics) route(route, method string) *routeMetrics {
-	return &routeMetrics{all: m, route: route, method: method, seconds: m.seconds.WithLabelValues(route, method)}
+	return &routeMetrics{all: m, route: route, method: method, seconds: sync.OnceValue(
+		func() prometheus.ExemplarObserver {
+			return m.seconds.WithLabelValues(route, method).(prometheus.ExemplarObserver)
+		})}
 }
 
-// observe counts a request. It may be called by several goroutines.
-func (r *routeMetrics) observe(status int, elapsed time.Duration) {
+// observe counts a request with a context. It may be called by several goroutines.
+func (r *routeMetrics) observe(ctx context.Context, status int, elapsed time.Duration) {
 	r.counter(status).Inc()
-	r.seconds.Observe(elapsed.Seconds())
+	histogram.Observe(ctx, r.seconds(), elapsed)
 }
 
 func (r *routeMetrics) counter(status int) prometheus.Counter {

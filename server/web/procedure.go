@@ -42,7 +42,7 @@ func (r *Router) Stray() *Procedure { return &Procedure{log: r.log, metrics: r.s
 
 // Done counts a call that has ended, and logs it.
 func (p *Procedure) Done(ctx context.Context, o Outcome) {
-	p.metrics.observe(o.Status, o.Elapsed)
+	p.metrics.observe(ctx, o.Status, o.Elapsed)
 	level := p.log.level(o.Status, o.Err, false)
 	if !p.log.Enabled(ctx, level) {
 		return

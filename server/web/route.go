@@ -144,7 +144,7 @@ func (c *Call) finish() {
 		c.status, c.err = http.StatusServiceUnavailable, c.cut
 	}
 	elapsed := time.Since(c.started)
-	c.route.metrics.observe(c.outcome(), elapsed)
+	c.route.metrics.observe(c.ctx, c.outcome(), elapsed)
 	c.log(elapsed)
 	if c.cut != nil {
 		panic(http.ErrAbortHandler) // the client must not take a part of the answer for all of it

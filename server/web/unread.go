@@ -55,7 +55,7 @@ func (r *Router) RefuseUnread(answer []byte) []byte {
 	now := time.Now()
 	problem := wire.NewProblem(fault.SlugInvalidRequest, status, detail)
 	problem.RequestID = RequestID(nil, now)
-	r.stray.metrics.observe(status, 0)
+	r.stray.metrics.counter(status).Inc() // its duration isn't known
 	r.log.Debug("request refused unread", "requestId", problem.RequestID, "status", status, "detail", detail)
 	return unreadAnswer(problem, now)
 }

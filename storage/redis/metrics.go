@@ -13,6 +13,9 @@ type metrics struct {
 	largeBytes    prometheus.Gauge
 }
 
+// alerted are the codes of failures that are counted from 0 on, so that alerts see the first one.
+var alerted = []string{codeNetwork, codeReadOnly, codeNoPermission, "OOM", "MISCONF", "NOREPLICAS"}
+
 // newMetrics registers the metrics. If r is nil they count nothing.
 func newMetrics(r prometheus.Registerer) (metrics, error) {
 	if r == nil {
@@ -47,6 +50,9 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "tidemark_redis_large_fetch_bytes",
 			Help: "Bytes that large fetches may have under way from Redis now.",
 		}),
+	}
+	for _, code := range alerted {
+		m.failures.WithLabelValues(code)
 	}
 	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.moves,
 		m.largeWaiting, m.largeBytes} {

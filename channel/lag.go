@@ -1,0 +1,125 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
+)
+
+// The bounds of what a server reads for the metrics of lags: one script for each of MaxLagChannels channels in LagEvery,
+// the first DefaultPage subscribers of each, and MaxLagSubscribers in total.
+const (
+	LagEvery          = 15 * time.Second
+	MaxLagChannels    = 100
+	MaxLagSubscribers = 1000
+)
+
+// Lag is how far a subscriber was behind its channel when that was read.
+type Lag struct {
+	Channel, Subscriber string
+	Positions           uint64 // from the mark to the channel's clock
+}
+
+// lagWatch reads the lags of subscribers periodically, for the channels that this server has used and whose policy has
+// LagMetrics.
+type lagWatch struct {
+	store Store
+	log   *slog.Logger
+
+	mu       sync.RWMutex
+	channels map[string]watchedLags
+	refused  bool // a channel beyond MaxLagChannels was used since the last read began
+	left     bool // the last read left out channels or subscribers
+}
+
+type watchedLags struct {
+	policy Policy
+	found  []Lag
+}
+
+// use adds a channel. It is called for each operation on a channel.
+func (w *lagWatch) use(channel string, policy Policy) {
+	w.mu.RLock()
+	_, known := w.channels[channel]
+	full := w.refused && len(w.channels) >= MaxLagChannels
+	w.mu.RUnlock()
+	if known || full {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch _, known := w.channels[channel]; {
+	case known:
+	case len(w.channels) >= MaxLagChannels:
+		w.refused = true
+	default:
+		w.channels[channel] = watchedLags{policy: policy}
+	}
+}
+
+// run reads until ctx ends.
+func (w *lagWatch) run(ctx context.Context) {
+	for pace.Sleep(ctx, pace.Jitter(LagEvery)) {
+		w.read(ctx)
+	}
+}
+
+// read reads all channels with one script each, and removes those that don't exist. The lags of a channel that can't be
+// read stay as they are.
+func (w *lagWatch) read(ctx context.Context) {
+	w.mu.Lock()
+	left := w.refused
+	w.refused = false
+	channels := maps.Clone(w.channels)
+	w.mu.Unlock()
+	room := MaxLagSubscribers
+	for _, name := range slices.Sorted(maps.Keys(channels)) {
+		one := channels[name]
+		d, err := w.store.Describe(ctx, DescribeRequest{Channel: name, Policy: one.policy,
+			Page: Page{Limit: DefaultPage}})
+		switch {
+		case errors.Is(err, ErrNoChannel):
+			w.remove(name)
+			continue
+		case err != nil:
+			w.log.DebugContext(ctx, "cannot read the lags of a channel", "channel", name, "error", err)
+		default:
+			one.found = make([]Lag, min(len(d.Subscribers), room))
+			for i := range one.found {
+				one.found[i] = Lag{Channel: name, Subscriber: d.Subscribers[i].Name, Positions: d.Subscribers[i].Lag}
+			}
+			left = left || d.Next != 0 || len(one.found) < len(d.Subscribers)
+		}
+		room = max(0, room-len(one.found))
+		w.mu.Lock()
+		w.channels[name] = one
+		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	w.left = left
+	w.mu.Unlock()
+}
+
+func (w *lagWatch) remove(channel string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.channels, channel)
+}
+
+// Lags returns the lags that were read last of subscribers of channels whose policy has LagMetrics and that this server
+// has used. complete reports whether none was left out because there are too many.
+func (s *Service) Lags() (lags []Lag, complete bool) {
+	w := s.lags
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, one := range w.channels {
+		lags = append(lags, one.found...)
+	}
+	return lags, !w.left
+}
