@@ -220,17 +220,11 @@ var (
 	unslugged = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinksOfPages checks that the files and headings exist that pages link to.
+// TestLinksOfPages checks that the files and headings exist that pages link to, and the descriptions of the API.
 func TestLinksOfPages(t *testing.T) {
 	t.Parallel()
-	anchors := map[string][]string{} // by page
-	for _, page := range pages(t) {
-		for _, m := range headings.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
-			slug := unslugged.ReplaceAllString(strings.ToLower(links.ReplaceAllString(m[1], "")), "")
-			anchors[page] = append(anchors[page], strings.ReplaceAll(slug, " ", "-"))
-		}
-	}
-	for _, page := range pages(t) {
+	anchors := anchorsOfPages(t)
+	for _, page := range files(t, ".md", ".yaml") {
 		for _, m := range links.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
 			target := page
 			if m[1] != "" {
@@ -248,8 +242,50 @@ func TestLinksOfPages(t *testing.T) {
 	}
 }
 
-// pages returns the paths of all pages.
-func pages(t *testing.T) (found []string) {
+// mentions matches a page or another file of the documentation, named from the root, and a heading of it.
+var mentions = regexp.MustCompile(`\bdocs/([\w/-]+\.(?:md|yaml|svg))(?:#([\w-]+))?`)
+
+// TestMentionsOfPages checks that the pages and headings exist that code, messages and other pages name.
+func TestMentionsOfPages(t *testing.T) {
+	t.Parallel()
+	anchors := anchorsOfPages(t)
+	found := 0
+	for _, file := range files(t, ".go", ".lua", ".md", ".yaml", ".proto", ".sh", ".ts", ".html", ".txtar") {
+		if file == "CHANGELOG.md" { // names the pages of its time
+			continue
+		}
+		for _, m := range mentions.FindAllStringSubmatch(read(t, file), -1) {
+			found++
+			page := "docs/" + m[1]
+			require.FileExists(t, filepath.Join(root, page), file)
+			if m[2] != "" {
+				require.Contains(t, anchors[page], m[2], "%s names %s", file, m[0])
+			}
+		}
+	}
+	require.Greater(t, found, 100)
+}
+
+// anchorsOfPages returns the anchors of the headings of all pages. GitHub numbers those that a page has twice.
+func anchorsOfPages(t *testing.T) map[string][]string {
+	t.Helper()
+	anchors := map[string][]string{}
+	for _, page := range files(t, ".md") {
+		times := map[string]int{}
+		for _, m := range headings.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
+			slug := unslugged.ReplaceAllString(strings.ToLower(links.ReplaceAllString(m[1], "")), "")
+			slug = strings.ReplaceAll(slug, " ", "-")
+			if times[slug]++; times[slug] > 1 {
+				slug += "-" + strconv.Itoa(times[slug]-1)
+			}
+			anchors[page] = append(anchors[page], slug)
+		}
+	}
+	return anchors
+}
+
+// files returns the paths of all files with one of the endings.
+func files(t *testing.T, endings ...string) (found []string) {
 	t.Helper()
 	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -259,7 +295,7 @@ func pages(t *testing.T) (found []string) {
 		if hidden || entry.Name() == "node_modules" {
 			return fs.SkipDir
 		}
-		if filepath.Ext(path) == ".md" {
+		if slices.Contains(endings, filepath.Ext(path)) {
 			found = append(found, path)
 		}
 		return nil
