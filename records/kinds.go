@@ -19,7 +19,7 @@ const (
 var (
 	Session = define(Kind{
 		Name: "session", Pattern: "session:{<user>}:<hash>", Type: Hash,
-		Form: "the fields of the source; the hash is the token's SHA-256",
+		Form: "its fields; the hash is the token's SHA-256",
 		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
 	})
 	UserSessions = define(Kind{
@@ -28,22 +28,22 @@ var (
 	})
 	LegacySession = define(Kind{
 		Name: "legacy-session", Pattern: "<user>-<username>-<token>", Type: String,
-		Form: "as the source's applications wrote it",
+		Form: "as applications wrote it",
 		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
 	})
 	SourceSession = define(Kind{
 		Name: "source-session", Pattern: "session:<user>:<token>", Type: Hash,
-		Form: "as the source's applications write it",
+		Form: "as applications write it",
 		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
 	})
 	SourceUserSessions = define(Kind{
 		Name: "source-user-sessions", Pattern: "user_sessions:<user>", Type: Set,
-		Form: "tokens of the user's sessions, as the source's applications write it",
+		Form: "tokens of the user's sessions, as applications write it",
 		TTL:  30 * day, Secret: true, MaxBytes: mib, Instance: Sessions, Legacy: true,
 	})
 	EndedSessions = define(Kind{
 		Name: "ended-sessions", Pattern: "ended_sessions:{<user>}", Type: String,
-		Form: "when all sessions of the user were revoked, while those of the source are accepted",
+		Form: "when all sessions of the user were revoked, while those of applications are accepted",
 		TTL:  30 * day, MaxBytes: 20, Instance: Sessions,
 	})
 	OAuthAccess = define(Kind{
@@ -56,12 +56,12 @@ var (
 	})
 	OAuthState = define(Kind{
 		Name: "oauth-state", Pattern: "oauth_state:{<hash>}", Type: Hash,
-		Form: "the fields of the source; the hash is the state's SHA-256",
+		Form: "its fields; the hash is the state's SHA-256",
 		TTL:  10 * time.Minute, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
 	})
 	Verification = define(Kind{
 		Name: "verification", Pattern: "verification:{<user>}:<type>:<hash>", Type: Hash,
-		Form: "the fields of the source; the hash is the token's SHA-256",
+		Form: "its fields; the hash is the token's SHA-256",
 		TTL:  time.Hour, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
 	})
 	CurrentVerification = define(Kind{
@@ -172,7 +172,7 @@ var PendingCopies = define(Kind{
 // its Redis.
 var Adopted = define(Kind{
 	Name: "adopted", Pattern: "adopted:{<id>}:<kind>", Type: String,
-	Form: "what was taken over from the source's key of a record: SHA-256, or a number of views; in the record's Redis",
-	Why:  "of a setting or views: until the source's key is removed with it; otherwise 30 d after the end", MaxBytes: 64,
+	Form: "what was taken over from the application's key of a record: SHA-256, or a number of views; in the record's Redis",
+	Why:  "of a setting or views: until the application's key is removed with it; otherwise 30 d after the end", MaxBytes: 64,
 	Instance: Records,
 })
