@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -58,30 +57,37 @@ func (t Terminal) Report(format string, args ...any) {
 
 // Printable returns text with control characters, characters that change the direction of text, and other ones that
 // aren't printed, replaced by escapes such as \x1b and \u202e. Text of others can then not change what a terminal shows.
-func Printable(text string) string {
-	text = strings.ToValidUTF8(text, "\ufffd")
-	if strings.IndexFunc(text, unprintable) < 0 {
-		return text
-	}
+func Printable(text string) string { return escape(text, "") }
+
+// PrintableLines is Printable for text of several lines: line ends and tabs stay.
+func PrintableLines(text string) string { return escape(text, "\n\t") }
+
+// escape escapes the characters that can't be printed, except some.
+func escape(text, except string) string {
 	var b strings.Builder
-	for _, r := range text {
-		if unprintable(r) {
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		} else {
+	for _, r := range text { // U+FFFD for bytes that aren't UTF-8
+		if unicode.IsPrint(r) || strings.ContainsRune(except, r) {
 			b.WriteRune(r)
+			continue
 		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
 	}
 	return b.String()
 }
 
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+// ReadInput reads standard input to its end, but returns the error of ctx when that ends before. If it is a terminal,
+// standard error says what is read.
+func (t Terminal) ReadInput(ctx context.Context, what string) ([]byte, error) {
+	t.ReportInput(what)
+	return ReadAll(ctx, t.Stdin)
+}
 
-// WriteLine writes value as one line of JSON, in one write.
-func WriteLine(w io.Writer, value any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(value)
+// ReportInput says what is read from standard input if that is a terminal, where the command seems to hang otherwise.
+func (t Terminal) ReportInput(what string) {
+	if IsTerminal(t.Stdin) {
+		t.Report("reading %s from standard input; Ctrl-D ends it", what)
+	}
 }
 
 // ReadAll reads r to its end, but returns the error of ctx when that ends before.

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 func newCache(t cli.Terminal) *cobra.Command {
@@ -33,19 +34,21 @@ func newCachePut(t cli.Terminal) *cobra.Command {
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().DurationVar(&o.TTL, "ttl", 0, "`DURATION` how long the value lives (default: as long as its kind allows)")
 	cmd.Flags().StringSliceVar(&o.Tags, "tags", nil, "`TAGS` names by which the value can be invalidated, separated by commas")
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) (err error) {
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (_ any, err error) {
 		var value []byte
 		if len(args) == 3 && args[2] != "-" {
 			value = []byte(args[2])
-		} else if value, err = cli.ReadAll(ctx, t.Stdin); err != nil {
-			return fmt.Errorf("read standard input: %w", err)
+		} else if value, err = t.ReadInput(ctx, "the value"); err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
 		}
-		return records.New(c).PutCached(ctx, args[0], args[1], value, o)
+		return map[string]string{"kind": args[0], "id": args[1]},
+			records.New(c).PutCached(ctx, args[0], args[1], value, o)
 	})
 	return cmd
 }
 
 func newCacheShow(t cli.Terminal) *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show KIND ID...",
 		Short: "Print a value, or several",
@@ -55,9 +58,10 @@ func newCacheShow(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(2, 1000),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a single value as a line of JSON, too")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		kind, ids := args[0], args[1:]
-		if len(ids) == 1 {
+		if len(ids) == 1 && !asJSON {
 			value, err := records.New(c).Cached(ctx, kind, ids[0])
 			if err == nil {
 				_, err = t.Stdout.Write(value)
@@ -70,7 +74,7 @@ func newCacheShow(t cli.Terminal) *cobra.Command {
 		}
 		for _, id := range ids {
 			if value, ok := found[id]; ok {
-				if err := cli.WriteLine(t.Stdout, map[string]any{"id": id, "value": value}); err != nil {
+				if err := cli.WriteLine(t.Stdout, wire.CachedValue{ID: id, Value: value}); err != nil {
 					return err
 				}
 			}
@@ -89,8 +93,8 @@ func newCacheDelete(t cli.Terminal) *cobra.Command {
 		Args:       cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		return records.New(c).DeleteCached(ctx, args[0], args[1])
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+		return map[string]string{"kind": args[0], "id": args[1]}, records.New(c).DeleteCached(ctx, args[0], args[1])
 	})
 	return cmd
 }
@@ -98,6 +102,7 @@ func newCacheDelete(t cli.Terminal) *cobra.Command {
 func newCacheInvalidate(t cli.Terminal) *cobra.Command {
 	var tags []string
 	var kind, prefix string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "invalidate",
 		Short: "Remove values by tag or by prefix",
@@ -110,6 +115,7 @@ with --prefix: without it all.`,
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringSliceVar(&tags, "tags", nil, "`TAGS` invalidate the values that have one of these, separated by commas")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API")
 	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` kind of the values with the prefix")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`TEXT` beginning of the IDs of the values")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) (err error) {
@@ -124,9 +130,13 @@ with --prefix: without it all.`,
 		default:
 			n, err = records.New(c).InvalidatePrefix(ctx, kind, prefix)
 		}
-		if err == nil {
-			_, err = fmt.Fprintln(t.Stdout, n)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return cli.WriteLine(t.Stdout, wire.Invalidated{Values: n})
 		}
+		_, err = fmt.Fprintln(t.Stdout, n)
 		return err
 	})
 	return cmd

@@ -17,7 +17,7 @@ func Clients(t cli.Terminal) []*cobra.Command {
 			newStats(t), newViews(t)),
 		cli.In(cli.Access, newKey(t), newOAuth(t), newRevoke(t), newSession(t), newVerify(t)),
 		[]*cobra.Command{
-			cli.Renamed("keyset", "oauth keyset", newKeyset()),
+			cli.Renamed("keyset", "oauth keyset", newKeyset(t)),
 			cli.Renamed("kinds", "records kinds", NewKinds(t)),
 		},
 	)

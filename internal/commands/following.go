@@ -14,16 +14,21 @@ import (
 )
 
 func newFollowing(t cli.Terminal) *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "following USER",
 		Short: "Print the channels of notifications that a user follows, one per line",
 		Args:  cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := records.New(c).Following(ctx, args[0])
 		if err != nil {
 			return err
+		}
+		if asJSON {
+			return cli.WriteLine(t.Stdout, found)
 		}
 		if found.More {
 			t.Report("%s follows more channels than these %d", args[0], len(found.Channels))

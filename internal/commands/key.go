@@ -25,7 +25,7 @@ func newKey(t cli.Terminal) *cobra.Command {
 // keyFlags describe a new key.
 type keyFlags struct {
 	description, grants, limits, expires string
-	offline                              bool
+	offline, json                        bool
 }
 
 func newKeyCreate(t cli.Terminal) *cobra.Command {
@@ -49,6 +49,7 @@ With --offline no service is needed: the line for the service's --api-keys file 
 		"`LIMITS` how much the key may do, as in requests=100/s,waits=50 (default: no limit)")
 	cmd.Flags().StringVar(&f.expires, "expires", "",
 		"`WHEN` the end of the key: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
+	cmd.Flags().BoolVar(&f.json, cli.JSONFlag, false, "print the key and its record as one line of JSON")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "print the key's line for the --api-keys file, and send nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		n, err := f.newKey(time.Now())
@@ -56,7 +57,7 @@ With --offline no service is needed: the line for the service's --api-keys file 
 			return err
 		}
 		if f.offline {
-			return createOffline(t, n)
+			return f.createOffline(t, n)
 		}
 		c, err := connection.Open()
 		if err != nil {
@@ -68,8 +69,7 @@ With --offline no service is needed: the line for the service's --api-keys file 
 			return err
 		}
 		t.Report("created API key %s; the key itself is printed only this once", created.ID)
-		_, err = fmt.Fprintln(t.Stdout, created.Text)
-		return err
+		return f.print(t, created)
 	}
 	return cmd
 }
@@ -117,8 +117,17 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	return at.UTC(), nil
 }
 
+// print prints a new key.
+func (f *keyFlags) print(t cli.Terminal, created client.CreatedKey) error {
+	if f.json {
+		return cli.WriteLine(t.Stdout, created)
+	}
+	_, err := fmt.Fprintln(t.Stdout, created.Text)
+	return err
+}
+
 // createOffline makes a key, and prints it and its line for the file of keys.
-func createOffline(t cli.Terminal, n client.NewKey) error {
+func (f *keyFlags) createOffline(t cli.Terminal, n client.NewKey) error {
 	k, text, err := keys.Generate(keys.NewKey{Description: n.Description, Grants: n.Grants, Limits: n.Limits,
 		Expires: n.Expires}, time.Now())
 	if err != nil {
@@ -131,8 +140,7 @@ func createOffline(t cli.Terminal, n client.NewKey) error {
 	if _, err := fmt.Fprintf(t.Stderr, "- %s\n", line); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(t.Stdout, text)
-	return err
+	return f.print(t, client.CreatedKey{Key: client.Key{ID: k.ID, NewKey: n, Created: k.Created}, Text: text})
 }
 
 func newKeyList(t cli.Terminal) *cobra.Command {
@@ -233,13 +241,13 @@ Within a second no server accepts the key any more, and requests that wait with 
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		if strings.HasPrefix(args[0], keys.Prefix) {
-			return cli.Usagef(
+			return nil, cli.Usagef(
 				"KEY is the ID of the key, the 16 characters after %s: a key itself must not be an argument",
 				keys.Prefix)
 		}
-		return c.DeleteKey(ctx, args[0])
+		return map[string]string{"id": args[0]}, c.DeleteKey(ctx, args[0])
 	})
 	return cmd
 }

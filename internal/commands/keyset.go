@@ -7,19 +7,41 @@ import (
 	"github.com/tidemark-dev/tidemark/records/keyset"
 )
 
-func newKeyset() *cobra.Command {
-	create := &cobra.Command{
+func newKeyset(t cli.Terminal) *cobra.Command {
+	return cli.NewGroup("keyset", "Create and rotate the keys that encrypt OAuth tokens", newKeysetCreate(t),
+		newKeysetRotate(t))
+}
+
+// changedKeyset is what a command prints of a file with keys.
+type changedKeyset struct {
+	File   string `json:"file"`
+	Staged bool   `json:"staged"` // the new key isn't used yet
+}
+
+func newKeysetCreate(t cli.Terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "create FILE",
 		Short: "Create a keyset with one key",
 		Long: `Create FILE with a keyset of one key, which only its owner may read. No file is replaced.
 
-"tidemark serve --keyset FILE" encrypts the tokens of OAuth providers with it. Keep a copy: without its key, what it encrypted can't be
-read any more.`,
+"tidemark serve --keyset FILE" encrypts the tokens of OAuth providers with it. Keep a copy: without its key, what it
+encrypted can't be read any more.`,
 		Args: cli.Arguments(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error { return keyset.Create(args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := keyset.Create(args[0]); err != nil || !asJSON {
+				return err
+			}
+			return cli.WriteLine(t.Stdout, changedKeyset{File: args[0]})
+		},
 	}
-	var stage bool
-	rotate := &cobra.Command{
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the name of the file, as one line of JSON")
+	return cmd
+}
+
+func newKeysetRotate(t cli.Terminal) *cobra.Command {
+	var stage, asJSON bool
+	cmd := &cobra.Command{
 		Use:   "rotate FILE",
 		Short: "Use a new key in a keyset",
 		Long: `Add a key to the keyset in FILE, and encrypt with that key from now on. Values that other keys encrypted
@@ -31,12 +53,17 @@ with that file; then use it with "rotate", and start them again. So no server re
   tidemark oauth keyset rotate oauth.keyset            # uses the staged key`,
 		Args: cli.Arguments(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			change := keyset.Rotate
 			if stage {
-				return keyset.Stage(args[0])
+				change = keyset.Stage
 			}
-			return keyset.Rotate(args[0])
+			if err := change(args[0]); err != nil || !asJSON {
+				return err
+			}
+			return cli.WriteLine(t.Stdout, changedKeyset{File: args[0], Staged: stage})
 		},
 	}
-	rotate.Flags().BoolVar(&stage, "stage", false, "add a key that isn't used until the next rotate")
-	return cli.NewGroup("keyset", "Create and rotate the keys that encrypt OAuth tokens", create, rotate)
+	cmd.Flags().BoolVar(&stage, "stage", false, "add a key that isn't used until the next rotate")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the name of the file, as one line of JSON")
+	return cmd
 }

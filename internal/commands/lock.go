@@ -42,6 +42,7 @@ the printed lock.`,
 		Args: cli.Arguments(2, maxArguments),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cli.OnlyJSON(cmd)
 	cmd.Flags().DurationVar(&o.TTL, "ttl", 30*time.Second,
 		"how long the lock lasts after its last renewal, from 1s to 1h")
 	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "how long to wait if another holds the lock")
@@ -91,16 +92,18 @@ func newUnlock(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+		t.ReportInput("the lock")
 		text, err := cli.ReadAll(ctx, io.LimitReader(t.Stdin, maxLockText))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var lock records.Lock
 		if err := json.Unmarshal(text, &lock); err != nil || lock.Token == "" {
-			return cli.Usagef("standard input isn't what \"tidemark lock\" has printed")
+			return nil, cli.Usagef("standard input isn't what \"tidemark lock\" has printed")
 		}
-		return records.New(c).ReleaseLock(ctx, args[0], args[1], lock.Token)
+		return map[string]string{"op": args[0], "id": args[1]},
+			records.New(c).ReleaseLock(ctx, args[0], args[1], lock.Token)
 	})
 	return cmd
 }

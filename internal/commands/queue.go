@@ -95,8 +95,9 @@ configuration can't be replaced. In a printed definition, xxxxx stands for the s
 		Args: cli.Arguments(1, 2),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
+	cli.OnlyJSON(cmd)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		definition, err := readDefinition(ctx, t.Stdin, args[1:])
+		definition, err := readDefinition(ctx, t, args[1:])
 		if err != nil {
 			return fmt.Errorf("read the definition: %w", err)
 		}
@@ -110,10 +111,10 @@ configuration can't be replaced. In a printed definition, xxxxx stands for the s
 }
 
 // readDefinition returns the definition that rest names: itself, a file, or standard input.
-func readDefinition(ctx context.Context, stdin io.Reader, rest []string) ([]byte, error) {
+func readDefinition(ctx context.Context, t cli.Terminal, rest []string) ([]byte, error) {
 	switch {
 	case len(rest) == 0 || rest[0] == "-":
-		return cli.ReadAll(ctx, stdin)
+		return t.ReadInput(ctx, "the definition")
 	case strings.HasPrefix(strings.TrimSpace(rest[0]), "{"):
 		return []byte(rest[0]), nil
 	}
@@ -129,8 +130,8 @@ func newQueueDelete(t cli.Terminal) *cobra.Command {
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		return c.DeleteQueue(ctx, args[0])
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+		return map[string]string{"queue": args[0]}, c.DeleteQueue(ctx, args[0])
 	})
 	return cmd
 }

@@ -23,6 +23,7 @@ func newSession(t cli.Terminal) *cobra.Command {
 func newSessionCreate(t cli.Terminal) *cobra.Command {
 	var n records.NewSession
 	var device, auth string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:        "create USER",
 		SuggestFor: []string{"add", "new", "make"},
@@ -36,6 +37,7 @@ If the user has reached the limit of sessions, the one that has been idle the lo
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringVar(&n.Username, "username", "", "`NAME` the user's name (default: USER)")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API, which has the token")
 	cmd.Flags().StringVar(&device, "device", "", "`JSON` description of the device")
 	cmd.Flags().StringVar(&auth, "auth-data", "", "`JSON` data for back ends, which lists don't show")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
@@ -53,6 +55,9 @@ If the user has reached the limit of sessions, the one that has been idle the lo
 			return err
 		}
 		t.Report("created a session of %s; its token is printed only this once", args[0])
+		if asJSON {
+			return cli.WriteLine(t.Stdout, issued)
+		}
 		_, err = fmt.Fprintln(t.Stdout, issued.Token)
 		return err
 	})
@@ -108,8 +113,10 @@ The exit status is 1 if no session has the token.`,
 		Args:    cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cli.OnlyJSON(cmd)
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
-		text, err := io.ReadAll(io.LimitReader(t.Stdin, maxTokenBytes))
+		t.ReportInput("the token")
+		text, err := cli.ReadAll(ctx, io.LimitReader(t.Stdin, maxTokenBytes))
 		if err != nil {
 			return fmt.Errorf("read the token: %w", err)
 		}
@@ -139,17 +146,18 @@ Within a second no server accepts the token any more, and requests that wait wit
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&all, "all", false, "end all sessions of the user")
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		switch {
 		case all == (len(args) == 2):
-			return cli.Usagef("give either SESSION or --all")
+			return nil, cli.Usagef("give either SESSION or --all")
 		case all:
-			return records.New(c).RevokeSessions(ctx, args[0])
+			return map[string]string{"userId": args[0]}, records.New(c).RevokeSessions(ctx, args[0])
 		case strings.Contains(args[1], "_") || strings.Contains(args[1], "."):
-			return cli.Usagef(
+			return nil, cli.Usagef(
 				"SESSION is the ID of the session, which \"tidemark session list\" shows: a token must not be an argument")
 		}
-		return records.New(c).RevokeSession(ctx, args[0], args[1])
+		return map[string]string{"userId": args[0], "id": args[1]},
+			records.New(c).RevokeSession(ctx, args[0], args[1])
 	})
 	return cmd
 }

@@ -77,10 +77,15 @@ func newSettingsShow(t cli.Terminal) *cobra.Command {
 		Long:  "Print the value of a setting, and nothing else. The value of a secret needs the action admin.",
 		Args:  cli.Arguments(1, 1),
 	}
+	var asJSON bool
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API, without the value of a secret")
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		s, err := records.New(c).Setting(ctx, args[0])
 		if err != nil {
 			return err
+		}
+		if asJSON {
+			return cli.WriteLine(t.Stdout, s)
 		}
 		if s.Value == nil {
 			return fmt.Errorf("%s is a secret, which needs the action admin", s.Name)
@@ -107,17 +112,17 @@ A new setting is secret if its name says so, as those with KEY, PASSWORD, SECRET
 	connection := cli.AddConnection(cmd, t, patience)
 	cmd.Flags().BoolVar(&secret, "secret", false, "mark the setting as secret")
 	cmd.Flags().BoolVar(&public, "public", false, "mark the setting as public")
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		if secret && public {
-			return cli.Usagef("--secret and --public can't be combined")
+			return nil, cli.Usagef("--secret and --public can't be combined")
 		}
 		value := ""
 		if len(args) == 2 {
 			value = args[1]
 		} else {
-			text, err := cli.ReadAll(ctx, t.Stdin)
+			text, err := t.ReadInput(ctx, "the value")
 			if err != nil {
-				return err
+				return nil, err
 			}
 			value = string(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
 		}
@@ -125,16 +130,15 @@ A new setting is secret if its name says so, as those with KEY, PASSWORD, SECRET
 		if secret || public {
 			want = &secret
 		}
-		_, err := records.New(c).PutSetting(ctx, args[0], value, want)
-		return err
+		return records.New(c).PutSetting(ctx, args[0], value, want)
 	})
 	return cmd
 }
 
 func newSettingsDelete(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a setting", Args: cli.Arguments(1, 1)}
-	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		return records.New(c).DeleteSetting(ctx, args[0])
+	cli.AddConnection(cmd, t, patience).HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+		return map[string]string{"name": args[0]}, records.New(c).DeleteSetting(ctx, args[0])
 	})
 	return cmd
 }
@@ -151,6 +155,7 @@ It needs the grants to read settings and to subscribe to the channel "settings".
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, patience)
+	cli.OnlyJSON(cmd)
 	addCategory(cmd, &category)
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		ctx, stop := context.WithCancelCause(ctx)
@@ -187,6 +192,7 @@ func newSettingsExport(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, patience)
+	cli.OnlyJSON(cmd)
 	addCategory(cmd, &category)
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		all, err := records.New(c).ExportSettings(ctx, category)
@@ -210,20 +216,21 @@ settings stay. If it fails, a repeat completes it.`,
 		Example: "  tidemark settings import < settings.json",
 		Args:    cli.Arguments(0, 0),
 	}
-	cli.AddAdministration(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, _ []string) error {
-		text, err := cli.ReadAll(ctx, t.Stdin)
+	connection := cli.AddAdministration(cmd, t, patience)
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, _ []string) (any, error) {
+		text, err := t.ReadInput(ctx, "the backup")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var saved backup
 		if err := json.Unmarshal(text, &saved); err != nil {
-			return cli.Usagef("standard input isn't a backup of settings: %w", err)
+			return nil, cli.Usagef("standard input isn't a backup of settings: %w", err)
 		}
 		n, err := records.New(c).ImportSettings(ctx, saved.Settings)
 		if err == nil || n > 0 {
 			t.Report("%d of %d settings were put", n, len(saved.Settings))
 		}
-		return err
+		return map[string]int{"settings": n}, err
 	})
 	return cmd
 }

@@ -211,6 +211,7 @@ func newRemove(b base) *cobra.Command {
 		Example: `  tidemark shards remove --cache author --dc c`,
 	}, r.check, r.run)
 	cmd.Flags().StringVar(&r.dc, "dc", "", "`NAME` the data centre; it must be set")
+	cmd.Flags().BoolVar(&r.json, cli.JSONFlag, false, "print what was removed, as one line of JSON")
 	return cmd
 }
 
@@ -233,5 +234,8 @@ func (r *removeCommand) run(ctx context.Context, store shard.Layouts) error {
 	if errors.Is(err, shard.ErrInUse) {
 		return fmt.Errorf("%w: stop them first; tidemark shards status names them", err)
 	}
-	return err
+	if err != nil || !r.json {
+		return err
+	}
+	return cli.WriteLine(r.terminal.Stdout, map[string]string{"cache": r.cache, "dc": r.dc})
 }

@@ -1,9 +1,12 @@
 package commands
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -25,6 +28,7 @@ type subscribeFlags struct {
 	name  string
 	from  string
 	noAck bool
+	raw   bool
 	max   int
 	count int
 
@@ -44,14 +48,21 @@ Each message is acknowledged after it was written to standard output. Messages c
 there is none, because the service is older than streams or a proxy holds them back, one request at a time waits for
 messages. With several channels each line begins with the message's channel.
 
+With --raw only the content of a message is printed: a text as it is, and other JSON on one line. On a terminal, control
+characters of texts are escaped.
+
 The subscriber NAME is created on channels that don't have it. It stays, and the next run continues where this one stopped.
 Without --subscriber a temporary one is created, and removed at the end.`,
 		Example: `  tidemark subscribe lobby
   tidemark subscribe lobby news notifications:ann
   tidemark subscribe lobby --subscriber ann --from earliest
-  tidemark subscribe lobby --subscriber ann --no-ack --count 10`,
+  tidemark subscribe lobby --subscriber ann --no-ack --count 10
+  tidemark subscribe logs --raw | grep ERROR`,
 		Args: cli.Arguments(1, client.MaxSources),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.raw && cmd.Flags().Changed(cli.JSONFlag) {
+				return cli.Usagef("--raw and --json can't be combined")
+			}
 			return f.run(cmd.Context(), t, args)
 		},
 	}
@@ -59,6 +70,8 @@ Without --subscriber a temporary one is created, and removed at the end.`,
 	cmd.Flags().StringVar(&f.name, "subscriber", "", "`NAME` the subscriber's name (default: a temporary one)")
 	cmd.Flags().StringVar(&f.from, "from", "latest",
 		"`POSITION` where a new subscriber starts: latest, earliest, or a number: after the message with that clock")
+	cli.OnlyJSON(cmd)
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print only the contents, and texts without quotes")
 	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: the subscriber's marks stay where they are")
 	cmd.Flags().IntVar(&f.max, "max", 1,
 		"write up to `N` messages before they are acknowledged together")
@@ -189,17 +202,40 @@ func (s *subscribing) together() int {
 }
 
 func (s *subscribing) write(_ context.Context, from client.Source, m client.Message) error {
-	var line any = m
-	if len(s.channels) > 1 {
-		line = channelMessage{Channel: from.Channel, Message: m}
-	}
-	if err := cli.WriteLine(s.terminal.Stdout, line); err != nil {
+	if err := s.print(from, m); err != nil {
 		return fmt.Errorf("write a message, which stays unacknowledged: %w", err)
 	}
 	if s.written++; s.written == s.count {
 		return client.ErrStop
 	}
 	return nil
+}
+
+func (s *subscribing) print(from client.Source, m client.Message) error {
+	switch {
+	case s.raw:
+		_, err := io.WriteString(s.terminal.Stdout, s.rawLine(m.Content))
+		return err
+	case len(s.channels) > 1:
+		return cli.WriteLine(s.terminal.Stdout, channelMessage{Channel: from.Channel, Message: m})
+	}
+	return cli.WriteLine(s.terminal.Stdout, m)
+}
+
+// rawLine returns the content of a message as --raw prints it.
+func (s *subscribing) rawLine(content json.RawMessage) string {
+	var text string
+	if json.Unmarshal(content, &text) != nil {
+		var line bytes.Buffer
+		if err := json.Compact(&line, content); err != nil {
+			return string(content) + "\n" // it is JSON: the service has checked it
+		}
+		text = line.String()
+	}
+	if cli.IsTerminal(s.terminal.Stdout) {
+		text = cli.PrintableLines(text)
+	}
+	return text + "\n"
 }
 
 // channelMessage is a line about one of several channels.

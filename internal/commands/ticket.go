@@ -22,6 +22,7 @@ func newTicketShow(t cli.Terminal) *cobra.Command {
 		Short:      "Print a ticket as JSON",
 		Args:       cli.Arguments(1, 1),
 	}
+	cli.OnlyJSON(cmd)
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		ticket, err := c.Ticket(ctx, args[0])
@@ -42,8 +43,8 @@ func newTicketCancel(t cli.Terminal) *cobra.Command {
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		return c.CancelTicket(ctx, args[0])
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+		return map[string]string{"id": args[0]}, c.CancelTicket(ctx, args[0])
 	})
 	return cmd
 }

@@ -49,6 +49,7 @@ A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGI
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, 30*time.Second)
+	cli.OnlyJSON(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.ticket.Queue, "queue", "", "`QUEUE` queue to wait in (default: the queue \"default\")")
 	flags.StringVar(&f.ticket.ID, "id", "", "`ID` the ticket's ID, under which it is created once (default: a new ID)")

@@ -24,6 +24,7 @@ earlier one of the user and type.
 		Args: cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(issue, t, patience)
+	cli.OnlyJSON(issue)
 	issue.Flags().StringVar(&data, "data", "", "`JSON` what the take prints")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		if data != "" && !json.Valid([]byte(data)) {
@@ -41,6 +42,7 @@ works once.
 ` + types,
 		Args: cli.Arguments(1, 1),
 	}
+	cli.OnlyJSON(take)
 	cli.AddConnection(take, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		token, err := readSecret(ctx, t)
 		if err != nil {
@@ -54,7 +56,7 @@ works once.
 
 // readSecret reads a secret from standard input: others can see arguments.
 func readSecret(ctx context.Context, t cli.Terminal) (string, error) {
-	text, err := cli.ReadAll(ctx, t.Stdin)
+	text, err := t.ReadInput(ctx, "the token")
 	return strings.TrimSpace(string(text)), err
 }
 
@@ -69,11 +71,14 @@ func writeUnless(err error, t cli.Terminal, value any) error {
 func newOAuth(t cli.Terminal) *cobra.Command {
 	remove := &cobra.Command{Use: "delete USER PROVIDER", Short: "Delete the tokens of a provider for a user",
 		Args: cli.Arguments(2, 2)}
-	cli.AddConnection(remove, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		return records.New(c).DeleteOAuthTokens(ctx, args[0], args[1])
+	cli.AddConnection(remove, t, patience).HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any,
+		error) {
+		return map[string]string{"user": args[0], "provider": args[1]},
+			records.New(c).DeleteOAuthTokens(ctx, args[0], args[1])
 	})
 	takeState := &cobra.Command{Use: "take-state", Short: "Take the state of a login from standard input, once",
 		Args: cli.Arguments(0, 0)}
+	cli.OnlyJSON(takeState)
 	cli.AddConnection(takeState, t, patience).Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		text, err := readSecret(ctx, t)
 		if err != nil {
@@ -83,13 +88,14 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 		return writeUnless(err, t, found)
 	})
 	return cli.NewGroup("oauth", "Store the tokens of OAuth providers, and the states of logins", newOAuthPut(t),
-		newOAuthShow(t), remove, newOAuthState(t), takeState, newKeyset(),
+		newOAuthShow(t), remove, newOAuthState(t), takeState, newKeyset(t),
 		cli.Renamed("get", "oauth show", newOAuthShow(t)))
 }
 
 func newOAuthShow(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "show USER PROVIDER", Short: "Print the tokens of a provider for a user",
 		Args: cli.Arguments(2, 2)}
+	cli.OnlyJSON(cmd)
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := records.New(c).OAuthTokens(ctx, args[0], args[1])
 		return writeUnless(err, t, found)
@@ -105,8 +111,9 @@ func newOAuthPut(t cli.Terminal) *cobra.Command {
 "…", "refreshToken": "…"}, or one of them.`,
 		Args: cli.Arguments(2, 2),
 	}
+	cli.OnlyJSON(cmd)
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		text, err := cli.ReadAll(ctx, t.Stdin)
+		text, err := t.ReadInput(ctx, "the tokens")
 		if err != nil {
 			return err
 		}
@@ -125,6 +132,7 @@ func newOAuthState(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "state PROVIDER", Short: "Store the state of a login and print it",
 		Args: cli.Arguments(1, 1)}
 	connection := cli.AddConnection(cmd, t, patience)
+	cli.OnlyJSON(cmd)
 	cmd.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` where the user goes after the login")
 	cmd.Flags().StringVar(&n.CSRFToken, "csrf-token", "", "`TEXT` what the user's browser must have, too")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 func newViews(t cli.Terminal) *cobra.Command {
@@ -31,12 +32,12 @@ func newViewsCount(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().Int64Var(&views, "views", views, "`N` views of each")
-	connection.Handle(func(ctx context.Context, c *client.Client, ids []string) error {
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, ids []string) (any, error) {
 		counts := map[string]int64{}
 		for _, id := range ids {
 			counts[id] += views
 		}
-		return records.New(c).CountViews(ctx, counts)
+		return wire.ViewCounts{Views: counts}, records.New(c).CountViews(ctx, counts)
 	})
 	return cmd
 }
@@ -100,15 +101,15 @@ When the import is complete, it replaces earlier ones. It can be repeated withou
 	connection := cli.AddConnection(cmd, t, time.Minute)
 	cmd.Flags().StringVar(&slugsFile, "slugs", "",
 		"`FILE` import the hash migrated_views_slugs from this file, too: IDs by slug")
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		fields, err := readHash(ctx, t, args[0])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var slugs map[string]string
 		if slugsFile != "" {
 			if slugs, err = readHash(ctx, t, slugsFile); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		state, err := records.New(c).ImportViews(ctx, fields, slugs, func(done, all int) {
@@ -117,7 +118,7 @@ When the import is complete, it replaces earlier ones. It can be repeated withou
 		if err == nil && !state.Current {
 			t.Report("a later import is complete, and is read")
 		}
-		return err
+		return state, err
 	})
 	return cmd
 }
@@ -126,7 +127,7 @@ When the import is complete, it replaces earlier ones. It can be repeated withou
 func readHash(ctx context.Context, t cli.Terminal, name string) (fields map[string]string, err error) {
 	var text []byte
 	if name == "-" {
-		text, err = cli.ReadAll(ctx, t.Stdin)
+		text, err = t.ReadInput(ctx, "the views")
 	} else {
 		text, err = os.ReadFile(name) //nolint:gosec // the user names the file
 	}
