@@ -36,12 +36,19 @@ func startServer(t *testing.T, flags ...string) *serverProcess {
 // startServerIn is startServer in a folder.
 func startServerIn(t *testing.T, dir string, flags ...string) *serverProcess {
 	t.Helper()
+	return startServerWith(t, dir, nil, flags...)
+}
+
+// startServerWith is startServerIn with more variables, as KEY=value.
+func startServerWith(t *testing.T, dir string, variables []string, flags ...string) *serverProcess {
+	t.Helper()
 	program, err := exec.LookPath("tidemark")
 	require.NoError(t, err)
 	s := &serverProcess{Process: &process.Process{
 		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0",
 			"--admin-listen", "127.0.0.1:0"}, flags...),
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=" + os.Getenv("GORACE")},
+		Env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GORACE=" + os.Getenv("GORACE")},
+			variables...),
 		Dir: dir, LogName: "log",
 	}}
 	require.NoError(t, s.Start(t.Context()))

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -47,7 +48,9 @@ func untilStopped(ctx context.Context, b *logBuffer, log *slog.Logger, start fun
 	case err != nil:
 		return err
 	}
+	notify(ctx, daemon.SdNotifyReady, log)
 	parts.Wait(ctx)
+	notify(ctx, notifyStopping, log)
 	log.InfoContext(ctx, "stopping")
 	return nil
 }
@@ -156,6 +159,9 @@ func listenAndServe(ctx context.Context, s *server.Server, on listening, needs p
 		return err
 	}
 	needs.parts.Run(ctx, "server", func(ctx context.Context) error { return s.Run(ctx, l) })
+	if err := startWatchdog(ctx, on.urlOf(l.HTTP.Addr()), needs); err != nil {
+		return err
+	}
 	ready := []any{"url", on.urlOf(l.HTTP.Addr()), "version", thisBuild().version}
 	if l.GRPC != nil {
 		ready = append(ready, "grpc", l.GRPC.Addr().String())
