@@ -132,6 +132,13 @@ func (m *Queues) Queue(name string) service.QueueMetrics {
 			matches: m.matches.WithLabelValues(name), expired: m.expired.WithLabelValues(name),
 		}
 		m.queues[name] = q
+		for _, rare := range []*prometheus.CounterVec{m.matchErrors, m.allocationErrors, m.refusedProposals,
+			m.createPauses, m.created, m.cancelled} {
+			rare.WithLabelValues(name) // 0, so that alerts see the first one
+		}
+		for _, reason := range []matchmaking.ConflictReason{matchmaking.ConflictGone, matchmaking.ConflictClaim} {
+			m.conflicts.WithLabelValues(name, string(reason))
+		}
 	}
 	return q
 }

@@ -47,8 +47,11 @@ func TestQueues(t *testing.T) {
 	q := m.Queue("duel")
 	require.Equal(t, map[string]float64{
 		"tidemark_matches_total": 0, "tidemark_tickets_expired_total": 0, "tidemark_ticket_wait_seconds": 0,
-		"tidemark_relay_lag_seconds": 0,
-	}, values(t, r, "duel"), "a queue in use has its rates from the start")
+		"tidemark_relay_lag_seconds": 0, "tidemark_tickets_created_total": 0, "tidemark_tickets_cancelled_total": 0,
+		"tidemark_ticket_create_pause_seconds_total": 0, "tidemark_assign_conflicts_total gone": 0,
+		"tidemark_assign_conflicts_total claim": 0, "tidemark_match_function_errors_total": 0,
+		"tidemark_proposals_refused_total": 0, "tidemark_allocation_errors_total": 0,
+	}, values(t, r, "duel"), "a queue in use has its counters from the start")
 	m.Created("duel")
 	m.CreatePaused("duel", 2*time.Second)
 	m.Cancelled("duel")
@@ -67,7 +70,8 @@ func TestQueues(t *testing.T) {
 		"tidemark_tickets_cancelled_total": 1, "tidemark_director": 1,
 		"tidemark_tickets SEARCHING": 3, "tidemark_tickets PENDING": 2, "tidemark_tickets_expired_total": 3,
 		"tidemark_matches_total": 1, "tidemark_ticket_wait_seconds": 2, "tidemark_relay_lag_seconds": 1,
-		"tidemark_assign_conflicts_total gone": 1, "tidemark_match_function_errors_total": 1,
+		"tidemark_assign_conflicts_total gone": 1, "tidemark_assign_conflicts_total claim": 0,
+		"tidemark_match_function_errors_total": 1,
 		"tidemark_proposals_refused_total": 1, "tidemark_allocation_errors_total": 1,
 	}
 	require.Equal(t, want, values(t, r, "duel"))

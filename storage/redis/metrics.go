@@ -13,7 +13,7 @@ type metrics struct {
 	largeBytes    prometheus.Gauge
 }
 
-// alerted are the codes of failures that are counted from 0 on, so that alerts see the first one.
+// alerted are the codes of failures and retries that are counted from 0 on, so that alerts see the first one.
 var alerted = []string{codeNetwork, codeReadOnly, codeNoPermission, "OOM", "MISCONF", "NOREPLICAS"}
 
 // newMetrics registers the metrics. If r is nil they count nothing.
@@ -53,6 +53,7 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 	}
 	for _, code := range alerted {
 		m.failures.WithLabelValues(code)
+		m.retries.WithLabelValues(code)
 	}
 	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.moves,
 		m.largeWaiting, m.largeBytes} {

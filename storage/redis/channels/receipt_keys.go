@@ -125,7 +125,7 @@ func (k *ReceiptKeys) check(ctx context.Context) error {
 		return err
 	}
 	if found.restored {
-		k.store.countKeyChange("restored")
+		k.store.countKeyChange(keysRestored)
 		k.store.conn.Logger().WarnContext(ctx, "receipt keys were missing in redis, put back")
 	}
 	all := mergeKeys(found.keys, k.keys)
@@ -133,7 +133,7 @@ func (k *ReceiptKeys) check(ctx context.Context) error {
 		if err := k.Keyring.Replace(all...); err != nil {
 			return err
 		}
-		k.store.countKeyChange("adopted")
+		k.store.countKeyChange(keysAdopted)
 		k.store.conn.Logger().WarnContext(ctx, "other receipt keys found in redis, adopted",
 			"another_signs", !sameKey(all[0], k.keys[0]), "accepted", len(all))
 		k.keys = all
@@ -236,6 +236,12 @@ func parseKeys(text string) ([]receipt.Key, error) {
 	}
 	return keys, nil
 }
+
+// How receipt keys change, as the metric shows it.
+const (
+	keysRestored = "restored" // they were missing
+	keysAdopted  = "adopted"  // others were found
+)
 
 func (s *Store) countKeyChange(change string) {
 	if s.keyChanges != nil {

@@ -49,6 +49,9 @@ func New(conn *redis.Conn, o Options) (*Store, error) {
 		Name: "tidemark_redis_receipt_key_changes_total",
 		Help: "Times that the receipt keys in Redis were missing and restored, or others and adopted.",
 	}, []string{"change"})
+	for _, change := range []string{keysRestored, keysAdopted} {
+		s.keyChanges.WithLabelValues(change) // 0, so that alerts see the first one
+	}
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidemark_redis_publishes_waiting",
 		Help: "Publishes that wait for the call of their channel in progress, to go together in the next one.",
