@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint openapi client e2e fuzz bench chaos check generate clean
+.PHONY: help build run test lint openapi client e2e monitoring fuzz bench chaos check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -22,7 +22,7 @@ FUZZTIME ?= 10s
 ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
 	go build $(BUILDFLAGS) -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)' -o bin/tidemark ./cmd/tidemark
@@ -40,7 +40,7 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 
 lint: ## check style, comments, the import rules, and the dashboards
 	$(GOLANGCI) run
-	go -C tools/dashboards test -count=1 ./...
+	go -C tools/dashboards test -count=1 .
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
 	else echo 'lint: scripts are not checked, since there is no shellcheck on PATH'; fi
 
@@ -54,6 +54,11 @@ client: ## build clients/typescript; it needs npm and Node 20 or newer
 e2e: ## test clients/typescript and clients of streams with Node, and the examples with headless Chromium
 	@scripts/install-redis.sh
 	@scripts/e2e.sh
+
+monitoring: ## test the dashboards and the alert rules with Prometheus, which scrapes running servers and nodes
+	@scripts/install-redis.sh
+	@scripts/install-prometheus.sh
+	@scripts/monitoring.sh
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)

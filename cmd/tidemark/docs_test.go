@@ -98,12 +98,13 @@ func described(r *prometheus.Registry) (all []string) {
 	return all
 }
 
-// requireDashboards checks that all metrics of the dashboards are among the given ones.
+// requireDashboards checks that all metrics of the dashboards and the alert rules are among the given ones.
 func requireDashboards(t *testing.T, shown map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob("../../deploy/grafana/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	files = append(files, "../../deploy/prometheus/rules.yaml")
 	part := regexp.MustCompile("_(bucket|sum|count)$")
 	for _, file := range files {
 		content, err := os.ReadFile(file)

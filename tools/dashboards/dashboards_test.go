@@ -1,77 +1,41 @@
-// Package dashboards_test checks the dashboards for Grafana. It is a module of its own, since it needs the parser of
-// Prometheus.
 package dashboards_test
 
 import (
-	"encoding/json"
 	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/tools/dashboards"
 )
 
-// dashboard has the checked parts of a dashboard, with Grafana's names.
-type dashboard struct {
-	UID           string
-	Title         string
-	SchemaVersion int
-	Templating    struct{ List []variable }
-	Panels        []panel
-}
-
-type variable struct {
-	Name  string
-	Type  string
-	Query any
-}
-
-type panel struct {
-	ID         int
-	Type       string
-	Title      string
-	Datasource *source
-	GridPos    struct{ H, W, X, Y int }
-	Targets    []struct {
-		RefID      string
-		Expr       string
-		Datasource *source
-	}
-}
-
-type source struct{ Type, UID string }
-
-// variables are the values that Grafana inserts into expressions.
-var variables = strings.NewReplacer("$__rate_interval", "1m", "$__range", "1h", "$cache", ".*", "$dc", ".*")
+const root = "../.."
 
 func TestDashboards(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../deploy/grafana/*.json")
+	all, err := dashboards.Read(root)
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			content, err := os.ReadFile(file)
-			require.NoError(t, err)
-			var d dashboard
-			require.NoError(t, json.Unmarshal(content, &d))
-			require.NotEmpty(t, d.UID)
-			require.NotEmpty(t, d.Title)
-			require.GreaterOrEqual(t, d.SchemaVersion, 36, "the first with data sources that are objects")
-			for _, v := range d.Templating.List {
-				require.Contains(t, []string{"datasource", "query"}, v.Type, v.Name)
-				require.NotEmpty(t, v.Query, v.Name)
-			}
-			checkPanels(t, d.Panels)
-		})
+	require.Len(t, all, 5)
+	uids := map[string]bool{}
+	for _, d := range all {
+		require.NotEmpty(t, d.UID)
+		require.False(t, uids[d.UID], "%s has the UID of another dashboard", d.File)
+		uids[d.UID] = true
+		require.NotEmpty(t, d.Title)
+		require.GreaterOrEqual(t, d.SchemaVersion, 36, "the first with data sources that are objects")
+		for _, v := range d.Templating.List {
+			require.Contains(t, []string{"datasource", "query"}, v.Type, v.Name)
+			require.NotEmpty(t, v.Query, v.Name)
+		}
+		checkPanels(t, d.Panels)
 	}
 }
 
 // checkPanels checks that panels have places of their own, and that their expressions are PromQL.
-func checkPanels(t *testing.T, panels []panel) {
+func checkPanels(t *testing.T, panels []dashboards.Panel) {
 	t.Helper()
 	ids, places := map[int]bool{}, map[[2]int]string{}
 	for _, p := range panels {
@@ -93,9 +57,38 @@ func checkPanels(t *testing.T, panels []panel) {
 		for _, target := range p.Targets {
 			require.False(t, refs[target.RefID], "%s: %s stands twice", p.Title, target.RefID)
 			refs[target.RefID] = true
-			require.Equal(t, &source{"prometheus", "${datasource}"}, target.Datasource, p.Title)
-			_, err := parser.ParseExpr(variables.Replace(target.Expr))
+			require.Equal(t, &dashboards.Source{Type: "prometheus", UID: "${datasource}"}, target.Datasource, p.Title)
+			_, err := parser.ParseExpr(target.Query())
 			require.NoError(t, err, "%s: %s", p.Title, target.Expr)
 		}
 	}
+}
+
+// TestRules: each alert has a severity that Alertmanager routes, a section of the runbook with cause, look and act, and a
+// unit test in which it fires.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	rules, tested, err := dashboards.ReadRules(root)
+	require.NoError(t, err)
+	require.NotEmpty(t, rules)
+	page, err := os.ReadFile(root + "/docs/runbook.md")
+	require.NoError(t, err)
+	sections := map[string]string{}
+	for _, part := range strings.Split(string(page), "\n### ")[1:] {
+		name, text, _ := strings.Cut(part, "\n")
+		sections[name] = text
+	}
+	for _, r := range rules {
+		_, err := parser.ParseExpr(r.Expr)
+		require.NoError(t, err, r.Alert)
+		require.Contains(t, []string{"critical", "warning"}, r.Labels["severity"], r.Alert)
+		require.NotEmpty(t, r.Annotations["summary"], r.Alert)
+		require.True(t, strings.HasSuffix(r.Annotations["runbook_url"], "/docs/runbook.md#"+strings.ToLower(r.Alert)),
+			r.Alert)
+		require.Regexp(t, regexp.MustCompile(`(?s)\n- \*\*Cause\.\*\* .+\n- \*\*Look\.\*\* .+\n- \*\*Act\.\*\* .+`),
+			sections[r.Alert], r.Alert)
+		delete(sections, r.Alert)
+		require.True(t, tested[r.Alert], "%s fires in no test", r.Alert)
+	}
+	require.Empty(t, sections, "sections without an alert")
 }
