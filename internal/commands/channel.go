@@ -27,6 +27,7 @@ func newChannelShow(t cli.Terminal) *cobra.Command {
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Channels)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "about how many subscribers to show, at most 250")
 	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "`CURSOR` continue from the cursor that the previous answer printed")

@@ -31,6 +31,7 @@ queue's assignmentTTL, but at least for a minute.`,
 	cli.OnlyJSON(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "",
 		"`QUEUE` queue of the match (default: the one that the ID names, if the service made it)")
+	cli.CompleteFlag(cmd, "queue", connection.Queues)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		match, err := c.Match(ctx, queue, args[0])
 		if err != nil {

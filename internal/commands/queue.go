@@ -95,6 +95,7 @@ configuration can't be replaced. In a printed definition, xxxxx stands for the s
 		Args: cli.Arguments(1, 2),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Queues)
 	cli.OnlyJSON(cmd)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		definition, err := readDefinition(ctx, t, args[1:])
@@ -130,6 +131,7 @@ func newQueueDelete(t cli.Terminal) *cobra.Command {
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Queues)
 	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"queue": args[0]}, c.DeleteQueue(ctx, args[0])
 	})

@@ -29,6 +29,7 @@ match of two.`,
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Queues)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
 	cmd.Flags().BoolVar(&waiting, "waiting", true, "examine the waiting tickets, too")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {

@@ -67,6 +67,7 @@ Without --subscriber a temporary one is created, and removed at the end.`,
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, time.Minute)
+	cli.CompleteArguments(cmd, client.MaxSources, f.Channels)
 	cmd.Flags().StringVar(&f.name, "subscriber", "", "`NAME` the subscriber's name (default: a temporary one)")
 	cmd.Flags().StringVar(&f.from, "from", "latest",
 		"`POSITION` where a new subscriber starts: latest, earliest, or a number: after the message with that clock")

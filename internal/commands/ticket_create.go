@@ -52,6 +52,7 @@ A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGI
 	cli.OnlyJSON(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.ticket.Queue, "queue", "", "`QUEUE` queue to wait in (default: the queue \"default\")")
+	cli.CompleteFlag(cmd, "queue", f.Queues)
 	flags.StringVar(&f.ticket.ID, "id", "", "`ID` the ticket's ID, under which it is created once (default: a new ID)")
 	flags.StringArrayVar(&f.ticket.SearchFields.Tags, "tag", nil,
 		"`TAG` one of its tags; may be repeated, like --double, --string, --criterion and --statistic")

@@ -18,6 +18,7 @@ func newUnsubscribe(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Channels)
 	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"channel": args[0], "subscriber": args[1]}, c.Unsubscribe(ctx, args[0], args[1])
 	})
