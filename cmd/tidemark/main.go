@@ -110,7 +110,8 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.ReportRenamed(t, cmd) }
 	cli.AddGroups(root)
 	cli.SetHelp(root, t)
-	root.AddCommand(cli.In(cli.Service, newServe(t), newHealth(t), newRedisKeys(t), cli.Renamed("keys", "redis-keys", newRedisKeys(t)))...)
+	root.AddCommand(cli.In(cli.Service, newServe(t), newHealth(t), newRedisKeys(t))...)
+	root.AddCommand(cli.Renamed("keys", "redis-keys", newRedisKeys(t)))
 	root.AddCommand(cli.In(cli.Records, newRecords(t))...)
 	root.AddCommand(cli.In(cli.Shards, newShards(t))...)
 	root.AddCommand(cli.In(cli.Other, newVersion(t))...)

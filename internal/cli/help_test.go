@@ -72,6 +72,6 @@ func TestRenamed(t *testing.T) {
 		require.NoError(t, root.Execute())
 	}
 	require.Empty(t, out.String())
-	require.Equal(t, "tidemark: \"tidemark channel show\" is now \"tidemark channel show\": the old name still works\n",
+	require.Equal(t, "tidemark: \"tidemark channel describe\" is now \"tidemark channel show\": the old name still works\n",
 		errors.String())
 }

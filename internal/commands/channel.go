@@ -24,7 +24,10 @@ func newChannelShow(t cli.Terminal) *cobra.Command {
 		Use:        "show CHANNEL",
 		SuggestFor: []string{"get", "view"},
 		Short:      "Show a channel's clock, and the lag of its subscribers",
-		Args:       cli.Arguments(1, 1),
+		Long: `Show a channel's clock, and the lag of its subscribers: the messages after a subscriber's mark.
+
+Without activity a channel lives as long as its messages, and up to a tenth longer.`,
+		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
@@ -51,7 +54,7 @@ func writeDescription(w io.Writer, d client.Description) error {
 		oldest = fmt.Sprintf("%s, %d messages up to the clock", *d.Oldest, d.Live)
 	}
 	ttl := time.Duration(d.TTLMillis) * time.Millisecond
-	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nends in  %s without activity\n\n",
+	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nlives    %s more without activity\n\n",
 		d.Channel, d.Clock, oldest, d.Epoch, ttl.Round(time.Second))
 	if err != nil {
 		return err
