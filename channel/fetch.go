@@ -24,9 +24,10 @@ type Query struct {
 // Delivery is the result of a fetch.
 type Delivery struct {
 	Messages []Message
-	Receipt  string // acknowledges all of Messages and Expired; empty if there is nothing to acknowledge
+	Receipt  string // acknowledges all of Messages, Expired and Purged; empty if there is nothing to acknowledge
 	More     bool   // there is more to fetch now
 	Expired  uint64 // messages that expired before they were read, and were skipped
+	Purged   uint64 // messages that an operator purged before they were read, and were skipped
 }
 
 // Fetch returns the messages after the subscriber's mark, and waits if there are none. It returns early, with nothing,
@@ -133,7 +134,7 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 
 // delivery returns a batch, with a signed receipt for it.
 func (s *Service) delivery(r *FetchRequest, b *Batch) Delivery {
-	d := Delivery{Messages: b.Messages, Expired: b.Expired, More: b.Through != b.Clock}
+	d := Delivery{Messages: b.Messages, Expired: b.Expired, Purged: b.Purged, More: b.Through != b.Clock}
 	if b.Through == b.Mark {
 		return d
 	}

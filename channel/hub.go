@@ -33,6 +33,7 @@ type hub struct {
 	log     *slog.Logger
 	planned chan struct{} // buffered (capacity 1): another topic is the first of the agenda
 	drained atomic.Bool   // no waiter sleeps any more; set under mu
+	sought  func(target)  // called with each subscriber whose mark was set, before its waiters are woken
 
 	mu      sync.Mutex // taken before a topic's, never after
 	topics  map[string]*entry
@@ -56,7 +57,8 @@ const outside = -1
 
 // newHub returns a hub. Call its run.
 func newHub(store Notifier, limits Limits, log *slog.Logger) *hub {
-	return &hub{store: store, limits: limits, log: log, planned: make(chan struct{}, 1), topics: make(map[string]*entry)}
+	return &hub{store: store, limits: limits, log: log, planned: make(chan struct{}, 1),
+		sought: func(target) {}, topics: make(map[string]*entry)}
 }
 
 // run reads clocks and ends lingering topics until ctx ends. Then it drains the hub and stops listening. It must be
@@ -257,13 +259,23 @@ func (h *hub) entry(channel string, now time.Time) *entry {
 		e = &entry{topic: &topic{channel: channel}, created: now, index: outside}
 		if !h.drained.Load() {
 			h.topics[channel] = e
-			e.stop = h.store.Listen(channel, e.handle)
+			e.stop = h.store.Listen(channel, h.sink(e.topic))
 		}
 	}
 	if e.users == 0 && !reading && e.stop != nil {
 		h.plan(e, now.Add(spread(h.limits.Backstop)))
 	}
 	return e
+}
+
+// sink returns the sink of a topic's events.
+func (h *hub) sink(t *topic) func(Event) {
+	return func(e Event) {
+		if e.Kind == EventSought {
+			h.sought(target{channel: t.channel, subscriber: e.Subscriber})
+		}
+		t.handle(e)
+	}
 }
 
 // exit removes a waiter's users from its entries, which linger if they have no other.

@@ -7,7 +7,8 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// marks tells streams about acknowledgements by way of this server. Many goroutines may use it.
+// marks tells streams about acknowledgements by way of this server, and about marks that operators have set. Many
+// goroutines may use it.
 type marks struct {
 	mu       sync.RWMutex // taken before a watch's, never after
 	watching map[target][]*sourceWatch
@@ -20,7 +21,7 @@ type markWatch struct {
 	nudge chan struct{} // buffered (capacity 1): the mark of a paused source has moved
 
 	mu      sync.Mutex // guards the rest, and the fields of its sources
-	moved   bool       // the mark of any source has moved
+	moved   bool       // the mark of any source has moved, or was set
 	sources []sourceWatch
 }
 
@@ -29,6 +30,7 @@ type sourceWatch struct {
 	of     *markWatch
 	acked  Position // the furthest receipt
 	moved  bool
+	sought bool // an operator has set the mark
 	paused bool // the stream sends nothing until the mark moves
 }
 
@@ -90,6 +92,24 @@ func (s *sourceWatch) note(acked Position) {
 	}
 }
 
+// sought tells the streams of a subscriber that an operator has set its mark.
+func (m *marks) sought(t target) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, w := range m.watching[t] {
+		w.seek()
+	}
+}
+
+func (s *sourceWatch) seek() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.moved, s.sought, s.of.moved = false, true, true // an earlier receipt doesn't count any more
+	if len(s.of.nudge) == 0 {
+		s.of.nudge <- struct{}{} // never blocks: all senders hold the lock
+	}
+}
+
 // nudge ends the sleep of all streams.
 func (m *marks) nudge() {
 	m.mu.RLock()
@@ -117,10 +137,11 @@ func (w *markWatch) pause(i int, paused bool) {
 	w.sources[i].paused = paused
 }
 
-// movedMark is an acknowledgement of a source.
+// movedMark is an acknowledgement of a source, or that its mark was set.
 type movedMark struct {
 	source int
-	acked  Position
+	acked  Position // zero: there is none
+	sought bool     // before it, an operator has set the mark
 }
 
 // take returns the last acknowledgement of each source that has one since the last call.
@@ -132,10 +153,16 @@ func (w *markWatch) take() (all []movedMark) {
 	}
 	w.moved = false
 	for i := range w.sources {
-		if s := &w.sources[i]; s.moved {
-			s.moved = false
-			all = append(all, movedMark{source: i, acked: s.acked})
+		s := &w.sources[i]
+		if !s.moved && !s.sought {
+			continue
 		}
+		m := movedMark{source: i, sought: s.sought}
+		if s.moved {
+			m.acked = s.acked
+		}
+		s.moved, s.sought = false, false
+		all = append(all, m)
 	}
 	return all
 }

@@ -45,16 +45,17 @@ type Batch struct {
 	Epoch    ulid.ULID
 	Mark     clock.Clock // the subscriber's mark at the time; of a tail the same as After
 	After    clock.Clock // where the reading began: at the mark, or at the position of the request if that is ahead of it
-	Through  clock.Clock // all messages after After up to here are in Messages or expired; equals After if there are none
+	Through  clock.Clock // all messages after After up to here are in Messages or gone; equals After if there are none
 	Clock    clock.Clock // the channel's clock at the time; there is more if Through differs from it
 	Messages []Message
 	Expired  uint64 // messages between After and Through that expired
+	Purged   uint64 // those that an operator has purged, until they would have expired
 	// Elsewhere is set if a tail doesn't begin at the position of the request, which the channel doesn't have.
 	Elsewhere bool
 }
 
 // empty reports whether there is nothing to deliver.
-func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 }
+func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 && b.Purged == 0 }
 
 // deliver adds the next message to an empty batch.
 func (b *Batch) deliver(m *Message) {

@@ -31,6 +31,7 @@ type Service struct {
 	lags     *lagWatch
 	copies   Copies
 	turns    *semaphore.Weighted // of reads from many sources
+	lists    *semaphore.Weighted // of pages of the list of channels, one at a time
 }
 
 // Options configures a Service. All fields but LookUp and Copies are required.
@@ -50,13 +51,16 @@ func NewService(o Options) (*Service, error) {
 	if err := o.Limits.Check(); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
-	return &Service{
+	s := &Service{
 		store: o.Store, receipts: o.Receipts, tokens: o.Receipts.Derive(tokenPurpose), lookUp: o.LookUp,
 		policies: o.Policies, limits: o.Limits,
 		copies: o.Copies, hub: newHub(o.Store, o.Limits, o.Logger), marks: newMarks(),
 		lags:  &lagWatch{store: o.Store, log: o.Logger, channels: make(map[string]watchedLags)},
 		turns: semaphore.NewWeighted(turnsPerCore * int64(runtime.GOMAXPROCS(0))),
-	}, nil
+		lists: semaphore.NewWeighted(1),
+	}
+	s.hub.sought = s.marks.sought
+	return s, nil
 }
 
 // Run serves waiting fetches, and reads what Lags returns, until ctx ends. Then they return nothing, no later fetch

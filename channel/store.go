@@ -19,6 +19,7 @@ type Store interface {
 	Registry
 	Notifier
 	Poller
+	Operations
 }
 
 // Log writes, reads and acknowledges messages.
@@ -76,9 +77,9 @@ type Notifier interface {
 // Event is something that happened on a channel.
 type Event struct {
 	Kind       EventKind
-	Position            // of EventPublished: the message's; of EventUnsubscribed: the channel's at the time
+	Position            // of EventPublished: the message's; of others: the channel's at the time
 	Message    *Message // of EventPublished: the message; nil if it is too large for an event, or was in a batch
-	Subscriber string   // of EventUnsubscribed
+	Subscriber string   // of EventUnsubscribed and EventSought
 }
 
 // EventKind is the kind of an Event.
@@ -89,6 +90,8 @@ const (
 	EventConfirmed    EventKind = iota // every event is delivered from now on; earlier ones may have been lost
 	EventPublished                     // a message was published, or a batch, whose last message it was
 	EventUnsubscribed                  // a subscriber was removed
+	EventSought                        // a subscriber's mark was set
+	EventDeleted                       // the channel was deleted
 )
 
 // PositionResult is the position of a channel, or the error of reading it.

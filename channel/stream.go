@@ -71,6 +71,9 @@ type GapReason string
 const (
 	GapExpired GapReason = "expired" // they expired before they were read
 	GapLost    GapReason = "lost"    // the storage has lost writes in a fail-over, or the channel began another life
+	GapPurged  GapReason = "purged"  // an operator purged them before they were read
+	// an operator has set the mark: messages may be sent again, or left out
+	GapMoved GapReason = "moved"
 )
 
 // Why a stream has ended. Compare with errors.Is.
@@ -290,6 +293,10 @@ func (s *Stream) advance(ctx context.Context) error {
 		return ErrStreamEmpty
 	}
 	for _, m := range s.watch.take() {
+		if m.sought {
+			s.sources[m.source].seek()
+			s.fill(m.source)
+		}
 		if m.acked.Epoch == s.at[m.source].Epoch && isAhead(m.acked.Clock, s.sources[m.source].mark) {
 			s.acknowledged(m.source, m.acked.Clock)
 		}
@@ -425,7 +432,7 @@ func (s *Stream) found(i int, r *PollResult) {
 	if r.Epoch == s.at[i].Epoch {
 		s.acknowledged(i, r.Mark)
 	}
-	src.unread = src.unread || src.lapsed || r.Position != s.at[i]
+	src.unread = src.unread || src.lapsed || src.moved || r.Position != s.at[i]
 }
 
 // read reads sources after their positions, and adds what they have to the arrivals. It returns how many the store

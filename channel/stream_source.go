@@ -21,6 +21,7 @@ type streamSource struct {
 	order   uint64        // of its last message among all of the stream
 
 	fresh   bool // its position isn't known: the first read begins at the mark, or where the tail begins
+	moved   bool // an operator has set the mark: the next read begins there, and is after a gap
 	lapsed  bool // the history that its client knows has ended: the next read is after a gap
 	unread  bool // it has to be read
 	renew   bool // it has to be read even if the window is full
@@ -53,6 +54,7 @@ func (s *Stream) accept(i int, b *Batch) {
 	if b.After != asked.Clock || b.Epoch != asked.Epoch {
 		s.at[i], src.lastID = Position{Epoch: b.Epoch, Clock: b.After}, ""
 	}
+	moved := src.moved && !lost
 	src.fresh, src.lapsed, src.renew = false, false, false
 	switch {
 	case !src.isTail():
@@ -60,22 +62,28 @@ func (s *Stream) accept(i int, b *Batch) {
 	case len(src.sent) == 0:
 		src.setMark(b.After)
 	}
-	gap := len(s.arrivals)
-	switch {
-	case lost:
-		s.add(Arrival{Source: i, Gap: &Gap{Reason: GapLost}})
-	case src.full: // it was read to be renewed
+	if src.full && !lost { // it was read to be renewed
 		src.unread = src.unread || s.at[i].Clock != b.Clock
 		return
-	case b.Expired > 0:
-		s.add(Arrival{Source: i, Gap: &Gap{Reason: GapExpired, Count: b.Expired}})
 	}
+	src.moved = false
+	s.addGap(i, GapLost, lost, 0)
+	s.addGap(i, GapMoved, moved, 0)
+	s.addGap(i, GapExpired, !lost && b.Expired > 0, b.Expired)
+	s.addGap(i, GapPurged, !lost && b.Purged > 0, b.Purged)
 	if s.deliverAll(i, b.Messages) && s.at[i].Clock != b.Through {
 		s.at[i].Clock, src.lastID = b.Through, ""
 	}
 	src.unread = s.at[i].Clock != b.Clock
-	if len(s.arrivals) == gap+1 && s.arrivals[gap].Gap != nil {
-		s.arrivals[gap].Receipt = s.receipt(i)
+	if n := len(s.arrivals); n > 0 && s.arrivals[n-1].Source == i && s.arrivals[n-1].Gap != nil {
+		s.arrivals[n-1].Receipt = s.receipt(i)
+	}
+}
+
+// addGap adds a gap to the arrivals if there is one.
+func (s *Stream) addGap(i int, reason GapReason, is bool, count uint64) {
+	if is {
+		s.add(Arrival{Source: i, Gap: &Gap{Reason: reason, Count: count}})
 	}
 }
 
@@ -186,6 +194,15 @@ func (s *Stream) lapse(i int) {
 	src.lapsed, src.fresh, src.unread = src.lapsed || !src.fresh, true, false
 	src.begin(From{Start: StartEarliest})
 	src.lastID, s.at[i] = "", noChannel
+}
+
+// seek makes the source continue at its mark, which an operator has set.
+func (src *streamSource) seek() {
+	if src.failed || src.isTail() {
+		return
+	}
+	src.sent, src.bytes, src.before, src.lastID = nil, 0, nil, ""
+	src.fresh, src.moved, src.unread = true, true, true
 }
 
 // restart empties the window. What is in it isn't sent again, in the same life of the channel.

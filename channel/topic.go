@@ -52,8 +52,10 @@ func (t *topic) handle(e Event) {
 	switch e.Kind {
 	case EventPublished:
 		t.publish(update{Position: e.Position, message: e.Message})
-	case EventUnsubscribed:
-		t.unsubscribe(e.Subscriber)
+	case EventUnsubscribed, EventSought:
+		t.refetch(e.Subscriber)
+	case EventDeleted:
+		t.wakeAll()
 	case EventConfirmed:
 		t.confirm()
 	}
@@ -146,8 +148,9 @@ func (t *topic) next(at Position) *Message {
 	return nil
 }
 
-// unsubscribe wakes a subscriber's members. Their next fetch finds that the subscriber does not exist.
-func (t *topic) unsubscribe(subscriber string) {
+// refetch wakes a subscriber's members. Their next fetch finds that the subscriber does not exist, or where its mark is
+// now.
+func (t *topic) refetch(subscriber string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, one := range t.members {

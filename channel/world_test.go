@@ -53,6 +53,8 @@ func pass(d time.Duration) {
 // world is a Store with one channel, kept in plain maps. A test decides when its answers and its notifications
 // arrive, and which are lost.
 type world struct {
+	Operations // not called
+
 	mu sync.Mutex
 	state
 	replica state // what is left after a fail-over

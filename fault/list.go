@@ -27,6 +27,8 @@ const (
 	SlugInvalidMax        Slug = "invalid-max"
 	SlugInvalidWait       Slug = "invalid-wait"
 	SlugInvalidFrom       Slug = "invalid-from"
+	SlugInvalidPosition   Slug = "invalid-position"
+	SlugOtherLife         Slug = "wrong-epoch"
 	SlugInvalidSources    Slug = "invalid-sources"
 	SlugInvalidPolicy     Slug = "invalid-policy"
 	SlugMessageTooLarge   Slug = "message-too-large"
@@ -218,6 +220,17 @@ var entries = []Entry{
 		Slug: SlugInvalidFrom, Kinds: []Kind{Invalid, Conflict}, Title: "Invalid starting point",
 		Cause:  "`from` is neither `latest`, `earliest` nor a clock, or is ahead of the channel's clock (409).",
 		Remedy: "Use `latest`, `earliest`, or a clock that was given out.",
+	},
+	{
+		Slug: SlugInvalidPosition, Kinds: []Kind{Invalid, Conflict}, Title: "Invalid position in the channel",
+		Cause: "Of an operator's call: `through`, `to` or `after` is none of the forms that the call takes, or is a clock " +
+			"ahead of the channel's (409). Nothing was changed.",
+		Remedy: "Use one of the forms that the detail lists, or a clock that was given out.",
+	},
+	{
+		Slug: SlugOtherLife, Kinds: []Kind{Conflict}, Title: "Other life of the channel",
+		Cause:  "The channel ended and began again since its `epoch` was read. Nothing was changed.",
+		Remedy: "Describe the channel, and decide again.",
 	},
 	{
 		Slug: SlugInvalidSources, Kinds: []Kind{Invalid}, Title: "Invalid list of sources",

@@ -84,6 +84,7 @@ const (
 	Duplicate Outcome = "duplicate" // the follower had the message already
 	Refused   Outcome = "refused"   // the follower has no channel, or it refuses the message
 	Expired   Outcome = "expired"   // a message that expired before it was copied
+	Purged    Outcome = "purged"    // a message that an operator purged before it was copied
 )
 
 // Metrics counts copies.

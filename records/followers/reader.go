@@ -57,12 +57,13 @@ func (r *reader) run(ctx context.Context) error {
 		}
 		receipt = d.Receipt
 		r.count(Expired, int(d.Expired))
+		r.count(Purged, int(d.Purged))
 		switch {
 		case len(d.Messages) > 0:
 			if err := r.copy(ctx, d.Messages); err != nil {
 				return err
 			}
-		case receipt != "": // only expired ones
+		case receipt != "": // only ones that are gone
 		case age < settleAfter:
 			if time.Since(begun) < wait { // the service ends waits early when it shuts down
 				pace.Sleep(ctx, min(wait, time.Second))

@@ -166,8 +166,8 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 		return fmt.Errorf("%w: %w", ErrGap, err)
 	case err != nil:
 		return err
-	case d.Expired > 0:
-		return fmt.Errorf("%w: %d messages expired before they were read", ErrGap, d.Expired)
+	case d.Expired+d.Purged > 0:
+		return fmt.Errorf("%w: %d messages expired or were purged before they were read", ErrGap, d.Expired+d.Purged)
 	}
 	f.receipt, f.more = d.Receipt, d.More
 	if !d.More {

@@ -32,5 +32,5 @@ func ackKeys(ch Keys, r receipt.Receipt) []string {
 }
 
 func receiptArgs(r receipt.Receipt) []string {
-	return append(make([]string, 0, 9), r.Clock.String(), r.Epoch.String(), r.MessageID)
+	return append(make([]string, 0, 10), r.Clock.String(), r.Epoch.String(), r.MessageID)
 }

@@ -81,6 +81,10 @@ func (h *harness) key(channel string, p channeltest.Part) string {
 		return base + "m." + p.Clock.String()
 	case channeltest.PartRecord:
 		return base + "mid." + p.ID
+	case channeltest.PartPurged:
+		return base + "purged"
+	case channeltest.PartDeleted:
+		return base + "deleted"
 	}
 	panic(fmt.Sprintf("a part of kind %d", p.Kind))
 }

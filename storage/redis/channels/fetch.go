@@ -84,12 +84,12 @@ func (s *Store) fetchCall(r *channel.FetchRequest, least int) redis.Call {
 	if r.Tail != nil {
 		from = fromText(*r.Tail)
 	}
-	args := append(appendReadArgs(append(make([]string, 0, 11), ch.MessagePrefix()), r), strconv.Itoa(least), from)
+	args := append(appendReadArgs(append(make([]string, 0, 12), ch.MessagePrefix()), r), strconv.Itoa(least), from)
 	if r.After == nil {
-		return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: append(args, "", "", "")}
+		return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: append(args, "", "", "", ch.Purged())}
 	}
 	return redis.Call{Keys: ackKeys(ch, *r.After), Args: append(args, r.After.Clock.String(), r.After.Epoch.String(),
-		r.After.MessageID)}
+		r.After.MessageID, ch.Purged())}
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.
@@ -129,7 +129,8 @@ func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchR
 }
 
 func (s *Store) nextArgs(a channel.AckRequest, r *channel.FetchRequest) []string {
-	return appendReadArgs(append(receiptArgs(a.Receipt), s.keys(r.Channel).MessagePrefix()), r)
+	ch := s.keys(r.Channel)
+	return append(appendReadArgs(append(receiptArgs(a.Receipt), ch.MessagePrefix()), r), ch.Purged())
 }
 
 func appendReadArgs(args []string, r *channel.FetchRequest) []string {
@@ -146,7 +147,7 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 	}
 	d := rep.Decoder()
 	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), After: clockOf(d), Clock: clockOf(d), Through: clockOf(d),
-		Expired: uint64(d.Int64())}
+		Expired: uint64(d.Int64()), Purged: uint64(d.Int64())}
 	b.Messages, b.Elsewhere = []channel.Message{}, rep.Status == statusElsewhere
 	d.Each(func(list *redis.Decoder) {
 		at, messages := clockOf(list), list.List()

@@ -149,6 +149,7 @@ type bulkReader struct {
 	largest int // bytes of a message
 	left    int // bytes that may still be added
 	full    bool
+	gone    []clock.Clock // of messages that the last read didn't find
 }
 
 // client returns the client to read the channel's keys with.
@@ -186,12 +187,21 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 		rd.full = true
 		return err
 	}
+	rd.gone = rd.gone[:0]
 	for _, value := range found[1:] {
 		if rd.full = !rd.add(ctx, b, value); rd.full {
 			break
 		}
 	}
-	return nil
+	if len(rd.gone) == 0 {
+		return nil
+	}
+	purged, err := singleReads{store: rd.store, keys: rd.keys}.purged(ctx)
+	for _, at := range rd.gone {
+		n := purged.between(at.Sub(1), at)
+		b.Expired, b.Purged = b.Expired-n, b.Purged+n
+	}
+	return err
 }
 
 // errLost is the cause of the error of a batch without messages if Redis has lost them since the script has run.
@@ -240,10 +250,11 @@ func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, err
 }
 
 // add adds one message, and reports whether there was room for it. The first message of a batch always has room. One
-// that has expired is skipped.
+// that is gone is skipped.
 func (rd *bulkReader) add(ctx context.Context, b *channel.Batch, value rueidis.RedisMessage) bool {
 	if value.IsNil() {
 		b.Expired, b.Through = b.Expired+1, b.Through.Next()
+		rd.gone = append(rd.gone, b.Through)
 		return true
 	}
 	envelope, err := value.AsBytes()

@@ -35,6 +35,17 @@ func (s *Store) fetchSingly(ctx context.Context, r channel.FetchRequest) (channe
 }
 
 func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
+	b, err := f.read(ctx, r)
+	if err != nil || b.Expired == 0 {
+		return b, err
+	}
+	purged, err := f.purged(ctx)
+	b.Purged = min(b.Expired, purged.between(b.After, b.Through))
+	b.Expired -= b.Purged
+	return b, err
+}
+
+func (f singleReads) read(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	b, err := f.beginning(ctx, &r)
 	if err != nil {
 		return b, err

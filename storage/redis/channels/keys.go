@@ -49,6 +49,12 @@ func (k Keys) Subscribers() string { return k.base + ".subs" }
 // Label holds the name of the queue of the ticket whose channel this is.
 func (k Keys) Label() string { return k.base + ".label" }
 
+// Purged holds the clocks of the oldest and of the latest message that was purged.
+func (k Keys) Purged() string { return k.base + ".purged" }
+
+// Deleted holds the clock at which an earlier life of the channel was deleted.
+func (k Keys) Deleted() string { return k.base + ".deleted" }
+
 // MarkPrefix is the prefix of the keys of marks.
 func (k Keys) MarkPrefix() string { return k.base + markInfix }
 

@@ -18,6 +18,7 @@ func made(prefix string) map[string]string {
 	k := KeysOf(prefix, "ch")
 	return map[string]string{
 		"Clock": k.Clock(), "Epoch": k.Epoch(), "Subscribers": k.Subscribers(), "Label": k.Label(),
+		"Purged": k.Purged(), "Deleted": k.Deleted(),
 		"Mark": k.Mark("<subscriber>"), "Message": strings.Replace(k.Message(7), "7", "<clock>", 1),
 		"MessageID": k.MessageID("<id>"), "Topic": k.Topic(), "receiptKey": receiptKey(prefix),
 		"receiptTopic":      receiptTopic(prefix),
@@ -42,11 +43,11 @@ func TestPage(t *testing.T) {
 		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"},
 		"mark":    {"c.{ch}.r.<subscriber>"},
 		"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "record": {"c.{ch}.mid.<id>"},
-		"label": {"c.{ch}.label"},
+		"label": {"c.{ch}.label"}, "purged": {"c.{ch}.purged"}, "deleted": {"c.{ch}.deleted"},
 		// Arguments from which a script makes keys that it can't declare.
 		"message_prefix": {"c.{ch}.m.<clock>"}, "mark_prefix": {"c.{ch}.r.<subscriber>"}, "topic": {"c.{ch}"},
 		"configurations": {"tidemark.configurations"},
-	}, "position", "life", "listen", "start", "compare", "poll")
+	}, "position", "life", "listen", "start", "compare", "poll", "list")
 }
 
 func TestScripts(t *testing.T) {
@@ -81,7 +82,7 @@ func TestKeysOfAChannelShareASlotAndNothingElse(t *testing.T) {
 	}
 	storetest.RequireOwnKeys(t, "c.", names, map[string]storetest.KeyKind{
 		"clock": fixed(Keys.Clock), "epoch": fixed(Keys.Epoch), "subs": fixed(Keys.Subscribers),
-		"topic": fixed(Keys.Topic),
+		"topic": fixed(Keys.Topic), "purged": fixed(Keys.Purged), "deleted": fixed(Keys.Deleted),
 		"mark": {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).Mark(part) },
 			Parts: names},
 		"record": {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessageID(part) },

@@ -40,7 +40,7 @@ func (s *Store) event(name, text string) channel.Event {
 		s.conn.Logger().Warn("cannot read a notification", "channel", name, "error", err)
 		return channel.Event{Kind: channel.EventConfirmed}
 	}
-	if event.Kind == channel.EventUnsubscribed {
+	if event.Kind == channel.EventUnsubscribed || event.Kind == channel.EventSought {
 		s.ttls.remove(s.keys(name).Mark(event.Subscriber))
 	}
 	return event
@@ -49,7 +49,8 @@ func (s *Store) event(name, text string) channel.Event {
 var errNotification = errors.New("not a notification")
 
 // parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large for its
-// notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
+// notification, "<epoch> <clock> !<subscriber>" for a subscriber that was removed, "<epoch> <clock> @<subscriber>" for
+// one whose mark was set, or "<epoch> <clock> #" if the channel was deleted.
 func parseNotification(text string) (channel.Event, error) {
 	epochText, rest, _ := strings.Cut(text, " ")
 	clockText, body, _ := strings.Cut(rest, " ")
@@ -62,11 +63,17 @@ func parseNotification(text string) (channel.Event, error) {
 		return channel.Event{}, fmt.Errorf("%w: clock: %w", errNotification, err)
 	}
 	event := channel.Event{Kind: channel.EventPublished, Position: channel.Position{Epoch: epoch, Clock: at}}
-	if subscriber, ok := strings.CutPrefix(body, "!"); ok {
-		event.Kind, event.Subscriber = channel.EventUnsubscribed, subscriber
+	switch {
+	case body == "":
 		return event, nil
-	}
-	if body == "" {
+	case body[0] == '!':
+		event.Kind, event.Subscriber = channel.EventUnsubscribed, body[1:]
+		return event, nil
+	case body[0] == '@':
+		event.Kind, event.Subscriber = channel.EventSought, body[1:]
+		return event, nil
+	case body == "#":
+		event.Kind = channel.EventDeleted
 		return event, nil
 	}
 	m, err := parseEnvelope([]byte(body), at)

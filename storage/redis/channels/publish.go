@@ -137,9 +137,9 @@ func (s *Store) publishCall(r *channel.PublishRequest, messages []message, separ
 	if separate {
 		each = "1"
 	}
-	args = append(make([]string, 0, 11+len(messages)),
+	args = append(make([]string, 0, 12+len(messages)),
 		ch.MessagePrefix(), ch.MarkPrefix(), r.Subscriber, ttlMillis(r.Policy), newEpoch, lastEpoch,
-		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plain, each)
+		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plain, each, ch.Deleted())
 	for _, m := range messages {
 		keys = append(keys, ch.MessageID(m.id))
 		args = append(args, m.head)

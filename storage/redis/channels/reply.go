@@ -14,18 +14,21 @@ const (
 	statusCreated      redis.Status = "CREATED"
 	statusExists       redis.Status = "EXISTS"
 	statusStale        redis.Status = "STALE"
+	statusNoChannel    redis.Status = "NO_CHANNEL"
+	statusOtherLife    redis.Status = "OTHER_LIFE"
 	statusAhead        redis.Status = "AHEAD"
 	statusElsewhere    redis.Status = "ELSEWHERE"
 	statusNoSubscriber redis.Status = "NO_SUBSCRIBER"
 )
 
 var refusals = redis.Refusals{
-	"NO_CHANNEL":       channel.ErrNoChannel,
+	statusNoChannel:    channel.ErrNoChannel,
 	statusNoSubscriber: channel.ErrNoSubscriber,
 	"EPOCH":            channel.ErrReceiptEpoch,
 	statusAhead:        channel.ErrReceiptAhead,
 	"SUPERSEDED":       channel.ErrReceiptSuperseded,
 	"LIFE":             channel.ErrLaterLife,
+	statusOtherLife:    channel.ErrOtherLife,
 	"FULL":             channel.ErrTooManySubscribers,
 	"FROM_AHEAD":       channel.ErrClockAhead,
 }

@@ -29,7 +29,7 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 	}
 	args := []string{
 		r.Subscriber, fromText(r.From), ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), create, epoch,
-		strconv.Itoa(r.Policy.MaxMessages), strconv.Itoa(r.Policy.MaxSubscribers),
+		strconv.Itoa(r.Policy.MaxMessages), strconv.Itoa(r.Policy.MaxSubscribers), ch.Deleted(),
 	}
 	rep, err := s.conn.Run(ctx, subscribeScript, ch.ForSubscriber(r.Subscriber), args)
 	if err != nil {

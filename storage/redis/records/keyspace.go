@@ -51,7 +51,7 @@ func (s *KeySource) Walk(ctx context.Context, v keyspace.Visitor) error {
 // pages calls do with the names of all keys, in pages, and with the node that has them. It calls wait before each.
 func (s *KeySource) pages(ctx context.Context, wait func(ctx context.Context, keys int) error,
 	do func(ctx context.Context, node rueidis.Client, names []string) error) error {
-	pattern := literal.Replace(s.conn.Prefix()) + "*"
+	pattern := redis.Literal(s.conn.Prefix()) + "*"
 	return s.eachPrimary(ctx, func(node rueidis.Client) error {
 		for cursor := uint64(0); ; {
 			if err := wait(ctx, page); err != nil {
@@ -75,9 +75,6 @@ func (s *KeySource) pages(ctx context.Context, wait func(ctx context.Context, ke
 		}
 	})
 }
-
-// literal quotes the special characters of a pattern.
-var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // eachPrimary calls do with each primary. The client of a Cluster shows the replicas that are in sync, too.
 func (s *KeySource) eachPrimary(ctx context.Context, do func(rueidis.Client) error) error {

@@ -75,7 +75,7 @@ func valueOf(ms int64, data []byte, most int) tier.Value {
 
 // Walk implements tier.Values.
 func (v *Values) Walk(kind *records.Kind) tier.Walk {
-	pattern := literal.Replace(v.conn.Prefix() + kind.Pattern)
+	pattern := redis.Literal(v.conn.Prefix() + kind.Pattern)
 	for _, name := range kind.Parts() {
 		pattern = strings.Replace(pattern, "<"+name+">", "*", 1)
 	}

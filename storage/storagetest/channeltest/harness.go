@@ -43,6 +43,8 @@ const (
 	PartMark                        // a subscriber's mark
 	PartMessage                     // the message at a clock
 	PartRecord                      // the dedup record of a message ID
+	PartPurged                      // which messages were purged; doesn't exist if there are none
+	PartDeleted                     // where the channel was deleted; doesn't exist if it wasn't
 )
 
 // String returns the part's name for failure messages.
@@ -60,6 +62,10 @@ func (p Part) String() string {
 		return "the message at " + p.Clock.String()
 	case PartRecord:
 		return "the dedup record of " + p.ID
+	case PartPurged:
+		return "the purged clocks"
+	case PartDeleted:
+		return "the clock at which the channel was deleted"
 	}
 	return "an unknown part"
 }
@@ -69,6 +75,8 @@ var (
 	channelClock = Part{Kind: PartClock}
 	epoch        = Part{Kind: PartEpoch}
 	subscribers  = Part{Kind: PartSubscribers}
+	purged       = Part{Kind: PartPurged}
+	deleted      = Part{Kind: PartDeleted}
 )
 
 // mark returns the mark of a subscriber.

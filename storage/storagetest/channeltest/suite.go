@@ -41,6 +41,10 @@ func areas() []area {
 		{"lives", lifeCases()},
 		{"describe", describeCases()},
 		{"listen", listenCases()},
+		{"purge", purgeCases()},
+		{"delete", deleteCases()},
+		{"seek", seekCases()},
+		{"channels", listCases()},
 		{"concurrent", concurrentCases()},
 		{"model", modelCases()},
 	}

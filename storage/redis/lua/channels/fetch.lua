@@ -21,8 +21,9 @@
 -- ARGV[9] after           clock   the position's, a decimal string; empty: there is none, and so for the next two
 -- ARGV[10] after_epoch    ULID    the position's
 -- ARGV[11] after_id       string  of the message at the position; empty: none is known
+-- ARGV[12] purged         string  the key of the purged clocks
 --
--- Returns {"OK", epoch, mark, after, clock, through, expired, {at, {message, …}, at, {message, …}, …}},
+-- Returns {"OK", epoch, mark, after, clock, through, expired, purged, {at, {message, …}, at, {message, …}, …}},
 -- {"NO_SUBSCRIBER"}, or {"MOVING"} if the slot is half moved. For a tail also {"ELSEWHERE", …}, as OK, if it has not
 -- begun at its position, {"NO_CHANNEL"}, and {"FROM_AHEAD"} if there is no position and the clock where it begins is
 -- ahead of the channel's. `after` is where it has begun to read: the position, or the mark if there is no position, or
@@ -35,6 +36,7 @@ local position = ARGV[9] ~= '' and {at = ARGV[9], clock = tonumber(ARGV[9]), epo
 local from = ARGV[8]
 local message_prefix, ttl_ms, wait_ms, least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local log = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), keeps = tonumber(ARGV[5]), least = least}
+local purged_key = ARGV[12]
 
 local tails = from ~= 'mark'
 local clock, epoch, mark = channel.position(keys.clock, keys.epoch, not tails and keys.mark)
@@ -43,9 +45,9 @@ if not tails and not mark then
 elseif not clock then
   return {'NO_CHANNEL'}
 end
-log.prefix, log.here = message_prefix, keys.clock
+log.prefix, log.here, log.purged = message_prefix, keys.clock, purged_key
 local after = position and ack.reached(keys, position, log.keeps, epoch, mark, clock) or mark
-local ok, through, expired, found
+local ok, read
 local elsewhere = position and not after
 if not after then
   if position and position.epoch ~= epoch then
@@ -61,15 +63,15 @@ if not after then
     after = clock
   end
 end
-ok, through, expired, found = slot.try(messages.read, log, after, clock)
+ok, read = slot.try(messages.read, log, after, clock)
 if not ok then
   return {'MOVING'}
 end
 if not tails then
-  channel.renew_after_poll(keys, ttl_ms, wait_ms, through ~= after)
+  channel.renew_after_poll(keys, ttl_ms, wait_ms, read.through ~= after)
 end
-local batch = {epoch, clocks.show(mark or after), clocks.show(after), clocks.show(clock), clocks.show(through),
-  clocks.show(expired), found}
+local batch = {epoch, clocks.show(mark or after), clocks.show(after), clocks.show(clock), clocks.show(read.through),
+  clocks.show(read.expired), clocks.show(read.purged), read.found}
 if elsewhere then
   return {'ELSEWHERE', unpack(batch)}
 end

@@ -8,15 +8,16 @@
 -- KEYS[5] message  string  the message at the receipt's clock
 -- KEYS[6] record   string  dedup record of the receipt's message ID; only if that is known
 --
--- ARGV[1] acked           clock   the receipt's, a decimal string
--- ARGV[2] epoch           ULID    the receipt's
--- ARGV[3] message_id      string  of the message at the receipt's clock; empty: none is known
--- ARGV[4] message_prefix  string  what the channel's message keys start with
--- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
--- ARGV[6] max             int     messages at most
--- ARGV[7] max_bytes       int     bytes of messages at most, but always one message
--- ARGV[8] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[9] wait_ms         int     how long the caller is going to wait if there are no messages
+-- ARGV[1]  acked          clock   the receipt's, a decimal string
+-- ARGV[2]  epoch          ULID    the receipt's
+-- ARGV[3]  message_id     string  of the message at the receipt's clock; empty: none is known
+-- ARGV[4]  message_prefix string  what the channel's message keys start with
+-- ARGV[5]  ttl_ms         int     life of the channel and the mark without activity
+-- ARGV[6]  max            int     messages at most
+-- ARGV[7]  max_bytes      int     bytes of messages at most, but always one message
+-- ARGV[8]  max_messages   int     messages that the channel keeps at most; 0: no limit
+-- ARGV[9]  wait_ms        int     how long the caller is going to wait if there are no messages
+-- ARGV[10] purged         string  the key of the purged clocks
 --
 -- Returns {"OK", …}, {"NO_SUBSCRIBER"} or {"MOVING"} as fetch.lua does, or {"EPOCH"}, {"AHEAD"} or {"SUPERSEDED"}
 -- if the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading
@@ -26,18 +27,20 @@ local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], 
 local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
 local message_prefix, ttl_ms, wait_ms = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[9])
 local log = {count = tonumber(ARGV[6]), bytes = tonumber(ARGV[7]), keeps = tonumber(ARGV[8]), least = 1}
+local purged_key = ARGV[10]
 
 local status, clock, mark = ack.apply(keys, receipt, log.keeps, ttl_ms + wait_ms)
 if status ~= 'OK' and status ~= 'STALE' then
   return {status}
 end
-log.prefix, log.here = message_prefix, keys.clock
-local ok, through, expired, found = slot.try(messages.read, log, mark, clock)
+log.prefix, log.here, log.purged = message_prefix, keys.clock, purged_key
+local ok, read = slot.try(messages.read, log, mark, clock)
 if not ok then
   return {'MOVING'}
 end
 if status == 'STALE' then
-  channel.renew_after_poll(keys, ttl_ms, wait_ms, through ~= mark)
+  channel.renew_after_poll(keys, ttl_ms, wait_ms, read.through ~= mark)
 end
 local at = clocks.show(mark)
-return {'OK', receipt.epoch, at, at, clocks.show(clock), clocks.show(through), clocks.show(expired), found}
+return {'OK', receipt.epoch, at, at, clocks.show(clock), clocks.show(read.through), clocks.show(read.expired),
+  clocks.show(read.purged), read.found}

@@ -18,7 +18,8 @@
 -- ARGV[9]   notify_bytes    int     size of a message beyond which its notification has no body
 -- ARGV[10]  plain           string  pub/sub channel to publish contents on as well; "": none
 -- ARGV[11]  separate        int     1: the messages are separate publishes, each with a notification; 0: a batch
--- ARGV[12…] heads           string  each message without its time and closing brace: {"id":"…","content":…
+-- ARGV[12]  deleted         string  key of the clock at which the channel was deleted
+-- ARGV[13…] heads           string  each message without its time and closing brace: {"id":"…","content":…
 --
 -- The keys of messages and of the mark are not declared: the clocks are known only here, and while the slot is half
 -- moved, Redis would refuse duplicates too if a declared mark did not exist. Redis refuses new messages then, because
@@ -30,7 +31,7 @@
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 local subscriber, ttl_ms, new_epoch, last_epoch = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local max_messages, topic, notify_bytes, plain = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9]), ARGV[10]
-local separate = ARGV[11] == '1'
+local separate, deleted_key = ARGV[11] == '1', ARGV[12]
 local call, format, may = redis.call, string.format, redis.acl_check_cmd
 
 local clock = tonumber(call('GET', clock_key))
@@ -66,24 +67,30 @@ end
 if not clock and not channel.clear(subs_key, mark_prefix, unpack(KEYS, 5)) then
   return {'AGAIN'}
 end
+local last = clock or channel.deleted(deleted_key) or 0
 if mark_key then
   call('SADD', subs_key, subscriber)
-  call('SET', mark_key, '0', 'PXAT', message_ends)
+  call('SET', mark_key, format('%d', last), 'PXAT', message_ends)
 end
 
 epoch = epoch or new_epoch
-local reply, last = clock and {'OK'} or {'CREATED'}, clock or 0
+local reply = clock and {'OK'} or {'CREATED'}
 for i = 4, #KEYS do
   local next, known = last < clocks.MAX and last + 1 or -clocks.MAX, nil
   local at = format('%d', next)
   if clock or i > 4 then
     known = call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
+    local deleted = known and channel.deleted(deleted_key)
+    if deleted and clocks.behind(tonumber(known), deleted) then -- a record of the life that was deleted
+      known = nil
+      call('SET', KEYS[i], at, 'PXAT', message_ends)
+    end
   else
     call('SET', KEYS[i], at, 'PXAT', message_ends)
   end
   reply[2 * i - 6], reply[2 * i - 5] = known or at, known and 1 or 0
   if not known then
-    local head = ARGV[i + 8]
+    local head = ARGV[i + 9]
     local message = head .. tail
     call('SET', message_prefix .. at, message, 'PXAT', message_ends)
     if max_messages > 0 then

@@ -6,15 +6,16 @@
 -- KEYS[3] mark   string  the subscriber's mark
 -- KEYS[4] subs   set     names of subscribers
 --
--- ARGV[1] subscriber       string  its name
--- ARGV[2] from             string  where its mark is: "latest", "earliest" or a clock
--- ARGV[3] message_prefix   string  what the channel's message keys start with
--- ARGV[4] mark_prefix      string  what the channel's mark keys start with
--- ARGV[5] ttl_ms           int     life of the channel and the mark without activity
--- ARGV[6] create           int     1: a subscriber that does not exist is created; 0: it is not
--- ARGV[7] new_epoch        ULID    epoch of the life to begin if the channel does not exist; "": none is begun
--- ARGV[8] max_messages     int     messages that the channel keeps at most; 0: no limit
--- ARGV[9] max_subscribers  int     subscribers that the channel has at most; 0: no limit
+-- ARGV[1]  subscriber       string  its name
+-- ARGV[2]  from             string  where its mark is: "latest", "earliest" or a clock
+-- ARGV[3]  message_prefix   string  what the channel's message keys start with
+-- ARGV[4]  mark_prefix      string  what the channel's mark keys start with
+-- ARGV[5]  ttl_ms           int     life of the channel and the mark without activity
+-- ARGV[6]  create           int     1: a subscriber that does not exist is created; 0: it is not
+-- ARGV[7]  new_epoch        ULID    epoch of the life to begin if the channel does not exist; "": none is begun
+-- ARGV[8]  max_messages     int     messages that the channel keeps at most; 0: no limit
+-- ARGV[9]  max_subscribers  int     subscribers that the channel has at most; 0: no limit
+-- ARGV[10] deleted          string  key of the clock at which the channel was deleted
 --
 -- Returns {"BEGUN", epoch, mark} if the channel was created too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark},
 -- {"NO_CHANNEL"}, {"NO_SUBSCRIBER"}, {"FULL"}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if the slot is half
@@ -24,10 +25,11 @@ local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local ttl_ms, create, new_epoch = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local max_messages, max_subscribers = tonumber(ARGV[8]), tonumber(ARGV[9])
+local deleted_key = ARGV[10]
 
 local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
 local begins = not clock
-clock = clock or 0
+clock = clock or channel.deleted(deleted_key) or 0
 
 if mark then
   if redis.call('SADD', keys.subs, subscriber) == 1 then -- the predecessor stores no names

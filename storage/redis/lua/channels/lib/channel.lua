@@ -3,6 +3,13 @@
 
 local channel = {}
 
+-- deleted returns the clock at which the channel was deleted, or nil. It stands for as long as dedup records of that
+-- life may exist. While the slot is half moved, it may be missing.
+function channel.deleted(deleted_key)
+  local at = redis.pcall('GET', deleted_key)
+  return type(at) == 'string' and tonumber(at) or nil
+end
+
 -- expiry returns when a key expires, and Redis's time, both in milliseconds. The first is negative if the key has no
 -- expiry, does not exist, or is nil. The time is computed from the key's absolute and relative expiry, which is faster
 -- than TIME.

@@ -1,10 +1,10 @@
--- messages.lua reads a channel's messages, whose keys scripts cannot declare. A message never expires before an earlier
--- one, so that a binary search finds the oldest one alive.
+-- messages.lua reads and purges a channel's messages, whose keys scripts cannot declare. A message never expires before
+-- an earlier one, and purges remove the oldest ones, so that a binary search finds the oldest one alive.
 --
 -- A log is a table: prefix is what the keys of messages start with, here is a declared key that exists, for slot.read.
 -- For messages.beginning it also has keeps (messages that the channel keeps, 0 for no limit), and for messages.read
--- also the limits count (messages), bytes (of messages) and least (messages to read even if they have more bytes: 0 or
--- 1).
+-- also purged (the key of the purged clocks) and the limits count (messages), bytes (of messages) and least (messages
+-- to read even if they have more bytes: 0 or 1).
 
 local messages = {}
 
@@ -46,20 +46,75 @@ function messages.oldest(log, clock, limit)
   return found and reach - found
 end
 
+-- earliest returns the clock before the oldest message alive, or the channel's clock if there is none.
+function messages.earliest(log, clock)
+  local steps = messages.oldest(log, clock, log.keeps > 0 and log.keeps or clocks.MAX)
+  return steps and clocks.sub(clock, steps + 1) or clock
+end
+
 -- beginning returns the clock after which reading begins: the channel's for "latest", that before the oldest message
 -- alive for "earliest", or a clock itself.
 function messages.beginning(log, from, clock)
   if from == 'earliest' then
-    local steps = messages.oldest(log, clock, log.keeps > 0 and log.keeps or clocks.MAX)
-    return steps and clocks.sub(clock, steps + 1) or clock
+    return messages.earliest(log, clock)
   end
   return from == 'latest' and clock or tonumber(from)
 end
 
--- read reads the messages after a mark, within the limits of the log. It returns the clock up to which it has read, the
--- number of messages that have expired, and a list: clock, messages, clock, messages, …, with the clock of the first of
--- the messages and false for each that has expired. Copying messages into a script is expensive, so it reads at most 16
--- at a time, and no more than are expected to fit, by the length of the first one and then by the average.
+-- since returns the clock before the first message after a mark that was published at a time in milliseconds or later.
+-- The predecessor's messages have no time, and are taken for earlier ones.
+function messages.since(log, mark, clock, time_ms)
+  local low, high = 0, clocks.distance(mark, clock) + 1
+  while high - low > 1 do
+    local middle = math.floor((low + high) / 2)
+    local tail = slot.read('GETRANGE', messages.key(log, clocks.add(mark, middle)), '-24', '-1')
+    if (tonumber(string.match(tail, ',"at":(%d+)}$')) or 0) < time_ms then
+      low = middle
+    else
+      high = middle
+    end
+  end
+  return clocks.add(mark, low)
+end
+
+-- PURGED is how many messages a script purges: that takes Redis less than a millisecond.
+messages.PURGED = 500
+
+-- some returns the keys of the oldest messages alive up to a clock, PURGED at most, the clock of the first one, and how
+-- many older than that clock remain after them.
+function messages.some(log, through, clock)
+  local earliest, keys = messages.earliest(log, clock), {}
+  local found = clocks.behind(through, earliest) and 0 or clocks.distance(earliest, through)
+  local first = clocks.add(earliest, 1)
+  for i = 1, math.min(found, messages.PURGED) do
+    keys[i] = messages.key(log, clocks.add(earliest, i))
+  end
+  if #keys > 0 and slot.read('EXISTS', log.here, unpack(keys)) ~= #keys + 1 then
+    error(slot.MOVING, 0)
+  end
+  return keys, first, found - #keys
+end
+
+-- purge removes messages, of which the first has the given clock, and records their clocks for as long as the last of
+-- them would have lived, or for ttl_ms if it had no end. Two purges make one record: between them are only messages
+-- that were alive then, or that the channel's limit has removed.
+function messages.purge(purged_key, keys, first, ttl_ms)
+  local ends, last = redis.call('PEXPIRETIME', keys[#keys]), clocks.add(first, #keys - 1)
+  local earlier = purged.range(redis.call('GET', purged_key))
+  local value = clocks.show(earlier or first) .. ' ' .. clocks.show(last)
+  if ends < 0 then
+    redis.call('SET', purged_key, value, 'PX', clocks.show(ttl_ms))
+  else
+    redis.call('SET', purged_key, value, 'PXAT', clocks.show(ends))
+  end
+  redis.call('DEL', unpack(keys))
+end
+
+-- read reads the messages after a mark, within the limits of the log. It returns a table: through, the clock up to
+-- which it has read, expired and purged, the numbers of messages that are gone, and found, a list: clock, messages,
+-- clock, messages, …, with the clock of the first of the messages and false for each that is gone. Copying messages
+-- into a script is expensive, so it reads at most 16 at a time, and no more than are expected to fit, by the length of
+-- the first one and then by the average.
 function messages.read(log, mark, clock)
   local at, unread, expired, found, count, bytes = mark, clocks.distance(mark, clock), 0, {}, 0, 0
   if log.keeps > 0 and unread > log.keeps then
@@ -105,5 +160,6 @@ function messages.read(log, mark, clock)
       break
     end
   end
-  return at, expired, found
+  local gone = expired > 0 and math.min(expired, purged.count(log, mark, at)) or 0
+  return {through = at, expired = expired - gone, purged = gone, found = found}
 end

@@ -1,0 +1,179 @@
+package channel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// Operations are what operators do with channels that others use.
+type Operations interface {
+	// Channels returns one page of the channels whose names have a prefix. Errors: ErrCursor.
+	Channels(ctx context.Context, prefix, cursor string) (ChannelPage, error)
+	// Purge removes the messages up to a clock. What it has removed when it fails stays removed; repeating it completes
+	// it. Errors: ErrNoChannel, ErrOtherLife, ErrThroughAhead.
+	Purge(ctx context.Context, r PurgeRequest) (Purged, error)
+	// Delete removes a channel with its messages and subscribers, and sends an EventDeleted. The clock of its next life
+	// continues where it was, and message IDs may be used again. It succeeds if the channel doesn't exist.
+	Delete(ctx context.Context, r DeleteRequest) error
+	// Seek sets a subscriber's mark, with an EventSought. Errors: ErrNoSubscriber, ErrToAhead.
+	Seek(ctx context.Context, r SeekRequest) (Sought, error)
+}
+
+// Errors of operations. Compare with errors.Is, which compares slugs.
+var (
+	ErrCursor = invalid(fault.SlugInvalidQuery, "cursor", "cursor isn't one of an earlier answer")
+	// ErrOtherLife is returned if the channel is in another life than that of the request.
+	ErrOtherLife = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugOtherLife, Field: "/epoch",
+		Detail: "the channel is in another life: its epoch isn't that of the request"}
+	ErrThroughAhead = ahead("through")
+	ErrToAhead      = ahead("to")
+	errAfterAhead   = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugInvalidPosition, Field: "after",
+		Detail: "after is ahead of the channel's clock"}
+)
+
+func ahead(member string) *fault.Error {
+	return &fault.Error{Kind: fault.Conflict, Slug: fault.SlugInvalidPosition, Field: "/" + member,
+		Detail: member + " is ahead of the channel's clock"}
+}
+
+// ChannelPage is a part of the list of channels. The pages from the first to one without a Next have each channel that
+// exists all the time at least once, maybe twice, unless its slot is moved meanwhile. A page may be empty.
+type ChannelPage struct {
+	Channels []ChannelSummary // by name
+	Next     string           // the cursor of the next page; empty: this is the last
+}
+
+// ChannelSummary is an entry of the list of channels.
+type ChannelSummary struct {
+	Name        string
+	Clock       clock.Clock
+	TTL         time.Duration // remaining life of the channel without activity
+	Subscribers uint64        // including some that have expired and aren't removed yet
+}
+
+// PurgeRequest is the argument of Purge.
+type PurgeRequest struct {
+	Channel string
+	Through From      // StartLatest: all messages; StartAt: those up to a clock
+	Epoch   ulid.ULID // the life of the channel; zero: the current one
+	Policy  Policy
+}
+
+// Purged is the result of a purge.
+type Purged struct {
+	Position        // up to which messages were purged
+	Removed  uint64 // messages
+}
+
+// DeleteRequest is the argument of Delete.
+type DeleteRequest struct {
+	Channel string
+	Policy  Policy
+}
+
+// SeekRequest is the argument of Seek. A mark is never set before the oldest message alive.
+type SeekRequest struct {
+	Channel    string
+	Subscriber string
+	To         From
+	Time       time.Time // if it isn't zero, instead of To: the first message read is the first one published then or later
+	Policy     Policy
+}
+
+// Sought is the result of a seek.
+type Sought struct {
+	Position        // the subscriber's mark
+	Lag      uint64 // messages after it
+}
+
+// Peek is messages of a channel, read without a subscriber.
+type Peek struct {
+	Position             // the channel's
+	Messages []Message   // that are alive, in clock order
+	Through  clock.Clock // the next peek's From
+}
+
+// Channels returns one page of the channels whose names have a prefix, empty for all channels. The cursor is empty for
+// the first page. Of calls at the same time, one reads the store, and the others wait. Errors: fault.SlugInvalidQuery and the store's.
+func (s *Service) Channels(ctx context.Context, prefix, cursor string) (ChannelPage, error) {
+	if prefix != "" {
+		if err := checkName(prefix, "prefix", "prefix", fault.SlugInvalidQuery); err != nil {
+			return ChannelPage{}, err
+		}
+	}
+	if err := s.lists.Acquire(ctx, 1); err != nil {
+		return ChannelPage{}, fmt.Errorf("list channels: %w", err)
+	}
+	defer s.lists.Release(1)
+	page, err := s.store.Channels(ctx, prefix, cursor)
+	if err != nil {
+		return page, fmt.Errorf("list channels: %w", err)
+	}
+	return page, nil
+}
+
+// Peek returns the messages after a clock, or the earliest ones, without a subscriber. It changes nothing. Errors:
+// fault.SlugInvalidChannel, fault.SlugInvalidPolicy, fault.SlugInvalidMax, fault.SlugInvalidPosition, ErrNoChannel and
+// the store's.
+func (s *Service) Peek(ctx context.Context, channel string, from From, limit int) (Peek, error) {
+	policy, err := s.policy(channel)
+	if err = cmp.Or(err, s.limits.bound(&limit, 0)); err != nil {
+		return Peek{}, err
+	}
+	b, err := s.store.Fetch(ctx, FetchRequest{Channel: channel, Tail: &from, Max: limit, MaxBytes: s.limits.FetchBytes,
+		Policy: policy})
+	switch {
+	case errors.Is(err, ErrClockAhead):
+		err = errAfterAhead
+	case err == nil:
+		return Peek{Position: Position{Epoch: b.Epoch, Clock: b.Clock}, Messages: b.Messages, Through: b.Through}, nil
+	}
+	return Peek{}, fmt.Errorf("peek %s: %w", channel, err)
+}
+
+// Purge removes the messages of a channel up to a clock. Subscribers that haven't read them are told how many: see
+// Delivery.Purged. Dedup records stay. It sets the request's policy. Errors: fault.SlugInvalidChannel,
+// fault.SlugInvalidPolicy, those of the request and the store's.
+func (s *Service) Purge(ctx context.Context, r PurgeRequest) (p Purged, err error) {
+	if r.Policy, err = s.policy(r.Channel); err != nil {
+		return p, err
+	}
+	if p, err = s.store.Purge(ctx, r); err != nil {
+		return p, fmt.Errorf("purge %s: %w", r.Channel, err)
+	}
+	return p, nil
+}
+
+// Delete removes a channel with its messages and subscribers, whose waiting fetches return ErrNoSubscriber. It succeeds
+// if the channel doesn't exist. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy and the store's.
+func (s *Service) Delete(ctx context.Context, channel string) error {
+	policy, err := s.policy(channel)
+	if err != nil {
+		return err
+	}
+	if err := s.store.Delete(ctx, DeleteRequest{Channel: channel, Policy: policy}); err != nil {
+		return fmt.Errorf("delete %s: %w", channel, err)
+	}
+	return nil
+}
+
+// Seek sets the mark of a subscriber. Its streams continue there, after a gap of the reason GapMoved. A receipt that was
+// issued before may move the mark on. It sets the request's policy. Errors: fault.SlugInvalidChannel,
+// fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, those of the request and the store's.
+func (s *Service) Seek(ctx context.Context, r SeekRequest) (to Sought, err error) {
+	if r.Policy, err = s.policyFor(r.Channel, r.Subscriber); err != nil {
+		return to, err
+	}
+	if to, err = s.store.Seek(ctx, r); err != nil {
+		return to, fmt.Errorf("seek %s/%s: %w", r.Channel, r.Subscriber, err)
+	}
+	return to, nil
+}

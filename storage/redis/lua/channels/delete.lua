@@ -1,0 +1,46 @@
+#!lua flags=allow-oom
+-- delete.lua removes a channel: messages and marks, some at a time, and with the last of them the channel itself. Then
+-- it notifies waiting fetches and streams. Dedup records stay until their lives end: the clock of the channel's next
+-- life continues after theirs. It may run when Redis is out of memory.
+--
+-- KEYS[1] clock  string  the last clock given out
+-- KEYS[2] epoch  string  ULID of this life of the channel
+-- KEYS[3] subs   set     names of subscribers
+-- KEYS[4] label  string  text that the channel carries
+--
+-- ARGV[1] message_prefix  string  what the channel's message keys start with
+-- ARGV[2] mark_prefix     string  what the channel's mark keys start with
+-- ARGV[3] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[4] ttl_ms          int     life of a message
+-- ARGV[5] purged          string  the key of the purged clocks
+-- ARGV[6] deleted         string  key of the clock at which the channel was deleted
+-- ARGV[7] topic           string  sharded pub/sub channel of the notifications
+--
+-- Returns {"OK"}, {"NO_CHANNEL"}, {"AGAIN"} if the call has to be repeated, or {"MOVING"} if the slot is half moved.
+-- Safe to run twice: yes. If a new life of the channel has begun since, the second run deletes that.
+local clock_key, epoch_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local ttl_ms, purged_key, deleted_key, topic = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
+
+local clock, epoch = channel.position(clock_key, epoch_key)
+if not clock then
+  return {'NO_CHANNEL'}
+end
+local log = {prefix = message_prefix, here = clock_key, keeps = max_messages}
+local ok, keys, first, left = slot.try(messages.some, log, clock, clock)
+if not ok then
+  return {'MOVING'}
+end
+acl.require_publish(topic)
+if #keys > 0 then
+  messages.purge(purged_key, keys, first, ttl_ms)
+end
+if left > 0 or not channel.clear(subs_key, mark_prefix) then
+  return {'AGAIN'}
+end
+local ends, now = channel.expiry(clock_key)
+ends = math.max(ends, now + ttl_ms, redis.call('PEXPIRETIME', deleted_key))
+redis.call('SET', deleted_key, clocks.show(clock), 'PXAT', clocks.show(ends))
+redis.call('DEL', clock_key, epoch_key, label_key, purged_key)
+redis.call('SPUBLISH', topic, epoch .. ' ' .. clocks.show(clock) .. ' #')
+return {'OK'}
