@@ -29,6 +29,8 @@ type Consumer struct {
 	Handle func(context.Context, Message) error
 	// Expired is called with the number of messages that expired before they were read. It may be nil.
 	Expired func(n uint64)
+	// Purged is called with the number of messages that an operator purged before they were read. It may be nil.
+	Purged func(n uint64)
 	// FetchOptions are Max, the number of messages that may be handled and not yet acknowledged, with 0 meaning 64, and
 	// Wait, how long a poll waits, with 0 meaning 20 seconds. With a Max of 1 each message is acknowledged before the
 	// next one is handled.
@@ -75,9 +77,7 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 		case err != nil:
 			return err
 		}
-		if d.Expired > 0 && consumer.Expired != nil {
-			consumer.Expired(d.Expired)
-		}
+		consumer.skipped(d.Expired, d.Purged)
 		handled, err := consumer.handleAll(ctx, d.Messages)
 		if err != nil {
 			return errors.Join(unlessStop(err), c.ackHandled(ctx, consumer, d, handled))
@@ -101,13 +101,26 @@ func unlessStop(err error) error {
 // take handles what a stream has received. It reports whether that is to be acknowledged.
 func (c Consumer) take(ctx context.Context, a Arrival) (handled bool, err error) {
 	if a.Message == nil {
-		if a.Gap.Reason == GapExpired && c.Expired != nil {
-			c.Expired(a.Gap.Count)
+		switch a.Gap.Reason {
+		case GapExpired:
+			c.skipped(a.Gap.Count, 0)
+		case GapPurged:
+			c.skipped(0, a.Gap.Count)
 		}
 		return true, nil
 	}
 	n, err := c.handleAll(ctx, []Message{*a.Message})
 	return n > 0, err
+}
+
+// skipped reports messages that are gone.
+func (c Consumer) skipped(expired, purged uint64) {
+	if expired > 0 && c.Expired != nil {
+		c.Expired(expired)
+	}
+	if purged > 0 && c.Purged != nil {
+		c.Purged(purged)
+	}
 }
 
 // handleAll calls Handle for the messages, and returns how many were handled.

@@ -34,6 +34,8 @@ var (
 	ErrInvalidMax        = named(fault.SlugInvalidMax)
 	ErrInvalidWait       = named(fault.SlugInvalidWait)
 	ErrInvalidFrom       = named(fault.SlugInvalidFrom)
+	ErrInvalidPosition   = named(fault.SlugInvalidPosition) // of an operator's call
+	ErrOtherLife         = named(fault.SlugOtherLife)       // the channel's epoch isn't that of the call
 	ErrInvalidSources    = named(fault.SlugInvalidSources)
 	ErrInvalidPolicy     = named(fault.SlugInvalidPolicy)
 	ErrInvalidQuery      = named(fault.SlugInvalidQuery) // a page's cursor or limit

@@ -78,6 +78,8 @@ type ManyConsumer struct {
 	Handle func(context.Context, Source, Message) error
 	// Expired is called with the number of messages that expired before they were read. It may be nil.
 	Expired func(from Source, n uint64)
+	// Purged is called with the number of messages that an operator purged before they were read. It may be nil.
+	Purged func(from Source, n uint64)
 	// Problem is called when the service refuses a source, such as with ErrNoSubscriber. If it returns nil, ConsumeMany
 	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the
 	// problem.
@@ -138,6 +140,9 @@ func (r *manyRun) of(channel, subscriber string) Consumer {
 	}
 	if r.consumer.Expired != nil {
 		one.Expired = func(n uint64) { r.consumer.Expired(source, n) }
+	}
+	if r.consumer.Purged != nil {
+		one.Purged = func(n uint64) { r.consumer.Purged(source, n) }
 	}
 	return one
 }
@@ -214,9 +219,7 @@ func (e *SourceError) concerns(s Source) bool {
 // acknowledged.
 func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
 	one := r.of(d.Channel, d.Subscriber)
-	if d.Expired > 0 && one.Expired != nil {
-		one.Expired(d.Expired)
-	}
+	one.skipped(d.Expired, d.Purged)
 	handled, err := one.handleAll(ctx, d.Messages)
 	if err != nil {
 		r.failed = r.client.ackHandled(ctx, one, d.Delivery, handled)

@@ -29,7 +29,7 @@ type Arrival struct {
 
 // Gap is messages that a stream doesn't have.
 type Gap struct {
-	Reason string // GapExpired or GapLost
+	Reason string // GapExpired and so on
 	Count  uint64 // of messages; 0: it isn't known
 }
 
@@ -37,6 +37,8 @@ type Gap struct {
 const (
 	GapExpired = "expired" // they expired before they were read
 	GapLost    = "lost"    // the storage has lost writes in a fail-over, or the channel began another life
+	GapPurged  = "purged"  // an operator purged them before they were read
+	GapMoved   = "moved"   // an operator has set the mark: messages may come again, or be left out
 )
 
 // StreamOptions are the options of a stream.

@@ -265,7 +265,7 @@ func refuse(prefixes []string, name string) error {
 }
 
 // messageCounts counts the messages that clients publish, fetch and acknowledge.
-type messageCounts struct{ published, duplicates, delivered, expired, acks prometheus.Counter }
+type messageCounts struct{ published, duplicates, delivered, expired, purged, acks prometheus.Counter }
 
 func newMessageCounts(registry *prometheus.Registry) messageCounts {
 	counter := func(name, help string) prometheus.Counter {
@@ -279,6 +279,8 @@ func newMessageCounts(registry *prometheus.Registry) messageCounts {
 		delivered:  counter("tidemark_messages_delivered_total", "Messages in answers to fetches, repeats included."),
 		expired: counter("tidemark_messages_expired_total",
 			"Messages that fetches skipped because they had expired."),
+		purged: counter("tidemark_messages_purged_total",
+			"Messages that fetches skipped because an operator had purged them."),
 		acks: counter("tidemark_acks_total", "Receipts acknowledged, repeats included."),
 	}
 }
@@ -293,8 +295,18 @@ func (m *messageCounts) addPublished(published []channel.Published) {
 	}
 }
 
+// addGap counts the messages of a gap.
+func (m *messageCounts) addGap(g *channel.Gap) {
+	if g.Reason == channel.GapPurged {
+		m.purged.Add(float64(g.Count))
+	} else {
+		m.expired.Add(float64(g.Count))
+	}
+}
+
 // addDelivered counts the messages of a delivery.
 func (m *messageCounts) addDelivered(d *channel.Delivery) {
 	m.delivered.Add(float64(len(d.Messages)))
 	m.expired.Add(float64(d.Expired))
+	m.purged.Add(float64(d.Purged))
 }

@@ -194,7 +194,8 @@ func (s *Server) addRoutes() {
 	if o.Records != nil {
 		records.Register(s.router, *o.Records)
 	}
-	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})
+	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys,
+		Channels: operations{s.service, c.reserved}, Logger: o.Logger})
 	web.RegisterProbes(s.router)
 }
 

@@ -132,7 +132,7 @@ func (s *stream) taken(ctx context.Context, arrivals []channel.Arrival, err erro
 		case a.Message != nil:
 			s.channels.counts.delivered.Inc()
 		case a.Gap != nil:
-			s.channels.counts.expired.Add(float64(a.Gap.Count))
+			s.channels.counts.addGap(a.Gap)
 		case s.one:
 			return some, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, a.Err)
 		default: // the source has ended

@@ -22,6 +22,7 @@ type Delivery struct {
 	ReceiptHandle string    `json:"receiptHandle,omitempty"` // acknowledges all of it; left out if there is nothing to acknowledge
 	More          bool      `json:"more"`                    // there is more to fetch now
 	Expired       uint64    `json:"expired"`                 // number of messages that expired unread and are skipped
+	Purged        uint64    `json:"purged,omitempty"`        // number of messages that an operator purged before they were read
 }
 
 // AppendJSON appends the JSON of d, with the contents unchanged. The IDs must be names and the receipt handle
@@ -46,6 +47,10 @@ func (d *Delivery) appendMembers(dst []byte) []byte {
 	dst = strconv.AppendBool(dst, d.More)
 	dst = append(dst, `,"expired":`...)
 	dst = strconv.AppendUint(dst, d.Expired, 10)
+	if d.Purged > 0 {
+		dst = append(dst, `,"purged":`...)
+		dst = strconv.AppendUint(dst, d.Purged, 10)
+	}
 	return append(dst, '}')
 }
 

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"log/slog"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -11,6 +13,9 @@ import (
 type Options struct {
 	Metrics *prometheus.Registry // the content of /metrics
 	Keys    Registry             // nil: no calls for API keys and revocations
+	// Channels are the calls of operators on channels, which are logged; nil: there are none.
+	Channels Channels
+	Logger   *slog.Logger
 }
 
 // Register adds the routes.
@@ -27,6 +32,9 @@ func Register(r *web.Router, o Options) {
 	a.NothingBelow("/debug/pprof/:profile")
 	if o.Keys != nil {
 		addAccess(r, o.Keys)
+	}
+	if o.Channels != nil {
+		addChannels(r, o.Channels, o.Logger)
 	}
 }
 

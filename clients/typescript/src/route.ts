@@ -111,6 +111,11 @@ export class Route {
 
   /** gap reports a gap, unless it is the last one again, after a reconnect. */
   gap({ reason, count, receiptHandle }: ArrivedGap): void {
+    if (reason === "moved") { // what comes again is new
+      this.#open.clear();
+      this.#done.clear();
+      this.#lastGap = "";
+    }
     const same = `${reason} ${count}`;
     if (this.#lastGap === same) return;
     this.#lastGap = same;

@@ -165,6 +165,11 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   }
 
   gap({ reason, count, receiptHandle }: ArrivedGap): void {
+    if (reason === "moved") { // what comes again is new, and what has come isn't wanted any more
+      this.#queue.length = 0;
+      this.#known.clear();
+      this.#lost.clear();
+    }
     if (reason === "lost") this.#lost = new Map([...this.#known.values()].map((known) => [known.id, known]));
     this.#push({ gap: { reason, count }, receiptHandle, place: this.#places });
   }

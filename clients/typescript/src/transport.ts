@@ -17,6 +17,7 @@ export type Arrival = components["schemas"]["Message"] & { readonly receiptHandl
 export interface Gap {
   /**
    * `expired`: they expired unread. `lost`: Redis lost writes in a fail-over, or the channel began another life.
+   * `purged`: an operator purged them. `moved`: an operator has set the mark; messages may come again, or be left out.
    * `removed`: the subscriber didn't exist any more and was made again. `slow`: this page was too slow for a stream
    * that it shares.
    */

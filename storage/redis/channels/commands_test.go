@@ -135,7 +135,9 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"unsubscribe", "unsubscribe", 0,
 			func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest", ulid.ULID{}) }},
 		{"delete", "delete", 0,
-			func(ctx context.Context) error { return m.Delete(ctx, channel.DeleteRequest{Channel: "ch", Policy: m.policy}) }},
+			func(ctx context.Context) error {
+				return m.Delete(ctx, channel.DeleteRequest{Channel: "ch", Policy: m.policy})
+			}},
 	} {
 		m.isOneCommand(t, op)
 	}

@@ -26,7 +26,7 @@ func TestReplies(t *testing.T) {
 			`{'OK', ` + epoch + `, '0', '0', '1', '1', '0', '0', {'1', {'{"id":"a","content":1,"at":5}'}}}`,
 			`{'ELSEWHERE', ` + epoch + `, '0', '0', '5', '5', '5', '0', {}}`,
 			`{'OK', ` + epoch +
-				`, '0', '0', '9', '9', '6', {'1', {'{"id":"a","content":1,"at":5}', false}, '8', {false, '{"id":"b","content":1,"at":5}'}}}`,
+				`, '0', '0', '9', '9', '6', '0', {'1', {'{"id":"a","content":1,"at":5}', false}, '8', {false, '{"id":"b","content":1,"at":5}'}}}`,
 		},
 	}
 	wrong := map[string][]string{

@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// The calls of this file are answered on the service's admin address only.
+
+// ListedChannel is an entry of the list of channels.
+type ListedChannel = wire.ListedChannel
+
+// Peeked is messages of a channel, read without a subscriber.
+type Peeked = wire.Peeked
+
+// Purged is the outcome of a purge.
+type Purged = wire.Purged
+
+// Sought is the outcome of a seek.
+type Sought = wire.Sought
+
+// To is where Seek sets a mark. Its From is Latest, Earliest or After a clock.
+type To = wire.To
+
+// ToTime is before the first message that was published at a time or later.
+func ToTime(at time.Time) To { return To{Time: at} }
+
+// PeekOptions are the options of a peek.
+type PeekOptions struct {
+	After *clock.Clock // where it begins; nil: before the oldest message alive
+	Max   int          // most messages; 0: the service's default
+}
+
+// Channels returns the channels whose names have a prefix, empty for all. It calls the service for each page; a channel
+// can be returned twice. After an error it ends. Errors: ErrInvalidQuery, ErrUnavailable.
+func (c *Client) Channels(ctx context.Context, prefix string) iter.Seq2[ListedChannel, error] {
+	return func(yield func(ListedChannel, error) bool) {
+		r := request{what: "list channels", method: http.MethodGet, path: []string{"channels"}, query: url.Values{}}
+		if prefix != "" {
+			r.query.Set("prefix", prefix)
+		}
+		for {
+			var page wire.ChannelList
+			if _, err := c.call(ctx, r, &page); err != nil {
+				yield(ListedChannel{}, err)
+				return
+			}
+			for _, one := range page.Channels {
+				if !yield(one, nil) {
+					return
+				}
+			}
+			if page.Cursor == "" {
+				return
+			}
+			r.query.Set("cursor", page.Cursor)
+		}
+	}
+}
+
+// Peek returns messages of a channel without a subscriber, and changes nothing. Errors: ErrNoChannel,
+// ErrInvalidChannel, ErrInvalidPosition, ErrInvalidMax, ErrUnavailable.
+func (c *Client) Peek(ctx context.Context, channel string, o PeekOptions) (Peeked, error) {
+	r := request{what: "peek " + channel, method: http.MethodGet, path: []string{"channels", channel, "messages"},
+		query: url.Values{}}
+	if o.After != nil {
+		r.query.Set("after", o.After.String())
+	}
+	if o.Max != 0 {
+		r.query.Set("max", strconv.Itoa(o.Max))
+	}
+	var p Peeked
+	_, err := c.call(ctx, r, &p)
+	return p, err
+}
+
+// Purge removes the messages of a channel: all of them (Latest), or those up to a clock (After). epoch is that of the
+// description by which the clock was chosen, or empty. If an answer is lost, the call is repeated: with Latest and
+// without an epoch it then also removes what was published meanwhile, and Purged has only what the last try removed.
+// Errors: ErrNoChannel, ErrInvalidChannel, ErrInvalidPosition, ErrOtherLife, ErrReserved, ErrUnavailable.
+func (c *Client) Purge(ctx context.Context, channel string, through From, epoch string) (Purged, error) {
+	var p Purged
+	r := request{what: "purge " + channel, method: http.MethodPost, path: []string{"channels", channel, "purge"}}
+	err := c.send(ctx, r, wire.PurgeRequest{Through: through, Epoch: epoch}, &p)
+	return p, err
+}
+
+// DeleteChannel removes a channel with its messages and subscribers. It succeeds if the channel doesn't exist. Errors:
+// ErrInvalidChannel, ErrReserved, ErrUnavailable.
+func (c *Client) DeleteChannel(ctx context.Context, channel string) error {
+	r := request{what: "delete " + channel, method: http.MethodDelete, path: []string{"channels", channel}}
+	_, err := c.call(ctx, r, nil)
+	return err
+}
+
+// Seek sets the mark of a subscriber, never before the oldest message alive. Stop the subscriber's consumers to set it
+// back: what they acknowledge afterwards moves it on. Errors: ErrNoSubscriber, ErrInvalidChannel, ErrInvalidSubscriber,
+// ErrInvalidPosition, ErrReserved, ErrUnavailable.
+func (c *Client) Seek(ctx context.Context, channel, subscriber string, to To) (Sought, error) {
+	var s Sought
+	r := subscriberRequest(fmt.Sprintf("set the mark of %s/%s", channel, subscriber), http.MethodPost, channel, subscriber,
+		"seek")
+	err := c.send(ctx, r, wire.SeekRequest{To: to}, &s)
+	return s, err
+}

@@ -1,0 +1,169 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
+)
+
+// ChannelList is a page of the list of channels.
+type ChannelList struct {
+	Channels []ListedChannel `json:"channels"`         // by name; a page can be empty
+	Cursor   string          `json:"cursor,omitempty"` // of the next page; left out on the last
+}
+
+// ListedChannel is an entry of the list of channels.
+type ListedChannel struct {
+	Channel         string      `json:"channel"`
+	Clock           clock.Clock `json:"clock"`           // of the last message
+	TTLMillis       int64       `json:"ttlMs"`           // remaining life of the channel without activity
+	SubscriberCount uint64      `json:"subscriberCount"` // with those that expired recently
+}
+
+// Peeked is messages of a channel, read without a subscriber.
+type Peeked struct {
+	Channel  string      `json:"channel"`
+	Epoch    string      `json:"epoch"`
+	Clock    clock.Clock `json:"clock"`    // of the channel's last message
+	Messages []Message   `json:"messages"` // in clock order
+	Through  clock.Clock `json:"through"`  // where the next peek begins
+	More     bool        `json:"more"`     // there are messages after that
+}
+
+// AppendJSON appends the JSON of p, with the contents unchanged.
+func (p *Peeked) AppendJSON(dst []byte) []byte {
+	dst = append(append(dst, `{"channel":"`...), p.Channel...)
+	dst = append(append(dst, `","epoch":"`...), p.Epoch...)
+	dst = strconv.AppendInt(append(dst, `","clock":`...), int64(p.Clock), 10)
+	dst = append(dst, `,"messages":[`...)
+	for i := range p.Messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = p.Messages[i].appendJSON(dst)
+	}
+	dst = strconv.AppendInt(append(dst, `],"through":`...), int64(p.Through), 10)
+	return append(strconv.AppendBool(append(dst, `,"more":`...), p.More), '}')
+}
+
+// JSONSize estimates how many bytes AppendJSON appends, a little more rather than less.
+func (p *Peeked) JSONSize() int {
+	d := Delivery{Messages: p.Messages}
+	return d.JSONSize() + len(p.Channel) + 128
+}
+
+// PurgeRequest is the body of a purge.
+type PurgeRequest struct {
+	Through From   `json:"through"`         // StartLatest, or StartAt: up to a clock
+	Epoch   string `json:"epoch,omitempty"` // the life of the channel; empty: the current one
+}
+
+// Purged is the answer to a purge.
+type Purged struct {
+	Channel string      `json:"channel"`
+	Epoch   string      `json:"epoch"`
+	Through clock.Clock `json:"through"` // up to which messages were purged
+	Purged  uint64      `json:"purged"`  // messages
+}
+
+// SeekRequest is the body of a seek.
+type SeekRequest struct {
+	To To `json:"to"`
+}
+
+// To is where a mark is set. In JSON it is "latest", "earliest", a clock, or a time in the form of RFC 3339.
+type To struct {
+	From
+	Time time.Time // if it isn't zero, instead of From: before the first message that was published then or later
+}
+
+// MarshalJSON returns "latest", "earliest", a number, or a time.
+func (t To) MarshalJSON() ([]byte, error) {
+	if !t.Time.IsZero() {
+		return json.Marshal(t.Time)
+	}
+	return t.From.MarshalJSON()
+}
+
+// Sought is the answer to a seek.
+type Sought struct {
+	Channel    string      `json:"channel"`
+	Subscriber string      `json:"subscriber"`
+	Epoch      string      `json:"epoch"`
+	Mark       clock.Clock `json:"mark"` // where it is now
+	Lag        uint64      `json:"lag"`  // messages after it
+}
+
+// DecodePurge decodes the body of a purge. The error is an *InputError with SlugInvalidBody or SlugInvalidPosition.
+func DecodePurge(body []byte) (PurgeRequest, error) {
+	var r struct {
+		PurgeRequest
+		Through through `json:"through"`
+	}
+	err := decode(body, fault.SlugInvalidBody, &r)
+	if err == nil && !r.Through.there {
+		err = missing("through", "")
+	}
+	r.PurgeRequest.Through = r.Through.From
+	return r.PurgeRequest, err
+}
+
+// DecodeSeek decodes the body of a seek. The error is an *InputError with SlugInvalidBody or SlugInvalidPosition.
+func DecodeSeek(body []byte) (SeekRequest, error) {
+	var r struct {
+		To to `json:"to"`
+	}
+	err := decode(body, fault.SlugInvalidBody, &r)
+	if err == nil && !r.To.there {
+		err = missing("to", "")
+	}
+	return SeekRequest{To: r.To.To}, err
+}
+
+// through is the member of a purge.
+type through struct {
+	From
+	there bool
+}
+
+// UnmarshalJSON accepts "latest" or a clock.
+func (t *through) UnmarshalJSON(data []byte) error {
+	t.there = true
+	if err := t.From.UnmarshalJSON(data); err != nil || t.Start == StartEarliest {
+		return invalidPosition("through", `"latest" or a clock`, data)
+	}
+	return nil
+}
+
+// to is the member of a seek.
+type to struct {
+	To
+	there bool
+}
+
+// UnmarshalJSON accepts "latest", "earliest", a clock or a time.
+func (t *to) UnmarshalJSON(data []byte) error {
+	t.there = true
+	err := t.From.UnmarshalJSON(data)
+	if err == nil {
+		return nil
+	}
+	var text string
+	if err = strictjson.Unmarshal(data, &text); err == nil {
+		t.Time, err = time.Parse(time.RFC3339, text)
+	}
+	if err != nil || t.Time.IsZero() {
+		return invalidPosition("to", `"latest", "earliest", a time such as "2026-01-31T12:00:00Z", or a clock`, data)
+	}
+	return nil
+}
+
+func invalidPosition(member, forms string, data []byte) error {
+	return &InputError{Slug: fault.SlugInvalidPosition, Field: "/" + member, Offset: -1,
+		Detail: fmt.Sprintf("%s must be %s from %d to %d, not %.64s", member, forms, clock.Min, clock.Max, data)}
+}
