@@ -102,7 +102,7 @@ func TestOperatorsMistakes(t *testing.T) {
 	require.Equal(t, 200, h.Do("POST", "/v1/channels/c/purge", `{"through":1,"epoch":"`+epoch+`"}`).Status)
 }
 
-// TestListOfChannels reads all pages of a prefix, also of a large list at the same time.
+// TestListOfChannels reads all pages of the channels with a prefix.
 func TestListOfChannels(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -131,7 +131,7 @@ func TestListOfChannels(t *testing.T) {
 	require.Positive(t, others["other"].TTLMillis)
 }
 
-// TestOperatorsNeedAdmin: other actions don't suffice, and every change is logged with who made it.
+// TestOperatorsNeedAdmin: other actions do not suffice.
 func TestOperatorsNeedAdmin(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
