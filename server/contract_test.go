@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -67,13 +68,14 @@ func TestContractUses(t *testing.T) {
 	}
 }
 
-// TestContractDescribes checks that docs/openapi.yaml describes each operation, parameter, header and schema.
+// TestContractDescribes checks that docs/openapi.yaml describes each operation, parameter, header, schema and property.
 func TestContractDescribes(t *testing.T) {
 	t.Parallel()
 	doc, err := servertest.Contract()
 	require.NoError(t, err)
 	for name, schema := range doc.Components.Schemas {
 		require.NotEmpty(t, schema.Value.Description, name)
+		requireDescribed(t, name, schema)
 	}
 	for name, header := range doc.Components.Headers {
 		require.NotEmpty(t, header.Value.Description, name)
@@ -85,8 +87,33 @@ func TestContractDescribes(t *testing.T) {
 			for _, p := range slices.Concat(item.Parameters, operation.Parameters) {
 				require.NotEmpty(t, p.Value.Description, "%s %s: %s", method, path, p.Value.Name)
 			}
+			if operation.RequestBody != nil {
+				for _, body := range operation.RequestBody.Value.Content {
+					requireDescribed(t, method+" "+path, body.Schema)
+				}
+			}
+			for _, response := range operation.Responses.Map() {
+				for _, body := range response.Value.Content {
+					requireDescribed(t, method+" "+path, body.Schema)
+				}
+			}
 		}
 	}
+}
+
+// requireDescribed expects a description of each property of a schema. Those of other schemas are theirs.
+func requireDescribed(t *testing.T, name string, schema *openapi3.SchemaRef) {
+	t.Helper()
+	if schema == nil || schema.Ref != "" {
+		return
+	}
+	for key, property := range schema.Value.Properties {
+		if property.Ref == "" {
+			require.NotEmpty(t, property.Value.Description, "%s: %s", name, key)
+		}
+		requireDescribed(t, name+": "+key, property)
+	}
+	requireDescribed(t, name, schema.Value.Items)
 }
 
 // TestSlugsMatchTheContract compares the slugs of package fault, of the problem's schema and of x-problems.
