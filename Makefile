@@ -63,9 +63,10 @@ monitoring: ## test the dashboards and the alert rules with Prometheus, which sc
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-bench: build ## measure, and write docs/benchmarks.md
+bench: build ## measure, and write docs/benchmarks.md; without ARGS, also the figures of docs/performance.md
 	@scripts/install-redis.sh
 	go run ./internal/bench $(ARGS)
+	@[ -n '$(ARGS)' ] || go test ./docs -run Performance -update
 
 chaos: build ## test the service under faults for ten minutes, and write docs/reliability.md
 	@scripts/install-redis.sh

@@ -25,7 +25,7 @@ var (
 
 var adoptRefusals = redis.Refusals{"CHANGED": adopt.ErrChanged}
 
-// OldRecords reads and removes the records of the source's applications in a Redis.
+// OldRecords reads and removes the records that applications have written to a Redis.
 type OldRecords struct {
 	*KeySource
 }
@@ -67,7 +67,7 @@ func (s *OldRecords) Hash(ctx context.Context, key string, most int, wait adopt.
 		}
 		var found rueidis.ScanEntry
 		isHash := true
-		err := s.conn.Retry(ctx, "read a hash of the source", func(ctx context.Context) (err error) {
+		err := s.conn.Retry(ctx, "read a hash of the application", func(ctx context.Context) (err error) {
 			found, err = client.Do(ctx, client.B().Hscan().Key(s.conn.Prefix()+key).Cursor(cursor).
 				Count(fieldsAtOnce).Build()).AsScanEntry()
 			if isHash = !isWrongType(err); !isHash {
@@ -94,7 +94,7 @@ func (s *OldRecords) Hash(ctx context.Context, key string, most int, wait adopt.
 func (s *OldRecords) Remove(ctx context.Context, key, was string) error {
 	reply, err := s.conn.Run(ctx, removeScript, []string{s.conn.Prefix() + key}, []string{was})
 	if err != nil {
-		return fmt.Errorf("remove a record of the source: %w", err)
+		return fmt.Errorf("remove a record of the application: %w", err)
 	}
 	return adoptRefusals.Check(reply, redis.OK)
 }
@@ -156,7 +156,7 @@ func NewAdopted(to Instances) *Adopted {
 	return &Adopted{NewCounters(to.Records), to, NewSettings(to.Records)}
 }
 
-// keys returns the keys of a record, and of what was taken over from the source's key of it.
+// keys returns the keys of a record, and of what was taken over from the application's key of it.
 func (a *Adopted) keys(of adopt.Ref) (conn *redis.Conn, keys []string) {
 	conn = a.to.Of(of.Kind)
 	name := strings.Join(append([]string{of.Kind.Name}, of.Parts[1:]...), ":")

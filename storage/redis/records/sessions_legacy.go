@@ -19,7 +19,7 @@ import (
 // that was read earlier can't be one that has emptied the list since.
 func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.Found, err error) {
 	c := s.conn.Client()
-	err = s.conn.Retry(ctx, "find a session of the source", func(ctx context.Context) error {
+	err = s.conn.Retry(ctx, "find a legacy session", func(ctx context.Context) error {
 		found, err = foundOf(c.DoMulti(ctx, c.B().Hgetall().Key(s.keys.source(l)).Build(),
 			c.B().Exists().Key(s.keys.legacy(l)).Build(), c.B().Get().Key(s.keys.ended(l.User)).Build()), l)
 		return err
@@ -27,7 +27,7 @@ func (s *Sessions) Find(ctx context.Context, l sessions.Legacy) (found sessions.
 	if err != nil || found.Created.After(found.Ended) {
 		return found, err
 	}
-	err = s.conn.Retry(ctx, "find a session of the source in the list", func(ctx context.Context) (err error) {
+	err = s.conn.Retry(ctx, "find a legacy session in the list", func(ctx context.Context) (err error) {
 		found.Listed, err = c.Do(ctx, c.B().Sismember().Key(s.keys.sourceSet(l)).Member(l.Token).Build()).AsBool()
 		if isWrongType(err) {
 			return nil
@@ -68,7 +68,7 @@ func endOfAll(text string) (ended time.Time, emptied bool, err error) {
 	return time.UnixMilli(since1970.Milliseconds()), strings.Contains(text, "."), nil
 }
 
-// dataOf returns the data in the fields of the source's key.
+// dataOf returns the data in the fields of the application's key.
 func dataOf(fields map[string]string) sessions.Found {
 	found := sessions.Found{Created: sessions.SourceTime(fields[fieldCreated])}
 	if text := fields[fieldDevice]; text != "" {
@@ -88,7 +88,7 @@ func (s *Sessions) Forget(ctx context.Context, l sessions.Legacy) error {
 		func() rueidis.Completed { return c.B().Del().Key(s.keys.legacy(l)).Build() },
 		func() rueidis.Completed { return c.B().Srem().Key(s.keys.sourceSet(l)).Member(l.Token).Build() },
 	}
-	errs := s.conn.RetryEach(ctx, "remove a session of the source", len(commands),
+	errs := s.conn.RetryEach(ctx, "remove a legacy session", len(commands),
 		func(ctx context.Context, left []int) []error {
 			var some rueidis.Commands
 			for _, at := range left {
@@ -106,14 +106,14 @@ func (s *Sessions) Forget(ctx context.Context, l sessions.Legacy) error {
 // listedAtOnce is the number of listed sessions that are removed in one pipeline.
 const listedAtOnce = 100
 
-// unlist removes the sessions of the source that are listed for a user, and returns how many there were. Each has
+// unlist removes the legacy sessions that are listed for a user, and returns how many there were. Each has
 // a slot of its own. The list loses only what was removed, as applications may add to it meanwhile.
 func (s *Sessions) unlist(ctx context.Context, user string) (removed int, err error) {
 	if !sessions.IsSourceUser(user) {
 		return 0, nil
 	}
 	c, set, tokens := s.conn.Client(), s.keys.sourceSet(sessions.Legacy{User: user}), []string(nil)
-	err = s.conn.Retry(ctx, "list the sessions of the source", func(ctx context.Context) (err error) {
+	err = s.conn.Retry(ctx, "list the legacy sessions", func(ctx context.Context) (err error) {
 		if tokens, err = c.Do(ctx, c.B().Smembers().Key(set).Build()).AsStrSlice(); isWrongType(err) {
 			return nil
 		}
@@ -123,7 +123,7 @@ func (s *Sessions) unlist(ctx context.Context, user string) (removed int, err er
 		return 0, err
 	}
 	for some := range slices.Chunk(tokens, listedAtOnce) {
-		errs := s.conn.RetryEach(ctx, "remove a session of the source", len(some),
+		errs := s.conn.RetryEach(ctx, "remove a legacy session", len(some),
 			func(ctx context.Context, left []int) []error {
 				commands, errs := make(rueidis.Commands, len(left)), make([]error, len(left))
 				for i, at := range left {
@@ -139,7 +139,7 @@ func (s *Sessions) unlist(ctx context.Context, user string) (removed int, err er
 		if err := errors.Join(errs...); err != nil {
 			return removed, err
 		}
-		err := s.conn.Retry(ctx, "remove sessions of the source from their list", func(ctx context.Context) error {
+		err := s.conn.Retry(ctx, "remove legacy sessions from their list", func(ctx context.Context) error {
 			return c.Do(ctx, c.B().Srem().Key(set).Member(some...).Build()).Error()
 		})
 		if err != nil {
