@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"log/slog"
 	"maps"
 	"strings"
@@ -76,12 +77,19 @@ func New(o Options) (*Registry, error) {
 // Accepts reports whether a credential has the form of an API key.
 func (r *Registry) Accepts(credential string) bool { return strings.HasPrefix(credential, Prefix) }
 
+// What is wrong with an API key, for the log.
+var (
+	errForm   = errors.New("it isn't an API key, or not all of it")
+	errNoKey  = errors.New("there is no API key with its ID")
+	errSecret = errors.New("the API key with its ID has another secret")
+)
+
 // Authenticate returns the principal of an API key. It only reads memory. Errors: access.ErrInvalidCredential,
 // access.ErrExpired, access.ErrRevoked for a key that was deleted.
 func (r *Registry) Authenticate(_ context.Context, credential string) (*access.Principal, error) {
 	id, ok := idOf(credential)
 	if !ok {
-		return nil, access.ErrInvalidCredential
+		return nil, access.ErrInvalidCredential.WithCause(errForm)
 	}
 	sum := sha256.Sum256([]byte(credential))
 	r.mu.RLock()
@@ -90,8 +98,10 @@ func (r *Registry) Authenticate(_ context.Context, credential string) (*access.P
 	switch {
 	case found == nil && deleted:
 		return nil, access.ErrRevoked
-	case found == nil || subtle.ConstantTimeCompare(sum[:], found.Hash[:]) != 1:
-		return nil, access.ErrInvalidCredential
+	case found == nil:
+		return nil, access.ErrInvalidCredential.WithCause(errNoKey)
+	case subtle.ConstantTimeCompare(sum[:], found.Hash[:]) != 1:
+		return nil, access.ErrInvalidCredential.WithCause(errSecret)
 	case !found.Expires.IsZero() && !time.Now().Before(found.Expires):
 		return nil, access.ErrExpired
 	}

@@ -110,6 +110,14 @@ func TestForgedKeys(t *testing.T) {
 		_, err := r.Authenticate(t.Context(), forged)
 		require.ErrorIs(t, err, access.ErrInvalidCredential, "%.80q", forged)
 	}
+	for text, reason := range map[string]string{
+		last: "not all of it", "tmk_" + strings.Repeat("a", 16) + "_" + secretA: "no API key with its ID",
+		"tmk_" + b.ID + "_" + secretA: "another secret",
+	} {
+		_, err := r.Authenticate(t.Context(), text)
+		require.ErrorContains(t, err, reason, "for the log")
+		require.NotContains(t, err.Error(), secretA)
+	}
 	for c := byte(0); c < 128; c++ { // the last character has unused bits, which must not be ignored
 		if c != textA[len(textA)-1] {
 			require.False(t, valid(t, r, last+string(c)), "%q", c)

@@ -168,7 +168,7 @@ func (c *Credentials) Authenticate(ctx context.Context, credential string) (*acc
 		found, err := c.read(ctx, t)
 		switch {
 		case errors.Is(err, sessions.ErrNotFound):
-			return nil, access.ErrInvalidCredential
+			return nil, access.ErrInvalidCredential.WithCause(err)
 		case err != nil:
 			return nil, err
 		}
