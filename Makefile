@@ -85,4 +85,5 @@ generate: ## generate Go code from the .proto files
 
 clean: ## remove build results, but not the data of a service
 	rm -rf bin coverage tools/openapi/generated tools/openapi/typescript/{generated,node_modules}
+	rm -rf tools/dashboards/grafana/{generated,node_modules}
 	rm -rf clients/typescript/{LICENSE,dist,node_modules,src/api.ts,test/build,test/node_modules}

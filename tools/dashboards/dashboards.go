@@ -24,10 +24,9 @@ type Dashboard struct {
 
 // Variable is a variable of a dashboard.
 type Variable struct {
-	Name       string
-	Type       string
-	Query      any
-	Definition string
+	Name  string
+	Type  string
+	Query any // its text, or an object that has it as query
 }
 
 // Panel is a panel of a dashboard, or a row of panels.

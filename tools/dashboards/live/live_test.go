@@ -3,6 +3,7 @@
 package live_test
 
 import (
+	"fmt"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -81,9 +82,11 @@ func (c *checker) dashboard(d dashboards.Dashboard) {
 		if v.Type != "query" {
 			continue
 		}
-		found := labelValues.FindStringSubmatch(v.Definition)
+		query, ok := v.Query.(map[string]any)
+		require.True(c.t, ok, "%s: %s", d.File, v.Name)
+		found := labelValues.FindStringSubmatch(fmt.Sprint(query["query"]))
 		if found == nil {
-			c.problem("%s: %s isn't label_values(metric, label)", d.File, v.Definition)
+			c.problem("%s: %v isn't label_values(metric, label)", d.File, query["query"])
 			continue
 		}
 		expr, err := parser.ParseExpr(dashboards.Target{Expr: found[1]}.Query())
