@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/certs/certstest"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -112,6 +113,42 @@ func requireDashboards(t *testing.T, shown map[string]bool) {
 		for _, metric := range regexp.MustCompile(`\b(?:tidemark|process|go)_\w+`).FindAllString(string(content), -1) {
 			require.True(t, shown[metric] || shown[part.ReplaceAllString(metric, "")], "nobody shows %s", metric)
 		}
+	}
+}
+
+// TestRunbook: the commands, options and log lines that docs/runbook.md names exist.
+func TestRunbook(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/runbook.md")
+	require.NoError(t, err)
+	text := strings.Join(strings.Fields(string(page)), " ")
+	commands := regexp.MustCompile("`tidemark ([^`]+)`").FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, commands)
+	for _, one := range commands {
+		cmd, rest, err := newRoot(cli.Terminal{}).Find(strings.Fields(one[1]))
+		require.NoError(t, err, one[0])
+		require.False(t, cmd.Hidden || !cmd.Runnable(), one[0])
+		for _, word := range rest {
+			if name, ok := strings.CutPrefix(word, "--"); ok {
+				require.NotNil(t, cmd.Flags().Lookup(name), one[0])
+			}
+		}
+	}
+	var code strings.Builder
+	for _, folder := range []string{"access", "cmd", "internal", "matchmaking", "server", "storage"} {
+		require.NoError(t, filepath.WalkDir("../../"+folder, func(path string, _ os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			code.Write(content)
+			return err
+		}))
+	}
+	lines := regexp.MustCompile("line `([^`]+)`").FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, lines)
+	for _, one := range lines {
+		require.Contains(t, code.String(), `"`+one[1]+`"`, "the program logs no such line")
 	}
 }
 

@@ -67,7 +67,13 @@ func TestEveryExpression(t *testing.T) {
 		}
 		return c.problems
 	})
-	require.Empty(t, firing(t, p, "TidemarkDown"), "all targets are scraped")
+	require.Empty(t, firing(t, p, "TidemarkNoDirector"))
+	_, values, err := p.query(`count(up == 0)`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, values, "only the node that was killed is down")
+	_, values, err = p.query(`sum(tidemark_streams{transport="sse"})`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, values)
 
 	lint := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
 	lint.Stdin = strings.NewReader(s.page())

@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -240,13 +241,16 @@ func (s *site) load(then func()) {
 	then()
 
 	ctx, cancel := context.WithCancel(s.t.Context())
-	ended := make(chan struct{})
+	var using sync.WaitGroup
 	s.t.Cleanup(func() {
 		cancel()
-		<-ended
+		using.Wait()
 	})
-	go func() {
-		defer close(ended)
+	s.must(http.MethodPut, orders+"/subscribers/carl", `{}`)
+	using.Go(func() { // a stream, until the test ends
+		_, _, _ = s.call(ctx, http.MethodGet, s.http+orders+"/subscribers/carl/stream", s.adminKey, "")
+	})
+	using.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			for _, one := range [][3]string{
 				{http.MethodPut, fmt.Sprintf("%s/messages/%d", orders, n), `1`},
@@ -262,5 +266,5 @@ func (s *site) load(then func()) {
 				_, _, _ = s.call(ctx, one[0], s.http+one[1], s.adminKey, one[2])
 			}
 		}
-	}()
+	})
 }
