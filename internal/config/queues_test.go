@@ -83,7 +83,7 @@ func TestChannelsOfCaches(t *testing.T) {
 // TestChannelsOfNotifications: the rule that is built in holds for them unless one of the configuration matches.
 func TestChannelsOfNotifications(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, "channels: [{pattern: 'notifications:b', publish: plain}]", nil, nil)
+	c, err := load(t, "channels: [{pattern: 'notifications:b', publish: plain, lagMetrics: true}]", nil, nil)
 	require.NoError(t, err)
 	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
 	require.NoError(t, err)
@@ -94,6 +94,7 @@ func TestChannelsOfNotifications(t *testing.T) {
 		got, err := policies.For(name)
 		require.NoError(t, err)
 		require.Equal(t, want, [2]bool{got.Schema != nil, got.Plain}, name)
+		require.Equal(t, got.Plain, got.LagMetrics, name)
 	}
 }
 

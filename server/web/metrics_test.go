@@ -28,7 +28,7 @@ func TestHistograms(t *testing.T) {
 		API{Router: r, Fail: Fail}.Add(Route{Method: http.MethodPut, Path: path, Action: access.Admin,
 			Handle: func(c *Call) error { return c.NoContent() }})
 	}
-	for _, flags := range []trace.TraceFlags{0, trace.FlagsSampled} {
+	for _, flags := range []trace.TraceFlags{trace.FlagsSampled, 0} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "http://localhost/used", nil)
 		span := trace.NewSpanContext(trace.SpanContextConfig{
 			TraceID: trace.TraceID{1 + byte(flags)}, SpanID: trace.SpanID{2}, TraceFlags: flags})
