@@ -23,9 +23,10 @@ type request struct {
 func (r *request) rule() *rule {
 	if !r.looked {
 		r.looked = true
-		for i := range r.guard.rules {
-			if r.guard.rules[i].pattern.MatchString(r.resource.Channel) {
-				r.found = &r.guard.rules[i]
+		rules := *r.guard.rules.Load()
+		for i := range rules {
+			if rules[i].pattern.MatchString(r.resource.Channel) {
+				r.found = &rules[i]
 				break
 			}
 		}
@@ -80,7 +81,7 @@ func (g *Guard) CheckSome(p *Principal, a Action) error {
 	if p == nil {
 		p = anonymous
 	}
-	byOthers := len(g.rules) > 0 || g.tickets.Owners != nil &&
+	byOthers := len(*g.rules.Load()) > 0 || g.tickets.Owners != nil &&
 		p.Kind != Nobody // rules of channels, or the tickets' owners
 	switch {
 	case p.Kind == Administrator, p.Grants.have(a), byOthers:

@@ -407,7 +407,8 @@ func TestBadRules(t *testing.T) {
 	for _, tt := range tests {
 		_, err := access.New(access.Options{Rules: []access.ChannelRule{tt.rule}})
 		require.ErrorContains(t, err, tt.want)
-		require.ErrorContains(t, access.CheckRules([]access.ChannelRule{tt.rule}), tt.want)
+		_, err = access.CompileRules([]access.ChannelRule{tt.rule})
+		require.ErrorContains(t, err, tt.want)
 	}
 }
 

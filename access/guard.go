@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -92,7 +93,7 @@ type Options struct {
 // Guard authenticates and authorizes requests. A nil Guard allows everything. Any number of goroutines may use it.
 type Guard struct {
 	authenticators []Authenticator
-	rules          []rule
+	rules          atomic.Pointer[Rules]
 	tickets        Tickets
 	revoked        Revocations
 
@@ -106,16 +107,20 @@ func New(o Options) (*Guard, error) {
 	if t := &o.Tickets; t.Owners != nil && (t.Channels == "" || t.Subscriber == "") {
 		return nil, errors.New("tickets need the names of their channels and of the subscriber")
 	}
-	rules, err := compileRules(o.Rules)
+	rules, err := CompileRules(o.Rules)
 	if err != nil {
 		return nil, err
 	}
 	g := &Guard{
-		authenticators: slices.Clone(o.Authenticators), rules: rules, tickets: o.Tickets, revoked: o.Revoked,
+		authenticators: slices.Clone(o.Authenticators), tickets: o.Tickets, revoked: o.Revoked,
 		holds: make(map[*hold]struct{}),
 	}
+	g.SetRules(rules)
 	return g, nil
 }
+
+// SetRules replaces the rules for later checks.
+func (g *Guard) SetRules(rules Rules) { g.rules.Store(&rules) }
 
 // Authenticate returns the principal of a credential: Anonymous for "", and nil on an open service. Errors:
 // ErrInvalidCredential, ErrExpired, ErrRevoked, and one of kind fault.Unavailable if the storage can't be read.

@@ -37,9 +37,12 @@ type reader struct {
 	subjects          Pattern
 }
 
-// compileRules returns the rules. Its error names the rule and the key that is wrong.
-func compileRules(rules []ChannelRule) ([]rule, error) {
-	compiled := make([]rule, len(rules))
+// Rules are compiled rules, in order.
+type Rules []rule
+
+// CompileRules returns the rules. Its error names the rule and the key that is wrong.
+func CompileRules(rules []ChannelRule) (Rules, error) {
+	compiled := make(Rules, len(rules))
 	for i, r := range rules {
 		pattern, err := patterns.Compile(r.Pattern)
 		if err != nil {
@@ -54,12 +57,6 @@ func compileRules(rules []ChannelRule) ([]rule, error) {
 		}
 	}
 	return compiled, nil
-}
-
-// CheckRules returns an error if a rule is invalid. Its error names the rule and the key.
-func CheckRules(rules []ChannelRule) error {
-	_, err := compileRules(rules)
-	return err
 }
 
 func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {

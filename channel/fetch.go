@@ -67,7 +67,7 @@ type fetch struct {
 
 // prepare checks the arguments of Next.
 func (f *fetch) prepare(ctx context.Context, q *Query, handle string) error {
-	limits := &f.service.limits
+	limits := &f.service.configured.Load().limits
 	policy, err := f.service.policyFor(q.Channel, q.Subscriber)
 	if q.Copies && q.Subscriber == CopiesSubscriber {
 		policy, err = f.service.policy(q.Channel)

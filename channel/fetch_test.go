@@ -128,7 +128,7 @@ func TestNext(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, AckRequest{Receipt: r, Policy: testPolicy}, acked)
 		require.Equal(t, FetchRequest{
-			Channel: "ch", Subscriber: "s", Max: 3, MaxBytes: s.limits.FetchBytes, Policy: testPolicy, Wait: wait,
+			Channel: "ch", Subscriber: "s", Max: 3, MaxBytes: s.Limits().FetchBytes, Policy: testPolicy, Wait: wait,
 		}, fetched)
 		require.Equal(t, []Message{*messageAt(6)}, d.Messages)
 		requireReceipt(t, s, &receipt.Receipt{Clock: 6, MessageID: "m6"}, d.Receipt)

@@ -63,6 +63,13 @@ func (w *lagWatch) use(channel string, policy Policy) {
 	}
 }
 
+// forget removes all channels, whose policies may have changed: they are added when they are used again.
+func (w *lagWatch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.channels)
+}
+
 // run reads until ctx ends.
 func (w *lagWatch) run(ctx context.Context) {
 	for pace.Sleep(ctx, pace.Jitter(LagEvery)) {
@@ -98,7 +105,9 @@ func (w *lagWatch) read(ctx context.Context) {
 		}
 		room = max(0, room-len(one.found))
 		w.mu.Lock()
-		w.channels[name] = one
+		if _, known := w.channels[name]; known {
+			w.channels[name] = one
+		}
 		w.mu.Unlock()
 	}
 	w.mu.Lock()

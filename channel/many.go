@@ -102,7 +102,7 @@ func (m *many) prepare(ctx context.Context, q *ManyQuery) (good []int, err error
 		return nil, invalid(fault.SlugInvalidSources, "/from", "from has %d sources, it must have 1 to %d", n,
 			MaxSources)
 	}
-	if err := s.limits.bound(&q.Max, q.Wait); err != nil {
+	if err := s.configured.Load().limits.bound(&q.Max, q.Wait); err != nil {
 		return nil, err
 	}
 	m.max, m.wait = q.Max, q.Wait

@@ -125,10 +125,11 @@ func (s *Service) Channels(ctx context.Context, prefix, cursor string) (ChannelP
 // the store's.
 func (s *Service) Peek(ctx context.Context, channel string, from From, limit int) (Peek, error) {
 	policy, err := s.policy(channel)
-	if err = cmp.Or(err, s.limits.bound(&limit, 0)); err != nil {
+	limits := s.Limits()
+	if err = cmp.Or(err, limits.bound(&limit, 0)); err != nil {
 		return Peek{}, err
 	}
-	b, err := s.store.Fetch(ctx, FetchRequest{Channel: channel, Tail: &from, Max: limit, MaxBytes: s.limits.FetchBytes,
+	b, err := s.store.Fetch(ctx, FetchRequest{Channel: channel, Tail: &from, Max: limit, MaxBytes: limits.FetchBytes,
 		Policy: policy})
 	switch {
 	case errors.Is(err, ErrClockAhead):

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/semaphore"
@@ -20,18 +21,23 @@ import (
 
 // Service is the channel layer: see the package comment. Many goroutines may use it.
 type Service struct {
-	store    Store
-	receipts *receipt.Keyring
-	tokens   *receipt.Derived            // that resume streams of many sources
-	lookUp   func(context.Context) error // nil: receipts has all keys
+	store      Store
+	receipts   *receipt.Keyring
+	tokens     *receipt.Derived            // that resume streams of many sources
+	lookUp     func(context.Context) error // nil: receipts has all keys
+	configured atomic.Pointer[configuration]
+	hub        *hub
+	marks      *marks
+	lags       *lagWatch
+	copies     Copies
+	turns      *semaphore.Weighted // of reads from many sources
+	lists      *semaphore.Weighted // of pages of the list of channels, one at a time
+}
+
+// configuration is what Configure changes. A request may use the settings before and after a change.
+type configuration struct {
 	policies *Policies
 	limits   Limits
-	hub      *hub
-	marks    *marks
-	lags     *lagWatch
-	copies   Copies
-	turns    *semaphore.Weighted // of reads from many sources
-	lists    *semaphore.Weighted // of pages of the list of channels, one at a time
 }
 
 // Options configures a Service. All fields but LookUp and Copies are required.
@@ -53,14 +59,28 @@ func NewService(o Options) (*Service, error) {
 	}
 	s := &Service{
 		store: o.Store, receipts: o.Receipts, tokens: o.Receipts.Derive(tokenPurpose), lookUp: o.LookUp,
-		policies: o.Policies, limits: o.Limits,
 		copies: o.Copies, hub: newHub(o.Store, o.Limits, o.Logger), marks: newMarks(),
 		lags:  &lagWatch{store: o.Store, log: o.Logger, channels: make(map[string]watchedLags)},
 		turns: semaphore.NewWeighted(turnsPerCore * int64(runtime.GOMAXPROCS(0))),
 		lists: semaphore.NewWeighted(1),
 	}
 	s.hub.sought = s.marks.sought
+	s.configured.Store(&configuration{policies: o.Policies, limits: o.Limits})
 	return s, nil
+}
+
+// Configure replaces the policies and the limits of requests that begin later, but for MaxWait, Linger and Backstop,
+// which stay as they are. A stream keeps the policies of its channels until it ends. An error means that nothing was
+// changed.
+func (s *Service) Configure(policies *Policies, limits Limits) error {
+	now := s.Limits()
+	limits.MaxWait, limits.Linger, limits.Backstop = now.MaxWait, now.Linger, now.Backstop
+	if err := limits.Check(); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	s.configured.Store(&configuration{policies: policies, limits: limits})
+	s.lags.forget()
+	return nil
 }
 
 // Run serves waiting fetches, and reads what Lags returns, until ctx ends. Then they return nothing, no later fetch
@@ -83,8 +103,8 @@ func (s *Service) Drain() {
 // is listened to for as long as it has been before, Limits.Linger at most.
 func (s *Service) Waiting() (waiters, channels int) { return s.hub.count() }
 
-// Limits returns the limits of the options.
-func (s *Service) Limits() Limits { return s.limits }
+// Limits returns the limits in use.
+func (s *Service) Limits() Limits { return s.configured.Load().limits }
 
 // Publish appends drafts to a channel in order, all or none, and makes the channel if it doesn't exist. It sets the
 // request's policy. Drafts without an ID get one, which is in the result; r.Drafts isn't changed. Errors:
@@ -182,10 +202,10 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 	if len(drafts) == 0 {
 		return invalid(fault.SlugInvalidBatch, "", "the batch is empty")
 	}
-	if len(drafts) > s.limits.MaxBatch {
+	if most := s.configured.Load().limits.MaxBatch; len(drafts) > most {
 		return &fault.Error{
 			Kind: fault.TooLarge, Slug: fault.SlugBatchTooLarge,
-			Detail: fmt.Sprintf("the batch has %d messages, at most %d are allowed", len(drafts), s.limits.MaxBatch),
+			Detail: fmt.Sprintf("the batch has %d messages, at most %d are allowed", len(drafts), most),
 		}
 	}
 	for i, d := range drafts {
@@ -295,7 +315,7 @@ func (s *Service) policy(channel string) (Policy, error) {
 	if err := CheckChannel(channel); err != nil {
 		return Policy{}, err
 	}
-	policy, err := s.policies.For(channel)
+	policy, err := s.configured.Load().policies.For(channel)
 	if policy.LagMetrics {
 		s.lags.use(channel, policy)
 	}

@@ -39,7 +39,7 @@ func shuffle(some []ready) {
 // fetch fetches from the sources that have something, within the limits of the answer, and then from those that are due
 // for renewal, which rarely have anything.
 func (m *many) fetch(ctx context.Context, some, due []ready) {
-	room := m.service.limits.FetchBytes
+	room := m.service.configured.Load().limits.FetchBytes
 	for rest := share(some, m.max); len(rest) > 0; {
 		n := m.fitting(rest, room)
 		if n == 0 && len(m.found) > 0 {
@@ -57,7 +57,7 @@ func (m *many) fetch(ctx context.Context, some, due []ready) {
 		due[i].max = 1
 	}
 	for len(due) > 0 {
-		n := max(1, m.fitting(due, m.service.limits.FetchBytes))
+		n := max(1, m.fitting(due, m.service.configured.Load().limits.FetchBytes))
 		used, err := m.round(ctx, due[:n], room)
 		room, due = room-used, due[n:]
 		if err != nil {

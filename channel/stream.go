@@ -401,7 +401,7 @@ func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Rece
 	}
 	for n, r := range aside(func() []PollResult { return s.service.store.Poll(ctx, requests) }) {
 		i := which[n]
-		s.sources[i].checkAt = time.Now().Add(spread(s.service.limits.Backstop))
+		s.sources[i].checkAt = time.Now().Add(spread(s.service.hub.limits.Backstop))
 		switch {
 		case r.Err == nil:
 			s.service.marks.acknowledged(requests[n].Receipt)
@@ -448,7 +448,7 @@ func (s *Stream) read(ctx context.Context, which []int) (left int, failed error)
 	for n, i := range which {
 		src, r := &s.sources[i], &requests[n]
 		*r = src.request
-		r.Max, r.MaxBytes = s.service.limits.DefaultMax, streamBytes/len(which)
+		r.Max, r.MaxBytes = s.service.configured.Load().limits.DefaultMax, streamBytes/len(which)
 		if !src.isTail() {
 			r.Max, r.MaxBytes = min(r.Max, s.window-len(src.sent)), min(r.MaxBytes, WindowBytes-src.bytes)
 		}

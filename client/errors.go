@@ -89,6 +89,7 @@ var (
 	ErrKeyConfigured     = named(fault.SlugKeyFixed) // it is part of the service's configuration
 	ErrTooManyKeys       = named(fault.SlugTooManyKeys)
 	ErrManyRevocations   = named(fault.SlugManyRevocations)
+	ErrConfiguration     = named(fault.SlugConfiguration)
 )
 
 // Errors of AwaitAssignment.

@@ -102,6 +102,7 @@ const (
 	SlugNoSetting         Slug = "setting-not-found"
 	SlugInvalidSetting    Slug = "invalid-setting"
 	SlugManySettings      Slug = "too-many-settings"
+	SlugConfiguration     Slug = "invalid-configuration"
 )
 
 // Entry describes a slug.
@@ -456,6 +457,12 @@ var entries = []Entry{
 		Slug: SlugManyRevocations, Kinds: []Kind{Conflict}, Title: "Too many revocations",
 		Cause:  "There are 100,000 revocations.",
 		Remedy: "Let some of them end; give each token's own end as `until`, or revoke the subject.",
+	},
+	{
+		Slug: SlugConfiguration, Kinds: []Kind{Conflict}, Title: "Invalid configuration",
+		Cause: "A reload found faults in the configuration, couldn't read it, or found a change that needs a restart. " +
+			"Nothing was changed.",
+		Remedy: "Fix what the detail names; `tidemark serve --check` finds faults before a reload.",
 	},
 	{
 		Slug: SlugInvalidID, Kinds: []Kind{Invalid}, Title: "Invalid ID",

@@ -51,6 +51,7 @@ type Options struct {
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
 	Records     *records.Options // nil: there are no calls for records
 	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
+	Reload      admin.Reload     // nil: there is no call to reload the configuration
 	Reserved    []string         // prefixes of channels that clients can't use, besides those of tickets
 	Clients     Clients
 
@@ -93,11 +94,8 @@ type Clients struct {
 	TrustProxies []netip.Prefix // whose X-Forwarded-For is trusted
 }
 
-// limiter returns the limits of clients, or nil if there are none.
+// limiter returns the limits of clients.
 func (o Options) limiter() *limits.Limiter {
-	if o.Guard == nil && o.Clients.Limits.Addresses == (access.Limits{}) {
-		return nil
-	}
 	o.Clients.Limits.Refused = countLimited(o.Metrics)
 	return limits.New(o.Clients.Limits)
 }
@@ -108,6 +106,7 @@ type Server struct {
 	options     Options
 	log         *slog.Logger
 	router      *web.Router
+	limiter     *limits.Limiter
 	services    *grpc.Services // nil: there is no matchmaking
 	sockets     *streams.Sockets
 	listener    atomic.Pointer[limitedListener] // Run's
@@ -122,9 +121,9 @@ func New(o Options) *Server {
 	o.CORS.RequestHeaders = slices.Concat(grpc.RequestHeaders, streams.RequestHeaders)
 	o.CORS.ResponseHeaders = grpc.ResponseHeaders
 	s := &Server{service: o.Service, options: o, log: o.Logger}
-	limiter := o.limiter()
+	s.limiter = o.limiter()
 	s.router = web.New(web.Options{
-		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter,
+		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: s.limiter,
 		TrustProxies: o.Clients.TrustProxies, CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, AnswerMemory: o.Limits.AnswerMemory,
 		ReadTimeout: s.readTimeout(),
@@ -165,7 +164,7 @@ func withDefaults(o Options) Options {
 }
 
 func (s *Server) addRoutes() {
-	o, most, who := s.options, s.service.Limits(), "open"
+	o, who := s.options, "open"
 	if o.Guard != nil {
 		who = "credentials"
 	}
@@ -173,7 +172,7 @@ func (s *Server) addRoutes() {
 	c.reserved.service = o.Reserved
 	api := v1.Options{
 		Channels: c, Info: v1.Info{
-			Version: o.Version, Access: who, Storage: o.Storage, Limits: most, Differences: o.Differences,
+			Version: o.Version, Access: who, Storage: o.Storage, Limits: s.service.Limits, Differences: o.Differences,
 		},
 	}
 	if m := o.Matchmaking; m != nil {
@@ -190,14 +189,17 @@ func (s *Server) addRoutes() {
 	streams.Register(s.router, streams.Options{Streams: c, Age: o.Limits.StreamAge, Metrics: o.Metrics})
 	s.sockets = streams.RegisterSockets(s.router, streams.SocketOptions{Channels: c, Age: o.Limits.StreamAge,
 		Patience: o.Limits.SocketPatience, Logger: o.Logger, Metrics: o.Metrics})
-	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: most, Prefix: s.options.OldPrefix})
+	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: s.service.Limits, Prefix: s.options.OldPrefix})
 	if o.Records != nil {
 		records.Register(s.router, *o.Records)
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys,
-		Channels: operations{s.service, c.reserved}, Logger: o.Logger})
+		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload})
 	web.RegisterProbes(s.router)
 }
+
+// SetLimits replaces the limits of clients, also of those with an open WebSocket. Counting starts again.
+func (s *Server) SetLimits(l limits.Limits) { s.limiter.Set(l) }
 
 // Handler returns the API of the public listener. It doesn't need Run.
 func (s *Server) Handler() http.Handler { return s.router }

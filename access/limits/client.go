@@ -47,7 +47,7 @@ func (c Client) Further(ctx context.Context, n int) error {
 		}
 	}
 	if c.quotas != nil {
-		n = min(n, c.limiter.o.Quotas.Requests.Count-1)
+		n = min(n, c.limiter.current.Load().Quotas.Requests.Count-1)
 	}
 	if n <= 0 {
 		return nil
@@ -82,7 +82,7 @@ func (c Client) takeQuota(ctx context.Context, k Kind, n, before int) error {
 	if c.quotas == nil {
 		return nil
 	}
-	quota := k.rate(&c.limiter.o.Quotas)
+	quota := k.rate(&c.limiter.current.Load().Quotas)
 	if quota.Count == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -47,9 +48,13 @@ type Taken struct {
 	Retry time.Duration // when enough will be available, if the request was refused; undefined for more than the burst
 }
 
+// Limits are the limits of all clients, as in Options.
+type Limits struct{ Users, Addresses, Quotas access.Limits }
+
 // Limiter knows the limits of clients. A nil Limiter has none. Any number of goroutines may use it.
 type Limiter struct {
-	o Options
+	o       Options
+	current atomic.Pointer[Limits]
 
 	mu      sync.Mutex
 	clients *simplelru.LRU[who, *counts]
@@ -84,7 +89,20 @@ func New(o Options) *Limiter {
 	if o.Refused == nil {
 		o.Refused = func(string, string) {}
 	}
-	return &Limiter{o: o, clients: clients, waiting: map[who]int{}}
+	l := &Limiter{o: o, clients: clients, waiting: map[who]int{}}
+	l.Set(Limits{Users: o.Users, Addresses: o.Addresses, Quotas: o.Quotas})
+	return l
+}
+
+// Set replaces the limits for later calls of Client. Quotas also change for the clients that it has returned.
+func (l *Limiter) Set(limits Limits) { l.current.Store(&limits) }
+
+// Limits returns the limits in use: another pointer after a call of Set. It must not be changed.
+func (l *Limiter) Limits() *Limits {
+	if l == nil {
+		return nil
+	}
+	return l.current.Load()
 }
 
 // Client returns the client that a request counts for. p is nil on an open service. The address may have a port; on a
@@ -93,17 +111,17 @@ func (l *Limiter) Client(p *access.Principal, address string) Client {
 	if l == nil || p != nil && p.Kind == access.Administrator {
 		return Client{}
 	}
-	c := Client{limiter: l}
-	if l.o.Addresses != (access.Limits{}) {
+	c, current := Client{limiter: l}, l.current.Load()
+	if current.Addresses != (access.Limits{}) {
 		if network := access.Network(address); network.IsValid() {
-			c.address = l.counts(who{network: network}, &l.o.Addresses)
+			c.address = l.counts(who{network: network}, &current.Addresses)
 		}
 	}
 	if p != nil && p.Kind != access.Nobody {
-		if limits := l.limitsOf(p); *limits != (access.Limits{}) {
+		if limits := current.of(p); *limits != (access.Limits{}) {
 			c.principal = l.counts(whoIs(p), limits)
 		}
-		if l.o.Quotas != (access.Limits{}) {
+		if current.Quotas != (access.Limits{}) {
 			c.quotas = p
 		}
 	}
@@ -113,11 +131,11 @@ func (l *Limiter) Client(p *access.Principal, address string) Client {
 	return c
 }
 
-func (l *Limiter) limitsOf(p *access.Principal) *access.Limits {
+func (l *Limits) of(p *access.Principal) *access.Limits {
 	if p.Kind == access.APIKey {
 		return &p.Limits
 	}
-	return &l.o.Users
+	return &l.Users
 }
 
 func whoIs(p *access.Principal) who {

@@ -108,7 +108,7 @@ func (a *adoptCommand) checkKinds(caches *entities.Kinds) error {
 
 // run takes over the records of one Redis of the application after the other.
 func (a *adoptCommand) run(ctx context.Context, c config.Config) error {
-	log := newLogger(a.terminal.Stderr, c)
+	log := newLogger(a.terminal.Stderr, c.Log.Format, c.Log.Level)
 	to, err := openInstances(ctx, c, storeNeeds{log: log, metrics: prometheus.NewRegistry()})
 	defer to.close()
 	if err == nil {

@@ -79,7 +79,7 @@ type processesKey struct{}
 //	start NAME [VARIABLE=VALUE...] PROGRAM [ARG...]
 //	await NAME PATTERN [VARIABLE]   waits until it has printed PATTERN, and puts the first submatch into VARIABLE
 //	send NAME TEXT                  writes a line to its standard input; without TEXT it closes it
-//	signal NAME TERM|INT|KILL|STOP|CONT
+//	signal NAME TERM|INT|HUP|KILL|STOP|CONT
 //	finish NAME [STATUS]            waits until it has ended; its exit status must be STATUS, or else 0
 //	status STATUS PROGRAM [ARG...]  runs it in the foreground, and its exit status must be that
 func backgroundCommands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -186,7 +186,7 @@ func send(ts *testscript.TestScript, _ bool, args []string) {
 
 func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{
-		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP,
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP,
 		"CONT": syscall.SIGCONT,
 	}
 	sig, ok := signals[args[1]]

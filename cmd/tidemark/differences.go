@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/config"
@@ -27,30 +28,45 @@ const (
 
 // comparison compares the configuration of this server with those of the other servers on its Redis.
 type comparison struct {
-	store *channels.Store
-	log   *slog.Logger
+	store  *channels.Store
+	log    *slog.Logger
+	server string // this one's ID
 
-	shared       config.Shared
-	announcement channels.Announcement
-	failing      bool // the last comparison failed; used by one goroutine
+	own     atomic.Pointer[announced]
+	failing bool // the last comparison failed; used by one goroutine
 
 	mu    sync.Mutex
 	found config.Differences
 }
 
-// startComparing compares once, and then starts a part of the service that repeats it.
-func startComparing(ctx context.Context, c config.Config, store *channels.Store, needs partNeeds) (*comparison, error) {
+// announced is the configuration of this server.
+type announced struct {
+	shared config.Shared
+	text   string
+}
+
+func newAnnounced(c config.Config) (*announced, error) {
 	shared, err := c.Shared()
 	if err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(shared)
+	return &announced{shared: shared, text: string(text)}, err
+}
+
+// announcement returns the announcement of a configuration.
+func (c *comparison) announcement(of *announced, life time.Duration) channels.Announcement {
+	return channels.Announcement{Server: c.server, Configuration: of.text, Life: life}
+}
+
+// startComparing compares once, and then starts a part of the service that repeats it.
+func startComparing(ctx context.Context, c config.Config, store *channels.Store, needs partNeeds) (*comparison, error) {
+	own, err := newAnnounced(c)
 	if err != nil {
 		return nil, err
 	}
-	compared := &comparison{store: store, log: needs.log, shared: shared, announcement: channels.Announcement{
-		Server: id.New(), Configuration: string(text), Life: announcementLife,
-	}}
+	compared := &comparison{store: store, log: needs.log, server: id.New()}
+	compared.own.Store(own)
 	if err := metrics.RegisterDifferences(needs.metrics, compared.counts); err != nil {
 		return nil, err
 	}
@@ -69,9 +85,7 @@ func (c *comparison) run(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawIn)
 	defer cancel()
-	withdrawn := c.announcement
-	withdrawn.Life = 0
-	if _, err := c.store.Announce(limited, withdrawn); err != nil {
+	if _, err := c.store.Announce(limited, c.announcement(c.own.Load(), 0)); err != nil {
 		c.log.DebugContext(ctx, "cannot withdraw the announced configuration", "error", err)
 	}
 	return nil
@@ -80,7 +94,8 @@ func (c *comparison) run(ctx context.Context) error {
 // compare announces this server's configuration and compares it with the others'. It logs the first of successive
 // failures.
 func (c *comparison) compare(ctx context.Context) {
-	texts, err := c.store.Announce(ctx, c.announcement)
+	own := c.own.Load()
+	texts, err := c.store.Announce(ctx, c.announcement(own, announcementLife))
 	if err != nil && !c.failing && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "cannot compare the configuration with those of other servers", "error", err)
 	}
@@ -95,7 +110,7 @@ func (c *comparison) compare(ctx context.Context) {
 		}
 		others = append(others, other)
 	}
-	c.report(ctx, c.shared.Differences(others))
+	c.report(ctx, own.shared.Differences(others))
 }
 
 // report replaces the differences, and logs them if they are others than before.

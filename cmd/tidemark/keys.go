@@ -99,7 +99,7 @@ func (k *keysCommand) checkKinds() error {
 
 // run surveys one Redis after the other.
 func (k *keysCommand) run(ctx context.Context, c config.Config) error {
-	needs := storeNeeds{log: newLogger(k.terminal.Stderr, c), metrics: prometheus.NewRegistry()}
+	needs := storeNeeds{log: newLogger(k.terminal.Stderr, c.Log.Format, c.Log.Level), metrics: prometheus.NewRegistry()}
 	for _, one := range redisServers(c) {
 		one.replica = true
 		conn, err := one.open(ctx, c, needs)

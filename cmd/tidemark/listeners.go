@@ -35,12 +35,16 @@ type listening struct {
 	certFile  string
 }
 
+// remedyOpen is what to do about an open service that other machines can reach.
+const remedyOpen = "set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; " +
+	"--insecure lets everybody do everything"
+
 // newListening returns how a server with a configuration listens. It reads the certificate.
 func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
 	on = listening{
 		closed: c.Access.Closed(), insecure: c.Access.Insecure,
 		addresses: map[string]string{optionListen: c.Server.Listen},
-		remedy:    "set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; --insecure lets everybody do everything",
+		remedy:    remedyOpen,
 	}
 	if c.Matchmaking.On && c.GRPC.Listen != "" {
 		on.addresses[optionGRPCListen] = c.GRPC.Listen

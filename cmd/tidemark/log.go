@@ -50,12 +50,14 @@ func newLogBuffer(to io.Writer) *logBuffer {
 	return b
 }
 
-// logger returns a logger of a configuration that writes to the buffer.
-func (b *logBuffer) logger(c config.Config) *slog.Logger {
+// logger returns a logger of a configuration that writes to the buffer. Its level can be changed.
+func (b *logBuffer) logger(c config.Config) (*slog.Logger, *slog.LevelVar) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.report = newLogger(&b.reported, c)
-	return newLogger(b, c)
+	level := new(slog.LevelVar)
+	level.Set(c.Log.Level)
+	b.report = newLogger(&b.reported, c.Log.Format, level)
+	return newLogger(b, c.Log.Format, level), level
 }
 
 // register registers the metric of the lines lost.
@@ -203,9 +205,9 @@ func runService(cmd *cobra.Command, t cli.Terminal, serve func(*logBuffer) error
 	return nil
 }
 
-func newLogger(w io.Writer, c config.Config) *slog.Logger {
-	o := &slog.HandlerOptions{Level: c.Log.Level}
-	if c.Log.Format == "json" {
+func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))

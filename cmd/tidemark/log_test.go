@@ -81,7 +81,8 @@ func startLog(t *testing.T, w io.Writer, limit int) (*logBuffer, *slog.Logger, *
 		b.close(scriptLimit)
 		<-b.ended
 	})
-	return b, b.logger(config.Config{}), registry
+	log, _ := b.logger(config.Config{})
+	return b, log, registry
 }
 
 // lostLines returns the value of the metric.

@@ -72,12 +72,19 @@ func report(ctx context.Context, t cli.Terminal, cmd *cobra.Command, err error) 
 	if errors.As(err, &exit) && exit.Status > 0 {
 		return exit.Status
 	}
+	var usage *cli.UsageError
+	var faults config.Faults
+	if errors.As(err, &usage) && errors.As(err, &faults) {
+		for _, text := range faults {
+			t.Report("%s", text)
+		}
+		return exitUsage
+	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		text = "interrupted"
 	}
 	t.Report("%s%s", text, hint(cmd, err))
-	var usage *cli.UsageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}

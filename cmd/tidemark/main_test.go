@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode"
 
@@ -28,6 +30,10 @@ func TestMain(m *testing.M) {
 type leakChecked struct{ *testing.M }
 
 func (m leakChecked) Run() int {
+	// A process gets the signals that its parent ignores ignored, and SIGHUP is what the tests of reloads send: under
+	// nohup, only one that is notified of isn't ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
 	code := m.M.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

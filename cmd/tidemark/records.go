@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -122,11 +121,6 @@ func startKeyMetrics(ctx context.Context, c config.RecordOptions, s stores, need
 	return nil
 }
 
-// copies reports whether the messages of channels must be copied to followers.
-func copies(c config.Config) bool {
-	return slices.ContainsFunc(c.Rules, func(r channel.Rule) bool { return r.Copies })
-}
-
 // startRecords starts the services of records, and the metrics of keys. It returns nil if records are off.
 func startRecords(
 	ctx context.Context, c config.Config, s stores, channels *channel.Service, known *credentials, needs partNeeds,
@@ -135,7 +129,7 @@ func startRecords(
 		return nil, err
 	}
 	n := compose.Needs{
-		Config: c.Records, Shards: c.Shards, Redis: s.records, Channels: channels, Copies: copies(c),
+		Config: c.Records, Shards: c.Shards, Redis: s.records, Channels: channels, Copies: c.Copies(),
 		Parts: needs.parts,
 		Log:   needs.log, Metrics: needs.metrics,
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
-	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	shown "github.com/tidemark-dev/tidemark/internal/metrics"
@@ -26,8 +25,10 @@ import (
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
 // answers the requests in flight; matchmaking, which completes the matches that it has begun; the channel service; the
 // stores; the managed Redis.
-func serve(ctx context.Context, c config.Config, b *logBuffer) error {
-	return untilStopped(ctx, b, b.logger(c), func(needs partNeeds) error { return startParts(ctx, c, needs) })
+func serve(ctx context.Context, c config.Config, r reloads, b *logBuffer) error {
+	log, level := b.logger(c)
+	r.level = level
+	return untilStopped(ctx, b, log, func(needs partNeeds) error { return startParts(ctx, c, r, needs) })
 }
 
 // untilStopped starts parts, and stops them, the last first, when ctx ends or one of them fails. Their log goes to b.
@@ -63,7 +64,7 @@ type partNeeds struct {
 }
 
 // startParts starts all parts of the service, the lowest first.
-func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
+func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
 	logAccess(ctx, c.Access, log)
 	on, err := newListening(c, log)
@@ -105,7 +106,9 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
+	reloads := newReloader(c, r, needs)
 	options := serverOptions(ctx, c, stores, needs)
+	options.Reload = reloads.serve
 	options.Differences = compared.shown
 	options.Service = service
 	if kept != nil {
@@ -121,7 +124,14 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if options.Keys, err = known.administered(stores, log); err != nil {
 		return err
 	}
-	return listenAndServe(ctx, server.New(options), on, needs)
+	served := server.New(options)
+	reloads.parts = reloadable{channels: service, guard: options.Guard, matches: matches, compared: compared,
+		server: served}
+	if err := listenAndServe(ctx, served, on, needs); err != nil {
+		return err
+	}
+	needs.parts.Run(ctx, "reloads", reloads.run)
+	return nil
 }
 
 // serverOptions returns the options of the server, but for the services that it serves.
@@ -180,11 +190,7 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 	}
 	o := channel.Options{Store: s.channels, Receipts: s.receipts.ring, LookUp: s.receipts.lookUp, Policies: policies,
 		Limits: c.Limits, Logger: log}
-	switch {
-	case !copies(c):
-	case !c.Records.On:
-		return nil, cli.Usagef("channels: deliver: copies needs the follow lists, and records are off")
-	default:
+	if c.Copies() {
 		o.Copies = compose.Announcer(s.conn, c.Records.Site.Sources)
 	}
 	return channel.NewService(o)

@@ -22,7 +22,7 @@ func newShards(t cli.Terminal) *cobra.Command {
 	group := cli.NewGroup("shards", "Hold caches in memory, split into shards", newShardServe(t))
 	group.AddCommand(commands.Shards(t, func(ctx context.Context, c config.Config) (shard.Layouts, func(), error) {
 		conn, _, err := connectRunning(ctx, c,
-			storeNeeds{log: newLogger(t.Stderr, c), metrics: prometheus.NewRegistry()})
+			storeNeeds{log: newLogger(t.Stderr, c.Log.Format, c.Log.Level), metrics: prometheus.NewRegistry()})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -59,7 +59,7 @@ func newShardServe(t cli.Terminal) *cobra.Command {
 
 // serveShard runs a node until ctx ends or a part of it fails.
 func serveShard(ctx context.Context, c config.Config, b *logBuffer) error {
-	log := b.logger(c)
+	log, _ := b.logger(c)
 	err := untilStopped(ctx, b, log, func(needs partNeeds) error { return startNode(ctx, c, needs) })
 	if errors.Is(err, lease.ErrLost) {
 		log.ErrorContext(ctx, "the node has lost its shard: it must be started again", "error", err)

@@ -15,6 +15,7 @@ func Clients(t cli.Terminal) []*cobra.Command {
 		cli.In(cli.Matchmaking, newTicket(t), newMatch(t), newQueue(t)),
 		cli.In(cli.Records, newCache(t), newFollowing(t), newLock(t), newUnlock(t), newSettings(t), newState(t),
 			newStats(t), newViews(t)),
+		cli.In(cli.Service, newReload(t)),
 		cli.In(cli.Access, newKey(t), newOAuth(t), newRevoke(t), newSession(t), newVerify(t)),
 		[]*cobra.Command{
 			cli.Renamed("keyset", "oauth keyset", newKeyset(t)),

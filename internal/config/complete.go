@@ -26,49 +26,60 @@ func newConfig() Config {
 	return Config{Limits: channel.DefaultLimits(), Records: RecordOptions{Site: site.Community()}}
 }
 
-// complete checks options against each other, and reads the files that they name. Its errors name the YAML key, since
+// complete checks options against each other, and reads the files that they name. The errors name the YAML key, since
 // the options can come from different sources.
-func (c *Config) complete() error {
-	if err := c.completeBodies(); err != nil {
-		return err
-	}
-	if c.Server.DrainDelay > c.Server.Grace {
-		return errors.New("drainDelay: is longer than grace, of which it is a part")
-	}
-	if err := c.TLS.complete(); err != nil {
-		return err
-	}
-	if name := c.Records.Site.Schema; name != "" {
-		schema, err := open(name)
-		if err != nil {
-			return fmt.Errorf("kinds.notifications.schema: %w", err)
+func (c *Config) complete(found *findings) {
+	c.completeBodies(found)
+	found.check(func() error {
+		if c.Server.DrainDelay > c.Server.Grace {
+			return errors.New("drainDelay: is longer than grace, of which it is a part")
 		}
-		c.Records.Notifications = schema
-	}
+		return nil
+	}, "drainDelay", "grace")
+	c.TLS.complete(found)
+	found.check(c.readNotifications, "kinds")
 	if c.Records.On {
 		c.addShards()
 	}
-	if err := c.Shards.completeReads(); err != nil {
-		return err
-	}
-	if len(c.Shards.Reads.Caches) > 0 && !c.Records.On {
-		return errors.New(
-			"cacheShards: is set, but records are off, and the cache with them: turn records on, or leave cacheShards out")
-	}
+	c.Shards.completeReads(found)
+	found.check(func() error {
+		if len(c.Shards.Reads.Caches) > 0 && !c.Records.On {
+			return errors.New(
+				"cacheShards: is set, but records are off, and the cache with them: turn records on, or leave cacheShards out")
+		}
+		return nil
+	}, "cacheShards", "records")
 	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
-	if err := c.Redis.complete(); err != nil {
-		return err
+	c.Redis.complete(found)
+	c.Matchmaking.complete(found)
+	c.Access.complete(found)
+	found.check(func() error {
+		if err := oauth.CheckProviders(c.Records.OAuth.Providers); err != nil {
+			return fmt.Errorf("oauthProviders: %w", err)
+		}
+		return nil
+	}, "oauthProviders")
+	found.check(func() error {
+		if c.Copies() && !c.Records.On {
+			return errors.New("channels: deliver: copies needs the follow lists, and records are off")
+		}
+		return nil
+	}, "channels", "records")
+	found.check(c.readReceiptKeys, "receiptKeys", "receiptKeysFile")
+}
+
+// readNotifications reads the schema of notifications that the table of kinds names.
+func (c *Config) readNotifications() error {
+	name := c.Records.Site.Schema
+	if name == "" {
+		return nil
 	}
-	if err := c.Matchmaking.complete(); err != nil {
-		return err
+	schema, err := open(name)
+	if err != nil {
+		return fmt.Errorf("kinds.notifications.schema: %w", err)
 	}
-	if err := c.Access.complete(); err != nil {
-		return err
-	}
-	if err := oauth.CheckProviders(c.Records.OAuth.Providers); err != nil {
-		return fmt.Errorf("oauthProviders: %w", err)
-	}
-	return c.readReceiptKeys()
+	c.Records.Notifications = schema
+	return nil
 }
 
 // addShards adds the kinds that the table has in shards to those that are read through nodes.
@@ -80,65 +91,93 @@ func (c *Config) addShards() {
 	}
 }
 
-func (t TLS) complete() error {
-	if (t.Cert == "") != (t.Key == "") {
-		return errors.New("tlsCert: tlsCert and tlsKey must be set together")
-	}
-	if t.ClientCA != "" && t.Cert == "" {
-		return errors.New("tlsClientCa: is set but tlsCert isn't: without TLS clients show no certificates")
-	}
-	return nil
+func (t TLS) complete(found *findings) {
+	found.check(func() error {
+		if (t.Cert == "") != (t.Key == "") {
+			return errors.New("tlsCert: tlsCert and tlsKey must be set together")
+		}
+		return nil
+	}, "tlsCert", "tlsKey")
+	found.check(func() error {
+		if t.ClientCA != "" && t.Cert == "" {
+			return errors.New("tlsClientCa: is set but tlsCert isn't: without TLS clients show no certificates")
+		}
+		return nil
+	}, "tlsClientCa", "tlsCert")
 }
 
 // complete reads the API keys and the keys of tokens, to check them.
-func (a *Access) complete() error {
-	if _, err := keys.New(keys.Options{File: a.KeysFile}); err != nil {
-		return fmt.Errorf("apiKeys: %w", err)
-	}
+func (a *Access) complete(found *findings) {
+	found.check(func() error {
+		if _, err := keys.New(keys.Options{File: a.KeysFile}); err != nil {
+			return fmt.Errorf("apiKeys: %w", err)
+		}
+		return nil
+	}, "apiKeys")
+	required := []string{"requireCredentials", "apiKeys", "jwtKeys"}
+	found.check(func() error {
+		if a.Quotas != (access.Limits{}) && !a.Closed() {
+			return errors.New("quotas: is set, but nobody has one on a service that requires no credentials")
+		}
+		return nil
+	}, append(required, "quotas")...)
+	found.check(func() error {
+		if a.Insecure && a.Closed() {
+			return errors.New("insecure: is on, but credentials are required: leave one of them out")
+		}
+		return nil
+	}, append(required, "insecure")...)
 	t := &a.Tokens
-	if a.Quotas != (access.Limits{}) && !a.Closed() {
-		return errors.New("quotas: is set, but nobody has one on a service that requires no credentials")
-	}
-	switch {
-	case a.Insecure && a.Closed():
-		return errors.New("insecure: is on, but credentials are required: leave one of them out")
-	case len(t.Keys) > 0:
-		_, err := jwt.New(*t)
-		return err
-	case t.Issuer != "" || len(t.Audience) > 0:
-		return errors.New("jwtKeys: isn't set, but an issuer or audience of tokens is")
-	}
-	return nil
+	found.check(func() error {
+		switch {
+		case len(t.Keys) > 0:
+			_, err := jwt.New(*t)
+			return err
+		case t.Issuer != "" || len(t.Audience) > 0:
+			return errors.New("jwtKeys: isn't set, but an issuer or audience of tokens is")
+		}
+		return nil
+	}, "jwtKeys", "jwtIssuer", "jwtAudience", "jwtAlgorithms")
 }
 
 // completeBodies checks that a body can hold the largest message, and that there is memory for the largest body.
-func (c *Config) completeBodies() error {
-	if c.Server.MaxBodyBytes < c.Channel.MaxMessageBytes {
-		return errors.New(
-			"maxBodyBytes: is smaller than channelMaxMessageBytes: such a message could never be received")
-	}
-	for i, rule := range c.Rules {
-		// else it names a capture
-		if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.Server.MaxBodyBytes < n {
-			return fmt.Errorf(
-				"maxBodyBytes: is smaller than channels[%d].maxMessageBytes: such a message could never be received", i)
+func (c *Config) completeBodies(found *findings) {
+	found.check(func() error {
+		if c.Server.MaxBodyBytes < c.Channel.MaxMessageBytes {
+			return errors.New(
+				"maxBodyBytes: is smaller than channelMaxMessageBytes: such a message could never be received")
 		}
+		return nil
+	}, "maxBodyBytes", "channelMaxMessageBytes")
+	for i, rule := range c.Rules {
+		found.check(func() error {
+			// else it names a capture
+			if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.Server.MaxBodyBytes < n {
+				return fmt.Errorf(
+					"maxBodyBytes: is smaller than channels[%d].maxMessageBytes: such a message could never be received", i)
+			}
+			return nil
+		}, "maxBodyBytes", "channels")
 	}
-	if c.Server.BodyMemory < c.Server.MaxBodyBytes {
-		return errors.New("bodyMemory: is smaller than maxBodyBytes: such a body could never be received")
-	}
-	return nil
+	found.check(func() error {
+		if c.Server.BodyMemory < c.Server.MaxBodyBytes {
+			return errors.New("bodyMemory: is smaller than maxBodyBytes: such a body could never be received")
+		}
+		return nil
+	}, "bodyMemory", "maxBodyBytes")
 }
 
 // complete builds all queues, which reads the files that they name.
-func (m *Matchmaking) complete() error {
+func (m *Matchmaking) complete(found *findings) {
 	build := builder.Builder(slog.New(slog.DiscardHandler), nil)
 	for _, d := range m.Queues {
-		if _, err := build(d); err != nil {
-			return inQueue(d.Name, err)
-		}
+		found.check(func() error {
+			if _, err := build(d); err != nil {
+				return inQueue(d.Name, err)
+			}
+			return nil
+		}, "queues")
 	}
-	return nil
 }
 
 // readReceiptKeys reads the file of keys.
@@ -157,24 +196,37 @@ func (c *Config) readReceiptKeys() error {
 }
 
 // complete checks the options against each other, and reads the password. Its errors name the YAML key.
-func (r *RedisOptions) complete() error {
+func (r *RedisOptions) complete(found *findings) {
 	if r.Address == "" {
-		for key, value := range map[string]string{
-			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile,
-			"redisCaFile":   r.TLS.CAFile,
-			"redisCertFile": r.TLS.CertFile, "redisSentinelMaster": r.Sentinel.Master,
+		for _, o := range []struct{ key, value string }{
+			{"redisUsername", r.Username}, {"redisPassword", r.Password}, {"redisPasswordFile", r.PasswordFile},
+			{"redisCaFile", r.TLS.CAFile}, {"redisCertFile", r.TLS.CertFile},
+			{"redisSentinelMaster", r.Sentinel.Master},
 		} {
-			if value != "" {
-				return fmt.Errorf("%s: is set but redis isn't: the managed Redis doesn't use it", key)
-			}
+			found.check(func() error {
+				if o.value != "" {
+					return fmt.Errorf("%s: is set but redis isn't: the managed Redis doesn't use it", o.key)
+				}
+				return nil
+			}, o.key, "redis")
 		}
 	}
-	if (r.TLS.CertFile == "") != (r.TLS.KeyFile == "") {
-		return errors.New("redisCertFile: redisCertFile and redisKeyFile must be set together")
-	}
-	if r.Sentinel.Master == "" && r.Sentinel.Username+r.Sentinel.Password != "" {
-		return errors.New("redisSentinelMaster: isn't set, but a user or password for Sentinels is")
-	}
+	found.check(func() error {
+		if (r.TLS.CertFile == "") != (r.TLS.KeyFile == "") {
+			return errors.New("redisCertFile: redisCertFile and redisKeyFile must be set together")
+		}
+		return nil
+	}, "redisCertFile", "redisKeyFile")
+	found.check(func() error {
+		if r.Sentinel.Master == "" && r.Sentinel.Username+r.Sentinel.Password != "" {
+			return errors.New("redisSentinelMaster: isn't set, but a user or password for Sentinels is")
+		}
+		return nil
+	}, "redisSentinelMaster", "redisSentinelUsername", "redisSentinelPassword")
+	found.check(r.readPassword, "redisPassword", "redisPasswordFile")
+}
+
+func (r *RedisOptions) readPassword() error {
 	if r.PasswordFile == "" {
 		return nil
 	}
@@ -189,46 +241,64 @@ func (r *RedisOptions) complete() error {
 	return nil
 }
 
-// completeNode checks the options of a node against each other, and reads the token. Its errors name the YAML key,
-// since the options can come from different sources.
-func (o *ShardOptions) completeNode() error {
-	n := o.Node
-	switch {
-	case n.Cache == "":
-		return errors.New("shardCache: isn't set: name the cache to serve, such as author")
-	case o.DC == "":
-		return errors.New("shardDc: isn't set: name the data centre that the node is in")
-	case o.PingPeriod > (n.LeaseTTL-n.Margin())/2:
-		return fmt.Errorf(
+// completeNode checks the options of a node against each other, and reads the token. Its errors name the YAML key, since
+// the options can come from different sources.
+func (c *Config) completeNode(found *findings) {
+	c.TLS.complete(found)
+	c.Redis.complete(found)
+	o, n := &c.Shards, &c.Shards.Node
+	for _, one := range []struct {
+		wrong bool
+		err   error
+		keys  []string
+	}{
+		{n.Cache == "", errors.New("shardCache: isn't set: name the cache to serve, such as author"),
+			[]string{"shardCache"}},
+		{o.DC == "", errors.New("shardDc: isn't set: name the data centre that the node is in"), []string{"shardDc"}},
+		{o.PingPeriod > (n.LeaseTTL-n.Margin())/2, fmt.Errorf(
 			"shardLeaseTtl: %s is too short for a shardPingPeriod of %s: two of these must fit into nine tenths of it",
-			n.LeaseTTL, o.PingPeriod)
-	case n.Advertise == "" && unspecified(n.Listen):
-		return fmt.Errorf(
+			n.LeaseTTL, o.PingPeriod), []string{"shardLeaseTtl", "shardPingPeriod"}},
+		{n.Advertise == "" && unspecified(n.Listen), fmt.Errorf(
 			"shardAdvertise: isn't set, but shardListen is %q, which is every address of the machine: set the one at which clients reach the node",
-			n.Listen)
+			n.Listen), []string{"shardAdvertise", "shardListen"}},
+		{n.Insecure && o.TokenFile != "", errors.New(
+			"shardInsecure: is on, but shardTokenFile is set: leave one of them out"),
+			[]string{"shardInsecure", "shardTokenFile"}},
+		{n.Insecure && c.TLS.ClientCA != "", errors.New(
+			"shardInsecure: is on, but tlsClientCa is set: leave one of them out"),
+			[]string{"shardInsecure", "tlsClientCa"}},
+	} {
+		found.check(func() error {
+			if one.wrong {
+				return one.err
+			}
+			return nil
+		}, one.keys...)
 	}
-	if err := o.readToken(); err != nil {
-		return err
-	}
-	if n.Insecure && o.Token != "" {
-		return errors.New("shardInsecure: is on, but shardTokenFile is set: leave one of them out")
-	}
-	return nil
+	found.check(o.readToken, "shardTokenFile")
 }
 
 // completeReads checks the options of a service that reads through nodes, and reads the token.
-func (o *ShardOptions) completeReads() error {
+func (o *ShardOptions) completeReads(found *findings) {
 	r := o.Reads
-	switch {
-	case (r.CertFile == "") != (r.KeyFile == ""):
-		return errors.New("shardCertFile: shardCertFile and shardKeyFile must be set together")
-	case len(r.Caches) == 0:
+	files := []string{"shardCertFile", "shardKeyFile"}
+	found.check(func() error {
+		if (r.CertFile == "") != (r.KeyFile == "") {
+			return errors.New("shardCertFile: shardCertFile and shardKeyFile must be set together")
+		}
 		return nil
+	}, files...)
+	if len(r.Caches) == 0 {
+		return
 	}
-	if _, err := r.TLSConfig(); err != nil {
+	found.check(func() error {
+		if (r.CertFile == "") != (r.KeyFile == "") {
+			return nil // it is said already
+		}
+		_, err := r.TLSConfig()
 		return err
-	}
-	return o.readToken()
+	}, append(files, "shardCaFile")...)
+	found.check(o.readToken, "shardTokenFile")
 }
 
 // Sizes of a token, in bytes.

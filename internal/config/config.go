@@ -30,6 +30,10 @@ type Config struct {
 	Shards      ShardOptions
 	Receipts    Receipts
 	Log         Log
+
+	values     map[string]any // by option.key, as they are written
+	ticketLife time.Duration  // see TicketLife; 0: that of the queues
+	copying    bool           // see Copies
 }
 
 // Server configures the HTTP server.

@@ -13,7 +13,10 @@ import (
 )
 
 // AddFlags adds the options of serve to flags, without defaults: those are a source of their own.
-func AddFlags(flags *pflag.FlagSet) { serve.addFlags(flags, serve.options(new(Config))) }
+func AddFlags(flags *pflag.FlagSet) {
+	serve.addFlags(flags, serve.options(new(Config)))
+	flags.Bool(CheckFlag, false, checkHelp)
+}
 
 // AddNodeFlags adds the options of a node of shards in the same way.
 func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options(new(Config))) }
@@ -60,7 +63,14 @@ func (cmd command) addFlags(flags *pflag.FlagSet, options []option) {
 	flags.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{ConnectionFlag: {}} })
 }
 
-const configHelp = "YAML file with options."
+const (
+	configHelp = "YAML file with options, of at most 1MiB."
+	checkHelp  = "Read the options and the files that they name, print every fault or ok, and exit with status 2 or 0. " +
+		"Nothing is started, and Redis isn't connected to."
+)
+
+// CheckFlag is the flag of serve that only checks the options.
+const CheckFlag = "check"
 
 // serveHelp is the help of serve up to its list of options.
 const serveHelp = `Run the service until SIGTERM or SIGINT. It then answers the requests in flight, and exits.
@@ -70,6 +80,10 @@ Without --redis it runs a redis-server of its own, which keeps its data in --dat
 A flag has precedence over the environment variable, which has precedence over the YAML file. In the file an option's
 name is that of its flag in camel case: data-dir is dataDir. Unknown names and invalid values are errors in every
 source. An empty variable counts as not set.
+
+SIGHUP, and tidemark reload, make the service read the file again. Options marked as reloadable then change; others need
+a restart, which the log says. A file with a fault changes nothing. With --check it is only read, and its faults are
+printed.
 `
 
 // nodeHelp is the help of a node up to its list of options.
@@ -92,12 +106,18 @@ func (cmd command) writeHelp(w io.Writer, width int) error {
 	var b strings.Builder
 	b.WriteString(wrap.Paragraphs(cmd.about, width) + "\nUsage:\n  " + cmd.use + " [options]\n\nOptions:\n")
 	writeOptionHelp(&b, width, "--config file", configHelp, EnvPrefix+"CONFIG")
+	if cmd.use == serve.use {
+		writeOptionHelp(&b, width, "--"+CheckFlag, checkHelp, "flag only")
+	}
 	for _, g := range cmd.groups(new(Config)) {
 		fmt.Fprintf(&b, "\n%s:\n", g.title)
 		for _, o := range g.options {
 			names := o.env()
 			if o.def != "" {
 				names += ", default " + o.def
+			}
+			if o.live && cmd.use == serve.use {
+				names += ", reloadable"
 			}
 			writeOptionHelp(&b, width, cmd.flag(o)+" "+o.kind, o.help, names)
 		}
@@ -127,8 +147,11 @@ func Table() string {
 func (cmd command) writeTable(b *strings.Builder, g optionGroup) {
 	fmt.Fprintf(b, "\n## %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
 	for _, o := range g.options {
-		fmt.Fprintf(b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", cmd.flag(o), o.kind, o.env(), o.key(), code(o.def),
-			o.help)
+		help := o.help
+		if o.live && cmd.use == serve.use {
+			help += " Reloadable."
+		}
+		fmt.Fprintf(b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", cmd.flag(o), o.kind, o.env(), o.key(), code(o.def), help)
 	}
 }
 

@@ -29,14 +29,14 @@ func TestKindsOfOptions(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]string{
 		shop + "keyMetrics: [product, session, lease]": "",
-		shop + "keyMetrics: [author]":                  `tidemark.yaml: keyMetrics: "author" is no kind of keys`,
-		"keyMetrics: [product]":                        `tidemark.yaml: keyMetrics: "product" is no kind of keys`,
+		shop + "keyMetrics: [author]":                  `tidemark.yaml:9: keyMetrics: "author" is no kind of keys`,
+		"keyMetrics: [product]":                        `tidemark.yaml:1: keyMetrics: "product" is no kind of keys`,
 		shop + "cacheShards: product":                  "",
-		shop + "cacheShards: author":                   `tidemark.yaml: cacheShards: "author": the kind can't be read`,
+		shop + "cacheShards: author":                   `tidemark.yaml:9: cacheShards: "author": the kind can't be read`,
 		shop + "cacheShards: produkt":                  "did you mean product?",
 		"kinds:\ncacheShards: author":                  "",
-		"kinds: []":                                    `tidemark.yaml: isn't a value of the kind "table"`,
-		"kinds: {caches: [{name: a, key: b}]}":         `tidemark.yaml: kinds.caches[0].key: is "b", it must be`,
+		"kinds: []":                                    `tidemark.yaml:1: kinds: isn't a value of the kind "table"`,
+		"kinds: {caches: [{name: a, key: b}]}":         `tidemark.yaml:1: kinds.caches[0].key: is "b", it must be`,
 	} {
 		_, err := load(t, yaml, nil, nil)
 		if want == "" {

@@ -6,18 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 )
 
@@ -26,97 +25,169 @@ const keyDelimiter = "."
 
 // source is a source of options.
 type source struct {
-	values *koanf.Koanf           // by option.key
+	values map[string]any         // by option.key
 	name   func(o option) string  // of an option in this source
 	other  func(key string) error // the error for a key that isn't an option
+	file   string                 // path, with tree; "": it is no file
+	tree   *tree
 }
 
 // Load reads the options: from flags, over environment variables (KEY=value), over the YAML file, over defaults. It
-// checks all values, also those that another source overrides. Every error names the option as its source does.
+// checks all values, also those that another source overrides. An error is [Faults]: each names the option as its
+// source does. The file may be a pipe, which Load reads to its end: see [Within].
 func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
-	c, err := serve.read(flags, environ)
-	if err != nil {
-		return Config{}, err
+	return loadFrom(flags, environ, readAny)
+}
+
+// LoadAgain is Load for a service that runs. The file must be a regular one, since a pipe can be read only once.
+func LoadAgain(flags *pflag.FlagSet, environ []string) (Config, error) {
+	return loadFrom(flags, environ, readRegular)
+}
+
+// Check returns the faults that Load finds, and those of more, whose errors begin with the key of an option.
+func Check(flags *pflag.FlagSet, environ []string, more func(Config) []error) error {
+	c, found := serve.read(flags, environ, readAny)
+	c.complete(found)
+	if len(found.wrong) == 0 {
+		for _, err := range more(c) {
+			found.check(func() error { return err })
+		}
 	}
-	return c, c.complete()
+	return found.err()
+}
+
+func loadFrom(flags *pflag.FlagSet, environ []string, file readFunc) (Config, error) {
+	c, found := serve.read(flags, environ, file)
+	c.complete(found)
+	return c, found.err()
 }
 
 // LoadNode is Load for a node of shards: AddNodeFlags has added its flags. Files of options that nodes don't have
 // aren't read.
 func LoadNode(flags *pflag.FlagSet, environ []string) (Config, error) {
-	c, err := node.read(flags, environ)
-	if err != nil {
-		return Config{}, err
-	}
-	for _, complete := range []func() error{c.TLS.complete, c.Redis.complete, c.Shards.completeNode} {
-		if err := complete(); err != nil {
-			return Config{}, err
-		}
-	}
-	if c.Shards.Node.Insecure && c.TLS.ClientCA != "" {
-		return Config{}, errors.New("shardInsecure: is on, but tlsClientCa is set: leave one of them out")
-	}
-	return c, nil
+	c, found := node.read(flags, environ, readAny)
+	c.completeNode(found)
+	return c, found.err()
 }
 
 // LoadRedis is Load for a command that only connects to Redis: AddRedisFlags has added its flags. Files of options that
 // aren't about Redis aren't read.
 func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
-	c, err := serve.read(flags, environ)
-	if err != nil {
-		return Config{}, err
-	}
-	return c, c.Redis.complete()
+	c, found := serve.read(flags, environ, readAny)
+	c.Redis.complete(found)
+	return c, found.err()
 }
 
-func (cmd command) read(flags *pflag.FlagSet, environ []string) (Config, error) {
-	sources, err := cmd.readSources(flags, environ)
-	if err != nil {
-		return Config{}, err
-	}
-	base := newConfig() // with the table of kinds, by which other options are checked
+// read reads all sources. An option with a fault isn't set.
+func (cmd command) read(flags *pflag.FlagSet, environ []string, file readFunc) (Config, *findings) {
+	found := newFindings()
+	sources := cmd.readSources(flags, environ, file, found)
+	base := newConfig()
+	kinds := kindsOption(&base)[0] // first, since other options are checked by the table of kinds
 	for _, s := range sources {
-		if err := apply(kindsOption(&base), s.values, s.name); err != nil {
-			return Config{}, err
-		}
+		s.check(kinds, found)
 	}
 	merged := koanf.New(keyDelimiter)
 	for _, s := range sources {
-		if err := s.check(base); err != nil {
-			return Config{}, err
+		scratch := base
+		options := allOptions(&scratch)
+		for _, key := range slices.Sorted(maps.Keys(s.values)) {
+			if i := slices.IndexFunc(options, func(o option) bool { return o.key() == key }); i < 0 {
+				found.add(s.faultOf(key, s.other(key)))
+			} else if key != kinds.key() {
+				s.check(options[i], found)
+			}
+			found.origins[key] = s
 		}
-		if err := merged.Merge(s.values); err != nil {
-			return Config{}, fmt.Errorf("merge the configuration: %w", err)
+		if err := merged.Load(confmap.Provider(s.values, ""), nil); err != nil {
+			found.add(finding{text: fmt.Sprintf("merge the configuration: %v", err)})
 		}
 	}
 	c := base
-	err = apply(allOptions(&c), merged, option.key)
-	return c, err
+	c.set(merged.Raw(), found.wrong)
+	return c, found
 }
 
-// check parses all values of the source, and refuses keys that aren't options.
-func (s source) check(scratch Config) error {
-	options := allOptions(&scratch)
-	for _, key := range slices.Sorted(maps.Keys(s.values.Raw())) {
-		if !slices.ContainsFunc(options, func(o option) bool { return o.key() == key }) {
-			return s.other(key)
+// set sets the options that are in values, by their keys, but for the table of kinds, and for some that are wrong.
+func (c *Config) set(values map[string]any, wrong map[string]bool) {
+	c.values = values
+	kinds := kindsOption(c)[0].key()
+	for _, o := range allOptions(c) {
+		if value, ok := values[o.key()]; ok && !wrong[o.key()] && o.key() != kinds {
+			_ = o.apply(value) // it was checked
 		}
 	}
-	return apply(options, s.values, s.name)
 }
 
-// apply sets the options that from contains. name returns the name of an option for errors.
-func apply(options []option, from *koanf.Koanf, name func(option) string) error {
-	for _, o := range options {
-		value := from.Get(o.key())
-		if value == nil && !from.Exists(o.key()) {
-			continue
+// check applies an option, and adds its faults. In a file, what is wrong is left out to find what else is wrong.
+func (s source) check(o option, found *findings) {
+	key := o.key()
+	value, ok := s.values[key]
+	if !ok {
+		return
+	}
+	doubtful := map[*tree]bool{} // entries without some of their values
+	for err := o.apply(value); err != nil; err = o.apply(value) {
+		found.wrong[key] = true
+		if s.tree == nil {
+			found.add(finding{text: fmt.Sprintf("%s: %v", s.name(o), err)})
+			return
 		}
-		if err := o.apply(value); err != nil {
-			return fmt.Errorf("%s: %w", name(o), err)
+		at := s.tree.place(key, err)
+		entry := at.entry()
+		var syntax *strictjson.Error
+		isSyntax := errors.As(err, &syntax)
+		if !doubtful[entry] || isSyntax {
+			found.add(s.faultOf(key, err))
+		}
+		switch {
+		case isSyntax && at.up != s.tree: // the other values of the entry may be wrong, too
+			doubtful[entry] = doubtful[entry] || !errors.Is(err, strictjson.ErrUnknown)
+			at.remove()
+		case o.kind == kindRules && at.up == entry && !strings.HasSuffix(at.path, ".pattern"):
+			at.remove()
+		case entry.up != s.tree:
+			entry.remove()
+		default:
+			return
+		}
+		value = s.tree.of[key].value()
+	}
+}
+
+// faultOf returns the fault for the error of a key. The error of a nested value begins with its path.
+func (s source) faultOf(key string, err error) finding {
+	if s.tree == nil {
+		return finding{text: err.Error()}
+	}
+	text := pathed(key, err)
+	at, length := s.tree.find(text)
+	return finding{file: s.file, line: at.line, text: at.path + text[length:]}
+}
+
+// pathed returns the text of an error of a key, which begins with the key.
+func pathed(key string, err error) string {
+	text := err.Error()
+	if rest, ok := strings.CutPrefix(text, key); ok && rest != "" && strings.ContainsRune(".[:", rune(rest[0])) {
+		return text
+	}
+	return key + ": " + text
+}
+
+// place returns the value that the error of a key is about.
+func (t *tree) place(key string, err error) *tree {
+	at, _ := t.find(pathed(key, err))
+	return at
+}
+
+// entry returns the item of a list that a value is in, or else the member of an option, such as a queue, or the option.
+func (t *tree) entry() *tree {
+	for at := t; at.up != nil && at.up.up != nil; at = at.up {
+		if at.up.list != nil && at.up.up.up == nil || at.up.up.up == nil || strings.HasSuffix(at.path, "]") {
+			return at
 		}
 	}
-	return nil
+	return t
 }
 
 // apply sets one option.
@@ -163,58 +234,53 @@ func (o option) text(value any) (string, error) {
 	return "", fmt.Errorf("isn't a value of the kind %q", o.kind)
 }
 
-// readSources returns the sources, the weakest first.
-func (cmd command) readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
+// readSources returns the sources, the weakest first, but for those that can't be read.
+func (cmd command) readSources(flags *pflag.FlagSet, environ []string, file readFunc, found *findings) []source {
 	defaults := make(map[string]any)
 	for _, o := range allOptions(new(Config)) {
 		if o.def != "" {
 			defaults[o.key()] = o.def
 		}
 	}
-	base := koanf.New(keyDelimiter)
-	if err := base.Load(confmap.Provider(defaults, ""), nil); err != nil {
-		return nil, fmt.Errorf("read the defaults: %w", err)
-	}
-	sources := []source{{values: base, name: option.key, other: func(key string) error { return errors.New(key) }}}
+	sources := []source{{values: defaults, name: option.key, other: errors.New}}
 	if path := configPath(flags, environ); path != "" {
-		yaml, err := cmd.readFile(path)
+		sources = append(sources, cmd.readFile(path, file, found))
+	}
+	for _, read := range []func() (source, error){
+		func() (source, error) { return cmd.readEnviron(environ) },
+		func() (source, error) { return cmd.readFlags(flags) },
+	} {
+		s, err := read()
 		if err != nil {
-			return nil, err
+			found.add(finding{text: err.Error()})
 		}
-		sources = append(sources, yaml)
+		sources = append(sources, s)
 	}
-	variables, err := cmd.readEnviron(environ)
-	if err != nil {
-		return nil, err
-	}
-	flagged, err := cmd.readFlags(flags)
-	if err != nil {
-		return nil, err
-	}
-	return append(sources, variables, flagged), nil
+	return sources
 }
 
-func (cmd command) readFile(path string) (source, error) {
-	values := koanf.New(keyDelimiter)
-	if err := values.Load(file.Provider(path), parser{}); err != nil {
-		var failed *os.PathError
-		if errors.As(err, &failed) {
-			return source{}, fmt.Errorf("read the configuration: %w", err)
-		}
-		return source{}, fmt.Errorf("%s: %w", path, err)
-	}
-	return source{
-		values: values,
-		name: func(o option) string {
-			if o.kind == kindRules || o.kind == kindQueues || o.kind == kindTable {
-				return path // the error names the key, and which part of it
-			}
-			return path + ": " + o.key()
-		},
+func (cmd command) readFile(path string, read readFunc, found *findings) source {
+	s := source{
+		file: path, tree: &tree{},
 		other: func(key string) error {
-			return fmt.Errorf("%s: %s: unknown key%s", path, key, cmd.didYouMean(key, option.key))
+			return fmt.Errorf("%s: unknown key%s", key, cmd.didYouMean(key, option.key))
 		},
-	}, nil
+	}
+	text, err := read(path)
+	if err != nil {
+		found.add(finding{text: fmt.Sprintf("read the configuration: %v", err)})
+		return s
+	}
+	root, faults := parseFile(text)
+	for _, f := range faults {
+		f.file = path
+		found.add(f)
+	}
+	if root != nil {
+		s.tree = root
+		s.values = root.value().(map[string]any)
+	}
+	return s
 }
 
 func (cmd command) readEnviron(environ []string) (source, error) {
@@ -237,7 +303,7 @@ func (cmd command) readEnviron(environ []string) (source, error) {
 		return source{}, fmt.Errorf("read the environment: %w", err)
 	}
 	return source{
-		values: values, name: option.env,
+		values: values.Raw(), name: option.env,
 		other: func(key string) error {
 			return fmt.Errorf("%s: unknown environment variable%s", key, cmd.didYouMean(key, option.env))
 		},
@@ -272,7 +338,7 @@ func (cmd command) readFlags(flags *pflag.FlagSet) (source, error) {
 	if err := values.Load(provider, nil); err != nil {
 		return source{}, fmt.Errorf("read the flags: %w", err)
 	}
-	return source{values: values, name: cmd.flag, other: func(key string) error { return errors.New(key) }}, nil
+	return source{values: values.Raw(), name: cmd.flag, other: errors.New}, nil
 }
 
 // configPath returns the path of the YAML file, or "".

@@ -84,6 +84,7 @@ func TestDefaults(t *testing.T) {
 			Reload: 10 * time.Minute, LoadRate: 50_000, MaxConnections: 1024},
 	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
+	want.values = c.values
 	require.Equal(t, want, c)
 }
 
@@ -194,6 +195,7 @@ func TestEverySource(t *testing.T) {
 		require.NoError(t, err)
 		fromFlags, err := loadFor(t, of, "", nil, args)
 		require.NoError(t, err)
+		fromYAML.values, fromEnviron.values, fromFlags.values = nil, nil, nil
 		require.Equal(t, fromYAML, fromEnviron)
 		require.Equal(t, fromYAML, fromFlags)
 		return fromYAML

@@ -32,6 +32,8 @@ type option struct {
 	help string // one or more sentences, without the names and the default
 	// setTree sets the option from a mapping of a YAML file, whose values are all text. nil: a mapping is refused.
 	setTree func(tree map[string]any) error
+	// live is whether a reload changes the option in a service that runs.
+	live bool
 	// nodeFlag is the option's flag in `tidemark shard serve`, without the dashes; "": its name.
 	nodeFlag string
 }
@@ -51,6 +53,12 @@ func to[T any](field *T, parse func(text string) (T, error)) func(text string) e
 		*field = value
 		return nil
 	}
+}
+
+// reloadable returns the option as one that a reload changes.
+func (o option) reloadable() option {
+	o.live = true
+	return o
 }
 
 // onNode returns the option with this flag in `tidemark shard serve`.

@@ -118,7 +118,8 @@ func parseRules(text string) ([]channel.Rule, []access.ChannelRule, error) {
 	if _, err := channel.NewPolicies(anyPolicy, policies); err != nil {
 		return nil, nil, err
 	}
-	return policies, rights, access.CheckRules(rights)
+	_, err := access.CompileRules(rights)
+	return policies, rights, err
 }
 
 // withoutUnit returns a number of bytes without its unit. Text that refers to captures stays as it is.
@@ -139,13 +140,22 @@ const (
 )
 
 // TicketLife returns how long the channels of tickets live without activity: as long as any queue of the configuration
-// needs.
+// needs. In a running service it stays what it was at the start.
 func (c Config) TicketLife() time.Duration {
+	if c.ticketLife > 0 {
+		return c.ticketLife
+	}
 	life := leastTicketLife
 	for _, d := range c.Matchmaking.Queues {
 		life = max(life, d.TicketTTL.Std()+d.AssignmentTTL.Std())
 	}
 	return life
+}
+
+// Copies reports whether the messages of channels may have to be copied to followers: by a rule, or by one that there
+// was when the service started.
+func (c Config) Copies() bool {
+	return c.copying || slices.ContainsFunc(c.Rules, func(r channel.Rule) bool { return r.Copies })
 }
 
 // ChannelRules returns all rules in order: those of the channels of tickets and of changes of caches, those of the

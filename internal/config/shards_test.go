@@ -78,9 +78,10 @@ func TestBadNodes(t *testing.T) {
 			require.NotContains(t, err.Error(), "0123456789abcde")
 		})
 	}
-	_, err := loadFor(t, node, "", nil, []string{"--advertise=x"})
+	needed := []string{"--cache=author", "--dc=a"}
+	_, err := loadFor(t, node, "", nil, append(needed, "--advertise=x"))
 	require.EqualError(t, err, `--advertise: "x" isn't host:port, such as 10.0.0.7:7100`)
-	_, err = loadFor(t, node, "", []string{"TIDEMARK_SHARD_ADVERTIZE=x"}, nil)
+	_, err = loadFor(t, node, "", []string{"TIDEMARK_SHARD_ADVERTIZE=x"}, needed)
 	require.EqualError(t, err,
 		"TIDEMARK_SHARD_ADVERTIZE: unknown environment variable; did you mean TIDEMARK_SHARD_ADVERTISE?; see tidemark shard serve --help")
 }
@@ -115,8 +116,10 @@ func TestLeasesOfNodes(t *testing.T) {
 			rapid.Int64Range(ttl*9/20-2, ttl*9/20+2)).Draw(t, "period")
 		o := ShardOptions{DC: "a", PingPeriod: time.Duration(period),
 			Node: ShardNode{Cache: "author", Listen: "127.0.0.1:0", LeaseTTL: time.Duration(ttl)}}
+		found := newFindings()
+		(&Config{Shards: o}).completeNode(found)
 		_, refused := lease.NewManager(nil, lease.Options{TTL: o.Node.LeaseTTL, Renew: o.PingPeriod,
 			Margin: o.Node.Margin()})
-		require.Equal(t, refused == nil, o.completeNode() == nil, "%v", refused)
+		require.Equal(t, refused == nil, found.err() == nil, "%v", refused)
 	})
 }

@@ -147,21 +147,21 @@ func channelOptions(c *Config) []option {
 	return []option{
 		define("channel-ttl", "duration", "24h", to(&c.Channel.TTL, durationBetween(channel.MinTTL, channel.MaxTTL)), `
 			How long a message lives after its publish, and how long a channel and its subscribers live without
-			activity.`),
+			activity.`).reloadable(),
 		define("channel-max-messages", "int", "0", to(&c.Channel.MaxMessages, intFrom(0)), `
 			Maximum number of messages that a channel keeps; the oldest are removed first. 0: no limit but their
-			lifetime.`),
+			lifetime.`).reloadable(),
 		define("channel-max-message-bytes", "bytes", "256KiB", to(&c.Channel.MaxMessageBytes, byteCount), `
-			Maximum size of a message's content.`),
+			Maximum size of a message's content.`).reloadable(),
 		define("channel-replicas", "int", "0", to(&c.Channel.Replicas, intFrom(0)), `
 			Replicas of Redis that must confirm a publish before it is answered. If they don't confirm in time, the
-			answer is 503, and trying again is safe. 0: don't wait.`),
+			answer is 503, and trying again is safe. 0: don't wait.`).reloadable(),
 		define("channel-max-subscribers", "int", "0", to(&c.Channel.MaxSubscribers, intFrom(0)), `
-			Maximum number of subscribers of a channel. Beyond it a new one is refused with 409. 0: no limit.`),
+			Maximum number of subscribers of a channel. Beyond it a new one is refused with 409. 0: no limit.`).reloadable(),
 		define("channels", kindRules, "", c.setRules, `
 			Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages,
 			maxMessageBytes, replicas, maxSubscribers, schema, publish, deliver, lagMetrics, readers, writers and
-			queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.`),
+			queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.`).reloadable(),
 	}
 }
 
@@ -193,13 +193,13 @@ func clientOptions(c *Config) []option {
 		define("user-limits", kindLimits, defaultUserLimits, to(&c.Access.UserLimits, access.ParseLimits), `
 			Limits of each user, and of each player with the token of a ticket, on one server. A rate is a number per s,
 			m, h or d, and that many can come at once. Limits that are omitted don't apply; off means no limits. An API
-			key has the limits of its record.`),
+			key has the limits of its record.`).reloadable(),
 		define("address-limits", kindLimits, "off", to(&c.Access.AddressLimits, access.ParseLimits), `
 			Limits of the clients of each address, or of each /64 of IPv6, together on one server, in the form of
-			user-limits.`),
+			user-limits.`).reloadable(),
 		define("quotas", kindLimits, "off", to(&c.Access.Quotas, parseQuotas), `
 			Limits of each user and each API key on all servers together, in the form of user-limits: requests,
-			publishedBytes and tickets. Each costs a call to Redis.`),
+			publishedBytes and tickets. Each costs a call to Redis.`).reloadable(),
 		define("trust-proxies", kindList, "", to(&c.Access.TrustProxies, listOf(network)), `
 			Networks of reverse proxies, such as 10.0.0.0/8, whose header X-Forwarded-For is trusted for the client's
 			address: for address-limits, for the limit of invalid credentials and for the log.`),
@@ -212,9 +212,9 @@ func matchmakingOptions(c *Config) []option {
 			Whether to serve tickets and queues: on or off.`),
 		define("queues", kindQueues, "", to(&c.Matchmaking.Queues, parseQueues), `
 			Queues of tickets: a mapping from name to definition. The queue default always exists. In a flag or
-			variable: a JSON object.`).orTree(c.setQueues),
+			variable: a JSON object.`).reloadable().orTree(c.setQueues),
 		define("max-queues", "int", "1000", to(&c.Matchmaking.MaxQueues, intFrom(1)), `
-			Maximum number of queues, including those of the configuration. A PUT of one more is answered 409.`),
+			Maximum number of queues, including those of the configuration. A PUT of one more is answered 409.`).reloadable(),
 		define("callout-allow", kindList, "", to(&c.Matchmaking.CalloutAllow, listOf(parseTarget)), `
 			Targets that queues put at run time may call as match functions, evaluators and assigners: hosts or
 			addresses with or without a port, networks such as 10.0.0.0/8, or prefixes of URLs. Private addresses can be
@@ -326,11 +326,11 @@ func limitOptions(c *Config) []option {
 		define("max-streams", "int", "250", to(&c.Server.MaxStreams, intBetween(1, math.MaxInt32/8)), `
 			Maximum number of requests in progress on one HTTP/2 connection.`),
 		define("max-batch", "int", "250", to(&c.Limits.MaxBatch, intBetween(1, channel.LargestBatch)), `
-			Maximum number of messages in one publish, from 1 to 3000.`),
+			Maximum number of messages in one publish, from 1 to 3000.`).reloadable(),
 		define("max-fetch", "int", "1000", to(&c.Limits.MaxMax, intFrom(1)), `
-			Maximum number of messages that one fetch may ask for.`),
+			Maximum number of messages that one fetch may ask for.`).reloadable(),
 		define("fetch-bytes", "bytes", "4MiB", to(&c.Limits.FetchBytes, byteCount), `
-			Maximum size of all contents in the answer to one fetch. One message is always returned.`),
+			Maximum size of all contents in the answer to one fetch. One message is always returned.`).reloadable(),
 		define("max-wait", "duration", "1m", to(&c.Limits.MaxWait, durationBetween(0, forever)), `
 			Maximum time that a fetch may ask to wait.`),
 		define("stream-age", "duration", "1h", to(&c.Server.StreamAge, durationBetween(time.Second, forever)), `
@@ -351,7 +351,7 @@ func receiptOptions(c *Config) []option {
 func logOptions(c *Config) []option {
 	return []option{
 		define("log-level", "level", "info", to(&c.Log.Level, logLevel), `
-			Lowest level that is logged: debug, info, warn or error.`),
+			Lowest level that is logged: debug, info, warn or error.`).reloadable(),
 		define("log-format", "format", "text", to(&c.Log.Format, oneOfWords("text", "json")), `
 			Format of the log on standard error: text or json.`),
 	}

@@ -37,6 +37,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
+// ErrUnknown is the cause of the error of a member that isn't known.
+var ErrUnknown error = json.ErrUnknownName
+
 // explain returns the *Error for an error of the library about text.
 func explain(text []byte, err error) *Error {
 	var ours *Error

@@ -92,6 +92,23 @@ func (s *Service) Definitions() []matchmaking.Definition {
 	return list
 }
 
+// Redefine returns a function that replaces the queues of the configuration, and Options.MaxQueues. A queue with another
+// definition is directed under the new one as soon as the matches in progress have ended. A queue that is gone isn't
+// directed by this server any more: its matches in progress end, their assignments are published, and its waiting
+// tickets stay in the storage until they expire, or until a server has the queue again. Errors: fault.SlugInvalidQueue,
+// and nothing changes.
+func (s *Service) Redefine(definitions []matchmaking.Definition, maxQueues int) (change func(), err error) {
+	fixed, err := s.registry.newFixed(definitions)
+	if err != nil {
+		return nil, err
+	}
+	standard, err := newQueue(matchmaking.DefaultDefinition(matchmaking.DefaultQueue))
+	if err != nil {
+		return nil, err
+	}
+	return func() { s.registry.setFixed(fixed, standard, maxQueues) }, nil
+}
+
 // PutQueue defines or replaces a queue, on all servers, by a definition of [matchmaking.ParseDefinition]. The definition
 // can't refer to files of the servers. [matchmaking.Hidden] means the stored secret. PutQueue returns the definition
 // without its secrets. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a

@@ -26,12 +26,13 @@ import (
 // read the stored definitions first. It may be used by many goroutines.
 type registry struct {
 	o       *Options
-	fixed   map[string]*queue // of the configuration
-	changed chan struct{}     // buffered (capacity 1): queues changed
-	reading chan struct{}     // buffered (capacity 1): held during a read, so that no older read replaces a newer one
+	changed chan struct{} // buffered (capacity 1): queues changed
+	reading chan struct{} // buffered (capacity 1): held during a read, so that no older read replaces a newer one
 	misses  singleflight.Group
 
 	mu         sync.Mutex
+	fixed      map[string]*queue // of the configuration; replaced as a whole
+	maxQueues  int
 	queues     map[string]*queue // replaced as a whole, never modified
 	heartbeats bool              // a queue has a heartbeat
 	unreadable map[string]string // stored definitions that this server can't read, and the error: each is logged once
@@ -49,11 +50,21 @@ type queue struct {
 
 func newRegistry(o *Options) (*registry, error) {
 	r := &registry{
-		o: o, fixed: map[string]*queue{}, unreadable: map[string]string{},
+		o: o, maxQueues: o.MaxQueues, unreadable: map[string]string{},
 		changed: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 	}
-	for _, d := range o.Definitions {
-		if r.fixed[d.Name] != nil {
+	var err error
+	if r.fixed, err = r.newFixed(o.Definitions); err != nil {
+		return nil, err
+	}
+	return r, r.merge(nil)
+}
+
+// newFixed returns the queues of a configuration by name.
+func (r *registry) newFixed(definitions []matchmaking.Definition) (map[string]*queue, error) {
+	fixed := make(map[string]*queue, len(definitions))
+	for _, d := range definitions {
+		if fixed[d.Name] != nil {
 			return nil, fmt.Errorf("queue %s: duplicate queue", d.Name)
 		}
 		if err := r.check(d); err != nil {
@@ -64,9 +75,39 @@ func newRegistry(o *Options) (*registry, error) {
 			return nil, err
 		}
 		q.fixed = true
-		r.fixed[d.Name] = q
+		fixed[d.Name] = q
 	}
-	return r, r.merge(nil)
+	return fixed, nil
+}
+
+// setFixed replaces the queues of the configuration, and the default queue without any definition. A definition that was put under the name of one that is gone is
+// used from the next refresh on.
+func (r *registry) setFixed(fixed map[string]*queue, standard *queue, maxQueues int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	merged := map[string]*queue{matchmaking.DefaultQueue: standard}
+	for name, q := range r.queues {
+		if !q.fixed {
+			merged[name] = q
+		}
+	}
+	r.fixed, r.maxQueues = fixed, maxQueues
+	maps.Copy(merged, fixed)
+	r.replace(merged)
+}
+
+// isFixed reports whether a queue is part of the configuration.
+func (r *registry) isFixed(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fixed[name] != nil
+}
+
+// room returns how many queues may be put.
+func (r *registry) room() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.maxQueues-len(r.fixed), 0)
 }
 
 func newQueue(d matchmaking.Definition) (*queue, error) {
@@ -143,7 +184,7 @@ func (r *registry) hasHeartbeats() bool {
 // put defines or replaces a queue. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's.
 func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created bool, err error) {
 	d.RunTime = true
-	if r.fixed[d.Name] != nil {
+	if r.isFixed(d.Name) {
 		return false, matchmaking.ErrQueueFixed
 	}
 	if err := r.check(d); err != nil {
@@ -159,13 +200,16 @@ func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created b
 	}
 	defer end()
 	created, err = r.o.Store.PutDefinition(ctx, matchmaking.PutRequest{
-		Queue: d.Name, Definition: q.text, Max: max(r.o.MaxQueues-len(r.fixed), 0),
+		Queue: d.Name, Definition: q.text, Max: r.room(),
 	})
 	if err != nil {
 		return false, fmt.Errorf("put queue %s: %w", d.Name, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.fixed[d.Name] != nil { // since a moment
+		return false, matchmaking.ErrQueueFixed
+	}
 	merged := maps.Clone(r.queues)
 	merged[d.Name] = q
 	r.replace(merged)
@@ -174,7 +218,7 @@ func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created b
 
 // remove removes a queue that was put. Errors: ErrQueueFixed, fault.SlugQueueInUse and the store's.
 func (r *registry) remove(ctx context.Context, name string) error {
-	if r.fixed[name] != nil {
+	if r.isFixed(name) {
 		return matchmaking.ErrQueueFixed
 	}
 	if err := matchmaking.CheckQueueName(name); err != nil {
@@ -262,7 +306,7 @@ func (r *registry) replace(merged map[string]*queue) {
 	changed := len(merged) != len(r.queues)
 	r.heartbeats = false
 	for name, q := range merged {
-		if old := r.queues[name]; old != nil && bytes.Equal(old.text, q.text) {
+		if old := r.queues[name]; old != nil && old.fixed == q.fixed && bytes.Equal(old.text, q.text) {
 			merged[name] = old
 		} else {
 			changed = true

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/director"
@@ -189,6 +190,7 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		known := s.registry.known()[name]
 		if known == nil {
+			s.publishRest(ctx, name)
 			s.o.Metrics.Forget(name)
 			return
 		}
@@ -206,6 +208,30 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 		q.Run(ctx)
 		s.setRunning(name, nil)
 	}
+}
+
+// publishRest publishes the assignments in the outbox of a queue that was removed, until there are none, the queue is
+// defined again, or their channels have ended.
+func (s *Service) publishRest(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.ChannelTTL)
+	defer cancel()
+	var publishing sync.WaitGroup
+	defer publishing.Wait()
+	publish := sync.OnceFunc(func() {
+		q := s.relay.Queue(name, s.o.Metrics.Queue(name))
+		publishing.Go(func() { q.Run(ctx, func() bool { return true }) })
+	})
+	for s.registry.known()[name] == nil {
+		state, err := s.o.Store.Describe(ctx, name, 0)
+		if err == nil && state.Outgoing == 0 {
+			break
+		}
+		publish()
+		if !pace.Sleep(ctx, pace.Jitter(s.o.RelayAge)) {
+			break
+		}
+	}
+	cancel()
 }
 
 func (s *Service) setRunning(name string, q *director.Queue) {

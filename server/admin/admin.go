@@ -16,6 +16,7 @@ type Options struct {
 	// Channels are the calls of operators on channels, which are logged; nil: there are none.
 	Channels Channels
 	Logger   *slog.Logger
+	Reload   Reload // nil: no call to reload the configuration
 }
 
 // Register adds the routes.
@@ -35,6 +36,9 @@ func Register(r *web.Router, o Options) {
 	}
 	if o.Channels != nil {
 		addChannels(r, o.Channels, o.Logger)
+	}
+	if o.Reload != nil {
+		addReload(r, o.Reload)
 	}
 }
 

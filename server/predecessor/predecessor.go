@@ -26,7 +26,7 @@ type Channels interface {
 // Options configures the API.
 type Options struct {
 	Channels Channels
-	Limits   channel.Limits
+	Limits   func() channel.Limits
 	Prefix   string // of all paths, such as /old; segments of letters, digits and "_.~-"
 }
 
@@ -67,7 +67,7 @@ func Register(r *web.Router, o Options) {
 
 type handlers struct {
 	channels Channels
-	limits   channel.Limits
+	limits   func() channel.Limits
 }
 
 // publish is PUT /channel/{channel}/message/{id}. A duplicate is answered like the first message.
@@ -111,7 +111,7 @@ func (h *handlers) unsubscribe(c *web.Call) error {
 // poll is GET /channel/{channel}/subscription/polling/{subscriber}.
 func (h *handlers) poll(c *web.Call) error {
 	q := channel.Query{Channel: c.Param(0), Subscriber: c.Param(1)}
-	if err := pollQuery(c.Request().URL.RawQuery, h.limits, &q); err != nil {
+	if err := pollQuery(c.Request().URL.RawQuery, h.limits(), &q); err != nil {
 		return err
 	}
 	d, err := h.channels.Fetch(c.Context(), q)

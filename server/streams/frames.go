@@ -96,6 +96,10 @@ func (s *socket) refuse(f *frame, size int, err error) {
 // count counts a frame of a number of bytes as a request of the client.
 func (s *socket) count(bytes int) error {
 	who := s.who.Load()
+	if who.limits != s.router.Limits() {
+		s.become(who.principal, s.router.Renew(who.principal, s.address))
+		who = s.who.Load()
+	}
 	if err := who.client.Request(who.ctx); err != nil {
 		return err
 	}

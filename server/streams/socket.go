@@ -66,6 +66,7 @@ type socket struct {
 type identity struct {
 	principal *access.Principal // nil: the service is open
 	client    limits.Client
+	limits    *limits.Limits  // of which client has its own
 	ctx       context.Context //nolint:containedctx // the socket's, with the principal and the client
 	release   func()
 }
@@ -76,7 +77,7 @@ func (s *socket) become(p *access.Principal, client limits.Client) {
 	if p != nil {
 		ctx = access.With(ctx, p)
 	}
-	now := &identity{principal: p, client: client, ctx: limits.With(ctx, client), release: func() {}}
+	now := &identity{principal: p, client: client, limits: s.router.Limits(), ctx: limits.With(ctx, client), release: func() {}}
 	if p != nil {
 		held, stop := s.router.Guard().Hold(s.ctx, p)
 		forget := context.AfterFunc(held, func() {

@@ -14,7 +14,7 @@ type Info struct {
 	Version string
 	Access  string
 	Storage func() storage.Description
-	Limits  channel.Limits
+	Limits  func() channel.Limits
 	// Differences returns the differences from the configurations of other servers; nil: there are none.
 	Differences func() wire.Differences
 }
@@ -27,7 +27,7 @@ type info struct {
 
 // show is GET /v1/info.
 func (i *info) show(c *web.Call) error {
-	limits := i.about.Limits
+	limits := i.about.Limits()
 	answer := wire.Info{
 		Version: i.about.Version,
 		Access:  i.about.Access,

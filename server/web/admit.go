@@ -54,7 +54,17 @@ func (g *gate) Client(remote string, forwarded []string) string {
 }
 
 // Limited reports whether clients may have limits.
-func (g *gate) Limited() bool { return g.limiter != nil }
+func (g *gate) Limited() bool {
+	return g.limiter != nil && (g.guard != nil || g.limiter.Limits().Addresses != (access.Limits{}))
+}
+
+// Renew returns the client of a principal and an address after a change of the limits.
+func (g *gate) Renew(p *access.Principal, address string) limits.Client {
+	return g.limiter.Client(p, address)
+}
+
+// Limits returns the limits in use: another pointer after a change.
+func (g *gate) Limits() *limits.Limits { return g.limiter.Limits() }
 
 // Limit counts a request of a principal, nil on an open service, from an address. It returns the request's context with
 // the client, for other limits. Errors: those of limits.Client.Request.

@@ -59,13 +59,9 @@ var (
 // password, at once; Advice returns what to change. Errors: ErrOptions, ErrTooOld, Err32Bit, ErrReplica, ErrSentinel,
 // ErrProtocol, and those of the connection.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
-	o, err := o.withDefaults()
+	o, copts, err := o.checked()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
-	}
-	copts, err := o.client()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, err
 	}
 	copts, moves := follow(copts)
 	m, err := newMetrics(o.Metrics)
@@ -82,6 +78,24 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c.kind = cmp.Or(o.Kind, string(c.client.Mode()))
 	return c, nil
+}
+
+// Check returns an error if Connect would return ErrOptions. It connects to nothing.
+func (o Options) Check() error {
+	_, _, err := o.checked()
+	return err
+}
+
+func (o Options) checked() (Options, rueidis.ClientOption, error) {
+	o, err := o.withDefaults()
+	var client rueidis.ClientOption
+	if err == nil {
+		client, err = o.client()
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return o, client, err
 }
 
 func (c *Conn) connect(ctx context.Context, copts rueidis.ClientOption) error {

@@ -119,6 +119,11 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 		s.Keys, err = keys.New(keys.Options{Store: credentials.New(conn), Logger: s.Logger})
 		require.NoError(t, err)
 	}
+	if s.Reload == nil {
+		s.Reload = func(context.Context) (wire.Reloaded, error) {
+			return wire.Reloaded{Changes: []wire.OptionChange{}, Restart: []string{}}, nil
+		}
+	}
 	h.Server = server.New(s.Options)
 	h.Client = Client(t, false)
 	h.run(s)
