@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
 const metricsPage = "../../docs/monitoring.md"
@@ -184,6 +185,12 @@ func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Regi
 	return registry, startParts(t.Context(), c, reloads{load: func() (config.Config, error) {
 		return config.LoadAgain(flags, nil)
 	}, level: new(slog.LevelVar), limit: reloadLimit}, partNeeds{log: slog.New(log), metrics: registry, parts: parts})
+}
+
+// TestDocumentedRights: the page has the rights that tidemark doctor looks for.
+func TestDocumentedRights(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, append([]string{"on", ">secret"}, redis.Rights("mm1:")...), documentedRights(t))
 }
 
 // documentedRights is the ACL rule of the page, without its command and user.

@@ -128,18 +128,25 @@ func redisServers(c config.Config) []another {
 
 // open connects a command to a Redis.
 func (a another) open(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, error) {
+	o, err := a.optionsOf(c, needs)
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, a.key, o, c.Redis.ConnectTimeout)
+}
+
+// optionsOf returns the options of a Redis, also of that of the channels, which a service on this machine may run.
+func (a another) optionsOf(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o, err := a.options(c, needs)
 	if a.of == "channels" {
 		o, err = channelsOptions(c, needs)
 		o.Replica = a.replica
 		if err == nil && o.URL == "" {
+			o.Kind = "managed"
 			o.URL, err = managed.Find(c.Managed.DataDir)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return connect(ctx, a.key, o, c.Redis.ConnectTimeout)
+	return o, err
 }
 
 func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (keyspace.Report, error) {

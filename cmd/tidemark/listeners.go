@@ -131,14 +131,16 @@ func (on listening) listen(ctx context.Context, option string, protocols ...stri
 	return l, err
 }
 
+// errInUse is the error of an address on which another process listens.
+var errInUse = errors.New("the port is in use by another program")
+
 // bind listens on the TCP address of an option, without TLS.
 func (on listening) bind(ctx context.Context, option string) (net.Listener, error) {
 	address := on.addresses[option]
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --%s",
-			address, option)
+		return nil, fmt.Errorf("listen on %s: %w: stop it, or set another --%s", address, errInUse, option)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case !isLocal(l.Addr()) && !on.closed && !on.insecure:

@@ -101,8 +101,8 @@ func newRoot(t cli.Terminal) *cobra.Command {
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
 "tidemark serve" runs the service. "tidemark shards serve" runs a node that holds a shard of a cache in memory. "tidemark
-shards", "tidemark redis-keys" and "tidemark records adopt" connect to Redis. Most other commands are clients of a
-service.
+doctor", "tidemark shards", "tidemark redis-keys" and "tidemark records adopt" connect to Redis. Most other commands are
+clients of a service.
 
 The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.`,
 		SilenceErrors: true,
@@ -117,7 +117,7 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.ReportRenamed(t, cmd) }
 	cli.AddGroups(root)
 	cli.SetHelp(root, t)
-	root.AddCommand(cli.In(cli.Service, newServe(t), newHealth(t), newRedisKeys(t))...)
+	root.AddCommand(cli.In(cli.Service, newServe(t), newDoctor(t), newHealth(t), newRedisKeys(t), newSize(t))...)
 	root.AddCommand(cli.Renamed("keys", "redis-keys", newRedisKeys(t)))
 	root.AddCommand(cli.In(cli.Records, newRecords(t))...)
 	root.AddCommand(cli.In(cli.Shards, newShards(t))...)

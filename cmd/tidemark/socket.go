@@ -68,6 +68,9 @@ func makeSocket(ctx context.Context, path string) (l net.Listener, err error) {
 	return s, nil
 }
 
+// errSocketInUse is errInUse for a Unix socket.
+var errSocketInUse = errors.New("another process listens there")
+
 // abandoned returns an error unless there is nothing at the path, or a socket on which no process listens.
 func abandoned(ctx context.Context, path string) error {
 	found, err := os.Lstat(path)
@@ -82,8 +85,7 @@ func abandoned(ctx context.Context, path string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
-		return errors.Join(errors.New("another process listens there: stop it, or set another --"+optionAdmin),
-			conn.Close())
+		return errors.Join(fmt.Errorf("%w: stop it, or set another --%s", errSocketInUse, optionAdmin), conn.Close())
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

@@ -127,7 +127,7 @@ func withoutUnit(text string) (string, error) {
 	if text == "" || strings.Contains(text, "$") {
 		return text, nil
 	}
-	n, err := byteCount(text)
+	n, err := ParseBytes(text)
 	return strconv.Itoa(n), err
 }
 

@@ -60,7 +60,7 @@ func grpcOptions(c *Config) []option {
 	return []option{
 		define("grpc-listen", "host:port", "127.0.0.1:50504", to(&c.GRPC.Listen, listenOrOff), `
 			Address to listen on for gRPC, as for HTTP; off for none: then gRPC is served on the HTTP port only.`),
-		define("grpc-message-bytes", "bytes", "1MiB", to(&c.GRPC.MessageBytes, byteCount), `
+		define("grpc-message-bytes", "bytes", "1MiB", to(&c.GRPC.MessageBytes, ParseBytes), `
 			Maximum size of a message in a gRPC call, and so of a ticket with its extensions.`),
 		define("grpc-query-page", "int", "1000", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `
 			Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at
@@ -151,7 +151,7 @@ func channelOptions(c *Config) []option {
 		define("channel-max-messages", "int", "0", to(&c.Channel.MaxMessages, intFrom(0)), `
 			Maximum number of messages that a channel keeps; the oldest are removed first. 0: no limit but their
 			lifetime.`).reloadable(),
-		define("channel-max-message-bytes", "bytes", "256KiB", to(&c.Channel.MaxMessageBytes, byteCount), `
+		define("channel-max-message-bytes", "bytes", "256KiB", to(&c.Channel.MaxMessageBytes, ParseBytes), `
 			Maximum size of a message's content.`).reloadable(),
 		define("channel-replicas", "int", "0", to(&c.Channel.Replicas, intFrom(0)), `
 			Replicas of Redis that must confirm a publish before it is answered. If they don't confirm in time, the
@@ -263,7 +263,7 @@ func recordOptions(c *Config) []option {
 		define("keyset", "file", "", to(&c.Records.OAuth.Keyset, namedValue(anyText)), `
 			File with the keys that encrypt OAuth tokens, which tidemark oauth keyset create writes. Not set: OAuth tokens
 			can't be stored.`),
-		define("cache-memory", "bytes", "64MiB", to(&c.Records.Cache.Memory, byteCount), `
+		define("cache-memory", "bytes", "64MiB", to(&c.Records.Cache.Memory, ParseBytes), `
 			Memory of this process for cached values that it has read. Redis notifies the process of changes.`),
 	}
 }
@@ -312,12 +312,12 @@ func shardOptions(c *Config) []option {
 
 func limitOptions(c *Config) []option {
 	return []option{
-		define("max-body-bytes", "bytes", "1MiB", to(&c.Server.MaxBodyBytes, byteCount), `
+		define("max-body-bytes", "bytes", "1MiB", to(&c.Server.MaxBodyBytes, ParseBytes), `
 			Maximum size of a request's body, and so of a message and of a batch of messages.`),
-		define("body-memory", "bytes", "64MiB", to(&c.Server.BodyMemory, byteCount), `
+		define("body-memory", "bytes", "64MiB", to(&c.Server.BodyMemory, ParseBytes), `
 			Memory for the bodies of all requests in progress. Beyond it, a request with a body of more than 1KiB is
 			answered 503.`),
-		define("answer-memory", "bytes", "64MiB", to(&c.Server.AnswerMemory, byteCount), `
+		define("answer-memory", "bytes", "64MiB", to(&c.Server.AnswerMemory, ParseBytes), `
 			Memory for answers of more than 4KiB that clients have not read, of which one client may use a quarter.
 			Beyond it, requests are answered 429 or 503.`),
 		define("max-connections", "int", "0", to(&c.Server.MaxConnections, intFrom(0)), `
@@ -329,7 +329,7 @@ func limitOptions(c *Config) []option {
 			Maximum number of messages in one publish, from 1 to 3000.`).reloadable(),
 		define("max-fetch", "int", "1000", to(&c.Limits.MaxMax, intFrom(1)), `
 			Maximum number of messages that one fetch may ask for.`).reloadable(),
-		define("fetch-bytes", "bytes", "4MiB", to(&c.Limits.FetchBytes, byteCount), `
+		define("fetch-bytes", "bytes", "4MiB", to(&c.Limits.FetchBytes, ParseBytes), `
 			Maximum size of all contents in the answer to one fetch. One message is always returned.`).reloadable(),
 		define("max-wait", "duration", "1m", to(&c.Limits.MaxWait, durationBetween(0, forever)), `
 			Maximum time that a fetch may ask to wait.`),
@@ -395,7 +395,7 @@ func servingOptions(c *Config) []option {
 			changed in Redis.`).onNode("reload"),
 		define("shard-load-rate", "int", "50000", to(&c.Shards.Node.LoadRate, intBetween(1, 10_000_000)), `
 			Maximum number of Redis keys that the node examines per second while it loads.`).onNode("load-rate"),
-		define("shard-memory", "bytes", "", to(&c.Shards.Node.Memory, byteCount), `
+		define("shard-memory", "bytes", "", to(&c.Shards.Node.Memory, ParseBytes), `
 			Maximum size of all values and their IDs, each of which takes up to 64 bytes more. Values that don't fit are
 			read from Redis. Not set: no limit.`).onNode("memory"),
 		define("shard-max-connections", "int", "1024", to(&c.Shards.Node.MaxConnections, intBetween(1, 1_000_000)), `

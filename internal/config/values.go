@@ -163,8 +163,8 @@ var byteUnits = []struct {
 	bytes  int
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
 
-// byteCount parses a number of bytes, with or without a unit.
-func byteCount(text string) (int, error) {
+// ParseBytes parses a number of bytes, with or without a unit: KiB, MiB or GiB. The least is 1.
+func ParseBytes(text string) (int, error) {
 	number, unit := text, 1
 	for _, u := range byteUnits {
 		if rest, ok := strings.CutSuffix(text, u.suffix); ok {

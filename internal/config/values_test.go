@@ -12,12 +12,12 @@ func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int{
 		"1": 1, "65536": 65536, "7B": 7, "256KiB": 256 << 10, "3 MiB": 3 << 20, "2GiB": 2 << 30,
 	} {
-		n, err := byteCount(text)
+		n, err := ParseBytes(text)
 		require.NoError(t, err)
 		require.Equal(t, want, n, text)
 	}
 	for _, text := range []string{"", "KiB", "1KB", "1k", "1.5MiB", "-1", "0", "0x10", "9223372036854775807KiB"} {
-		_, err := byteCount(text)
+		_, err := ParseBytes(text)
 		require.Error(t, err, "%q", text)
 	}
 }

@@ -14,6 +14,9 @@ const (
 	versionTimeout = 10 * time.Second
 )
 
+// FindBinary returns the path of the server that Open would run. Errors: ErrNoBinary, ErrTooOld, and others.
+func FindBinary(asked string) (string, error) { return findBinary(asked, exec.LookPath) }
+
 // findBinary returns the path of the server to run: the configured one, or else
 // the first of the known names that is found and new enough.
 func findBinary(asked string, look func(string) (string, error)) (string, error) {

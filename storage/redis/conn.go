@@ -102,7 +102,7 @@ func (c *Conn) connect(ctx context.Context, copts rueidis.ClientOption) error {
 	wait := newBackOff()
 	wait.MaxInterval = 2 * time.Second
 	for {
-		err := c.identify(ctx, c.adviser.explain(c.tryConnect(ctx, copts)))
+		err := c.tryIdentified(ctx, copts)
 		if err == nil || !transient(err) {
 			return err
 		}
@@ -114,6 +114,21 @@ func (c *Conn) connect(ctx context.Context, copts rueidis.ClientOption) error {
 		case <-time.After(delay):
 		}
 	}
+}
+
+// tryIdentified is tryConnect for servers of which it isn't known whether they are Redis. Its errors have advice.
+func (c *Conn) tryIdentified(ctx context.Context, copts rueidis.ClientOption) error {
+	if err := c.identify(ctx); err != nil {
+		return err
+	}
+	err := c.adviser.explain(c.tryConnect(ctx, copts))
+	if err == nil || Advice(err) != "" {
+		return err
+	}
+	if advice := c.adviser.ofNetwork(err); advice != "" {
+		return &explained{err, advice}
+	}
+	return err
 }
 
 func (c *Conn) tryConnect(ctx context.Context, copts rueidis.ClientOption) error {

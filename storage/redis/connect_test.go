@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -58,7 +56,6 @@ func TestConnectRefused(t *testing.T) {
 	cluster := redistest.Cluster(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	calls := listenGRPC(t)
 	for name, c := range map[string]struct {
 		options redis.Options
 		says    string
@@ -81,7 +78,6 @@ func TestConnectRefused(t *testing.T) {
 		"no TLS there": {redis.Options{URL: "rediss://" + plain.Addr(), Timeout: time.Second}, "not the protocol",
 			"speaks Redis without TLS: set --redis to redis://"},
 		"HTTP":       {redis.Options{URL: web.Listener.Addr().String()}, "not the protocol", "speaks HTTP, so it is no Redis"},
-		"gRPC":       {redis.Options{URL: calls}, "not the protocol", "speaks HTTP/2, as gRPC does, so it is no Redis"},
 		"a Sentinel": {redis.Options{URL: sentinels.Addrs()[0]}, "it is a Sentinel", "set --redis-sentinel-master"},
 		"no Sentinel": {redis.Options{URL: plain.Addr(), Sentinel: redis.Sentinel{Master: "mymaster"}},
 			"unknown command", "and this is no Sentinel"},
@@ -108,21 +104,6 @@ func otherName(n *redistest.Node) *tls.Config {
 	config := n.TLSConfig()
 	config.ServerName = "redis.example.com"
 	return config
-}
-
-// listenGRPC serves gRPC until the test ends, and returns the address.
-func listenGRPC(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := grpc.NewServer()
-	ended := make(chan error)
-	go func() { ended <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Stop()
-		require.NoError(t, <-ended)
-	})
-	return l.Addr().String()
 }
 
 // If Redis is down, Connect retries until the context ends. Then the error describes the attempts.

@@ -7,8 +7,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -40,23 +43,25 @@ type adviser struct {
 	option   string // that holds the URL
 	user     string
 	prefix   string
-	database bool // the URL has a database
 	sentinel string
 	tls      bool
+	secrets  []string
 }
 
 func newAdviser(o Options, c rueidis.ClientOption) adviser {
 	return adviser{
 		option: cmp.Or(o.Option, "redis"), user: cmp.Or(c.Username, "default"), prefix: o.KeyPrefix,
-		database: c.SelectDB != 0, sentinel: c.Sentinel.MasterSet, tls: c.TLSConfig != nil,
+		sentinel: c.Sentinel.MasterSet, tls: c.TLSConfig != nil,
+		secrets: []string{c.Password, c.Sentinel.Password},
 	}
 }
 
-// explain returns an error with what to change, if that is known, and other errors as they are.
+// explain returns an error with what to change, if that is known, and without passwords.
 func (a adviser) explain(err error) error {
 	if err == nil || Advice(err) != "" {
 		return err
 	}
+	err = a.hide(err)
 	if advice := a.advice(err); advice != "" {
 		return &explained{err, advice}
 	}
@@ -166,6 +171,8 @@ var refusedCommand = regexp.MustCompile(`permissions to run the '([a-z|_.-]+)' c
 func (a adviser) ofPermission(text string) string {
 	command := refusedCommand.FindStringSubmatch(text)
 	switch {
+	case strings.Contains(text, "the user needs "): // of a script, with the commands
+		return fmt.Sprintf("tidemark doctor names all rights that Redis's user %q lacks", a.user)
 	case command != nil:
 		return fmt.Sprintf("Redis's user %q lacks a right: ACL SETUSER %s +%s; tidemark doctor names all that it lacks",
 			a.user, a.user, command[1])
@@ -186,21 +193,32 @@ const (
 	probeIn    = identifyIn / 4
 )
 
-// identify looks what listens at the addresses after an error of the connection, and adds to the error what to change
-// if that isn't a Redis that speaks as the options say. The result is then permanent.
-func (c *Conn) identify(ctx context.Context, err error) error {
-	if code(err) != codeNetwork || Advice(err) != "" {
-		return err
-	}
+// identify returns an error if a server at one of the addresses isn't a Redis that speaks as the options say. The client
+// must not connect to such a server: it panics on replies that it didn't ask for.
+func (c *Conn) identify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), identifyIn)
 	defer cancel()
 	for _, address := range c.options.InitAddress {
-		found := c.protocolAt(ctx, address)
+		found, reply := c.protocolAt(ctx, address)
 		if advice := c.adviser.ofProtocol(address, found); advice != "" {
-			return &explained{fmt.Errorf("%w: %w", ErrProtocol, err), advice}
+			return &explained{fmt.Errorf("%w: to a PING it replied %.100q", ErrProtocol, reply), advice}
 		}
 	}
-	return err
+	return nil
+}
+
+// ofNetwork returns the advice for an address at which nothing was found.
+func (a adviser) ofNetwork(err error) string {
+	var unknown *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("nothing listens there: start Redis, or set --%s to its address", a.option)
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("the name can't be resolved: correct it in --%s, or in the DNS", a.option)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Sprintf("no answer: see that Redis runs and that no firewall is in between, or correct --%s", a.option)
+	}
+	return ""
 }
 
 // identifyEvery is the minimum time between two looks at what listens at the addresses of a Conn in use.
@@ -214,8 +232,8 @@ func (c *Conn) lookFor(ctx context.Context, err error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	c.unlike.look(func() {
-		if found := c.identify(ctx, err); Advice(found) != "" {
-			c.logger.WarnContext(ctx, "redis can't be used", "error", found)
+		if err := c.identify(ctx); err != nil {
+			c.logger.WarnContext(ctx, "redis can't be used", "error", err)
 		}
 	})
 }
@@ -245,61 +263,77 @@ func (a adviser) ofProtocol(address string, found protocol) string {
 	return fmt.Sprintf("%s speaks %s, so it is no Redis: set --%s to the address of one", address, found, a.option)
 }
 
-// protocolAt returns what the server at an address speaks, or "" if that can't be found.
-func (c *Conn) protocolAt(ctx context.Context, address string) protocol {
-	if found := c.probe(ctx, address, nil); found != "" {
-		return found
-	}
+// protocolAt returns what the server at an address speaks, or "" if that can't be found, and its reply to a PING.
+func (c *Conn) protocolAt(ctx context.Context, address string) (protocol, string) {
 	//nolint:gosec // nothing but a PING is sent, to see whether TLS is spoken
-	if c.probe(ctx, address, &tls.Config{InsecureSkipVerify: true}) != "" {
-		return protocolTLS
+	encrypted := &tls.Config{InsecureSkipVerify: true}
+	if !c.adviser.tls {
+		if reply := c.ping(ctx, address, nil); reply != "" {
+			return protocolOf(reply), reply
+		}
+		if reply := c.ping(ctx, address, encrypted); reply != "" {
+			return protocolTLS, reply
+		}
+		return "", ""
 	}
-	return ""
+	if reply := c.ping(ctx, address, encrypted); reply != "" {
+		if found := protocolOf(reply); found != protocolRedis {
+			return found, reply
+		}
+		return protocolTLS, reply
+	}
+	reply := c.ping(ctx, address, nil)
+	return protocolOf(reply), reply
 }
 
-// probe sends a PING, which Redis also takes without its protocol's framing, and returns what the reply looks like, or
-// "" without one.
-func (c *Conn) probe(ctx context.Context, address string, config *tls.Config) protocol {
+// ping sends a PING, and returns the beginning of the reply, or "" without one.
+func (c *Conn) ping(ctx context.Context, address string, config *tls.Config) string {
 	ctx, cancel := context.WithTimeout(ctx, probeIn)
 	defer cancel()
 	dialer := c.options.Dialer
 	conn, err := c.options.DialCtxFn(ctx, address, &dialer, config)
 	if err != nil {
-		return protocolOfHandshake(err)
+		return replyOfHandshake(err)
 	}
 	defer conn.Close() //nolint:errcheck // nothing was written that matters
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // without one, Redis's own limits end it
+		_ = conn.SetDeadline(deadline) // without one, the limits of Redis end it
 	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
 		return ""
 	}
-	reply := make([]byte, 64)
-	n, _ := conn.Read(reply) // what was read counts
-	return protocolOf(reply[:n])
+	reply := make([]byte, 100)
+	n, err := conn.Read(reply)
+	if n == 0 {
+		return replyOfHandshake(err) // TLS 1.3 reports a missing certificate after the handshake
+	}
+	return string(reply[:n])
 }
 
-// protocolOfHandshake returns what a server speaks that refused a TLS handshake.
-func protocolOfHandshake(err error) protocol {
+// replyOfHandshake returns the alert with which a server refused a TLS handshake, or "".
+func replyOfHandshake(err error) string {
 	var alert tls.AlertError
 	if errors.As(err, &alert) {
-		return protocolTLS
+		return string(tlsAlert)
 	}
 	return ""
 }
 
-func protocolOf(reply []byte) protocol {
-	text := string(reply)
+// The first bytes of messages of TLS.
+const tlsAlert, tlsHandshake = '\x15', '\x16'
+
+func protocolOf(reply string) protocol {
 	switch {
-	case text == "":
+	case reply == "":
 		return ""
-	case text[0] == '+', text[0] == '-':
+	case strings.HasPrefix(reply, "+PONG"), strings.HasPrefix(reply, "-ERR max number of clients"),
+		reply[0] == '-' && !strings.HasPrefix(reply, "-ERR"): // such as NOAUTH and LOADING
 		return protocolRedis
-	case text[0] == 0x15, text[0] == 0x16: // an alert, a handshake
+	case reply[0] == tlsAlert, reply[0] == tlsHandshake:
 		return protocolTLS
-	case strings.HasPrefix(text, "HTTP/"):
+	case strings.HasPrefix(reply, "HTTP/"):
 		return protocolHTTP
-	case len(text) >= 9 && text[:2] == "\x00\x00" && text[3] == 4: // SETTINGS, the first frame
+	case len(reply) >= 9 && reply[:2] == "\x00\x00" && reply[3] == 4: // SETTINGS, the first frame
 		return protocolHTTP2
 	}
 	return protocolOther

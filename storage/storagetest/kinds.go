@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/managed"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
 // Redis is a Redis that tests share. Each uses its own key prefix.
@@ -19,7 +20,8 @@ type Redis struct {
 }
 
 // Each runs a parallel subtest on each kind of Redis that the machine has: standalone, Cluster, the managed one and
-// Valkey. Without valkey-server it logs that Valkey is omitted.
+// Valkey. On the standalone one the store has only the rights that the documentation lists, for keys and topics that
+// begin as redistest.Prefix does. Without valkey-server it logs that Valkey is omitted.
 func Each(t *testing.T, test func(t *testing.T, r Redis)) {
 	t.Helper()
 	for _, kind := range []struct {
@@ -41,8 +43,16 @@ func Each(t *testing.T, test func(t *testing.T, r Redis)) {
 func standalone(t *testing.T) (Redis, bool) {
 	t.Helper()
 	node := redistest.Standalone(t)
-	return Redis{URL: node.URL(), Client: node.Client()}, true
+	rules := []string{"ACL", "SETUSER", "least", "reset", "on", ">secret"}
+	rules = append(append(rules, redis.Rights("t0")...), optionalRights...)
+	rules = append(rules, "+setnx", "+rpush", "+append") // for what tests write on the store's connection
+	require.NoError(t, node.Do(t, rules...).Error())
+	return Redis{URL: "redis://least:secret@" + node.Addr(), Client: node.Client()}, true
 }
+
+// optionalRights are the rights that docs/deployment.md lists for single options and commands.
+var optionalRights = []string{"+dbsize", "+scan", "+type", "+memory|usage", "+hsetnx", "+unlink", "+publish",
+	"&notifications:*"}
 
 func valkey(t *testing.T) (Redis, bool) {
 	t.Helper()

@@ -17,6 +17,18 @@ type Announcement struct {
 	Life          time.Duration // how long the announcement lasts; 0: it is withdrawn
 }
 
+// CountAnnouncements returns how many servers have announced their configuration, and may be running. One that was
+// killed counts for a while. Errors: ErrUnavailable.
+func (s *Store) CountAnnouncements(ctx context.Context) (n int, err error) {
+	name := configurationsKey(s.conn.Prefix())
+	err = s.conn.Retry(ctx, "configurations", func(ctx context.Context) error {
+		found, err := s.conn.Client().Do(ctx, s.conn.Client().B().Hlen().Key(name).Build()).AsInt64()
+		n = int(found)
+		return err
+	})
+	return n, err
+}
+
 // Announce replaces the announcement of a server, and returns the configurations that the other servers announce.
 // Errors: ErrUnavailable and ErrStorageFull.
 func (s *Store) Announce(ctx context.Context, a Announcement) ([]string, error) {

@@ -19,7 +19,7 @@ import (
 func TestPublishPlainly(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
-		s := open(t, redis.Options{URL: r.URL})
+		s := open(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
 		name := "notifications:" + strings.Trim(redistest.Prefix(t), ":{}") // the Redis is shared
 		own, release := r.Client.Dedicate()
 		defer release()

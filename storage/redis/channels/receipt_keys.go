@@ -194,6 +194,28 @@ func (s *Store) findReceiptKeys(ctx context.Context, offered []receipt.Key) (fou
 	return foundKeys{keys: keys}, nil
 }
 
+// CountReceiptKeys returns how many receipt keys the servers on this Redis share. 0: the first server makes one. Errors:
+// ErrUnavailable, and one for malformed keys.
+func (s *Store) CountReceiptKeys(ctx context.Context) (int, error) {
+	var text string
+	name := receiptKey(s.conn.Prefix())
+	err := s.conn.Retry(ctx, "receipt key", func(ctx context.Context) (err error) {
+		text, err = s.conn.Client().Do(ctx, s.conn.Client().B().Get().Key(name).Build()).ToString()
+		if rueidis.IsRedisNil(err) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil || text == "" {
+		return 0, err
+	}
+	keys, err := parseKeys(text)
+	if err != nil {
+		return 0, fmt.Errorf("the receipt keys at %s: %w", name, err)
+	}
+	return len(keys), nil
+}
+
 // addReceiptKeys replaces the keys in Redis. If another server replaces them at the same time, the next check of the
 // one that came first finds its own missing and adds them again.
 func (s *Store) addReceiptKeys(ctx context.Context, keys []receipt.Key) error {

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+)
+
+const (
+	slowRedis    = 5 * time.Millisecond // a round trip beyond this delays each request noticeably
+	clockApart   = time.Second          // beyond this the times of messages and the ends of tokens look wrong
+	memoryFilled = 0.8                  // of maxmemory
+)
+
+// checkRedis checks one Redis.
+func checkRedis(ctx context.Context, c config.Config, one another) []finding {
+	k := &checks{about: one.of}
+	o, err := one.optionsOf(c, quietNeeds())
+	if err != nil && one.of == "channels" && c.Redis.Address == "" {
+		k.checkManaged(c.Managed)
+		return k.found
+	}
+	conn := (*redis.Conn)(nil)
+	if err == nil {
+		o.Timeout = min(o.Timeout, doctorConnect)
+		reach, cancel := context.WithTimeout(ctx, doctorConnect)
+		conn, err = redis.Connect(reach, o)
+		cancel()
+	}
+	if err != nil {
+		k.failed("connection", err)
+		return k.found
+	}
+	defer conn.Close()
+	found, err := conn.Examine(ctx)
+	if err != nil {
+		k.failed("connection", err)
+		return k.found
+	}
+	s := found.Storage
+	k.add(fine, "connection", "", "%s %s, %s, as user %s", s.Product, s.Version, s.Kind, conn.User())
+	k.durability(one.of == "cache", s)
+	k.cluster(s, found)
+	for _, p := range found.Primaries {
+		k.primary(p, s.Durability.MaxMemoryBytes)
+	}
+	if err := conn.Ready(ctx); err != nil {
+		k.failed("writes", err)
+	} else {
+		k.add(fine, "writes", "", "a script wrote a key, and its notification arrived")
+	}
+	if one.of == "channels" {
+		k.shared(ctx, c, conn)
+	}
+	return k.found
+}
+
+// failed adds a failure, with the remedy that its error has.
+func (k *checks) failed(check string, err error) {
+	remedy := redis.Advice(err)
+	text := strings.TrimSuffix(err.Error(), "; "+remedy)
+	if errors.Is(err, redis.ErrOptions) {
+		check, remedy = checkOptions, "correct the option"
+	}
+	k.add(failure, check, remedy, "%s", text)
+}
+
+// durability checks what a Redis keeps. A cache needs to keep nothing.
+func (k *checks) durability(cache bool, s storage.Description) {
+	d := s.Durability
+	o := fine
+	if !cache && d.Level != storage.DurableAlways && d.Level != storage.DurableEverysec {
+		o = warning
+	}
+	k.add(o, "persistence", "set appendonly yes and appendfsync everysec in Redis", "%s: %s", d.Level, meaning(d.Level))
+	evicts, known := d.Evicts()
+	switch {
+	case cache && (evicts || !known):
+		o = fine
+	case evicts:
+		o = failure
+	case d.EvictionPolicy != "noeviction":
+		o = warning
+	default:
+		o = fine
+	}
+	k.add(o, "eviction", "set maxmemory-policy noeviction in Redis: any other deletes messages and clocks",
+		"maxmemory-policy %s", d.EvictionPolicy)
+	o = fine
+	if !cache && s.Kind != "managed" && d.Replicas == 0 {
+		o = warning
+	}
+	k.add(o, "replicas", "add a replica: the loss of the machine is the loss of the channels", "%d", d.Replicas)
+}
+
+// cluster checks that each slot has a primary, and that the clocks of primaries agree.
+func (k *checks) cluster(s storage.Description, found redis.Examination) {
+	if s.Kind != "cluster" {
+		return
+	}
+	if found.Uncovered != "" {
+		k.add(failure, "slots", "repair the Cluster: redis-cli --cluster check, then --cluster fix",
+			"no primary has the slots %s", found.Uncovered)
+		return
+	}
+	k.add(fine, "slots", "", "all slots have a primary; %d primaries answer", len(found.Primaries))
+}
+
+// primary checks a primary.
+func (k *checks) primary(p redis.Primary, maxMemory int64) {
+	if p.Err != nil {
+		k.failed("node", p.Err)
+		return
+	}
+	if p.Grant != "" {
+		k.add(failure, "rights", "run in Redis as an administrator: "+p.Grant, "%s: the user lacks rights", p.Address)
+	} else {
+		k.add(fine, "rights", "", "%s: the user has all rights that are needed", p.Address)
+	}
+	o := fine
+	if maxMemory > 0 && float64(p.UsedBytes) > memoryFilled*float64(maxMemory) {
+		o = warning
+	}
+	limit := "no maxmemory"
+	if maxMemory > 0 {
+		limit = "maxmemory " + bytesText(float64(maxMemory))
+	}
+	k.add(o, "memory", "raise maxmemory, or store less: tidemark size estimates it", "%s: %s in use, %s", p.Address,
+		bytesText(float64(p.UsedBytes)), limit)
+	o = fine
+	if p.Latency > slowRedis {
+		o = warning
+	}
+	k.add(o, "latency", "run the service nearer to Redis, or find what slows Redis down (SLOWLOG GET)", "%s: %s", p.Address,
+		p.Latency.Round(10*time.Microsecond))
+	o = fine
+	if p.ClockOffset.Abs() > clockApart {
+		o = warning
+	}
+	k.add(o, "clock", "synchronize the clocks of both machines (NTP)", "%s: differs by %s from this machine", p.Address,
+		p.ClockOffset.Round(time.Millisecond).Abs())
+}
+
+// shared checks what servers share in the Redis of the channels.
+func (k *checks) shared(ctx context.Context, c config.Config, conn *redis.Conn) {
+	store, err := channels.New(conn, channels.Options{})
+	if err != nil {
+		k.failed("receipt keys", err)
+		return
+	}
+	defer store.Close()
+	n, err := store.CountReceiptKeys(ctx)
+	switch {
+	case len(c.Receipts.Keys) > 0:
+		k.add(fine, "receipt keys", "", "%d of the configuration", len(c.Receipts.Keys))
+	case err != nil && redis.Advice(err) == "":
+		k.add(failure, "receipt keys", "if no service uses this Redis, delete the key, or set --key-prefix", "%v", err)
+	case err != nil:
+		k.failed("receipt keys", err)
+	case n == 0:
+		k.add(fine, "receipt keys", "", "none yet: the first server makes one")
+	default:
+		k.add(fine, "receipt keys", "", "%d, shared by the servers on this Redis", n)
+	}
+	if n, err := store.CountAnnouncements(ctx); err != nil {
+		k.failed("servers", err)
+	} else {
+		k.add(fine, "servers", "", "%d run on this Redis with this key prefix", n)
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// answer starts a server that calls reply for each command of Redis on its connections, until the test ends. If raw, it
+// is called for each line instead. answer returns the server's address.
+func answer(t *testing.T, raw bool, reply func(words []string) string) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	serve := func(conn net.Conn) {
+		defer conn.Close() //nolint:errcheck // a test's connection
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			words := []string{lines.Text()}
+			if n, err := strconv.Atoi(strings.TrimPrefix(lines.Text(), "*")); err == nil && !raw {
+				for words = nil; len(words) < n && lines.Scan() && lines.Scan(); {
+					words = append(words, lines.Text())
+				}
+			}
+			if _, err := io.WriteString(conn, reply(words)); err != nil {
+				return
+			}
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		<-ended
+	})
+	return l.Addr().String()
+}
+
+// Servers that aren't Redis, or that answer with control characters or the password.
+func TestDoctorWithHostileServers(t *testing.T) {
+	t.Parallel()
+	always := func(text string) func([]string) string { return func([]string) string { return text } }
+	afterPing := func(reply func(words []string) string) func([]string) string {
+		return func(words []string) string {
+			if words[0] == "PING" {
+				return "+PONG\r\n"
+			}
+			return reply(words)
+		}
+	}
+	for name, c := range map[string]struct {
+		raw   bool
+		reply func([]string) string
+		says  string
+	}{
+		"control characters": {false, afterPing(always("-ERR \x1b]0;title\a\x1b[2J \u202e\xff\r\n")), "?]0;title??[2J"},
+		"such as a PONG":     {true, always("-ERR \x1b[2J\r\n"), "a protocol that isn't Redis's"},
+		"the password": {false, afterPing(func(words []string) string {
+			return "-ERR unknown command, with args beginning with: " + strings.Join(words, " ") + "\r\n"
+		}), "unknown command"},
+		"HTTP":        {true, always("HTTP/1.1 400 Bad Request\r\n\r\n"), "speaks HTTP, so it is no Redis"},
+		"no protocol": {true, always("hello\r\n"), "a protocol that isn't Redis's"},
+		"a long line": {false, afterPing(always("-ERR " + strings.Repeat("long ", 100_000) + "\r\n")), "long long"},
+		"nothing":     {true, always(""), "connect to redis"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := answer(t, c.raw, c.reply)
+			var out, errs bytes.Buffer
+			status := runHere(t.Context(), &out, &errs, []string{"TIDEMARK_REDIS_PASSWORD=s3cret-word"}, "doctor",
+				"--redis", address, "--listen", "127.0.0.1:0", "--grpc-listen", "off", "--admin-listen", "off", "--json")
+			require.Equal(t, exitFailure, status, "%s%s", out.String(), errs.String())
+			require.NotContains(t, out.String()+errs.String(), "s3cret-word")
+			require.Less(t, out.Len(), 8<<10)
+			var found diagnosis
+			require.NoError(t, json.Unmarshal(out.Bytes(), &found))
+			require.Equal(t, failure, found.Outcome)
+			require.Contains(t, found.Checks[0].Found+found.Checks[0].Remedy, c.says)
+			for _, f := range found.Checks {
+				require.False(t, strings.ContainsFunc(f.Found+f.Remedy, func(r rune) bool { return !unicode.IsPrint(r) }), f)
+			}
+		})
+	}
+}
+
+// A part of a Cluster's slots has no primary.
+func TestDoctorWithAClusterInPart(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.Options{Replicas: -1})
+	for _, n := range cluster.Nodes() {
+		require.NoError(t, n.Do(t, "CONFIG", "SET", "cluster-require-full-coverage", "no").Error())
+		require.NoError(t, n.Do(t, "CLUSTER", "DELSLOTS", "0", "1").Error())
+	}
+	// a process of its own: the client's goroutines end a second after it is closed
+	out, err := exec.CommandContext(t.Context(), "tidemark", "doctor", "--redis", strings.Join(cluster.Addrs(), ","),
+		"--listen", "127.0.0.1:0", "--grpc-listen", "off", "--admin-listen", "off").Output()
+	var failed *exec.ExitError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, exitFailure, failed.ExitCode())
+	require.Regexp(t, "(?m)^failure +channels +slots +no primary has the slots 0-1$", string(out))
+	require.Regexp(t, "(?m)^ +-> repair the Cluster", string(out))
+}

@@ -1,0 +1,156 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/internal/redact"
+	"github.com/tidemark-dev/tidemark/storage"
+)
+
+// Examination describes what an operator should know of a Redis. Its texts are as Redis sent them.
+type Examination struct {
+	Storage   storage.Description
+	Primaries []Primary
+	Uncovered string // slots of a Cluster without a primary, such as "0-5460,5462"
+}
+
+// Primary describes a primary.
+type Primary struct {
+	Address     string
+	UsedBytes   int64
+	Replicas    int
+	Grant       string        // the command that gives the user the rights that it lacks; empty: it has all
+	Latency     time.Duration // median of some PINGs
+	ClockOffset time.Duration // its clock less that of this machine, to half of a round trip
+	Err         error         // why it could not be examined
+}
+
+// pings is how many PINGs the latency is measured with.
+const pings = 11
+
+// Examine examines all primaries. It changes nothing. Errors: ErrUnavailable.
+func (c *Conn) Examine(ctx context.Context) (found Examination, err error) {
+	if found.Storage, err = c.Inspect(ctx); err != nil {
+		return found, err
+	}
+	nodes, err := c.primaries(ctx)
+	if err != nil {
+		return found, c.Failure(ctx, "examine", err)
+	}
+	found.Primaries = make([]Primary, len(nodes))
+	bulk := c.bulk.Nodes()
+	var examining sync.WaitGroup
+	for i, n := range nodes {
+		examining.Go(func() { found.Primaries[i] = c.examine(ctx, n, cmp.Or(bulk[n.address], c.bulk)) })
+	}
+	examining.Wait()
+	if c.client.Mode() != rueidis.ClientModeCluster {
+		return found, nil
+	}
+	ranges, err := readSlots(ctx, c.client)
+	if err != nil {
+		return found, c.Failure(ctx, "examine", err)
+	}
+	found.Uncovered = uncovered(ranges)
+	return found, nil
+}
+
+// uncovered returns the slots that no primary has.
+func uncovered(ranges []slotRange) (text string) {
+	slices.SortFunc(ranges, func(a, b slotRange) int { return cmp.Compare(a.first, b.first) })
+	next := 0
+	for _, r := range append(ranges, slotRange{first: slotCount, last: slotCount}) {
+		if r.first > next {
+			text = appendSlots(text, next, r.first-1)
+		}
+		next = max(next, r.last+1)
+	}
+	return text
+}
+
+// examine examines a node. bulk has connections to it that can be dedicated.
+func (c *Conn) examine(ctx context.Context, n node, bulk rueidis.Client) Primary {
+	p := Primary{Address: n.address, UsedBytes: n.info.number("used_memory"),
+		Replicas: int(n.info.number("connected_slaves"))}
+	var failures [3]error
+	var rules []string
+	p.Latency, failures[0] = latency(ctx, n.client)
+	p.ClockOffset, failures[1] = clockOffset(ctx, n.client)
+	rules, failures[2] = c.lacking(ctx, bulk)
+	if len(rules) > 0 {
+		p.Grant = c.adviser.grant(rules)
+	}
+	for i, err := range failures {
+		if code(err) == codeNoPermission { // named by Grant
+			failures[i] = nil
+		}
+	}
+	p.Err = c.adviser.explain(errors.Join(failures[:]...))
+	return p
+}
+
+func latency(ctx context.Context, client rueidis.Client) (time.Duration, error) {
+	var took []time.Duration
+	for range pings {
+		began := time.Now()
+		if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	return took[pings/2], nil
+}
+
+// clockOffset returns by how much the clock of a server is ahead of that of this machine.
+func clockOffset(ctx context.Context, client rueidis.Client) (time.Duration, error) {
+	began := time.Now()
+	reply, err := client.Do(ctx, client.B().Time().Build()).AsIntSlice()
+	took := time.Since(began)
+	if err != nil {
+		return 0, err
+	}
+	if len(reply) != 2 {
+		return 0, fmt.Errorf("%w: TIME", ErrReply)
+	}
+	return time.Unix(reply[0], reply[1]*int64(time.Microsecond)).Sub(began.Add(took / 2)), nil
+}
+
+// User returns the user of the connections, for texts.
+func (c *Conn) User() string { return c.adviser.user }
+
+// hidden is an error without the secrets in its text: some servers repeat the commands that they refuse.
+type hidden struct {
+	error
+
+	text string
+}
+
+func (h *hidden) Error() string { return h.text }
+func (h *hidden) Unwrap() error { return h.error }
+
+// hide removes the passwords from the text of an error.
+func (a adviser) hide(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, secret := range a.secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, redact.Mark)
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &hidden{err, text}
+}
