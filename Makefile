@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint openapi client e2e monitoring fuzz bench chaos check generate clean
+.PHONY: help build run test lint openapi client e2e monitoring fuzz bench chaos upgrade check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -71,7 +71,12 @@ bench: build ## measure, and write docs/benchmarks.md; without ARGS, also the fi
 chaos: build ## test the service under faults for ten minutes, and write docs/reliability.md
 	@scripts/install-redis.sh
 	@scripts/install-faketime.sh
-	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" $(ARGS)
+	previous=$$(scripts/build-previous.sh) && \
+	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" -previous "$$previous" $(ARGS)
+
+upgrade: build ## test rolling from the previous release to this one and back under load, for two minutes
+	@scripts/install-redis.sh
+	previous=$$(scripts/build-previous.sh) && go run ./internal/chaos -run '^upgrade' -previous "$$previous" $(ARGS)
 
 check: ## run what CI runs: lint, all tests with the race detector, openapi, and the size of the program
 	@scripts/install-cc.sh

@@ -17,8 +17,9 @@ import (
 // channelLoad is the number of channels and of their clients.
 type channelLoad struct {
 	Channels    int
-	Publishers  int // of each channel
-	Subscribers int // of each channel, besides one of a stream, and those of a stream and a WebSocket of all
+	Publishers  int  // of each channel
+	Subscribers int  // of each channel, besides one of a stream, and those of a stream and a WebSocket of all
+	Polls       bool // there are no streams
 	Pause       time.Duration
 }
 
@@ -28,11 +29,17 @@ func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) 
 	all := make([]string, c.Channels)
 	for i := range all {
 		all[i] = fmt.Sprintf("chaos-%d", i)
+		if c.Polls {
+			continue
+		}
 		if err := l.startStreamer(ctx, "one-stream", false, all[i]); err != nil {
 			return err
 		}
 	}
 	for name, socket := range map[string]bool{"all-streams": false, "socket": true} {
+		if c.Polls {
+			continue
+		}
 		if err := l.startStreamer(ctx, name, socket, all...); err != nil {
 			return err
 		}
@@ -128,7 +135,7 @@ func (s *subscriber) run(ctx context.Context) {
 		case lostReceipt(err):
 			s.Messages.ReceiptLost(err.Error())
 			s.receipt = ""
-		case errors.Is(err, client.ErrReceiptForged):
+		case errors.Is(err, client.ErrReceiptForged), errors.Is(err, client.ErrReceiptMalformed): // malformed: of a later release
 			s.Messages.ReceiptForged(err.Error())
 			s.receipt = ""
 			pace.Sleep(ctx, emptyPause)

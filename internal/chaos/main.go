@@ -29,6 +29,7 @@ type settings struct {
 	only     string // regular expression of scenarios; the page is not written
 	logs     string // folder for the logs of failed scenarios; empty: none
 	faketime string // path of libfaketime
+	previous string // the binary of the previous release
 	list     bool
 	time     time.Duration // of the load in each scenario, at least
 	rate     float64       // of the load, as a factor
@@ -42,6 +43,7 @@ func main() {
 	flag.StringVar(&s.only, "run", "", "regular expression of the scenarios to run; nothing is written then")
 	flag.StringVar(&s.logs, "logs", "bin/chaos", "folder for the logs of failed scenarios; empty: none")
 	flag.StringVar(&s.faketime, "faketime", "", "path of libfaketime, for the scenarios in which clocks jump")
+	flag.StringVar(&s.previous, "previous", "", "the binary of the previous release, for upgrades")
 	flag.BoolVar(&s.list, "list", false, "list the scenarios and exit")
 	flag.DurationVar(&s.time, "time", 12*time.Second, "minimum duration of the load in each scenario")
 	flag.Float64Var(&s.rate, "rate", 1, "factor for the load")
@@ -70,6 +72,11 @@ func run(ctx context.Context, s settings) error {
 	}
 	if s.tidemark, err = filepath.Abs(s.tidemark); err != nil { // services run in other folders
 		return err
+	}
+	if s.previous != "" {
+		if s.previous, err = filepath.Abs(s.previous); err != nil {
+			return err
+		}
 	}
 	chosen := scenarios(only)
 	if s.list {

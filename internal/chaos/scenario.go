@@ -13,6 +13,7 @@ type scenario struct {
 	flags    []string // additional options of the services
 	proxied  link     // where a proxy is
 	balanced bool     // clients leave a service that is not ready, as behind a load balancer
+	previous bool     // the services begin as the previous release
 	failover bool     // Redis may lose its last writes, see oracle.Rules
 	players  int      // factor for the number of players; 0: 1
 	limits   limits
@@ -48,6 +49,6 @@ const (
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
 	all := slices.Concat(kills(), failovers(), stalls(), networks(), streamCuts(), replies(), clocks(), hostiles(),
-		unread(), costly(), readTier())
+		unread(), costly(), readTier(), upgrades())
 	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })
 }

@@ -28,15 +28,16 @@ type stage struct {
 	findings
 	redisServers
 
-	settings settings
-	dir      string // for logs
-	services []*launch.Service
-	proxies  []*proxy.Proxy // one for each service, or none
-	clients  *clients
-	hostile  http.Client   // of clients that use more than their share
-	light    *lightProcess // nil: there is none
-	balancer sync.WaitGroup
-	peak     atomic.Int64 // bytes, the largest resident memory of a service
+	settings  settings
+	dir       string // for logs
+	services  []*launch.Service
+	arguments []string       // of the services, without addresses; nil: they run one release
+	proxies   []*proxy.Proxy // one for each service, or none
+	clients   *clients
+	hostile   http.Client   // of clients that use more than their share
+	light     *lightProcess // nil: there is none
+	balancer  sync.WaitGroup
+	peak      atomic.Int64 // bytes, the largest resident memory of a service
 }
 
 // redisServers is the Redis of a stage. One field is set, according to its layout.
@@ -214,6 +215,9 @@ func (s *stage) startServices() {
 		})
 		s.Must(err)
 		s.services = append(s.services, one)
+		if s.previous {
+			s.install(one, s.before())
+		}
 		starting.Go(func() { errs[i] = errors.Join(one.Start(s.Context()), s.awaitReady(one)) })
 	}
 	starting.Wait()
@@ -297,8 +301,12 @@ func (s *stage) startLoad() (stop func()) {
 	if s.balanced {
 		s.balance(ctx, servers)
 	}
-	s.Must(s.clients.StartChannels(ctx, working, s.settings.channels()))
-	s.clients.StartPlayers(ctx, working, s.settings.players(max(s.players, 1)))
+	channels, players := s.settings.channels(), s.settings.players(max(s.players, 1))
+	if s.previous && s.before().early {
+		channels.Polls, players.GRPC, players.REST = true, 0, 0
+	}
+	s.Must(s.clients.StartChannels(ctx, working, channels))
+	s.clients.StartPlayers(ctx, working, players)
 	return func() {
 		rest()
 		s.drain(ctx)

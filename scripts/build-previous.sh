@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Builds the previous release of the service from the history of this repository, unless it is built, and prints the
+# path of the binary. `make upgrade` and `make chaos` run it beside this release.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The previous release is the one tagged 0.1.0, and before that tag a commit of the days before.
+previous=7230ba57
+for tag in 0.1.0 v0.1.0; do
+  if commit=$(git rev-parse -q --verify "refs/tags/$tag^{commit}") && [ "$commit" != "$(git rev-parse HEAD)" ]; then
+    previous=$commit
+  fi
+done
+if ! commit=$(git rev-parse -q --verify "$previous^{commit}" 2>/dev/null); then
+  echo "build-previous: the commit $previous of the previous release isn't there:" \
+    'run this in a clone with the whole history (git fetch --unshallow --tags)' >&2
+  exit 1
+fi
+
+out=$PWD/bin/previous/$commit
+if [ ! -x "$out/tidemark" ]; then
+  source=$(mktemp -d)
+  trap 'rm -rf "$source"' EXIT
+  git archive "$commit" | tar -x -C "$source"
+  (cd "$source" && go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags "-X main.commit=$commit" \
+    -o "$out/tidemark" ./cmd/tidemark) >&2
+fi
+echo "$out/tidemark"
