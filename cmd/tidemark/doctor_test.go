@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,4 +120,16 @@ func TestDoctorWithAClusterInPart(t *testing.T) {
 	require.Equal(t, exitFailure, failed.ExitCode())
 	require.Regexp(t, "(?m)^failure +channels +slots +no primary has the slots 0-1$", string(out))
 	require.Regexp(t, "(?m)^ +-> repair the Cluster", string(out))
+}
+
+// TestDocumentedSize: docs/sizing.md shows what its example prints.
+func TestDocumentedSize(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/sizing.md")
+	require.NoError(t, err)
+	example := regexp.MustCompile("```sh\ntidemark (size .*)\n```\n\n```\n((?s:.*?))```").FindSubmatch(page)
+	require.NotNil(t, example)
+	var out, errs bytes.Buffer
+	require.Equal(t, exitOK, runHere(t.Context(), &out, &errs, nil, strings.Fields(string(example[1]))...))
+	require.Equal(t, string(example[2]), out.String())
 }

@@ -21,6 +21,7 @@ type Load struct {
 	Cluster      bool          `json:"cluster"`
 
 	ServerCores int `json:"serverCores"` // of one server
+	Servers     int `json:"-"`           // instead of as many as are needed; 0: these
 }
 
 // Estimate is what a load needs. Bandwidths are in bytes a second, CPU times in cores.
@@ -43,18 +44,19 @@ type Estimate struct {
 	ListenerBytes float64 `json:"bytesPerSubscriber"`
 }
 
-// What things take. CPU times are those of docs/benchmarks.md, rounded up.
+// What things take. CPU times are those of the estimates in docs/benchmarks.md.
 const (
 	redisEmpty  = 1 << 20   // bytes of a Redis without keys
 	redisServer = 256 << 10 // bytes of Redis for the connections of a server
 	waiterBytes = 28 << 10  // bytes of a server for a fetch that waits
 	serverBytes = 64 << 20  // bytes of a server without load
 
-	publishCPU  = 35e-6 // seconds of a server
-	deliverCPU  = 45e-6 // seconds of a server for a message that a waiting subscriber receives and acknowledges
-	publishCore = 20e-6 // seconds of Redis
-	deliverCore = 25e-6 // seconds of Redis
-	byteCPU     = 2e-9  // seconds of a server, and of Redis, for each byte of a message
+	publishCPU  = 40e-6 // seconds of a server
+	deliverCPU  = 90e-6 // seconds of a server for a message that a waiting subscriber receives and acknowledges
+	byteCPU     = 4e-9  // seconds of a server for each byte of a message that it takes or delivers
+	publishCore = 25e-6 // seconds of Redis
+	deliverCore = 40e-6 // seconds of Redis
+	byteCore    = 7e-9  // seconds of Redis for each byte of a message, which it also writes to the append-only file
 
 	requestBytes  = 350 // bytes of a request or answer, with its headers and without a message
 	commandBytes  = 450 // bytes of a publish to Redis, without the message and names
@@ -77,7 +79,7 @@ func Of(l Load) Estimate {
 	e.servers(l, fanOut)
 	e.memory(l)
 	e.bandwidth(l, fanOut)
-	e.RedisCores = l.Rate * (publishCore + float64(l.MessageBytes)*byteCPU + fanOut*deliverCore)
+	e.RedisCores = l.Rate * (publishCore + float64(l.MessageBytes)*byteCore + fanOut*deliverCore)
 	e.Primaries = max(1, int(math.Ceil(e.RedisCores/busiest)), int(math.Ceil(e.MachineBytes/largestMemory)))
 	if l.Cluster {
 		e.Primaries = max(e.Primaries, 3)
@@ -90,6 +92,9 @@ func (e *Estimate) servers(l Load, fanOut float64) {
 	e.ServerCores = l.Rate * (publishCPU + perByte + fanOut*(deliverCPU+perByte))
 	e.Servers = max(2, int(math.Ceil(e.ServerCores/busiest/float64(l.ServerCores))),
 		int(math.Ceil(float64(l.Waiters)/waitersServer)))
+	if l.Servers > 0 {
+		e.Servers = l.Servers
+	}
 	// garbage is collected when the heap has doubled
 	e.ServerBytes = 2*waiterBytes*float64(l.Waiters)/float64(e.Servers) + serverBytes
 }
