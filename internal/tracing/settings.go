@@ -1,0 +1,253 @@
+package tracing
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The protocols of OTLP that are supported.
+const (
+	protocolGRPC = "grpc"
+	protocolHTTP = "http/protobuf"
+)
+
+const (
+	defaultQueue = 2048    // spans, as in the specification of OTEL_BSP_MAX_QUEUE_SIZE
+	maxQueue     = 1 << 16 // about 100 MB of spans
+)
+
+// Settings are what OpenTelemetry's standard variables say about traces. The zero value is off.
+type Settings struct {
+	On bool
+
+	protocol  string
+	endpoint  string // URL that takes traces; empty: the exporter's default
+	sampling  sampling
+	propagate bool // the header traceparent is read and sent
+	queue     int  // spans that wait to be sent, or are being sent
+}
+
+// environment returns the value of a variable.
+type environment func(name string) string
+
+// Environment returns the settings of variables, of which get returns the values: os.Getenv. The SDK and its exporters
+// read some of them again, and ignore values that they can't use, so Environment checks all that it knows. It does so
+// only if tracing is on.
+func Environment(get func(name string) string) (Settings, error) {
+	// as the SDK reads them
+	variable := environment(func(name string) string { return strings.TrimSpace(get(name)) })
+	on, err := variable.enabled()
+	if err != nil || !on {
+		return Settings{}, err
+	}
+	s := Settings{On: true, protocol: protocolHTTP, propagate: true, queue: defaultQueue}
+	return s, errors.Join(s.readProtocol(variable), s.readEndpoint(variable), checkHeaders(variable),
+		checkFiles(variable), s.readSampler(variable), s.readPropagators(variable), s.readNumbers(variable))
+}
+
+// Collector returns the protocol and the address of the collector, without a user and a password.
+func (s Settings) Collector() string {
+	if u, err := url.Parse(s.endpoint); err == nil && u.Host != "" {
+		return s.protocol + " " + u.Scheme + "://" + u.Host
+	}
+	return s.protocol + " https://localhost"
+}
+
+// exporterVariables returns the names of the variables of an OTLP exporter's option: the one for traces, which comes
+// first, and the one for all signals.
+func exporterVariables(option string) []string {
+	return []string{"OTEL_EXPORTER_OTLP_TRACES_" + option, "OTEL_EXPORTER_OTLP_" + option}
+}
+
+// refused returns the error of a variable.
+func refused(name, format string, args ...any) error {
+	return fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...))
+}
+
+func (variable environment) enabled() (bool, error) {
+	if strings.EqualFold(variable("OTEL_SDK_DISABLED"), "true") {
+		return false, nil
+	}
+	switch exporter := variable("OTEL_TRACES_EXPORTER"); exporter {
+	case "otlp":
+		return true, nil
+	case "none":
+		return false, nil
+	case "":
+		return slices.ContainsFunc(exporterVariables("ENDPOINT"), func(name string) bool { return variable(name) != "" }), nil
+	default:
+		return false, refused("OTEL_TRACES_EXPORTER", "is %q; set it to otlp or none", exporter)
+	}
+}
+
+func (s *Settings) readProtocol(variable environment) error {
+	for _, name := range exporterVariables("PROTOCOL") {
+		switch value := variable(name); value {
+		case "":
+			continue
+		case protocolGRPC, protocolHTTP:
+			s.protocol = value
+			return nil
+		default:
+			return refused(name, "is %q; set it to %s or %s", value, protocolGRPC, protocolHTTP)
+		}
+	}
+	return nil
+}
+
+// readEndpoint reads the address of the collector. Its errors don't repeat it: it may contain a password.
+func (s *Settings) readEndpoint(variable environment) error {
+	for i, name := range exporterVariables("ENDPOINT") {
+		value := variable(name)
+		if value == "" {
+			continue
+		}
+		u, err := url.Parse(value)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+			return refused(name, "is not a URL such as http://localhost:4318, or https:// for TLS")
+		}
+		if i > 0 && s.protocol == protocolHTTP { // the one for all signals
+			u = u.JoinPath("v1/traces")
+		}
+		s.endpoint = u.String()
+		return nil
+	}
+	return nil
+}
+
+// checkHeaders checks the headers for the collector. Its errors don't repeat them: they may contain a token.
+func checkHeaders(variable environment) (err error) {
+	for _, name := range exporterVariables("HEADERS") {
+		value := variable(name)
+		if value == "" {
+			continue
+		}
+		for i, one := range strings.Split(value, ",") {
+			key, text, found := strings.Cut(one, "=")
+			if _, escaped := url.PathUnescape(text); !found || strings.TrimSpace(key) == "" || escaped != nil {
+				err = errors.Join(err, refused(name, "must be name=value,name=value with percent-encoded values; item %d is not",
+					i+1))
+			}
+		}
+	}
+	return err
+}
+
+// checkFiles checks the certificates for the connection to the collector.
+func checkFiles(variable environment) (err error) {
+	for _, name := range exporterVariables("CERTIFICATE") {
+		file := variable(name)
+		if file == "" {
+			continue
+		}
+		text, failed := os.ReadFile(file) //nolint:gosec // the operator names it
+		switch {
+		case failed != nil:
+			err = errors.Join(err, refused(name, "cannot be read: %v", failed))
+		case !x509.NewCertPool().AppendCertsFromPEM(text):
+			err = errors.Join(err, refused(name, "names %s, which has no PEM certificate", file))
+		}
+	}
+	keys := exporterVariables("CLIENT_KEY")
+	for i, name := range exporterVariables("CLIENT_CERTIFICATE") {
+		cert, key := variable(name), variable(keys[i])
+		switch {
+		case cert == "" && key == "":
+		case cert == "" || key == "":
+			err = errors.Join(err, refused(name, "and %s must be set together", keys[i]))
+		default:
+			if _, failed := tls.LoadX509KeyPair(cert, key); failed != nil {
+				err = errors.Join(err, refused(name, "and %s cannot be used: %v", keys[i], failed))
+			}
+		}
+	}
+	return err
+}
+
+func (s *Settings) readSampler(variable environment) error {
+	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+	value := variable(name)
+	root, ofParent := strings.CutPrefix(value, "parentbased_")
+	s.sampling = sampling{ratio: 1, parents: ofParent || value == ""}
+	switch root {
+	case "", "always_on":
+		return nil
+	case "always_off":
+		s.sampling.ratio = 0
+		return nil
+	case "traceidratio":
+	default:
+		return refused(name, "is %q; set it to always_on, always_off, traceidratio, or one of these after parentbased_",
+			value)
+	}
+	text := variable(argument)
+	if text == "" {
+		return nil
+	}
+	ratio, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(ratio >= 0 && ratio <= 1) { // also if it isn't a number
+		return refused(argument, "is %q; it must be a number from 0 to 1, such as 0.01", text)
+	}
+	s.sampling.ratio = ratio
+	return nil
+}
+
+// readPropagators reads which headers carry traces. Baggage is never read, nor sent, but may be listed: it is in the
+// variable's default.
+func (s *Settings) readPropagators(variable environment) error {
+	const name = "OTEL_PROPAGATORS"
+	value := variable(name)
+	if value == "" {
+		return nil
+	}
+	s.propagate = false
+	for one := range strings.SplitSeq(value, ",") {
+		switch one = strings.TrimSpace(one); one {
+		case "tracecontext":
+			s.propagate = true
+		case "baggage", "none":
+		default:
+			return refused(name, "lists %q; only tracecontext is supported, or none", one)
+		}
+	}
+	return nil
+}
+
+// readNumbers checks the numbers that the SDK reads.
+func (s *Settings) readNumbers(variable environment) (err error) {
+	positive := func(name string) (n int) {
+		text := variable(name)
+		if text == "" {
+			return 0
+		}
+		n, failed := strconv.Atoi(text)
+		if failed != nil || n < 1 {
+			err = errors.Join(err, refused(name, "is %q; it must be a whole number above 0", text))
+		}
+		return n
+	}
+	for _, name := range append(exporterVariables("TIMEOUT"), "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT",
+		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE") {
+		positive(name)
+	}
+	const queue = "OTEL_BSP_MAX_QUEUE_SIZE"
+	switch n := positive(queue); {
+	case n > maxQueue:
+		err = errors.Join(err, refused(queue, "is %d; at most %d spans are kept", n, maxQueue))
+	case n > 0:
+		s.queue = n
+	}
+	for _, name := range exporterVariables("COMPRESSION") {
+		if value := variable(name); value != "" && value != "gzip" && value != "none" {
+			err = errors.Join(err, refused(name, "is %q; set it to gzip or none", value))
+		}
+	}
+	return err
+}
