@@ -15,6 +15,7 @@ type Message struct {
 	Clock       clock.Clock
 	Content     []byte    // JSON, byte for byte as it was published
 	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
+	Trace       string    // that of its Draft
 }
 
 // Position is a clock in one life of a channel, which an epoch identifies.
@@ -30,6 +31,7 @@ func (p Position) Next() Position { return Position{Epoch: p.Epoch, Clock: p.Clo
 type Draft struct {
 	ID      string // chosen by the publisher; empty: the service makes one
 	Content []byte // valid JSON, kept byte for byte; a store copies it
+	Trace   string // names the trace of the publish, as the header traceparent does; empty: it isn't traced
 }
 
 // Published is the result of publishing a Draft.

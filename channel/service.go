@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -198,6 +199,9 @@ func withIDs(drafts []Draft) []Draft {
 	return drafts
 }
 
+// maxTraceBytes is the longest Draft.Trace.
+const maxTraceBytes = 55
+
 func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 	if len(drafts) == 0 {
 		return invalid(fault.SlugInvalidBatch, "", "the batch is empty")
@@ -213,6 +217,10 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 			if err := CheckMessageID(d.ID); err != nil {
 				return atDraft(err, i, len(drafts), "id")
 			}
+		}
+		if strings.Trim(d.Trace, "0123456789abcdef-") != "" || len(d.Trace) > maxTraceBytes {
+			return atDraft(invalid(fault.SlugInvalidBatch, "", "the trace isn't that of a header traceparent"), i,
+				len(drafts), "trace")
 		}
 		if size := len(d.Content); size > policy.MaxMessageBytes {
 			return atDraft(&fault.Error{

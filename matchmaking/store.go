@@ -324,6 +324,7 @@ type OutboxEntry struct {
 	Epoch    ulid.ULID // the ticket's
 	Content  []byte
 	Age      time.Duration
+	Trace    string // of the match, as Spec.Trace; empty: it wasn't traced, or the entry is one that was read
 }
 
 // Matches reads assigned matches.

@@ -55,6 +55,8 @@ type Spec struct {
 	// Sent is the message of a ticket created through Open Match's API, for package openmatch/convert. It is opaque
 	// here. Empty: the ticket was created otherwise.
 	Sent []byte `json:"-"`
+	// Trace names the trace in which the ticket was created, as the header traceparent does. Empty: it wasn't traced.
+	Trace string `json:"-"`
 }
 
 // Party returns the number of players of a ticket.

@@ -37,7 +37,7 @@ func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntr
 	requests, drafts := make([]channel.PublishRequest, len(entries)), make([]channel.Draft, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		drafts[i] = channel.Draft{ID: matchmaking.MessagePrefix + e.MatchID, Content: e.Content}
+		drafts[i] = channel.Draft{ID: matchmaking.MessagePrefix + e.MatchID, Content: e.Content, Trace: e.Trace}
 		requests[i] = channel.PublishRequest{
 			Channel: matchmaking.ChannelOf(e.TicketID), Drafts: drafts[i : i+1 : i+1], Epoch: e.Epoch,
 			Subscriber: matchmaking.Subscriber,

@@ -36,6 +36,7 @@ type Options struct {
 	// Token returns a token for the player of a ticket created by the caller of Create; empty: the caller needs none.
 	// nil: tokens are disabled.
 	Token   func(ctx context.Context, ticket string, created time.Time) string
+	Follow  matchmaking.Follow // traces what follows from traced tickets; nil: nothing is traced
 	Logger  *slog.Logger
 	Metrics Metrics // nil: nothing is counted
 	Timing
@@ -201,7 +202,7 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 				m := s.o.Metrics.Queue(name)
 				return m, s.relay.Queue(name, m)
 			},
-			Idle: s.idle, Logger: s.o.Logger,
+			Idle: s.idle, Follow: s.o.Follow, Logger: s.o.Logger,
 			LeaseTTL: s.o.LeaseTTL, IdleAfter: s.o.IdleAfter, Drain: s.o.Drain,
 		})
 		s.setRunning(name, q)

@@ -43,6 +43,8 @@ func (r *Replicas) Run(ctx context.Context, script *lua.Script, keys, args []str
 	if client == nil {
 		return Reply{}, false
 	}
+	ctx, span := callSpan(ctx, script.Name())
+	defer span.End()
 	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
 	defer cancel()
 	reply, err := NewReply(script.Name(), script.ExecReadOnly(ctx, client, keys, args))

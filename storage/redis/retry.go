@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 )
 
 func newBackOff() *backoff.ExponentialBackOff {
@@ -21,6 +24,38 @@ func newBackOff() *backoff.ExponentialBackOff {
 // context says whether the attempt before failed on a wrong node of a Cluster: see At. name is part of the error. Retry
 // returns an error of package fault, or ctx's error if ctx was cancelled.
 func (c *Conn) Retry(ctx context.Context, name string, op func(context.Context) error) error {
+	if tracing.Recorded(ctx) {
+		return c.traced(ctx, name, op)
+	}
+	return c.retry(ctx, name, op)
+}
+
+// traced is Retry with a span.
+func (c *Conn) traced(ctx context.Context, name string, op func(context.Context) error) error {
+	ctx, span := callSpan(ctx, name)
+	defer span.End()
+	err := c.retry(ctx, name, op)
+	if isFailure(err) {
+		span.Fail(code(err))
+	}
+	return err
+}
+
+// isFailure reports whether an error is one of the storage, and not of the request.
+func isFailure(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f) && (f.Kind == fault.Unavailable || f.Kind == fault.Internal || f.Kind == fault.StorageFull)
+}
+
+// callSpan begins the span of an operation on Redis, if ctx has a span that is recorded.
+func callSpan(ctx context.Context, name string) (context.Context, tracing.Span) {
+	if !tracing.Recorded(ctx) {
+		return ctx, tracing.Span{}
+	}
+	return tracing.Call(ctx, "redis "+name, tracing.Text("db.system.name", "redis"), tracing.Text("db.operation.name", name))
+}
+
+func (c *Conn) retry(ctx context.Context, name string, op func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	err := op(limited)
@@ -92,6 +127,9 @@ func (c *Conn) RetryEach(ctx context.Context, name string, n int,
 	}
 	var errs []error
 	err := c.Retry(ctx, name, func(ctx context.Context) error {
+		if span := tracing.From(ctx); n > 1 && span.Recorded() {
+			span.Set(tracing.Number(tracing.Calls, n))
+		}
 		var again []int
 		var failed error
 		tried := try(ctx, left)

@@ -36,6 +36,7 @@ type maker struct {
 	assigner   matchmaking.Assigner
 	outbox     Outbox
 	definition *matchmaking.Definition
+	follow     matchmaking.Follow
 	clock      *clock
 	tasks      *tasks
 	health     *health
@@ -319,11 +320,26 @@ type placed struct {
 	assignments matchmaking.AssignMatch // of the match at its place; set by assign
 	err         error                   // there is no place, or the match was not assigned
 	again       time.Time               // when the tickets are available again if there is no place
+	trace       string                  // of making the match; empty: it isn't traced
+	end         func(error)             // ends that; nil: it hasn't begun
+}
+
+// ended ends the trace of a match, which was assigned if there is no error.
+func (p *placed) ended(err error) {
+	if p.end != nil {
+		p.end(err)
+	}
 }
 
 func (m *maker) allocate(ctx context.Context, match round.Match) placed {
+	var traces []string
+	if m.follow != nil {
+		traces = matchmaking.TracesOf(match.Members)
+	}
+	ctx, trace, end := m.follow.Begin(ctx, matchmaking.Work{Name: "match", Queue: m.definition.Name, MatchID: match.ID,
+		Traces: traces})
 	place, err := m.assigner.Allocate(ctx, match.Proposal)
-	return placed{Match: match, place: place, asked: true, err: err}
+	return placed{Match: match, place: place, asked: true, err: err, trace: trace, end: end}
 }
 
 // allocateInTurn is allocate, but waits until fewer than maxAllocations run.
@@ -395,6 +411,7 @@ func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
 			p.assignments, p.err = m.definition.Assignments(&p.Proposal, p.place)
 		}
 		if p.err != nil {
+			p.ended(p.err)
 			r.unplaced = append(r.unplaced, p)
 			continue
 		}
@@ -407,14 +424,38 @@ func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
 		for i := range todo {
 			request.Matches[i] = todo[i].assignments
 		}
-		todo = m.sort(ctx, &r, todo, m.store.Assign(context.WithoutCancel(ctx), request))
+		todo = m.sort(ctx, &r, todo, m.callAssign(ctx, request, todo))
 		if len(todo) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.NextBackOff())) {
 			r.unknown = todo
+			for i := range todo {
+				todo[i].ended(errUnknown)
+			}
 			break
 		}
 	}
 	m.conclude(ctx, c, r)
 }
+
+// callAssign calls the storage to assign matches.
+func (m *maker) callAssign(ctx context.Context, r matchmaking.AssignRequest, matches []placed,
+) []matchmaking.AssignOutcome {
+	var traces []string
+	for i := range matches {
+		if trace := matches[i].trace; trace != "" {
+			traces = append(traces, trace)
+		}
+	}
+	ctx, _, end := m.follow.Begin(context.WithoutCancel(ctx), matchmaking.Work{Name: "assign", Queue: r.Queue,
+		Traces: traces})
+	defer end(nil)
+	return m.store.Assign(ctx, r)
+}
+
+// errConflict is the error of a match of which a ticket could not be assigned.
+var errConflict = errors.New("a ticket could not be assigned")
+
+// errUnknown is the error of a match of which it isn't known whether it was assigned.
+var errUnknown = errors.New("it isn't known whether the match was assigned")
 
 var errOutcomes = errors.New("the storage returned another number of outcomes than of matches")
 
@@ -436,19 +477,23 @@ func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes
 		switch {
 		case errors.Is(o.Err, matchmaking.ErrNotAssigned):
 			p.err = o.Err
+			p.ended(p.err)
 			r.refused = append(r.refused, p)
 		case errors.Is(o.Err, lease.ErrLost):
 			p.err = o.Err
+			p.ended(p.err)
 			r.lost = append(r.lost, p)
 		case o.Err != nil:
 			storageErr = o.Err
 			unknown = append(unknown, p)
 		case len(o.Conflicts) > 0:
+			p.ended(errConflict)
 			r.conflicts = append(r.conflicts, conflicted{placed: p, conflicts: o.Conflicts})
 		default:
 			r.assigned = append(r.assigned, p.Members...)
+			p.ended(nil)
 			m.metrics.Matched(o.Waits)
-			entries = appendOutgoing(entries, &p.assignments, o.Entries)
+			entries = appendOutgoing(entries, &p, o.Entries)
 		}
 	}
 	m.outbox.Offer(entries)
@@ -458,15 +503,15 @@ func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes
 
 // appendOutgoing appends the outbox entries of a match that was assigned just now: those of tickets whose channels are
 // wanted.
-func appendOutgoing(to []matchmaking.OutboxEntry, m *matchmaking.AssignMatch,
-	entries []string) []matchmaking.OutboxEntry {
+func appendOutgoing(to []matchmaking.OutboxEntry, p *placed, entries []string) []matchmaking.OutboxEntry {
+	m := &p.assignments
 	for i, entry := range entries {
 		if entry == "" {
 			continue
 		}
 		t := &m.Assignments[i]
 		to = append(to, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: m.ID, Epoch: t.Epoch,
-			Content: t.Content})
+			Content: t.Content, Trace: p.trace})
 	}
 	return to
 }

@@ -55,7 +55,7 @@ type Metrics interface {
 	Conflict(reason matchmaking.ConflictReason)
 }
 
-// Options configures a Queue. All fields are required.
+// Options configures a Queue. All fields but Follow are required.
 type Options struct {
 	Definition    matchmaking.Definition
 	Over          <-chan struct{} // closed when the queue has another definition, or none
@@ -67,6 +67,7 @@ type Options struct {
 	// the queue stops being idle.
 	Wake     func() (Metrics, Outbox)
 	Idle     *outage.Outage // of checks whether queues are idle; one for all queues
+	Follow   matchmaking.Follow
 	Logger   *slog.Logger
 	LeaseTTL time.Duration // of Leases
 	// IdleAfter is how long the queue must have been empty before the lease is released.

@@ -39,7 +39,9 @@ type term struct {
 	lose      context.CancelCauseFunc // ends the term
 	busy      time.Time               // when there was work last
 	idleAfter time.Duration           // the term ends after so long without work
-	full      int                     // no round is held with so many tickets in matches in progress
+	follow    matchmaking.Follow
+	traces    []string // of tickets that arrived since the last round, maxTraces at most
+	full      int      // no round is held with so many tickets in matches in progress
 }
 
 // The limits of tickets in matches in progress. With an assigner that isn't immediate, matches wait for their
@@ -58,6 +60,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
 		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxClaimedSlow,
+		follow: d.Follow,
 	}
 	immediate := isImmediate(parts.Assigner)
 	t.round = &round.Round{
@@ -71,7 +74,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	t.pool = round.NewPool(parts.Matcher)
 	t.maker = &maker{
 		store: d.Store, assigner: parts.Assigner, outbox: d.outbox, definition: def, clock: &d.clock,
-		tasks: d.tasks, health: d.health, metrics: d.metrics, log: d.log, fence: l.fence, report: t.report,
+		follow: d.Follow, tasks: d.tasks, health: d.health, metrics: d.metrics, log: d.log, fence: l.fence, report: t.report,
 	}
 	players := &players{subscriptions: d.Subscriptions, log: d.log}
 	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(),
@@ -164,17 +167,33 @@ func (t *term) takeFed(f fed) {
 		for id, until := range s.Held {
 			held[id] = t.clock.Local(until)
 		}
+		if t.pool.Len() == 0 { // else the snapshot is an audit
+			for _, ticket := range s.Tickets {
+				t.arrived(ticket)
+			}
+		}
 		t.losses.check(t.pool.Replace(s.Tickets, held))
 	}
 	for _, c := range f.changes {
 		switch {
 		case c.Added != nil:
+			t.arrived(c.Added)
 			t.pool.Add(c.Added, time.Time{})
 		case c.Released != "":
 			t.pool.Unpark(c.Released)
 		default:
 			t.pool.Remove(c.Cancelled)
 		}
+	}
+}
+
+// maxTraces is how many traces a round follows from.
+const maxTraces = 128
+
+// arrived records the trace of a ticket for the next round.
+func (t *term) arrived(ticket *matchmaking.Ticket) {
+	if ticket.Trace != "" && len(t.traces) < maxTraces {
+		t.traces = append(t.traces, ticket.Trace)
 	}
 }
 
@@ -240,7 +259,10 @@ func (t *term) nextWake(now time.Time) time.Duration {
 func (t *term) holdRound(ctx context.Context) {
 	began, timed := time.Now(), !t.pool.Changed()
 	t.pool.SetChanged(false)
-	f := t.round.Form(ctx, t.pool, t.clock.Now())
+	following, _, end := t.follow.Begin(ctx, matchmaking.Work{Name: "round", Queue: t.round.Queue, Traces: t.traces})
+	t.traces = nil
+	f := t.round.Form(following, t.pool, t.clock.Now())
+	end(f.Err)
 	if ctx.Err() != nil {
 		return
 	}

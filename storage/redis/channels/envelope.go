@@ -13,8 +13,11 @@ import (
 )
 
 // Messages are stored as {"id":"…","content":…,"at":<ms>}, an envelope around the content, whose bytes never change.
+// One whose publish was traced has "trace":"…" after the ID. Versions that don't know that read the envelope by
+// parseForeign.
 const (
 	beforeID      = `{"id":"`
+	beforeTrace   = `","trace":"`
 	beforeContent = `","content":`
 
 	// beforeTime follows the content, and is followed by Redis's time in milliseconds and a brace.
@@ -24,9 +27,13 @@ const (
 // head returns an envelope up to the end of its content; the publish script adds the time. IDs need no escaping.
 func head(d channel.Draft) string {
 	var b strings.Builder
-	b.Grow(len(beforeID) + len(d.ID) + len(beforeContent) + len(d.Content))
+	b.Grow(len(beforeID) + len(d.ID) + len(beforeTrace) + len(d.Trace) + len(beforeContent) + len(d.Content))
 	b.WriteString(beforeID)
 	b.WriteString(d.ID)
+	if d.Trace != "" {
+		b.WriteString(beforeTrace)
+		b.WriteString(d.Trace)
+	}
 	b.WriteString(beforeContent)
 	b.Write(d.Content)
 	return b.String()
@@ -39,6 +46,7 @@ func parseEnvelope(text []byte, at clock.Clock) (channel.Message, error) {
 		return parseForeign(text, at)
 	}
 	id, rest, ok := bytes.Cut(rest, []byte(beforeContent))
+	id, trace, _ := bytes.Cut(id, []byte(beforeTrace))
 	tail := bytes.LastIndex(rest, []byte(beforeTime))
 	if !ok || tail <= 0 || rest[len(rest)-1] != '}' || channel.CheckMessageID(string(id)) != nil {
 		return parseForeign(text, at)
@@ -47,7 +55,8 @@ func parseEnvelope(text []byte, at clock.Clock) (channel.Message, error) {
 	if err != nil {
 		return parseForeign(text, at)
 	}
-	return channel.Message{ID: string(id), Clock: at, Content: rest[:tail:tail], PublishedAt: time.UnixMilli(ms)}, nil
+	return channel.Message{ID: string(id), Clock: at, Content: rest[:tail:tail], PublishedAt: time.UnixMilli(ms),
+		Trace: string(trace)}, nil
 }
 
 // parseForeign returns the message of an envelope of the predecessor: any JSON object with an id and a content.
@@ -56,6 +65,7 @@ func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 		ID      string          `json:"id"`
 		Content json.RawMessage `json:"content"`
 		At      int64           `json:"at"`
+		Trace   string          `json:"trace"`
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
 		return channel.Message{}, fmt.Errorf("message at clock %s: %w", at, err)
@@ -63,7 +73,7 @@ func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 	if channel.CheckMessageID(e.ID) != nil || len(e.Content) == 0 {
 		return channel.Message{}, fmt.Errorf("message at clock %s has no id or no content", at)
 	}
-	m := channel.Message{ID: e.ID, Clock: at, Content: e.Content}
+	m := channel.Message{ID: e.ID, Clock: at, Content: e.Content, Trace: e.Trace}
 	if e.At != 0 {
 		m.PublishedAt = time.UnixMilli(e.At)
 	}

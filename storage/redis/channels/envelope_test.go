@@ -40,14 +40,16 @@ func sealed(d channel.Draft, at int64) string {
 func TestEnvelopeRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d := channel.Draft{ID: storetest.Names().Draw(t, "id"), Content: []byte(contents().Draw(t, "content"))}
+		d := channel.Draft{ID: storetest.Names().Draw(t, "id"), Content: []byte(contents().Draw(t, "content")),
+			Trace: rapid.SampledFrom([]string{"", trace}).Draw(t, "trace")}
 		at := rapid.Int64Range(0, 1<<53).Draw(t, "at")
 		c := clock.Clock(rapid.Int64Range(int64(clock.Min), int64(clock.Max)).Draw(t, "clock"))
 		envelope := sealed(d, at)
 
 		m, err := parseEnvelope([]byte(envelope), c)
 		require.NoError(t, err)
-		require.Equal(t, channel.Message{ID: d.ID, Clock: c, Content: d.Content, PublishedAt: time.UnixMilli(at)}, m)
+		require.Equal(t, channel.Message{ID: d.ID, Clock: c, Content: d.Content, PublishedAt: time.UnixMilli(at),
+			Trace: d.Trace}, m)
 		if !json.Valid(d.Content) {
 			return
 		}
@@ -61,6 +63,22 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 		require.Equal(t, strings.TrimSpace(string(d.Content)), string(parts.Content))
 		require.Equal(t, at, parts.At)
 	})
+}
+
+// trace is the trace of a publish.
+const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// Versions that don't know traces have the same messages, and one without a trace is stored as they do.
+func TestATraceChangesNothingForEarlierVersions(t *testing.T) {
+	t.Parallel()
+	d := channel.Draft{ID: "a", Content: []byte(` {"b":[1, 2]}`)}
+	require.Equal(t, `{"id":"a","content": {"b":[1, 2]}`, head(d))
+	d.Trace = trace
+	require.Equal(t, `{"id":"a","trace":"`+trace+`","content": {"b":[1, 2]}`, head(d))
+	m, err := parseForeign([]byte(sealed(d, 5)), 7) // as they do, since the content isn't after the ID
+	require.NoError(t, err)
+	require.Equal(t, channel.Message{ID: "a", Clock: 7, Content: []byte(`{"b":[1, 2]}`),
+		PublishedAt: time.UnixMilli(5), Trace: trace}, m)
 }
 
 func TestEnvelopeContentCantReachWhatFollows(t *testing.T) {
@@ -126,6 +144,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		require.NotEmpty(t, m.Content)
 		require.Contains(t, string(envelope), string(m.Content), "contents are kept byte for byte")
 		again, err := parseEnvelope([]byte(sealed(channel.Draft{ID: m.ID, Content: m.Content}, 5)), 7)
+		m.Trace = ""
 		require.NoError(t, err)
 		m.PublishedAt = time.UnixMilli(5)
 		require.Equal(t, m, again)

@@ -108,13 +108,16 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 }
 
 // message is a message as publish.lua gets it.
-type message struct{ id, head string }
+type message struct {
+	id, head string
+	trace    string // of its draft
+}
 
 // headsOf returns the messages of drafts. They share no memory with the drafts' contents.
 func headsOf(drafts []channel.Draft) []message {
 	messages := make([]message, len(drafts))
 	for i, draft := range drafts {
-		messages[i] = message{id: draft.ID, head: head(draft)}
+		messages[i] = message{id: draft.ID, head: head(draft), trace: draft.Trace}
 	}
 	return messages
 }

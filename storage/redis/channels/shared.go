@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 )
@@ -63,6 +64,9 @@ func (s *Store) tryShared(ctx context.Context, t terms, messages []message) ([]r
 		Channel: t.channel, Existing: t.existing,
 		Policy: channel.Policy{TTL: t.ttl, MaxMessages: t.maxMessages, Plain: t.plain},
 	}, messages, true)
+	ctx, span := tracing.Shared(ctx, "redis publish together", len(messages),
+		func(i int) string { return messages[i].trace })
+	defer span.End()
 	all, err := s.conn.Try(ctx, publishScript, keys, args)
 	if err != nil {
 		return nil, 0, err

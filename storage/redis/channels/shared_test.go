@@ -15,6 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
+	"github.com/tidemark-dev/tidemark/internal/tracing/tracingtest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
@@ -66,12 +68,12 @@ func oneAtATime(s *Store) {
 }
 
 // beginShared begins a publish of its own, holds its call, and begins the others, which will share the next one.
-func (c cutStore) beginShared(t *testing.T, requests ...channel.PublishRequest) []*begun {
+func (c cutStore) beginShared(ctx context.Context, t *testing.T, requests ...channel.PublishRequest) []*begun {
 	t.Helper()
 	oneAtATime(c.Store)
 	c.proxy.Hold(proxy.ToServer)
 	sent := c.proxy.Count()
-	all := []*begun{begin(t.Context(), t, c.Store, one(requests[0].Channel, "first"), 0)}
+	all := []*begun{begin(ctx, t, c.Store, one(requests[0].Channel, "first"), 0)}
 	c.proxy.AwaitSent(t, sent, func(commands [][]string) bool { return len(commands) == 1 })
 	for i, r := range requests {
 		all = append(all, begin(t.Context(), t, c.Store, r, i+1))
@@ -103,7 +105,7 @@ func TestPublishesShareCalls(t *testing.T) {
 	for i := len(requests); i < sharedMessages+1; i++ {
 		requests, want = append(requests, one("x", strconv.Itoa(i))), append(want, fmt.Sprintf("%d false", i+1))
 	}
-	all, sent := c.beginShared(t, requests...), c.proxy.Count()-1
+	all, sent := c.beginShared(t.Context(), t, requests...), c.proxy.Count()-1
 	c.proxy.Pass()
 	require.Equal(t, want, outcomes(t, all))
 	require.Len(t, c.proxy.Sent(sent), 3, "the first, 64 together, and the one left")
@@ -115,6 +117,37 @@ func TestPublishesShareCalls(t *testing.T) {
 	}
 }
 
+// The span of a shared call is a child of the first publish that is traced, and linked to the others.
+func TestASharedCallIsLinkedToItsPublishes(t *testing.T) {
+	t.Parallel()
+	collector := tracingtest.Start(t)
+	tracer := collector.Tracer(t)
+	c := openCut(t, redistest.Standalone(t))
+	var requests []channel.PublishRequest
+	var spans []tracingtest.ID
+	for _, id := range []string{"untraced", "a", "b", "c"} {
+		r := one("x", id)
+		if id != "untraced" {
+			ctx, span := tracer.Serve(t.Context(), nil, id)
+			defer span.End()
+			r.Drafts[0].Trace = tracing.Of(ctx)
+			spans = append(spans, tracingtest.ID{Trace: r.Drafts[0].Trace[3:35], Span: r.Drafts[0].Trace[36:52]})
+		}
+		requests = append(requests, r)
+	}
+	ctx, span := tracer.Serve(t.Context(), nil, "first") // another request begins the goroutine of the call
+	all := c.beginShared(ctx, t, requests...)
+	span.End()
+	c.proxy.Pass()
+	outcomes(t, all)
+	tracer.Close(t.Context())
+	shared := collector.Named(t, "redis publish together", "")
+	require.Equal(t, spans[0], tracingtest.ID{Trace: shared.Trace, Span: shared.Parent})
+	require.Equal(t, spans[1:], shared.Links)
+	require.Equal(t, "4", shared.Attributes["db.operation.batch.size"])
+	require.Len(t, collector.Spans(), 3, "of the first request, of its call, and of the shared one")
+}
+
 // A call has at most 256 KiB of messages, and publishes to other channels don't wait for it.
 func TestLargeMessagesDelayNoOtherChannel(t *testing.T) {
 	t.Parallel()
@@ -124,7 +157,7 @@ func TestLargeMessagesDelayNoOtherChannel(t *testing.T) {
 		r.Drafts[0].Content = []byte(`"` + strings.Repeat("x", sharedBytes*2/3) + `"`)
 		return r
 	}
-	all, sent := c.beginShared(t, large("a"), large("b"), large("c")), c.proxy.Count()-1
+	all, sent := c.beginShared(t.Context(), t, large("a"), large("b"), large("c")), c.proxy.Count()-1
 	other := begin(t.Context(), t, c.Store, one("y", "m"), 3)
 	c.proxy.Pass()
 	require.Equal(t, []string{"1 false", "2 false", "3 false", "4 false"}, outcomes(t, all))
@@ -175,7 +208,7 @@ func TestSharedCallMakesTheChannel(t *testing.T) {
 func TestPublisherLeavesBeforeItsCall(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	all := c.beginShared(t, one("x", "a"))
+	all := c.beginShared(t.Context(), t, one("x", "a"))
 	ctx, leave := context.WithCancel(t.Context())
 	left := begin(ctx, t, c.Store, one("x", "b"), 2)
 	all = append(all, begin(t.Context(), t, c.Store, one("x", "c"), 3))
@@ -214,7 +247,7 @@ func TestAnswerOfASharedCallIsLost(t *testing.T) {
 	c := openCut(t, redistest.Standalone(t))
 	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "known"))))
 	c.ageMessage(t, "x", 1)
-	all := c.beginShared(t, one("x", "a"), one("x", "known"), one("x", "b"))
+	all := c.beginShared(t.Context(), t, one("x", "a"), one("x", "known"), one("x", "b"))
 	var lost atomic.Bool
 	c.proxy.Fail(func(command []string) string {
 		if strings.Contains(strings.Join(command, " "), ".mid.a") && lost.CompareAndSwap(false, true) {

@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
@@ -50,6 +51,8 @@ func (s *Store) newCreations() *group.Group[string, *creation, *redis.Decoder] {
 // createAll runs create.lua. It returns the outcome of each creation, and the pause before the queue accepts further
 // tickets.
 func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
+	ctx, span := tracing.Shared(ctx, "redis create together", len(all), func(i int) string { return all[i].Trace })
+	defer span.End()
 	taken := s.removals.take(queue)
 	keys, args := s.createCall(queue, all, taken)
 	rep, err := s.conn.Run(ctx, createScript, keys, args)

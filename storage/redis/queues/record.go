@@ -84,7 +84,9 @@ func (s *Store) Size(spec *matchmaking.Spec) int { return proto.Size(storedTicke
 
 // encodeSpec returns the stored form of a spec and an owner. It fails for text that isn't UTF-8.
 func encodeSpec(s *matchmaking.Spec, owner string) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(storedTicket(s, owner))
+	m := storedTicket(s, owner)
+	m.Trace = s.Trace // which Size doesn't count
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
 // storedTicket returns a message that shares the spec's referenced values. For a ticket sent as a message it contains
@@ -147,6 +149,7 @@ func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 		NumTeams: int(m.GetMatching().GetNumTeams()), TeamSize: int(m.GetMatching().GetTeamSize()),
 		Players:    int(m.GetMatching().GetPlayers()),
 		Extensions: mapOf[json.RawMessage](m.GetExtensions()),
+		Trace:      m.GetTrace(),
 		Sent:       m.Sent, PersistentField: mapOf[json.RawMessage](m.GetPersistentField()),
 	}
 	for _, c := range m.GetMatching().GetCriteria() {

@@ -93,6 +93,7 @@ func TestBytesOfSpecs(t *testing.T) {
 		},
 		"an empty message": {matchmaking.Spec{Sent: []byte{}}, "", "0a00"},
 		"nothing":          {matchmaking.Spec{}, "", ""},
+		"a trace":          {matchmaking.Spec{Trace: "00-0a"}, "", "3a0530302d3061"},
 		"JSON": {
 			matchmaking.Spec{
 				SearchFields: matchmaking.SearchFields{

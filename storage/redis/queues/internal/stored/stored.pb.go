@@ -33,6 +33,7 @@ type Ticket struct {
 	Extensions      map[string][]byte      `protobuf:"bytes,4,rep,name=extensions,proto3" json:"extensions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                  // JSON
 	PersistentField map[string][]byte      `protobuf:"bytes,5,rep,name=persistent_field,json=persistentField,proto3" json:"persistent_field,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // JSON
 	Owner           string                 `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`                                                                                                                      // the creator, if it is a user
+	Trace           string                 `protobuf:"bytes,7,opt,name=trace,proto3" json:"trace,omitempty"`                                                                                                                      // of its creation, as in the header traceparent; empty: it wasn't traced
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -105,6 +106,13 @@ func (x *Ticket) GetPersistentField() map[string][]byte {
 func (x *Ticket) GetOwner() string {
 	if x != nil {
 		return x.Owner
+	}
+	return ""
+}
+
+func (x *Ticket) GetTrace() string {
+	if x != nil {
+		return x.Trace
 	}
 	return ""
 }
@@ -408,7 +416,7 @@ var File_storage_redis_queues_internal_stored_stored_proto protoreflect.FileDesc
 
 const file_storage_redis_queues_internal_stored_stored_proto_rawDesc = "" +
 	"\n" +
-	"1storage/redis/queues/internal/stored/stored.proto\x12\x0ftidemark.stored\"\xe0\x03\n" +
+	"1storage/redis/queues/internal/stored/stored.proto\x12\x0ftidemark.stored\"\xf6\x03\n" +
 	"\x06Ticket\x12\x17\n" +
 	"\x04sent\x18\x01 \x01(\fH\x00R\x04sent\x88\x01\x01\x12B\n" +
 	"\rsearch_fields\x18\x02 \x01(\v2\x1d.tidemark.stored.SearchFieldsR\fsearchFields\x125\n" +
@@ -417,7 +425,8 @@ const file_storage_redis_queues_internal_stored_stored_proto_rawDesc = "" +
 	"extensions\x18\x04 \x03(\v2'.tidemark.stored.Ticket.ExtensionsEntryR\n" +
 	"extensions\x12W\n" +
 	"\x10persistent_field\x18\x05 \x03(\v2,.tidemark.stored.Ticket.PersistentFieldEntryR\x0fpersistentField\x12\x14\n" +
-	"\x05owner\x18\x06 \x01(\tR\x05owner\x1a=\n" +
+	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x14\n" +
+	"\x05trace\x18\a \x01(\tR\x05trace\x1a=\n" +
 	"\x0fExtensionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1aB\n" +
