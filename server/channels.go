@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
@@ -46,6 +47,11 @@ func (c *channels) Publish(ctx context.Context, r channel.PublishRequest) ([]cha
 		return nil, err
 	}
 	r.Existing = !client.MayMake(limits.NewChannels)
+	if trace := tracing.Of(ctx); trace != "" {
+		for i := range r.Drafts {
+			r.Drafts[i].Trace = trace
+		}
+	}
 	published, err := c.service.Publish(ctx, r)
 	switch {
 	case r.Existing && errors.Is(err, channel.ErrNoChannel):
@@ -132,6 +138,7 @@ func (c *channels) Next(ctx context.Context, q channel.Query, handle string) (ch
 		return d, err
 	}
 	c.counts.addDelivered(&d)
+	link(ctx, d.Messages)
 	if handle != "" {
 		c.counts.acks.Inc()
 	}
@@ -184,8 +191,14 @@ func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.
 	}
 	for i := range d.Found {
 		c.counts.addDelivered(&d.Found[i].Delivery)
+		link(ctx, d.Found[i].Messages)
 	}
 	return d, nil
+}
+
+// link links the trace of a fetch to those of the publishes of its messages.
+func link(ctx context.Context, messages []channel.Message) {
+	tracing.LinkEach(ctx, len(messages), func(i int) string { return messages[i].Trace })
 }
 
 // acknowledged returns how many receipts a FetchMany has acknowledged: those of sources without a problem.

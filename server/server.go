@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/grpc"
@@ -69,6 +70,7 @@ type Options struct {
 	DrainDelay time.Duration
 	Logger     *slog.Logger
 	Metrics    *prometheus.Registry // has the metrics, which the admin listener shows; nil: a new one
+	Tracer     *tracing.Tracer      // nil: no request is traced
 }
 
 // Limits are the limits of the server.
@@ -124,7 +126,7 @@ func New(o Options) *Server {
 	s.limiter = o.limiter()
 	s.router = web.New(web.Options{
 		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: s.limiter,
-		TrustProxies: o.Clients.TrustProxies, CORS: o.CORS, AllowHosts: o.AllowHosts,
+		TrustProxies: o.Clients.TrustProxies, Tracer: o.Tracer, CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, AnswerMemory: o.Limits.AnswerMemory,
 		ReadTimeout: s.readTimeout(),
 	})

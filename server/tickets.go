@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tidemark-dev/tidemark/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server/grpc"
@@ -30,6 +31,7 @@ func (t *tickets) Create(ctx context.Context, n service.NewTicket) (made matchma
 	if err := limits.From(ctx).Ticket(ctx); err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
+	n.Spec.Trace = tracing.Of(ctx)
 	return t.service.Create(ctx, n)
 }
 

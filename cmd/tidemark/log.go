@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 )
 
 const (
@@ -208,7 +209,7 @@ func runService(cmd *cobra.Command, t cli.Terminal, serve func(*logBuffer) error
 func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(tracing.LogHandler(slog.NewJSONHandler(w, o)))
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(tracing.LogHandler(slog.NewTextHandler(w, o)))
 }

@@ -26,6 +26,7 @@ type matchmakingNeeds struct {
 	lookup   matchmaking.Lookup
 	channels *channel.Service
 	token    func(ctx context.Context, ticket string, created time.Time) string
+	follow   matchmaking.Follow
 	log      *slog.Logger
 	counts   *metrics.Queues
 	metrics  prometheus.Registerer
@@ -46,7 +47,7 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 		Build: builder.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues, Token: needs.token,
 		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(),
 		Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
-		Logger: needs.log, Metrics: needs.counts,
+		Follow: needs.follow, Logger: needs.log, Metrics: needs.counts,
 	})
 	if err != nil {
 		return nil, err

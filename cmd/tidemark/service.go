@@ -66,6 +66,10 @@ type partNeeds struct {
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
+	tracer, err := openTracing(ctx, c, needs)
+	if err != nil {
+		return err
+	}
 	logAccess(ctx, c.Access, log)
 	on, err := newListening(c, log)
 	if err != nil {
@@ -97,7 +101,7 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 	}
 	matches, err := startMatchmaking(ctx, c, matchmakingNeeds{
 		queues: stores.queues, lookup: stores.lookup, channels: service, token: known.offer(),
-		log: log, counts: stores.metrics, metrics: metrics, parts: parts,
+		follow: follow(tracer), log: log, counts: stores.metrics, metrics: metrics, parts: parts,
 	})
 	if err != nil {
 		return err
@@ -110,7 +114,7 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 	options := serverOptions(ctx, c, stores, needs)
 	options.Reload = reloads.serve
 	options.Differences = compared.shown
-	options.Service = service
+	options.Service, options.Tracer = service, tracer
 	if kept != nil {
 		options.Records = &kept.API
 	}

@@ -42,6 +42,7 @@ type Server struct {
 	AdminListen    string // host:port, or unix: and a path; "": there is no admin listener
 	CORSOrigins    []string
 	AllowHosts     []string
+	TrustTraces    bool   // a client's traceparent alone decides whether its request is traced
 	OldPrefix      string // of the paths of the predecessor's API; "": none
 	Grace          time.Duration
 	DrainDelay     time.Duration // part of Grace

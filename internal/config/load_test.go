@@ -148,6 +148,7 @@ func TestEverySource(t *testing.T) {
 		"jwt-issuer":                "i", "jwt-audience": "a,b",
 		"jwt-leeway": "3s", "jwt-claim": "grants",
 		"user-limits": "waits=5", "address-limits": "waits=6", "quotas": "tickets=7/d",
+		"trust-traces":   "on",
 		"trust-proxies":  "10.0.0.0/8,192.0.2.7",
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "answer-memory": "6MiB", "max-connections": "55",
 		"max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",

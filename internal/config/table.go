@@ -50,6 +50,10 @@ func serverOptions(c *Config) []option {
 			Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP
 			addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback
 			address.`),
+		define("trust-traces", kindSwitch, "", to(&c.Server.TrustTraces, onOrOff), `
+			Whether the sampled flag of a request's header traceparent alone decides that it is traced. Otherwise
+			OTEL_TRACES_SAMPLER_ARG applies to these requests too, so that clients can't make the service trace all that
+			they send.`),
 		define("predecessor-prefix", "path", "", to(&c.Server.OldPrefix, pathPrefix), `
 			Path below which the predecessor's API is served, as with its http.pathPrefix: with /old, /old/channel/...
 			and /old/probe/... At most 128 bytes, and not below /v1.`),

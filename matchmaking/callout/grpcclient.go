@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
@@ -94,9 +96,31 @@ func withURL(u *url.URL) grpc.StreamClientInterceptor {
 	}
 }
 
-// inQueue returns the context of a call about a queue.
-func inQueue(ctx context.Context, queue string) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, metadataQueue, queue)
+// inQueue returns the context of a call of a method about a queue, and its span, of which the service is told.
+func inQueue(ctx context.Context, method, queue string) (context.Context, tracing.Span) {
+	ctx = metadata.AppendToOutgoingContext(ctx, metadataQueue, queue)
+	if !tracing.Recorded(ctx) {
+		return ctx, tracing.Span{}
+	}
+	method = strings.TrimPrefix(method, "/")
+	ctx, span := tracing.Call(ctx, method, tracing.Text("rpc.system.name", "grpc"), tracing.Text("rpc.method", method),
+		tracing.Text(tracing.Queue, queue))
+	if parent := tracing.Header(ctx); parent != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", parent)
+	}
+	return ctx, span
+}
+
+// endSpan ends the span of a call.
+func endSpan(span tracing.Span, err error) {
+	if span.Recorded() {
+		name := code.Code(status.Code(err)).String() // such as NOT_FOUND
+		span.Set(tracing.Text("rpc.response.status_code", name))
+		if err != nil {
+			span.Fail(name)
+		}
+	}
+	span.End()
 }
 
 // callError returns the reason for the failure of a call whose context, call, was derived from ctx: the end of ctx, the

@@ -52,11 +52,14 @@ func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Propos
 	}
 	one, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	stream, err := openmatch.NewEvaluatorClient(e.conn).Evaluate(inQueue(one, e.queue))
+	calling, span := inQueue(one, openmatch.Evaluator_Evaluate_FullMethodName, e.queue)
+	stream, err := openmatch.NewEvaluatorClient(e.conn).Evaluate(calling)
 	if err != nil {
+		endSpan(span, err)
 		return nil, callError(ctx, one, err)
 	}
 	accepted, err := exchange(stream, matches, cancel)
+	endSpan(span, err)
 	if err != nil {
 		return nil, callError(ctx, one, err)
 	}

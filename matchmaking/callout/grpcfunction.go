@@ -63,11 +63,12 @@ func (f *grpcFunction) Match(
 }
 
 // run receives matches until the function ends the stream.
-func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) error {
+func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	stream, err := openmatch.NewMatchFunctionClient(f.conn).Run(inQueue(ctx, f.queue),
-		&openmatch.RunRequest{Profile: profile})
+	ctx, span := inQueue(ctx, openmatch.MatchFunction_Run_FullMethodName, f.queue)
+	defer func() { endSpan(span, err) }()
+	stream, err := openmatch.NewMatchFunctionClient(f.conn).Run(ctx, &openmatch.RunRequest{Profile: profile})
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (r *reader) copy(ctx context.Context, messages []channel.Message) error {
 	}
 	drafts, bytes := make([]channel.Draft, len(messages)), 0
 	for i, m := range messages {
-		drafts[i] = channel.Draft{ID: m.ID, Content: m.Content}
+		drafts[i] = channel.Draft{ID: m.ID, Content: m.Content, Trace: m.Trace}
 		bytes += len(m.Content)
 	}
 	size := max(1, min(maxGroup, maxGroupBytes/max(1, bytes)))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -98,12 +100,17 @@ type call struct {
 	status   int    // for metrics and log
 	err      error  // the cause, for the log
 	client   *access.Principal
+	span     tracing.Span // on the listener of gRPC; on the HTTP port it is the router's
 }
 
 func (m *method) begin(ctx context.Context) *call {
 	c := &call{ctx: ctx, method: m, started: time.Now(), status: http.StatusOK}
 	if m.http {
 		c.request = requestOf(ctx)
+		return c
+	}
+	if tracer := m.router.Tracer(); tracer != nil && m.path != "" && !m.need.open {
+		c.ctx, c.span = tracer.Serve(ctx, metadata.ValueFromIncomingContext(ctx, metadataTraceparent), m.path[1:])
 	}
 	return c
 }
@@ -118,6 +125,20 @@ func (c *call) end(err *error) {
 	c.head() // of an answer without a message
 	c.trail(*err)
 	c.finish()
+	c.endSpan(status.Code(*err))
+}
+
+// endSpan ends the span of the call.
+func (c *call) endSpan(outcome codes.Code) {
+	if c.span.Recorded() {
+		name := code.Code(outcome).String() // such as NOT_FOUND
+		c.span.Set(tracing.Text("rpc.system.name", "grpc"), tracing.Text("rpc.method", c.method.path[1:]),
+			tracing.Text("rpc.response.status_code", name))
+		if c.status >= http.StatusInternalServerError {
+			c.span.Fail(name)
+		}
+	}
+	c.span.End()
 }
 
 // finish counts and logs the call.
@@ -160,8 +181,9 @@ func clientOf(ctx context.Context, router *web.Router) string {
 }
 
 const (
-	metadataRequestID = "x-request-id"
-	metadataForwarded = "x-forwarded-for"
+	metadataRequestID   = "x-request-id"
+	metadataForwarded   = "x-forwarded-for"
+	metadataTraceparent = "traceparent"
 )
 
 // requestID returns the ID that the client sent, or a new one. It is generated on first use.

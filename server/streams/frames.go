@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -193,6 +194,15 @@ func (s *socket) take(bytes int) (done func()) {
 	return func() { s.work.Release(cost) }
 }
 
+// traced begins the span of a frame, which is a trace of its own: a socket may last for hours.
+func (s *socket) traced(ctx context.Context, name, channel string) (context.Context, tracing.Span) {
+	ctx, span := s.router.Tracer().Serve(ctx, nil, name)
+	if span.Recorded() {
+		span.Set(tracing.Text(tracing.Channel, channel))
+	}
+	return ctx, span
+}
+
 // publish returns the work of publishing the message of a frame.
 func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
 	if err := s.allow(access.Publish, access.Resource{Channel: one.Channel}); err != nil {
@@ -209,6 +219,8 @@ func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
 	drafts := []channel.Draft{{ID: one.Draft.ID, Content: one.Draft.Content}}
 	return func() {
 		defer done()
+		ctx, span := s.traced(ctx, "socket publish", name)
+		defer span.End()
 		left := f
 		defer func() {
 			if left != nil {
@@ -217,6 +229,7 @@ func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
 		}()
 		published, err := s.Channels.Publish(ctx, channel.PublishRequest{Channel: name, Drafts: drafts})
 		if err != nil {
+			span.Fail(web.ErrorClass(err))
 			s.fail(ref, err)
 			return
 		}
@@ -242,8 +255,11 @@ func (s *socket) ack(one *wire.ClientFrame) (work func()) {
 	ctx := s.who.Load().ctx
 	return func() {
 		defer done()
+		ctx, span := s.traced(ctx, "socket ack", one.Channel)
+		defer span.End()
 		switch err := s.Channels.Ack(ctx, one.Channel, one.Subscriber, one.ReceiptHandle); {
 		case err != nil:
+			span.Fail(web.ErrorClass(err))
 			s.fail(one.Ref, err)
 		case one.Ref != 0:
 			s.answer(wire.FrameAcked, one.Ref)
@@ -392,8 +408,12 @@ func (s *socket) sent(sub *subscription, stream Stream) error {
 
 // open opens the stream of a subscription, and answers.
 func (s *socket) open(sub *subscription) (Stream, error) {
+	var span tracing.Span
+	sub.ctx, span = s.traced(sub.ctx, "socket subscribe", sub.query.From[0].Channel)
+	defer span.End()
 	stream, err := s.Channels.OpenCounted(sub.ctx, sub.query)
 	if err != nil {
+		span.Fail(web.ErrorClass(err))
 		return nil, err
 	}
 	s.answer(wire.FrameOK, sub.ref)
@@ -437,7 +457,9 @@ func (s *socket) arrived(sub *subscription, arrivals []channel.Arrival, err erro
 			s.pipe.cut(full)
 			return errCut
 		}
+		span := delivery(sub.ctx, arrivals)
 		good := s.deliver(sub.of(), arrivals)
+		span.End()
 		sub.part.Shrink(0)
 		if !good || s.pipe.await() != nil { // nothing is read while much is unread
 			return errCut

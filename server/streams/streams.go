@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -142,10 +143,14 @@ func (e *events) run(ctx context.Context, s Stream, w *writer) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	w.call.EndSpan() // deliveries have their own
 	for {
 		arrivals, err := s.Next(ctx, min(pingEvery, time.Until(end)))
 		if len(arrivals) > 0 {
-			if err := w.arrived(arrivals, s); err != nil {
+			span := delivery(ctx, arrivals)
+			err := w.arrived(arrivals, s)
+			span.End()
+			if err != nil {
 				return err
 			}
 		}
@@ -161,6 +166,21 @@ func (e *events) run(ctx context.Context, s Stream, w *writer) error {
 			}
 		}
 	}
+}
+
+// delivery begins the span of a delivery of messages that are traced, on a stream that is.
+func delivery(ctx context.Context, arrivals []channel.Arrival) tracing.Span {
+	span := tracing.Delivery(ctx, "deliver", len(arrivals), func(i int) string {
+		if m := arrivals[i].Message; m != nil {
+			return m.Trace
+		}
+		return ""
+	})
+	if span.Recorded() {
+		span.Set(tracing.Text("messaging.system", "tidemark"), tracing.Text("messaging.operation.name", "deliver"),
+			tracing.Text("messaging.operation.type", "receive"), tracing.Number(tracing.Messages, len(arrivals)))
+	}
+	return span
 }
 
 // The reasons of the event "end".

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
@@ -25,6 +26,7 @@ type Call struct {
 	inQuery  bool     // the client's credential was in the query
 	id       string   // of the request
 	started  time.Time
+	span     tracing.Span
 	share    share // of the memory of all bodies
 	unsent   unsent.Part
 	writer   answerWriter // response
@@ -59,6 +61,7 @@ func newCall(r *route, ec echo.Context) *Call {
 		c.unsent = r.router.answers.Granted(c.client)
 	}
 	c.ctx = unsent.With(c.request.Context(), &c.unsent)
+	c.beginSpan()
 	c.share.call, c.share.memory = c, &r.router.bodies
 	c.reserved = c.ctx.Value(reservedKey{}) != nil
 	c.id = RequestID(c.request.Header[headerRequestID], c.started)
@@ -120,7 +123,7 @@ func (c *Call) outcome() int {
 }
 
 func (c *Call) log(elapsed time.Duration) {
-	ctx, log, status := c.request.Context(), c.route.router.log, c.outcome()
+	ctx, log, status := c.ctx, c.route.router.log, c.outcome()
 	level := log.level(status, c.err, c.reserved)
 	if !log.Enabled(ctx, level) {
 		return

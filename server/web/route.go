@@ -96,6 +96,7 @@ type route struct {
 	fail    func(*Call, error)
 	always  bool
 	metrics *routeMetrics
+	named   string // method and path, the name of its spans; empty for requests without a route
 }
 
 // serve serves a request. It answers errors itself and so returns none.
@@ -146,6 +147,7 @@ func (c *Call) finish() {
 	elapsed := time.Since(c.started)
 	c.route.metrics.observe(c.ctx, c.outcome(), elapsed)
 	c.log(elapsed)
+	c.EndSpan()
 	if c.cut != nil {
 		panic(http.ErrAbortHandler) // the client must not take a part of the answer for all of it
 	}

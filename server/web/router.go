@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
@@ -30,6 +31,7 @@ type Options struct {
 	Guard        *access.Guard               // authorizes requests; nil: the service is open
 	Limiter      *limits.Limiter             // of each client; nil: no limits
 	TrustProxies []netip.Prefix              // whose X-Forwarded-For is trusted
+	Tracer       *tracing.Tracer             // of requests; nil: none is traced
 
 	CORS CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com matches all
@@ -52,6 +54,7 @@ type Router struct {
 	gate
 	log     *requestLog
 	metrics *metrics
+	tracer  *tracing.Tracer // nil: no request is traced
 	ready   func(context.Context) error
 	bodies  bodyMemory
 	answers *unsent.Budget
@@ -92,7 +95,7 @@ func New(o Options) *Router {
 		gate: gate{
 			guard: o.Guard, failures: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies),
 		},
-		log: newRequestLog(o.Logger), ready: o.Ready,
+		log: newRequestLog(o.Logger), tracer: o.Tracer, ready: o.Ready,
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), turns: semaphore.NewWeighted(Turns()),
 			maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
@@ -131,7 +134,8 @@ func (r *Router) add(a API, one Route) {
 		if one.Admin && v == r.public {
 			continue
 		}
-		made := &route{Route: one, router: r, origins: v.origins, fail: a.Fail, always: a.Always, metrics: metrics}
+		made := &route{Route: one, router: r, origins: v.origins, fail: a.Fail, always: a.Always, metrics: metrics,
+			named: one.Method + " " + metrics.route}
 		v.echo.Add(one.Method, one.Path, made.serve)
 	}
 }
@@ -141,6 +145,9 @@ func (r *Router) MaxBodyBytes() int64 { return r.bodies.maxBody }
 
 // BodyBytes returns how much memory the bodies of requests in progress take.
 func (r *Router) BodyBytes() int64 { return r.bodies.used.Load() }
+
+// Tracer returns the tracer of requests, or nil.
+func (r *Router) Tracer() *tracing.Tracer { return r.tracer }
 
 // Answers returns the memory of all answers that were not read.
 func (r *Router) Answers() *unsent.Budget { return r.answers }

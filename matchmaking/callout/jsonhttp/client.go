@@ -16,9 +16,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/redact"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -107,11 +109,15 @@ func (c *Client) post(ctx context.Context, target string, header http.Header, bo
 	for name, values := range header {
 		request.Header[name] = values
 	}
+	request, span := traced(request)
+	defer span.End()
 	response, err := c.http.Do(request)
 	if err != nil {
+		span.Fail("unreachable")
 		return Response{}, err
 	}
 	defer drain(response.Body)
+	answered(span, response.StatusCode)
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return Response{}, statusError(response)
 	}
@@ -123,6 +129,34 @@ func (c *Client) post(ctx context.Context, target string, header http.Header, bo
 		return Response{}, fmt.Errorf("%w: over %d bytes", ErrTooLarge, c.limit)
 	}
 	return Response{Status: response.StatusCode, Header: response.Header, Body: text}, nil
+}
+
+// traced begins the span of a request, of which the service is told, if its context is traced. Neither the URL's path
+// nor its query are in the span: they may contain a token.
+func traced(r *http.Request) (*http.Request, tracing.Span) {
+	if !tracing.Recorded(r.Context()) {
+		return r, tracing.Span{}
+	}
+	ctx, span := tracing.Call(r.Context(), r.Method, tracing.Text("http.request.method", r.Method),
+		tracing.Text("server.address", r.URL.Hostname()), tracing.Text("url.scheme", r.URL.Scheme))
+	if port, err := strconv.Atoi(r.URL.Port()); err == nil {
+		span.Set(tracing.Number("server.port", port))
+	}
+	if parent := tracing.Header(ctx); parent != "" {
+		r.Header.Set("Traceparent", parent)
+	}
+	return r.WithContext(ctx), span
+}
+
+// answered sets the status of the response in the span of its request.
+func answered(span tracing.Span, status int) {
+	if !span.Recorded() {
+		return
+	}
+	span.Set(tracing.Number("http.response.status_code", status))
+	if status < 200 || status > 299 {
+		span.Fail(strconv.Itoa(status))
+	}
 }
 
 // drain reads the rest of a body up to a limit, so that the connection can be reused.
