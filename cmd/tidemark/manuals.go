@@ -17,6 +17,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
+// manualWidth is the width of the lines of help.
+const manualWidth = 100
+
 // The command "manuals" writes the man pages of a release. Only a program with the tag manuals has it: package doc uses
 // text/template, for which the linker keeps the methods of all types.
 func init() {
@@ -42,7 +45,9 @@ func writeManuals(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // man pages are public
 		return err
 	}
-	for words, help := range map[string]func(io.Writer) error{"serve": config.WriteHelp, "shard serve": config.WriteNodeHelp} {
+	for words, help := range map[string]func(io.Writer, int) error{
+		"serve": config.WriteHelp, "shard serve": config.WriteNodeHelp,
+	} {
 		if err := describe(root, strings.Fields(words), help); err != nil {
 			return err
 		}
@@ -54,13 +59,13 @@ func writeManuals(root *cobra.Command, dir string) error {
 }
 
 // describe makes the page of a command contain its help, which also has the variables and defaults of all options.
-func describe(root *cobra.Command, words []string, help func(io.Writer) error) error {
+func describe(root *cobra.Command, words []string, help func(io.Writer, int) error) error {
 	cmd, _, err := root.Find(words)
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	if err := help(&text); err != nil {
+	if err := help(&text, manualWidth); err != nil {
 		return err
 	}
 	cmd.Long = "    " + strings.ReplaceAll(text.String(), "\n", "\n    ")
