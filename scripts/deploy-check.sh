@@ -20,8 +20,13 @@ command -v systemd-analyze >/dev/null || install_packages systemd-analyze system
 # 1.5 is "OK" in the words of systemd-analyze; the number is ten times that.
 systemd-analyze security --offline=yes --threshold=15 --no-pager deploy/systemd/tidemark.service | tail -n 1
 
+scripts/install-prometheus.sh
+promtool check config --syntax-only deploy/compose/prometheus.yml
+amtool check-config deploy/compose/alertmanager.yml >/dev/null
+
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
 go build -buildvcs=false -tags grpcnotrace -o "$built/tidemark" ./cmd/tidemark
 cd tools/deploy
 TIDEMARK_TEST_BINARY="$built/tidemark" go test -count=1 -timeout 5m ./proxies -poll "${POLL:-3s}"
+TIDEMARK_TEST_BINARY="$built/tidemark" go test -count=1 ./chart ./composed

@@ -1,0 +1,61 @@
+// Package composed tests deploy/compose.yaml: the loader of Compose accepts it, each file that it mounts exists, and the
+// service accepts its options. TIDEMARK_TEST_BINARY is the service.
+package composed
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/stretchr/testify/require"
+)
+
+func load(t *testing.T, profiles ...string) *types.Project {
+	t.Helper()
+	o, err := cli.NewProjectOptions([]string{"../../../deploy/compose.yaml"}, cli.WithProfiles(profiles))
+	require.NoError(t, err)
+	project, err := o.LoadProject(t.Context())
+	require.NoError(t, err)
+	return project
+}
+
+func TestProfiles(t *testing.T) {
+	t.Parallel()
+	require.ElementsMatch(t, []string{"redis", "tidemark"}, load(t).ServiceNames())
+	require.ElementsMatch(t, []string{"redis", "tidemark", "prometheus", "alertmanager", "grafana"},
+		load(t, "monitoring").ServiceNames())
+	require.ElementsMatch(t, []string{"redis", "tidemark", "tidemark-cluster", "cluster", "cluster-1", "cluster-2",
+		"cluster-3", "cluster-4", "cluster-5", "cluster-6"}, load(t, "cluster").ServiceNames())
+}
+
+func TestServices(t *testing.T) {
+	t.Parallel()
+	binary := os.Getenv("TIDEMARK_TEST_BINARY")
+	require.NotEmpty(t, binary, "scripts/deploy-check.sh sets TIDEMARK_TEST_BINARY")
+	for name, service := range load(t, "cluster", "monitoring").Services {
+		for _, port := range service.Ports {
+			require.Equal(t, "127.0.0.1", port.HostIP, "%s: others could reach port %s", name, port.Published)
+		}
+		for _, volume := range service.Volumes {
+			if volume.Type == types.VolumeTypeBind {
+				_, err := os.Stat(volume.Source)
+				require.NoError(t, err)
+			}
+		}
+		if service.Image != "tidemark" {
+			continue
+		}
+		require.Equal(t, "service", service.Build.Target)
+		cmd := exec.CommandContext(t.Context(), binary, "health", "--timeout", "1s")
+		cmd.Env = []string{"TIDEMARK_LISTEN=127.0.0.1:1"} // nothing answers there
+		for key, value := range service.Environment {
+			cmd.Env = append(cmd.Env, key+"="+*value)
+		}
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, 1, cmd.ProcessState.ExitCode(), "the options are refused: %s", strings.TrimSpace(string(out)))
+	}
+}
