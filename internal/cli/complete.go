@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -98,26 +96,11 @@ func (c *Connection) Channels(ctx context.Context, prefix string) (names []strin
 		return nil, err
 	}
 	defer service.Close()
-	query := url.Values{"prefix": {prefix}}
-	for len(names) < mostNames {
-		var page struct {
-			Channels []struct {
-				Channel string `json:"channel"`
-			} `json:"channels"`
-			Cursor string `json:"cursor"`
+	for one, err := range service.Channels(ctx, prefix) {
+		if err != nil || len(names) == mostNames {
+			break // with those that were found in time
 		}
-		_, err := service.Do(ctx, client.Call{What: "list channels", Method: http.MethodGet, Path: []string{"channels"},
-			Query: query}, &page)
-		if err != nil {
-			return names, nil //nolint:nilerr // those that were found in time
-		}
-		for _, one := range page.Channels {
-			names = append(names, one.Channel)
-		}
-		if page.Cursor == "" {
-			break
-		}
-		query.Set("cursor", page.Cursor)
+		names = append(names, one.Channel)
 	}
 	return names, nil
 }
