@@ -67,7 +67,7 @@ an application.`,
 		"`KIND` kind of the records to take over, as tidemark records kinds lists them; repeatable (default: all)")
 	flags.IntVar(&a.Rate, "rate", adopt.DefaultRate,
 		"`N` keys, and fields of hashes, to read in a second at most, those of others included")
-	flags.BoolVar(&a.json, "json", false, "print one line of JSON for each Redis of the application")
+	flags.BoolVar(&a.json, "json", false, "print a line of JSON for each Redis of the application: redis, applied and kinds")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.check(); err != nil {
 			return err

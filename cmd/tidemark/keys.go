@@ -53,7 +53,7 @@ from a sample. Keys that come or go meanwhile may be counted or not.`,
 	cmd.Flags().IntVar(&k.Sample, "sample", keyspace.DefaultSample,
 		"beyond 1,000 keys of a kind, measure the memory of one key in `N`")
 	cmd.Flags().IntVar(&k.Largest, "largest", 3, "name the `N` largest keys of each kind, at most 100")
-	cmd.Flags().BoolVar(&k.json, "json", false, "print one line of JSON for each Redis")
+	cmd.Flags().BoolVar(&k.json, "json", false, "print a line of JSON for each Redis: redis and kinds")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := k.check(); err != nil {
 			return err

@@ -104,7 +104,8 @@ func newRoot(t cli.Terminal) *cobra.Command {
 doctor", "tidemark shards", "tidemark redis-keys" and "tidemark records adopt" connect to Redis. Most other commands are
 clients of a service.
 
-The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.`,
+The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly. All commands with a result have
+--json. docs/cli.md describes both, and the variables.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -66,7 +66,7 @@ func newVersion(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(0, 0),
 		RunE:  func(*cobra.Command, []string) error { return writeVersion(t, asJSON) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON: version, commit, date, go, os and arch")
 	return cmd
 }
 

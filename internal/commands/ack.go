@@ -25,7 +25,7 @@ It is for handles of the HTTP API; "tidemark subscribe" acknowledges by itself.`
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the subscriber as the HTTP API does, with its mark")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Subscription")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		channel, subscriber := args[0], args[1]
 		if err := c.Ack(ctx, channel, subscriber, args[2]); err != nil {

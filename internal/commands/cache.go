@@ -34,7 +34,7 @@ func newCachePut(t cli.Terminal) *cobra.Command {
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().DurationVar(&o.TTL, "ttl", 0, "`DURATION` how long the value lives (default: as long as its kind allows)")
 	cmd.Flags().StringSliceVar(&o.Tags, "tags", nil, "`TAGS` names by which the value can be invalidated, separated by commas")
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (_ any, err error) {
+	connection.HandleQuietly("kind and id", func(ctx context.Context, c *client.Client, args []string) (_ any, err error) {
 		var value []byte
 		if len(args) == 3 && args[2] != "-" {
 			value = []byte(args[2])
@@ -58,7 +58,7 @@ func newCacheShow(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(2, 1000),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a single value as a line of JSON, too")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON for each value that is cached, with id and value")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		kind, ids := args[0], args[1:]
 		if len(ids) == 1 && !asJSON {
@@ -93,7 +93,7 @@ func newCacheDelete(t cli.Terminal) *cobra.Command {
 		Args:       cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("kind and id", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"kind": args[0], "id": args[1]}, records.New(c).DeleteCached(ctx, args[0], args[1])
 	})
 	return cmd
@@ -115,7 +115,7 @@ with --prefix: without it all.`,
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringSliceVar(&tags, "tags", nil, "`TAGS` invalidate the values that have one of these, separated by commas")
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: values, their number")
 	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` kind of the values with the prefix")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`TEXT` beginning of the IDs of the values")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) (err error) {

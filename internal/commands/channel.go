@@ -31,7 +31,7 @@ Without activity a channel lives as long as its messages, and up to a tenth long
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON: Description")
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "about how many subscribers to show, at most 250")
 	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "`CURSOR` continue from the cursor that the previous answer printed")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {

@@ -21,7 +21,7 @@ func newFollowing(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Following")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := records.New(c).Following(ctx, args[0])
 		if err != nil {

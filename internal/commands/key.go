@@ -49,7 +49,7 @@ With --offline no service is needed: the line for the service's --api-keys file 
 		"`LIMITS` how much the key may do, as in requests=100/s,waits=50 (default: no limit)")
 	cmd.Flags().StringVar(&f.expires, "expires", "",
 		"`WHEN` the end of the key: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
-	cmd.Flags().BoolVar(&f.json, cli.JSONFlag, false, "print the key and its record as one line of JSON")
+	cmd.Flags().BoolVar(&f.json, cli.JSONFlag, false, "print a line of JSON: CreatedKey")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "print the key's line for the --api-keys file, and send nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		n, err := f.newKey(time.Now())
@@ -151,7 +151,7 @@ func newKeyList(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each key as one line of JSON, with its grants")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each key: Key")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		keys, err := c.Keys(ctx)
 		if err != nil {
@@ -241,7 +241,7 @@ Within a second no server accepts the key any more, and requests that wait with 
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("id", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		if strings.HasPrefix(args[0], keys.Prefix) {
 			return nil, cli.Usagef(
 				"KEY is the ID of the key, the 16 characters after %s: a key itself must not be an argument",

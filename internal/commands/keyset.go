@@ -35,7 +35,7 @@ encrypted can't be read any more.`,
 			return cli.WriteLine(t.Stdout, changedKeyset{File: args[0]})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the name of the file, as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: file, and whether the new key is only staged")
 	return cmd
 }
 
@@ -64,6 +64,6 @@ with that file; then use it with "rotate", and start them again. So no server re
 		},
 	}
 	cmd.Flags().BoolVar(&stage, "stage", false, "add a key that isn't used until the next rotate")
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the name of the file, as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: file, and whether the new key is only staged")
 	return cmd
 }

@@ -21,7 +21,7 @@ func NewKinds(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each kind as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each kind, as in Kinds")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		kinds, err := records.New(c).Kinds(ctx)
 		if err != nil {

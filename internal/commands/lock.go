@@ -42,7 +42,7 @@ the printed lock.`,
 		Args: cli.Arguments(2, maxArguments),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Lock")
 	cmd.Flags().DurationVar(&o.TTL, "ttl", 30*time.Second,
 		"how long the lock lasts after its last renewal, from 1s to 1h")
 	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "how long to wait if another holds the lock")
@@ -92,7 +92,7 @@ func newUnlock(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("op and id", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		t.ReportInput("the lock")
 		text, err := cli.ReadAll(ctx, io.LimitReader(t.Stdin, maxLockText))
 		if err != nil {

@@ -28,7 +28,7 @@ queue's assignmentTTL, but at least for a minute.`,
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Match")
 	cmd.Flags().StringVar(&queue, "queue", "",
 		"`QUEUE` queue of the match (default: the one that the ID names, if the service made it)")
 	cli.CompleteFlag(cmd, "queue", connection.Queues)

@@ -53,7 +53,7 @@ missing are, as long as the channel keeps IDs. On a terminal, standard error cou
 	}
 	f.Connection = cli.AddConnection(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, f.Channels)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Published, a line for each message")
 	cmd.Flags().StringVar(&f.id, "id", "", "`ID` the message's ID, under which it is published once (default: a new ID)")
 	cmd.Flags().BoolVar(&f.text, "text", false, "publish the content as a JSON string, without its line end")
 	cmd.Flags().BoolVar(&f.lines, "lines", false, "publish each line of standard input that isn't blank")

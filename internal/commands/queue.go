@@ -29,7 +29,7 @@ func newQueueList(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each queue as one line of JSON, with its whole definition")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each queue: Queue, with its whole definition")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		queues, err := c.Queues(ctx)
 		if err != nil {
@@ -96,7 +96,7 @@ configuration can't be replaced. In a printed definition, xxxxx stands for the s
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Queues)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Queue")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		definition, err := readDefinition(ctx, t, args[1:])
 		if err != nil {
@@ -132,7 +132,7 @@ func newQueueDelete(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Queues)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("queue", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"queue": args[0]}, c.DeleteQueue(ctx, args[0])
 	})
 	return cmd

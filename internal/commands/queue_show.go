@@ -30,7 +30,7 @@ match of two.`,
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Queues)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON: QueueDescription")
 	cmd.Flags().BoolVar(&waiting, "waiting", true, "examine the waiting tickets, too")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		describe := c.DescribeQueue

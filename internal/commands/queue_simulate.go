@@ -44,7 +44,7 @@ expires after its ttl, or that of the definition.`,
 	}
 	cmd.Flags().StringArrayVar(&f.definitions, "definition", nil, "`FILE` file with a definition (repeatable)")
 	cmd.Flags().StringVar(&f.tickets, "tickets", "", "`FILE` file with the recorded tickets; - is standard input")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print each result as one line of JSON")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print a line of JSON for each definition, with the columns of the table")
 	return cmd
 }
 

@@ -26,7 +26,7 @@ for an API key.`,
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Revocation")
 	cmd.Flags().StringVar(&what.JTI, "jti", "", "`JTI` the token with this ID")
 	cmd.Flags().StringVar(&what.Subject, "subject", "",
 		"`SUBJECT` all tokens and sessions of this subject that were issued before now")

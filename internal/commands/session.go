@@ -37,7 +37,7 @@ If the user has reached the limit of sessions, the one that has been idle the lo
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringVar(&n.Username, "username", "", "`NAME` the user's name (default: USER)")
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API, which has the token")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: IssuedSession")
 	cmd.Flags().StringVar(&device, "device", "", "`JSON` description of the device")
 	cmd.Flags().StringVar(&auth, "auth-data", "", "`JSON` data for back ends, which lists don't show")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
@@ -72,7 +72,7 @@ func newSessionList(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each session as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each session, as in Sessions")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		all, err := records.New(c).Sessions(ctx, args[0])
 		if err != nil {
@@ -113,7 +113,7 @@ The exit status is 1 if no session has the token.`,
 		Args:    cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Session")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		t.ReportInput("the token")
 		text, err := cli.ReadAll(ctx, io.LimitReader(t.Stdin, maxTokenBytes))
@@ -146,7 +146,7 @@ Within a second no server accepts the token any more, and requests that wait wit
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&all, "all", false, "end all sessions of the user")
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("userId, and the id if it is one session", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		switch {
 		case all == (len(args) == 2):
 			return nil, cli.Usagef("give either SESSION or --all")

@@ -29,7 +29,7 @@ func newSettingsList(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "Show all settings, without the values of secrets",
 		Args: cli.Arguments(0, 0)}
 	connection := cli.AddConnection(cmd, t, patience)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each setting as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each setting: Setting")
 	addCategory(cmd, &category)
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		all, err := records.New(c).Settings(ctx, category)
@@ -78,7 +78,7 @@ func newSettingsShow(t cli.Terminal) *cobra.Command {
 		Args:  cli.Arguments(1, 1),
 	}
 	var asJSON bool
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API, without the value of a secret")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Setting")
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		s, err := records.New(c).Setting(ctx, args[0])
 		if err != nil {
@@ -112,7 +112,7 @@ A new setting is secret if its name says so, as those with KEY, PASSWORD, SECRET
 	connection := cli.AddConnection(cmd, t, patience)
 	cmd.Flags().BoolVar(&secret, "secret", false, "mark the setting as secret")
 	cmd.Flags().BoolVar(&public, "public", false, "mark the setting as public")
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("Setting of the HTTP API, without its value", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		if secret && public {
 			return nil, cli.Usagef("--secret and --public can't be combined")
 		}
@@ -137,7 +137,7 @@ A new setting is secret if its name says so, as those with KEY, PASSWORD, SECRET
 
 func newSettingsDelete(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a setting", Args: cli.Arguments(1, 1)}
-	cli.AddConnection(cmd, t, patience).HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	cli.AddConnection(cmd, t, patience).HandleQuietly("name", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"name": args[0]}, records.New(c).DeleteSetting(ctx, args[0])
 	})
 	return cmd
@@ -155,7 +155,7 @@ It needs the grants to read settings and to subscribe to the channel "settings".
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, patience)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Setting, a line for each; a deleted one has only name and deleted")
 	addCategory(cmd, &category)
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		ctx, stop := context.WithCancelCause(ctx)
@@ -192,7 +192,7 @@ func newSettingsExport(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, patience)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "SavedSettings, indented")
 	addCategory(cmd, &category)
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		all, err := records.New(c).ExportSettings(ctx, category)
@@ -217,7 +217,7 @@ settings stay. If it fails, a repeat completes it.`,
 		Args:    cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, patience)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, _ []string) (any, error) {
+	connection.HandleQuietly("ImportedSettings of the HTTP API", func(ctx context.Context, c *client.Client, _ []string) (any, error) {
 		text, err := t.ReadInput(ctx, "the backup")
 		if err != nil {
 			return nil, err
@@ -230,7 +230,7 @@ settings stay. If it fails, a repeat completes it.`,
 		if err == nil || n > 0 {
 			t.Report("%d of %d settings were put", n, len(saved.Settings))
 		}
-		return map[string]int{"settings": n}, err
+		return map[string]int{"imported": n}, err
 	})
 	return cmd
 }

@@ -35,7 +35,7 @@ tidemark shards reshard changes that.`,
 	}, l.check, l.run)
 	l.add(cmd)
 	cmd.Flags().StringArrayVar(&l.dcs, "dc", nil, "`NAME` a data centre; repeatable")
-	cmd.Flags().BoolVar(&l.json, "json", false, "print one line of JSON for each data centre")
+	cmd.Flags().BoolVar(&l.json, "json", false, "print a line of JSON for each data centre: dc, generation and starts")
 	return cmd
 }
 
@@ -138,7 +138,7 @@ It can be interrupted at any time, and continues when it is started again. It pr
 	flags.BoolVar(&r.plan.Force, "force", false,
 		"don't wait for other data centres: some shards may have no node meanwhile")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this time; 0: never")
-	flags.BoolVar(&r.json, "json", false, "print one line of JSON for each step")
+	flags.BoolVar(&r.json, "json", false, "print a line of JSON for each step: dc, step and missing")
 	return cmd
 }
 
@@ -211,7 +211,7 @@ func newRemove(b base) *cobra.Command {
 		Example: `  tidemark shards remove --cache author --dc c`,
 	}, r.check, r.run)
 	cmd.Flags().StringVar(&r.dc, "dc", "", "`NAME` the data centre; it must be set")
-	cmd.Flags().BoolVar(&r.json, cli.JSONFlag, false, "print what was removed, as one line of JSON")
+	cmd.Flags().BoolVar(&r.json, cli.JSONFlag, false, "print a line of JSON: cache and dc")
 	return cmd
 }
 

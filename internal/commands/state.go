@@ -27,7 +27,7 @@ func newStateSet(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(2, 66),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "State")
 	cmd.Flags().StringArrayVar(&change.Remove, "remove", nil, "`FIELD` remove this field; may be repeated")
 	cmd.Flags().BoolVar(&replace, "replace", false, "remove all other fields")
 	cmd.Flags().DurationVar(&change.TTL, "ttl", time.Hour, "how long the state is kept, 1m to 1h")
@@ -55,7 +55,7 @@ func newStateSet(t cli.Terminal) *cobra.Command {
 
 func newStateShow(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "show PROCESS ID", Short: "Print a state", Args: cli.Arguments(2, 2)}
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "State")
 	cli.AddConnection(cmd, t, 5*time.Second).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		state, err := records.New(c).State(ctx, args[0], args[1])
 		if err != nil {
@@ -69,7 +69,7 @@ func newStateShow(t cli.Terminal) *cobra.Command {
 func newStateDelete(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete PROCESS ID", Short: "Delete a state", Args: cli.Arguments(2, 2)}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("process and id", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"process": args[0], "id": args[1]}, records.New(c).DeleteState(ctx, args[0], args[1])
 	})
 	return cmd

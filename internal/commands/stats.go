@@ -31,7 +31,7 @@ func newStatsAdd(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(3, 66),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "StatsWindow or MetricWindow")
 	cmd.Flags().StringVar(&unique, "id", "", "`ID` a name for the addition: another one with it within an hour adds nothing")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		return changeStats(t, args, func(number int64) (any, error) {
@@ -51,7 +51,7 @@ func newStatsSet(t cli.Terminal) *cobra.Command {
 		Example: "  tidemark stats set active_sessions hourly 321",
 		Args:    cli.Arguments(3, 66),
 	}
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "StatsWindow or MetricWindow")
 	cli.AddConnection(cmd, t, 5*time.Second).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		return changeStats(t, args, func(number int64) (any, error) {
 			return records.New(c).SetMetric(ctx, args[0], args[1], number)
@@ -102,7 +102,7 @@ func newStatsShow(t cli.Terminal) *cobra.Command {
 		Args:    cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "StatsWindow or MetricWindow, a line for each")
 	cmd.Flags().BoolVar(&metric, "metric", false, "NAME is a metric, not an entity")
 	cmd.Flags().DurationVar(&last, "last", 0, "from so long ago until now (default: the present window)")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {

@@ -39,7 +39,7 @@ waits for that.`,
 	cmd.Flags().BoolVar(&s.isCheck, "check", false, "exit with status 1 unless all shards are held and loaded")
 	cmd.Flags().BoolVar(&s.watch, "watch", false, "repeat it until it is interrupted")
 	cmd.Flags().DurationVar(&s.every, "every", time.Second, "how often --watch repeats it")
-	cmd.Flags().BoolVar(&s.json, "json", false, "print one line of JSON")
+	cmd.Flags().BoolVar(&s.json, "json", false, "print a line of JSON: cache, whole, dcs with their shards, and problems")
 	return cmd
 }
 

@@ -71,7 +71,7 @@ Without --subscriber a temporary one is created, and removed at the end.`,
 	cmd.Flags().StringVar(&f.name, "subscriber", "", "`NAME` the subscriber's name (default: a temporary one)")
 	cmd.Flags().StringVar(&f.from, "from", "latest",
 		"`POSITION` where a new subscriber starts: latest, earliest, or a number: after the message with that clock")
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Message, a line for each; before its members the channel if there are several")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print only the contents, and texts without quotes")
 	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: the subscriber's marks stay where they are")
 	cmd.Flags().IntVar(&f.max, "max", 1,

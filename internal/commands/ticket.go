@@ -22,7 +22,7 @@ func newTicketShow(t cli.Terminal) *cobra.Command {
 		Short:      "Print a ticket as JSON",
 		Args:       cli.Arguments(1, 1),
 	}
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "Ticket")
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		ticket, err := c.Ticket(ctx, args[0])
@@ -43,7 +43,7 @@ func newTicketCancel(t cli.Terminal) *cobra.Command {
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("id", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"id": args[0]}, c.CancelTicket(ctx, args[0])
 	})
 	return cmd

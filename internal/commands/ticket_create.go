@@ -49,7 +49,7 @@ A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGI
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, 30*time.Second)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "CreatedTicket, and with --wait Assignment on a line of its own")
 	flags := cmd.Flags()
 	flags.StringVar(&f.ticket.Queue, "queue", "", "`QUEUE` queue to wait in (default: the queue \"default\")")
 	cli.CompleteFlag(cmd, "queue", f.Queues)

@@ -24,7 +24,7 @@ earlier one of the user and type.
 		Args: cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(issue, t, patience)
-	cli.OnlyJSON(issue)
+	cli.OnlyJSON(issue, "IssuedVerification")
 	issue.Flags().StringVar(&data, "data", "", "`JSON` what the take prints")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		if data != "" && !json.Valid([]byte(data)) {
@@ -42,7 +42,7 @@ works once.
 ` + types,
 		Args: cli.Arguments(1, 1),
 	}
-	cli.OnlyJSON(take)
+	cli.OnlyJSON(take, "Verification")
 	cli.AddConnection(take, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		token, err := readSecret(ctx, t)
 		if err != nil {
@@ -71,14 +71,14 @@ func writeUnless(err error, t cli.Terminal, value any) error {
 func newOAuth(t cli.Terminal) *cobra.Command {
 	remove := &cobra.Command{Use: "delete USER PROVIDER", Short: "Delete the tokens of a provider for a user",
 		Args: cli.Arguments(2, 2)}
-	cli.AddConnection(remove, t, patience).HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any,
+	cli.AddConnection(remove, t, patience).HandleQuietly("user and provider", func(ctx context.Context, c *client.Client, args []string) (any,
 		error) {
 		return map[string]string{"user": args[0], "provider": args[1]},
 			records.New(c).DeleteOAuthTokens(ctx, args[0], args[1])
 	})
 	takeState := &cobra.Command{Use: "take-state", Short: "Take the state of a login from standard input, once",
 		Args: cli.Arguments(0, 0)}
-	cli.OnlyJSON(takeState)
+	cli.OnlyJSON(takeState, "OAuthState")
 	cli.AddConnection(takeState, t, patience).Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		text, err := readSecret(ctx, t)
 		if err != nil {
@@ -95,7 +95,7 @@ func newOAuth(t cli.Terminal) *cobra.Command {
 func newOAuthShow(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "show USER PROVIDER", Short: "Print the tokens of a provider for a user",
 		Args: cli.Arguments(2, 2)}
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "StoredOAuthTokens")
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := records.New(c).OAuthTokens(ctx, args[0], args[1])
 		return writeUnless(err, t, found)
@@ -111,7 +111,7 @@ func newOAuthPut(t cli.Terminal) *cobra.Command {
 "…", "refreshToken": "…"}, or one of them.`,
 		Args: cli.Arguments(2, 2),
 	}
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "OAuthExpiry")
 	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		text, err := t.ReadInput(ctx, "the tokens")
 		if err != nil {
@@ -132,7 +132,7 @@ func newOAuthState(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{Use: "state PROVIDER", Short: "Store the state of a login and print it",
 		Args: cli.Arguments(1, 1)}
 	connection := cli.AddConnection(cmd, t, patience)
-	cli.OnlyJSON(cmd)
+	cli.OnlyJSON(cmd, "IssuedOAuthState")
 	cmd.Flags().StringVar(&n.RedirectURI, "redirect-uri", "", "`URL` where the user goes after the login")
 	cmd.Flags().StringVar(&n.CSRFToken, "csrf-token", "", "`TEXT` what the user's browser must have, too")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {

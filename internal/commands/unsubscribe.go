@@ -19,7 +19,7 @@ func newUnsubscribe(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("channel and subscriber", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		return map[string]string{"channel": args[0], "subscriber": args[1]}, c.Unsubscribe(ctx, args[0], args[1])
 	})
 	return cmd

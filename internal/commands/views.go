@@ -32,7 +32,7 @@ func newViewsCount(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().Int64Var(&views, "views", views, "`N` views of each")
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, ids []string) (any, error) {
+	connection.HandleQuietly("ViewCounts of the HTTP API", func(ctx context.Context, c *client.Client, ids []string) (any, error) {
 		counts := map[string]int64{}
 		for _, id := range ids {
 			counts[id] += views
@@ -53,7 +53,7 @@ func newViewsShow(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringArrayVar(&slugs, "slug", nil, "`SLUG` show the views of this slug, too; may be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each ID as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each ID: Views")
 	connection.Handle(func(ctx context.Context, c *client.Client, ids []string) error {
 		if len(ids)+len(slugs) == 0 {
 			return cli.Usagef("neither an ID nor --slug is given")
@@ -101,7 +101,7 @@ When the import is complete, it replaces earlier ones. It can be repeated withou
 	connection := cli.AddConnection(cmd, t, time.Minute)
 	cmd.Flags().StringVar(&slugsFile, "slugs", "",
 		"`FILE` import the hash migrated_views_slugs from this file, too: IDs by slug")
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("ViewsImport of the HTTP API", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		fields, err := readHash(ctx, t, args[0])
 		if err != nil {
 			return nil, err
