@@ -32,7 +32,7 @@ func newServe(t cli.Terminal) *cobra.Command {
 		signals, stop := notifyReload()
 		defer stop()
 		return runService(cmd, t, func(b *logBuffer) error {
-			c, err := load(cmd.Context(), func() (config.Config, error) { return config.Load(cmd.Flags(), t.Environ) })
+			c, err := loadConfig(cmd.Context(), func() (config.Config, error) { return config.Load(cmd.Flags(), t.Environ) })
 			if err != nil {
 				return err
 			}
@@ -50,8 +50,8 @@ func newServe(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-// load reads a configuration within loadLimit, unless ctx ends before.
-func load(ctx context.Context, read func() (config.Config, error)) (config.Config, error) {
+// loadConfig reads a configuration within loadLimit, unless ctx ends before.
+func loadConfig(ctx context.Context, read func() (config.Config, error)) (config.Config, error) {
 	c, err := config.Within(ctx, loadLimit, read)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, config.ErrSlow) {
 		err = &cli.UsageError{Err: err}
@@ -61,7 +61,7 @@ func load(ctx context.Context, read func() (config.Config, error)) (config.Confi
 
 // check prints ok, or returns all faults of the configuration and of the files that it names. It starts nothing.
 func check(cmd *cobra.Command, t cli.Terminal) error {
-	_, err := load(cmd.Context(), func() (config.Config, error) {
+	_, err := loadConfig(cmd.Context(), func() (config.Config, error) {
 		return config.Config{}, config.Check(cmd.Flags(), t.Environ, startFaults)
 	})
 	if err != nil {
