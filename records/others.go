@@ -12,6 +12,8 @@ var Others = []*Kind{
 	other("channel-message-id", "c.{<channel>}.mid.<id>", String, ""),
 	other("channel-subscribers", "c.{<channel>}.subs", Set, ""),
 	other("channel-label", "c.{<channel>}.label", String, ""),
+	other("channel-purged", "c.{<channel>}.purged", String, ""),
+	other("channel-deleted", "c.{<channel>}.deleted", String, ""),
 	other("receipt-key", "tidemark.receipt-key", String, "the servers share it"),
 	other("configurations", "tidemark.configurations", Hash, ""),
 	other("ready", "tidemark.ready.{<server>}.check", String, ""),
