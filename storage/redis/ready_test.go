@@ -34,7 +34,7 @@ func TestReadyIsShared(t *testing.T) {
 	}
 
 	var documented []string
-	for _, row := range storetest.KeyRows(t, "channels", "## Keys") {
+	for _, row := range storetest.KeyRows(t, "servers", "## Keys") {
 		if strings.HasPrefix(row.Key, "tidemark.ready.") {
 			documented = append(documented, "^"+strings.Replace(regexp.QuoteMeta(row.Key), "<server>", "[0-9A-Z]{26}",
 				1)+"$")

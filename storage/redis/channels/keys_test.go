@@ -26,19 +26,20 @@ func made(prefix string) map[string]string {
 	}
 }
 
-// rows returns the rows of the page's table without those of the connection.
+// rows returns the rows of the tables of channels and of servers, without those of the connection.
 func rows(t testing.TB) []storetest.KeyRow {
 	t.Helper()
-	return slices.DeleteFunc(storetest.KeyRows(t, "channels", "## Keys"), func(r storetest.KeyRow) bool {
-		return strings.HasPrefix(r.Key, "tidemark.ready.")
-	})
+	all := slices.Concat(storetest.KeyRows(t, "channels", "## Keys"), storetest.KeyRows(t, "servers", "## Keys"))
+	return slices.DeleteFunc(all, func(r storetest.KeyRow) bool { return strings.HasPrefix(r.Key, "tidemark.ready.") })
 }
 
 func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "channels")
 	storetest.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
-	storetest.RequireSections(t, "channels", "## Scripts", scripts)
+	own := slices.IndexFunc(scripts, func(f luatest.File) bool { return f.Stem() == "announce" })
+	storetest.RequireSections(t, "servers", "## Scripts", scripts[own:own+1])
+	storetest.RequireSections(t, "channels", "## Scripts", slices.Delete(slices.Clone(scripts), own, own+1))
 	storetest.RequireUses(t, rows(t), scripts, map[string][]string{
 		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"},
 		"mark":    {"c.{ch}.r.<subscriber>"},
