@@ -242,6 +242,23 @@ func TestLinksOfPages(t *testing.T) {
 	}
 }
 
+// TestListsOfPages checks that the lists of pages have all of them: the README's, and those of folders.
+func TestListsOfPages(t *testing.T) {
+	t.Parallel()
+	lists := map[string]string{
+		"docs": "README.md", "docs/tutorials": "README.md", "docs/redis": "docs/redis-internals.md",
+	}
+	for _, page := range files(t, ".md") {
+		list, isListed := lists[filepath.Dir(page)]
+		if !isListed {
+			continue
+		}
+		link, err := filepath.Rel(filepath.Dir(list), page)
+		require.NoError(t, err)
+		require.True(t, strings.Contains(read(t, list), "]("+link+")"), "%s doesn't list %s", list, page)
+	}
+}
+
 // mentions matches a page or another file of the documentation, named from the root, and a heading of it.
 var mentions = regexp.MustCompile(`\bdocs/([\w/-]+\.(?:md|yaml|svg))(?:#([\w-]+))?`)
 
