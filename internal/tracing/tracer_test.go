@@ -123,7 +123,7 @@ func TestLinksAreBoundedAndWithoutRepetitions(t *testing.T) {
 	made := c.Tracer(t)
 	texts := []string{"", sampled, sampled, "nonsense", unsampled[:54] + "x"}
 	for i := range 200 {
-		texts = append(texts, fmt.Sprintf("00-0af7651916cd43dd8448eb211c80319c-%016x-01", i+1))
+		texts = append(texts, fmt.Sprintf("00-0af7651916cd43dd8448eb211c80319c-%016x-01", i+1), sampled)
 	}
 	ctx, span := made.Serve(t.Context(), nil, "fetch")
 	tracing.LinkEach(ctx, len(texts), func(i int) string { return texts[i] })
@@ -139,10 +139,28 @@ func TestLinksAreBoundedAndWithoutRepetitions(t *testing.T) {
 	for _, name := range []string{"fetch", "followed", "deliver"} {
 		s := c.Named(t, name, "")
 		require.Len(t, s.Links, 128)
+		require.Equal(t, "000000000000007e", s.Links[126].Span, "each once")
 		require.Equal(t, tracingtest.ID{Trace: "0af7651916cd43dd8448eb211c80319c", Span: "b7ad6b7169203331"}, s.Links[0])
 	}
 	require.Contains(t, c.Named(t, "deliver", "").Links, fetch.ID)
 	require.NotEqual(t, fetch.Trace, c.Named(t, "deliver", "").Trace)
+}
+
+func TestASharedCallHasNoSpanOfAnotherRequest(t *testing.T) {
+	t.Parallel()
+	c := tracingtest.Start(t)
+	made := c.Tracer(t)
+	none := func(int) string { return "" }
+	ctx, span := made.Serve(t.Context(), nil, "request")
+	defer span.End()
+	shared, of := tracing.Shared(ctx, "shared", 2, none)
+	require.False(t, of.Recorded())
+	require.False(t, tracing.Recorded(shared), "it would be of the request that made an earlier call")
+	own, of := tracing.Shared(ctx, "shared", 1, func(int) string { return tracing.Of(ctx) })
+	require.False(t, of.Recorded())
+	require.Equal(t, tracing.Of(ctx), tracing.Of(own))
+	untraced, _ := tracing.Shared(t.Context(), "shared", 2, none)
+	require.Equal(t, t.Context(), untraced)
 }
 
 func TestSpansAreDroppedWhileTheCollectorHangs(t *testing.T) {
