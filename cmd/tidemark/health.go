@@ -133,6 +133,15 @@ type ownService struct {
 	transport *http.Transport // nil: the client's own
 }
 
+// reachable returns the host to connect to for a service on this machine that listens on host. It is an address where
+// that is all addresses, since an image may have neither /etc/hosts nor a resolver.
+func reachable(host string) string {
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return "127.0.0.1"
+	}
+	return host
+}
+
 // ownService returns how to reach the service with the configuration of this environment.
 func (h *healthCommand) ownService() (ownService, error) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -156,10 +165,7 @@ func (h *healthCommand) ownService() (ownService, error) {
 	case port == "0":
 		return ownService{}, errors.New("listen: port 0 is any free port: give --server")
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	address := net.JoinHostPort(host, port)
+	address := net.JoinHostPort(reachable(host), port)
 	switch {
 	case c.TLS.Cert == "":
 		return ownService{url: "http://" + address}, nil

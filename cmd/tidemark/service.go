@@ -173,7 +173,7 @@ func listenAndServe(ctx context.Context, s *server.Server, on listening, needs p
 		return err
 	}
 	needs.parts.Run(ctx, "server", func(ctx context.Context) error { return s.Run(ctx, l) })
-	if err := startWatchdog(ctx, on.urlOf(l.HTTP.Addr()), needs); err != nil {
+	if err := startWatchdog(ctx, on, l.HTTP.Addr(), needs); err != nil {
 		return err
 	}
 	ready := []any{"url", on.urlOf(l.HTTP.Addr()), "version", thisBuild().version}

@@ -24,10 +24,10 @@ func notify(ctx context.Context, state string, log *slog.Logger) {
 	}
 }
 
-// startWatchdog starts a part that notifies systemd periodically while the service answers on a listener, if the unit
+// startWatchdog starts a part that notifies systemd periodically while the service answers on an address, if the unit
 // has WatchdogSec. Without notifications for that long, systemd ends the process with SIGABRT, which prints the stacks
 // of all goroutines.
-func startWatchdog(ctx context.Context, url string, needs partNeeds) error {
+func startWatchdog(ctx context.Context, on listening, addr net.Addr, needs partNeeds) error {
 	limit, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		return fmt.Errorf("read the watchdog's environment: %w", err)
@@ -35,6 +35,15 @@ func startWatchdog(ctx context.Context, url string, needs partNeeds) error {
 	if limit == 0 {
 		return nil
 	}
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return err
+	}
+	scheme := "http"
+	if on.certs != nil {
+		scheme = "https"
+	}
+	url := scheme + "://" + net.JoinHostPort(reachable(host), port) + "/livez"
 	transport := &http.Transport{
 		DisableKeepAlives: true, // the listener must accept each time
 		TLSClientConfig: &tls.Config{
@@ -46,7 +55,7 @@ func startWatchdog(ctx context.Context, url string, needs partNeeds) error {
 		ticks := time.NewTicker(limit / 3)
 		defer ticks.Stop()
 		for {
-			if err := answers(ctx, transport, url+"/livez", limit/3); err == nil {
+			if err := answers(ctx, transport, url, limit/3); err == nil {
 				notify(ctx, daemon.SdNotifyWatchdog, needs.log)
 			} else if ctx.Err() == nil {
 				needs.log.ErrorContext(ctx, "the service does not answer the watchdog", "url", url, "error", err)
