@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint openapi client e2e monitoring fuzz bench chaos upgrade check generate clean
+.PHONY: help build run test lint openapi client e2e monitoring fuzz bench chaos upgrade check image release-check deploy-check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -22,7 +22,7 @@ FUZZTIME ?= 10s
 ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
 	go build $(BUILDFLAGS) -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)' -o bin/tidemark ./cmd/tidemark
@@ -40,6 +40,7 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 
 lint: ## check style, comments, the import rules, and the dashboards
 	$(GOLANGCI) run
+	go vet -tags manuals ./cmd/tidemark
 	go -C tools/dashboards test -count=1 .
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
 	else echo 'lint: scripts are not checked, since there is no shellcheck on PATH'; fi
@@ -85,10 +86,20 @@ check: ## run what CI runs: lint, all tests with the race detector, openapi, and
 	@$(MAKE) --no-print-directory openapi
 	@scripts/check-binary.sh
 
+image: ## build the image `tidemark` with Docker; TARGET=managed is the one with a Redis
+	docker build -t tidemark$(if $(TARGET),:$(TARGET)) $(if $(TARGET),--target $(TARGET)) --build-arg VERSION=$(VERSION) \
+	  --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) .
+
+release-check: ## build a snapshot of a release in dist/, and check its packages and images; VERSION=v0.1.0 checks CHANGELOG.md for it
+	@VERSION='$(if $(filter command line environment,$(origin VERSION)),$(VERSION))' scripts/release-check.sh
+
+deploy-check: ## check deploy/: the unit, the samples for proxies with long polls of POLL (3s), compose, and the chart
+	@scripts/deploy-check.sh
+
 generate: ## generate Go code from the .proto files
 	@scripts/generate.sh
 
 clean: ## remove build results, but not the data of a service
-	rm -rf bin coverage tools/openapi/generated tools/openapi/typescript/{generated,node_modules}
+	rm -rf bin coverage dist dist-files tools/openapi/generated tools/openapi/typescript/{generated,node_modules}
 	rm -rf tools/dashboards/grafana/{generated,node_modules}
 	rm -rf clients/typescript/{LICENSE,dist,node_modules,src/api.ts,test/build,test/node_modules}
