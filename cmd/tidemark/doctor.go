@@ -277,6 +277,7 @@ func (on listening) isService(ctx context.Context, option string) bool {
 	if err != nil {
 		return false
 	}
+	request.Host = "localhost" // which every service accepts
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return false
