@@ -41,15 +41,19 @@ func writeTable(w io.Writer, rows string, width int) error {
 	return table.Flush()
 }
 
-// columnWidths returns the widths of the columns. While their sum is beyond width, the widest one gets narrower.
+// columnWidths returns the widths of the columns. While their sum is beyond width, the widest of those gets narrower
+// whose cells can be broken between words; then the widest of all.
 func columnWidths(cells [][]string, width int) []int {
-	var widths []int
+	var widths, words []int // the longest cell, and the longest part of one that isn't broken between words
 	for _, row := range cells {
 		for i, cell := range row {
 			if i == len(widths) {
-				widths = append(widths, 0)
+				widths, words = append(widths, 0), append(words, leastColumn)
 			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			for word := range strings.FieldsSeq(strings.ReplaceAll(cell, ",", ", ")) {
+				words[i] = max(words[i], utf8.RuneCountInString(word))
+			}
 		}
 	}
 	sum := tableGap * (len(widths) - 1)
@@ -57,13 +61,27 @@ func columnWidths(cells [][]string, width int) []int {
 		sum += n
 	}
 	for ; width > 0 && sum > width; sum-- {
-		widest := slices.Index(widths, slices.Max(widths))
-		if widths[widest] <= leastColumn {
+		narrower := widest(widths, words)
+		if narrower < 0 {
+			narrower = widest(widths, slices.Repeat([]int{leastColumn}, len(widths)))
+		}
+		if narrower < 0 {
 			break
 		}
-		widths[widest]--
+		widths[narrower]--
 	}
 	return widths
+}
+
+// widest returns the index of the widest column that is wider than its least width, or -1.
+func widest(widths, least []int) int {
+	found := -1
+	for i, n := range widths {
+		if n > least[i] && (found < 0 || n > widths[found]) {
+			found = i
+		}
+	}
+	return found
 }
 
 // writeRow writes a row, in as many lines as its longest cell needs.
@@ -88,21 +106,22 @@ func writeRow(w io.Writer, row []string, widths []int) error {
 	return nil
 }
 
-// split separates the parts of words that are longer than width by spaces.
+// split separates the parts of words that are longer than width by spaces: after commas, if there are any.
 func split(text string, width int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range text {
-		switch {
-		case r == ' ':
-			n = 0
-		case n == width:
-			b.WriteByte(' ')
-			n = 1
-		default:
-			n++
+	var parts []string
+	for word := range strings.FieldsSeq(text) {
+		rest := []rune(word)
+		for len(rest) > width {
+			end := width
+			for end > 0 && rest[end-1] != ',' {
+				end--
+			}
+			if end == 0 {
+				end = width
+			}
+			parts, rest = append(parts, string(rest[:end])), rest[end:]
 		}
-		b.WriteRune(r)
+		parts = append(parts, string(rest))
 	}
-	return b.String()
+	return strings.Join(parts, " ")
 }

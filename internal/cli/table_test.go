@@ -25,6 +25,17 @@ func TestWriteTable(t *testing.T) {
 	}
 }
 
+// TestTablesBreakBetweenWords checks that a cell is broken between words, or else after commas, and cells without them last.
+func TestTablesBreakBetweenWords(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, writeTable(&out, "KEY\tMAY\tDESCRIPTION\n012345678901\tpublish,queue,read\ta few words more\n", 44))
+	require.Equal(t, `KEY           MAY             DESCRIPTION
+012345678901  publish,queue,  a few words
+              read            more
+`, out.String())
+}
+
 func TestTablesAreOfPrintableText(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
