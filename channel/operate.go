@@ -16,7 +16,7 @@ import (
 // Operations are what operators do with channels that others use.
 type Operations interface {
 	// Channels returns one page of the channels whose names have a prefix. Errors: ErrCursor.
-	Channels(ctx context.Context, prefix, cursor string) (ChannelPage, error)
+	Channels(ctx context.Context, prefix, cursor string) (SummaryPage, error)
 	// Purge removes the messages up to a clock. What it has removed when it fails stays removed; repeating it completes
 	// it. Errors: ErrNoChannel, ErrOtherLife, ErrThroughAhead.
 	Purge(ctx context.Context, r PurgeRequest) (Purged, error)
@@ -44,15 +44,15 @@ func ahead(member string) *fault.Error {
 		Detail: member + " is ahead of the channel's clock"}
 }
 
-// ChannelPage is a part of the list of channels. The pages from the first to one without a Next have each channel that
+// SummaryPage is a part of the list of channels. The pages from the first to one without a Next have each channel that
 // exists all the time at least once, maybe twice, unless its slot is moved meanwhile. A page may be empty.
-type ChannelPage struct {
-	Channels []ChannelSummary // by name
+type SummaryPage struct {
+	Channels []Summary // by name
 	Next     string           // the cursor of the next page; empty: this is the last
 }
 
-// ChannelSummary is an entry of the list of channels.
-type ChannelSummary struct {
+// Summary is an entry of the list of channels.
+type Summary struct {
 	Name        string
 	Clock       clock.Clock
 	TTL         time.Duration // remaining life of the channel without activity
@@ -103,14 +103,14 @@ type Peek struct {
 
 // Channels returns one page of the channels whose names have a prefix, empty for all channels. The cursor is empty for
 // the first page. Of calls at the same time, one reads the store, and the others wait. Errors: fault.SlugInvalidQuery and the store's.
-func (s *Service) Channels(ctx context.Context, prefix, cursor string) (ChannelPage, error) {
+func (s *Service) Channels(ctx context.Context, prefix, cursor string) (SummaryPage, error) {
 	if prefix != "" {
 		if err := checkName(prefix, "prefix", "prefix", fault.SlugInvalidQuery); err != nil {
-			return ChannelPage{}, err
+			return SummaryPage{}, err
 		}
 	}
 	if err := s.lists.Acquire(ctx, 1); err != nil {
-		return ChannelPage{}, fmt.Errorf("list channels: %w", err)
+		return SummaryPage{}, fmt.Errorf("list channels: %w", err)
 	}
 	defer s.lists.Release(1)
 	page, err := s.store.Channels(ctx, prefix, cursor)

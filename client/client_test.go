@@ -199,7 +199,8 @@ func TestEverySlugHasASentinel(t *testing.T) {
 	sentinels := []*client.Error{
 		client.ErrInvalidChannel, client.ErrInvalidSubscriber, client.ErrInvalidMessageID, client.ErrInvalidContent,
 		client.ErrInvalidBody,
-		client.ErrInvalidBatch, client.ErrInvalidMax, client.ErrInvalidWait, client.ErrInvalidFrom,
+		client.ErrInvalidBatch, client.ErrInvalidMax, client.ErrInvalidWait, client.ErrInvalidFrom, client.ErrInvalidPosition,
+		client.ErrOtherLife,
 		client.ErrInvalidPolicy,
 		client.ErrMessageTooLarge, client.ErrBatchTooLarge, client.ErrBodyTooLarge, client.ErrNoChannel,
 		client.ErrNoSubscriber,

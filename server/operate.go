@@ -14,7 +14,7 @@ type operations struct {
 }
 
 // Channels lists channels.
-func (o operations) Channels(ctx context.Context, prefix, cursor string) (channel.ChannelPage, error) {
+func (o operations) Channels(ctx context.Context, prefix, cursor string) (channel.SummaryPage, error) {
 	return o.channel.Channels(ctx, prefix, cursor)
 }
 

@@ -133,7 +133,7 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 // Tidemark service, or its admin address, or that the command has no credentials.
 func hint(cmd *cobra.Command, err error) string {
 	flag, whose := "--server", "a Tidemark service"
-	if cmd.Flags().Lookup(cli.AdminFlag) != nil {
+	if admin := cmd.Flags().Lookup(cli.AdminFlag); admin != nil && (admin.Changed || cmd.Flags().Lookup(flag[2:]) == nil) {
 		flag, whose = "--admin", "a Tidemark service's admin address"
 	}
 	var answered *client.Error

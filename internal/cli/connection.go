@@ -24,6 +24,7 @@ type Connection struct {
 	terminal Terminal
 	flag     string // that names the service: --server, or --admin
 	server   string
+	admin    string // the admin address to ask instead; empty: none
 	retry    time.Duration
 	token    tokenFlags
 	tls      tlsFlags
@@ -45,6 +46,12 @@ func AddAdministration(cmd *cobra.Command, t Terminal, patience time.Duration) *
 		"`URL` the URL of the service's admin address, host:port, or unix:PATH; "+config.AdminVariable+" changes the default")
 	c.addFlags(patience)
 	return c
+}
+
+// OrAdministration adds a flag to a command of AddConnection that makes it ask the service's admin address.
+func (c *Connection) OrAdministration() {
+	c.cmd.Flags().StringVar(&c.admin, AdminFlag, "", "`URL` ask the service at its admin address, instead of --server")
+	c.cmd.Flags().Lookup(AdminFlag).Annotations = map[string][]string{config.ConnectionFlag: {}}
 }
 
 // AdminFlag is the flag of commands that need the service's admin address.
@@ -75,6 +82,12 @@ func (c *Connection) Handle(do func(ctx context.Context, service *client.Client,
 // Open returns a client of the service, with additional options. The first of several failures in a row is reported on
 // standard error, since trying again can take long.
 func (c *Connection) Open(more ...client.Option) (*client.Client, error) {
+	if c.admin != "" {
+		if c.cmd.Flags().Changed(c.flag) {
+			return nil, Usagef("--%s and --%s can't be combined", AdminFlag, c.flag)
+		}
+		c.flag, c.server = AdminFlag, c.admin
+	}
 	policy := client.RetryPolicy{MaxElapsed: c.retry}
 	if c.retry <= 0 {
 		policy = client.RetryPolicy{MaxTries: 1}

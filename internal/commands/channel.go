@@ -13,8 +13,8 @@ import (
 )
 
 func newChannel(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("channel", "Show channels",
-		newChannelShow(t), cli.Renamed("describe", "channel show", newChannelShow(t)))
+	return cli.NewGroup("channel", "List, show, purge and delete channels", newChannelList(t), newChannelShow(t),
+		newChannelPeek(t), newChannelPurge(t), newChannelDelete(t), cli.Renamed("describe", "channel show", newChannelShow(t)))
 }
 
 func newChannelShow(t cli.Terminal) *cobra.Command {
@@ -30,6 +30,7 @@ Without activity a channel lives as long as its messages, and up to a tenth long
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection.OrAdministration()
 	cli.CompleteArguments(cmd, 1, connection.Channels)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON: Description")
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "about how many subscribers to show, at most 250")

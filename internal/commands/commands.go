@@ -11,7 +11,8 @@ import (
 // Clients returns the commands that are clients of a service, in their groups, and those of them under old names.
 func Clients(t cli.Terminal) []*cobra.Command {
 	return slices.Concat(
-		cli.In(cli.Messages, newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t)),
+		cli.In(cli.Messages, newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t),
+			newSubscriber(t)),
 		cli.In(cli.Matchmaking, newTicket(t), newMatch(t), newQueue(t)),
 		cli.In(cli.Records, newCache(t), newFollowing(t), newLock(t), newUnlock(t), newSettings(t), newState(t),
 			newStats(t), newViews(t)),

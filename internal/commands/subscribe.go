@@ -165,7 +165,7 @@ func (s *subscribing) run(ctx context.Context, from client.From) (err error) {
 		defer func() { err = errors.Join(err, s.remove(ctx, sources[i])) }()
 	}
 	return s.client.ConsumeMany(ctx, client.ManyConsumer{
-		From: sources, Handle: s.write, Expired: s.tellExpired,
+		From: sources, Handle: s.write, Expired: s.tell("had expired"), Purged: s.tell("were purged"),
 		FetchOptions: client.FetchOptions{Max: s.together(), Wait: s.wait},
 		AckGrace:     cleanupTimeout,
 	})
@@ -245,10 +245,13 @@ type channelMessage struct {
 	client.Message
 }
 
-func (s *subscribing) tellExpired(from client.Source, n uint64) {
-	of := ""
-	if len(s.channels) > 1 {
-		of = " of " + from.Channel
+// tell returns a function that reports messages that were gone before they were read.
+func (s *subscribing) tell(gone string) func(client.Source, uint64) {
+	return func(from client.Source, n uint64) {
+		of := ""
+		if len(s.channels) > 1 {
+			of = " of " + from.Channel
+		}
+		s.terminal.Report("%d messages%s %s before they were read", n, of, gone)
 	}
-	s.terminal.Report("%d messages%s had expired before they were read", n, of)
 }

@@ -18,7 +18,7 @@ import (
 
 // Channels are the operations on channels for operators.
 type Channels interface {
-	Channels(ctx context.Context, prefix, cursor string) (channel.ChannelPage, error)
+	Channels(ctx context.Context, prefix, cursor string) (channel.SummaryPage, error)
 	Peek(ctx context.Context, name string, from channel.From, limit int) (channel.Peek, error)
 	Purge(ctx context.Context, r channel.PurgeRequest) (channel.Purged, error)
 	Delete(ctx context.Context, name string) error

@@ -57,7 +57,7 @@ func (c listCursor) String() string { return fmt.Sprintf("%d-%s-%d", c.first, c.
 
 // Channels scans the keys of the primaries, in the order of their slots. Redis serves others between the scans. Where a
 // primary was restarted, or another node promoted, since the page before, its keys are scanned from the beginning.
-func (s *Store) Channels(ctx context.Context, prefix, cursor string) (page channel.ChannelPage, err error) {
+func (s *Store) Channels(ctx context.Context, prefix, cursor string) (page channel.SummaryPage, err error) {
 	from, err := parseCursor(cursor)
 	if err != nil {
 		return page, err
@@ -142,12 +142,12 @@ func (s *Store) primaries(ctx context.Context) (nodes []scanned, err error) {
 const summaryReads = 100
 
 // summaries reads the channels that still exist, and returns them by name.
-func (s *Store) summaries(ctx context.Context, names map[string]bool) ([]channel.ChannelSummary, error) {
-	all := make([]channel.ChannelSummary, 0, len(names))
+func (s *Store) summaries(ctx context.Context, names map[string]bool) ([]channel.Summary, error) {
+	all := make([]channel.Summary, 0, len(names))
 	for name := range names {
-		all = append(all, channel.ChannelSummary{Name: name})
+		all = append(all, channel.Summary{Name: name})
 	}
-	slices.SortFunc(all, func(a, b channel.ChannelSummary) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b channel.Summary) int { return cmp.Compare(a.Name, b.Name) })
 	for some := range slices.Chunk(all, summaryReads) {
 		errs := s.conn.RetryEach(ctx, "read channels", len(some), func(ctx context.Context, left []int) []error {
 			return s.trySummaries(ctx, some, left)
@@ -158,14 +158,14 @@ func (s *Store) summaries(ctx context.Context, names map[string]bool) ([]channel
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(c channel.ChannelSummary) bool { return c.TTL < 0 }), nil
+	return slices.DeleteFunc(all, func(c channel.Summary) bool { return c.TTL < 0 }), nil
 }
 
 // gone is the TTL of a channel that doesn't exist any more.
 const gone = -1
 
 // trySummaries reads the clocks, the TTLs and the numbers of subscribers of the channels that are left.
-func (s *Store) trySummaries(ctx context.Context, all []channel.ChannelSummary, left []int) []error {
+func (s *Store) trySummaries(ctx context.Context, all []channel.Summary, left []int) []error {
 	const each = 3
 	client, errs := s.conn.Client(), make([]error, len(left))
 	commands := make(rueidis.Commands, 0, each*len(left))
@@ -181,7 +181,7 @@ func (s *Store) trySummaries(ctx context.Context, all []channel.ChannelSummary, 
 	return errs
 }
 
-func decodeSummary(c *channel.ChannelSummary, read []rueidis.RedisResult) error {
+func decodeSummary(c *channel.Summary, read []rueidis.RedisResult) error {
 	text, err := read[0].ToString()
 	if rueidis.IsRedisNil(err) {
 		c.TTL = gone

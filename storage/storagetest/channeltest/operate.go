@@ -372,7 +372,7 @@ func listCases() []testCase {
 }
 
 // List returns all pages of the channels with a prefix.
-func (s *testChannel) List(prefix string) (all []channel.ChannelSummary, pages int) {
+func (s *testChannel) List(prefix string) (all []channel.Summary, pages int) {
 	s.T.Helper()
 	for cursor := ""; ; {
 		page, err := s.Store.Channels(s.Ctx(), prefix, cursor)
@@ -383,7 +383,7 @@ func (s *testChannel) List(prefix string) (all []channel.ChannelSummary, pages i
 			break
 		}
 	}
-	byName := func(a, b channel.ChannelSummary) int {
+	byName := func(a, b channel.Summary) int {
 		switch {
 		case a.Name < b.Name:
 			return -1
@@ -393,7 +393,7 @@ func (s *testChannel) List(prefix string) (all []channel.ChannelSummary, pages i
 		return 0
 	}
 	slices.SortFunc(all, byName)
-	return slices.CompactFunc(all, func(a, b channel.ChannelSummary) bool { return a.Name == b.Name }), pages
+	return slices.CompactFunc(all, func(a, b channel.Summary) bool { return a.Name == b.Name }), pages
 }
 
 func listPages(s *testChannel) {
@@ -432,7 +432,7 @@ func listSummary(s *testChannel) {
 	require.Len(s.T, all, 1)
 	require.Greater(s.T, all[0].TTL, ttl*95/100)
 	all[0].TTL = 0
-	require.Equal(s.T, channel.ChannelSummary{Name: s.Name, Clock: clock.Min, Subscribers: 2}, all[0])
+	require.Equal(s.T, channel.Summary{Name: s.Name, Clock: clock.Min, Subscribers: 2}, all[0])
 }
 
 func listCursors(s *testChannel) {
