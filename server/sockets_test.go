@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/server"
@@ -278,6 +279,42 @@ func TestSocketOfManySubscriptions(t *testing.T) {
 }
 
 // Frames count as requests, and published bytes as by HTTP. A client that doesn't heed its limit is closed.
+// TestSocketAfterReload: new limits apply to the next frame of an open socket, and new rules to the next subscription.
+func TestSocketAfterReload(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	var guard *access.Guard
+	h := servertest.Start(t, servertest.Closed(t, &p, access.ChannelRule{Pattern: "other", Readers: []string{"*"}}),
+		func(s *servertest.Setup) { guard = s.Guard })
+	p.Known["ann"] = &access.Principal{Kind: access.User, Credential: "ann", Subject: "ann"}
+	s := h.Dial(servertest.Bearer("ann"))
+	change := func(requests, addresses string) {
+		users, err := access.ParseLimits(requests)
+		require.NoError(t, err)
+		all, err := access.ParseLimits(addresses)
+		require.NoError(t, err)
+		h.Server.SetLimits(limits.Limits{Users: users, Addresses: all})
+	}
+	s.Does(ping, "pong")
+	for _, one := range [][2]string{{"requests=2/h", "off"}, {"off", "requests=2/h"}} {
+		change(one[0], one[1])
+		s.Does(ping, "pong")
+		s.Does(ping, "pong")
+		s.Send(ping)
+		s.Fails(9, fault.SlugRateLimited)
+	}
+	change("off", "off")
+	s.Does(ping, "pong")
+	rules, err := access.CompileRules([]access.ChannelRule{{Pattern: "open", Readers: []string{"ann"}}})
+	require.NoError(t, err)
+	subscribe := `{"type":"subscribe","ref":5,"channel":"open","subscriber":"ann"}`
+	s.Send(subscribe)
+	s.Fails(5, fault.SlugNotGranted)
+	guard.SetRules(rules)
+	s.Send(subscribe)
+	s.Fails(5, fault.SlugNoChannel)
+}
+
 func TestSocketLimits(t *testing.T) {
 	t.Parallel()
 	var p servertest.People

@@ -105,6 +105,43 @@ func TestRefresh(t *testing.T) {
 	require.Empty(t, r.changed)
 }
 
+// TestRedefine replaces the queues of the configuration. Those that were put, and those that haven't changed, stay.
+func TestRedefine(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	m.definitions["put"], m.definitions["hidden"], m.definitions["taken"] = []byte(`{}`), []byte(`{}`), []byte(`{}`)
+	s := m.service(t, map[string]string{"same": `{}`, "changes": `{}`, "goes": `{}`, "hidden": `{"maxTickets":7}`})
+	r := s.registry
+	require.NoError(t, r.refresh(t.Context()))
+	before := r.known()
+	_, err := s.Redefine([]matchmaking.Definition{parse(t, "same", `{}`), parse(t, "long", `{"ticketTTL":"1h"}`)}, 9)
+	require.ErrorContains(t, err, "queue long: ticketTTL")
+	require.Equal(t, before, r.known())
+
+	change, err := s.Redefine([]matchmaking.Definition{parse(t, "same", `{}`), parse(t, "new", `{}`),
+		parse(t, "changes", `{"maxTickets":1}`), parse(t, "taken", `{}`)}, 9)
+	require.NoError(t, err)
+	change()
+	<-r.changed
+	require.NoError(t, r.refresh(t.Context()))
+	after := r.known()
+	for name, isOver := range map[string]bool{"same": false, "put": false, "default": false, "changes": true,
+		"goes": true, "hidden": true, "taken": true} {
+		require.Equal(t, isOver, before[name] != after[name], name)
+		if isOver {
+			<-before[name].over
+		}
+	}
+	require.Nil(t, after["goes"])
+	require.True(t, after["hidden"].RunTime, "the definition that was put applies again")
+	require.False(t, after["taken"].RunTime)
+	require.Equal(t, 5, r.room())
+	_, _, err = s.PutQueue(t.Context(), parse(t, "new", `{}`))
+	require.ErrorIs(t, err, matchmaking.ErrQueueFixed)
+	_, _, err = s.PutQueue(t.Context(), parse(t, "goes", `{}`))
+	require.NoError(t, err)
+}
+
 // TestStoredDefinitionsThatAreInvalid covers invalid definitions, such as those of a later version of the service.
 func TestStoredDefinitionsThatAreInvalid(t *testing.T) {
 	t.Parallel()
