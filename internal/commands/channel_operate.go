@@ -23,7 +23,7 @@ that takes a while, and little from others. Channels are in no order, and one ca
 		Args: cli.Arguments(0, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print each channel as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON for each channel, as in ChannelList")
 	cmd.Flags().IntVar(&limit, "limit", 1000, "how many channels to list at most; 0: all")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		prefix, listed := "", 0
@@ -69,7 +69,7 @@ func newChannelPeek(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Peeked")
 	cmd.Flags().StringVar(&after, "after", "", "`CLOCK` begin after this clock (default: with the oldest message)")
 	cmd.Flags().IntVar(&o.Max, "max", 10, "how many messages to print at most")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
@@ -115,7 +115,7 @@ repeated stays a duplicate.`,
 	connection := cli.AddAdministration(cmd, t, 30*time.Second)
 	confirmation := cli.AddConfirmation(cmd, t)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Purged")
 	cmd.Flags().StringVar(&through, "through", "latest", "`CLOCK` the clock of the last message to remove, or latest")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		now, err := c.Peek(ctx, args[0], client.PeekOptions{Max: 1})
@@ -155,7 +155,7 @@ the channel does not exist. The next publish or subscribe creates it again.`,
 	connection := cli.AddAdministration(cmd, t, 30*time.Second)
 	confirmation := cli.AddConfirmation(cmd, t)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("channel", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		if err := confirmation.Ask(ctx, "Delete the channel %s with its messages and subscribers?", args[0]); err != nil {
 			return nil, err
 		}

@@ -27,7 +27,7 @@ func newSubscriberList(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print each subscriber as one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON for each subscriber, as in Description")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		rows, page := "SUBSCRIBER\tMARK\tLAG\n", client.Page{}
 		for more := true; more; more = page.Cursor != "" {
@@ -72,7 +72,7 @@ moves it on.`,
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	confirmation := cli.AddConfirmation(cmd, t)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Sought")
 	cmd.Flags().StringVar(&to, "to", "",
 		"`WHERE` latest, earliest, a clock, a time, or how long ago, as in 10m: messages since then are next (required)")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
@@ -131,7 +131,7 @@ func newSubscriberDelete(t cli.Terminal) *cobra.Command {
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	confirmation := cli.AddConfirmation(cmd, t)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	connection.HandleQuietly(func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	connection.HandleQuietly("channel and subscriber", func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		if err := confirmation.Ask(ctx, "Delete the subscriber %s of %s?", args[1], args[0]); err != nil {
 			return nil, err
 		}
