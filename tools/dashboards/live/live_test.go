@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,12 @@ func TestEveryExpression(t *testing.T) {
 		return c.problems
 	})
 	require.Empty(t, firing(t, p, "TidemarkNoDirector"))
+	await(t, func() []string {
+		if ids := p.exemplars("tidemark_http_request_seconds_bucket"); !slices.ContainsFunc(ids, traceID.MatchString) {
+			return []string{"no trace in exemplars", strings.Join(ids, " ")}
+		}
+		return nil
+	})
 	_, values, err := p.query(`count(up == 0)`)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1"}, values, "only the node that was killed is down")
@@ -80,6 +87,8 @@ func TestEveryExpression(t *testing.T) {
 	text, err := lint.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 }
+
+var traceID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 

@@ -123,3 +123,19 @@ func (p prometheus) rules() (map[string]string, error) {
 	}
 	return found, err
 }
+
+// exemplars returns the trace IDs of the exemplars of the last minute.
+func (p prometheus) exemplars(metric string) (ids []string) {
+	var data []struct {
+		Exemplars []struct{ Labels labelSet }
+	}
+	now := time.Now()
+	require.NoError(p.t, p.get("/api/v1/query_exemplars", url.Values{"query": {metric},
+		"start": {now.Add(-time.Minute).Format(time.RFC3339)}, "end": {now.Format(time.RFC3339)}}, &data))
+	for _, series := range data {
+		for _, one := range series.Exemplars {
+			ids = append(ids, one.Labels["trace_id"])
+		}
+	}
+	return ids
+}

@@ -42,12 +42,15 @@ type site struct {
 	limitedKey      string
 }
 
-// run runs a program until end is called or the test ends. It returns what ready captures in a line of its log.
+// run runs a program until end is called or the test ends. It returns what ready captures in a line of its log. Servers
+// send traces to a collector that drops them, so that there are exemplars.
 func run(t *testing.T, ready *regexp.Regexp, program string, args ...string) (value string, end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_ENDPOINT="+
+		collector(t))
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -78,6 +81,14 @@ func run(t *testing.T, ready *regexp.Regexp, program string, args ...string) (va
 		require.FailNow(t, "the program ended before it was ready")
 		return "", nil
 	}
+}
+
+// collector is the URL of a server that answers every request.
+func collector(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 var adminAt = regexp.MustCompile(`msg="tidemark is ready".* admin=\w+://(\S+)`)
