@@ -83,6 +83,9 @@ func newReloader(c config.Config, r reloads, needs partNeeds) *reloader {
 			Help: "When the configuration was last read without a fault: at the start, or by a reload.",
 		}),
 	}
+	for _, result := range []string{"applied", "refused"} {
+		l.results.WithLabelValues(result) // 0, so that alerts see the first one
+	}
 	l.success.SetToCurrentTime()
 	needs.metrics.MustRegister(l.results, l.success)
 	return l
