@@ -48,7 +48,7 @@ func ahead(member string) *fault.Error {
 // exists all the time at least once, maybe twice, unless its slot is moved meanwhile. A page may be empty.
 type SummaryPage struct {
 	Channels []Summary // by name
-	Next     string           // the cursor of the next page; empty: this is the last
+	Next     string    // the cursor of the next page; empty: this is the last
 }
 
 // Summary is an entry of the list of channels.

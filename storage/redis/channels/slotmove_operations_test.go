@@ -31,6 +31,8 @@ var movingOperations = []movingOperation{
 	{"latest", subscribeAs("another", channel.StartLatest), marksAre(clock.Clock(2), clock.Clock(0))},
 	{"earliest", subscribeAs("another", channel.StartEarliest), marksAre(clock.Clock(0), clock.Clock(0))},
 	{"unsubscribe", unsubscribeReader, marksAre()},
+	{"purge", purgeBoth, marksAre(clock.Clock(0))},
+	{"seek", seekLatest, marksAre(clock.Clock(2))},
 	{"describe", describeBoth, marksAre(clock.Clock(0))},
 }
 
@@ -60,6 +62,19 @@ func subscribeAs(name string, start channel.Start) func(context.Context, *Store,
 
 func unsubscribeReader(ctx context.Context, s *Store, h halfMoved, _ channel.Batch) error {
 	return s.Unsubscribe(ctx, h.name, reader, ulid.ULID{})
+}
+
+func purgeBoth(ctx context.Context, s *Store, h halfMoved, _ channel.Batch) error {
+	p, err := s.Purge(ctx, channel.PurgeRequest{Channel: h.name, Policy: h.policy()})
+	if err == nil && p.Clock != 2 {
+		return fmt.Errorf("purged %+v", p)
+	}
+	return err
+}
+
+func seekLatest(ctx context.Context, s *Store, h halfMoved, _ channel.Batch) error {
+	_, err := s.Seek(ctx, channel.SeekRequest{Channel: h.name, Subscriber: reader, Policy: h.policy()})
+	return err
 }
 
 func describeBoth(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
