@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/records/keyset"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -78,6 +80,9 @@ func startFaults(c config.Config) (faults []error) {
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", key, err))
 		}
+	}
+	if _, err := tracing.Environment(os.Getenv); err != nil {
+		faults = append(faults, err) // its lines begin with variables
 	}
 	if c.TLS.Cert != "" {
 		_, err := certs.Open(certs.Files(c.TLS), slog.New(slog.DiscardHandler))

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/tidemark-dev/tidemark/internal/load"
+	openmatchload "github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/internal/tracing/tracingtest"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -162,6 +162,24 @@ func TestFramesOfASocketHaveTracesOfTheirOwn(t *testing.T) {
 	s.Named(t, "GET /v1/socket", "")
 }
 
+func TestAMistakeOfAClientIsNoFailure(t *testing.T) {
+	t.Parallel()
+	s := startTraced(t, nil)
+	s.request(t, http.MethodPost, s.url+"/v1/channels/secret%20name/messages", `{"content":1}`)
+	s.request(t, http.MethodPost, s.url+"/v1/channels/news/messages", `{"content":`)
+	for range 2 {
+		s.request(t, http.MethodGet, s.url+"/v1/channels/none", "")
+	}
+	missing := s.Named(t, "GET /v1/channels/:channel", "")
+	require.Equal(t, "channel-not-found none 404", missing.Attributes["error.type"]+" "+
+		missing.Attributes["messaging.destination.name"]+" "+missing.Attributes["http.response.status_code"])
+	require.False(t, missing.Failed)
+	s.Await(t, "of a body that isn't JSON", func(s tracingtest.Span) bool {
+		return s.Attributes["error.type"] == "invalid-body" && !s.Failed
+	})
+	require.NotContains(t, fmt.Sprintf("%+v", s.Spans()), "secret", "what isn't a name may be anything")
+}
+
 // callees takes requests, and keeps the header traceparent of each path.
 type callees struct {
 	mu      sync.Mutex
@@ -207,10 +225,10 @@ func TestAMatchAndItsCallsFollowFromItsTickets(t *testing.T) {
 		"assigner":{"kind":"webhook","url":"$URL/allocate"}}}`, "$URL", services.URL)
 	s := startTraced(t, nil, "--queues", queues)
 	s.send(t, "POST", "/v1/tickets", `{"queue":"duel","id":"ann"}`, clientParent(1))
-	frontend, err := load.DialFrontend(regexp.MustCompile(` grpc=(\S+)`).FindStringSubmatch(s.Log())[1])
+	frontend, err := openmatchload.DialFrontend(regexp.MustCompile(` grpc=(\S+)`).FindStringSubmatch(s.Log())[1])
 	require.NoError(t, err)
 	t.Cleanup(frontend.Close)
-	ctx := metadata.AppendToOutgoingContext(load.InQueue(t.Context(), "duel"), "traceparent", clientParent(2))
+	ctx := metadata.AppendToOutgoingContext(openmatchload.InQueue(t.Context(), "duel"), "traceparent", clientParent(2))
 	_, err = frontend.Create(ctx, &openmatch.Ticket{})
 	require.NoError(t, err)
 
@@ -272,11 +290,13 @@ func TestWrongVariablesOfTracesEndTheProgram(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("tidemark")
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), program, "serve", "--listen", "127.0.0.1:0")
-	cmd.Dir, cmd.Env = t.TempDir(), []string{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4317"}
-	text, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit)
-	require.Equal(t, exitUsage, exit.ExitCode())
-	require.Contains(t, string(text), "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL such as http://localhost:4318")
+	for _, flag := range []string{"--listen=127.0.0.1:0", "--check"} {
+		cmd := exec.CommandContext(t.Context(), program, "serve", flag)
+		cmd.Dir, cmd.Env = t.TempDir(), []string{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4317"}
+		text, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+		require.Equal(t, exitUsage, exit.ExitCode())
+		require.Contains(t, string(text), "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL such as http://localhost:4318")
+	}
 }

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -48,16 +49,13 @@ func Environment(get func(name string) string) (Settings, error) {
 		return Settings{}, err
 	}
 	s := Settings{On: true, protocol: protocolHTTP, propagate: true, queue: defaultQueue}
-	return s, errors.Join(s.readProtocol(variable), s.readEndpoint(variable), checkHeaders(variable),
+	return s, errors.Join(s.readProtocol(variable), s.readEndpoint(variable), checkPairs(variable),
 		checkFiles(variable), s.readSampler(variable), s.readPropagators(variable), s.readNumbers(variable))
 }
 
-// Collector returns the protocol and the address of the collector, without a user and a password.
+// Collector returns the protocol and the address of the collector.
 func (s Settings) Collector() string {
-	if u, err := url.Parse(s.endpoint); err == nil && u.Host != "" {
-		return s.protocol + " " + u.Scheme + "://" + u.Host
-	}
-	return s.protocol + " https://localhost"
+	return s.protocol + " " + cmp.Or(s.endpoint, "https://localhost")
 }
 
 // exporterVariables returns the names of the variables of an OTLP exporter's option: the one for traces, which comes
@@ -110,8 +108,11 @@ func (s *Settings) readEndpoint(variable environment) error {
 			continue
 		}
 		u, err := url.Parse(value)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 			return refused(name, "is not a URL such as http://localhost:4318, or https:// for TLS")
+		case u.User != nil || u.RawQuery != "" || u.Fragment != "": // the exporters would ignore them
+			return refused(name, "must have no user, query or fragment; set OTEL_EXPORTER_OTLP_HEADERS for credentials")
 		}
 		if i > 0 && s.protocol == protocolHTTP { // the one for all signals
 			u = u.JoinPath("v1/traces")
@@ -122,9 +123,10 @@ func (s *Settings) readEndpoint(variable environment) error {
 	return nil
 }
 
-// checkHeaders checks the headers for the collector. Its errors don't repeat them: they may contain a token.
-func checkHeaders(variable environment) (err error) {
-	for _, name := range exporterVariables("HEADERS") {
+// checkPairs checks the headers for the collector, and the attributes of the resource. Its errors don't repeat them:
+// headers may contain a token.
+func checkPairs(variable environment) (err error) {
+	for _, name := range append(exporterVariables("HEADERS"), "OTEL_RESOURCE_ATTRIBUTES") {
 		value := variable(name)
 		if value == "" {
 			continue

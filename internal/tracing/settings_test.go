@@ -34,15 +34,18 @@ func TestTracingIsOffUnlessConfigured(t *testing.T) {
 	}
 }
 
-func TestTheCollectorsAddressHasNoPassword(t *testing.T) {
+func TestTheAddressOfTheCollector(t *testing.T) {
 	t.Parallel()
-	for endpoint, want := range map[string]string{
-		"": "http/protobuf https://localhost", "http://u:secret@c:4318/x?token=secret": "http/protobuf http://c:4318",
+	for _, c := range []struct{ name, endpoint, protocol, want string }{
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "", "http/protobuf https://localhost"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/x/", "", "http/protobuf http://c:4318/x/v1/traces"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://c/x", "", "http/protobuf https://c/x"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317", "grpc", "grpc http://c:4317"},
 	} {
-		s, err := tracing.Environment(environment(map[string]string{"OTEL_TRACES_EXPORTER": "otlp",
-			"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}))
+		s, err := tracing.Environment(environment(map[string]string{"OTEL_TRACES_EXPORTER": "otlp", c.name: c.endpoint,
+			"OTEL_EXPORTER_OTLP_PROTOCOL": c.protocol}))
 		require.NoError(t, err)
-		require.Equal(t, want, s.Collector())
+		require.Equal(t, c.want, s.Collector())
 	}
 }
 
@@ -55,6 +58,8 @@ func TestWrongVariablesAreRefused(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/json", `OTEL_EXPORTER_OTLP_PROTOCOL is "http/json"; set it to grpc or http/protobuf`},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "secret:4317", "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL such as http://localhost:4318, or https:// for TLS"},
 		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "ftp://c", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not a URL such as http://localhost:4318, or https:// for TLS"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://u:secret@c", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must have no user, query or fragment; set OTEL_EXPORTER_OTLP_HEADERS for credentials"},
+		{"OTEL_RESOURCE_ATTRIBUTES", "a=1,b", "OTEL_RESOURCE_ATTRIBUTES must be name=value,name=value with percent-encoded values; item 2 is not"},
 		{"OTEL_EXPORTER_OTLP_HEADERS", "a=1,secret", "OTEL_EXPORTER_OTLP_HEADERS must be name=value,name=value with percent-encoded values; item 2 is not"},
 		{"OTEL_EXPORTER_OTLP_HEADERS", "a=%zz", "OTEL_EXPORTER_OTLP_HEADERS must be name=value,name=value with percent-encoded values; item 1 is not"},
 		{"OTEL_EXPORTER_OTLP_TIMEOUT", "10s", `OTEL_EXPORTER_OTLP_TIMEOUT is "10s"; it must be a whole number above 0`},

@@ -23,6 +23,10 @@ const scope = "github.com/tidemark-dev/tidemark"
 // FlushTime is how long Close waits for the collector to take the last spans.
 const FlushTime = 2 * time.Second
 
+// maxValue is the length at which the value of an attribute is cut, unless OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT says
+// otherwise: names that clients send may be as long as their requests.
+const maxValue = 256
+
 // Options configures a Tracer. All fields are required.
 type Options struct {
 	Settings Settings
@@ -61,7 +65,11 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	}
 	s.sampling.trust = o.Trust
 	e := newExporter(to, s.queue, o)
-	p := sdk.NewTracerProvider(sdk.WithResource(about), sdk.WithSampler(s.sampling), sdk.WithSpanProcessor(e))
+	limits := sdk.NewSpanLimits()
+	if limits.AttributeValueLengthLimit < 0 {
+		limits.AttributeValueLengthLimit = maxValue
+	}
+	p := sdk.NewTracerProvider(sdk.WithRawSpanLimits(limits), sdk.WithResource(about), sdk.WithSampler(s.sampling), sdk.WithSpanProcessor(e))
 	return &Tracer{tracer: p.Tracer(scope), provider: p, exporter: e, propagate: s.propagate}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,7 +85,7 @@ func TestARequestContinuesTheTraceOfItsClient(t *testing.T) {
 		"continued": {sampled}, "two": {sampled, sampled}, "malformed": {sampled + "x"}, "none": nil,
 	} {
 		ctx, span := made.Serve(t.Context(), headers, name)
-		_, call := tracing.Call(ctx, "call of "+name, tracing.Text("k", "v"))
+		_, call := tracing.Call(ctx, "call of "+name, tracing.Text("k", strings.Repeat("v", 1000)))
 		call.Fail("class")
 		call.End()
 		span.End()
@@ -96,7 +97,7 @@ func TestARequestContinuesTheTraceOfItsClient(t *testing.T) {
 	call := c.Named(t, "call of continued", s.Trace)
 	require.Equal(t, s.Span, call.Parent)
 	require.True(t, call.Failed)
-	require.Equal(t, map[string]string{"k": "v", "error.type": "class"}, call.Attributes)
+	require.Equal(t, map[string]string{"k": strings.Repeat("v", 256), "error.type": "class"}, call.Attributes)
 	for _, name := range []string{"two", "malformed", "none"} {
 		require.Empty(t, c.Named(t, name, "").Parent)
 	}

@@ -229,7 +229,7 @@ func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
 		}()
 		published, err := s.Channels.Publish(ctx, channel.PublishRequest{Channel: name, Drafts: drafts})
 		if err != nil {
-			span.Fail(web.ErrorClass(err))
+			web.SetError(span, web.ProblemOf(err).Status, err)
 			s.fail(ref, err)
 			return
 		}
@@ -259,7 +259,7 @@ func (s *socket) ack(one *wire.ClientFrame) (work func()) {
 		defer span.End()
 		switch err := s.Channels.Ack(ctx, one.Channel, one.Subscriber, one.ReceiptHandle); {
 		case err != nil:
-			span.Fail(web.ErrorClass(err))
+			web.SetError(span, web.ProblemOf(err).Status, err)
 			s.fail(one.Ref, err)
 		case one.Ref != 0:
 			s.answer(wire.FrameAcked, one.Ref)
@@ -413,7 +413,7 @@ func (s *socket) open(sub *subscription) (Stream, error) {
 	defer span.End()
 	stream, err := s.Channels.OpenCounted(sub.ctx, sub.query)
 	if err != nil {
-		span.Fail(web.ErrorClass(err))
+		web.SetError(span, web.ProblemOf(err).Status, err)
 		return nil, err
 	}
 	s.answer(wire.FrameOK, sub.ref)

@@ -1,11 +1,10 @@
 package web
 
 import (
-	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 )
 
@@ -35,22 +34,27 @@ func (c *Call) describe() {
 	c.span.Set(tracing.Text("http.request.method", c.request.Method), tracing.Text("http.route", c.route.metrics.route),
 		tracing.Number("http.response.status_code", status),
 		tracing.Text("network.protocol.version", strings.TrimSuffix(strings.TrimPrefix(c.request.Proto, "HTTP/"), ".0")))
-	if strings.Contains(c.route.Path, "/:channel") {
+	if strings.Contains(c.route.Path, "/:channel") && status != http.StatusBadRequest { // else it may be no name
 		c.span.Set(tracing.Text(tracing.Channel, c.Param(0)))
 	}
-	switch {
-	case status >= http.StatusInternalServerError:
-		c.span.Fail(ErrorClass(c.err))
-	case status >= http.StatusBadRequest:
-		c.span.Set(tracing.Text(tracing.ErrorType, ErrorClass(c.err)))
+	if status >= http.StatusBadRequest {
+		SetError(c.span, status, c.err)
 	}
 }
 
-// ErrorClass returns the slug of an error, for spans.
-func ErrorClass(err error) string {
-	var e *fault.Error
-	if errors.As(err, &e) && e.Slug != "" {
-		return string(e.Slug)
+// SetError sets the error of a request in its span: the slug. The span has failed if the status is 500 or more: others
+// are mistakes of the client.
+func SetError(span tracing.Span, status int, err error) {
+	if !span.Recorded() {
+		return
 	}
-	return string(fault.SlugInternal)
+	class := strconv.Itoa(status)
+	if err != nil {
+		class = string(ProblemOf(err).Slug())
+	}
+	if status >= http.StatusInternalServerError {
+		span.Fail(class)
+	} else {
+		span.Set(tracing.Text(tracing.ErrorType, class))
+	}
 }
