@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -97,7 +98,9 @@ func (l *reloader) run(ctx context.Context) error {
 	for {
 		select {
 		case <-l.signals:
+			notify(ctx, daemon.SdNotifyReloading, l.log)
 			_, _ = l.reload(ctx) // it is logged
+			notify(ctx, daemon.SdNotifyReady, l.log)
 		case <-ctx.Done():
 			return nil
 		}

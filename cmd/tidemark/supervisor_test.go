@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNotifiesSystemd: systemd learns when the service is ready, that it answers, and that it stops.
+// TestNotifiesSystemd: systemd learns when the service is ready, that it answers, reloads and stops.
 func TestNotifiesSystemd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -29,6 +29,9 @@ func TestNotifiesSystemd(t *testing.T) {
 			awaitNotice(t, socket, "READY=1")
 			awaitNotice(t, socket, "WATCHDOG=1")
 			awaitNotice(t, socket, "WATCHDOG=1")
+			require.NoError(t, s.Signal(syscall.SIGHUP))
+			awaitNotice(t, socket, "RELOADING=1")
+			awaitNotice(t, socket, "READY=1")
 			require.NoError(t, s.End(syscall.SIGTERM))
 			s.killed = true
 			awaitNotice(t, socket, notifyStopping)
