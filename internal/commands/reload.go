@@ -26,7 +26,7 @@ with a fault changes nothing: all faults are printed. SIGHUP does the same. Each
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Reloaded")
 	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
 		done, err := c.Reload(ctx)
 		switch {
