@@ -78,7 +78,7 @@ func TestCommandsOfThePage(t *testing.T) {
 		require.NoError(t, os.WriteFile(commandsPage, []byte(written), 0o644))
 		return
 	}
-	require.Equal(t, tables, found[2])
+	require.Equal(t, tables, found[2], "go test ./cmd/tidemark -run CommandsOfThePage -update writes them")
 
 	for _, of := range []any{config.ServerVariable, config.AdminVariable, config.TokenVariable, exitOK, exitFailure,
 		exitUsage, exitLost, fmt.Sprint(exitSignal, " + n")} {

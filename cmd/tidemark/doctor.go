@@ -96,7 +96,7 @@ configuration is wrong.`,
 	}
 	config.AddFlags(cmd.Flags())
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "config" && f.Name != "redis" })
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON: outcome, running and checks")
 	return cmd
 }
 

@@ -58,14 +58,28 @@ func TestReloadsUnderLoad(t *testing.T) {
 	w.await(t, 50)
 	ctx, cancel := context.WithTimeout(t.Context(), scriptLimit)
 	defer cancel()
-	for range 20 {
+	for range 3 {
 		players.Go(func() error {
-			created, err := s.CreateTicket(ctx, client.NewTicket{Queue: "duel"})
-			if err != nil {
-				return err
+			for {
+				select {
+				case <-w.stop:
+					return nil
+				default:
+				}
+				var pair [2]string
+				for i := range pair {
+					created, err := s.CreateTicket(ctx, client.NewTicket{Queue: "duel"})
+					if err != nil {
+						return err
+					}
+					pair[i] = created.ID
+				}
+				for _, id := range pair {
+					if _, err := s.AwaitAssignment(ctx, id); err != nil {
+						return err
+					}
+				}
 			}
-			_, err = s.AwaitAssignment(ctx, created.ID)
-			return err
 		})
 	}
 	for n := 1; n <= 10; n++ {
@@ -86,9 +100,9 @@ func TestReloadsUnderLoad(t *testing.T) {
 		require.Equal(t, map[bool]int{true: 200, false: 404}[n%2 == 0], status)
 		w.await(t, 20)
 	}
-	require.NoError(t, players.Wait())
 	close(w.stop)
 	require.NoError(t, workers.Wait())
+	require.NoError(t, players.Wait())
 }
 
 // TestReloadThatHangs: a read that doesn't end neither blocks later reloads, nor the end of the service.
@@ -101,10 +115,10 @@ func TestReloadThatHangs(t *testing.T) {
 		func() (config.Config, error) { return config.Config{}, config.Faults{"a.yaml:1: a", "a.yaml:2: b"} },
 		func() (config.Config, error) { entered <- struct{}{}; <-hang; return config.Config{}, nil },
 	}
-	next := 0
+	var next atomic.Int32
 	needs := partNeeds{log: slog.New(slog.NewTextHandler(&logged, nil)), metrics: prometheus.NewRegistry()}
 	l := newReloader(config.Config{}, reloads{limit: time.Millisecond, level: new(slog.LevelVar),
-		load: func() (config.Config, error) { next++; return loads[next-1]() }}, needs)
+		load: func() (config.Config, error) { return loads[next.Add(1)-1]() }}, needs)
 	_, err := l.serve(t.Context())
 	require.ErrorContains(t, err, "can't be read in time (1ms)")
 	l.limit = time.Hour

@@ -59,7 +59,7 @@ leaves out, is in the documentation, under Sizing.`,
 	f.IntVar(&s.NameBytes, "name-size", 16, "bytes of a channel's name, and of the key prefix, `N`")
 	f.BoolVar(&s.Cluster, "cluster", false, "Redis is a Cluster")
 	f.IntVar(&s.ServerCores, "server-cores", 4, "cores of one server, `N`")
-	f.BoolVar(&s.json, "json", false, "print one line of JSON")
+	f.BoolVar(&s.json, "json", false, "print a line of JSON: load, ttlSeconds and estimate")
 	return cmd
 }
 
