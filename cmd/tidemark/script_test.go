@@ -27,7 +27,7 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 	maps.Copy(commands, apiCommands())
 	maps.Copy(commands, faultCommands())
 	maps.Copy(commands, pasteCommands())
-	commands["run"] = runCommand
+	commands["run"], commands["terminal"] = runCommand, terminal
 	program, err := exec.LookPath("tidemark")
 	if err != nil {
 		t.Fatal(err)
