@@ -115,6 +115,9 @@ func procedures() []string {
 	return paths
 }
 
+// forOperators matches paths of channels that are called at the admin listener, for at least one method.
+var forOperators = regexp.MustCompile(`^/v1/channels(/[^/]+(/messages|/purge|/subscribers/[^/]+/seek)?)?$`)
+
 // TestClosedService starts a service that other machines can reach, and calls everything on each of its listeners:
 // without a credential all calls are refused, and with one the same calls are answered.
 func TestClosedService(t *testing.T) {
@@ -141,7 +144,9 @@ func TestClosedService(t *testing.T) {
 				status, _ = friend.call(method, listener+path, "")
 				require.Contains(t, []string{"404", "405"}, status, "it isn't served here to anybody: %s %s", method,
 					path)
-				require.NotRegexp(t, `^/(channel|v1/(channels|tickets|matches|info))`, path)
+				if !forOperators.MatchString(path) {
+					require.NotRegexp(t, `^/(channel|v1/(channels|tickets|matches|info))`, path)
+				}
 			default:
 				require.Equal(t, "401", status, "%s %s: %s", method, path, answer)
 				require.Regexp(t, `credentials-missing|dsps.auth.rejected|"(grpc_)?code":16`, answer)
