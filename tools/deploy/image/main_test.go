@@ -50,6 +50,10 @@ func open(t *testing.T) container {
 	out, err := unpack.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, files.Close())
+	null := filepath.Join(root, "dev/null") // every container has it
+	require.NoError(t, os.MkdirAll(filepath.Dir(null), 0o755))
+	require.NoError(t, syscall.Mknod(null, syscall.S_IFCHR|0o666, 1<<8|3))
+	require.NoError(t, os.Chmod(null, 0o666))
 	return container{root, file.Config}
 }
 
@@ -103,6 +107,7 @@ func TestServes(t *testing.T) {
 	var logged bytes.Buffer
 	service := c.command(t, c.program(), variables...)
 	service.Stderr = &logged
+	t.Cleanup(func() { t.Logf("the service printed:\n%s", logged.String()) })
 	require.NoError(t, service.Start())
 	require.Equal(t, "CMD", c.config.Healthcheck.Test[0])
 	out, err := c.command(t, c.health(), variables...).CombinedOutput()
@@ -115,7 +120,6 @@ func TestServes(t *testing.T) {
 	require.NoError(t, service.Wait())
 	out, err = c.command(t, c.config.Healthcheck.Test[1:], variables...).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1", "%s", out)
-	t.Logf("%s", logged.String())
 }
 
 // TestTrustsAuthorities: the image has the certificates of public authorities where the program reads them.
