@@ -18,8 +18,8 @@ func newChannelList(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "List channels, with their clocks and numbers of subscribers",
-		Long: `List channels whose names begin with PREFIX, or all. The service reads them from Redis in small steps: of many keys
-that takes a while, and little from others. Channels are in no order, and one can be listed twice.`,
+		Long: `List channels whose names begin with PREFIX, or all. The service reads them from Redis in small steps: of
+many keys that takes a while, and little from others. Channels are in no order, and one can be listed twice.`,
 		Args: cli.Arguments(0, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
@@ -64,8 +64,9 @@ func newChannelPeek(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "peek CHANNEL",
 		Short: "Print messages of a channel without a subscriber",
-		Long:  `Print messages of a channel without a subscriber, the oldest first, each as one line of JSON. It changes nothing.`,
-		Args:  cli.Arguments(1, 1),
+		Long: `Print messages of a channel without a subscriber, the oldest first, each as one line of JSON. It changes
+nothing.`,
+		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
@@ -107,9 +108,9 @@ func newChannelPurge(t cli.Terminal) *cobra.Command {
 		Use:        "purge CHANNEL",
 		SuggestFor: []string{"clear", "empty", "flush", "truncate"},
 		Short:      "Remove the messages of a channel",
-		Long: `Remove the messages of a channel up to a clock, or all that there are when the command begins. Subscribers stay where they
-are, and are told how many messages were purged before they read them. Message IDs are remembered: a publish that is
-repeated stays a duplicate.`,
+		Long: `Remove the messages of a channel up to a clock, or all that there are when the command begins. Subscribers
+stay where they are, and are told how many messages were purged before they read them. Message IDs are remembered: a
+publish that is repeated stays a duplicate.`,
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 30*time.Second)
@@ -148,8 +149,8 @@ func newChannelDelete(t cli.Terminal) *cobra.Command {
 		Use:        "delete CHANNEL",
 		SuggestFor: []string{"remove"},
 		Short:      "Delete a channel with its messages and subscribers",
-		Long: `Delete a channel with its messages and subscribers. Those that wait for its messages get an error. It also succeeds if
-the channel does not exist. The next publish or subscribe creates it again.`,
+		Long: `Delete a channel with its messages and subscribers. Those that wait for its messages get an error. It also
+succeeds if the channel does not exist. The next publish or subscribe creates it again.`,
 		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 30*time.Second)

@@ -22,8 +22,9 @@ func newSubscriberList(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list CHANNEL",
 		Short: "List all subscribers of a channel, with their marks and lags",
-		Long:  `List all subscribers of a channel, with their marks and lags: the messages after a mark. One can be listed twice.`,
-		Args:  cli.Arguments(1, 1),
+		Long: `List all subscribers of a channel, with their marks and lags: the messages after a mark. One can be listed
+twice.`,
+		Args: cli.Arguments(1, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
@@ -61,9 +62,9 @@ func newSubscriberSeek(t cli.Terminal) *cobra.Command {
 		Use:        "seek CHANNEL SUBSCRIBER",
 		SuggestFor: []string{"move", "rewind", "skip", "set"},
 		Short:      "Set the mark of a subscriber",
-		Long: `Set the mark of a subscriber, so that it skips messages or gets them again. It is never set before the oldest message.
-Streams continue at the mark. Stop the subscriber's consumers before you set it back: what they acknowledge afterwards
-moves it on.`,
+		Long: `Set the mark of a subscriber, so that it skips messages or gets them again. It is never set before the oldest
+message. Streams continue at the mark. Stop the subscriber's consumers before you set it back: what they acknowledge
+afterwards moves it on.`,
 		Example: `  tidemark subscriber seek orders billing --to latest
   tidemark subscriber seek orders billing --to 10m
   tidemark subscriber seek orders billing --to 2026-01-31T12:00:00Z`,
@@ -125,17 +126,19 @@ func newSubscriberDelete(t cli.Terminal) *cobra.Command {
 		Use:        "delete CHANNEL SUBSCRIBER",
 		SuggestFor: []string{"remove"},
 		Short:      "Delete a subscriber and its mark",
-		Long:       `Delete a subscriber and its mark. Its waiting fetches get an error. It also succeeds if the subscriber does not exist.`,
-		Args:       cli.Arguments(2, 2),
+		Long: `Delete a subscriber and its mark. Its waiting fetches get an error. It also succeeds if the subscriber does
+not exist.`,
+		Args: cli.Arguments(2, 2),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	confirmation := cli.AddConfirmation(cmd, t)
 	cli.CompleteArguments(cmd, 1, connection.Channels)
-	connection.HandleQuietly("channel and subscriber", func(ctx context.Context, c *client.Client, args []string) (any, error) {
+	handle := func(ctx context.Context, c *client.Client, args []string) (any, error) {
 		if err := confirmation.Ask(ctx, "Delete the subscriber %s of %s?", args[1], args[0]); err != nil {
 			return nil, err
 		}
 		return map[string]string{"channel": args[0], "subscriber": args[1]}, c.Unsubscribe(ctx, args[0], args[1])
-	})
+	}
+	connection.HandleQuietly("channel and subscriber", handle)
 	return cmd
 }
