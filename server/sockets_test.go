@@ -312,7 +312,7 @@ func TestSocketAfterReload(t *testing.T) {
 	s.Fails(5, fault.SlugNotGranted)
 	guard.SetRules(rules)
 	s.Send(subscribe)
-	s.Fails(5, fault.SlugNoChannel)
+	s.Fails(5, fault.SlugNoSubscriber)
 }
 
 func TestSocketLimits(t *testing.T) {
