@@ -12,7 +12,9 @@ import (
 func (c *Client) Ready(ctx context.Context) error { return c.probe(ctx, "check readiness", "readyz") }
 
 // Live returns nil if the server answers, also while it can't serve requests. Error: ErrUnreachable.
-func (c *Client) Live(ctx context.Context) error { return c.probe(ctx, "check that it answers", "livez") }
+func (c *Client) Live(ctx context.Context) error {
+	return c.probe(ctx, "check that it answers", "livez")
+}
 
 func (c *Client) probe(ctx context.Context, what, path string) error {
 	var status wire.Status

@@ -16,9 +16,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/metadata"
 
-	openmatchload "github.com/tidemark-dev/tidemark/internal/load"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/internal/tracing/tracingtest"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -225,10 +224,10 @@ func TestAMatchAndItsCallsFollowFromItsTickets(t *testing.T) {
 		"assigner":{"kind":"webhook","url":"$URL/allocate"}}}`, "$URL", services.URL)
 	s := startTraced(t, nil, "--queues", queues)
 	s.send(t, "POST", "/v1/tickets", `{"queue":"duel","id":"ann"}`, clientParent(1))
-	frontend, err := openmatchload.DialFrontend(regexp.MustCompile(` grpc=(\S+)`).FindStringSubmatch(s.Log())[1])
+	frontend, err := load.DialFrontend(regexp.MustCompile(` grpc=(\S+)`).FindStringSubmatch(s.Log())[1])
 	require.NoError(t, err)
 	t.Cleanup(frontend.Close)
-	ctx := metadata.AppendToOutgoingContext(openmatchload.InQueue(t.Context(), "duel"), "traceparent", clientParent(2))
+	ctx := load.InTrace(load.InQueue(t.Context(), "duel"), clientParent(2))
 	_, err = frontend.Create(ctx, &openmatch.Ticket{})
 	require.NoError(t, err)
 
@@ -264,7 +263,7 @@ func TestClientsCannotOverruleTheRatio(t *testing.T) {
 	for _, one := range []traced{s, trusting} {
 		one.send(t, "POST", "/v1/channels/news/messages", `{"content":1}`, clientParent(1))
 		one.send(t, "POST", "/v1/channels/news/messages", `{"content":1}`, "")
-		one.serverProcess.end(t)
+		one.end(t)
 		one.killed = true
 	}
 	require.Empty(t, s.Spans())

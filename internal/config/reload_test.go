@@ -91,6 +91,7 @@ func TestReloadsThatAreRefused(t *testing.T) {
 
 // TestWithin: reads that don't end are limited in time and in number, and don't keep later ones from being read.
 func TestWithin(t *testing.T) {
+	t.Parallel()
 	release, want := make(chan struct{}), errors.New("loaded")
 	ended := make(chan struct{}, maxReads)
 	hang := func() (Config, error) {

@@ -35,6 +35,11 @@ func InQueue(ctx context.Context, queue string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "tidemark-queue", queue)
 }
 
+// InTrace makes calls belong to the trace of a traceparent.
+func InTrace(ctx context.Context, traceparent string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "traceparent", traceparent)
+}
+
 // Create creates a ticket and returns its ID.
 func (f *Frontend) Create(ctx context.Context, ticket *openmatch.Ticket) (string, error) {
 	created, err := f.client.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: ticket})

@@ -72,7 +72,7 @@ func TestQueues(t *testing.T) {
 		"tidemark_matches_total": 1, "tidemark_ticket_wait_seconds": 2, "tidemark_relay_lag_seconds": 1,
 		"tidemark_assign_conflicts_total gone": 1, "tidemark_assign_conflicts_total claim": 0,
 		"tidemark_match_function_errors_total": 1,
-		"tidemark_proposals_refused_total": 1, "tidemark_allocation_errors_total": 1,
+		"tidemark_proposals_refused_total":     1, "tidemark_allocation_errors_total": 1,
 	}
 	require.Equal(t, want, values(t, r, "duel"))
 
