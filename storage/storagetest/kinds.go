@@ -45,7 +45,7 @@ func standalone(t *testing.T) (Redis, bool) {
 	node := redistest.Standalone(t)
 	rules := []string{"ACL", "SETUSER", "least", "reset", "on", ">secret"}
 	rules = append(append(rules, redis.Rights("t0")...), optionalRights...)
-	rules = append(rules, "+setnx", "+rpush", "+append") // for what tests write on the store's connection
+	rules = append(rules, "+setnx", "+rpush", "+append", "+expire") // for what tests write on the store's connection
 	require.NoError(t, node.Do(t, rules...).Error())
 	return Redis{URL: "redis://least:secret@" + node.Addr(), Client: node.Client()}, true
 }
