@@ -252,6 +252,18 @@ for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
     assert.deepEqual(order, [{ reason: "expired", count: 7 }, 7, 8, 9]);
   });
 
+  test(`${transport}: messages that an operator purges are a gap`, { timeout: 60_000 }, async (t) => {
+    const channel = open(t, { transports: [transport] }).channel("purged-" + transport);
+    await channel.publish(0);
+    const order: unknown[] = [];
+    for await (const m of channel.subscribe("ann", { from: "earliest", signal: patience() })) if (m.content === 0) break;
+    await channel.publishBatch([{ content: 1 }, { content: 2 }, { content: 3 }]);
+    await service.operate(`/v1/channels/purged-${transport}/purge`, { through: 3 });
+    channel.subscribe("ann", (m) => void order.push(m.content)).on("gap", (g: Gap) => order.push(g));
+    await until(() => order.length === 2);
+    assert.deepEqual(order, [{ reason: "purged", count: 3 }, 3]);
+  });
+
   test(`${transport}: a subscription that is closed is made again at once`, { timeout: 60_000 }, async (t) => {
     const tm = open(t, { transports: [transport] });
     tm.channel("kept-" + transport).subscribe("ann", () => {}); // keeps the connection
@@ -282,5 +294,18 @@ for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
     await channel.publish(2);
     await until(() => order.length === 3);
     assert.deepEqual(order, [1, { reason: "removed", count: 0 }, 2]);
+  });
+}
+
+for (const transport of ["socket", "sse"] satisfies TransportName[]) {
+  test(`${transport}: messages come again if an operator sets the mark back`, { timeout: 60_000 }, async (t) => {
+    const channel = open(t, { transports: [transport] }).channel("moved-" + transport);
+    await channel.publishBatch([{ content: 1 }, { content: 2 }]);
+    const order: unknown[] = [];
+    channel.subscribe("ann", (m) => void order.push(m.content), { from: "earliest" }).on("gap", (g) => order.push(g));
+    await until(async () => (await channel.describe()).subscribers[0]?.mark === 2);
+    await service.operate(`/v1/channels/moved-${transport}/subscribers/ann/seek`, { to: 1 });
+    await until(() => order.length === 4);
+    assert.deepEqual(order, [1, 2, { reason: "moved", count: 0 }, 2]);
   });
 }

@@ -15,14 +15,17 @@ if (!binary) throw new Error("scripts/check-client.sh builds the service and set
 /** patience ends a step that a working client never takes so long for. */
 export const patience = () => AbortSignal.timeout(60_000);
 
-/** freePort returns a port on which no process listens. */
-async function freePort(): Promise<number> {
-  const server = listen().listen(0, "127.0.0.1");
+/**
+ * freeAddress returns an address on which no process listens. It isn't on 127.0.0.1, where connections and other programs
+ * take a free port at any time.
+ */
+async function freeAddress(): Promise<string> {
+  const server = listen().listen(0, "127.0.0.2");
   await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const { address, port } = server.address() as AddressInfo;
   server.close();
   await once(server, "close");
-  return port;
+  return `${address}:${port}`;
 }
 
 /** Program is a process that can be ended and started again with the same arguments. */
@@ -66,6 +69,8 @@ export interface Service {
   readonly url: string;
   readonly program: Program;
   readonly redis: Program;
+  /** operate posts to the admin listener. */
+  operate(path: string, body: unknown): Promise<void>;
 }
 
 /**
@@ -81,10 +86,11 @@ export async function startService(...options: string[]): Promise<Service> {
       "always"],
     /ready to accept connections/i,
   );
-  const address = "127.0.0.1:" + (await freePort());
+  const address = await freeAddress();
+  const socketPath = join(dir, "admin.sock");
   const program = new Program(
     binary!,
-    ["serve", "--listen", address, "--grpc-listen", "off", "--admin-listen", "unix:" + join(dir, "admin.sock"),
+    ["serve", "--listen", address, "--grpc-listen", "off", "--admin-listen", "unix:" + socketPath,
       "--redis", "unix://" + socket, ...options],
     /tidemark is ready/,
   );
@@ -95,7 +101,13 @@ export async function startService(...options: string[]): Promise<Service> {
   });
   await redis.start();
   await program.start();
-  return { url: "http://" + address, program, redis };
+  const operate = async (path: string, body: unknown) => {
+    const call = request({ socketPath, path, method: "POST", signal: patience() }).end(JSON.stringify(body));
+    const [answer] = (await once(call, "response")) as [IncomingMessage];
+    answer.resume();
+    if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode}`);
+  };
+  return { url: "http://" + address, program, redis, operate };
 }
 
 export interface ProxyOptions {
