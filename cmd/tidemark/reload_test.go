@@ -109,23 +109,19 @@ func TestReloadsUnderLoad(t *testing.T) {
 func TestReloadThatHangs(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
-	hang, entered := make(chan struct{}), make(chan struct{}, 4)
-	loads := []func() (config.Config, error){
-		func() (config.Config, error) { <-hang; return config.Config{}, nil },
-		func() (config.Config, error) { return config.Config{}, config.Faults{"a.yaml:1: a", "a.yaml:2: b"} },
-		func() (config.Config, error) { entered <- struct{}{}; <-hang; return config.Config{}, nil },
-	}
-	var next atomic.Int32
+	hang, entered := make(chan struct{}), make(chan struct{})
 	needs := partNeeds{log: slog.New(slog.NewTextHandler(&logged, nil)), metrics: prometheus.NewRegistry()}
 	l := newReloader(config.Config{}, reloads{limit: time.Millisecond, level: new(slog.LevelVar),
-		load: func() (config.Config, error) { return loads[next.Add(1)-1]() }}, needs)
+		load: func() (config.Config, error) { <-hang; return config.Config{}, nil }}, needs)
 	_, err := l.serve(t.Context())
 	require.ErrorContains(t, err, "can't be read in time (1ms)")
 	l.limit = time.Hour
+	l.load = func() (config.Config, error) { return config.Config{}, config.Faults{"a.yaml:1: a", "a.yaml:2: b"} }
 	_, err = l.serve(t.Context())
 	require.ErrorContains(t, err, "nothing was changed: a.yaml:1: a; a.yaml:2: b")
 	require.Equal(t, 2, strings.Count(logged.String(), "fault=a.yaml")+strings.Count(logged.String(), `fault="a.yaml`))
 
+	l.load = func() (config.Config, error) { close(entered); <-hang; return config.Config{}, nil }
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.run(ctx) }()
