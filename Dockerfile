@@ -28,7 +28,7 @@ WORKDIR /var/lib/tidemark
 VOLUME /var/lib/tidemark
 ENV TIDEMARK_LISTEN=0.0.0.0:8080 TIDEMARK_GRPC_LISTEN=0.0.0.0:50504 TIDEMARK_DATA_DIR=/var/lib/tidemark
 EXPOSE 8080 50504
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["/usr/bin/tidemark", "health"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["/usr/bin/tidemark", "health", "--live"]
 ENTRYPOINT ["/usr/bin/tidemark"]
 CMD ["serve"]
 
@@ -39,6 +39,6 @@ USER 65532:65532
 WORKDIR /var/lib/tidemark
 ENV TIDEMARK_LISTEN=0.0.0.0:8080 TIDEMARK_GRPC_LISTEN=0.0.0.0:50504
 EXPOSE 8080 50504
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["/usr/bin/tidemark", "health"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["/usr/bin/tidemark", "health", "--live"]
 ENTRYPOINT ["/usr/bin/tidemark"]
 CMD ["serve"]

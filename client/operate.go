@@ -30,8 +30,13 @@ type Sought = wire.Sought
 // To is where Seek sets a mark. Its From is Latest, Earliest or After a clock.
 type To = wire.To
 
-// ToTime is before the first message that was published at a time or later.
-func ToTime(at time.Time) To { return To{Time: at} }
+// ToTime is before the first message that was published at a time or later. For the zero time it is Earliest.
+func ToTime(at time.Time) To {
+	if at.IsZero() {
+		return To{From: Earliest}
+	}
+	return To{Time: at}
+}
 
 // PeekOptions are the options of a peek.
 type PeekOptions struct {

@@ -81,12 +81,12 @@ configuration is wrong.`,
   tidemark doctor --config tidemark.yaml --json`,
 		Args: cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(cmd.Flags(), t.Environ)
-			if err != nil {
-				return &cli.UsageError{Err: err}
-			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), doctorLimit)
 			defer cancel()
+			c, err := loadConfig(ctx, func() (config.Config, error) { return config.Load(cmd.Flags(), t.Environ) })
+			if err != nil {
+				return err
+			}
 			found := diagnose(ctx, c)
 			if cmd.Context().Err() != nil {
 				return cmd.Context().Err()

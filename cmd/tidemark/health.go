@@ -71,7 +71,7 @@ func (h *healthCommand) run(cmd *cobra.Command, connection *cli.Connection) erro
 	options := []client.Option{client.WithTimeout(h.timeout)}
 	server := cmd.Flags().Lookup("server")
 	if !server.Changed && h.terminal.Getenv(config.ServerVariable) == "" {
-		own, err := h.ownService()
+		own, err := config.Within(cmd.Context(), h.timeout, h.ownService)
 		if err != nil {
 			return &cli.UsageError{Err: err}
 		}

@@ -145,46 +145,48 @@ func (l *reloader) reload(ctx context.Context) (config.Reloaded, error) {
 	case <-ctx.Done():
 		return config.Reloaded{}, context.Cause(ctx)
 	}
-	next, err := config.Within(ctx, l.limit, l.load)
+	load, running := l.load, l.running
+	done, err := config.Within(ctx, l.limit, func() (config.Reloaded, error) {
+		next, err := load()
+		if err != nil {
+			return config.Reloaded{}, err
+		}
+		return running.Reload(next)
+	})
 	if ctx.Err() != nil {
 		l.log.InfoContext(ctx, "reload abandoned")
 		return config.Reloaded{}, context.Cause(ctx)
 	}
-	var done config.Reloaded
 	if err == nil {
-		done, err = l.change(next)
+		err = l.change(done)
 	}
 	l.report(ctx, done, err)
 	return done, err
 }
 
 // change changes the service, or nothing.
-func (l *reloader) change(next config.Config) (config.Reloaded, error) {
-	done, err := l.running.Reload(next)
-	if err != nil {
-		return done, err
-	}
-	c := done.Config
+func (l *reloader) change(to config.Reloaded) error {
+	c := to.Config
 	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
 	if err != nil {
-		return done, err
+		return err
 	}
 	rules, err := access.CompileRules(c.Access.Rules)
 	if err != nil {
-		return done, err
+		return err
 	}
 	compare, err := newAnnounced(c)
 	if err != nil {
-		return done, err
+		return err
 	}
 	redefine := func() {}
 	if l.parts.matches != nil {
 		if redefine, err = l.parts.matches.Redefine(c.Matchmaking.Queues, c.Matchmaking.MaxQueues); err != nil {
-			return done, err
+			return err
 		}
 	}
 	if err := l.parts.channels.Configure(policies, c.Limits); err != nil {
-		return done, err
+		return err
 	}
 	// nothing fails from here on
 	if l.parts.guard != nil {
@@ -198,7 +200,7 @@ func (l *reloader) change(next config.Config) (config.Reloaded, error) {
 	redefine()
 	l.parts.compared.own.Store(compare)
 	l.running = c
-	return done, nil
+	return nil
 }
 
 // report logs and counts a reload. It logs at the lower one of the levels before and after.

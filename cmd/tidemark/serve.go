@@ -110,10 +110,14 @@ func startFaults(c config.Config) (faults []error) {
 		}
 	}
 	if !c.Access.Closed() && !c.Access.Insecure {
+		grpc := c.GRPC.Listen
+		if !c.Matchmaking.On {
+			grpc = "" // it isn't served
+		}
 		for _, one := range []struct{ key, address string }{
-			{"listen", c.Server.Listen}, {"grpcListen", c.GRPC.Listen}, {"adminListen", c.Server.AdminListen},
+			{"listen", c.Server.Listen}, {"grpcListen", grpc}, {"adminListen", c.Server.AdminListen},
 		} {
-			if isReachable(one.address) {
+			if one.address != "" && isReachable(one.address) {
 				add(one.key, fmt.Errorf("other machines can reach %s, and no credentials are required: %s", one.address,
 					remedyOpen))
 			}

@@ -6,8 +6,10 @@ if command -v systemd-sysusers >/dev/null; then
 elif ! getent passwd tidemark >/dev/null; then
   useradd --system --user-group --no-create-home --home-dir /var/lib/tidemark --shell /usr/sbin/nologin tidemark
 fi
-chgrp tidemark /etc/tidemark/tidemark.env
+if [ -e /etc/tidemark/tidemark.env ]; then # unless the administrator has removed it
+  chgrp tidemark /etc/tidemark/tidemark.env
+fi
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload
-  systemctl try-restart tidemark.service # after an upgrade
+  systemctl --no-block try-restart tidemark.service # after an upgrade, which does not wait for Redis
 fi

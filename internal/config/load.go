@@ -104,19 +104,25 @@ func (cmd command) read(flags *pflag.FlagSet, environ []string, file readFunc) (
 		}
 	}
 	c := base
-	c.set(merged.Raw(), found.wrong)
+	if err := c.set(merged.Raw(), found.wrong); err != nil {
+		found.add(finding{text: err.Error()})
+	}
 	return c, found
 }
 
-// set sets the options that are in values, by their keys, but for the table of kinds, and for some that are wrong.
-func (c *Config) set(values map[string]any, wrong map[string]bool) {
+// set sets the options that are in values, by their keys, but for the table of kinds, and for some that are wrong. They were
+// checked before, so that an error means that a file that they name has changed since.
+func (c *Config) set(values map[string]any, wrong map[string]bool) error {
 	c.values = values
 	kinds := kindsOption(c)[0].key()
 	for _, o := range allOptions(c) {
 		if value, ok := values[o.key()]; ok && !wrong[o.key()] && o.key() != kinds {
-			_ = o.apply(value) // it was checked
+			if err := o.apply(value); err != nil {
+				return fmt.Errorf("%s: %w", o.key(), err)
+			}
 		}
 	}
+	return nil
 }
 
 // check applies an option, and adds its faults. In a file, what is wrong is left out to find what else is wrong.

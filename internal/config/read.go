@@ -55,14 +55,14 @@ var reads = semaphore.NewWeighted(maxReads)
 // ErrSlow is the error of Within if reading takes too long.
 var ErrSlow = errors.New("the configuration, or a file that it names, can't be read in time")
 
-// Within calls load, and waits for it for a limited time, or until ctx ends: a read of a pipe that nobody writes to, or
+// Within calls load, which returns a configuration or what is made of one, and waits for it for a limited time, or until ctx ends: a read of a pipe that nobody writes to, or
 // of a file system that hangs, doesn't end. Errors: those of load and ctx, and ErrSlow.
-func Within(ctx context.Context, limit time.Duration, load func() (Config, error)) (Config, error) {
+func Within[T any](ctx context.Context, limit time.Duration, load func() (T, error)) (loaded T, err error) {
 	if !reads.TryAcquire(1) {
-		return Config{}, fmt.Errorf("%w: %d earlier reads have not ended", ErrSlow, maxReads)
+		return loaded, fmt.Errorf("%w: %d earlier reads have not ended", ErrSlow, maxReads)
 	}
 	type result struct {
-		c   Config
+		c   T
 		err error
 	}
 	done := make(chan result, 1)
@@ -77,9 +77,9 @@ func Within(ctx context.Context, limit time.Duration, load func() (Config, error
 	case r := <-done:
 		return r.c, r.err
 	case <-timer.C:
-		return Config{}, fmt.Errorf("%w (%s): is it on a file system that hangs, or a pipe without a writer?", ErrSlow,
+		return loaded, fmt.Errorf("%w (%s): is it on a file system that hangs, or a pipe without a writer?", ErrSlow,
 			limit)
 	case <-ctx.Done():
-		return Config{}, ctx.Err()
+		return loaded, ctx.Err()
 	}
 }

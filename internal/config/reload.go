@@ -65,7 +65,9 @@ func (c Config) Reload(next Config) (Reloaded, error) {
 	if len(r.Restart) > 0 {
 		r.Config = newConfig()
 		r.Records.Site = c.Records.Site
-		r.set(values, nil)
+		if err := r.set(values, nil); err != nil {
+			return Reloaded{}, err
+		}
 		r.complete(found)
 	}
 	r.values, r.ticketLife, r.copying = values, c.TicketLife(), c.Copies()

@@ -130,8 +130,13 @@ func (h *channels) purge(c *web.Call) error {
 		}
 	}
 	p, err := h.service.Purge(c.Context(), r)
-	h.logged(c, err, "channel purged", slog.String("through", p.Clock.String()), slog.Uint64("messages", p.Removed))
-	if err != nil {
+	switch {
+	case err == nil:
+		h.logged(c, "channel purged", slog.String("through", p.Clock.String()), slog.Uint64("messages", p.Removed))
+	case p.Removed > 0:
+		h.logged(c, "channel purged in part", slog.Uint64("messages", p.Removed), slog.Any("error", err))
+		return err
+	default:
 		return err
 	}
 	return c.Value(http.StatusOK, wire.Purged{Channel: r.Channel, Epoch: p.Epoch.String(), Through: p.Clock,
@@ -140,10 +145,10 @@ func (h *channels) purge(c *web.Call) error {
 
 // delete is DELETE /v1/channels/{channel}.
 func (h *channels) delete(c *web.Call) error {
-	err := h.service.Delete(c.Context(), c.Param(0))
-	if h.logged(c, err, "channel deleted"); err != nil {
+	if err := h.service.Delete(c.Context(), c.Param(0)); err != nil {
 		return err
 	}
+	h.logged(c, "channel deleted")
 	return c.NoContent()
 }
 
@@ -167,19 +172,16 @@ func (h *channels) seek(c *web.Call) error {
 	case wire.StartLatest:
 	}
 	to, err := h.service.Seek(c.Context(), r)
-	h.logged(c, err, "mark set", slog.String("subscriber", r.Subscriber), slog.String("mark", to.Clock.String()))
 	if err != nil {
 		return err
 	}
+	h.logged(c, "mark set", slog.String("subscriber", r.Subscriber), slog.String("mark", to.Clock.String()))
 	return c.Value(http.StatusOK, wire.Sought{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: to.Epoch.String(),
 		Mark: to.Clock, Lag: to.Lag})
 }
 
 // logged logs what an operator has changed in the channel of a call.
-func (h *channels) logged(c *web.Call, err error, what string, attributes ...slog.Attr) {
-	if err != nil {
-		return
-	}
+func (h *channels) logged(c *web.Call, what string, attributes ...slog.Attr) {
 	by := access.Local()
 	if p := c.Principal(); p != nil {
 		by = p

@@ -73,7 +73,7 @@ export class Route {
   readonly #done = new Map<string, Arrival>(); // acknowledged last, in order, by place
   #waiters: Waiter[] = [];
   #sending = false;
-  #lastGap = "";
+  #gaps = new Set<string>();
   readonly #ended = new AbortController();
   readonly #signal: AbortSignal;
 
@@ -109,16 +109,16 @@ export class Route {
     for (const sink of this.sinks) sink.message(m);
   }
 
-  /** gap reports a gap, unless it is the last one again, after a reconnect. */
+  /** gap reports a gap, unless it is one of the last ones again, after a reconnect. */
   gap({ reason, count, receiptHandle }: ArrivedGap): void {
     if (reason === "moved") { // what comes again is new
       this.#open.clear();
       this.#done.clear();
-      this.#lastGap = "";
+      this.#gaps.clear();
     }
     const same = `${reason} ${count}`;
-    if (this.#lastGap === same) return;
-    this.#lastGap = same;
+    if (this.#gaps.has(same)) return;
+    this.#gaps.add(same);
     for (const sink of this.sinks) sink.gap({ reason, count, receiptHandle });
   }
 
@@ -168,7 +168,7 @@ export class Route {
   }
 
   #acknowledged(last: Arrival): void {
-    this.#lastGap = "";
+    this.#gaps.clear();
     const end = placeOf(last);
     for (const m of this.#open.has(end) ? this.#open.values() : [last]) {
       const place = placeOf(m);

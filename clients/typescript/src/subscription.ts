@@ -167,6 +167,7 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   gap({ reason, count, receiptHandle }: ArrivedGap): void {
     if (reason === "moved") { // what comes again is new, and what has come isn't wanted any more
       this.#queue.length = 0;
+      for (const known of this.#known.values()) known.message = undefined; // nor is it acknowledged
       this.#known.clear();
       this.#lost.clear();
     }

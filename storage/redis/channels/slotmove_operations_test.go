@@ -109,7 +109,8 @@ func otherOperations(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
 	for _, op := range movingOperations {
-		all := everySubset(c, s, op.name, map[string]lore{"two messages": {messages: 2}})
+		all := everySubset(c, s, op.name, map[string]lore{"two messages": {messages: 2},
+			"as many as it keeps": {messages: 2, keeps: 2}})
 		before := map[string]channel.Batch{}
 		for _, h := range all {
 			h.make(t, s, c.Direct, h.name)

@@ -26,14 +26,14 @@ local clock, epoch = channel.position(clock_key, epoch_key)
 if not clock then
   return {'NO_CHANNEL'}
 end
-local log = {prefix = message_prefix, here = clock_key, keeps = max_messages}
-local ok, keys, first, left = slot.try(messages.some, log, clock, clock)
+local log = {prefix = message_prefix, here = clock_key, keeps = max_messages, purged = purged_key}
+local ok, keys, left, value = slot.try(messages.some, log, clock, clock)
 if not ok then
   return {'MOVING'}
 end
 acl.require_publish(topic)
 if #keys > 0 then
-  messages.purge(purged_key, keys, first, ttl_ms)
+  messages.purge(purged_key, keys, value, ttl_ms)
 end
 if left > 0 or not channel.clear(subs_key, mark_prefix) then
   return {'AGAIN'}

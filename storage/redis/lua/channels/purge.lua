@@ -30,12 +30,12 @@ through = through == 'latest' and clock or tonumber(through)
 if not clocks.behind(through, clock) then
   return {'AHEAD'}
 end
-local log = {prefix = message_prefix, here = clock_key, keeps = max_messages}
-local ok, keys, first, left = slot.try(messages.some, log, through, clock)
+local log = {prefix = message_prefix, here = clock_key, keeps = max_messages, purged = purged_key}
+local ok, keys, left, value = slot.try(messages.some, log, through, clock)
 if not ok then
   return {'MOVING'}
 end
 if #keys > 0 then
-  messages.purge(purged_key, keys, first, ttl_ms)
+  messages.purge(purged_key, keys, value, ttl_ms)
 end
 return {'OK', epoch, clocks.show(through), #keys, left}

@@ -80,28 +80,27 @@ end
 -- PURGED is how many messages a script purges: that takes Redis less than a millisecond.
 messages.PURGED = 500
 
--- some returns the keys of the oldest messages alive up to a clock, PURGED at most, the clock of the first one, and how
--- many older than that clock remain after them.
+-- some returns the keys of the oldest messages alive up to a clock, PURGED at most, how many up to that clock remain
+-- after them, and what purge needs of them. The log also has purged, the key of the purged clocks.
 function messages.some(log, through, clock)
   local earliest, keys = messages.earliest(log, clock), {}
   local found = clocks.behind(through, earliest) and 0 or clocks.distance(earliest, through)
-  local first = clocks.add(earliest, 1)
   for i = 1, math.min(found, messages.PURGED) do
     keys[i] = messages.key(log, clocks.add(earliest, i))
   end
   if #keys > 0 and slot.read('EXISTS', log.here, unpack(keys)) ~= #keys + 1 then
     error(slot.MOVING, 0)
   end
-  return keys, first, found - #keys
+  local earlier = purged.range(slot.read('MGET', log.here, log.purged)[2])
+  local first, last = clocks.add(earliest, 1), clocks.add(earliest, #keys)
+  return keys, found - #keys, clocks.show(earlier or first) .. ' ' .. clocks.show(last)
 end
 
--- purge removes messages, of which the first has the given clock, and records their clocks for as long as the last of
--- them would have lived, or for ttl_ms if it had no end. Two purges make one record: between them are only messages
--- that were alive then, or that the channel's limit has removed.
-function messages.purge(purged_key, keys, first, ttl_ms)
-  local ends, last = redis.call('PEXPIRETIME', keys[#keys]), clocks.add(first, #keys - 1)
-  local earlier = purged.range(redis.call('GET', purged_key))
-  local value = clocks.show(earlier or first) .. ' ' .. clocks.show(last)
+-- purge removes messages, and records their clocks, value, for as long as the last of them would have lived, or for
+-- ttl_ms if it had no end. Two purges make one record: between them are only messages that were alive then, or that the
+-- channel's limit has removed.
+function messages.purge(purged_key, keys, value, ttl_ms)
+  local ends = redis.call('PEXPIRETIME', keys[#keys])
   if ends < 0 then
     redis.call('SET', purged_key, value, 'PX', clocks.show(ttl_ms))
   else
