@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Operations are what operators do with channels that others use.
+// Operations are the actions of operators on channels.
 type Operations interface {
 	// Channels returns one page of the channels whose names have a prefix. Errors: ErrCursor.
 	Channels(ctx context.Context, prefix, cursor string) (SummaryPage, error)
@@ -102,7 +102,8 @@ type Peek struct {
 }
 
 // Channels returns one page of the channels whose names have a prefix, empty for all channels. The cursor is empty for
-// the first page. Of calls at the same time, one reads the store, and the others wait. Errors: fault.SlugInvalidQuery and the store's.
+// the first page. Of calls at the same time, one reads the store, and the others wait. Errors: fault.SlugInvalidQuery
+// and the store's.
 func (s *Service) Channels(ctx context.Context, prefix, cursor string) (SummaryPage, error) {
 	if prefix != "" {
 		if err := checkName(prefix, "prefix", "prefix", fault.SlugInvalidQuery); err != nil {
@@ -166,8 +167,8 @@ func (s *Service) Delete(ctx context.Context, channel string) error {
 	return nil
 }
 
-// Seek sets the mark of a subscriber. Its streams continue there, after a gap of the reason GapMoved. A receipt that was
-// issued before may move the mark on. It sets the request's policy. Errors: fault.SlugInvalidChannel,
+// Seek sets the mark of a subscriber. Its streams continue there, after a gap of the reason GapMoved. A receipt that
+// was issued before may move the mark on. It sets the request's policy. Errors: fault.SlugInvalidChannel,
 // fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, those of the request and the store's.
 func (s *Service) Seek(ctx context.Context, r SeekRequest) (to Sought, err error) {
 	if r.Policy, err = s.policyFor(r.Channel, r.Subscriber); err != nil {

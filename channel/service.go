@@ -35,7 +35,7 @@ type Service struct {
 	lists      *semaphore.Weighted // of pages of the list of channels, one at a time
 }
 
-// configuration is what Configure changes. A request may use the settings before and after a change.
+// configuration holds the settings that Configure replaces. A request may use the settings before and after a change.
 type configuration struct {
 	policies *Policies
 	limits   Limits

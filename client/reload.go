@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Reloaded is what a reload has changed.
+// Reloaded is the result of a reload.
 type Reloaded = wire.Reloaded
 
 // OptionChange is a change of an option of the service.

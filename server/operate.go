@@ -6,8 +6,8 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// operations are what operators do with channels. They may read all channels, and change those that clients may write
-// to: the service's own messages, such as assignments, reach their readers.
+// operations are the actions of operators on channels. They may read all channels, and change those that clients may
+// write to: the service's own messages, such as assignments, reach their readers.
 type operations struct {
 	channel *channel.Service
 	reserved

@@ -35,7 +35,7 @@ type listening struct {
 	certFile  string
 }
 
-// remedyOpen is what to do about an open service that other machines can reach.
+// remedyOpen says how to fix an open service that other machines can reach.
 const remedyOpen = "set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; " +
 	"--insecure lets everybody do everything"
 

@@ -31,8 +31,8 @@ const (
 	reloadLimit = 10 * time.Second
 )
 
-// notifyReload returns a channel of SIGHUPs, until stop is called. A process that was started with SIGHUP ignored, as by
-// nohup, goes on ignoring it. One that arrives before the service is ready is handled then.
+// notifyReload returns a channel of SIGHUPs, until stop is called. A process that was started with SIGHUP ignored, as
+// by nohup, goes on ignoring it. One that arrives before the service is ready is handled then.
 func notifyReload() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1) // several at once mean one reload
 	if signal.Ignored(syscall.SIGHUP) {
@@ -42,7 +42,7 @@ func notifyReload() (signals <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// reloads is what makes a service read its configuration again, and how.
+// reloads holds the trigger of reloads, and how the configuration is read.
 type reloads struct {
 	load    func() (config.Config, error)
 	signals <-chan os.Signal

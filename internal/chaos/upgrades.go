@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/launch"
 )
 
-// upgrades are scenarios in which the services are replaced by those of another release, one by one. They begin with the
-// previous release.
+// upgrades are scenarios in which the services are replaced by those of another release, one by one. They begin with
+// the previous release.
 func upgrades() []scenario {
 	const fault = "the services replaced one by one behind a load balancer: the previous release by this one, this one by " +
 		"the previous one, and again by this one"

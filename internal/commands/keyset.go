@@ -12,7 +12,7 @@ func newKeyset(t cli.Terminal) *cobra.Command {
 		newKeysetRotate(t))
 }
 
-// changedKeyset is what a command prints of a file with keys.
+// changedKeyset is the output of a command that changes a file with keys.
 type changedKeyset struct {
 	File   string `json:"file"`
 	Staged bool   `json:"staged"` // the new key isn't used yet

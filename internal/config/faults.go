@@ -10,7 +10,7 @@ import (
 // maxFaults is how many faults are reported at once.
 const maxFaults = 100
 
-// Faults is what is wrong with a configuration: a line for each fault, those of the file first, with their lines in it.
+// Faults are the faults of a configuration: a line for each fault, those of the file first, with their lines in it.
 type Faults []string
 
 // Error returns the faults, one on each line.
@@ -30,7 +30,7 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.text)
 }
 
-// findings is what is found while a configuration is read.
+// findings collects faults while a configuration is read.
 type findings struct {
 	faults  []finding
 	wrong   map[string]bool   // keys of options with a fault

@@ -110,8 +110,8 @@ func (cmd command) read(flags *pflag.FlagSet, environ []string, file readFunc) (
 	return c, found
 }
 
-// set sets the options that are in values, by their keys, but for the table of kinds, and for some that are wrong. They were
-// checked before, so that an error means that a file that they name has changed since.
+// set sets the options that are in values, by their keys, but for the table of kinds, and for some that are wrong. They
+// were checked before, so that an error means that a file that they name has changed since.
 func (c *Config) set(values map[string]any, wrong map[string]bool) error {
 	c.values = values
 	kinds := kindsOption(c)[0].key()

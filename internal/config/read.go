@@ -55,8 +55,9 @@ var reads = semaphore.NewWeighted(maxReads)
 // ErrSlow is the error of Within if reading takes too long.
 var ErrSlow = errors.New("the configuration, or a file that it names, can't be read in time")
 
-// Within calls load, which returns a configuration or what is made of one, and waits for it for a limited time, or until ctx ends: a read of a pipe that nobody writes to, or
-// of a file system that hangs, doesn't end. Errors: those of load and ctx, and ErrSlow.
+// Within calls load, which returns a configuration or what is made of one, and waits for it for a limited time, or
+// until ctx ends: a read of a pipe that nobody writes to, or of a file system that hangs, doesn't end. Errors: those of
+// load and ctx, and ErrSlow.
 func Within[T any](ctx context.Context, limit time.Duration, load func() (T, error)) (loaded T, err error) {
 	if !reads.TryAcquire(1) {
 		return loaded, fmt.Errorf("%w: %d earlier reads have not ended", ErrSlow, maxReads)

@@ -24,7 +24,7 @@ type Load struct {
 	Servers     int `json:"-"`           // instead of as many as are needed; 0: these
 }
 
-// Estimate is what a load needs. Bandwidths are in bytes a second, CPU times in cores.
+// Estimate holds the resources that a load needs. Bandwidths are in bytes a second, CPU times in cores.
 type Estimate struct {
 	Messages      float64 `json:"messages"` // in Redis at the same time
 	RedisBytes    float64 `json:"redisBytes"`

@@ -24,7 +24,7 @@ const (
 	maxQueue     = 1 << 16 // about 100 MB of spans
 )
 
-// Settings are what OpenTelemetry's standard variables say about traces. The zero value is off.
+// Settings are the values of OpenTelemetry's standard variables about traces. The zero value is off.
 type Settings struct {
 	On bool
 

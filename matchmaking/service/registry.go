@@ -80,8 +80,8 @@ func (r *registry) newFixed(definitions []matchmaking.Definition) (map[string]*q
 	return fixed, nil
 }
 
-// setFixed replaces the queues of the configuration, and the default queue without any definition. A definition that was put under the name of one that is gone is
-// used from the next refresh on.
+// setFixed replaces the queues of the configuration, and the default queue without any definition. A definition that
+// was put under the name of one that is gone is used from the next refresh on.
 func (r *registry) setFixed(fixed map[string]*queue, standard *queue, maxQueues int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
