@@ -16,7 +16,7 @@ if ! git remote get-url origin >/dev/null 2>&1; then # without it, goreleaser le
   export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url
   export GIT_CONFIG_VALUE_0=https://github.com/tidemark-dev/tidemark
 fi
-goreleaser release --snapshot --clean --skip=publish --quiet --timeout 20m
+goreleaser release --snapshot --clean --skip=publish --timeout 20m
 (cd dist && sha256sum --quiet --check checksums.txt)
 scripts/check-packages.sh
 scripts/check-image.sh
