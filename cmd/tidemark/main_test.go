@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 type leakChecked struct{ *testing.M }
 
 func (m leakChecked) Run() int {
-	// A process gets the signals that its parent ignores ignored, and SIGHUP is what the tests of reloads send: under
-	// nohup, only one that is notified of isn't ignored.
+	// Under nohup a process and its children ignore SIGHUP, which the tests of reloads send, unless the process asks to
+	// be notified of it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)
 	code := m.M.Run()

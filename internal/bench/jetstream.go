@@ -30,7 +30,7 @@ const jetstreamIntro = "\n## Publishes over WebSockets and NATS JetStream\n\n" +
 	"| under way | Tidemark | NATS | ratio | goal | | CPU: server, Redis, load | CPU: nats-server, load |\n" +
 	"|---:|---:|---:|---:|---:|---|---:|---:|\n"
 
-// jetstreams is what the comparison with NATS needs.
+// jetstreams holds the parts of the comparison with NATS.
 type jetstreams struct {
 	*system
 	nats    *process.Process

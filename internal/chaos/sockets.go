@@ -18,7 +18,7 @@ import (
 // socketSilence is how long a WebSocket may be silent: the service sends a ping every 15 seconds.
 const socketSilence = 35 * time.Second
 
-// frame is what frames have in both directions.
+// frame holds the members of frames in both directions.
 type frame struct {
 	Type          string `json:"type"`
 	Ref           int    `json:"ref"`
@@ -45,7 +45,7 @@ type socket struct {
 	ref  int
 }
 
-// acknowledged is what an acknowledgement is for.
+// acknowledged is the subject of an acknowledgement.
 type acknowledged struct {
 	channel, subscriber string
 	clock               int64

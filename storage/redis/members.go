@@ -17,9 +17,6 @@ func Literal(text string) string { return literal.Replace(text) }
 
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// slots is how many slots a Cluster has.
-const slots = 16384
-
 // Member is what a node of a Cluster reports about itself.
 type Member struct {
 	Node    rueidis.Client
@@ -63,9 +60,9 @@ func Primaries(ctx context.Context, cluster rueidis.Client) ([]Member, error) {
 		})
 	}
 	asked.Wait()
-	if served != slots {
+	if served != slotCount {
 		return nil, errors.Join(
-			fmt.Errorf("the nodes that answer have %d of the Cluster's %d slots", served, slots), failed)
+			fmt.Errorf("the nodes that answer have %d of the Cluster's %d slots", served, slotCount), failed)
 	}
 	return primaries, nil
 }
@@ -77,7 +74,7 @@ func (m *Member) parse(text string) error {
 		if len(fields) < 8 || !strings.Contains(fields[2], "myself") {
 			continue
 		}
-		m.Primary, m.First = strings.Contains(fields[2], "master"), slots
+		m.Primary, m.First = strings.Contains(fields[2], "master"), slotCount
 		m.Text = fields[0] + " " + fields[6] + " " + strings.Join(fields[8:], " ")
 		for _, owned := range fields[8:] {
 			if owned[0] == '[' {
