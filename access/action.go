@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,25 +15,31 @@ const (
 	Subscribe Action = "subscribe" // subscribe to a channel, fetch, acknowledge, unsubscribe, tail
 	Describe  Action = "describe"  // describe a channel
 	Ticket    Action = "ticket"    // create, read, watch and cancel tickets
-	Queue     Action = "queue"     // read queues and their tickets
+	Queue     Action = "queue"     // read queues, their tickets and their backfills
+	Direct    Action = "direct"    // direct queues: fetch matches, assign and release tickets
+	Backfill  Action = "backfill"  // create, read, update, acknowledge and delete backfills
 	Read      Action = "read"      // read records: sessions, settings, caches and the like
 	Write     Action = "write"     // create, change and delete records
 	Metrics   Action = "metrics"   // read the metrics, as Admin does
 	Admin     Action = "admin"     // calls that only the admin listener serves
 )
 
+// Actions returns all actions.
+func Actions() []Action {
+	return []Action{Publish, Subscribe, Describe, Ticket, Queue, Direct, Backfill, Read, Write, Metrics, Admin}
+}
+
 // Any is the action of checks that any grant passes, whatever its actions.
 const Any Action = "any"
 
 // UnmarshalText refuses an action that doesn't exist.
 func (a *Action) UnmarshalText(text []byte) error {
-	switch known := Action(text); known {
-	case Publish, Subscribe, Describe, Ticket, Queue, Read, Write, Metrics, Admin:
+	if known := Action(text); slices.Contains(Actions(), known) {
 		*a = known
 		return nil
-	case Any: // no grant has it
 	}
-	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, read, write, metrics, admin)", text)
+	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, direct, backfill, read, write, "+
+		"metrics, admin)", text)
 }
 
 // Resource is the object of an action. Fields that do not apply to the action are empty. The zero Resource is the

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// request is one check, with what it has looked up so far.
+// request is one check, with the results of its look-ups.
 type request struct {
 	guard     *Guard
 	principal *Principal
@@ -130,7 +130,7 @@ func (r *request) granted(a Action) bool {
 			if contain(g.Channels, r.resource.Channel, r) && r.subscriber(g) {
 				return true
 			}
-		case Queue:
+		case Queue, Direct, Backfill:
 			if contain(g.Queues, r.resource.Queue, r) {
 				return true
 			}

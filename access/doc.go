@@ -1,4 +1,4 @@
-// Package access decides who may do what.
+// Package access decides which actions a client may perform.
 //
 // A [Guard] is the type to start from. A request comes with a credential, which the guard turns into a [Principal] by
 // one of its authenticators: API keys, JSON Web Tokens, tokens of tickets, sessions. Then the guard checks each

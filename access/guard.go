@@ -187,7 +187,7 @@ func (g *Guard) Valid(p *Principal) error {
 }
 
 func hasEnded(p *Principal) bool {
-	ends := p.ends()
+	ends := p.Ends()
 	return !ends.IsZero() && !time.Now().Before(ends)
 }
 

@@ -16,7 +16,7 @@ type hold struct {
 // credential does. stop must be called when the request has ended. For a principal whose credential never ends, and on
 // an open service, the context is ctx.
 func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, stop func()) {
-	if g == nil || p == nil || p.Kind == Nobody || p.Kind == Administrator || p.ends().IsZero() && g.revoked == nil {
+	if g == nil || p == nil || p.Kind == Nobody || p.Kind == Administrator || p.Ends().IsZero() && g.revoked == nil {
 		return ctx, func() {}
 	}
 	held, end := context.WithCancelCause(ctx)
@@ -71,7 +71,7 @@ func (g *Guard) unlist(h *hold) {
 // expire starts a timer that ends the hold when its credential ends, and that is set again if the credential was
 // renewed meanwhile. It returns nil if the credential never ends. The timer isn't set again once held has ended.
 func (h *hold) expire(held context.Context) *time.Timer {
-	ends := h.principal.ends()
+	ends := h.principal.Ends()
 	if ends.IsZero() {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (h *hold) expire(held context.Context) *time.Timer {
 			h.end(ErrExpired)
 			return
 		}
-		expiry.Reset(time.Until(h.principal.ends()))
+		expiry.Reset(time.Until(h.principal.Ends()))
 		if held.Err() != nil {
 			expiry.Stop()
 		}

@@ -19,3 +19,14 @@ func Network(address string) netip.Prefix {
 	network, _ := at.WithZone("").Prefix(bits) // the number of bits is valid
 	return network
 }
+
+// NetworkName returns a network as text: an address, a range of addresses, or "local" without an address.
+func NetworkName(n netip.Prefix) string {
+	switch {
+	case !n.IsValid():
+		return "local"
+	case n.IsSingleIP():
+		return n.Addr().String()
+	}
+	return n.String()
+}

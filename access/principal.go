@@ -48,8 +48,8 @@ type Lasting interface {
 	Held(waits int)
 }
 
-// ends returns when the credential ends; zero: never.
-func (p *Principal) ends() time.Time {
+// Ends returns when the credential ends, as far as is known now; zero: never.
+func (p *Principal) Ends() time.Time {
 	if l, ok := p.Origin.(Lasting); ok {
 		return l.Ends()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -17,6 +18,8 @@ import (
 type Operations interface {
 	// Channels returns one page of the channels whose names have a prefix. Errors: ErrCursor.
 	Channels(ctx context.Context, prefix, cursor string) (SummaryPage, error)
+	// DescribeMany is Describe for some channels, together, and returns a result for each.
+	DescribeMany(ctx context.Context, rs []DescribeRequest) []DescribeResult
 	// Purge removes the messages up to a clock. What it has removed when it fails stays removed; repeating it completes
 	// it. Errors: ErrNoChannel, ErrOtherLife, ErrThroughAhead.
 	Purge(ctx context.Context, r PurgeRequest) (Purged, error)
@@ -57,6 +60,21 @@ type Summary struct {
 	Clock       clock.Clock
 	TTL         time.Duration // remaining life of the channel without activity
 	Subscribers uint64        // including some that have expired and aren't removed yet
+	Details     *Details      // nil: not asked for, or the channel has ended meanwhile
+}
+
+// Details describes the messages of a channel and their readers.
+type Details struct {
+	Live    uint64        // clocks from the oldest message alive to the channel's clock
+	Slowest SubscriberLag // with the largest lag of the examined subscribers; the zero value: there is none
+	All     bool          // all subscribers were examined
+}
+
+// DescribeResult is the result for one channel.
+type DescribeResult struct {
+	Description
+
+	Err error
 }
 
 // PurgeRequest is the argument of Purge.
@@ -76,6 +94,7 @@ type Purged struct {
 // DeleteRequest is the argument of Delete.
 type DeleteRequest struct {
 	Channel string
+	Epoch   ulid.ULID // the life of the channel to delete; a later one stays
 	Policy  Policy
 }
 
@@ -101,10 +120,13 @@ type Peek struct {
 	Through  clock.Clock // the next peek's From
 }
 
+// describedTogether is how many channels of a list are described in one round trip.
+const describedTogether = 50
+
 // Channels returns one page of the channels whose names have a prefix, empty for all channels. The cursor is empty for
-// the first page. Of calls at the same time, one reads the store, and the others wait. Errors: fault.SlugInvalidQuery
-// and the store's.
-func (s *Service) Channels(ctx context.Context, prefix, cursor string) (SummaryPage, error) {
+// the first page. With details it also describes each of them. Of calls at the same time, one reads the store, and the
+// others wait. Errors: fault.SlugInvalidQuery and the store's.
+func (s *Service) Channels(ctx context.Context, prefix, cursor string, details bool) (SummaryPage, error) {
 	if prefix != "" {
 		if err := checkName(prefix, "prefix", "prefix", fault.SlugInvalidQuery); err != nil {
 			return SummaryPage{}, err
@@ -118,7 +140,43 @@ func (s *Service) Channels(ctx context.Context, prefix, cursor string) (SummaryP
 	if err != nil {
 		return page, fmt.Errorf("list channels: %w", err)
 	}
+	if !details {
+		return page, nil
+	}
+	for some := range slices.Chunk(page.Channels, describedTogether) {
+		if err := s.addDetails(ctx, some); err != nil {
+			return SummaryPage{}, fmt.Errorf("list channels: %w", err)
+		}
+	}
 	return page, nil
+}
+
+// addDetails describes channels of a list, with about DefaultPage of the subscribers of each.
+func (s *Service) addDetails(ctx context.Context, some []Summary) error {
+	requests := make([]DescribeRequest, len(some))
+	for i, one := range some {
+		policy, err := s.configured.Load().policies.For(one.Name)
+		if err != nil {
+			policy = Policy{} // an invalid rule: the channel is listed nevertheless
+		}
+		requests[i] = DescribeRequest{Channel: one.Name, Page: Page{}.bounded(), Policy: policy}
+	}
+	for i, r := range s.store.DescribeMany(ctx, requests) {
+		if errors.Is(r.Err, ErrNoChannel) {
+			continue
+		}
+		if r.Err != nil {
+			return r.Err
+		}
+		d := &Details{Live: r.Live, All: r.Next == 0}
+		for _, subscriber := range r.Subscribers {
+			if d.Slowest.Name == "" || subscriber.Lag > d.Slowest.Lag {
+				d.Slowest = subscriber
+			}
+		}
+		some[i].Details = d
+	}
+	return nil
 }
 
 // Peek returns the messages after a clock, or the earliest ones, without a subscriber. It changes nothing. Errors:
@@ -161,7 +219,14 @@ func (s *Service) Delete(ctx context.Context, channel string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.Delete(ctx, DeleteRequest{Channel: channel, Policy: policy}); err != nil {
+	at := s.store.Positions(ctx, []string{channel})[0]
+	if errors.Is(at.Err, ErrNoChannel) {
+		return nil
+	}
+	if err = at.Err; err == nil {
+		err = s.store.Delete(ctx, DeleteRequest{Channel: channel, Epoch: at.Epoch, Policy: policy})
+	}
+	if err != nil {
 		return fmt.Errorf("delete %s: %w", channel, err)
 	}
 	return nil
@@ -178,4 +243,13 @@ func (s *Service) Seek(ctx context.Context, r SeekRequest) (to Sought, err error
 		return to, fmt.Errorf("seek %s/%s: %w", r.Channel, r.Subscriber, err)
 	}
 	return to, nil
+}
+
+// Policy returns the policy of a channel, which needn't exist, and the pattern of the rule that sets it; "": the defaults
+// do. Errors: ErrInvalidChannel, and those of Policies.For.
+func (s *Service) Policy(channel string) (p Policy, rule string, err error) {
+	if p, err = s.policy(channel); err != nil {
+		return Policy{}, "", err
+	}
+	return p, s.configured.Load().policies.Rule(channel), nil
 }

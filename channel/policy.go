@@ -106,6 +106,7 @@ type Policies struct {
 
 // compiledRule is a Rule with all values resolved that don't depend on the channel's name.
 type compiledRule struct {
+	written string // the pattern, as it was configured
 	pattern *regexp.Regexp
 	policy  Policy     // without the captured values
 	dynamic []template // the values that refer to captures
@@ -139,7 +140,7 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 	if err != nil {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}
-	c := compiledRule{pattern: pattern, policy: fallback}
+	c := compiledRule{pattern: pattern, written: r.Pattern, policy: fallback}
 	c.policy.Schema, c.policy.Plain, c.policy.Copies = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain,
 		r.Copies || fallback.Copies
 	c.policy.LagMetrics = r.LagMetrics || fallback.LagMetrics
@@ -158,6 +159,16 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 		}
 	}
 	return c, c.policy.check()
+}
+
+// Rule returns the pattern of the rule that sets the policy of a channel, or "" if none does.
+func (p *Policies) Rule(channel string) string {
+	for i := range p.rules {
+		if p.rules[i].pattern.MatchString(channel) {
+			return p.rules[i].written
+		}
+	}
+	return ""
 }
 
 // For returns the policy of a channel. Errors: fault.SlugInvalidPolicy if a capture results in an invalid value.

@@ -57,6 +57,12 @@ const (
 	SlugQueueFixed        Slug = "queue-configured"
 	SlugQueueInUse        Slug = "queue-in-use"
 	SlugTooManyQueues     Slug = "too-many-queues"
+	SlugQueueDirector     Slug = "queue-director"
+	SlugInvalidBackfill   Slug = "invalid-backfill"
+	SlugNoBackfill        Slug = "backfill-not-found"
+	SlugBackfillExpired   Slug = "backfill-expired"
+	SlugBackfillTooLarge  Slug = "backfill-too-large"
+	SlugManyBackfills     Slug = "too-many-backfills"
 	SlugReserved          Slug = "channel-reserved"
 	SlugNoCredential      Slug = "credentials-missing"
 	SlugInvalidCredential Slug = "credentials-invalid"
@@ -372,6 +378,36 @@ var entries = []Entry{
 		Slug: SlugTooManyQueues, Kinds: []Kind{Conflict}, Title: "Too many queues",
 		Cause:  "There are as many queues as the service allows.",
 		Remedy: "Delete one, or raise `--max-queues`.",
+	},
+	{
+		Slug: SlugQueueDirector, Kinds: []Kind{Conflict}, Title: "The queue is not directed by its user",
+		Cause:  "The call is for queues with `director: user`, and the service directs this one.",
+		Remedy: "Define the queue with `director: user`: [open-match.md](open-match.md).",
+	},
+	{
+		Slug: SlugInvalidBackfill, Kinds: []Kind{Invalid}, Title: "Invalid backfill",
+		Cause:  "A part of the backfill, or of the call about one, is missing or not allowed.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugNoBackfill, Kinds: []Kind{NotFound}, Title: "Backfill not found",
+		Cause:  "The backfill never existed, was deleted, or has expired.",
+		Remedy: "Create another one if the game still has room.",
+	},
+	{
+		Slug: SlugBackfillExpired, Kinds: []Kind{Conflict}, Title: "Backfill expired",
+		Cause:  "The backfill was not acknowledged for the queue's `backfillTTL`: its tickets wait again.",
+		Remedy: "Create another one, and acknowledge it more often.",
+	},
+	{
+		Slug: SlugBackfillTooLarge, Kinds: []Kind{TooLarge}, Title: "Backfill too large",
+		Cause:  "The backfill has more bytes as protobuf than the queue's `maxTicketBytes`.",
+		Remedy: "Send less in `extensions` and `persistentField`, or raise the limit in the queue's definition.",
+	},
+	{
+		Slug: SlugManyBackfills, Kinds: []Kind{Unavailable}, Title: "Too many backfills",
+		Cause:  "The queue has `maxBackfills` backfills.",
+		Remedy: "Delete those of games that are over or full, or raise the limit in the queue's definition.",
 	},
 	{
 		Slug: SlugReserved, Kinds: []Kind{Forbidden}, Title: "Channel of the service",

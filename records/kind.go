@@ -47,7 +47,7 @@ type Kind struct {
 	Secret   bool          // the value must not be shown
 	MaxBytes int           // the longest value, with its members and fields
 	Instance Instance      // which Redis has it
-	Legacy   bool          // written by the source's applications, and only read here: its parts aren't encoded
+	Legacy   bool          // written by Discours.io's applications, and only read here: its parts aren't encoded
 	Quotes   bool          // quotes and backslashes in parts are encoded, too: xargs takes the keys as they are
 
 	claims   bool     // quotes are encoded if they are in keys of the kind that its last part names

@@ -168,8 +168,8 @@ var PendingCopies = define(Kind{
 	Why:  "emptied when all is copied", MaxBytes: 32 * mib, Instance: Records,
 })
 
-// Adopted is the mark of a record that was taken over from a key of the source. It is in the slot of the record, and in
-// its Redis.
+// Adopted is the mark of a record that was taken over from a key of Discours.io. It is in the slot of the record, and
+// in its Redis.
 var Adopted = define(Kind{
 	Name: "adopted", Pattern: "adopted:{<id>}:<kind>", Type: String,
 	Form: "what was taken over from the application's key of a record: SHA-256, or a number of views; in the record's Redis",

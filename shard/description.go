@@ -65,7 +65,8 @@ const NamePattern = `^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$`
 
 var namePattern = regexp.MustCompile(NamePattern)
 
-// CheckName returns an error that wraps ErrName unless a name matches NamePattern. what says what it names.
+// CheckName returns an error that wraps ErrName unless a name matches NamePattern. what is the named thing, for the
+// error.
 func CheckName(what, name string) error {
 	if namePattern.MatchString(name) {
 		return nil

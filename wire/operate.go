@@ -23,6 +23,20 @@ type ListedChannel struct {
 	Clock           clock.Clock `json:"clock"`           // of the last message
 	TTLMillis       int64       `json:"ttlMs"`           // remaining life of the channel without activity
 	SubscriberCount uint64      `json:"subscriberCount"` // with those that expired recently
+	// Details are left out unless they were asked for.
+	Details *ChannelDetails `json:"details,omitempty"`
+}
+
+// ChannelDetails describes the messages of a channel and their readers.
+type ChannelDetails struct {
+	Messages uint64 `json:"messages"`          // kept, at most: from the oldest to the last
+	Lag      uint64 `json:"lag"`               // of the slowest of the examined subscribers
+	Slowest  string `json:"slowest,omitempty"` // its name; left out: there is none
+	// Partial is set if the channel has more subscribers than were examined, about 100.
+	Partial bool `json:"partial,omitempty"`
+	// Rate is messages per second since the server that answers has listed the channel with details before; left out:
+	// it hasn't in the last hour.
+	Rate *float64 `json:"rate,omitempty"`
 }
 
 // Peeked is messages of a channel, read without a subscriber.
@@ -166,4 +180,18 @@ func (t *to) UnmarshalJSON(data []byte) error {
 func invalidPosition(member, forms string, data []byte) error {
 	return &InputError{Slug: fault.SlugInvalidPosition, Field: "/" + member, Offset: -1,
 		Detail: fmt.Sprintf("%s must be %s from %d to %d, not %.64s", member, forms, clock.Min, clock.Max, data)}
+}
+
+// ChannelPolicy is the answer to GET /v1/channels/{channel}/policy.
+type ChannelPolicy struct {
+	Channel         string `json:"channel"`
+	Rule            string `json:"rule,omitempty"` // pattern of the rule that sets it; left out: the defaults do
+	TTLMillis       int64  `json:"ttlMs"`          // of a message, and of the channel and its marks without activity
+	MaxMessages     int    `json:"maxMessages"`    // 0: no limit
+	MaxMessageBytes int    `json:"maxMessageBytes"`
+	Replicas        int    `json:"replicas"`       // that must confirm a publish
+	MaxSubscribers  int    `json:"maxSubscribers"` // 0: no limit
+	Schema          bool   `json:"schema"`         // contents are validated
+	Copies          bool   `json:"copies"`         // messages are copied to the channels of followers
+	Plain           bool   `json:"plain"`          // messages are also published on Redis's pub/sub
 }

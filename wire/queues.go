@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Queue is a queue of tickets and its definition, without secrets.
 type Queue struct {
@@ -18,12 +21,13 @@ type QueueDescription struct {
 	Queue
 	Configured       bool         `json:"configured"` // part of the service's configuration: it can't be put or deleted
 	Tickets          TicketCounts `json:"tickets"`
-	Outgoing         int          `json:"outgoing"`          // assignments that are not on their channels yet
-	Conflicts        int64        `json:"conflicts"`         // matches that failed since the queue was last unused for a day
-	OldestWaitMillis int64        `json:"oldestWaitMs"`      // of the tickets that can be matched now; 0 if there are none
-	MatchRate        float64      `json:"matchRate"`         // matches a second, over the last minute
-	Waits            *Waits       `json:"waitMs,omitempty"`  // of tickets that were matched recently; left out if there are none
-	Waiting          *Waiting     `json:"waiting,omitempty"` // if it was asked for
+	Backfills        int          `json:"backfills,omitempty"` // of a queue that is directed by its user, now
+	Outgoing         int          `json:"outgoing"`            // assignments that are not on their channels yet
+	Conflicts        int64        `json:"conflicts"`           // matches that failed since the queue was last unused for a day
+	OldestWaitMillis int64        `json:"oldestWaitMs"`        // of the tickets that can be matched now; 0 if there are none
+	MatchRate        float64      `json:"matchRate"`           // matches a second, over the last minute
+	Waits            *Waits       `json:"waitMs,omitempty"`    // of tickets that were matched recently; left out if there are none
+	Waiting          *Waiting     `json:"waiting,omitempty"`   // if it was asked for
 }
 
 // TicketCounts counts a queue's tickets by status.
@@ -85,4 +89,57 @@ type Acceptance struct {
 	Accepts    int `json:"accepts"`    // of those, that the ticket accepts, by its criteria as they are widened now
 	AcceptedBy int `json:"acceptedBy"` // of those, that accept the ticket
 	Candidates int `json:"candidates"` // of those, with which it could be in a match of two
+}
+
+// CheckedQueue is the answer to the check of a queue's definition.
+type CheckedQueue struct {
+	Valid  bool              `json:"valid"`
+	Faults []DefinitionFault `json:"faults"` // at most 100
+}
+
+// DefinitionFault is something wrong with a definition, and where it is in the text.
+type DefinitionFault struct {
+	Field  string `json:"field"` // a JSON pointer; empty: the whole definition, or its syntax
+	Detail string `json:"detail"`
+	Line   int    `json:"line"`   // from 1
+	Column int    `json:"column"` // from 1, in characters
+}
+
+// RecentMatches are the last matches of a queue.
+type RecentMatches struct {
+	Matches []RecentMatch `json:"matches"` // the newest first
+}
+
+// RecentMatch is a match that was assigned recently.
+type RecentMatch struct {
+	ID         string    `json:"id,omitempty"` // left out: an earlier version of the service assigned it
+	AssignTime time.Time `json:"assignTime"`   // to the millisecond
+	WaitMillis []int64   `json:"waitMs"`       // how long each ticket had waited
+}
+
+// Simulation is the answer to the simulation of a queue's definition.
+type Simulation struct {
+	Recorded  int       `json:"recorded"`            // tickets that the server has created in the last hour
+	Waiting   int       `json:"waiting"`             // tickets that wait now, some of which are recorded, too
+	Truncated bool      `json:"truncated,omitempty"` // there are more tickets than were simulated
+	Today     Simulated `json:"today"`               // by the queue's definition
+	Changed   Simulated `json:"changed"`             // by the definition of the request
+}
+
+// Simulated is how tickets are matched by a definition.
+type Simulated struct {
+	Tickets   int           `json:"tickets"`
+	Matches   int           `json:"matches"`
+	Matched   int           `json:"matched"`           // tickets
+	Unmatched int           `json:"unmatched"`         // tickets that expired
+	Waits     *LongestWaits `json:"waitMs,omitempty"`  // of the matched tickets; left out: there is none
+	Fitness   *Fitness      `json:"fitness,omitempty"` // of the matches, lower is better; left out: there is none
+}
+
+// Fitness is percentiles of the fitness of matches.
+type Fitness struct {
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
 }

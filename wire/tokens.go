@@ -24,7 +24,7 @@ type VerificationTake struct {
 	Attempt string `json:"attempt,omitempty"` // names the take, so that it can be repeated; "": it can't
 }
 
-// Verification is what a verification token stood for.
+// Verification is the data of a verification token.
 type Verification struct {
 	UserID string          `json:"userId"`
 	Data   json.RawMessage `json:"data,omitempty"`
@@ -49,7 +49,7 @@ type OAuthStateTake struct {
 	Attempt string `json:"attempt,omitempty"` // names the take, so that it can be repeated; "": it can't
 }
 
-// OAuthState is what was kept for a state.
+// OAuthState is the data that was kept for a state.
 type OAuthState struct {
 	NewOAuthState
 	CreatedAt time.Time `json:"createdAt"`

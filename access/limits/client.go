@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -92,14 +93,14 @@ func (c Client) takeQuota(ctx context.Context, k Kind, n, before int) error {
 	if err != nil || taken.OK {
 		return err
 	}
-	c.limiter.o.Refused(k.String(), "quota")
+	c.limiter.refused(refusal{who: c.quotas.Name(), of: "quota", limit: k.String()}, quota.String())
 	wait := taken.Retry + time.Duration(float64(before)/quota.PerSecond()*float64(time.Second))
 	return limited(wait, "the quota of %s on all servers, %s, is used up", k, quota)
 }
 
 // refuse counts and returns the error of a request beyond a limit.
 func (l *Limiter) refuse(c *counts, k Kind, wait time.Duration) error {
-	l.o.Refused(k.String(), c.who.of())
+	l.refused(refusal{who: c.who.label(), of: c.who.of(), limit: k.String()}, k.rate(&c.limits).String())
 	return limited(wait, "the limit of %s for this %s, %s, is used up", k, c.who.of(), k.rate(&c.limits))
 }
 
@@ -121,7 +122,8 @@ func (c Client) Wait(requests int) (done func(), err error) {
 	defer l.mu.Unlock()
 	for _, counts := range both {
 		if counts.limitsWaits() && l.waiting[counts.who]+counts.weight(requests) > counts.limits.Waits {
-			l.o.Refused(access.LimitWaits, counts.who.of())
+			l.refused(refusal{who: counts.who.label(), of: counts.who.of(), limit: access.LimitWaits},
+				strconv.Itoa(counts.limits.Waits))
 			return nil, &fault.Error{
 				Kind: fault.Limited, Slug: fault.SlugTooManyWaits, RetryAfter: time.Second,
 				Detail: fmt.Sprintf("%d requests of this %s wait already, %d may", l.waiting[counts.who],

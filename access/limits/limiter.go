@@ -56,6 +56,8 @@ type Limiter struct {
 	o       Options
 	current atomic.Pointer[Limits]
 
+	refusals access.Recent[refusal, string]
+
 	mu      sync.Mutex
 	clients *simplelru.LRU[who, *counts]
 	waiting map[who]int // requests that wait; without entries of 0
@@ -129,6 +131,18 @@ func (l *Limiter) Client(p *access.Principal, address string) Client {
 		return Client{}
 	}
 	return c
+}
+
+// LimitsOf returns the limits of a principal as text; empty: it has none.
+func (l *Limiter) LimitsOf(p *access.Principal) string {
+	if l == nil || p == nil || p.Kind == access.Administrator || p.Kind == access.Nobody {
+		return ""
+	}
+	of := *l.current.Load().of(p)
+	if of == (access.Limits{}) {
+		return ""
+	}
+	return of.String()
 }
 
 func (l *Limits) of(p *access.Principal) *access.Limits {

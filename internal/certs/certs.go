@@ -3,6 +3,7 @@
 package certs
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -66,6 +67,12 @@ func (k *Keeper) Config(protocols ...string) *tls.Config {
 			return c, nil
 		},
 	}
+}
+
+// Shows reports whether a certificate is the one that is shown to clients.
+func (k *Keeper) Shows(certificate *x509.Certificate) bool {
+	k.refresh()
+	return bytes.Equal(k.current.Load().Certificates[0].Certificate[0], certificate.Raw)
 }
 
 // NotAfter returns when the certificate expires, or an earlier one of those that are shown with it. It checks the files

@@ -29,19 +29,31 @@ func newConfig() Config {
 // complete checks options against each other, and reads the files that they name. The errors name the YAML key, since
 // the options can come from different sources.
 func (c *Config) complete(found *findings) {
-	c.completeBodies(found)
+	if c.Records.On {
+		c.addShards()
+	}
+	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
+	c.checkTogether(found)
+	c.TLS.complete(found)
+	c.completeOpenMatch(found)
+	found.check(c.readNotifications, "kinds")
+	c.Shards.completeReads(found)
+	c.Redis.complete(found)
+	c.Matchmaking.complete(found)
+	c.Access.complete(found)
+	found.check(c.readReceiptKeys, "receiptKeys", "receiptKeysFile")
+}
+
+// checkTogether checks options against each other. It reads no files.
+func (c *Config) checkTogether(found *findings) {
+	c.checkBodies(found)
+	c.Access.checkTogether(found)
 	found.check(func() error {
 		if c.Server.DrainDelay > c.Server.Grace {
 			return errors.New("drainDelay: is longer than grace, of which it is a part")
 		}
 		return nil
 	}, "drainDelay", "grace")
-	c.TLS.complete(found)
-	found.check(c.readNotifications, "kinds")
-	if c.Records.On {
-		c.addShards()
-	}
-	c.Shards.completeReads(found)
 	found.check(func() error {
 		if len(c.Shards.Reads.Caches) > 0 && !c.Records.On {
 			return errors.New(
@@ -49,10 +61,6 @@ func (c *Config) complete(found *findings) {
 		}
 		return nil
 	}, "cacheShards", "records")
-	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
-	c.Redis.complete(found)
-	c.Matchmaking.complete(found)
-	c.Access.complete(found)
 	found.check(func() error {
 		if err := oauth.CheckProviders(c.Records.OAuth.Providers); err != nil {
 			return fmt.Errorf("oauthProviders: %w", err)
@@ -65,7 +73,23 @@ func (c *Config) complete(found *findings) {
 		}
 		return nil
 	}, "channels", "records")
-	found.check(c.readReceiptKeys, "receiptKeys", "receiptKeysFile")
+}
+
+// completeOpenMatch turns grpcListen's default off if a service of Open Match has its port.
+func (c *Config) completeOpenMatch(found *findings) {
+	found.check(func() error {
+		for name, address := range c.GRPC.OpenMatch.ByService() {
+			if port := portOf(address); c.GRPC.Listen == "" || port == "0" || port != portOf(c.GRPC.Listen) {
+				continue
+			}
+			if !found.origins["grpcListen"].defaults {
+				return fmt.Errorf("openmatchListen: %s has the port of grpcListen: give it another one, or grpcListen: off",
+					name)
+			}
+			c.GRPC.Listen = ""
+		}
+		return nil
+	}, "openmatchListen", "grpcListen")
 }
 
 // readNotifications reads the schema of notifications that the table of kinds names.
@@ -114,19 +138,6 @@ func (a *Access) complete(found *findings) {
 		}
 		return nil
 	}, "apiKeys")
-	required := []string{"requireCredentials", "apiKeys", "jwtKeys"}
-	found.check(func() error {
-		if a.Quotas != (access.Limits{}) && !a.Closed() {
-			return errors.New("quotas: is set, but nobody has one on a service that requires no credentials")
-		}
-		return nil
-	}, append(required, "quotas")...)
-	found.check(func() error {
-		if a.Insecure && a.Closed() {
-			return errors.New("insecure: is on, but credentials are required: leave one of them out")
-		}
-		return nil
-	}, append(required, "insecure")...)
 	t := &a.Tokens
 	found.check(func() error {
 		switch {
@@ -140,8 +151,24 @@ func (a *Access) complete(found *findings) {
 	}, "jwtKeys", "jwtIssuer", "jwtAudience", "jwtAlgorithms")
 }
 
-// completeBodies checks that a body can hold the largest message, and that there is memory for the largest body.
-func (c *Config) completeBodies(found *findings) {
+func (a Access) checkTogether(found *findings) {
+	required := []string{"requireCredentials", "apiKeys", "jwtKeys"}
+	found.check(func() error {
+		if a.Quotas != (access.Limits{}) && !a.Closed() {
+			return errors.New("quotas: is set, but nobody has one on a service that requires no credentials")
+		}
+		return nil
+	}, append(required, "quotas")...)
+	found.check(func() error {
+		if a.Insecure && a.Closed() {
+			return errors.New("insecure: is on, but credentials are required: leave one of them out")
+		}
+		return nil
+	}, append(required, "insecure")...)
+}
+
+// checkBodies checks that a body can hold the largest message, and that there is memory for the largest body.
+func (c *Config) checkBodies(found *findings) {
 	found.check(func() error {
 		if c.Server.MaxBodyBytes < c.Channel.MaxMessageBytes {
 			return errors.New(

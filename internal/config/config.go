@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -59,6 +60,17 @@ type GRPC struct {
 	Listen       string // host:port; "": gRPC is served on the HTTP port only
 	MessageBytes int    // of a client's message
 	QueryPage    int    // tickets in one message of an answer
+	OpenMatch    OpenMatchListen
+}
+
+// OpenMatchListen has the ports of Open Match's services: the address of each, host:port; "": it has no port of its own.
+type OpenMatchListen struct{ Frontend, Backend, Query string }
+
+// ByService returns the addresses that are set, by the name of the service: frontend, backend or query.
+func (o OpenMatchListen) ByService() map[string]string {
+	all := map[string]string{"frontend": o.Frontend, "backend": o.Backend, "query": o.Query}
+	maps.DeleteFunc(all, func(_, address string) bool { return address == "" })
+	return all
 }
 
 // TLS configures the certificates of the listeners. All files are PEM; an empty Cert means that there is no TLS.
@@ -154,7 +166,7 @@ type SessionOptions struct {
 	Redis  string        // URL of another Redis for them; "": that of the channels
 	TTL    time.Duration // of a session without activity
 	Grants access.Grants // of a session's token
-	Legacy bool          // the forms of the source's applications are accepted, and moved
+	Legacy bool          // the forms of Discours.io's applications are accepted, and moved
 }
 
 // OAuthOptions configures the tokens of providers.

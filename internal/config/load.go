@@ -29,7 +29,9 @@ type source struct {
 	name   func(o option) string  // of an option in this source
 	other  func(key string) error // the error for a key that isn't an option
 	file   string                 // path, with tree; "": it is no file
-	tree   *tree
+	// defaults is set for the source of the defaults.
+	defaults bool
+	tree     *tree
 }
 
 // Load reads the options: from flags, over environment variables (KEY=value), over the YAML file, over defaults. It
@@ -65,7 +67,16 @@ func loadFrom(flags *pflag.FlagSet, environ []string, file readFunc) (Config, er
 // LoadNode is Load for a node of shards: AddNodeFlags has added its flags. Files of options that nodes don't have
 // aren't read.
 func LoadNode(flags *pflag.FlagSet, environ []string) (Config, error) {
-	c, found := node.read(flags, environ, readAny)
+	return loadNodeFrom(flags, environ, readAny)
+}
+
+// LoadNodeAgain is LoadNode for a node that runs, as LoadAgain.
+func LoadNodeAgain(flags *pflag.FlagSet, environ []string) (Config, error) {
+	return loadNodeFrom(flags, environ, readRegular)
+}
+
+func loadNodeFrom(flags *pflag.FlagSet, environ []string, file readFunc) (Config, error) {
+	c, found := node.read(flags, environ, file)
 	c.completeNode(found)
 	return c, found.err()
 }
@@ -78,10 +89,31 @@ func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
 	return c, found.err()
 }
 
+// listenKeys are the options that say how a service on this machine is reached.
+var listenKeys = []string{"listen", "adminListen", "tlsCert", "tlsKey"}
+
+// LoadListen is Load for a command that only calls a service on this machine: AddFlags has added its flags. The other
+// options may have faults, and no file but that of the configuration is read.
+func LoadListen(flags *pflag.FlagSet, environ []string) (Config, error) {
+	found := newFindings()
+	sources := serve.readSources(flags, environ, readAny, found)
+	for _, s := range sources {
+		maps.DeleteFunc(s.values, func(key string, _ any) bool { return !slices.Contains(listenKeys, key) })
+		if s.file != "" && s.values != nil {
+			found.faults = nil // those of values that could be read in part
+		}
+	}
+	return serve.merge(sources, found), found.err()
+}
+
 // read reads all sources. An option with a fault isn't set.
 func (cmd command) read(flags *pflag.FlagSet, environ []string, file readFunc) (Config, *findings) {
 	found := newFindings()
-	sources := cmd.readSources(flags, environ, file, found)
+	return cmd.merge(cmd.readSources(flags, environ, file, found), found), found
+}
+
+// merge returns the options of sources, the weakest first. An option with a fault isn't set.
+func (cmd command) merge(sources []source, found *findings) Config {
 	base := newConfig()
 	kinds := kindsOption(&base)[0] // first, since other options are checked by the table of kinds
 	for _, s := range sources {
@@ -107,7 +139,7 @@ func (cmd command) read(flags *pflag.FlagSet, environ []string, file readFunc) (
 	if err := c.set(merged.Raw(), found.wrong); err != nil {
 		found.add(finding{text: err.Error()})
 	}
-	return c, found
+	return c
 }
 
 // set sets the options that are in values, by their keys, but for the table of kinds, and for some that are wrong. They
@@ -248,7 +280,7 @@ func (cmd command) readSources(flags *pflag.FlagSet, environ []string, file read
 			defaults[o.key()] = o.def
 		}
 	}
-	sources := []source{{values: defaults, name: option.key, other: errors.New}}
+	sources := []source{{values: defaults, name: option.key, other: errors.New, defaults: true}}
 	if path := configPath(flags, environ); path != "" {
 		sources = append(sources, cmd.readFile(path, file, found))
 	}

@@ -130,8 +130,9 @@ func TestEverySource(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
 	values := map[string]string{
-		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10",
-		"admin-listen": "unix:a/admin.sock", "grace": "7s", "drain-delay": "2s",
+		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10", "query-page-size": "11",
+		"openmatch-listen": "frontend=:11,backend=h:12,query=:13",
+		"admin-listen":     "unix:a/admin.sock", "grace": "7s", "drain-delay": "2s",
 		"cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
 		"predecessor-prefix": "/old",
 		"redis":              "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
@@ -212,6 +213,8 @@ func TestEverySource(t *testing.T) {
 	}, read(node).Shards)
 	fromYAML := read(serve)
 
+	require.Equal(t, 11, fromYAML.GRPC.QueryPage)
+	require.Equal(t, OpenMatchListen{Frontend: ":11", Backend: "h:12", Query: ":13"}, fromYAML.GRPC.OpenMatch)
 	require.Equal(t, []string{"https://a.example", "https://b.example"}, fromYAML.Server.CORSOrigins)
 	require.Equal(t, "0123", fromYAML.Redis.Password)
 	require.Equal(t, "1e3", fromYAML.Redis.Sentinel.Password)
@@ -321,5 +324,31 @@ func TestServiceLinks(t *testing.T) {
 	}
 	for _, o := range allOptions(new(Config)) {
 		require.False(t, notForServe(o.env()), o.name)
+	}
+}
+
+// TestPortsOfOpenMatch checks that a service of Open Match may have the default port of gRPC.
+func TestPortsOfOpenMatch(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "openmatchListen: frontend=:50504,query=:50503", nil, nil)
+	require.NoError(t, err)
+	require.Empty(t, c.GRPC.Listen)
+	require.Equal(t, map[string]string{"frontend": ":50504", "query": ":50503"}, c.GRPC.OpenMatch.ByService())
+	c, err = load(t, "openmatchListen: backend=:50505", nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:50504", c.GRPC.Listen)
+	for text, want := range map[string]string{
+		"openmatchListen: frontend=:50504\ngrpcListen: 127.0.0.1:50504": "openmatchListen: frontend has the port of " +
+			"grpcListen: give it another one, or grpcListen: off",
+		"openmatchListen: frontend=:1,query=:1": "openmatchListen: frontend and query have the same port: give each its own",
+		"openmatchListen: query=:1,query=:2":    "openmatchListen: query has two addresses: leave one out",
+		"openmatchListen: director=:1": `openmatchListen: "director=:1" isn't frontend=host:port, backend=host:port or ` +
+			`query=host:port, such as frontend=:50504`,
+		"openmatchListen: frontend": `openmatchListen: "frontend" isn't frontend=host:port, backend=host:port or ` +
+			`query=host:port, such as frontend=:50504`,
+		"openmatchListen: frontend=here": `openmatchListen: frontend: "here" isn't host:port, such as 127.0.0.1:8080 or :8080`,
+	} {
+		_, err := load(t, text, nil, nil)
+		require.ErrorContains(t, err, want)
 	}
 }

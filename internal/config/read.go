@@ -68,8 +68,8 @@ func Within[T any](ctx context.Context, limit time.Duration, load func() (T, err
 	}
 	done := make(chan result, 1)
 	go func() {
-		defer reads.Release(1)
 		c, err := load()
+		reads.Release(1) // before the caller can begin another read
 		done <- result{c, err}
 	}()
 	timer := time.NewTimer(limit)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -40,49 +41,80 @@ const maxChanges = 100
 type Reloaded struct {
 	Config
 	Changes []Change
-	Restart []string // YAML keys of options that have other values now, which take effect after a restart
+	Restart []string // YAML keys of options with other values, or other files, now: they take effect after a restart
 }
 
 // Reload returns the configuration that a service that runs with c has after its sources have become next: the
-// reloadable options are those of next. The others stay as they are. The error is [Faults] if these options don't fit
-// together, or if a change needs a restart.
+// reloadable options are those of next. The others stay as they are, with the contents of the files that they name, none
+// of which is read. The error is [Faults] if these options don't fit together, or if a change needs a restart.
 func (c Config) Reload(next Config) (Reloaded, error) {
-	r := Reloaded{Config: next}
-	values := maps.Clone(c.values)
-	for _, o := range serve.options(new(Config)) {
-		key := o.key()
-		value, ok := next.values[key]
-		switch {
-		case !o.live && !reflect.DeepEqual(c.values[key], value):
-			r.Restart = append(r.Restart, key)
-		case o.live && ok:
-			values[key] = value
-		case o.live:
-			delete(values, key)
-		}
-	}
+	r := c.reload(serve, next)
+	r.ticketLife, r.copying = c.TicketLife(), c.Copies()
 	found := newFindings()
-	if len(r.Restart) > 0 {
-		r.Config = newConfig()
-		r.Records.Site = c.Records.Site
-		if err := r.set(values, nil); err != nil {
-			return Reloaded{}, err
-		}
-		r.complete(found)
-	}
-	r.values, r.ticketLife, r.copying = values, c.TicketLife(), c.Copies()
+	r.checkTogether(found)
 	r.checkLives(found, next)
 	if err := found.err(); err != nil {
 		return Reloaded{}, err
 	}
-	r.Changes = changes(c, r.Config)
 	return r, nil
+}
+
+// ReloadNode is Reload for a node of shards. Nothing is refused.
+func (c Config) ReloadNode(next Config) Reloaded { return c.reload(node, next) }
+
+func (c Config) reload(of command, next Config) Reloaded {
+	r := Reloaded{Config: c}
+	r.values = maps.Clone(c.values)
+	for _, o := range of.options(new(Config)) {
+		key := o.key()
+		value, ok := next.values[key]
+		switch {
+		case !o.live && (!reflect.DeepEqual(c.values[key], value) || c.readsOther(next, key)):
+			r.Restart = append(r.Restart, key)
+		case o.live && ok:
+			r.values[key] = value
+		case o.live:
+			delete(r.values, key)
+		}
+	}
+	r.setLive(next)
+	r.Changes = changes(of, c, r.Config)
+	return r
+}
+
+// setLive sets the reloadable options to those of next.
+func (c *Config) setLive(next Config) {
+	c.Channel, c.Rules, c.Access.Rules = next.Channel, next.Rules, next.Access.Rules
+	c.Access.UserLimits, c.Access.AddressLimits = next.Access.UserLimits, next.Access.AddressLimits
+	c.Access.Quotas = next.Access.Quotas
+	c.Matchmaking.Queues, c.Matchmaking.MaxQueues = next.Matchmaking.Queues, next.Matchmaking.MaxQueues
+	wait := c.Limits.MaxWait
+	c.Limits = next.Limits
+	c.Limits.MaxWait = wait
+	c.Log.Level = next.Log.Level
+}
+
+// readsOther reports whether an option, which is read at the start, names a file with other contents in next.
+func (c Config) readsOther(next Config, key string) bool {
+	switch key {
+	case "kinds":
+		now, err := sharedKinds(c.Records)
+		then, nextErr := sharedKinds(next.Records)
+		return errors.Join(err, nextErr) == nil && !maps.Equal(now, then)
+	case "redisPasswordFile":
+		return c.Redis.Password != next.Redis.Password
+	case "receiptKeysFile":
+		return !reflect.DeepEqual(c.Receipts.Keys, next.Receipts.Keys)
+	case "shardTokenFile":
+		return c.Shards.Token != next.Shards.Token
+	}
+	return false
 }
 
 // checkLives checks what a service can't change while it runs.
 func (c *Config) checkLives(found *findings, next Config) {
 	for _, d := range next.Matchmaking.Queues {
-		if life := d.TicketTTL.Std() + d.AssignmentTTL.Std(); c.Matchmaking.On && life > c.ticketLife {
+		if life := d.TicketLife(); c.Matchmaking.On && life > c.ticketLife && !d.ByUser() {
 			found.add(finding{text: fmt.Sprintf(
 				"queues.%s.ticketTTL: together with assignmentTTL it is %s, and the channels of tickets live for %s since the start: restart the service",
 				d.Name, life, c.ticketLife)})
@@ -93,14 +125,14 @@ func (c *Config) checkLives(found *findings, next Config) {
 	}
 }
 
-// changes returns the differences of the reloadable options.
-func changes(old, now Config) (list []Change) {
+// changes returns the differences of the reloadable options of a command.
+func changes(of command, old, now Config) (list []Change) {
 	add := func(option, from, to string) {
 		if from != to {
 			list = append(list, Change{Option: option, From: cut(from), To: cut(to)})
 		}
 	}
-	for _, o := range serve.options(new(Config)) {
+	for _, o := range of.options(new(Config)) {
 		key := o.key()
 		switch {
 		case !o.live:

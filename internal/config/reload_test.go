@@ -70,6 +70,101 @@ queues:
 	require.Equal(t, []Change{{Option: "channels", From: "a, b", To: "b, a"}}, done.Changes)
 }
 
+// TestReloadTakesEachLiveOption: no reloadable option stays as it was.
+func TestReloadTakesEachLiveOption(t *testing.T) {
+	t.Parallel()
+	old, err := load(t, `requireCredentials: "on"`, nil, nil)
+	require.NoError(t, err)
+	next, err := load(t, `
+channelTtl: 2h
+channelMaxMessages: 7
+channelMaxMessageBytes: 1KiB
+channelReplicas: 1
+channelMaxSubscribers: 7
+channels: [{pattern: a, readers: [ann]}]
+userLimits: requests=1/s
+addressLimits: requests=1/s
+quotas: requests=1/s
+queues: {a: {}}
+maxQueues: 7
+maxBatch: 7
+maxFetch: 7
+fetchBytes: 1KiB
+logLevel: debug
+requireCredentials: "on"
+maxWait: 7s
+`, nil, nil)
+	require.NoError(t, err)
+	for _, o := range serve.options(new(Config)) {
+		if o.live {
+			require.NotEqual(t, old.values[o.key()], next.values[o.key()], o.key())
+		}
+	}
+	done, err := old.Reload(next)
+	require.NoError(t, err)
+	require.Equal(t, []string{"maxWait"}, done.Restart)
+	require.Equal(t, old.Limits.MaxWait, done.Limits.MaxWait)
+	done.values, done.Limits.MaxWait, done.ticketLife = next.values, next.Limits.MaxWait, 0
+	require.Equal(t, next, done.Config)
+}
+
+// TestReloadNode: only the log's level changes in a node. Options of services alone aren't listed.
+func TestReloadNode(t *testing.T) {
+	t.Parallel()
+	const text = "shardCache: author\nshardDc: a\nredis: localhost:6379\n"
+	old, err := loadFor(t, node, text, nil, nil)
+	require.NoError(t, err)
+	next, err := loadFor(t, node, text+"logLevel: debug\nshardPingPeriod: 200ms\nmaxFetch: 5\nmaxWait: 1s", nil, nil)
+	require.NoError(t, err)
+	done := old.ReloadNode(next)
+	require.Equal(t, []Change{{Option: "logLevel", From: "info", To: "debug"}}, done.Changes)
+	require.Equal(t, []string{"shardPingPeriod"}, done.Restart)
+	require.Equal(t, next.Log, done.Log)
+	require.Equal(t, old.Shards, done.Shards)
+}
+
+// TestReloadReadsNoFilesOfTheRunningConfiguration: an option that needs a restart may name another file, and the one in
+// use may be gone.
+func TestReloadReadsNoFilesOfTheRunningConfiguration(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	before, after := filepath.Join(dir, "before"), filepath.Join(dir, "after")
+	for _, path := range []string{before, after} {
+		require.NoError(t, os.WriteFile(path, []byte(testKey), 0o600))
+	}
+	old, err := load(t, "receiptKeysFile: "+before, nil, nil)
+	require.NoError(t, err)
+	next, err := load(t, "maxFetch: 5\nreceiptKeysFile: "+after, nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(before))
+	done, err := old.Reload(next)
+	require.NoError(t, err)
+	require.Equal(t, []string{"receiptKeysFile"}, done.Restart)
+	require.Equal(t, []Change{{Option: "maxFetch", From: "1000", To: "5"}}, done.Changes)
+}
+
+// TestReloadWithOtherContents: other contents of a file that is read at the start only need a restart.
+func TestReloadWithOtherContents(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	schema, key := filepath.Join(dir, "schema.json"), filepath.Join(dir, "keys")
+	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write(schema, `{"type":"string"}`)
+	write(key, testKey)
+	text := "receiptKeysFile: " + key + "\nkinds: {notifications: {schema: " + schema + "}}"
+	old, err := load(t, text, nil, nil)
+	require.NoError(t, err)
+	write(schema, `{"type":"number"}`)
+	write(key, "MTEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
+	next, err := load(t, text, nil, nil)
+	require.NoError(t, err)
+	done, err := old.Reload(next)
+	require.NoError(t, err)
+	require.Equal(t, []string{"kinds", "receiptKeysFile"}, done.Restart)
+	require.Equal(t, old.Records.Notifications, done.Records.Notifications)
+	require.Equal(t, old.Receipts, done.Receipts)
+}
+
 // TestReloadsThatAreRefused: what a running service can't change.
 func TestReloadsThatAreRefused(t *testing.T) {
 	t.Parallel()

@@ -67,8 +67,16 @@ func grpcOptions(c *Config) []option {
 		define("grpc-message-bytes", "bytes", "1MiB", to(&c.GRPC.MessageBytes, ParseBytes), `
 			Maximum size of a message in a gRPC call, and so of a ticket with its extensions.`),
 		define("grpc-query-page", "int", "1000", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `
-			Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at
-			most 256KiB, unless one ticket has more.`),
+			Maximum number of tickets or backfills in one message of the answer to a query, from 10 to 10000.
+			A message also has at most 256KiB, unless one ticket has more.`),
+		define("query-page-size", "int", "", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `
+			The same as grpc-query-page, by the name that it has in Open Match's configuration. It overrides
+			grpc-query-page.`),
+		define("openmatch-listen", kindList, "", to(&c.GRPC.OpenMatch, openMatchListen), `
+			Ports of Open Match's services, each with gRPC and JSON, such as
+			frontend=:50504,backend=:50505,query=:50503. Each port has one service, health checks, reflection and
+			probes. If one is 50504, grpc-listen is off by default. With a port for backend, the default queue is
+			directed by its user, unless it is defined.`),
 	}
 }
 

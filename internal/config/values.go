@@ -73,6 +73,36 @@ func listenOrOff(text string) (string, error) {
 	return listen(text)
 }
 
+// openMatchListen parses the ports of Open Match's services, such as frontend=:50504,backend=:50505.
+func openMatchListen(text string) (o OpenMatchListen, err error) {
+	fields := map[string]*string{"frontend": &o.Frontend, "backend": &o.Backend, "query": &o.Query}
+	ports := map[string]string{} // services, by their ports
+	parts, _ := listOf(anyText)(text)
+	for _, part := range parts {
+		name, address, found := strings.Cut(part, "=")
+		field := fields[name]
+		if !found || field == nil {
+			return OpenMatchListen{}, fmt.Errorf(
+				"%q isn't frontend=host:port, backend=host:port or query=host:port, such as frontend=:50504", part)
+		}
+		if *field != "" {
+			return OpenMatchListen{}, fmt.Errorf("%s has two addresses: leave one out", name)
+		}
+		if *field, err = listen(address); err != nil {
+			return OpenMatchListen{}, fmt.Errorf("%s: %w", name, err)
+		}
+		port := portOf(address)
+		if other := ports[port]; other != "" && port != "0" {
+			return OpenMatchListen{}, fmt.Errorf("%s and %s have the same port: give each its own", other, name)
+		}
+		ports[port] = name
+	}
+	return o, nil
+}
+
+// portOf returns the port of an address.
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
 // UnixPrefix begins the address of a Unix socket. Its path follows.
 const UnixPrefix = "unix:"
 

@@ -1,4 +1,4 @@
-// Package histogram has what all histograms of durations have in common: a native histogram beside the classic buckets,
+// Package histogram has the options of all histograms of durations: a native histogram beside the classic buckets,
 // and exemplars that name the trace of a request.
 package histogram
 

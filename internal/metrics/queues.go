@@ -16,6 +16,7 @@ import (
 // gauges of its tickets, so that sums over all servers are correct.
 type Queues struct {
 	vectors
+	fetch fetchVectors
 
 	mu     sync.Mutex
 	queues map[string]*queueMetrics
@@ -36,6 +37,8 @@ type vectors struct {
 	createPauses     *prometheus.CounterVec
 	cancelled        *prometheus.CounterVec
 	expired          *prometheus.CounterVec
+	backfills        *prometheus.GaugeVec
+	backfillsExpired *prometheus.CounterVec
 }
 
 // queueMetrics is one queue's part of the metrics. What is counted for each ticket is looked up once.
@@ -52,7 +55,7 @@ const labelQueue = "queue"
 
 // NewQueues returns metrics that are registered.
 func NewQueues(r prometheus.Registerer) (*Queues, error) {
-	m := &Queues{queues: map[string]*queueMetrics{}}
+	m := &Queues{queues: map[string]*queueMetrics{}, fetch: newFetchVectors()}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
 			append([]string{labelQueue}, labels...))
@@ -84,7 +87,11 @@ func NewQueues(r prometheus.Registerer) (*Queues, error) {
 	m.cancelled = counter("tidemark_tickets_cancelled_total",
 		"Tickets whose cancellation succeeded on this server, repetitions included.")
 	m.expired = counter("tidemark_tickets_expired_total", "Tickets that this server found to have expired.")
-	for _, v := range m.all() {
+	m.backfills = gauge("tidemark_backfills",
+		"Backfills of a queue that is directed by its user. Only the server that holds the queue's lease reports them.")
+	m.backfillsExpired = counter("tidemark_backfills_expired_total",
+		"Backfills that this server removed because they were not acknowledged in time.")
+	for _, v := range append(m.all(), m.fetch.all()...) {
 		if err := r.Register(v); err != nil {
 			return nil, err
 		}
@@ -116,7 +123,7 @@ func (m *vectors) all() []vector {
 	return []vector{
 		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals,
 		m.director,
-		m.created, m.createPauses, m.cancelled, m.expired,
+		m.created, m.createPauses, m.cancelled, m.expired, m.backfills, m.backfillsExpired,
 	}
 }
 
@@ -133,7 +140,7 @@ func (m *Queues) Queue(name string) service.QueueMetrics {
 		}
 		m.queues[name] = q
 		for _, rare := range []*prometheus.CounterVec{m.matchErrors, m.allocationErrors, m.refusedProposals,
-			m.createPauses, m.created, m.cancelled} {
+			m.createPauses, m.created, m.cancelled, m.backfillsExpired} {
 			rare.WithLabelValues(name) // 0, so that alerts see the first one
 		}
 		for _, reason := range []matchmaking.ConflictReason{matchmaking.ConflictGone, matchmaking.ConflictClaim} {
@@ -148,7 +155,7 @@ func (m *Queues) Forget(queue string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.queues, queue)
-	for _, v := range m.all() {
+	for _, v := range append(m.all(), m.fetch.all()...) {
 		v.DeletePartialMatch(prometheus.Labels{labelQueue: queue})
 	}
 }
@@ -173,6 +180,7 @@ func (q *queueMetrics) Directing(yes bool) {
 	q.metrics.director.WithLabelValues(q.name).Set(value)
 	if !yes {
 		q.metrics.tickets.DeletePartialMatch(prometheus.Labels{labelQueue: q.name})
+		q.metrics.backfills.DeletePartialMatch(prometheus.Labels{labelQueue: q.name})
 	}
 }
 
@@ -184,6 +192,16 @@ func (q *queueMetrics) Tickets(waiting, claimed int) {
 
 // Expired implements service.QueueMetrics.
 func (q *queueMetrics) Expired(tickets int) { q.expired.Add(float64(tickets)) }
+
+// Backfills implements service.QueueMetrics.
+func (q *queueMetrics) Backfills(count int) {
+	q.metrics.backfills.WithLabelValues(q.name).Set(float64(count))
+}
+
+// BackfillsExpired implements service.QueueMetrics.
+func (q *queueMetrics) BackfillsExpired(backfills int) {
+	q.metrics.backfillsExpired.WithLabelValues(q.name).Add(float64(backfills))
+}
 
 // Matched implements service.QueueMetrics.
 func (q *queueMetrics) Matched(waits []time.Duration) {

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 )
 
 // values returns a queue's metrics: values of counters and gauges, and numbers of samples.
@@ -51,6 +53,7 @@ func TestQueues(t *testing.T) {
 		"tidemark_ticket_create_pause_seconds_total": 0, "tidemark_assign_conflicts_total gone": 0,
 		"tidemark_assign_conflicts_total claim": 0, "tidemark_match_function_errors_total": 0,
 		"tidemark_proposals_refused_total": 0, "tidemark_allocation_errors_total": 0,
+		"tidemark_backfills_expired_total": 0,
 	}, values(t, r, "duel"), "a queue in use has its counters from the start")
 	m.Created("duel")
 	m.CreatePaused("duel", 2*time.Second)
@@ -58,6 +61,8 @@ func TestQueues(t *testing.T) {
 	q.Directing(true)
 	q.Tickets(5, 2)
 	q.Expired(3)
+	q.Backfills(4)
+	q.BackfillsExpired(2)
 	q.Matched([]time.Duration{time.Second, time.Minute})
 	q.Published(time.Second)
 	q.Conflict(matchmaking.ConflictGone)
@@ -73,12 +78,14 @@ func TestQueues(t *testing.T) {
 		"tidemark_assign_conflicts_total gone": 1, "tidemark_assign_conflicts_total claim": 0,
 		"tidemark_match_function_errors_total": 1,
 		"tidemark_proposals_refused_total":     1, "tidemark_allocation_errors_total": 1,
+		"tidemark_backfills": 4, "tidemark_backfills_expired_total": 2,
 	}
 	require.Equal(t, want, values(t, r, "duel"))
 
 	q.Directing(false)
 	delete(want, "tidemark_tickets SEARCHING")
 	delete(want, "tidemark_tickets PENDING")
+	delete(want, "tidemark_backfills")
 	want["tidemark_director"] = 0
 	require.Equal(t, want, values(t, r, "duel"), "only the director reports tickets")
 	m.Forget("duel")
@@ -101,4 +108,31 @@ func TestWaits(t *testing.T) {
 		found[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
 	}
 	require.Equal(t, map[string]float64{"tidemark_assignment_waits": 5, "tidemark_assignment_feeds": 2}, found)
+}
+
+// TestFetches checks the metrics of queues that are directed by their users.
+func TestFetches(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	m, err := metrics.NewQueues(r)
+	require.NoError(t, err)
+	failed := errors.New("failed")
+	m.Synchronizing("duel", true)
+	m.Fetched("duel", time.Second, 7, nil)
+	m.Fetched("duel", time.Second, 1, failed)
+	m.Cycle("duel", time.Second, backend.CycleCounts{Calls: 2, Proposals: 9, Accepted: 6, HandedOut: 5}, nil)
+	m.Function("duel", time.Second, failed)
+	m.Evaluator("duel", time.Second, nil)
+	m.Released("duel", 3)
+	require.Equal(t, map[string]float64{
+		"tidemark_synchronizer": 1, "tidemark_fetch_seconds ok": 1, "tidemark_fetch_seconds error": 1,
+		"tidemark_fetched_matches_total": 8, "tidemark_fetch_cycle_seconds ok": 1,
+		"tidemark_fetch_proposals_total handed-out": 5, "tidemark_fetch_proposals_total dropped": 1,
+		"tidemark_fetch_proposals_total rejected": 3, "tidemark_fetch_function_seconds error": 1,
+		"tidemark_fetch_evaluator_seconds ok": 1, "tidemark_fetch_tickets_released_total": 3,
+	}, values(t, r, "duel"))
+	m.Synchronizing("duel", false)
+	require.NotContains(t, values(t, r, "duel"), "tidemark_synchronizer")
+	m.Forget("duel")
+	require.Empty(t, values(t, r, "duel"))
 }

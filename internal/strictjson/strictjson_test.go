@@ -283,3 +283,16 @@ func FuzzUnmarshal(f *testing.F) {
 		require.Equal(t, want, beside.Text)
 	})
 }
+
+func TestLocate(t *testing.T) {
+	t.Parallel()
+	const text = ` {"a": {"b/c" : [1, "x", {"d":null}]},"e":true}`
+	for pointer, want := range map[string]string{"": "{", "/a": `{"b/c`, "/a/b~1c/0": "1,", "/a/b~1c/1": `"x"`,
+		"/a/b~1c/2/d": "null", "/e": "true", "/none": `{"a"`, "/a/b~1c/9/x": "[1,", "/a/b~1c/2/z": `{"d"`} {
+		at := strictjson.Locate([]byte(text), pointer)
+		require.True(t, strings.HasPrefix(strings.TrimSpace(text[at:]), want), "%s: %q", pointer, text[at:])
+		require.NotContains(t, " :", text[at:at+1], pointer)
+	}
+	require.EqualValues(t, -1, strictjson.Locate([]byte(" "), "/a/b"), "there is no value")
+	require.EqualValues(t, 0, strictjson.Locate([]byte(`{"a":1`), "/b"))
+}

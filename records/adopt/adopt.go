@@ -1,4 +1,4 @@
-// Package adopt takes over the records that the source's applications have written to Redis, while they still run.
+// Package adopt takes over the records that Discours.io's applications have written to Redis, while they still run.
 //
 // Their keys have no braces, which distinguishes them from those of this service. [Run] walks over all keys of a
 // [Source], and writes records to a [Target]. It can be stopped at any time, repeated, and run twice at once: each
@@ -37,7 +37,7 @@ type Text struct {
 // Wait waits until this many more keys, or fields of one, may be read.
 type Wait func(ctx context.Context, keys int) error
 
-// Source is the Redis of the source's applications. Its keys are without the prefix.
+// Source is the Redis of Discours.io's applications. Its keys are without the prefix.
 type Source interface {
 	// Count returns the approximate number of keys, those of other prefixes included.
 	Count(ctx context.Context) (int64, error)
@@ -82,7 +82,7 @@ type Target interface {
 	// Put changes a record, in one step. Errors: ErrChanged if it isn't as it was, also because an earlier try has
 	// succeeded; settings.ErrTooMany.
 	Put(ctx context.Context, of Ref, was State, c Change) error
-	// Forget forgets what was taken over for a record, whose key of the source was removed, unless it isn't that any more.
+	// Forget removes the mark of a record whose key of Discours.io was removed, unless the mark has changed.
 	Forget(ctx context.Context, of Ref, adopted string) error
 	// Fields returns those of some fields of a hash that exist.
 	Fields(ctx context.Context, of Ref, names []string) (map[string]string, error)
@@ -98,7 +98,7 @@ var ErrChanged = errors.New("the key has changed since it was read")
 // Options configures Run. Caches is required.
 type Options struct {
 	Apply     bool            // records are written
-	Remove    bool            // with Apply: and then their keys of the source are removed
+	Remove    bool            // with Apply: and then their keys of Discours.io are removed
 	Caches    *entities.Kinds // the kinds of cached values
 	Kinds     []string        // names of the kinds of records; empty: all
 	Rate      int             // keys, and fields of hashes, that are read in a second at most; 0: DefaultRate
@@ -210,8 +210,8 @@ func (r *run) texts(ctx context.Context, all []record) error {
 
 // tryTexts returns the records that have changed meanwhile.
 //
-// The states are read before the source, so that another run that adds views in between doesn't make the source's
-// counter look lower than what was taken over from it.
+// The states are read before the keys of Discours.io, so that another run that adds views in between doesn't make the
+// counter of Discours.io look lower than what was taken over from it.
 func (r *run) tryTexts(ctx context.Context, all []record) (left []record, err error) {
 	refs, keys := make([]Ref, len(all)), make([]string, len(all))
 	for i, one := range all {
@@ -275,7 +275,7 @@ type outcome struct {
 	adopted bool              // otherwise it was taken over before, or is the same in the service
 	was     string            // for Source.Remove
 	fields  map[string]string // of a hash, as they were read
-	// remembered is the mark to forget when the key of the source has been removed; "": none.
+	// remembered is the mark to forget when the key of Discours.io has been removed; "": none.
 	remembered string
 }
 
@@ -304,7 +304,7 @@ func (r *run) done(ctx context.Context, one record, o outcome) error {
 	return nil
 }
 
-// remove removes a key of the source, and then what is remembered of it. If the process dies in between, that remains.
+// remove removes a key of Discours.io, and then what is remembered of it. If the process dies in between, that remains.
 // A hash is read again before, since its removal compares only the number of its fields.
 func (r *run) remove(ctx context.Context, one record, o outcome) error {
 	if o.fields != nil {

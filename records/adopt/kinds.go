@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/settings"
 )
 
-// kind is a kind of the source's keys. One of text, hash and note is set.
+// kind is a kind of Discours.io's keys. One of text, hash and note is set.
 type kind struct {
 	of     *records.Kind // the records of this service
 	begin  string        // what its keys begin with
@@ -29,7 +29,7 @@ type kind struct {
 	hash func(ctx context.Context, r *run, one record) outcome
 }
 
-// record is a key of the source.
+// record is a key of Discours.io.
 type record struct {
 	kind *kind
 	key  string
@@ -47,7 +47,7 @@ const (
 	beginAgain = "they begin again"
 )
 
-// plain are the kinds of the source's keys besides those of cached values and of legacy sessions.
+// plain are the kinds of Discours.io's keys besides those of cached values and of legacy sessions.
 var plain = []*kind{
 	{of: records.SourceSession, begin: "session:", note: atFirstUse},
 	{of: records.SourceUserSessions, begin: "user_sessions:", note: atFirstUse},
@@ -92,7 +92,7 @@ func kindsOf(caches *entities.Kinds) kinds {
 	return append(all, legacySession)
 }
 
-// parse returns the record of a key of the source: of the kind with the longest beginning that it has.
+// parse returns the record of a key of Discours.io: of the kind with the longest beginning that it has.
 func (ks kinds) parse(key string) (record, bool) {
 	if strings.ContainsAny(key, "{}") {
 		return record{}, false

@@ -2,7 +2,7 @@ package adopt
 
 import "github.com/tidemark-dev/tidemark/records/keyspace"
 
-// Report is the result of a run: the kinds that the source has, in the order in which they are declared.
+// Report is the result of a run: the kinds that Discours.io has, in the order in which they are declared.
 type Report struct {
 	Kinds []Kind `json:"kinds"`
 }
@@ -10,11 +10,11 @@ type Report struct {
 // Kind is the result of a run for one kind.
 type Kind struct {
 	Name     string    `json:"kind"`
-	Keys     int64     `json:"keys"`              // of the source
+	Keys     int64     `json:"keys"`              // of Discours.io
 	Adopted  int64     `json:"adopted"`           // written; without Apply: would be written
 	Present  int64     `json:"present"`           // were taken over before, or are the same in the service
 	Refused  int64     `json:"refused"`           // can't be taken over
-	Removed  int64     `json:"removed,omitzero"`  // keys of the source
+	Removed  int64     `json:"removed,omitzero"`  // keys of Discours.io
 	Note     string    `json:"note,omitempty"`    // why no record of the kind is taken over
 	Refusals []Refusal `json:"refusals,omitzero"` // the first ones
 }

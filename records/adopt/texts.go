@@ -18,7 +18,7 @@ import (
 )
 
 // replaced returns the change c, whose Value is set, or what remains of it: has is the service's text, and old that of
-// the source. The error is a refusal.
+// Discours.io. The error is a refusal.
 func replaced(c Change, old Text, has string, was State) (Change, error) {
 	c.Adopted = digest(old.Value)
 	known := was.Adopted == c.Adopted
@@ -61,7 +61,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// lives sets the life of a record to what the source's key has left, but most at the longest.
+// lives sets the life of a record to what Discours.io's key has left, but most at the longest.
 func (c Change) lives(old Text, most time.Duration) Change {
 	if c.Life = old.Left; old.Left < 0 || old.Left > most {
 		c.Life = most
@@ -130,7 +130,7 @@ func cached(of *entities.Kind) func(*run, record, Text, State) (Change, error) {
 	}
 }
 
-// beingRemoved ends what is remembered of views whose key of the source is about to be removed.
+// beingRemoved ends what is remembered of views whose key of Discours.io is about to be removed.
 const beingRemoved = " removing"
 
 // views adds what the application has counted since its counter was last taken over.
@@ -149,7 +149,7 @@ func views(r *run, one record, old Text, was State) (Change, error) {
 	switch {
 	case !ok:
 		return Change{}, refusal("it isn't a counter")
-	case counted < before: // it began again, or the source's Redis has lost writes
+	case counted < before: // it began again, or Discours.io's Redis has lost writes
 		return Change{}, refusal(fmt.Sprintf("it is lower than the %d views that were taken over from it", before))
 	case was.Found && !known:
 		return Change{}, errDiffers

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/site"
 )
 
-// The values of the source.
+// The values of Discours.io.
 const (
 	author = `{"id":123,"email":"user@example.com","name":"Имя Пользователя","slug":"username","pic":"https://example.com/avatar.jpg",` +
 		`"bio":"Описание автора","email_verified":true,"created_at":1640995200,"updated_at":1640995200,"last_seen":1640995200,` +
@@ -40,7 +40,7 @@ func again[T any](t *testing.T, text string) string {
 	return string(out)
 }
 
-// TestForms decodes and encodes the values of the source: not a byte changes.
+// TestForms decodes and encodes the values of Discours.io: not a byte changes.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, author, again[entities.Author](t, author))
@@ -56,7 +56,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestKinds checks that there is a kind for each key of the source's caches, and which values it accepts.
+// TestKinds checks that there is a kind for each key of Discours.io's caches, and which values it accepts.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	const ids, shouts = `[1,"ann"]`, ` [{"id":1}] `

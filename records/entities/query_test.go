@@ -41,7 +41,7 @@ func TestSearchID(t *testing.T) {
 
 func TestListID(t *testing.T) {
 	t.Parallel()
-	for want, parameters := range map[string]url.Values{ // those of the source
+	for want, parameters := range map[string]url.Values{ // those of Discours.io
 		"limit=20:offset=0:sort=created_at": {"sort": {"created_at"}, "limit": {"20"}, "offset": {"0"}},
 		"author=123:limit=10":               {"limit": {"10"}, "author": {"123"}},
 		"featured=true:topic=5":             {"topic": {"5"}, "featured": {"true"}},

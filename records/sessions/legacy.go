@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// Legacy is a credential of the source's applications: a JSON Web Token that names its user. Their keys are
+// Legacy is a credential of Discours.io's applications: a JSON Web Token that names its user. Their keys are
 // <user>-<username>-<token> and session:<user>:<token>.
 type Legacy struct {
 	User, Username, Token string
@@ -19,7 +19,7 @@ type Legacy struct {
 	issued time.Time // zero: not in the token
 }
 
-// Found is the data of a session in a key of the source.
+// Found is the data of a session in a key of Discours.io.
 type Found struct {
 	Created          time.Time // zero: not in the key, or in no known form
 	Listed           bool      // the set of the user's tokens has it; only if Created isn't after Ended
@@ -28,18 +28,18 @@ type Found struct {
 	Device, AuthData json.RawMessage
 }
 
-// sourceUser matches the users in keys of the source, which are numbers.
+// sourceUser matches the users in keys of Discours.io, which are numbers.
 var sourceUser = regexp.MustCompile(`^[0-9]{1,20}$`)
 
-// braces are in every key of this service that has a part chosen by clients, and in no key of the source. So a
+// braces are in every key of this service that has a part chosen by clients, and in no key of Discours.io. So a
 // credential can't name a key of this service, nor one of another installation, whatever its prefix is.
 const braces = "{}"
 
 // jwtStart is the beginning of every JSON Web Token: {" in base64url.
 const jwtStart = "eyJ"
 
-// ParseLegacy parses a credential of the source's applications: a JSON Web Token with the claims user_id, a number, and
-// username, without braces, alone or behind both. The claims are not verified.
+// ParseLegacy parses a credential of Discours.io's applications: a JSON Web Token with the claims user_id, a number,
+// and username, without braces, alone or behind both. The claims are not verified.
 func ParseLegacy(credential string) (Legacy, bool) {
 	if len(credential) > access.MaxCredentialBytes {
 		return Legacy{}, false
@@ -84,20 +84,20 @@ func readClaims(token string) (Legacy, bool) {
 
 const jwtAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
-// IsSourceUser reports whether a user can have sessions of the source.
+// IsSourceUser reports whether a user can have sessions of Discours.io.
 func IsSourceUser(user string) bool { return sourceUser.MatchString(user) }
 
-// sourceTimes are the layouts of times in keys of the source that aren't numbers: ISO 8601, with T or a space, with or
+// sourceTimes are the layouts of times in keys of Discours.io that aren't numbers: ISO 8601, with T or a space, with or
 // without a zone. A fraction of a second may follow the seconds.
 var sourceTimes = []string{
 	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05",
 }
 
-// Larger numbers in keys of the source are milliseconds, since they would be after the year 5000 in seconds.
+// Larger numbers in keys of Discours.io are milliseconds, since they would be after the year 5000 in seconds.
 const maxSourceSeconds = 1e11
 
-// SourceTime returns the time in a key of the source: seconds or milliseconds since 1970, with or without a fraction,
+// SourceTime returns the time in a key of Discours.io: seconds or milliseconds since 1970, with or without a fraction,
 // or ISO 8601, in UTC if it has no zone. It returns the zero time for any other text, and for a time in the future.
 func SourceTime(text string) time.Time {
 	text = strings.Trim(text, `" `)
@@ -118,7 +118,7 @@ func SourceTime(text string) time.Time {
 	return time.Time{}
 }
 
-// maxSkew is how far ahead the clocks of the source's applications may be.
+// maxSkew is how far ahead the clocks of Discours.io's applications may be.
 const maxSkew = time.Minute
 
 // unlessFuture returns the zero time for one in the future, as a local time without its zone can be: it would outlive
@@ -130,7 +130,7 @@ func unlessFuture(at time.Time) time.Time {
 	return at
 }
 
-// draft returns the new session for one of the source. Invalid parts are left out, so that the user stays logged in.
+// draft returns the new session for one of Discours.io. Invalid parts are left out, so that the user stays logged in.
 // One whose time isn't known is made now. If it is listed, and the last end of all sessions has emptied the list, it
 // was made after that, even if its time is earlier: clocks differ, and a local time may have no zone. Otherwise one
 // whose time isn't known may have been made before.

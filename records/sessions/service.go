@@ -31,7 +31,7 @@ type Options struct {
 	Store   Store         // required
 	TTL     time.Duration // life of a session without a check, from 1 s to DefaultTTL; 0: DefaultTTL
 	PerUser int           // sessions of a user at most, up to MaxPerUser; 0: MaxPerUser
-	Legacy  bool          // sessions of the source's applications are accepted
+	Legacy  bool          // sessions of Discours.io's applications are accepted
 	// Revoked reports whether a session was revoked outside this service, such as with all credentials of its user;
 	// nil: none is.
 	Revoked func(Session) bool
@@ -149,7 +149,7 @@ func (s *Service) valid(found Session, err error) (Session, error) {
 	return found, err
 }
 
-// Accepts reports whether a token has the form of a session's token. It decodes only those of the source, whose claims
+// Accepts reports whether a token has the form of a session's token. It decodes only those of Discours.io, whose claims
 // distinguish them from other JSON Web Tokens.
 func (s *Service) Accepts(token string) bool {
 	if strings.HasPrefix(token, Prefix) || !s.rules.Legacy {
@@ -171,8 +171,8 @@ func (s *Service) Parse(token string) (Token, bool) {
 	return Token{Ref: refOf(l.User, l.Token), Legacy: &l}, true
 }
 
-// checkLegacy checks a session of the source, and migrates it at the first check. The new session exists before the old
-// key is removed, and the removal is repeated at each check, as a process may have ended in between.
+// checkLegacy checks a session of Discours.io, and migrates it at the first check. The new session exists before the
+// old key is removed, and the removal is repeated at each check, as a process may have ended in between.
 func (s *Service) checkLegacy(ctx context.Context, t Token) (Session, error) {
 	found, err := s.store.Check(ctx, t.Ref, s.rules)
 	if errors.Is(err, ErrNotFound) {
@@ -199,7 +199,7 @@ func (s *Service) move(ctx context.Context, l Legacy) (Session, error) {
 	return made, err
 }
 
-// ErrEnded is the error of a store for a session of the source that was ended with all others of its user.
+// ErrEnded is the error of a store for a session of Discours.io that was ended with all others of its user.
 var ErrEnded = errors.New("all sessions of the user were ended after this one was made")
 
 // Rotate replaces the token of a session by another one, in one step: the old one isn't valid any more. If its answer
@@ -250,7 +250,7 @@ func (s *Service) RevokeAll(ctx context.Context, user string) (int, error) {
 	return s.store.RevokeAll(ctx, user, s.rules)
 }
 
-// List returns all sessions of a user, without AuthData, the one that was active last first. Sessions of the source
+// List returns all sessions of a user, without AuthData, the one that was active last first. Sessions of Discours.io
 // that weren't checked yet aren't among them. Errors: of kind Invalid, and those of the store.
 func (s *Service) List(ctx context.Context, user string) ([]Session, error) {
 	if err := records.CheckID("user", user); err != nil {

@@ -297,7 +297,7 @@ func TestParseLegacy(t *testing.T) {
 	for payload, want := range map[string]string{
 		`{"user_id":7,"username":"Ann"}`:             "7 Ann",
 		`{"user_id":"17","username":"Ann-Marie é:"}`: "17 Ann-Marie é:",
-		`{"user_id":"u_7","username":"Ann"}`:         "", // the source's users are numbers
+		`{"user_id":"u_7","username":"Ann"}`:         "", // Discours.io's users are numbers
 		`{"user_id":-7,"username":"Ann"}`:            "",
 		`{"user_id":7,"username":"c.{x}.mid.f"}`:     "", // a key of a channel
 		`{"user_id":7,"username":"Ann}"}`:            "",
@@ -365,7 +365,7 @@ func TestForeignKeys(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// TestMove: a session of the source is migrated by its first check. It isn't lost if a process ends at any step, or
+// TestMove: a session of Discours.io is migrated by its first check. It isn't lost if a process ends at any step, or
 // another check runs.
 func TestMove(t *testing.T) {
 	t.Parallel()

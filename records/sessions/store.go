@@ -15,7 +15,7 @@ type Store interface {
 // Writer changes sessions.
 type Writer interface {
 	// Create makes a session, and returns it. If its user has Rules.PerUser already, those that were idle longest end.
-	// If a session with the ID exists, it is returned. Errors: ErrEnded for a session of the source.
+	// If a session with the ID exists, it is returned. Errors: ErrEnded for a session of Discours.io.
 	Create(ctx context.Context, d Draft, r Rules) (Session, error)
 	// Rotate gives a session another ID, and the full TTL from now on. If there is one with that ID already, it is
 	// returned. Errors: ErrNotFound.
@@ -23,7 +23,7 @@ type Writer interface {
 	// Revoke ends a session. It succeeds if the session does not exist.
 	Revoke(ctx context.Context, of Ref) error
 	// RevokeAll ends all sessions of a user, in one step, and returns how many there were. With Rules.Legacy, it first
-	// removes those of the source that are listed, and others that were made before are refused from now on.
+	// removes those of Discours.io that are listed, and others that were made before are refused from now on.
 	RevokeAll(ctx context.Context, user string, r Rules) (int, error)
 }
 
@@ -35,9 +35,9 @@ type Reader interface {
 	List(ctx context.Context, user string) ([]Session, error)
 }
 
-// Source reads and removes the keys that the source's applications wrote, each in a slot of its own.
+// Source reads and removes the keys that Discours.io's applications wrote, each in a slot of its own.
 type Source interface {
-	// Find returns the data in a key of the source. If its time isn't known, or isn't after the end, it looks into the
+	// Find returns the data in a key of Discours.io. If its time isn't known, or isn't after the end, it looks into the
 	// list, after it has read the end. Errors: ErrNotFound if there is none.
 	Find(ctx context.Context, l Legacy) (Found, error)
 	// Forget removes the keys. It succeeds if there are none.
@@ -48,8 +48,8 @@ type Source interface {
 type Draft struct {
 	Ref
 	New
-	// Of a session of the source: it isn't created if all sessions of the user were ended at Since or later. Zero: it is
-	// a new one.
+	// Of a session of Discours.io: it isn't created if all sessions of the user were ended at Since or later. Zero: it
+	// is a new one.
 	Since   time.Time
 	Created time.Time // when it was made; zero: now
 }
@@ -58,5 +58,5 @@ type Draft struct {
 type Rules struct {
 	TTL     time.Duration // TTL of a session without a check
 	PerUser int           // sessions at most
-	Legacy  bool          // sessions of the source are accepted
+	Legacy  bool          // sessions of Discours.io are accepted
 }

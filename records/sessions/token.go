@@ -34,7 +34,7 @@ func nextToken(user, old, key string) string {
 // Token is a parsed credential: it identifies a session, which need not exist.
 type Token struct {
 	Ref
-	Legacy *Legacy // of the source's applications; nil: Service.Create has issued it
+	Legacy *Legacy // of Discours.io's applications; nil: Service.Create has issued it
 }
 
 // Parse parses a token issued by Service.Create.

@@ -1,4 +1,4 @@
-// Package settings keeps the settings of applications, the source's env_vars: values by name, in categories, some of
+// Package settings keeps the settings of applications, Discours.io's env_vars: values by name, in categories, some of
 // them secret.
 //
 // Start from [NewService]. Each change is published on the channel [Channel], by name and without the value, so that a

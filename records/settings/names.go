@@ -12,7 +12,7 @@ import (
 // Category is the subject of a setting. It follows from its name.
 type Category string
 
-// The categories of the source, and Other for the rest.
+// The categories of Discours.io, and Other for the rest.
 const (
 	Database     Category = "database"
 	Auth         Category = "auth"
@@ -25,7 +25,7 @@ const (
 	Other        Category = "other"
 )
 
-// families are the beginnings of names by category: those of the source's variables. A name is of a family if it is
+// families are the beginnings of names by category: those of Discours.io's variables. A name is of a family if it is
 // equal to it, or begins with it and an underscore.
 var families = []struct {
 	category Category

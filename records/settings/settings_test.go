@@ -181,7 +181,7 @@ func TestBounds(t *testing.T) {
 	require.Empty(t, f.calls, "nothing is written of an import of which something is wrong")
 }
 
-// TestNames has all names of the source, with their expected categories and secrecy.
+// TestNames has all names of Discours.io, with their expected categories and secrecy.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for category, names := range map[settings.Category]string{

@@ -1,5 +1,5 @@
-// Package site reads the table of kinds of a site, which is data: what it caches, what its users follow, the form of
-// notifications, the operations of locks, and the names of statistics. Start from [Parse].
+// Package site reads the table of kinds of a site, which is data: its caches, the entities that users follow, the form
+// of notifications, the operations of locks, and the names of statistics. Start from [Parse].
 //
 // The table of a community site, community.json, is the default. Tables of other sites have the same form.
 package site

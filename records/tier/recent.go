@@ -17,8 +17,8 @@ const (
 	maxWritten = 8 << 20
 )
 
-// recent is the IDs of a kind that have changed in the last seconds, as far as this process knows, and what it has
-// written itself. Its zero value is usable, by many goroutines.
+// recent is the IDs of a kind that have changed in the last seconds, as far as this process knows, and the
+// values that it has written itself. Its zero value is usable, by many goroutines.
 type recent struct {
 	mu      sync.Mutex
 	writing map[string]*writers

@@ -19,12 +19,12 @@ import (
 // Examination describes what an operator should know of a Redis. Its texts are as Redis sent them.
 type Examination struct {
 	Storage   storage.Description
-	Primaries []Primary
+	Primaries []Examined
 	Uncovered string // slots of a Cluster without a primary, such as "0-5460,5462"
 }
 
-// Primary describes a primary.
-type Primary struct {
+// Examined is the state of a primary.
+type Examined struct {
 	Address     string
 	UsedBytes   int64
 	Replicas    int
@@ -46,7 +46,7 @@ func (c *Conn) Examine(ctx context.Context) (found Examination, err error) {
 	if err != nil {
 		return found, c.Failure(ctx, "examine", err)
 	}
-	found.Primaries = make([]Primary, len(nodes))
+	found.Primaries = make([]Examined, len(nodes))
 	bulk := c.bulk.Nodes()
 	var examining sync.WaitGroup
 	for i, n := range nodes {
@@ -78,8 +78,8 @@ func uncovered(ranges []slotRange) (text string) {
 }
 
 // examine examines a node. bulk has connections to it that can be dedicated.
-func (c *Conn) examine(ctx context.Context, n node, bulk rueidis.Client) Primary {
-	p := Primary{Address: n.address, UsedBytes: n.info.number("used_memory"),
+func (c *Conn) examine(ctx context.Context, n node, bulk rueidis.Client) Examined {
+	p := Examined{Address: n.address, UsedBytes: n.info.number("used_memory"),
 		Replicas: int(n.info.number("connected_slaves"))}
 	var failures [3]error
 	var rules []string

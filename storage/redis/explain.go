@@ -238,7 +238,7 @@ func (c *Conn) lookFor(ctx context.Context, err error) {
 	})
 }
 
-// protocol is what a server speaks.
+// protocol is the protocol of a server.
 type protocol string
 
 const (

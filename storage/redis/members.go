@@ -17,45 +17,44 @@ func Literal(text string) string { return literal.Replace(text) }
 
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// Member is what a node of a Cluster reports about itself.
-type Member struct {
-	Node    rueidis.Client
-	Primary bool
-	Moving  bool   // slots are being moved from it or to it
-	Slots   int    // how many it has
-	First   int    // the lowest of them
-	Text    string // its ID, its epoch and its slots
+// Primary is the report of a primary of a Cluster about itself.
+type Primary struct {
+	Node   rueidis.Client
+	Moving bool   // slots are being moved from it or to it
+	Slots  int    // how many it has
+	First  int    // the lowest of them
+	Text   string // its ID, its epoch and its slots
 }
 
-// memberTimeout is how long a node may take to describe itself: an unresponsive one may be a replica, which doesn't
+// nodeTimeout is how long a node may take to describe itself: an unresponsive one may be a replica, which doesn't
 // matter.
-const memberTimeout = time.Second
+const nodeTimeout = time.Second
 
 // Primaries asks all nodes of a Cluster, and returns the primaries. Nodes that don't answer are left out. It returns an
 // error if the others don't have all slots: after a fail-over, the client learns of the promoted node a little later
 // than the others.
-func Primaries(ctx context.Context, cluster rueidis.Client) ([]Member, error) {
-	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
+func Primaries(ctx context.Context, cluster rueidis.Client) ([]Primary, error) {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var asked sync.WaitGroup
-	var primaries []Member
+	var primaries []Primary
 	var failed error
 	served := 0
 	for _, node := range cluster.Nodes() {
 		asked.Go(func() {
 			text, err := node.Do(ctx, node.B().ClusterNodes().Build()).ToString()
-			m := Member{Node: node}
+			p, isPrimary := Primary{Node: node}, false
 			if err == nil {
-				err = m.parse(text)
+				isPrimary, err = p.parse(text)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err != nil:
 				failed = errors.Join(failed, err)
-			case m.Primary:
-				primaries, served = append(primaries, m), served+m.Slots
+			case isPrimary:
+				primaries, served = append(primaries, p), served+p.Slots
 			}
 		})
 	}
@@ -67,31 +66,32 @@ func Primaries(ctx context.Context, cluster rueidis.Client) ([]Member, error) {
 	return primaries, nil
 }
 
-// parse reads the line of the reply to CLUSTER NODES that a node marks as its own: only that line lists moving slots.
-func (m *Member) parse(text string) error {
+// parse reads the line of the reply to CLUSTER NODES that a node marks as its own: only that line lists moving slots. It
+// reports whether the node is a primary.
+func (p *Primary) parse(text string) (isPrimary bool, err error) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 8 || !strings.Contains(fields[2], "myself") {
 			continue
 		}
-		m.Primary, m.First = strings.Contains(fields[2], "master"), slotCount
-		m.Text = fields[0] + " " + fields[6] + " " + strings.Join(fields[8:], " ")
+		p.First = slotCount
+		p.Text = fields[0] + " " + fields[6] + " " + strings.Join(fields[8:], " ")
 		for _, owned := range fields[8:] {
 			if owned[0] == '[' {
-				m.Moving = true
+				p.Moving = true
 				continue
 			}
-			if err := m.addSlots(owned); err != nil {
-				return fmt.Errorf("slots %q: %w", owned, err)
+			if err := p.addSlots(owned); err != nil {
+				return false, fmt.Errorf("slots %q: %w", owned, err)
 			}
 		}
-		return nil
+		return strings.Contains(fields[2], "master"), nil
 	}
-	return errors.New("a node doesn't tell its own state")
+	return false, errors.New("a node doesn't tell its own state")
 }
 
 // addSlots adds a slot, or a range of them such as 0-5460.
-func (m *Member) addSlots(owned string) error {
+func (p *Primary) addSlots(owned string) error {
 	first, last, isRange := strings.Cut(owned, "-")
 	if !isRange {
 		last = first
@@ -104,6 +104,6 @@ func (m *Member) addSlots(owned string) error {
 	if err != nil {
 		return err
 	}
-	m.Slots, m.First = m.Slots+to-from+1, min(m.First, from)
+	p.Slots, p.First = p.Slots+to-from+1, min(p.First, from)
 	return nil
 }

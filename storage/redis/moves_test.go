@@ -135,9 +135,12 @@ func TestAReplicaKeepsItsConnections(t *testing.T) {
 			return slices.Equal(before, connections(t, replica, "tidemark"))
 		})
 	}
+	refused := false // on a busy machine a call may end before Redis has answered
 	storetest.WaitFor(t, "looks at the address", func() bool {
-		require.ErrorContains(t, set(storetest.Shortly(t)), "READONLY")
-		return log.count("its address has no primary") >= 3
+		err := set(storetest.Shortly(t))
+		require.Error(t, err)
+		refused = refused || strings.Contains(err.Error(), "READONLY")
+		return refused && log.count("its address has no primary") >= 3
 	})
 	requireKept()
 	require.NoError(t, replica.Do(t, "REPLICAOF", "NO", "ONE").Error())

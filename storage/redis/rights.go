@@ -66,9 +66,11 @@ func (c *Conn) rightsCall(text string) []string {
 
 // lacking returns the ACL rules that the user of the connection lacks on a node. It changes nothing: Redis checks the
 // rights for a command when it is added to a transaction, and this one ends with a malformed command, so that EXEC
-// refuses all of them.
+// refuses all of them. The connection is closed at the end: with a context that ends before EXEC is sent it is still
+// inside of the transaction.
 func (c *Conn) lacking(ctx context.Context, node rueidis.Client) (rules []string, err error) {
 	err = node.Dedicated(func(client rueidis.DedicatedClient) error {
+		defer client.Close()
 		command := func(words ...string) rueidis.Completed { return client.B().Arbitrary(words...).Build() }
 		if err := client.Do(ctx, command("MULTI")).Error(); err != nil {
 			return err // without it the commands would run

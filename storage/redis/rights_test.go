@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -98,6 +100,22 @@ func TestExamineRights(t *testing.T) {
 			require.Zero(t, size)
 		})
 	}
+}
+
+// An examination whose context ends at any time leaves no connection in a transaction.
+func TestExamineUntilCanceled(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	c := storetest.Connect(t, redis.Options{URL: n.URL()})
+	for i := range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+		_, _ = c.Examine(ctx) // it may have ended before
+		cancel()
+	}
+	found, err := c.Examine(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, found.Primaries[0].Err)
+	require.Empty(t, found.Primaries[0].Grant)
 }
 
 // A Cluster of which a part of the slots has no primary.

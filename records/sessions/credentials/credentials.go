@@ -53,7 +53,7 @@ type Service interface {
 	Accepts(token string) bool
 	// Parse parses a token if it has the form of a session's token.
 	Parse(token string) (sessions.Token, bool)
-	// CheckToken returns the session of a token, renews it if that is due, and migrates a session of the source.
+	// CheckToken returns the session of a token, renews it if that is due, and migrates a session of Discours.io.
 	CheckToken(ctx context.Context, t sessions.Token) (sessions.Session, error)
 	// Rules returns the rules for all sessions.
 	Rules() sessions.Rules
@@ -190,7 +190,7 @@ func (c *Credentials) find(of sessions.Ref) *known {
 	return k
 }
 
-// read reads the session of a token. A session of the source is migrated first.
+// read reads the session of a token. A session of Discours.io is migrated first.
 func (c *Credentials) read(ctx context.Context, t sessions.Token) (*known, error) {
 	k, err := c.load(ctx, t.Ref)
 	if t.Legacy == nil || !errors.Is(err, sessions.ErrNotFound) {

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 100 * time.Hour
 
-// storage has sessions by their tokens, which are "s:" and the user, or "jwt:" for one of the source. It is the Service
-// and the Tracker.
+// storage has sessions by their tokens, which are "s:" and the user, or "jwt:" for one of Discours.io. It is the
+// Service and the Tracker.
 type storage struct {
 	mu       sync.Mutex
 	sessions map[string]sessions.Session // by user
@@ -313,7 +313,7 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// TestSource: a session of the source is migrated before it is read.
+// TestSource: a session of Discours.io is migrated before it is read.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {

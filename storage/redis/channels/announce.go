@@ -2,6 +2,7 @@ package channels
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -29,19 +30,29 @@ func (s *Store) CountAnnouncements(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Announce replaces the announcement of a server, and returns the configurations that the other servers announce.
+// Announced is the announcement of another server.
+type Announced struct {
+	Configuration string
+	Ends          time.Time // unless it is announced again, by the clock of Redis
+}
+
+// Announce replaces the announcement of a server, and returns those of the other servers, and the time of Redis.
 // Errors: ErrUnavailable and ErrStorageFull.
-func (s *Store) Announce(ctx context.Context, a Announcement) ([]string, error) {
+func (s *Store) Announce(ctx context.Context, a Announcement) (others []Announced, now time.Time, err error) {
 	keys := []string{configurationsKey(s.conn.Prefix())}
 	args := []string{a.Server, a.Configuration, redis.Milliseconds(a.Life)}
 	reply, err := s.conn.Run(ctx, announceScript, keys, args)
 	if err != nil {
-		return nil, err
+		return nil, now, err
 	}
 	if reply.Status != redis.OK {
-		return nil, refusals.Error(reply)
+		return nil, now, refusals.Error(reply)
 	}
 	d := reply.Decoder()
-	others := d.Texts()
-	return others, d.End()
+	configurations, ends := d.Texts(), d.List()
+	for _, text := range configurations {
+		others = append(others, Announced{Configuration: text, Ends: ends.Millis()})
+	}
+	now = d.Millis()
+	return others, now, errors.Join(ends.End(), d.End())
 }

@@ -23,10 +23,15 @@ func TestAnnounce(t *testing.T) {
 			s := open(t, options)
 			announce := func(server, configuration string, life time.Duration) []string {
 				t.Helper()
-				others, err := s.Announce(t.Context(),
+				others, now, err := s.Announce(t.Context(),
 					Announcement{Server: server, Configuration: configuration, Life: life})
 				require.NoError(t, err)
-				return others
+				texts := make([]string, len(others))
+				for i, one := range others {
+					texts[i] = one.Configuration
+					require.WithinRange(t, one.Ends, now, now.Add(time.Minute))
+				}
+				return texts
 			}
 			require.Empty(t, announce("A", "1 a\n{", time.Minute))
 			require.Empty(t, announce("A", "2 a\n{", time.Minute), "not its own")

@@ -136,7 +136,7 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 			func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest", ulid.ULID{}) }},
 		{"delete", "delete", 0,
 			func(ctx context.Context) error {
-				return m.Delete(ctx, channel.DeleteRequest{Channel: "ch", Policy: m.policy})
+				return m.Delete(ctx, channel.DeleteRequest{Channel: "ch", Epoch: five.Epoch, Policy: m.policy})
 			}},
 	} {
 		m.isOneCommand(t, op)

@@ -21,17 +21,32 @@ var describeScript = lua.Must("channels/describe")
 
 // Describe runs describe.lua.
 func (s *Store) Describe(ctx context.Context, r channel.DescribeRequest) (channel.Description, error) {
+	result := s.DescribeMany(ctx, []channel.DescribeRequest{r})[0]
+	return result.Description, result.Err
+}
+
+// DescribeMany runs describe.lua for each channel.
+func (s *Store) DescribeMany(ctx context.Context, rs []channel.DescribeRequest) []channel.DescribeResult {
+	calls := make([]redis.Call, len(rs))
+	for i, r := range rs {
+		calls[i] = s.describing(r)
+	}
+	results := make([]channel.DescribeResult, len(rs))
+	for i, r := range s.conn.RunMany(ctx, describeScript, calls) {
+		if results[i].Err = r.Err; r.Err == nil {
+			results[i].Description, results[i].Err = description(r.Reply)
+		}
+	}
+	return results
+}
+
+// describing returns a call of describe.lua.
+func (s *Store) describing(r channel.DescribeRequest) redis.Call {
 	ch := s.keys(r.Channel)
-	keys := []string{ch.Clock(), ch.Epoch(), ch.Subscribers()}
-	args := []string{
+	return redis.Call{Keys: []string{ch.Clock(), ch.Epoch(), ch.Subscribers()}, Args: []string{
 		ch.MessagePrefix(), ch.MarkPrefix(), strconv.Itoa(r.Policy.MaxMessages),
 		strconv.FormatUint(uint64(r.Page.Cursor), 10), strconv.Itoa(r.Page.Limit),
-	}
-	rep, err := s.conn.Run(ctx, describeScript, keys, args)
-	if err != nil {
-		return channel.Description{}, err
-	}
-	return description(rep)
+	}}
 }
 
 // description decodes the reply of describe.lua.

@@ -147,7 +147,7 @@ func (e *example) holds(t *testing.T, step storetest.Step) {
 	}
 }
 
-// TestWorkedExample runs the worked example of docs/redis/channels.md, which is that of the source document, and
+// TestWorkedExample runs the worked example of docs/redis/channels.md, which is that of DSPS, and
 // compares all keys, values and TTLs after each step with the page.
 func TestWorkedExample(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	require.Equal(t, -time.Millisecond, e.Life(t, "tidemark.receipt-key"), "it never ends")
 }
 
-// TestPredecessorsChannel uses a channel with the keys of the source document's second table: no epoch, no subs, a
+// TestPredecessorsChannel uses a channel with the keys of the second table of DSPS's page: no epoch, no subs, a
 // message with spaces and without a time.
 func TestPredecessorsChannel(t *testing.T) {
 	t.Parallel()

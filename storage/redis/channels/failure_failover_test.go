@@ -203,6 +203,42 @@ func TestFailureClusterSwitchover(t *testing.T) {
 	l.requirePublished(t, s, "x", "after")
 }
 
+// When a replica takes over while messages are published and purged, each is purged, and the channel counts all of them.
+func TestFailureSwitchoverAmidPurges(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{})
+	s := open(t, redis.Options{URL: c.Addrs()[0], Timeout: time.Minute})
+	lore{messages: 1}.make(t, s, nil, "x")
+	p := &publishing{store: s}
+	p.last.Store(time.Now().UnixNano())
+	p.g.Go(func() error {
+		for i := 0; !p.ending.Load(); i++ {
+			published, err := s.Publish(t.Context(), one("x", "p"+strconv.Itoa(i)))
+			if err == nil {
+				_, err = s.Purge(t.Context(), channel.PurgeRequest{Channel: "x", Policy: lore{}.policy(),
+					Through: channel.From{Start: channel.StartAt, Clock: published[0].Clock}})
+			}
+			if err != nil {
+				p.failed.Store(true)
+				return err
+			}
+			p.answered()
+		}
+		return nil
+	})
+	p.awaitMore(t)
+	for range 2 {
+		c.Switchover(t, c.Slot("{x}"))
+		p.awaitMore(t)
+	}
+	p.end(t)
+	b, err := s.Fetch(t.Context(), lore{}.fetch("x"))
+	require.NoError(t, err)
+	require.Empty(t, b.Messages)
+	require.Zero(t, b.Expired)
+	require.GreaterOrEqual(t, int64(b.Purged), p.told.Load())
+}
+
 // While a cluster is down all its channels are unavailable, even those of running nodes. Afterwards they are available
 // again.
 func TestFailureClusterDown(t *testing.T) {

@@ -116,21 +116,21 @@ func (s *Store) scan(ctx context.Context, node rueidis.Client, at uint64, prefix
 func (s *Store) primaries(ctx context.Context) (nodes []scanned, err error) {
 	client := s.conn.Client()
 	err = s.conn.Retry(ctx, "look at the nodes", func(ctx context.Context) error {
-		members := []redis.Member{{Node: client}} // it follows the primary
+		primaries := []redis.Primary{{Node: client}} // it follows the primary
 		if client.Mode() == rueidis.ClientModeCluster {
-			if members, err = redis.Primaries(ctx, client); err != nil {
+			if primaries, err = redis.Primaries(ctx, client); err != nil {
 				return err
 			}
 		}
-		nodes = make([]scanned, 0, len(members))
-		for _, m := range members {
-			text, err := m.Node.Do(ctx, m.Node.B().Info().Section("server").Build()).ToString()
+		nodes = make([]scanned, 0, len(primaries))
+		for _, p := range primaries {
+			text, err := p.Node.Do(ctx, p.Node.B().Info().Section("server").Build()).ToString()
 			if err != nil {
 				return err
 			}
 			_, run, _ := strings.Cut(text, "run_id:")
 			run, _, _ = strings.Cut(run, "\r")
-			nodes = append(nodes, scanned{node: m.Node, first: m.First, run: run})
+			nodes = append(nodes, scanned{node: p.Node, first: p.First, run: run})
 		}
 		return nil
 	})

@@ -54,12 +54,12 @@ func (s *Store) Delete(ctx context.Context, r channel.DeleteRequest) error {
 	ch := s.keys(r.Channel)
 	rep, err := s.conn.Run(ctx, deleteScript, []string{ch.Clock(), ch.Epoch(), ch.Subscribers(), ch.Label()}, []string{
 		ch.MessagePrefix(), ch.MarkPrefix(), strconv.Itoa(r.Policy.MaxMessages), ttlMillis(r.Policy), ch.Purged(),
-		ch.Deleted(), ch.Topic(),
+		ch.Deleted(), ch.Topic(), r.Epoch.String(),
 	})
 	if err != nil {
 		return err
 	}
-	return refusals.Check(rep, redis.OK, statusNoChannel)
+	return refusals.Check(rep, redis.OK, statusNoChannel, statusOtherLife)
 }
 
 // Seek runs seek.lua.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -18,22 +19,24 @@ import (
 // movingOperation is a call on a half moved channel, whose messages m1 and m2 were fetched as b. It fails the test if
 // the answer is wrong.
 type movingOperation struct {
-	name string
-	call func(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error
-	// after checks the state after the operation, which may have been called more than once.
+	name   string
+	call   func(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error
+	before func(t *testing.T, s *Store, h halfMoved, direct rueidis.Client) // nil: nothing more
+	// after checks the state after the operation, which may have been called more than once; nil: the channel is gone.
 	after func(s *Store, h halfMoved, d channel.Description) error
 }
 
 var movingOperations = []movingOperation{
-	{"ack", ackAll, marksAre(clock.Clock(2))},
-	{"next", ackFirstAndFetch, marksAre(clock.Clock(1))},
-	{"resubscribe", subscribeAs(reader, channel.StartLatest), marksAre(clock.Clock(0))},
-	{"latest", subscribeAs("another", channel.StartLatest), marksAre(clock.Clock(2), clock.Clock(0))},
-	{"earliest", subscribeAs("another", channel.StartEarliest), marksAre(clock.Clock(0), clock.Clock(0))},
-	{"unsubscribe", unsubscribeReader, marksAre()},
-	{"purge", purgeBoth, marksAre(clock.Clock(0))},
-	{"seek", seekLatest, marksAre(clock.Clock(2))},
-	{"describe", describeBoth, marksAre(clock.Clock(0))},
+	{name: "ack", call: ackAll, after: marksAre(clock.Clock(2))},
+	{name: "next", call: ackFirstAndFetch, after: marksAre(clock.Clock(1))},
+	{name: "resubscribe", call: subscribeAs(reader, channel.StartLatest), after: marksAre(clock.Clock(0))},
+	{name: "latest", call: subscribeAs("another", channel.StartLatest), after: marksAre(clock.Clock(2), clock.Clock(0))},
+	{name: "earliest", call: subscribeAs("another", channel.StartEarliest), after: marksAre(clock.Clock(0), clock.Clock(0))},
+	{name: "unsubscribe", call: unsubscribeReader, after: marksAre()},
+	{name: "purge", call: purgeBoth, after: marksAre(clock.Clock(0))},
+	{name: "seek", call: seekLatest, after: marksAre(clock.Clock(2))},
+	{name: "describe", call: describeBoth, after: marksAre(clock.Clock(0))},
+	{name: "delete", call: deleteLife, before: addRareKeys},
 }
 
 func ackAll(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
@@ -77,6 +80,19 @@ func seekLatest(ctx context.Context, s *Store, h halfMoved, _ channel.Batch) err
 	return err
 }
 
+// addRareKeys adds those keys of a channel without which a half moved slot refuses a deletion before its first write.
+func addRareKeys(t *testing.T, s *Store, h halfMoved, direct rueidis.Client) {
+	t.Helper()
+	ch := s.keys(h.name)
+	for key, value := range map[string]string{ch.Label(): "a label", ch.Purged(): "-1 0", ch.Deleted(): "-1"} {
+		require.NoError(t, direct.Do(t.Context(), direct.B().Set().Key(key).Value(value).Build()).Error())
+	}
+}
+
+func deleteLife(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
+	return s.Delete(ctx, channel.DeleteRequest{Channel: h.name, Epoch: b.Epoch, Policy: h.policy()})
+}
+
 func describeBoth(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
 	d, err := s.Describe(ctx, about(h.name, h.policy()))
 	if err == nil && (d.Position != channel.Position{Epoch: b.Epoch, Clock: 2} || d.Live != 2 || d.Oldest != 1) {
@@ -84,6 +100,18 @@ func describeBoth(ctx context.Context, s *Store, h halfMoved, b channel.Batch) e
 	}
 	if err == nil {
 		return marksAre(clock.Clock(0))(s, h, d)
+	}
+	return err
+}
+
+// isGone expects that a channel can't be described, and that none of its keys is left.
+func isGone(ctx context.Context, s *Store, h halfMoved, direct rueidis.Client, err error) error {
+	if !errors.Is(err, channel.ErrNoChannel) {
+		return fmt.Errorf("the channel is there: %w", err)
+	}
+	left, err := direct.Do(ctx, direct.B().Exists().Key(h.parts(s, h.name)...).Build()).AsInt64()
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%d keys are left", left)
 	}
 	return err
 }
@@ -115,6 +143,9 @@ func otherOperations(t *testing.T, c storetest.TwoNodes) {
 		for _, h := range all {
 			h.make(t, s, c.Direct, h.name)
 			before[h.name] = fetchOnce(t, s, h)
+			if op.before != nil {
+				op.before(t, s, h, c.Direct)
+			}
 		}
 		m := c.OpenMove(t, op.name)
 		for _, h := range all {
@@ -136,6 +167,9 @@ func otherOperations(t *testing.T, c storetest.TwoNodes) {
 				return err
 			}
 			d, err := s.Describe(t.Context(), about(h.name, h.policy()))
+			if op.after == nil {
+				return isGone(t.Context(), s, h, c.Direct, err)
+			}
 			return errors.Join(err, op.after(s, h, d))
 		}) {
 			require.NoError(t, err, op.name+": "+all[i].about)

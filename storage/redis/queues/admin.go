@@ -23,7 +23,7 @@ func (s *Store) Describe(ctx context.Context, queue string, matches int) (matchm
 		return matchmaking.QueueState{}, err
 	}
 	k := s.keys(queue)
-	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.outbox(), k.matched(), k.stats()}
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.outbox(), k.matched(), k.stats(), k.backfills()}
 	rep, err := s.conn.Run(ctx, queueScript, keys, []string{strconv.Itoa(matches)})
 	if err != nil {
 		return matchmaking.QueueState{}, err
@@ -41,7 +41,7 @@ func queueState(r redis.Reply) (matchmaking.QueueState, error) {
 	alive, held := d.Int64(), d.Int64()
 	state.Pending = int(min(held, alive))
 	state.Searching = int(alive) - state.Pending
-	state.Outgoing = int(d.Int64())
+	state.Backfills, state.Outgoing = int(d.Int64()), int(d.Int64())
 	if oldest := d.Text(); oldest != "" {
 		us, err := strconv.ParseInt(oldest, 10, 64)
 		d.Fail(err)
@@ -63,7 +63,7 @@ func recentMatch(d *redis.Decoder) matchmaking.RecentMatch {
 	id, fields := readEntry(d)
 	at, err := timeOfEntry(id)
 	d.Fail(err)
-	m := matchmaking.RecentMatch{At: at}
+	m := matchmaking.RecentMatch{ID: fields["match"], At: at}
 	for text := range strings.FieldsSeq(fields["waits"]) {
 		us, err := strconv.ParseInt(text, 10, 64)
 		d.Fail(err)

@@ -66,17 +66,13 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 	}
 	c := redis.Call{
 		Keys: make([]string, 0, 9+len(matches)+2*tickets),
-		Args: make([]string, 0, 6+3*len(matches)+4*tickets),
+		Args: make([]string, 0, 7+3*len(matches)+4*tickets),
 	}
 	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(),
 		k.director(),
 		k.listening())
-	notify := "1"
-	if s.confirmed != nil {
-		notify = "0" // notifyAssigned does
-	}
-	c.Args = append(c.Args, r.Token, fenceText(r.Fence), redis.Milliseconds(r.Keep), k.assigned(), notify,
-		strconv.Itoa(feedBytes))
+	c.Args = append(c.Args, r.Token, fenceText(r.Fence), redis.Milliseconds(r.Keep), k.assigned(), s.notifies(),
+		strconv.Itoa(feedBytes), flagText(r.Any))
 	for _, m := range matches {
 		c.Keys = append(c.Keys, k.match(m.ID))
 		c.Args = append(c.Args, m.ID, string(m.Record), strconv.Itoa(len(m.Assignments)))
@@ -86,6 +82,18 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 		}
 	}
 	return c
+}
+
+// notifies returns the script argument for whether a script notifies players of assignments. If replicas have to confirm
+// these, notifyAssigned does.
+func (s *Store) notifies() string { return flagText(s.confirmed == nil) }
+
+// flagText returns the script argument for a condition.
+func flagText(yes bool) string {
+	if yes {
+		return "1"
+	}
+	return "0"
 }
 
 // Match parses the value after the mark of a match: its assignment time and its record.
@@ -174,10 +182,7 @@ func assignOutcome(d *redis.Decoder) (o matchmaking.AssignOutcome) {
 			o.Waits = append(o.Waits, time.Duration(list.Int64())*time.Microsecond)
 		})
 	case statusConflict:
-		d.Each(func(list *redis.Decoder) {
-			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: list.Text(), Reason: reason(list),
-				Until: list.Millis()})
-		})
+		o.Conflicts = conflicts(d)
 	case statusLease:
 		o.Err = lease.ErrLost
 	case statusExists:
@@ -185,6 +190,13 @@ func assignOutcome(d *redis.Decoder) (o matchmaking.AssignOutcome) {
 		d.Fail(fmt.Errorf("outcome %q", status))
 	}
 	return o
+}
+
+func conflicts(d *redis.Decoder) (all []matchmaking.Conflict) {
+	d.Each(func(list *redis.Decoder) {
+		all = append(all, matchmaking.Conflict{ID: list.Text(), Reason: reason(list), Until: list.Millis()})
+	})
+	return all
 }
 
 func reason(d *redis.Decoder) matchmaking.ConflictReason {

@@ -37,34 +37,62 @@ func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (st
 // notifyAssigned publishes the tickets of matches that replicas have confirmed: players are not notified earlier. If it
 // fails, or its server stops first, waiting clients find the assignment at the next read of the ticket.
 func (s *Store) notifyAssigned(ctx context.Context, r matchmaking.AssignRequest, outcomes []matchmaking.AssignOutcome) {
+	var assigned []matchmaking.AssignTicket
+	for i, o := range outcomes {
+		if o.Err == nil && len(o.Conflicts) == 0 {
+			assigned = append(assigned, r.Matches[i].Assignments...)
+		}
+	}
+	s.notifyTickets(ctx, r.Queue, assigned)
+}
+
+func (s *Store) notifyTickets(ctx context.Context, queue string, assigned []matchmaking.AssignTicket) {
 	var text []byte
 	publish := func() {
 		c := s.conn.Client()
 		err := s.conn.Retry(ctx, "notify", func(ctx context.Context) error {
-			return c.Do(ctx, c.B().Spublish().Channel(s.keys(r.Queue).assigned()).Message(string(text)).Build()).Error()
+			return c.Do(ctx, c.B().Spublish().Channel(s.keys(queue).assigned()).Message(string(text)).Build()).Error()
 		})
 		if err != nil && ctx.Err() == nil {
-			s.conn.Logger().WarnContext(ctx, "cannot notify of assignments", "queue", r.Queue, "error", err)
+			s.conn.Logger().WarnContext(ctx, "cannot notify of assignments", "queue", queue, "error", err)
 		}
 		text = text[:0]
 	}
-	for i, o := range outcomes {
-		if o.Err != nil || len(o.Conflicts) > 0 {
-			continue
+	for i, created := range s.creationsOf(ctx, queue, assigned) {
+		a := &assigned[i]
+		if created.IsZero() {
+			continue // it was removed since
 		}
-		for _, a := range r.Matches[i].Assignments {
-			if a.Created.IsZero() {
-				continue // any ticket with the ID was requested
-			}
-			if len(text) > 0 && len(text)+len(a.Content) > feedBytes {
-				publish()
-			}
-			text = fmt.Appendf(text, "%s %d %d %s", a.ID, a.Created.UnixMicro(), len(a.Content), a.Content)
+		if len(text) > 0 && len(text)+len(a.Content) > feedBytes {
+			publish()
 		}
+		text = fmt.Appendf(text, "%s %d %d %s", a.ID, created.UnixMicro(), len(a.Content), a.Content)
 	}
 	if len(text) > 0 {
 		publish()
 	}
+}
+
+// creationsOf returns when assigned tickets were created. It reads the time of those for which none was requested.
+func (s *Store) creationsOf(ctx context.Context, queue string, assigned []matchmaking.AssignTicket) []time.Time {
+	times, at := make([]time.Time, len(assigned)), map[string]int{}
+	var ids []string
+	for i, a := range assigned {
+		if times[i] = a.Created; a.Created.IsZero() {
+			ids, at[a.ID] = append(ids, a.ID), i
+		}
+	}
+	if len(ids) == 0 {
+		return times
+	}
+	states, err := s.States(ctx, queue, ids)
+	if err != nil && ctx.Err() == nil {
+		s.conn.Logger().WarnContext(ctx, "cannot notify of assignments", "queue", queue, "error", err)
+	}
+	for i, state := range states {
+		times[at[ids[i]]] = state.Created
+	}
+	return times
 }
 
 // statesAtOnce is the number of tickets that one call of states.lua reads.

@@ -33,15 +33,20 @@ type follower struct {
 // Follow implements matchmaking.Feed. While the queue has a director, scripts notify only its follower; at other times
 // they notify all servers, without the changes.
 func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
-	f, k := newFollower(s, r), s.keys(r.Queue)
-	f.stops = []func(){
-		s.conn.Listen(k.feed(), pubsub.Listener{
-			Confirmed: f.inbox.Confirmed, Interrupted: f.inbox.Interrupted, Message: f.inbox.Add, Repeats: true,
-		}),
-		s.conn.Listen(k.nudges(), pubsub.Listener{Confirmed: f.inbox.Doubt, Message: func(string) { f.inbox.Doubt() },
-			Repeats: true}),
+	f := newFollower(s, r)
+	for topic, l := range f.listeners() {
+		f.stops = append(f.stops, s.conn.Listen(topic, l))
 	}
 	return f
+}
+
+// listeners returns the listeners of the follower by their topics.
+func (f *follower) listeners() map[string]pubsub.Listener {
+	k := f.store.keys(f.request.Queue)
+	return map[string]pubsub.Listener{
+		k.feed():   {Confirmed: f.inbox.Confirmed, Interrupted: f.inbox.Interrupted, Message: f.inbox.Add, Repeats: true},
+		k.nudges(): {Confirmed: f.inbox.Doubt, Message: func(string) { f.inbox.Doubt() }, Repeats: true},
+	}
 }
 
 // newFollower returns a follower that isn't subscribed. Its first call reads the stream.
@@ -170,6 +175,14 @@ func (f *follower) trim(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		f.store.conn.Logger().DebugContext(ctx, "cannot remove changes that were read", "key", key, "error", err)
 	}
+}
+
+// DropChanges trims the stream to nothing. It keeps the ID of the last entry, so that a follower notices.
+func (s *Store) DropChanges(ctx context.Context, queue string) error {
+	c, key := s.conn.Client(), s.keys(queue).changes()
+	return s.conn.Retry(ctx, "drop changes", func(ctx context.Context) error {
+		return c.Do(ctx, c.B().Xtrim().Key(key).Maxlen().Threshold("0").Build()).Error()
+	})
 }
 
 // nudgeFree is the text of the notification that a director has resigned.

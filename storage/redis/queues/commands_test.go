@@ -30,6 +30,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	quiet := h.Request("quiet")
 	quiet.Listening = false
 	h.AddQuiet(t, "quiet1", "quiet2")
+	backfill := h.Backfill(t, queuetest.LongTTL)
 	f := h.follow("0-0", 100)
 	readOn := func(ctx context.Context) error { return storagetest.ErrorOf(f.Next(ctx, 0)) }
 	require.NoError(t, h.Lead(t.Context(), "token", queuetest.LongTTL))
@@ -119,10 +120,35 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 			func(ctx context.Context) error { return storagetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1,
 			func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1", "1-2"}) }},
-		{"describe", []string{"EVALSHA"}, 7,
+		{"describe", []string{"EVALSHA"}, 8,
 			func(ctx context.Context) error { return storagetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
-		{"count", []string{"EVALSHA"}, 6,
+		{"count", []string{"EVALSHA"}, 7,
 			func(ctx context.Context) error { return storagetest.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
+		{"hand out", []string{"EVALSHA"}, 9, func(ctx context.Context) error {
+			return h.HandOut(ctx, h.HandOutRequest(queuetest.Tickets(tickets[20:22]...)))[0].Err
+		}},
+		{"hand out with a backfill", []string{"EVALSHA"}, 12, func(ctx context.Context) error {
+			return h.HandOut(ctx, h.HandOutRequest(queuetest.For(&backfill, tickets[22:24]...)))[0].Err
+		}},
+		{"acknowledge and assign", []string{"EVALSHA", "EVALSHA"}, 36, func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.AcknowledgeBackfill(ctx, h.AcknowledgeRequest(backfill.ID)))
+		}},
+		{"acknowledge", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.AcknowledgeBackfill(ctx, h.AcknowledgeRequest(backfill.ID)))
+		}},
+		{"update a backfill", []string{"EVALSHA"}, 7, func(ctx context.Context) error {
+			r := matchmaking.UpdateBackfillRequest{Queue: h.Name, ID: backfill.ID, Attempt: "a"}
+			return storagetest.ErrorOf(h.UpdateBackfill(ctx, r))
+		}},
+		{"read a backfill", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.Store.Backfill(ctx, h.Name, backfill.ID))
+		}},
+		{"release what was handed out", []string{"EVALSHA"}, 10,
+			func(ctx context.Context) error { return h.ReleaseFetched(ctx, h.Name, tickets[20:22]) }},
+		{"expire no backfill", []string{"EVALSHA"}, 3,
+			func(ctx context.Context) error { return storagetest.ErrorOf(h.ExpireBackfills(ctx, h.Name, 100)) }},
+		{"delete a backfill", []string{"EVALSHA"}, 8,
+			func(ctx context.Context) error { return h.DeleteBackfill(ctx, h.Name, backfill.ID) }},
 		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Resign(ctx, "token") }},
 	} {
 		m.Reset(t)

@@ -2,6 +2,8 @@ package queues
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -163,4 +165,49 @@ func TestReadsWaitForReplicas(t *testing.T) {
 	})
 	storetest.RequireNotReplicated(t,
 		func(ctx context.Context) error { return storagetest.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
+}
+
+// Matches that are handed out, and assignments of a queue's user, count only once a replica has them.
+func TestHandOutsWaitForReplicas(t *testing.T) {
+	t.Parallel()
+	h, replica, _ := confirmedHall(t)
+	ends := make(chan string, 10)
+	t.Cleanup(h.ListenAssigned(h.Name, matchmaking.AssignedListener{
+		Confirmed: func() { ends <- "" }, Interrupted: func() {},
+		Ended: func(e matchmaking.TicketEnd) { ends <- strings.Clone(e.ID + e.Content) },
+	}))
+	require.Empty(t, <-ends)
+	h.Add(t, "a", "b", "c")
+	b := h.Backfill(t, queuetest.LongTTL)
+	given := h.HandOutRequest(queuetest.Tickets("a"), queuetest.For(&b, "b"))
+	handOut := func(ctx context.Context) error {
+		o := h.HandOut(ctx, given)
+		return errors.Join(o[0].Err, o[1].Err)
+	}
+	acknowledgement := h.AcknowledgeRequest(b.ID)
+	acknowledge := func(ctx context.Context) error {
+		done, err := h.AcknowledgeBackfill(ctx, acknowledgement)
+		if err == nil && len(done.Tickets) != 1 {
+			return fmt.Errorf("acknowledged %+v", done)
+		}
+		return err
+	}
+	match := h.Match("m", "c")
+	assign := func(ctx context.Context) error {
+		return h.Assign(ctx, matchmaking.AssignRequest{Queue: h.Name, Token: "token", Any: true, Keep: queuetest.LongKeep,
+			Matches: []matchmaking.AssignMatch{match}})[0].Err
+	}
+	for _, step := range []struct {
+		call func(ctx context.Context) error
+		told string // the notification of it
+	}{{handOut, ""}, {acknowledge, `b{"ticketId":"b"`}, {assign, "c" + string(match.Assignments[0].Content)}} {
+		replica.Pause(t)
+		storetest.RequireNotReplicated(t, step.call)
+		require.Empty(t, ends, "no player is told of what replicas don't have")
+		replica.Resume(t)
+		require.NoError(t, step.call(t.Context()), "a repetition")
+		if step.told != "" {
+			require.Contains(t, <-ends, step.told)
+		}
+	}
 }

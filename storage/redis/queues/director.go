@@ -30,7 +30,7 @@ type directors struct {
 // Acquire runs campaign.lua.
 func (l directors) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
 	k := l.store.keys(r.Name)
-	keys := []string{k.director(), k.expiries(), k.outbox(), k.changes()}
+	keys := []string{k.director(), k.expiries(), k.outbox(), k.changes(), k.backfills()}
 	rep, err := l.store.conn.Run(ctx, campaignScript, keys, []string{r.Token, redis.Milliseconds(r.TTL)})
 	if err != nil {
 		return 0, fmt.Errorf("campaign: %w", err)

@@ -18,7 +18,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// queueCalls returns all operations on a queue that has the tickets free, mine and matched, as created by prepare.
+// queueCalls returns all operations on a queue that has the tickets free, mine, matched and theirs, and a backfill, as
+// created by prepareAll.
 func (h *hall) queueCalls() []storetest.Call {
 	return []storetest.Call{
 		{Name: "create",
@@ -79,7 +80,51 @@ func (h *hall) queueCalls() []storetest.Call {
 			return storagetest.ErrorOf(h.TakeOver(ctx, h.Name, fence, []string{"mine"}))
 		}},
 		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.Name) }},
+		{Name: "new backfill", Do: func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.CreateBackfill(ctx, matchmaking.CreateBackfillRequest{Queue: h.Name, ID: "new",
+				TTL: queuetest.LongTTL, Max: 10}))
+		}},
+		{Name: "read backfill", Do: func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.Store.Backfill(ctx, h.Name, h.backfillID()))
+		}},
+		{Name: "read backfills", Do: func(ctx context.Context) error {
+			return h.EachBackfill(ctx, h.Name, func([]*matchmaking.Backfill) error { return nil })
+		}},
+		{Name: "hand out",
+			Do: func(ctx context.Context) error {
+				return storagetest.Ignoring(h.HandOut(ctx, h.HandOutRequest(queuetest.Tickets("theirs")))[0].Err,
+					matchmaking.ErrNotHandedOut)
+			}},
+		{Name: "hand out with a backfill", Do: func(ctx context.Context) error {
+			return h.HandOut(ctx, h.HandOutRequest(
+				queuetest.For(&matchmaking.Backfill{ID: h.backfillID(), Generation: 2})))[0].Err
+		}},
+		{Name: "update backfill", Do: func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.UpdateBackfill(ctx, matchmaking.UpdateBackfillRequest{Queue: h.Name,
+				ID: h.backfillID(), Attempt: "a"}))
+		}},
+		{Name: "acknowledge", Do: func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.AcknowledgeBackfill(ctx, h.AcknowledgeRequest(h.backfillID())))
+		}},
+		{Name: "release fetched", Do: func(ctx context.Context) error { return h.ReleaseFetched(ctx, h.Name, nil) }},
+		{Name: "expire backfills",
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.ExpireBackfills(ctx, h.Name, 10)) }},
+		{Name: "drop changes", Do: func(ctx context.Context) error { return h.DropChanges(ctx, h.Name) }},
+		{Name: "delete backfill", Do: func(ctx context.Context) error {
+			return h.DeleteBackfill(ctx, h.Name, h.backfillID())
+		}},
 	}
+}
+
+// prepareAll creates what queueCalls need: also a backfill with the ticket theirs.
+func (h *hall) prepareAll(t *testing.T) {
+	t.Helper()
+	h.prepare(t)
+	h.Add(t, "theirs")
+	_, err := h.CreateBackfill(t.Context(), matchmaking.CreateBackfillRequest{Queue: h.Name, ID: h.backfillID(),
+		TTL: queuetest.LongTTL, Max: 10})
+	require.NoError(t, err)
+	h.HandOutAll(t, queuetest.For(&matchmaking.Backfill{ID: h.backfillID(), Generation: 1}, "theirs"))
 }
 
 // TestNoReplyIsFatal runs all operations and the watch with all error replies of Redis: none is treated as success,
@@ -88,7 +133,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
 		h := newHall(t, f.Conn, f.Node.Client())
-		h.prepare(t)
+		h.prepareAll(t)
 		replicated := hallOf(t, New(f.Conn, Options{Confirmations: 1}), f.Node.Client())
 		all := h.queueCalls()
 		for _, c := range storetest.Only(replicated.queueCalls(), "claim", "assign", "outgoing") {
@@ -109,13 +154,14 @@ func TestQueueOutOfMemory(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	h := newHall(t, storetest.Connect(t, redis.Options{URL: n.URL()}), n.Client())
-	h.prepare(t)
+	h.prepareAll(t)
 	h.AddShort(t, "short")
 	h.Expires(t, "short")
 	all := h.queueCalls()
 	storetest.FillUp(t, n)
 	before := storetest.Dump(t, n)
-	full := []string{"create", "create again", "claim", "assign", "put definition"}
+	full := []string{"create", "create again", "claim", "assign", "put definition",
+		"new backfill", "update backfill", "acknowledge", "hand out", "hand out with a backfill"}
 	storetest.RequireEach(t.Context(), t, storetest.Only(all, full...), storetest.RequireFull)
 	require.Equal(t, before, storetest.Dump(t, n))
 	for _, c := range storetest.AllBut(all, full...) {
@@ -123,7 +169,8 @@ func TestQueueOutOfMemory(t *testing.T) {
 	}
 	state, err := h.Describe(t.Context(), h.Name, 10)
 	require.NoError(t, err)
-	require.Equal(t, 1, state.Searching, "mine was released, free was cancelled, short was swept")
+	require.Equal(t, 2, state.Searching, "mine and theirs were released, free was cancelled, short was swept")
+	require.Zero(t, state.Backfills)
 	require.EqualValues(t, 1, state.Cancelled)
 	require.EqualValues(t, 1, state.Expired)
 
@@ -137,22 +184,27 @@ func TestQueueNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	root := newHall(t, storetest.Connect(t, redis.Options{URL: n.URL()}), n.Client())
-	root.prepare(t)
+	root.prepareAll(t)
 	root.AddShort(t, "short")
 	root.Expires(t, "short")
 	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys stay as they are
-		"~* &* +@all -spublish": {"create", "assign", "cancel"},
-		"~* +@all -xadd":        {"create", "assign", "cancel", "release"},
-		"~* +@all -zadd":        {"create", "claim", "renew"},
-		"~* +@all -zrem":        {"create", "assign", "cancel", "release", "sweep"},
-		"~* +@all -hset":        {"claim"},
-		"~* +@all -hdel":        {"assign", "cancel", "release", "sweep"},
-		"~* +@all -pexpireat":   {"create", "claim", "assign", "cancel", "renew", "sweep"},
-		"~* +@all -del":         {"delete"},
-		"~* +@all -set":         {"create", "assign", "lease", "campaign"},
-		"~* +@all -setrange":    {"cancel"},
-		"~* +@all -hincrby":     {"assign", "cancel", "sweep"},
-		"~* +@all -evalsha":     {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
+		"~* &* +@all -spublish": {"create", "assign", "cancel", "new backfill", "update backfill", "delete backfill",
+			"acknowledge", "release fetched"},
+		"~* +@all -xadd": {"create", "assign", "cancel", "release", "update backfill", "delete backfill", "acknowledge",
+			"release fetched"},
+		"~* +@all -zadd": {"create", "claim", "renew", "new backfill", "hand out with a backfill", "acknowledge"},
+		"~* +@all -zrem": {"create", "assign", "cancel", "release", "sweep", "update backfill", "delete backfill",
+			"acknowledge", "release fetched"},
+		"~* +@all -hset": {"claim", "new backfill", "update backfill", "hand out with a backfill", "acknowledge"},
+		"~* +@all -hdel": {"assign", "cancel", "release", "sweep", "update backfill", "delete backfill", "acknowledge",
+			"release fetched"},
+		"~* +@all -pexpireat": {"create", "claim", "assign", "cancel", "renew", "sweep", "release", "new backfill",
+			"update backfill", "hand out with a backfill", "acknowledge", "release fetched", "delete backfill"},
+		"~* +@all -del":      {"delete", "delete backfill"},
+		"~* +@all -set":      {"create", "assign", "lease", "campaign"},
+		"~* +@all -setrange": {"cancel"},
+		"~* +@all -hincrby":  {"assign", "cancel", "sweep"},
+		"~* +@all -evalsha":  {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
 		"~mm.{other}* +@all": {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered",
 			"match"},
 		"%R~* +@all": {"create", "claim", "assign", "cancel", "delete", "release", "sweep", "lease",

@@ -20,7 +20,9 @@ func made(prefix string) map[string]string {
 		"stats":    k.stats(),
 		"director": k.director(), "nudges": k.nudges(), "ticket": k.ticket("<id>"), "assignment": k.assignment("<id>"),
 		"match": k.match("<match>"), "assigned": k.assigned(), "feed": k.feed(),
-		"listening": k.listening(),
+		"listening": k.listening(), "backfills": k.backfills(), "backfill": k.backfill("<id>"),
+		"synchronizer": k.synchronizer(), "calls": k.calls(), "answers": k.answers(),
+		"call": k.call("<id>"),
 	}
 }
 
@@ -36,11 +38,15 @@ func TestPage(t *testing.T) {
 		"stats":   {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"},
 		"assigned": {"mm.{q}.assigned"}, "feed": {"mm.{q}.feed"}, "queues": {"mm.queues"},
 		"listening": {"mm.{q}.listening"},
-		"all":       {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-		"ticket":    {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
+		"backfills": {"mm.{q}.backfills"}, "backfill": {"mm.{q}.backfill.<id>"}, "each": {"mm.{q}.backfill.<id>"},
+		"match":  {"mm.{q}.match.<match>"},
+		"all":    {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
+		"ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
+		"call": {"mm.{q}.call.<id>"}, "holder": {"mm.{q}.synchronizer"}, "calls": {"mm.{q}.calls"},
+		"answers": {"mm.{q}.answers"}, "peers": {"mm.{q}.calls", "mm.{q}.answers"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-	}, "contents", "delivered", "match", "admin", "watch", "listen", "confirmed", "lease-renew", "lease-release",
-		"follow")
+	}, "contents", "delivered", "dropped", "match", "admin", "watch", "listen", "confirmed", "lease-acquire",
+		"lease-renew", "lease-release", "follow", "calls")
 	for name, key := range made("") {
 		require.Equal(t, "mm1:"+key, made("mm1:")[name], name)
 	}
@@ -51,7 +57,9 @@ func TestScripts(t *testing.T) {
 	scripts := luatest.Scripts(t, "queues")
 	storetest.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
 	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition",
-		"takeover": "TakeOver", "snapshot": "Each", "cancel": "Run", "open": "Reserve"}
+		"takeover": "TakeOver", "snapshot": "Each", "cancel": "Run", "open": "Reserve", "handout": "HandOut", "free": "ReleaseFetched",
+		"newbackfill": "CreateBackfill", "setbackfill": "UpdateBackfill", "delbackfill": "Remove", "backfill": "Read",
+		"backfills": "Page", "prolong": "AcknowledgeBackfill", "acknowledge": "Acknowledge"}
 	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
 	storetest.RequireOneCaller(t, append(scripts, open...), named) // open.lua's effects are tested with the channels
 }

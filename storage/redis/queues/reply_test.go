@@ -31,6 +31,11 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 	"outgoing": func(r redis.Reply) error { return storagetest.ErrorOf(decodeOutgoing(r)) },
 	"states":   func(r redis.Reply) error { return storagetest.ErrorOf(decodeStates(r, 2)) },
 	"queue":    func(r redis.Reply) error { return storagetest.ErrorOf(queueState(r)) },
+	"backfill": func(r redis.Reply) error { return storagetest.ErrorOf(backfillOf(r, "duel", "a")) },
+	"handout": func(r redis.Reply) error {
+		match := numbered{HandOutMatch: &matchmaking.HandOutMatch{Backfill: &matchmaking.MatchBackfill{}}}
+		return storagetest.ErrorOf(handedOut("duel", []numbered{match}, redis.Result{Reply: r}))
+	},
 }
 
 const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`
@@ -57,11 +62,25 @@ func TestReplies(t *testing.T) {
 		"states": {`{'OK', {'1704067200000000', '5', '', '0', '0', ''}}`,
 			`{'OK', {'1704067200000000', '0', '{}', '0', '0', ''}}`},
 		"queue": {
-			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}}`,
-			`{'OK', '1', 1, 2, 3, '4', {'5', '6', '7', '8'}, {{'1-1', {'waits', '1 2'}}}}`,
+			`{'OK', '1', 0, 0, 0, 0, '', {'0', '0', '0', '0'}, {}}`,
+			`{'OK', '1', 1, 2, 9, 3, '4', {'5', '6', '7', '8'}, {{'1-1', {'waits', '1 2'}}}}`,
 		},
 	}
+	const backfill = `{'1700000000000', '2', '1704067200000000', '', '', '', ' a b'}`
+	right["backfill"] = []string{`{'OK', ` + backfill + `}`}
+	right["handout"] = []string{`{'OK', {{'OK', ` + backfill + `}}}`, `{'CONFLICT', {{'CHANGED'}}}`,
+		`{'CONFLICT', {{'FULL'}}}`, `{'CONFLICT', {{'CONFLICT', {'a', 'gone', ''}}}}`}
 	wrong := map[string][]string{
+		"backfill": {
+			`{'OK'}`, `{'OK', {}}`, `{'OK', ` + backfill + `, 1}`, `{'OK', {'1', '2', '3', '', '', ''}}`, `{'CREATED'}`,
+			`{'OK', {'1', '2', '3', '', '', '', '', ''}}`, `{'OK', {'1', 'x', '3', '', '', '', ''}}`,
+			`{'OK', {'1', '2', '3', '', 'x', '', ''}}`,
+		},
+		"handout": {
+			`{'OK'}`, `{'OK', {}}`, `{'OK', {{'OK'}}}`, `{'OK', {{'OK', ` + backfill + `, 1}}}`, `{'OK', {{'OK', {}}}}`,
+			`{'OK', {{'CONFLICT', {'a'}}}}`, `{'OK', {{'LEASE'}}}`, `{'CREATED'}`,
+			`{'OK', {{'CHANGED'}, {'CHANGED'}}}`,
+		},
 		"create": {
 			`{'OK'}`, `{'OK', 0}`, `{'OK', 'x', {{'CREATED', '1', '2'}}}`, `{'OK', 0, {}}`, `{'OK', 0, {'CREATED'}}`,
 			`{'OK', 0, {{'CREATED', '1', '2'}}, 1}`,
@@ -112,11 +131,11 @@ func TestReplies(t *testing.T) {
 			`{'CREATED'}`,
 		},
 		"queue": {
-			`{'OK'}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0'}, {}}`,
-			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0', '0'}, {}}`,
-			`{'OK', '1', 0, 0, 0, 'x', {'0', '0', '0', '0'}, {}}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0', 'x'}, {}}`,
-			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {{'1-1', {'waits', 'x'}}}}`,
-			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}, 1}`,
+			`{'OK'}`, `{'OK', '1', 0, 0, 0, 0, '', {'0', '0', '0'}, {}}`,
+			`{'OK', '1', 0, 0, 0, 0, '', {'0', '0', '0', '0', '0'}, {}}`,
+			`{'OK', '1', 0, 0, 0, 0, 'x', {'0', '0', '0', '0'}, {}}`, `{'OK', '1', 0, 0, 0, 0, '', {'0', '0', '0', 'x'}, {}}`,
+			`{'OK', '1', 0, 0, 0, 0, '', {'0', '0', '0', '0'}, {{'1-1', {'waits', 'x'}}}}`,
+			`{'OK', '1', 0, 0, 0, 0, '', {'0', '0', '0', '0'}, {}, 1}`,
 			`{'CREATED'}`,
 		},
 	}
@@ -128,6 +147,7 @@ func TestQueueRefusals(t *testing.T) {
 	storetest.RequireRefusals(t, refusals, map[string]error{
 		"FULL": matchmaking.ErrQueueFull, "NO_TICKET": matchmaking.ErrNoTicket, "MATCHED": matchmaking.ErrTicketMatched,
 		"LEASE": lease.ErrLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
-		"VACANT": matchmaking.ErrNoTicket,
+		"VACANT": matchmaking.ErrNoTicket, "NO_BACKFILL": matchmaking.ErrNoBackfill,
+		"EXPIRED": matchmaking.ErrBackfillExpired,
 	})
 }

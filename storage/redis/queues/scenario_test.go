@@ -107,7 +107,7 @@ func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 	require.NoError(t, storagetest.ErrorOf2(s.Create(t.Context(), r)))
 }
 
-// TestTwoPlayers runs the scenario of docs/redis/queues.md, which is that of the source document on matchmaking, and
+// TestTwoPlayers runs the scenario of docs/redis/queues.md, which is that of minimatch's page on its keys, and
 // compares all keys, values and TTLs after each step with the page.
 func TestTwoPlayers(t *testing.T) {
 	t.Parallel()

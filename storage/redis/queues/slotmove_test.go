@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -25,7 +26,7 @@ import (
 func TestQueueSlotMove(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
-	for _, op := range movingQueueOperations { //nolint:paralleltest // see above
+	for _, op := range append(movingQueueOperations, movingBackfillOperations...) { //nolint:paralleltest // see above
 		t.Run(op.name, func(t *testing.T) { movedHalfWay(t, c, op) })
 	}
 	t.Run("under load", func(t *testing.T) { queueUnderLoad(t, c) })
@@ -34,21 +35,22 @@ func TestQueueSlotMove(t *testing.T) {
 // movingQueueOperation is an operation on queues with partially moved keys. Each has the tickets free, mine and
 // matched; mine is claimed by the token, and matched is assigned.
 type movingQueueOperation struct {
-	name string
-	call func(ctx context.Context, h *hall) error
+	name    string
+	prepare func(t *testing.T, h *hall) (keys []string) // nil: (*hall).prepare
+	call    func(ctx context.Context, h *hall) error
 	// after fails unless the operation has happened exactly once.
 	after func(t *testing.T, h *hall)
 }
 
 var movingQueueOperations = []movingQueueOperation{
-	{"create", func(ctx context.Context, h *hall) error {
+	{"create", nil, func(ctx context.Context, h *hall) error {
 		return storagetest.ErrorOf2(h.Create(ctx, h.Request("new")))
 	}, func(t *testing.T, h *hall) {
 		require.Equal(t, matchmaking.Searching, h.Status(t, "new"))
 		require.Equal(t, 3, h.count(t, "ZCARD", h.k().waiting()))
 		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
 	}},
-	{"claim", func(ctx context.Context, h *hall) error {
+	{"claim", nil, func(ctx context.Context, h *hall) error {
 		r := matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Fence: h.Fence, Hold: queuetest.LongHold,
 			IDs: []string{"free", "mine"}}
 		found, err := h.Claim(ctx, r)
@@ -60,7 +62,7 @@ var movingQueueOperations = []movingQueueOperation{
 		require.Equal(t, matchmaking.Pending, h.Status(t, "free"))
 		require.Equal(t, 2, h.count(t, "HLEN", h.k().claims()))
 	}},
-	{"assign", func(ctx context.Context, h *hall) error {
+	{"assign", nil, func(ctx context.Context, h *hall) error {
 		o := h.AssignMatches(ctx, "token", h.Match("m2", "mine"))[0]
 		if len(o.Conflicts) > 0 {
 			return fmt.Errorf("conflicts %v", o.Conflicts)
@@ -71,35 +73,35 @@ var movingQueueOperations = []movingQueueOperation{
 		require.Equal(t, 2, h.count(t, "XLEN", h.k().outbox()))
 		require.Equal(t, 2, h.count(t, "HGET", h.k().stats(), "matched"))
 	}},
-	{"cancel", func(ctx context.Context, h *hall) error {
+	{"cancel", nil, func(ctx context.Context, h *hall) error {
 		return h.CancelID(ctx, "mine")
 	}, func(t *testing.T, h *hall) {
 		require.Equal(t, matchmaking.Cancelled, h.Status(t, "mine"))
 		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
 		require.Equal(t, 1, h.count(t, "HGET", h.k().stats(), "cancelled"))
 	}},
-	{"cancel of who is matched", func(ctx context.Context, h *hall) error {
+	{"cancel of who is matched", nil, func(ctx context.Context, h *hall) error {
 		err := h.CancelID(ctx, "matched")
 		if err == nil {
 			return errors.New("cancelled")
 		}
 		return storagetest.Ignoring(err, matchmaking.ErrTicketMatched)
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.Status(t, "matched")) }},
-	{"delete", func(ctx context.Context, h *hall) error {
+	{"delete", nil, func(ctx context.Context, h *hall) error {
 		return h.Delete(ctx, h.Name, "matched")
 	}, func(t *testing.T, h *hall) {
 		require.ErrorIs(t, storagetest.ErrorOf(h.Ticket(t.Context(), h.Name, "matched")), matchmaking.ErrNoTicket)
 	}},
-	{"release", func(ctx context.Context, h *hall) error {
+	{"release", nil, func(ctx context.Context, h *hall) error {
 		return h.Release(ctx, h.Name, "token", []string{"free", "mine"})
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.Status(t, "mine")) }},
-	{"renew", func(ctx context.Context, h *hall) error {
+	{"renew", nil, func(ctx context.Context, h *hall) error {
 		return h.Renew(ctx, h.Name, []string{"free", "mine", "matched"})
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
-	{"sweep", func(ctx context.Context, h *hall) error {
+	{"sweep", nil, func(ctx context.Context, h *hall) error {
 		return storagetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
-	{"listen", func(ctx context.Context, h *hall) error {
+	{"listen", nil, func(ctx context.Context, h *hall) error {
 		if _, err := h.Listen(ctx, h.Name, "mine"); err != nil {
 			return err
 		}
@@ -109,38 +111,38 @@ var movingQueueOperations = []movingQueueOperation{
 		}
 		return err
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "SCARD", h.k().listening())) }},
-	{"lease", func(ctx context.Context, h *hall) error {
+	{"lease", nil, func(ctx context.Context, h *hall) error {
 		return h.KeepLease(ctx, "lease")
 	}, func(t *testing.T, h *hall) { require.NoError(t, h.Resign(t.Context(), "lease")) }},
-	{"ticket", func(ctx context.Context, h *hall) error {
+	{"ticket", nil, func(ctx context.Context, h *hall) error {
 		found, err := h.Ticket(ctx, h.Name, "matched")
 		if err == nil && (found.Status != matchmaking.MatchFound || found.MatchID != "m1") {
 			return fmt.Errorf("read as %+v", found)
 		}
 		return err
 	}, func(*testing.T, *hall) {}},
-	{"snapshot", func(ctx context.Context, h *hall) error {
+	{"snapshot", nil, func(ctx context.Context, h *hall) error {
 		found, err := h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll})
 		if err == nil && (len(found.Tickets) != 2 || len(found.Held) != 1) {
 			return fmt.Errorf("a snapshot of %+v", found)
 		}
 		return err
 	}, func(*testing.T, *hall) {}},
-	{"changes", func(ctx context.Context, h *hall) error {
+	{"changes", nil, func(ctx context.Context, h *hall) error {
 		found, err := h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10})
 		if err == nil && len(found.Changes) != 3 {
 			return fmt.Errorf("changes %+v", found)
 		}
 		return err
 	}, func(*testing.T, *hall) {}},
-	{"outgoing and delivered", func(ctx context.Context, h *hall) error {
+	{"outgoing and delivered", nil, func(ctx context.Context, h *hall) error {
 		found, err := h.Outgoing(ctx, h.Name, 0, 10)
 		if err == nil && len(found) > 0 {
 			return h.Delivered(ctx, h.Name, []string{found[0].Entry})
 		}
 		return err
 	}, func(t *testing.T, h *hall) { require.Equal(t, 0, h.count(t, "XLEN", h.k().outbox())) }},
-	{"describe", func(ctx context.Context, h *hall) error {
+	{"describe", nil, func(ctx context.Context, h *hall) error {
 		s, err := h.Describe(ctx, h.Name, 10)
 		if err == nil && (s.Searching != 1 || s.Pending != 1 || s.Outgoing != 1 || s.Matched != 1 ||
 			len(s.Recent) != 1) {
@@ -148,6 +150,80 @@ var movingQueueOperations = []movingQueueOperation{
 		}
 		return err
 	}, func(*testing.T, *hall) {}},
+}
+
+// movingBackfillOperations have a backfill, a ticket that is associated with it, and the ticket free.
+var movingBackfillOperations = []movingQueueOperation{
+	{"acknowledge", prepareGame, func(ctx context.Context, h *hall) error {
+		r := h.AcknowledgeRequest(h.backfillID())
+		r.MatchID = "m2"
+		done, err := h.AcknowledgeBackfill(ctx, r)
+		if err == nil && len(done.Tickets) != 1 {
+			return fmt.Errorf("acknowledged %+v", done)
+		}
+		return err
+	}, func(t *testing.T, h *hall) {
+		require.Equal(t, "m2", h.Get(t, "theirs").MatchID)
+		require.Equal(t, 2, h.count(t, "XLEN", h.k().outbox()))
+	}},
+	{"update a backfill", prepareGame, func(ctx context.Context, h *hall) error {
+		r := matchmaking.UpdateBackfillRequest{Queue: h.Name, ID: h.backfillID(), Attempt: "a"}
+		updated, err := h.UpdateBackfill(ctx, r)
+		if err == nil && updated.Generation != 3 {
+			return fmt.Errorf("updated %+v", updated)
+		}
+		return err
+	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.Status(t, "theirs")) }},
+	{"delete a backfill", prepareGame, func(ctx context.Context, h *hall) error {
+		return h.DeleteBackfill(ctx, h.Name, h.backfillID())
+	}, func(t *testing.T, h *hall) {
+		require.Equal(t, matchmaking.Searching, h.Status(t, "theirs"))
+		require.Equal(t, 0, h.count(t, "ZCARD", h.k().backfills()))
+	}},
+	{"hand out", prepareGame, func(ctx context.Context, h *hall) error {
+		r := h.HandOutRequest(queuetest.For(&matchmaking.Backfill{ID: h.backfillID(), Generation: 2}, "free"))
+		r.Token = "once"
+		return h.HandOut(ctx, r)[0].Err
+	}, func(t *testing.T, h *hall) {
+		found := h.ReadBackfill(t, h.backfillID())
+		require.Equal(t, int64(3), found.Generation)
+		require.Equal(t, []string{"theirs", "free"}, found.Tickets)
+	}},
+	{"release what was handed out", prepareGame, func(ctx context.Context, h *hall) error {
+		return h.ReleaseFetched(ctx, h.Name, nil)
+	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.Status(t, "theirs")) }},
+	{"read backfills", prepareGame, func(ctx context.Context, h *hall) error {
+		found := 0
+		err := h.EachBackfill(ctx, h.Name, func(some []*matchmaking.Backfill) error {
+			found += len(some)
+			return nil
+		})
+		if err == nil && found != 1 {
+			return fmt.Errorf("%d backfills", found)
+		}
+		return err
+	}, func(*testing.T, *hall) {}},
+}
+
+// backfillID is the ID of the backfill of prepareGame.
+func (h *hall) backfillID() string { return strings.Repeat("0", ulid.EncodedSize) + "." + h.Name }
+
+// prepareGame creates the tickets and the backfill of movingBackfillOperations and returns all keys of the queue.
+func prepareGame(t *testing.T, h *hall) []string {
+	t.Helper()
+	h.Add(t, "free", "theirs", "matched")
+	h.Hold(t, "token", "matched")
+	h.AssignOne(t, "token", "m1", "matched")
+	_, err := h.CreateBackfill(t.Context(), matchmaking.CreateBackfillRequest{Queue: h.Name, ID: h.backfillID(),
+		TTL: queuetest.LongTTL, Max: 10})
+	require.NoError(t, err)
+	h.HandOutAll(t, queuetest.For(&matchmaking.Backfill{ID: h.backfillID(), Generation: 1}, "theirs"))
+	k := h.k()
+	return []string{
+		k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.outbox(), k.matched(), k.stats(),
+		k.listening(), k.backfills(), k.backfill(h.backfillID()), k.ticket("free"), k.ticket("theirs"),
+		k.ticket("matched"),
+	}
 }
 
 // prepare creates the tickets of movingQueueOperation and returns all keys of the queue.
@@ -171,12 +247,16 @@ func movedHalfWay(t *testing.T, c storetest.TwoNodes, op movingQueueOperation) {
 	t.Helper()
 	conn := c.Connect(t, redis.Options{KeyPrefix: "half:"})
 	halls, keys := map[*hall][]string{}, 15
+	prepare := func(t *testing.T, h *hall) []string { return h.prepare(t) }
+	if op.prepare != nil {
+		prepare, keys = op.prepare, 14
+	}
 	names := c.SameSlot(strings.ReplaceAll(op.name, " ", "-"), 2*keys+3)
 	var all []*hall
 	for i, name := range names {
 		h := newHall(t, conn, c.Direct)
 		h.Name = name
-		made := h.prepare(t)
+		made := prepare(t, h)
 		require.Len(t, made, keys)
 		for at, key := range made {
 			alone, stays := at == i, i >= keys && i < 2*keys && at != i-keys

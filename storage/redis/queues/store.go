@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
@@ -30,8 +31,10 @@ type Store struct {
 	values    valueReader
 	confirmed *confirmer // nil: claims and assignments count without confirmation
 	creations *group.Group[string, *creation, *redis.Decoder]
-	slowed    func(queue string, by time.Duration)
-	removals  removals
+	// prolongations are acknowledgements of backfills without tickets
+	prolongations *group.Group[string, *matchmaking.AcknowledgeRequest, *redis.Decoder]
+	slowed        func(queue string, by time.Duration)
+	removals      removals
 }
 
 var _ matchmaking.Store = (*Store)(nil)
@@ -55,7 +58,7 @@ func New(conn *redis.Conn, o Options) *Store {
 	if s.slowed == nil {
 		s.slowed = func(string, time.Duration) {}
 	}
-	s.creations = s.newCreations()
+	s.creations, s.prolongations = s.newCreations(), s.newProlongations()
 	if o.Confirmations > 0 {
 		s.confirmed = newConfirmer(conn, o.Confirmations)
 	}
@@ -71,6 +74,7 @@ func New(conn *redis.Conn, o Options) *Store {
 // Close ends creations in progress, and closes the connections to replicas.
 func (s *Store) Close() {
 	s.creations.Close()
+	s.prolongations.Close()
 	if s.confirmed != nil {
 		s.confirmed.close()
 	}
@@ -110,6 +114,8 @@ const (
 	statusConflict redis.Status = "CONFLICT"
 	statusKept     redis.Status = "KEPT"
 	statusLease    redis.Status = "LEASE"
+	statusTickets  redis.Status = "TICKETS"
+	statusChanged  redis.Status = "CHANGED"
 )
 
 var refusals = redis.Refusals{
@@ -121,7 +127,16 @@ var refusals = redis.Refusals{
 	"LOST":      matchmaking.ErrChangesLost,
 	"IDLE":      matchmaking.ErrQueueIdle,
 	"UNDONE":    errUndone,
+
+	"NO_BACKFILL": matchmaking.ErrNoBackfill,
+	"EXPIRED":     matchmaking.ErrBackfillExpired,
 }
+
+// The refusals of calls that were handed over, to the server that serves them and to that of their caller.
+var (
+	answerRefusals = redis.Refusals{"GONE": backend.ErrCallGone, statusFull: backend.ErrCallFull}
+	askRefusals    = redis.Refusals{"FREE": backend.ErrNoHolder, "GONE": backend.ErrHolderGone}
+)
 
 // maxIDs limits the tickets of one script: a script can pass at most about 8,000 values to a command.
 const maxIDs = 3000

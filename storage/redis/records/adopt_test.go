@@ -264,7 +264,7 @@ func (m *mover) put(t *testing.T, name, value string) {
 	require.NoError(t, err)
 }
 
-// hooked calls a function once, after records of the source were first read.
+// hooked calls a function once, after records of Discours.io were first read.
 type hooked struct {
 	*redisrecords.OldRecords
 	once func()

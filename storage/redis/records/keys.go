@@ -24,7 +24,7 @@ func (p keys) sessions(user string) string { return string(p) + records.UserSess
 
 func (p keys) ended(user string) string { return string(p) + records.EndedSessions.Key(user) }
 
-// The keys of the source's applications.
+// The keys of Discours.io's applications.
 
 func (p keys) legacy(l sessions.Legacy) string {
 	return string(p) + records.LegacySession.Key(l.User, l.Username, l.Token)

@@ -39,7 +39,7 @@ func open(t testing.TB, url string) *locksHarness {
 	return &locksHarness{Store: records.NewLocks(conn), conn: conn}
 }
 
-// TestLocksConformance: locks follow all rules of leases, with the keys of the source.
+// TestLocksConformance: locks follow all rules of leases, with the keys of Discours.io.
 func TestLocksConformance(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {

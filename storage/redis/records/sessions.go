@@ -32,7 +32,7 @@ var sessionRefusals = redis.Refusals{
 	"ENDED":   sessions.ErrEnded,
 }
 
-// The fields of a session, as in the source. Its times are in the form of the scripts.
+// The fields of a session, as in Discours.io. Its times are in the form of the scripts.
 const (
 	fieldUser     = "user_id"
 	fieldUsername = "username"
@@ -116,7 +116,7 @@ func (s *Sessions) Revoke(ctx context.Context, of sessions.Ref) error {
 	return sessionRefusals.Check(reply, redis.OK)
 }
 
-// RevokeAll implements sessions.Store. Sessions of the source are removed first: one that is still listed after the
+// RevokeAll implements sessions.Store. Sessions of Discours.io are removed first: one that is still listed after the
 // script was made after it. If one couldn't be removed, the end isn't marked so, and the list proves nothing.
 func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules) (int, error) {
 	ended, emptied, listed, errSource := time.Duration(0), "0", 0, error(nil)

@@ -30,7 +30,7 @@ var (
 	legacyRules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser, Legacy: true}
 )
 
-// sourceSession returns a session of the source whose token has no time.
+// sourceSession returns a session of Discours.io whose token has no time.
 func sourceSession(username string) sessions.Legacy {
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"` + username + `"}`))
 	return sessions.Legacy{User: "7", Username: username, Token: "eyJhbGciOiJIUzI1NiJ9." + claims + ".c2ln"}
@@ -88,7 +88,7 @@ func TestSessionsScripts(t *testing.T) {
 	storetest.RequireStatuses(t, "sessions.go", scripts)
 }
 
-// TestKeysOfASession: the fields are those of the source, and no key or field contains the token.
+// TestKeysOfASession: the fields are those of Discours.io, and no key or field contains the token.
 func TestKeysOfASession(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)

@@ -131,7 +131,7 @@ func endOf(reply redis.Reply) (time.Time, error) {
 	return ends, d.End()
 }
 
-// seconds parses a time of the source: seconds since 1970.
+// seconds parses a time of Discours.io: seconds since 1970.
 func secondsOf(text string) (time.Time, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

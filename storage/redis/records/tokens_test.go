@@ -40,7 +40,7 @@ func TestTokensScripts(t *testing.T) {
 	storetest.RequireStatuses(t, "tokens.go", luatest.Scripts(t, "records/tokens"))
 }
 
-// No stored value has a key or argument that contains a token, and the stored data is that of the source.
+// No stored value has a key or argument that contains a token, and the stored data is that of Discours.io.
 func TestWhatIsKept(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)

@@ -37,9 +37,9 @@ func tryTopology(ctx context.Context, client rueidis.Client) (t topology, err er
 		return topology{}, err
 	}
 	texts := make([]string, len(primaries))
-	for i, m := range primaries {
-		t.primaries, texts[i] = append(t.primaries, m.Node), m.Text
-		t.moving = t.moving || m.Moving
+	for i, p := range primaries {
+		t.primaries, texts[i] = append(t.primaries, p.Node), p.Text
+		t.moving = t.moving || p.Moving
 	}
 	slices.Sort(texts)
 	t.epochs = strings.Join(texts, "\n")

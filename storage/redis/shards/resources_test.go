@@ -17,7 +17,7 @@ import (
 func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
 	const gets, perSecond, maxLate = 10_000, 2000, 100
 	f := newTier(t, redistest.Standalone(t))
-	f.start(t, "a", 1)
+	answers := f.start(t, "a", 1)
 	silent := f.start(t, "b", 1)
 	for name, c := range map[string]struct { //nolint:paralleltest // as above
 		o     shard.ClientOptions
@@ -29,6 +29,9 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := f.connect(t, c.o)
+			answers.Hold() // so that both have been connected to when goroutines are counted
+			require.NoError(t, client.check(t.Context(), edges))
+			answers.Pass()
 			require.NoError(t, client.check(t.Context(), edges))
 			idle, before := runtime.NumGoroutine(), heap()
 			silent.Hold()

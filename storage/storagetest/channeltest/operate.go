@@ -42,7 +42,14 @@ func (s *testChannel) Finds(name string, expired, purged int, ids ...string) cha
 // Delete deletes the channel.
 func (s *testChannel) Delete() {
 	s.T.Helper()
-	require.NoError(s.T, s.Store.Delete(s.Ctx(), channel.DeleteRequest{Channel: s.Name, Policy: s.Policy}), "delete")
+	s.DeleteLife(s.Position().Epoch)
+}
+
+// DeleteLife deletes a life of the channel.
+func (s *testChannel) DeleteLife(life ulid.ULID) {
+	s.T.Helper()
+	r := channel.DeleteRequest{Channel: s.Name, Epoch: life, Policy: s.Policy}
+	require.NoError(s.T, s.Store.Delete(s.Ctx(), r), "delete")
 }
 
 func purgeCases() []testCase {
@@ -187,7 +194,8 @@ func deleteCases() []testCase {
 		{Name: "message IDs may be used again, and once in the next life", Clocks: true, Run: deleteIDs},
 		{Name: "receipts of the life before are refused", Clocks: true, Run: deleteReceipts},
 		{Name: "a channel of any size", Run: deleteLarge},
-		{Name: "a channel that doesn't exist", Run: func(s *testChannel) { s.Delete() }},
+		{Name: "a channel that doesn't exist", Run: func(s *testChannel) { s.DeleteLife(ulid.Make()) }},
+		{Name: "a repeat deletes no later life", Clocks: true, Run: deleteLater},
 		{Name: "a repeated deletion remembers the longest record", Run: deleteAgain},
 		{Name: "a deletion is an event", Clocks: true, Run: deleteEvent},
 	}
@@ -261,6 +269,16 @@ func deleteAgain(s *testChannel) {
 	s.Delete()
 	require.Greater(s.T, s.Life(deleted), ttl*95/100, "the record of a lives as long")
 	require.False(s.T, s.Publish("a")[0].Duplicate)
+}
+
+func deleteLater(s *testChannel) {
+	s.Publish("a")
+	life := s.Position().Epoch
+	s.DeleteLife(life)
+	s.Subscribe("s")
+	s.Publish("b")
+	s.DeleteLife(life)
+	s.Finds("s", 0, 0, "b")
 }
 
 func deleteEvent(s *testChannel) {
@@ -368,6 +386,7 @@ func listCases() []testCase {
 		{Name: "the pages have all channels with a prefix", Run: listPages},
 		{Name: "a list has the clock, the life and the number of subscribers", Run: listSummary},
 		{Name: "cursors that aren't of a list are refused", Run: listCursors},
+		{Name: "many channels are described as each of them is", Run: describeMany},
 	}
 }
 
@@ -433,6 +452,28 @@ func listSummary(s *testChannel) {
 	require.Greater(s.T, all[0].TTL, ttl*95/100)
 	all[0].TTL = 0
 	require.Equal(s.T, channel.Summary{Name: s.Name, Clock: clock.Min, Subscribers: 2}, all[0])
+}
+
+func describeMany(s *testChannel) {
+	var requests []channel.DescribeRequest
+	for _, name := range []string{"a", "none", "b"} {
+		requests = append(requests, channel.DescribeRequest{Channel: s.On(name).Name, Page: channel.Page{Limit: 10}})
+	}
+	a, b := s.On("a"), s.On("b")
+	a.Subscribe("s")
+	a.Publish("x")
+	a.Publish("y")
+	b.Publish("x")
+	results := s.Store.DescribeMany(s.Ctx(), requests)
+	require.Len(s.T, results, 3)
+	require.NoError(s.T, results[0].Err)
+	require.EqualValues(s.T, 2, results[0].Live)
+	require.Len(s.T, results[0].Subscribers, 1)
+	require.EqualValues(s.T, 2, results[0].Subscribers[0].Lag)
+	require.ErrorIs(s.T, results[1].Err, channel.ErrNoChannel)
+	require.NoError(s.T, results[2].Err)
+	require.EqualValues(s.T, 1, results[2].Live)
+	require.Empty(s.T, s.Store.DescribeMany(s.Ctx(), nil))
 }
 
 func listCursors(s *testChannel) {

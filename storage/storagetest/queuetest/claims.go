@@ -146,8 +146,8 @@ func directorsLease(t *testing.T, q *Queue) {
 // The claims of earlier directors end when the lease holder requests it, and no other claims do.
 func takeOver(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c", "d", "e")
-	q.Hold(t, "dead.7", "a")
-	q.Hold(t, "older.1", "b")
+	q.Hold(t, "7.7", "a")
+	q.Hold(t, "8.1", "b")
 	q.Hold(t, "somebody", "d")
 	ids := []string{"a", "b", "c", "d", "e", "none"}
 	require.ErrorIs(t, storagetest.ErrorOf(q.TakeOver(t.Context(), q.Name, 1, ids)), lease.ErrLost)
@@ -162,6 +162,6 @@ func takeOver(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.Searching, q.Status(t, "a"))
 	require.Equal(t, matchmaking.Pending, q.Status(t, "c"))
 	require.Equal(t, matchmaking.Pending, q.Status(t, "d"))
-	o := q.AssignMatches(t.Context(), "dead.7", q.Match("m1", "a"))
+	o := q.AssignMatches(t.Context(), "7.7", q.Match("m1", "a"))
 	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictClaim}}, o[0].Conflicts)
 }

@@ -23,7 +23,7 @@ type SessionHarness interface {
 	Store() sessions.Store
 	// Age makes a session appear idle for the given time, and ends it if that is longer than its TTL.
 	Age(ctx context.Context, of sessions.Ref, d time.Duration) error
-	// PutSource writes the keys of the source's applications: a hash with these fields, or a string if there are none,
+	// PutSource writes the keys of Discours.io's applications: a hash with these fields, or a string if there are none,
 	// and the set of the user's tokens.
 	PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error
 	// Source returns the number of these keys that exist. The set counts if it has the token.

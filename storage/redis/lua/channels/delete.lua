@@ -15,19 +15,28 @@
 -- ARGV[5] purged          string  the key of the purged clocks
 -- ARGV[6] deleted         string  key of the clock at which the channel was deleted
 -- ARGV[7] topic           string  sharded pub/sub channel of the notifications
+-- ARGV[8] life            ULID    the life of the channel to delete
 --
--- Returns {"OK"}, {"NO_CHANNEL"}, {"AGAIN"} if the call has to be repeated, or {"MOVING"} if the slot is half moved.
--- Safe to run twice: yes. If a new life of the channel has begun since, the second run deletes that.
+-- Returns {"OK"}, {"NO_CHANNEL"}, {"OTHER_LIFE"} if the channel is in another life, {"AGAIN"} if the call has to be
+-- repeated, or {"MOVING"} if the slot is half moved.
+-- Safe to run twice: yes.
 local clock_key, epoch_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local ttl_ms, purged_key, deleted_key, topic = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
+local ttl_ms, purged_key, deleted_key, topic, life = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 
 local clock, epoch = channel.position(clock_key, epoch_key)
 if not clock then
   return {'NO_CHANNEL'}
+elseif life ~= epoch then
+  return {'OTHER_LIFE'}
 end
+-- In a half moved slot no command with a key that doesn't exist is answered: nothing is written there, since a later
+-- command could fail.
 local log = {prefix = message_prefix, here = clock_key, keeps = max_messages, purged = purged_key}
-local ok, keys, left, value = slot.try(messages.some, log, clock, clock)
+local ok, keys, left, value = slot.try(slot.read, 'EXISTS', clock_key, message_prefix)
+if ok then
+  ok, keys, left, value = slot.try(messages.some, log, clock, clock)
+end
 if not ok then
   return {'MOVING'}
 end

@@ -6,7 +6,7 @@
 -- KEYS[3]   proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
 -- KEYS[4]   claims     hash    tokens of the claims, by ID
 -- KEYS[5]   outbox     stream  assignments to be published to their channels
--- KEYS[6]   matched    stream  how long the tickets of each match had waited
+-- KEYS[6]   matched    stream  how long the tickets of each match had waited, and its ID
 -- KEYS[7]   stats      hash    counts
 -- KEYS[8]   director   string  the lease of the queue's director
 -- KEYS[9]   listening  set     IDs of waiting tickets whose assignments have to be published
@@ -18,7 +18,8 @@
 -- ARGV[4]  assigned  string  sharded pub/sub channel for players that wait for assignments
 -- ARGV[5]  notify    int     1: publish a notification to it; 0: the caller does
 -- ARGV[6]  most      int     size of a notification beyond which it leaves the assignments out
--- ARGV[7…] texts     string  of each match three values, and then four of each of its tickets:
+-- ARGV[7]  any       int     1: tickets that were handed out, or that nobody has claimed, are assigned too; else 0
+-- ARGV[8…] texts     string  of each match three values, and then four of each of its tickets:
 --                            id          string  of the match
 --                            record      string  JSON, or ""
 --                            tickets     int     number of its tickets
@@ -37,7 +38,7 @@ local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KE
 local outbox_key, matched_key, stats_key, director_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local listening_key, all = KEYS[9], batch.from(KEYS, 10)
 local token, fence, keep_ms, assigned = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local notify, most, texts = ARGV[5], tonumber(ARGV[6]), batch.from(ARGV, 7)
+local notify, most, any, texts = ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1', batch.from(ARGV, 8)
 local now, now_ms = time.now()
 
 -- read_matches returns the matches and the IDs of their tickets. A match has the indices of its first and last ticket.
@@ -79,9 +80,9 @@ local function values_of(matches)
 end
 
 -- check returns when each ticket was created; a function that returns why ticket i cannot be assigned, or nil, and the
--- end of another token's claim in milliseconds; and whether there are no claims on any ticket. With leads, tickets
+-- end of another token's claim in milliseconds; and whether there are no claims on any ticket. If it is free, a ticket
 -- without a claim can be assigned.
-local function check(ids, leads)
+local function check(ids, free)
   local created, expires = batch.replies('ZMSCORE', waiting_key, ids), batch.replies('ZMSCORE', expiries_key, ids)
   local ends, unclaimed = batch.replies('ZMSCORE', proposed_key, ids), true
   for i = 1, #ids do
@@ -94,7 +95,8 @@ local function check(ids, leads)
       return 'gone'
     end
     local held = ends[i] and tonumber(ends[i]) > now_ms
-    if held and holders[i] ~= token or not held and not leads then
+    local mine = held and (holders[i] == token or any and claims.handed_out(holders[i]))
+    if held and not mine or not held and not free then
       return 'claim', held and ends[i]
     end
   end, unclaimed
@@ -157,7 +159,7 @@ end
 
 local leads = fence ~= '' and lease.holder(director_key, now_ms) == fence
 local matches, ids = read_matches()
-local created, reason, unclaimed = check(ids, leads)
+local created, reason, unclaimed = check(ids, leads or any)
 local outcomes, counts = decide(matches, ids, fence ~= '' and not leads, reason)
 local writes = counts.OK + counts.CONFLICT > 0
 if writes then
@@ -173,37 +175,26 @@ for at, match in ipairs(matches) do
   local status, entries, waits = unpack(outcomes[at])
   for i = match.first, status == 'OK' and match.last or 0 do
     local text, key, n, id = match.texts + 4 * i, match.keys + 2 * i, #left + 1, ids[i]
-    local epoch, content, entry = texts[text + 2], texts[text + 3], ''
-    redis.call('PEXPIREAT', all[key], ending)
-    redis.call('SET', all[key + 1], content, 'PXAT', ending)
-    if publishes[i] then
-      entry = redis.call('XADD', outbox_key, '*', 'ticket', id, 'match', match.id, 'epoch', epoch, 'content', content)
-    end
-    entries[#entries + 1], waits[#waits + 1] = entry, time.decimal(math.max(now - created[i], 0))
+    local epoch, content, keys = texts[text + 2], texts[text + 3], {ticket = all[key], assignment = all[key + 1]}
+    local outbox = publishes[i] and outbox_key
+    entries[#entries + 1] = assignment.put(keys, ending, id, content, outbox, match.id, epoch)
+    waits[#waits + 1] = time.decimal(math.max(now - created[i], 0))
     left[n], times[n], contents[n] = id, created[i], content
   end
   if status == 'OK' then
-    local value = match.mark .. time.decimal(now) .. ' ' .. match.record
-    redis.call('SET', match.key, value, 'PX', math.max(keep_ms, 60000))
-    redis.call('XADD', matched_key, 'MAXLEN', '~', 1000, '*', 'waits', table.concat(waits, ' '))
+    assignment.record(match.key, matched_key, now, keep_ms, match, waits)
   end
 end
 if counts.CONFLICT > 0 then
   redis.call('HINCRBY', stats_key, 'conflicts', counts.CONFLICT)
+  time.prolong(now_ms, time.DAY_MS, stats_key)
 end
 if counts.OK > 0 then
   local keys = {
-    waiting = waiting_key, expiries = expiries_key, listening = listening and listening_key,
-    proposed = not unclaimed and proposed_key, claims = not unclaimed and claims_key,
+    waiting = waiting_key, expiries = expiries_key, listening = listening and listening_key, matched = matched_key,
+    proposed = not unclaimed and proposed_key, claims = not unclaimed and claims_key, stats = stats_key,
   }
-  queue.remove(keys, left)
-  redis.call('HINCRBY', stats_key, 'matched', #left)
-  if notify == '1' then
-    redis.call('SPUBLISH', assigned, notice.assigned(left, times, contents, most))
-  end
-  time.prolong(now_ms, time.DAY_MS, publishes.some and outbox_key or matched_key, matched_key)
-end
-if writes then
-  time.prolong(now_ms, time.DAY_MS, stats_key)
+  local topic, notification = notify == '1' and assigned, notice.assigned(left, times, contents, most)
+  assignment.finish(now_ms, keys, left, topic, notification, publishes.some and outbox_key or matched_key)
 end
 return {counts.OK > 0 and 'OK' or counts.EXISTS > 0 and 'EXISTS' or 'CONFLICT', outcomes}

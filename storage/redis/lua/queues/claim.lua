@@ -9,7 +9,7 @@
 -- KEYS[5] director  string  the lease of the queue's director
 --
 -- ARGV[1]  token    string  token of the claim
--- ARGV[2]  fence    string  must be that of the director's lease; empty: who claims needs no lease
+-- ARGV[2]  fence    string  must be that of the director's lease; empty: the claim needs no lease
 -- ARGV[3]  hold_ms  int     from now to the deadline
 -- ARGV[4]  limit    int     tickets at most, if no IDs are given
 -- ARGV[5…] ids      string  of tickets; none: the oldest

@@ -6,7 +6,8 @@
 -- KEYS[3] director  string  the lease of the queue's director
 -- KEYS[4] changes   stream  tickets that were created, cancelled or released
 --
--- ARGV[1]  token   string  who claimed: a director's fence and a number
+-- ARGV[1]  token   string  of the claims: a director's fence and a number, a backfill's, or that of a request of
+--                         handout.lua, for those of all its matches
 -- ARGV[2]  nudges  string  sharded pub/sub channel of the queue
 -- ARGV[3]  feed    string  sharded pub/sub channel of its director
 -- ARGV[4…] ids     string  of tickets
@@ -14,30 +15,19 @@
 -- Returns {"OK"}.
 -- Safe to run twice: yes, the second run finds nothing that the token holds.
 local proposed_key, claims_key, director_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local token, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], {unpack(ARGV, 4)}
+local token, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], batch.from(ARGV, 4)
 
-local mine = {}
-for i, holder in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
-  if holder == token then
-    mine[#mine + 1] = ids[i]
-  end
-end
+local mine = claims.held(claims_key, ids, function(holder)
+  return holder and (holder == token or string.sub(holder, 1, #token + 1) == token .. '-')
+end)
 if #mine == 0 then
   return {'OK'}
 end
--- The director knows what it releases itself. What others release it must be notified of.
+-- The director must be notified of tickets that others release.
 local director = redis.call('GET', director_key)
 local foreign = time.decimal((lease.parse(director))) ~= string.match(token, '^[^.]*')
-acl.require(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
+acl.require(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL', 'PEXPIREAT')
 local _, now_ms = time.now()
 local news = foreign and changes.begin(now_ms, changes_key, director, {nudges, feed})
-
-redis.call('ZREM', proposed_key, unpack(mine))
-redis.call('HDEL', claims_key, unpack(mine))
-if news then
-  for _, id in ipairs(mine) do
-    changes.append(news, id, {'released', '1'}, '0 -2 ')
-  end
-  changes.notify(news)
-end
+claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, mine, news)
 return {'OK'}

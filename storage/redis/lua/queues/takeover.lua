@@ -20,10 +20,10 @@ local _, now_ms = time.now()
 if lease.holder(director_key, now_ms) ~= fence then
   return {'LEASE'}
 end
--- The token of a claim is the fence of the director that made it, and a number. Other tokens are left alone.
+-- The token of a claim has the fence of the director that made it. Other tokens are left alone.
 local over = {}
 for i, token in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
-  local of = token and string.match(token, '^([^.]+)%.%d+$')
+  local of = token and string.match(token, claims.DIRECTOR)
   if of and of ~= fence then
     over[#over + 1] = ids[i]
   end

@@ -1,7 +1,7 @@
 #!lua
 -- import_views.lua adds a part of the views that another system has counted.
 --
--- KEYS[1] migrated  hash  views by ID, and the two fields of the source: _timestamp and _total
+-- KEYS[1] migrated  hash  views by ID, and the two fields of Discours.io: _timestamp and _total
 --
 -- ARGV[1]  at     int     when they were counted, in seconds
 -- ARGV[2]  total  int     IDs of all parts

@@ -1,7 +1,7 @@
 -- messages.lua reads and purges a channel's messages, whose keys scripts cannot declare. A message never expires before
 -- an earlier one, and purges remove the oldest ones, so that a binary search finds the oldest one alive.
 --
--- A log is a table: prefix is what the keys of messages start with, here is a declared key that exists, for slot.read.
+-- A log is a table: prefix is the prefix of the keys of messages, here is a declared key that exists, for slot.read.
 -- For messages.beginning it also has keeps (messages that the channel keeps, 0 for no limit), and for messages.read
 -- also purged (the key of the purged clocks) and the limits count (messages), bytes (of messages) and least (messages
 -- to read even if they have more bytes: 0 or 1).

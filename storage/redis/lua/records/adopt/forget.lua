@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- forget.lua removes what was taken over from a key of the source that was removed, unless another run has taken over
+-- forget.lua removes the mark of a record whose key of Discours.io was removed, unless another run has taken over
 -- something else since. It may run when Redis is out of memory.
 --
--- KEYS[1] adopted  string  what was taken over
+-- KEYS[1] adopted  string  the mark: the text of what was taken over
 --
--- ARGV[1] was  string  what it is to be
+-- ARGV[1] was  string  expected value of the mark
 --
 -- Returns {"OK"}, also if there is nothing, or something else.
 -- Safe to run twice: yes, the second run finds nothing.

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- remove.lua removes a key of the source that was taken over, unless it has changed since. The memory of a large one is
--- freed in the background. It may run when Redis is out of memory.
+-- remove.lua removes a key of Discours.io that was taken over, unless it has changed since. The memory of a large one
+-- is freed in the background. It may run when Redis is out of memory.
 --
 -- KEYS[1] old  string  the key; a hash for an import of views
 --

@@ -2,11 +2,11 @@
 -- revokeall.lua ends all sessions of a user. It may run when Redis is out of memory.
 --
 -- KEYS[1] sessions  set     IDs of the user's sessions
--- KEYS[2] ended     string  when all sessions of the user were ended, in seconds; only while those of the source are
+-- KEYS[2] ended     string  when all sessions of the user were ended, in seconds; only while those of Discours.io are
 --                           accepted. It has a fraction, of milliseconds, if their list was emptied before
 --
 -- ARGV[1] base      string  what the keys of the user's sessions start with, before their IDs
--- ARGV[2] ended_ms  int     how long earlier sessions of the source stay ended; 0: they don't
+-- ARGV[2] ended_ms  int     how long earlier sessions of Discours.io stay ended; 0: they don't
 -- ARGV[3] emptied   int     1: their list was emptied before; 0: it may have some of them
 --
 -- Returns {"OK", ended}: how many were there, or {"MOVING"} if the slot is half moved.

@@ -1,0 +1,164 @@
+#!lua
+-- handout.lua hands matches out: of each it claims all tickets, or none of them, and creates or changes its backfill.
+--
+-- KEYS[1]  waiting    zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]  expiries   zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3]  proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4]  claims     hash    tokens of the claims, by ID
+-- KEYS[5]  backfills  zset    IDs of backfills, by the ends of their lives, in milliseconds
+-- KEYS[6…] each       hash    the backfill of each match that has one
+--
+-- ARGV[1]  hold_ms  int     from now to the end of the claims
+-- ARGV[2]  ttl_ms   int     life of a new backfill without an acknowledgement
+-- ARGV[3]  most     int     backfills at most
+-- ARGV[4…] texts    string  of each match three values, then four if it has a backfill, then two of each ticket:
+--                           attempt     string  ULID of the request, a dash and the match's number: the token of the
+--                                               claims, unless the match has a backfill
+--                           tickets     int     number of its tickets
+--                           backfill    string  "new", "old", or "" if it has none
+--                           id          string  of the backfill
+--                           generation  int     that an old backfill must have
+--                           content     string  protobuf
+--                           persistent  string  protobuf; an old backfill keeps its own
+--                           ticket      string  ID of the ticket
+--                           created_us  int     the ticket has to be the one created then; "": at any time
+--
+-- Returns {"OK", {outcome, …}} if a match was handed out, or {"CONFLICT", {outcome, …}}. An outcome is {"OK"}, {"OK",
+-- {expires_ms, generation, created_us, owner, content, persistent, tickets}} with a backfill, {"CONFLICT", {id, reason,
+-- until_ms or "", …}} with the reasons "gone" and "claim" and the end of the other claim, {"CHANGED"} if the backfill
+-- does not exist or has another generation, or {"FULL"} if there are too many backfills. The last three change nothing.
+-- Safe to run twice: yes, the second run finds its claims and its attempts.
+local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local backfills_key, each = KEYS[5], batch.from(KEYS, 6)
+local hold_ms, ttl_ms, most, texts = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), batch.from(ARGV, 4)
+local now, now_ms = time.now()
+
+-- read_matches returns the matches and the IDs of their tickets. A match has the indices of its first and last ticket;
+-- the values of ticket i begin at texts[match.texts + 2 * i].
+local function read_matches()
+  local matches, ids, text, key = {}, {}, 1, 1
+  while text <= #texts do
+    local attempt, count, kind = texts[text], tonumber(texts[text + 1]), texts[text + 2]
+    local match = {kind = kind, attempt = attempt, token = attempt, first = #ids + 1, last = #ids + count}
+    text = text + 3
+    if kind ~= '' then
+      match.id, match.generation = texts[text], texts[text + 1]
+      match.content, match.persistent = texts[text + 2], texts[text + 3]
+      match.key, match.token = each[key], claims.backfill(match.id)
+      text, key = text + 4, key + 1
+    end
+    match.texts = text - 2 * match.first
+    for i = match.first, match.last do
+      ids[i] = texts[match.texts + 2 * i]
+    end
+    matches[#matches + 1], text = match, text + 2 * count
+  end
+  return matches, ids
+end
+
+local matches, ids = read_matches()
+local created, expiries = batch.replies('ZMSCORE', waiting_key, ids), batch.replies('ZMSCORE', expiries_key, ids)
+local ends, holders = batch.replies('ZMSCORE', proposed_key, ids), batch.replies('HMGET', claims_key, ids)
+local ending, taken, backfills = time.decimal(now_ms + hold_ms), {}, nil
+
+-- conflicts returns the tickets of a match that can't be claimed, each with the reason and the end of the other claim.
+local function conflicts(match)
+  local found = {}
+  for i = match.first, match.last do
+    local id, created_us, why, until_ms = ids[i], texts[match.texts + 2 * i + 1], nil, ''
+    local other = created[i] and created_us ~= '' and tonumber(created[i]) ~= tonumber(created_us)
+    if not created[i] or other or not expiries[i] or tonumber(expiries[i]) <= now_ms then
+      why = 'gone'
+    elseif taken[id] then
+      why, until_ms = 'claim', ending
+    elseif ends[i] and tonumber(ends[i]) > now_ms and (holders[i] ~= match.token or match.kind ~= '') then
+      why, until_ms = 'claim', ends[i]
+    end
+    if why then
+      local n = #found
+      found[n + 1], found[n + 2], found[n + 3] = id, why, until_ms
+    end
+  end
+  return found
+end
+
+-- prepare returns the fields of the match's backfill as they become, and the end of its life; or nil and an outcome.
+-- repeated is whether an earlier run changed it.
+local function prepare(match)
+  local fields, expires = backfill.state(now_ms, backfills_key, match.key, match.id)
+  if fields and fields.attempt == match.attempt then
+    return fields, expires, true
+  elseif match.kind == 'old' then
+    if not fields or tonumber(fields.generation) ~= tonumber(match.generation) then
+      return nil, {'CHANGED'}
+    end
+    fields.generation, fields.content = time.decimal(fields.generation + 1), match.content
+    return fields, expires
+  end
+  backfills = backfills or redis.call('ZCOUNT', backfills_key, '(' .. time.decimal(now_ms), '+inf')
+  if backfills >= most then
+    return nil, {'FULL'}
+  end
+  return {
+    generation = '1', created = time.decimal(now), owner = '', content = match.content,
+    persistent = match.persistent, tickets = '',
+  }, time.decimal(now_ms + ttl_ms)
+end
+
+-- hand_out hands a match out, and returns its outcome.
+local function hand_out(match)
+  local fields, expires, repeated
+  if match.kind ~= '' then
+    fields, expires, repeated = prepare(match)
+    if not fields then
+      return expires
+    end
+  end
+  local found = repeated and {} or conflicts(match)
+  if #found > 0 then
+    return {'CONFLICT', found}
+  end
+  local scores, tokens, of = {}, {}, {}
+  for i = match.first, repeated and 0 or match.last do
+    taken[ids[i]], of[#of + 1] = true, ids[i]
+    scores[#scores + 1], scores[#scores + 2] = ending, ids[i]
+    tokens[#tokens + 1], tokens[#tokens + 2] = ids[i], match.token
+  end
+  batch.each(scores, function(...)
+    redis.call('ZADD', proposed_key, ...)
+  end)
+  batch.each(tokens, function(...)
+    redis.call('HSET', claims_key, ...)
+  end)
+  if not fields then
+    return {'OK'}
+  end
+  if match.kind == 'new' and not repeated then
+    backfills = backfills + 1
+    redis.call('ZADD', backfills_key, expires, match.id)
+  end
+  local associated, new = {}, {}
+  for _, id in ipairs(backfill.list(fields.tickets)) do
+    associated[id] = true
+  end
+  for _, id in ipairs(of) do -- it has those that were released and are handed out again
+    new[#new + 1] = not associated[id] and id or nil
+  end
+  fields.tickets = fields.tickets .. backfill.text(new)
+  backfill.change(match.key, fields, expires, match.attempt)
+  return {'OK', backfill.reply(fields, expires)}
+end
+
+acl.require(claims_key, 'HSET', 'PEXPIREAT', 'ZADD')
+local outcomes, status = {}, 'CONFLICT'
+for at, match in ipairs(matches) do
+  outcomes[at] = hand_out(match)
+  status = outcomes[at][1] == 'OK' and 'OK' or status
+end
+if status == 'OK' then
+  time.prolong(now_ms, hold_ms + time.DAY_MS, proposed_key, claims_key)
+  if backfills then
+    time.prolong(now_ms, ttl_ms + time.DAY_MS, backfills_key)
+  end
+end
+return {status, outcomes}

@@ -1,0 +1,417 @@
+package queues
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var (
+	newbackfillScript = lua.Must("queues/newbackfill")
+	backfillScript    = lua.Must("queues/backfill")
+	backfillsScript   = lua.Must("queues/backfills")
+	setbackfillScript = lua.Must("queues/setbackfill")
+	delbackfillScript = lua.Must("queues/delbackfill")
+	acknowledgeScript = lua.Must("queues/acknowledge")
+	prolongScript     = lua.Must("queues/prolong")
+)
+
+// backfillsAtOnce is the number of backfills that are read or removed at once: each may have the queue's maximum size.
+const backfillsAtOnce = 100
+
+// content returns the stored forms of a backfill's content: the persistent field, and the rest. Appended they are one
+// message: an update may replace the first without the second.
+func content(spec *matchmaking.BackfillSpec) (rest, persistent []byte, err error) {
+	rest, err = encodeSpec(&matchmaking.Spec{SearchFields: spec.SearchFields, Extensions: spec.Extensions}, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	persistent, err = encodeSpec(&matchmaking.Spec{PersistentField: spec.PersistentField}, "")
+	return rest, persistent, err
+}
+
+// BackfillSize implements matchmaking.Backfills.
+func (*Store) BackfillSize(spec *matchmaking.BackfillSpec) int {
+	return proto.Size(storedTicket(&matchmaking.Spec{
+		SearchFields: spec.SearchFields, Extensions: spec.Extensions, PersistentField: spec.PersistentField,
+	}, ""))
+}
+
+// decodeBackfill decodes a backfill in the reply of a script.
+func decodeBackfill(d *redis.Decoder, queue, id string) (matchmaking.Backfill, error) {
+	b := matchmaking.Backfill{ID: id, Queue: queue, Expires: d.Millis(), Generation: d.Int64(), CreateTime: d.Micros(),
+		Owner: d.Text()}
+	rest, persistent := d.Bytes(), d.Bytes()
+	b.Tickets = strings.Fields(d.Text())
+	spec, _, err := decodeSpec(slices.Concat(rest, persistent))
+	if err != nil {
+		d.Fail(fmt.Errorf("backfill %s: %w", id, err))
+	}
+	b.BackfillSpec = matchmaking.BackfillSpec{
+		SearchFields: spec.SearchFields, Extensions: spec.Extensions, PersistentField: spec.PersistentField,
+	}
+	return b, d.End()
+}
+
+// backfillOf decodes a reply that is one backfill.
+func backfillOf(rep redis.Reply, queue, id string) (matchmaking.Backfill, error) {
+	if rep.Status != redis.OK {
+		if rep.Status == statusFull {
+			return matchmaking.Backfill{}, matchmaking.ErrTooManyBackfills
+		}
+		return matchmaking.Backfill{}, refusals.Error(rep)
+	}
+	d := rep.Decoder()
+	b, err := decodeBackfill(d.List(), queue, id)
+	return b, errors.Join(err, d.End())
+}
+
+// CreateBackfill runs newbackfill.lua.
+func (s *Store) CreateBackfill(ctx context.Context, r matchmaking.CreateBackfillRequest) (matchmaking.Backfill, error) {
+	rest, persistent, err := content(&r.Spec)
+	if err != nil {
+		return matchmaking.Backfill{}, fmt.Errorf("create backfill %s: %w", r.ID, err)
+	}
+	k := s.keys(r.Queue)
+	args := []string{r.ID, redis.Milliseconds(r.TTL), strconv.Itoa(r.Max), r.Owner, string(rest), string(persistent),
+		k.nudges()}
+	rep, err := s.conn.Run(ctx, newbackfillScript, []string{k.backfills(), k.backfill(r.ID), k.director()}, args)
+	if err != nil {
+		return matchmaking.Backfill{}, err
+	}
+	return backfillOf(rep, r.Queue, r.ID)
+}
+
+// Backfill runs backfill.lua for one backfill.
+func (s *Store) Backfill(ctx context.Context, queue, id string) (matchmaking.Backfill, error) {
+	found, err := backfills{s, queue}.Read(ctx, []string{id})
+	switch {
+	case err != nil:
+		return matchmaking.Backfill{}, err
+	case len(found) == 0:
+		return matchmaking.Backfill{}, matchmaking.ErrNoBackfill
+	}
+	return *found[0], nil
+}
+
+// backfills are those of a queue.
+type backfills struct {
+	store *Store
+	queue string
+}
+
+// Read runs backfill.lua. It leaves those out that do not exist.
+func (b backfills) Read(ctx context.Context, ids []string) ([]*matchmaking.Backfill, error) {
+	k := b.store.keys(b.queue)
+	keys := append(make([]string, 0, 1+len(ids)), k.backfills())
+	for _, id := range ids {
+		keys = append(keys, k.backfill(id))
+	}
+	d, err := b.store.run(ctx, backfillScript, keys, ids)
+	if err != nil {
+		return nil, err
+	}
+	found, i := make([]*matchmaking.Backfill, 0, len(ids)), 0
+	d.Each(func(list *redis.Decoder) {
+		one := list.List()
+		if one.Len() > 0 && i < len(ids) {
+			read, err := decodeBackfill(one, b.queue, ids[i])
+			list.Fail(err)
+			found = append(found, &read)
+		}
+		i++
+	})
+	return found, d.End()
+}
+
+// EachBackfill runs backfills.lua for each page, by the ends of the backfills' lives, and backfill.lua for its
+// backfills. An acknowledgement moves a backfill to a later page: it may be in two of them, of which the second is
+// left out, but in none only if it was removed.
+func (s *Store) EachBackfill(ctx context.Context, queue string, each func([]*matchmaking.Backfill) error) error {
+	b := backfills{s, queue}
+	seen, from, limit := map[string]bool{}, int64(0), pageSize
+	for {
+		ids, last, err := b.Page(ctx, false, from, limit)
+		if err != nil {
+			return err
+		}
+		full := len(ids) == limit
+		ids = slices.DeleteFunc(ids, func(id string) bool { return seen[id] })
+		for some := range slices.Chunk(ids, backfillsAtOnce) {
+			found, err := b.Read(ctx, some)
+			if err != nil {
+				return err
+			}
+			if err := each(found); err != nil {
+				return err
+			}
+		}
+		for _, id := range ids {
+			seen[id] = true
+		}
+		switch {
+		case !full:
+			return nil
+		case last == from: // more lives than a page holds end in the same millisecond
+			limit += pageSize
+		default:
+			from, limit = last, pageSize
+		}
+	}
+}
+
+// Page runs backfills.lua. last is the end of the life of the page's last backfill.
+func (b backfills) Page(ctx context.Context, ended bool, from int64, limit int) (ids []string, last int64, err error) {
+	args := []string{flagText(ended), strconv.FormatInt(from, 10), strconv.Itoa(limit)}
+	d, err := b.store.run(ctx, backfillsScript, []string{b.store.keys(b.queue).backfills()}, args)
+	if err != nil {
+		return nil, 0, err
+	}
+	d.Each(func(list *redis.Decoder) {
+		ids = append(ids, list.Text())
+		last = list.Int64()
+	})
+	return ids, last, d.End()
+}
+
+// UpdateBackfill runs setbackfill.lua.
+func (s *Store) UpdateBackfill(ctx context.Context, r matchmaking.UpdateBackfillRequest) (matchmaking.Backfill, error) {
+	rest, persistent, err := content(&r.Spec)
+	if err != nil {
+		return matchmaking.Backfill{}, fmt.Errorf("update backfill %s: %w", r.ID, err)
+	}
+	k, replaced := s.keys(r.Queue), string(persistent)
+	if r.Spec.PersistentField == nil {
+		replaced = "-" // no message has these bytes
+	}
+	keys := []string{k.backfills(), k.backfill(r.ID), k.proposed(), k.claims(), k.director(), k.changes()}
+	rep, err := s.conn.Run(ctx, setbackfillScript, keys, []string{r.ID, r.Attempt, string(rest), replaced, k.nudges(),
+		k.feed()})
+	if err != nil {
+		return matchmaking.Backfill{}, err
+	}
+	return backfillOf(rep, r.Queue, r.ID)
+}
+
+// DeleteBackfill runs delbackfill.lua for one backfill.
+func (s *Store) DeleteBackfill(ctx context.Context, queue, id string) error {
+	_, err := backfills{s, queue}.Remove(ctx, false, []string{id})
+	return err
+}
+
+// ExpireBackfills reads backfills whose lives have ended, and runs delbackfill.lua for them.
+func (s *Store) ExpireBackfills(ctx context.Context, queue string, limit int) (removed int, err error) {
+	b := backfills{s, queue}
+	for removed < limit {
+		ids, _, err := b.Page(ctx, true, 0, min(limit-removed, backfillsAtOnce))
+		if err != nil || len(ids) == 0 {
+			return removed, err
+		}
+		n, err := b.Remove(ctx, true, ids)
+		removed += n
+		if err != nil || n == 0 {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// Remove runs delbackfill.lua.
+func (b backfills) Remove(ctx context.Context, ended bool, ids []string) (removed int, err error) {
+	k := b.store.keys(b.queue)
+	keys := []string{k.backfills(), k.proposed(), k.claims(), k.director(), k.changes()}
+	for _, id := range ids {
+		keys = append(keys, k.backfill(id))
+	}
+	args := append([]string{flagText(ended), k.nudges(), k.feed()}, ids...)
+	d, err := b.store.run(ctx, delbackfillScript, keys, args)
+	if err != nil {
+		return 0, err
+	}
+	removed = int(d.Int64())
+	return removed, d.End()
+}
+
+// Limits of one call of prolong.lua. Its reply has the contents of the backfills.
+const prolongs = 64
+
+// prolongPause is the pause between two calls of prolong.lua for a queue: game servers acknowledge every few seconds, and
+// one call for many backfills costs Redis a fraction of many calls.
+const prolongPause = 10 * time.Millisecond
+
+// newProlongations returns the group in which concurrent acknowledgements share calls of prolong.lua.
+func (s *Store) newProlongations() *group.Group[string, *matchmaking.AcknowledgeRequest, *redis.Decoder] {
+	return group.New(group.Options[string, *matchmaking.AcknowledgeRequest, *redis.Decoder]{
+		Run: s.prolongAll, Calls: 1, Size: func(*matchmaking.AcknowledgeRequest) int { return 1 }, Items: prolongs,
+		Bytes: prolongs, Limit: s.conn.Timeout(),
+	})
+}
+
+// prolongAll runs prolong.lua. It returns the outcome of each acknowledgement.
+func (s *Store) prolongAll(ctx context.Context, queue string, all []*matchmaking.AcknowledgeRequest) ([]*redis.Decoder,
+	time.Duration, error) {
+	k := s.keys(queue)
+	keys, args := []string{k.backfills()}, make([]string, 0, 3*len(all))
+	for _, r := range all {
+		keys = append(keys, k.backfill(r.ID))
+		args = append(args, r.ID, redis.Milliseconds(r.Definition.BackfillTTL.Std()), r.MatchID)
+	}
+	d, err := s.run(ctx, prolongScript, keys, args)
+	if err != nil {
+		return nil, 0, err
+	}
+	var outcomes []*redis.Decoder
+	d.Each(func(list *redis.Decoder) { outcomes = append(outcomes, list.List()) })
+	if len(outcomes) != len(all) {
+		d.Fail(fmt.Errorf("%d outcomes of %d acknowledgements", len(outcomes), len(all)))
+	}
+	return outcomes, prolongPause, d.End()
+}
+
+// prolong acknowledges a backfill, together with others of its queue. If it has tickets that may have to be assigned, it
+// changes nothing and returns these.
+func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) (b matchmaking.Backfill, tickets []string,
+	err error) {
+	d, err := s.prolongations.Do(ctx, r.Definition.Name, r)
+	if err != nil {
+		return matchmaking.Backfill{}, nil, err
+	}
+	switch status := redis.Status(d.Text()); status {
+	case redis.OK:
+		b, err = decodeBackfill(d.List(), r.Definition.Name, r.ID)
+		return b, nil, errors.Join(err, d.End())
+	case statusTickets:
+		tickets = d.Texts()
+		return matchmaking.Backfill{}, tickets, d.End()
+	default:
+		return matchmaking.Backfill{}, nil, cmp.Or(d.Err(), refusals.Error(redis.Reply{Status: status}))
+	}
+}
+
+// maxExpected limits the calls of acknowledge.lua in one acknowledgement: each further one means that the
+// backfill's tickets changed in between.
+const maxExpected = 16
+
+// AcknowledgeBackfill runs prolong.lua, together with concurrent acknowledgements in the queue. If the backfill has
+// tickets, it runs acknowledge.lua with their keys, and again if others have to be assigned.
+func (s *Store) AcknowledgeBackfill(ctx context.Context, r matchmaking.AcknowledgeRequest) (matchmaking.Acknowledged,
+	error) {
+	b, ids, err := s.prolong(ctx, &r)
+	switch {
+	case err != nil:
+		return matchmaking.Acknowledged{}, s.conn.Failure(ctx, prolongScript.Name(), err)
+	case b.ID != "":
+		return matchmaking.Acknowledged{Backfill: b}, nil
+	}
+	for range maxExpected {
+		match, err := assignmentsOf(&r, ids)
+		if err != nil {
+			return matchmaking.Acknowledged{}, err
+		}
+		rep, err := acknowledgement{s, &r, &match}.Acknowledge(ctx)
+		switch {
+		case err != nil:
+			return matchmaking.Acknowledged{}, fmt.Errorf("acknowledge backfill %s: %w", r.ID, err)
+		case rep.Status == redis.OK:
+			return s.acknowledged(ctx, &r, &match, rep)
+		case rep.Status != statusTickets:
+			return matchmaking.Acknowledged{}, refusals.Error(rep)
+		}
+		d := rep.Decoder()
+		ids = d.Texts()
+		if err := d.End(); err != nil {
+			return matchmaking.Acknowledged{}, err
+		}
+	}
+	return matchmaking.Acknowledged{}, fmt.Errorf("acknowledge backfill %s: %w", r.ID, errChanged)
+}
+
+// assignmentsOf returns the match of the expected tickets.
+func assignmentsOf(r *matchmaking.AcknowledgeRequest, ids []string) (matchmaking.AssignMatch, error) {
+	if len(ids) == 0 {
+		return matchmaking.AssignMatch{ID: r.MatchID}, nil
+	}
+	team := make([]*matchmaking.Ticket, len(ids))
+	for i, id := range ids {
+		team[i] = &matchmaking.Ticket{ID: id}
+	}
+	return r.Definition.Assignments(&matchmaking.Proposal{ID: r.MatchID, Teams: [][]*matchmaking.Ticket{team}}, r.Allocation)
+}
+
+// acknowledgement is a call of acknowledge.lua.
+type acknowledgement struct {
+	store *Store
+	*matchmaking.AcknowledgeRequest
+	match *matchmaking.AssignMatch // of the expected tickets
+}
+
+// Acknowledge runs acknowledge.lua. Assignments count only once enough replicas have them, if that is required.
+func (a acknowledgement) Acknowledge(ctx context.Context) (redis.Reply, error) {
+	s, r, m := a.store, a.AcknowledgeRequest, a.match
+	k := s.keys(r.Definition.Name)
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(),
+		k.listening(), k.backfills(), k.backfill(r.ID), k.match(r.MatchID)}
+	args := []string{r.ID, redis.Milliseconds(r.Definition.BackfillTTL.Std()), r.MatchID, string(m.Record),
+		redis.Milliseconds(r.Definition.AssignmentTTL.Std()), k.assigned(), s.notifies(), strconv.Itoa(feedBytes)}
+	for _, a := range m.Assignments {
+		keys = append(keys, k.ticket(a.ID), k.assignment(a.ID))
+		args = append(args, a.ID, string(a.Content))
+	}
+	if s.confirmed != nil && len(m.Assignments) > 0 {
+		return s.confirmed.run(ctx, acknowledgeScript, keys, args)
+	}
+	return s.conn.Run(ctx, acknowledgeScript, keys, args)
+}
+
+// acknowledged decodes the reply of acknowledge.lua.
+func (s *Store) acknowledged(ctx context.Context, r *matchmaking.AcknowledgeRequest, m *matchmaking.AssignMatch,
+	rep redis.Reply) (a matchmaking.Acknowledged, err error) {
+	d, queue := rep.Decoder(), r.Definition.Name
+	if a.Backfill, err = decodeBackfill(d.List(), queue, r.ID); err != nil {
+		return matchmaking.Acknowledged{}, err
+	}
+	values, entries := d.Texts(), d.Texts()
+	d.Each(func(list *redis.Decoder) { a.Waits = append(a.Waits, time.Duration(list.Int64())*time.Microsecond) })
+	if len(values) > len(m.Assignments) || len(entries) > len(values) {
+		d.Fail(fmt.Errorf("%d tickets and %d entries of %d assignments", len(values), len(entries), len(m.Assignments)))
+	}
+	if err := d.End(); err != nil {
+		return matchmaking.Acknowledged{}, err
+	}
+	for i, value := range values {
+		given := &m.Assignments[i]
+		if !isRecord([]byte(value)) { // it was deleted since an earlier run
+			continue
+		}
+		t, err := parseRecord(queue, given.ID, []byte(value))
+		if err != nil {
+			return matchmaking.Acknowledged{}, fmt.Errorf("ticket %s: %w", given.ID, err)
+		}
+		t.Status, given.Created = matchmaking.MatchFound, t.CreateTime
+		if err := setAssignment(&t, given.Content); err != nil {
+			return matchmaking.Acknowledged{}, fmt.Errorf("ticket %s: %w", given.ID, err)
+		}
+		a.Tickets = append(a.Tickets, t)
+		if i < len(entries) && entries[i] != "" {
+			a.Entries = append(a.Entries, matchmaking.OutboxEntry{
+				Entry: entries[i], TicketID: t.ID, MatchID: m.ID, Epoch: t.Epoch, Content: given.Content,
+			})
+		}
+	}
+	if s.confirmed != nil {
+		s.notifyTickets(ctx, queue, m.Assignments)
+	}
+	return a, nil
+}
