@@ -8,22 +8,40 @@ const DefaultQueue = "default"
 // Definition is the configuration of a queue. It has the same keys in the service's configuration, as YAML, and in PUT
 // /v1/queues/{queue}, as JSON. [ParseDefinition] sets defaults.
 type Definition struct {
-	Name      string   `json:"-"`
-	RunTime   bool     `json:"-"` // set at run time, perhaps not by the operator: restricted to allowed hosts
-	Match     Match    `json:"match"`
+	Name    string `json:"-"`
+	RunTime bool   `json:"-"` // set at run time, perhaps not by the operator: restricted to allowed hosts
+	// Director names the director of the queue; empty: the service, so that a definition for it is the same for all
+	// versions of the service. If that is the user, Match, Profile, Assigner and Heartbeat are zero;
+	// otherwise BackfillTTL, RegistrationInterval, ProposalCollectionInterval and MaxBackfills are.
+	Director  Director `json:"director,omitempty"`
+	Match     Match    `json:"match,omitzero"`
 	Profile   Profile  `json:"profile"`
 	Evaluator Caller   `json:"evaluator"` // kinds: decollide (the default), grpc, http
-	Assigner  AssignBy `json:"assigner"`
-	TicketTTL Duration `json:"ticketTTL"` // the longest life of a ticket, and the default
+	Assigner  AssignBy `json:"assigner,omitzero"`
+	// TicketTTL is the longest life of a ticket, and the default; Unlimited is allowed if the director is the user.
+	TicketTTL Duration `json:"ticketTTL"`
 	// PendingTimeout is the duration of a claim on tickets, and so bounds the duration of an allocation.
 	PendingTimeout Duration `json:"pendingTimeout"`
-	// AssignmentTTL is the time for which an assignment, or a cancelled or expired ticket, can be read.
+	// AssignmentTTL is the time for which an assignment, or a cancelled or expired ticket, can be read. Unlimited is
+	// allowed if TicketTTL is.
 	AssignmentTTL Duration `json:"assignmentTTL"`
 	// Heartbeat is the time that a ticket stays in the queue without a poll or watch of its player; 0: its whole life.
 	Heartbeat Duration `json:"heartbeat"`
-	Reveal    Reveal   `json:"reveal"`
+	// BackfillTTL is the life of a backfill without an acknowledgement.
+	BackfillTTL Duration `json:"backfillTTL,omitzero"`
+	// RegistrationInterval is how long a cycle of FetchMatches waits for further calls, and ProposalCollectionInterval
+	// how long it waits for proposals after that; 0, both: it waits for no call, and for all functions to end.
+	RegistrationInterval       Duration `json:"registrationInterval,omitzero"`
+	ProposalCollectionInterval Duration `json:"proposalCollectionInterval,omitzero"`
+	Reveal                     Reveal   `json:"reveal"`
 	Limits
 }
+
+// ByUser reports whether the queue is directed by its user.
+func (d *Definition) ByUser() bool { return d.Director == DirectorUser }
+
+// TicketLife returns how long a ticket can be read: it waits, and is then assigned or has ended.
+func (d *Definition) TicketLife() time.Duration { return d.TicketTTL.Std() + d.AssignmentTTL.Std() }
 
 // Reveal selects the other tickets of the match whose IDs an assignment contains.
 type Reveal string
@@ -38,7 +56,9 @@ const (
 // Limits are the limits of a queue on its tickets.
 type Limits struct {
 	MaxTickets     int `json:"maxTickets"`     // waiting tickets; 0: no limit
-	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's Spec, as the store encodes it
+	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's Spec, or a backfill's, as the store encodes it
+	// MaxBackfills is the limit of backfills of a queue that is directed by its user.
+	MaxBackfills int `json:"maxBackfills,omitzero"`
 }
 
 // Match configures how matches are proposed.
@@ -175,6 +195,7 @@ const (
 	DefaultFetchLimit     = 10_000 // tickets
 	DefaultCallTimeout    = 5 * time.Second
 	DefaultMaxTickets     = 100_000
+	DefaultMaxBackfills   = 100_000
 	DefaultMaxTicketBytes = 1 << 20
 	MinLifetime           = 200 * time.Millisecond // of each lifetime in a definition
 )

@@ -1,10 +1,12 @@
 package matchmaking
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -28,31 +30,84 @@ const MaxParty = 100
 // Check returns the first error of a definition, except errors that only building its parts finds. Errors:
 // fault.SlugInvalidQueue.
 func (d Definition) Check() error {
+	if faults := d.faults(); len(faults) > 0 {
+		return faults[0]
+	}
+	return nil
+}
+
+// faults returns all errors of a definition that Check finds.
+func (d Definition) faults() []error {
 	var c checker
-	c.match(d.Match)
-	c.profile(d.Profile)
+	c.oneOf("director", string(cmp.Or(d.Director, DirectorService)), string(DirectorService), string(DirectorUser))
+	if d.ByUser() {
+		c.byUser(&d)
+	} else {
+		c.byService(&d)
+	}
 	c.oneOf("evaluator.kind", d.Evaluator.Kind, evaluatorDecollide, evaluatorGRPC, evaluatorHTTP)
 	c.called("evaluator", d.Evaluator.Kind, d.Evaluator.URL)
 	c.atLeast("evaluator.timeout", d.Evaluator.Timeout, time.Millisecond)
-	c.assigner(d.Assigner)
-	c.atLeast("ticketTTL", d.TicketTTL, MinLifetime)
-	c.atLeast("pendingTimeout", d.PendingTimeout, MinLifetime)
-	c.atLeast("assignmentTTL", d.AssignmentTTL, MinLifetime)
-	if d.Heartbeat != 0 {
-		c.atLeast("heartbeat", d.Heartbeat, MinLifetime)
+	if !d.ByUser() || d.TicketTTL != Unlimited {
+		c.atLeast("ticketTTL", d.TicketTTL, MinLifetime)
 	}
+	if d.TicketTTL != Unlimited || d.AssignmentTTL != Unlimited {
+		c.atLeast("assignmentTTL", d.AssignmentTTL, MinLifetime)
+	}
+	c.atLeast("pendingTimeout", d.PendingTimeout, MinLifetime)
 	c.oneOf("reveal", string(d.Reveal), string(RevealNone), string(RevealTeammates), string(RevealOpponents))
 	c.require(d.MaxTickets >= 0, "maxTickets", "must be 0 (no limit) or more, not %d", d.MaxTickets)
 	c.require(d.MaxTicketBytes >= 1, "maxTicketBytes", "must be positive, not %d", d.MaxTicketBytes)
-	return c.err
+	return c.all
 }
 
-// checker collects the first error.
-type checker struct{ err error }
+// byUser checks the keys that depend on the director, in a queue that is directed by its user.
+func (c *checker) byUser(d *Definition) {
+	const none = "must be left out: the queue is directed by its user"
+	c.require(reflect.ValueOf(d.Match).IsZero(), "match", none)
+	c.require(d.Profile.Name == "" && d.Profile.Pools == nil, "profile", none)
+	c.require(reflect.ValueOf(d.Assigner).IsZero(), "assigner", none)
+	c.require(d.Heartbeat == 0, "heartbeat", none)
+	c.atLeast("backfillTTL", d.BackfillTTL, MinLifetime/2)
+	c.window("registrationInterval", d.RegistrationInterval)
+	c.window("proposalCollectionInterval", d.ProposalCollectionInterval)
+	c.require(d.MaxBackfills >= 1, "maxBackfills", "must be positive, not %d", d.MaxBackfills)
+}
+
+// byService checks the keys that depend on the director, in a queue that the service directs.
+func (c *checker) byService(d *Definition) {
+	c.match(d.Match)
+	c.profile(d.Profile)
+	c.assigner(d.Assigner)
+	if d.Heartbeat != 0 {
+		c.atLeast("heartbeat", d.Heartbeat, MinLifetime)
+	}
+	const none = "must be left out: it is for queues with director: user"
+	c.require(d.BackfillTTL == 0, "backfillTTL", none)
+	c.require(d.RegistrationInterval == 0, "registrationInterval", none)
+	c.require(d.ProposalCollectionInterval == 0, "proposalCollectionInterval", none)
+	c.require(d.MaxBackfills == 0, "maxBackfills", none)
+}
+
+// window checks an interval of the cycle of FetchMatches.
+func (c *checker) window(path string, has Duration) {
+	c.require(has >= 0, path, "must be 0 or more, not %s", has)
+	c.require(has.Std() <= maxWindow, path, "must be at most %s, not %s", maxWindow, has)
+}
+
+// maxWindow bounds the intervals of a cycle.
+const maxWindow = 10 * time.Minute
+
+// checker collects errors.
+type checker struct {
+	err error // the first one
+	all []error
+}
 
 func (c *checker) require(holds bool, path, format string, args ...any) {
-	if !holds && c.err == nil {
-		c.err = InvalidQueue(path, "%s: %s", path, fmt.Sprintf(format, args...))
+	if !holds {
+		err := InvalidQueue(path, "%s: %s", path, fmt.Sprintf(format, args...))
+		c.err, c.all = cmp.Or(c.err, err), append(c.all, err)
 	}
 }
 

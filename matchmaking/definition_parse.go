@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -37,6 +39,10 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 		return Definition{}, err
 	}
 	d := written{Definition: DefaultDefinition(name)}
+	if directorIn(text) == DirectorUser {
+		d.Definition = UserDefinition(name)
+		d.BackfillTTL, d.AssignmentTTL = 0, 0 // whether they are set
+	}
 	d.Reveal = "" // whether it is set
 	var wrong *strictjson.Error
 	if err := strictjson.Unmarshal(text, &d, options...); errors.As(err, &wrong) {
@@ -45,10 +51,73 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 	if err := d.reveal(); err != nil {
 		return Definition{}, err
 	}
+	if d.Director == DirectorService {
+		d.Director = ""
+	}
+	if d.ByUser() {
+		d.BackfillTTL = cmp.Or(d.BackfillTTL, d.PendingTimeout/backfillShare*(backfillShare-1))
+		d.AssignmentTTL = cmp.Or(d.AssignmentTTL, d.TicketTTL)
+	}
 	if err := d.Check(); err != nil {
 		return Definition{}, err
 	}
 	return d.Definition, nil
+}
+
+// CheckDefinition is ParseDefinition, but returns all errors: at most one of each member of the text, or if there is
+// none all those of the values.
+func CheckDefinition(name string, text []byte) (Definition, []error) {
+	d, err := ParseDefinition(name, text)
+	var members map[string]json.RawMessage
+	switch {
+	case err == nil:
+		return d, nil
+	case CheckQueueName(name) != nil || json.Unmarshal(text, &members) != nil:
+		return d, []error{err}
+	}
+	var faults []error
+	director := directorIn(text)
+	for _, member := range slices.Sorted(maps.Keys(members)) {
+		one := map[string]any{member: members[member]}
+		var of written
+		if director == DirectorUser {
+			of.Definition = UserDefinition(name)
+		}
+		var wrong *strictjson.Error
+		alone, failed := json.Marshal(one)
+		if failed == nil && errors.As(strictjson.Unmarshal(alone, &of, strictjson.NullIsUnset), &wrong) {
+			faults = append(faults, malformed(wrong))
+		}
+	}
+	if len(faults) > 0 {
+		return d, faults
+	}
+	read := written{Definition: DefaultDefinition(name)}
+	if director == DirectorUser {
+		read.Definition = UserDefinition(name)
+	}
+	read.Reveal = ""
+	if failed := strictjson.Unmarshal(text, &read, strictjson.NullIsUnset); failed != nil { // a duplicate member
+		return d, []error{err}
+	}
+	if failed := read.reveal(); failed != nil {
+		faults = append(faults, failed)
+	}
+	if read.Director == DirectorService {
+		read.Director = ""
+	}
+	return d, append(faults, read.faults()...)
+}
+
+// directorIn returns the director in the text of a definition, "" if it can't be read.
+func directorIn(text []byte) Director {
+	var d struct {
+		Director Director `json:"director"`
+	}
+	if json.Unmarshal(text, &d) != nil {
+		return ""
+	}
+	return d.Director
 }
 
 // written is the input form of a definition.
@@ -78,6 +147,19 @@ func malformed(wrong *strictjson.Error) error {
 		told.Detail = "the definition is malformed: " + wrong.Reason
 	}
 	return invalidKey{told: told, err: wrong}
+}
+
+// A backfill lives for four fifths of the pending timeout, unless its queue says otherwise: as in Open Match it ends
+// before the claims on the tickets that were associated with it at its last acknowledgement.
+const backfillShare = 5
+
+// UserDefinition returns the definition of a queue that is directed by its user, without any other configured key.
+func UserDefinition(name string) Definition {
+	d := DefaultDefinition(name)
+	d.Director, d.Match, d.Assigner = DirectorUser, Match{}, AssignBy{}
+	d.AssignmentTTL, d.BackfillTTL = d.TicketTTL, d.PendingTimeout/backfillShare*(backfillShare-1)
+	d.MaxBackfills = DefaultMaxBackfills
+	return d
 }
 
 // DefaultDefinition returns the definition of a queue without any configured key.

@@ -64,12 +64,39 @@ const everything = `{
 
 func TestDefinitionIsTheSameWhenItIsWrittenAndRead(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`{}`, everything, `{"profile":{"pools":[]},"match":{"weights":{}}}`} {
+	for _, text := range []string{`{}`, everything, byUser, `{"director":"user"}`, `{"profile":{"pools":[]},"match":{"weights":{}}}`} {
 		d := define(t, "q", text)
 		written, err := json.Marshal(d)
 		require.NoError(t, err)
 		require.Equal(t, d, define(t, "q", string(written)))
 	}
+}
+
+// byUser is a definition with a value for every key that a queue directed by its user has.
+const byUser = `{
+	"director": "user", "evaluator": {"kind": "grpc", "url": "127.0.0.1:50508", "timeout": "1s"},
+	"ticketTTL": "none", "assignmentTTL": "none", "pendingTimeout": "2s", "backfillTTL": "1s",
+	"registrationInterval": "1s", "proposalCollectionInterval": "20s",
+	"reveal": "teammates", "maxTickets": 5, "maxTicketBytes": 1000, "maxBackfills": 7
+}`
+
+func TestQueueOfItsUser(t *testing.T) {
+	t.Parallel()
+	d := define(t, "q", `{"director":"user","pendingTimeout":"10s","ticketTTL":"5m"}`)
+	require.True(t, d.ByUser())
+	require.Equal(t, matchmaking.Definition{
+		Name: "q", Director: "user",
+		Evaluator:      matchmaking.Caller{Kind: "decollide", Timeout: matchmaking.Duration(5 * time.Second)},
+		TicketTTL:      matchmaking.Duration(5 * time.Minute),
+		PendingTimeout: matchmaking.Duration(10 * time.Second),
+		AssignmentTTL:  matchmaking.Duration(5 * time.Minute), // until the end of the ticket's life
+		BackfillTTL:    matchmaking.Duration(8 * time.Second),
+		Reveal:         matchmaking.RevealNone,
+		Limits:         matchmaking.Limits{MaxTickets: 100_000, MaxTicketBytes: 1 << 20, MaxBackfills: 100_000},
+	}, d)
+	require.Equal(t, matchmaking.UserDefinition("q"), define(t, "q", `{"director":"user"}`))
+	require.Equal(t, matchmaking.Unlimited, define(t, "q", `{"director":"user","ticketTTL":"none"}`).AssignmentTTL)
+	require.Equal(t, define(t, "q", `{}`), define(t, "q", `{"director":"service"}`))
 }
 
 // teammates is the former name of reveal.
@@ -182,6 +209,21 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"heartbeat":"-1s"}`, "heartbeat", "must be at least"},
 		{`{"maxTickets":-1}`, "maxTickets", "must be 0 (no limit) or more, not -1"},
 		{`{"maxTicketBytes":0}`, "maxTicketBytes", "must be positive, not 0"},
+		{`{"director":"me"}`, "director", `must be one of ["service" "user"], not "me"`},
+		{`{"ticketTTL":"none"}`, "ticketTTL", "must be at most 8760h0m0s, not none"},
+		{`{"backfillTTL":"1m"}`, "backfillTTL", "it is for queues with director: user"},
+		{`{"registrationInterval":"1s"}`, "registrationInterval", "it is for queues with director: user"},
+		{`{"proposalCollectionInterval":"1s"}`, "proposalCollectionInterval", "for queues with director: user"},
+		{`{"maxBackfills":1}`, "maxBackfills", "it is for queues with director: user"},
+		{`{"director":"user","match":{"teams":2}}`, "match", "must be left out: the queue is directed by its user"},
+		{`{"director":"user","profile":{"name":"a"}}`, "profile", "must be left out"},
+		{`{"director":"user","assigner":{"kind":"static"}}`, "assigner", "must be left out"},
+		{`{"director":"user","heartbeat":"1s"}`, "heartbeat", "must be left out"},
+		{`{"director":"user","backfillTTL":"1ms"}`, "backfillTTL", "must be at least 100ms"},
+		{`{"director":"user","registrationInterval":"11m"}`, "registrationInterval", "must be at most 10m0s"},
+		{`{"director":"user","proposalCollectionInterval":"-1s"}`, "proposalCollectionInterval", "must be 0 or more"},
+		{`{"director":"user","assignmentTTL":"none"}`, "assignmentTTL", "must be at most"},
+		{`{"director":"user","maxBackfills":0}`, "maxBackfills", "must be positive, not 0"},
 		{`{"teammates":"true"}`, "teammates", "must be true or false, not a string"},
 		{`{"reveal":"all"}`, "reveal", `must be one of ["none" "teammates" "opponents"], not "all"`},
 		{`{"teammates":false,"reveal":"teammates"}`, "teammates",
@@ -200,6 +242,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 
 func FuzzParseDefinition(f *testing.F) {
 	f.Add([]byte(everything))
+	f.Add([]byte(byUser))
 	f.Add([]byte(`{"match":{"widen":[{}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := matchmaking.ParseDefinition("q", text)

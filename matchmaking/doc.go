@@ -1,6 +1,6 @@
 // Package matchmaking is the vocabulary of matchmaking: a [Ticket] is a request to be matched, a queue, described by
 // its [Definition], holds tickets that are matched with each other, a [Proposal] is a match that a match function
-// suggests, and an [Assignment] is what each player of a match receives, as a message on the ticket's own channel. It
+// suggests, and an [Assignment] is sent to each player of a match, as a message on the ticket's own channel. It
 // also declares the storage interfaces of the other packages; [Store] and [Lookup] combine them.
 //
 // The packages below it do the work:

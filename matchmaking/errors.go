@@ -27,6 +27,17 @@ var (
 		Detail: "the limit of queues is reached: delete one, or raise max-queues"}
 	ErrQueueFixed = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugQueueFixed,
 		Detail: "the queue is part of the service's configuration"}
+	// ErrNoBackfill is returned for a backfill that doesn't exist, was deleted, or has expired.
+	ErrNoBackfill = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoBackfill,
+		Detail: "the backfill doesn't exist"}
+	// ErrBackfillExpired is returned for a backfill that wasn't acknowledged in time, and isn't removed yet.
+	ErrBackfillExpired = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugBackfillExpired,
+		Detail: "the backfill has expired: it wasn't acknowledged in time"}
+	ErrTooManyBackfills = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugManyBackfills,
+		Detail: "the limit of backfills of the queue is reached"}
+	// ErrQueueDirector is returned for a call that is for queues that are directed by their users.
+	ErrQueueDirector = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugQueueDirector,
+		Detail: "the queue is directed by the service: define it with director: user"}
 )
 
 // Errors of a store that clients never receive.
@@ -39,6 +50,11 @@ var (
 	ErrUndone      = errors.New("the creation was undone before it arrived")
 	// ErrNotSent is the error of a creation that ended before a command was sent to the storage.
 	ErrNotSent = errors.New("the creation was not sent")
+	// ErrNotHandedOut is the error of a match that was not handed out since some of its tickets could not be claimed.
+	ErrNotHandedOut = errors.New("not all tickets of the match wait")
+	// ErrBackfillChanged is the error of a match that was not handed out since its backfill has another generation, has
+	// expired, or doesn't exist.
+	ErrBackfillChanged = errors.New("the match's backfill was changed or removed")
 	// ErrLaterTicket is the error of publishing an assignment for a ticket whose ID belongs to a later ticket now.
 	ErrLaterTicket = errors.New("a later life of the ticket's channel has begun")
 )
@@ -47,6 +63,21 @@ var (
 func InvalidTicket(field, format string, args ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field,
 		Detail: fmt.Sprintf(format, args...)}
+}
+
+// InvalidBackfill returns an error with fault.SlugInvalidBackfill. field is the invalid part of the backfill.
+func InvalidBackfill(field, format string, args ...any) error {
+	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBackfill, Field: field,
+		Detail: fmt.Sprintf(format, args...)}
+}
+
+// CheckBackfillSize returns an error with fault.SlugBackfillTooLarge if a backfill of this size exceeds the limit.
+func (l Limits) CheckBackfillSize(bytes int) error {
+	if bytes <= l.MaxTicketBytes {
+		return nil
+	}
+	return &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugBackfillTooLarge, Detail: fmt.Sprintf(
+		"the backfill has %d bytes as protobuf, the limit of this queue is %d", bytes, l.MaxTicketBytes)}
 }
 
 // InvalidQueue returns an error with fault.SlugInvalidQueue. field is the path of the invalid value in the definition.

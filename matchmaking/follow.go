@@ -4,10 +4,12 @@ import "context"
 
 // Work is work that follows from the creation of tickets.
 type Work struct {
-	Name    string // "round" of the match function, "match": of one match until it is assigned, "assign": a call for several
+	// Name is "round" of the match function, "match": of one match until it is assigned, "assign": a call for several;
+	// "fetch" of a call of FetchMatches that another server has handed over, "evaluate" of one or several of such calls.
+	Name    string
 	Queue   string
 	MatchID string   // of a match
-	Traces  []string // Spec.Trace of the tickets that have one, or what Follow has returned for their matches
+	Traces  []string // Spec.Trace of the tickets or calls that have one, or what Follow has returned for their matches
 }
 
 // Follow begins to trace work. It returns the work's context, a trace as Spec.Trace, which may be empty, and the

@@ -1,6 +1,9 @@
 package matchmaking
 
 import (
+	"encoding/base32"
+	"strings"
+
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
@@ -30,6 +33,30 @@ func QueueOf(id string) (queue string, ok bool) {
 	}
 	for i := range ulid.EncodedSize {
 		if !isULIDDigit(id[i]) {
+			return "", false
+		}
+	}
+	queue = id[ulid.EncodedSize+1:]
+	return queue, CheckQueueName(queue) == nil
+}
+
+// backfillIDs encodes the ULIDs of backfills: lower case, since Open Match's backfills have such IDs.
+var backfillIDs = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// NewBackfillID returns a unique ID for a backfill of a queue: a ULID in 26 digits and letters from 0 to v, a dot, and
+// the queue's name. IDs are in the order of their creation.
+func NewBackfillID(queue string) string {
+	made := ulid.Make()
+	return strings.ToLower(backfillIDs.EncodeToString(made[:])) + "." + queue
+}
+
+// QueueOfBackfill returns the queue that is part of an ID from NewBackfillID. ok is false for any other ID.
+func QueueOfBackfill(id string) (queue string, ok bool) {
+	if len(id) <= ulid.EncodedSize || id[ulid.EncodedSize] != '.' {
+		return "", false
+	}
+	for i := range ulid.EncodedSize {
+		if c := id[i]; (c < '0' || c > '9') && (c < 'a' || c > 'v') {
 			return "", false
 		}
 	}

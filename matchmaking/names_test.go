@@ -55,3 +55,19 @@ func TestChosenIDs(t *testing.T) {
 	}
 	require.Error(t, matchmaking.CheckChosenID("a b"))
 }
+
+func TestBackfillIDs(t *testing.T) {
+	t.Parallel()
+	first, second := matchmaking.NewBackfillID("duel.1"), matchmaking.NewBackfillID("duel.1")
+	require.Regexp(t, `^[0-9a-v]{26}\.duel\.1$`, first)
+	require.Less(t, first, second)
+	queue, ok := matchmaking.QueueOfBackfill(first)
+	require.True(t, ok)
+	require.Equal(t, "duel.1", queue)
+	for _, id := range []string{"", first[:26], first[:27], "w" + first[1:], matchmaking.NewID("duel"), first + "{"} {
+		_, ok := matchmaking.QueueOfBackfill(id)
+		require.False(t, ok, id)
+	}
+	_, ok = matchmaking.QueueOf(first)
+	require.False(t, ok, "it isn't the ID of a ticket")
+}

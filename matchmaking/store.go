@@ -18,6 +18,8 @@ type Store interface {
 	Creations
 	Tickets
 	Claims
+	Fetches
+	Backfills
 	Leases
 	Feed
 	AssignedFeed
@@ -96,7 +98,8 @@ type Claims interface {
 	// Errors: lease.ErrLost if r.Fence isn't that of the queue's lease, and nothing was claimed.
 	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
 	// Assign assigns all tickets of each match or none of them: each must be alive, unassigned, and held by the token
-	// before its deadline. With the fence of the queue's lease, an unclaimed ticket can be assigned too. The matches
+	// before its deadline. With the fence of the queue's lease, an unclaimed ticket can be assigned too, and with Any
+	// each ticket that no director of the service has claimed. The matches
 	// are processed one after the other, independently: there is an outcome for each, in order, with an error of its
 	// own if the storage failed; a repetition then returns the actual outcome. A match that was assigned before
 	// succeeds again.
@@ -142,6 +145,7 @@ type AssignRequest struct {
 	Queue   string
 	Token   string        // new for every call except a repetition
 	Fence   uint64        // of the director's lease; 0: the token must hold all tickets
+	Any     bool          // tickets that were handed out, or that nobody has claimed, are assigned too
 	Keep    time.Duration // how long tickets, assignments and records can be read: the queue's AssignmentTTL
 	Matches []AssignMatch
 }
@@ -195,7 +199,7 @@ const (
 // Leases decides which server directs a queue.
 type Leases interface {
 	// Leases returns the leases of queues, by queue name. Acquire returns ErrQueueIdle if no director holds the lease
-	// and the queue has neither tickets nor outgoing assignments.
+	// and the queue has neither tickets nor backfills nor outgoing assignments.
 	Leases() lease.Store
 }
 
@@ -210,6 +214,8 @@ type Feed interface {
 	Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error
 	// Follow begins to read the changes of a queue after a position.
 	Follow(r ChangesRequest) Follower
+	// DropChanges removes all changes of a queue that nobody follows.
+	DropChanges(ctx context.Context, queue string) error
 	// Watch calls notify after one or several changes of a queue without a lease holder, until ctx ends. free reports
 	// that the lease of the queue may be free. While the connection is down calls are missed; each time it is
 	// established, notify is called with free set. notify must not block. Several goroutines may call it.
@@ -359,8 +365,9 @@ type PutRequest struct {
 type QueueState struct {
 	Searching  int           // tickets, now
 	Pending    int           // tickets, now
+	Backfills  int           // now
 	Outgoing   int           // entries of the outbox, now
-	Matched    int64         // tickets, since the queue was last unused for a day; also for the next three
+	Matched    int64         // tickets, since the queue was last unused for a day; as the next three
 	Cancelled  int64         // tickets
 	Expired    int64         // tickets
 	Conflicts  int64         // matches that could not be assigned
@@ -372,6 +379,7 @@ type QueueState struct {
 
 // RecentMatch is a match that was assigned recently.
 type RecentMatch struct {
+	ID    string // empty: an earlier version assigned it
 	At    time.Time
 	Waits []time.Duration // waiting times of its tickets
 }

@@ -47,11 +47,16 @@ type FrontendServiceClient interface {
 	GetTicket(ctx context.Context, in *GetTicketRequest, opts ...grpc.CallOption) (*Ticket, error)
 	// WatchAssignments sends a ticket's assignment when it is there.
 	WatchAssignments(ctx context.Context, in *WatchAssignmentsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchAssignmentsResponse], error)
-	// AcknowledgeBackfill is not implemented yet, as the other calls for backfills.
+	// AcknowledgeBackfill renews a backfill's life, assigns the tickets that matches have added to it since the last call,
+	// and returns both.
 	AcknowledgeBackfill(ctx context.Context, in *AcknowledgeBackfillRequest, opts ...grpc.CallOption) (*AcknowledgeBackfillResponse, error)
+	// CreateBackfill makes a backfill that match functions can fill.
 	CreateBackfill(ctx context.Context, in *CreateBackfillRequest, opts ...grpc.CallOption) (*Backfill, error)
+	// DeleteBackfill removes a backfill. Tickets that wait for its acknowledgement become available for other matches.
 	DeleteBackfill(ctx context.Context, in *DeleteBackfillRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
+	// GetBackfill reads a backfill.
 	GetBackfill(ctx context.Context, in *GetBackfillRequest, opts ...grpc.CallOption) (*Backfill, error)
+	// UpdateBackfill replaces a backfill's content, and releases its tickets as DeleteBackfill does.
 	UpdateBackfill(ctx context.Context, in *UpdateBackfillRequest, opts ...grpc.CallOption) (*Backfill, error)
 	// DeindexTicket takes a ticket out of its queue. Open Match itself doesn't have this call.
 	DeindexTicket(ctx context.Context, in *DeindexTicketRequest, opts ...grpc.CallOption) (*DeindexTicketResponse, error)
@@ -188,11 +193,16 @@ type FrontendServiceServer interface {
 	GetTicket(context.Context, *GetTicketRequest) (*Ticket, error)
 	// WatchAssignments sends a ticket's assignment when it is there.
 	WatchAssignments(*WatchAssignmentsRequest, grpc.ServerStreamingServer[WatchAssignmentsResponse]) error
-	// AcknowledgeBackfill is not implemented yet, as the other calls for backfills.
+	// AcknowledgeBackfill renews a backfill's life, assigns the tickets that matches have added to it since the last call,
+	// and returns both.
 	AcknowledgeBackfill(context.Context, *AcknowledgeBackfillRequest) (*AcknowledgeBackfillResponse, error)
+	// CreateBackfill makes a backfill that match functions can fill.
 	CreateBackfill(context.Context, *CreateBackfillRequest) (*Backfill, error)
+	// DeleteBackfill removes a backfill. Tickets that wait for its acknowledgement become available for other matches.
 	DeleteBackfill(context.Context, *DeleteBackfillRequest) (*emptypb.Empty, error)
+	// GetBackfill reads a backfill.
 	GetBackfill(context.Context, *GetBackfillRequest) (*Backfill, error)
+	// UpdateBackfill replaces a backfill's content, and releases its tickets as DeleteBackfill does.
 	UpdateBackfill(context.Context, *UpdateBackfillRequest) (*Backfill, error)
 	// DeindexTicket takes a ticket out of its queue. Open Match itself doesn't have this call.
 	DeindexTicket(context.Context, *DeindexTicketRequest) (*DeindexTicketResponse, error)

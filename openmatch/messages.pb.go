@@ -604,9 +604,11 @@ type Match struct {
 	MatchFunction string                 `protobuf:"bytes,3,opt,name=match_function,json=matchFunction,proto3" json:"match_function,omitempty"`
 	Tickets       []*Ticket              `protobuf:"bytes,4,rep,name=tickets,proto3" json:"tickets,omitempty"`
 	// The match function's own. "evaluation_input" is a DefaultEvaluationCriteria for the built-in evaluator.
-	Extensions         map[string]*anypb.Any `protobuf:"bytes,7,rep,name=extensions,proto3" json:"extensions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Backfill           *Backfill             `protobuf:"bytes,8,opt,name=backfill,proto3" json:"backfill,omitempty"`
-	AllocateGameserver bool                  `protobuf:"varint,9,opt,name=allocate_gameserver,json=allocateGameserver,proto3" json:"allocate_gameserver,omitempty"`
+	Extensions map[string]*anypb.Any `protobuf:"bytes,7,rep,name=extensions,proto3" json:"extensions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The match that the tickets join; without an ID, it is created with the match.
+	Backfill *Backfill `protobuf:"bytes,8,opt,name=backfill,proto3" json:"backfill,omitempty"`
+	// Asks the director for a game server. The service passes it on.
+	AllocateGameserver bool `protobuf:"varint,9,opt,name=allocate_gameserver,json=allocateGameserver,proto3" json:"allocate_gameserver,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -690,17 +692,23 @@ func (x *Match) GetAllocateGameserver() bool {
 	return false
 }
 
-// Backfill is a match that is looking for more players. The service has none of them yet.
+// Backfill is a match that has begun and looks for more players.
 type Backfill struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	SearchFields    *SearchFields          `protobuf:"bytes,2,opt,name=search_fields,json=searchFields,proto3" json:"search_fields,omitempty"`
-	Extensions      map[string]*anypb.Any  `protobuf:"bytes,3,rep,name=extensions,proto3" json:"extensions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	PersistentField map[string]*anypb.Any  `protobuf:"bytes,4,rep,name=persistent_field,json=persistentField,proto3" json:"persistent_field,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	CreateTime      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	Generation      int64                  `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Made by the service.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What pools filter by.
+	SearchFields *SearchFields `protobuf:"bytes,2,opt,name=search_fields,json=searchFields,proto3" json:"search_fields,omitempty"`
+	// The caller's own.
+	Extensions map[string]*anypb.Any `protobuf:"bytes,3,rep,name=extensions,proto3" json:"extensions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The caller's own.
+	PersistentField map[string]*anypb.Any `protobuf:"bytes,4,rep,name=persistent_field,json=persistentField,proto3" json:"persistent_field,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Set by the service.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Set by the service: 1, and one more with each update and each accepted match with this backfill.
+	Generation    int64 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Backfill) Reset() {
@@ -773,59 +781,6 @@ func (x *Backfill) GetGeneration() int64 {
 		return x.Generation
 	}
 	return 0
-}
-
-// AssignmentGroup is tickets that get the same assignment.
-type AssignmentGroup struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	TicketIds     []string               `protobuf:"bytes,1,rep,name=ticket_ids,json=ticketIds,proto3" json:"ticket_ids,omitempty"`
-	Assignment    *Assignment            `protobuf:"bytes,2,opt,name=assignment,proto3" json:"assignment,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AssignmentGroup) Reset() {
-	*x = AssignmentGroup{}
-	mi := &file_openmatch_messages_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AssignmentGroup) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AssignmentGroup) ProtoMessage() {}
-
-func (x *AssignmentGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_openmatch_messages_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AssignmentGroup.ProtoReflect.Descriptor instead.
-func (*AssignmentGroup) Descriptor() ([]byte, []int) {
-	return file_openmatch_messages_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *AssignmentGroup) GetTicketIds() []string {
-	if x != nil {
-		return x.TicketIds
-	}
-	return nil
-}
-
-func (x *AssignmentGroup) GetAssignment() *Assignment {
-	if x != nil {
-		return x.Assignment
-	}
-	return nil
 }
 
 var File_openmatch_messages_proto protoreflect.FileDescriptor
@@ -937,13 +892,7 @@ const file_openmatch_messages_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x14.google.protobuf.AnyR\x05value:\x028\x01\x1aX\n" +
 	"\x14PersistentFieldEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12*\n" +
-	"\x05value\x18\x02 \x01(\v2\x14.google.protobuf.AnyR\x05value:\x028\x01\"g\n" +
-	"\x0fAssignmentGroup\x12\x1d\n" +
-	"\n" +
-	"ticket_ids\x18\x01 \x03(\tR\tticketIds\x125\n" +
-	"\n" +
-	"assignment\x18\x02 \x01(\v2\x15.openmatch.AssignmentR\n" +
-	"assignmentB,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
+	"\x05value\x18\x02 \x01(\v2\x14.google.protobuf.AnyR\x05value:\x028\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
 
 var (
 	file_openmatch_messages_proto_rawDescOnce sync.Once
@@ -958,7 +907,7 @@ func file_openmatch_messages_proto_rawDescGZIP() []byte {
 }
 
 var file_openmatch_messages_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_openmatch_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_openmatch_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_openmatch_messages_proto_goTypes = []any{
 	(DoubleRangeFilter_Exclude)(0), // 0: openmatch.DoubleRangeFilter.Exclude
 	(*Ticket)(nil),                 // 1: openmatch.Ticket
@@ -971,56 +920,54 @@ var file_openmatch_messages_proto_goTypes = []any{
 	(*MatchProfile)(nil),           // 8: openmatch.MatchProfile
 	(*Match)(nil),                  // 9: openmatch.Match
 	(*Backfill)(nil),               // 10: openmatch.Backfill
-	(*AssignmentGroup)(nil),        // 11: openmatch.AssignmentGroup
-	nil,                            // 12: openmatch.Ticket.ExtensionsEntry
-	nil,                            // 13: openmatch.Ticket.PersistentFieldEntry
-	nil,                            // 14: openmatch.SearchFields.DoubleArgsEntry
-	nil,                            // 15: openmatch.SearchFields.StringArgsEntry
-	nil,                            // 16: openmatch.Assignment.ExtensionsEntry
-	nil,                            // 17: openmatch.MatchProfile.ExtensionsEntry
-	nil,                            // 18: openmatch.Match.ExtensionsEntry
-	nil,                            // 19: openmatch.Backfill.ExtensionsEntry
-	nil,                            // 20: openmatch.Backfill.PersistentFieldEntry
-	(*timestamppb.Timestamp)(nil),  // 21: google.protobuf.Timestamp
-	(*anypb.Any)(nil),              // 22: google.protobuf.Any
+	nil,                            // 11: openmatch.Ticket.ExtensionsEntry
+	nil,                            // 12: openmatch.Ticket.PersistentFieldEntry
+	nil,                            // 13: openmatch.SearchFields.DoubleArgsEntry
+	nil,                            // 14: openmatch.SearchFields.StringArgsEntry
+	nil,                            // 15: openmatch.Assignment.ExtensionsEntry
+	nil,                            // 16: openmatch.MatchProfile.ExtensionsEntry
+	nil,                            // 17: openmatch.Match.ExtensionsEntry
+	nil,                            // 18: openmatch.Backfill.ExtensionsEntry
+	nil,                            // 19: openmatch.Backfill.PersistentFieldEntry
+	(*timestamppb.Timestamp)(nil),  // 20: google.protobuf.Timestamp
+	(*anypb.Any)(nil),              // 21: google.protobuf.Any
 }
 var file_openmatch_messages_proto_depIdxs = []int32{
 	3,  // 0: openmatch.Ticket.assignment:type_name -> openmatch.Assignment
 	2,  // 1: openmatch.Ticket.search_fields:type_name -> openmatch.SearchFields
-	12, // 2: openmatch.Ticket.extensions:type_name -> openmatch.Ticket.ExtensionsEntry
-	13, // 3: openmatch.Ticket.persistent_field:type_name -> openmatch.Ticket.PersistentFieldEntry
-	21, // 4: openmatch.Ticket.create_time:type_name -> google.protobuf.Timestamp
-	14, // 5: openmatch.SearchFields.double_args:type_name -> openmatch.SearchFields.DoubleArgsEntry
-	15, // 6: openmatch.SearchFields.string_args:type_name -> openmatch.SearchFields.StringArgsEntry
-	16, // 7: openmatch.Assignment.extensions:type_name -> openmatch.Assignment.ExtensionsEntry
+	11, // 2: openmatch.Ticket.extensions:type_name -> openmatch.Ticket.ExtensionsEntry
+	12, // 3: openmatch.Ticket.persistent_field:type_name -> openmatch.Ticket.PersistentFieldEntry
+	20, // 4: openmatch.Ticket.create_time:type_name -> google.protobuf.Timestamp
+	13, // 5: openmatch.SearchFields.double_args:type_name -> openmatch.SearchFields.DoubleArgsEntry
+	14, // 6: openmatch.SearchFields.string_args:type_name -> openmatch.SearchFields.StringArgsEntry
+	15, // 7: openmatch.Assignment.extensions:type_name -> openmatch.Assignment.ExtensionsEntry
 	0,  // 8: openmatch.DoubleRangeFilter.exclude:type_name -> openmatch.DoubleRangeFilter.Exclude
 	4,  // 9: openmatch.Pool.double_range_filters:type_name -> openmatch.DoubleRangeFilter
 	5,  // 10: openmatch.Pool.string_equals_filters:type_name -> openmatch.StringEqualsFilter
 	6,  // 11: openmatch.Pool.tag_present_filters:type_name -> openmatch.TagPresentFilter
-	21, // 12: openmatch.Pool.created_before:type_name -> google.protobuf.Timestamp
-	21, // 13: openmatch.Pool.created_after:type_name -> google.protobuf.Timestamp
+	20, // 12: openmatch.Pool.created_before:type_name -> google.protobuf.Timestamp
+	20, // 13: openmatch.Pool.created_after:type_name -> google.protobuf.Timestamp
 	7,  // 14: openmatch.MatchProfile.pools:type_name -> openmatch.Pool
-	17, // 15: openmatch.MatchProfile.extensions:type_name -> openmatch.MatchProfile.ExtensionsEntry
+	16, // 15: openmatch.MatchProfile.extensions:type_name -> openmatch.MatchProfile.ExtensionsEntry
 	1,  // 16: openmatch.Match.tickets:type_name -> openmatch.Ticket
-	18, // 17: openmatch.Match.extensions:type_name -> openmatch.Match.ExtensionsEntry
+	17, // 17: openmatch.Match.extensions:type_name -> openmatch.Match.ExtensionsEntry
 	10, // 18: openmatch.Match.backfill:type_name -> openmatch.Backfill
 	2,  // 19: openmatch.Backfill.search_fields:type_name -> openmatch.SearchFields
-	19, // 20: openmatch.Backfill.extensions:type_name -> openmatch.Backfill.ExtensionsEntry
-	20, // 21: openmatch.Backfill.persistent_field:type_name -> openmatch.Backfill.PersistentFieldEntry
-	21, // 22: openmatch.Backfill.create_time:type_name -> google.protobuf.Timestamp
-	3,  // 23: openmatch.AssignmentGroup.assignment:type_name -> openmatch.Assignment
-	22, // 24: openmatch.Ticket.ExtensionsEntry.value:type_name -> google.protobuf.Any
-	22, // 25: openmatch.Ticket.PersistentFieldEntry.value:type_name -> google.protobuf.Any
-	22, // 26: openmatch.Assignment.ExtensionsEntry.value:type_name -> google.protobuf.Any
-	22, // 27: openmatch.MatchProfile.ExtensionsEntry.value:type_name -> google.protobuf.Any
-	22, // 28: openmatch.Match.ExtensionsEntry.value:type_name -> google.protobuf.Any
-	22, // 29: openmatch.Backfill.ExtensionsEntry.value:type_name -> google.protobuf.Any
-	22, // 30: openmatch.Backfill.PersistentFieldEntry.value:type_name -> google.protobuf.Any
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	18, // 20: openmatch.Backfill.extensions:type_name -> openmatch.Backfill.ExtensionsEntry
+	19, // 21: openmatch.Backfill.persistent_field:type_name -> openmatch.Backfill.PersistentFieldEntry
+	20, // 22: openmatch.Backfill.create_time:type_name -> google.protobuf.Timestamp
+	21, // 23: openmatch.Ticket.ExtensionsEntry.value:type_name -> google.protobuf.Any
+	21, // 24: openmatch.Ticket.PersistentFieldEntry.value:type_name -> google.protobuf.Any
+	21, // 25: openmatch.Assignment.ExtensionsEntry.value:type_name -> google.protobuf.Any
+	21, // 26: openmatch.MatchProfile.ExtensionsEntry.value:type_name -> google.protobuf.Any
+	21, // 27: openmatch.Match.ExtensionsEntry.value:type_name -> google.protobuf.Any
+	21, // 28: openmatch.Backfill.ExtensionsEntry.value:type_name -> google.protobuf.Any
+	21, // 29: openmatch.Backfill.PersistentFieldEntry.value:type_name -> google.protobuf.Any
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_openmatch_messages_proto_init() }
@@ -1034,7 +981,7 @@ func file_openmatch_messages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openmatch_messages_proto_rawDesc), len(file_openmatch_messages_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -199,6 +199,94 @@ func (x *QueryTicketIdsResponse) GetIds() []string {
 	return nil
 }
 
+type QueryBackfillsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          *Pool                  `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueryBackfillsRequest) Reset() {
+	*x = QueryBackfillsRequest{}
+	mi := &file_openmatch_query_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueryBackfillsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueryBackfillsRequest) ProtoMessage() {}
+
+func (x *QueryBackfillsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_openmatch_query_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueryBackfillsRequest.ProtoReflect.Descriptor instead.
+func (*QueryBackfillsRequest) Descriptor() ([]byte, []int) {
+	return file_openmatch_query_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *QueryBackfillsRequest) GetPool() *Pool {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+type QueryBackfillsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Backfills     []*Backfill            `protobuf:"bytes,1,rep,name=backfills,proto3" json:"backfills,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueryBackfillsResponse) Reset() {
+	*x = QueryBackfillsResponse{}
+	mi := &file_openmatch_query_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueryBackfillsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueryBackfillsResponse) ProtoMessage() {}
+
+func (x *QueryBackfillsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_openmatch_query_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueryBackfillsResponse.ProtoReflect.Descriptor instead.
+func (*QueryBackfillsResponse) Descriptor() ([]byte, []int) {
+	return file_openmatch_query_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *QueryBackfillsResponse) GetBackfills() []*Backfill {
+	if x != nil {
+		return x.Backfills
+	}
+	return nil
+}
+
 var File_openmatch_query_proto protoreflect.FileDescriptor
 
 const file_openmatch_query_proto_rawDesc = "" +
@@ -211,10 +299,15 @@ const file_openmatch_query_proto_rawDesc = "" +
 	"\x15QueryTicketIdsRequest\x12#\n" +
 	"\x04pool\x18\x01 \x01(\v2\x0f.openmatch.PoolR\x04pool\"*\n" +
 	"\x16QueryTicketIdsResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids2\x93\x02\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"<\n" +
+	"\x15QueryBackfillsRequest\x12#\n" +
+	"\x04pool\x18\x01 \x01(\v2\x0f.openmatch.PoolR\x04pool\"K\n" +
+	"\x16QueryBackfillsResponse\x121\n" +
+	"\tbackfills\x18\x01 \x03(\v2\x13.openmatch.BackfillR\tbackfills2\x9a\x03\n" +
 	"\fQueryService\x12|\n" +
 	"\fQueryTickets\x12\x1e.openmatch.QueryTicketsRequest\x1a\x1f.openmatch.QueryTicketsResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/queryservice/tickets:query0\x01\x12\x84\x01\n" +
-	"\x0eQueryTicketIds\x12 .openmatch.QueryTicketIdsRequest\x1a!.openmatch.QueryTicketIdsResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/queryservice/ticketids:query0\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
+	"\x0eQueryTicketIds\x12 .openmatch.QueryTicketIdsRequest\x1a!.openmatch.QueryTicketIdsResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/queryservice/ticketids:query0\x01\x12\x84\x01\n" +
+	"\x0eQueryBackfills\x12 .openmatch.QueryBackfillsRequest\x1a!.openmatch.QueryBackfillsResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/queryservice/backfills:query0\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
 
 var (
 	file_openmatch_query_proto_rawDescOnce sync.Once
@@ -228,28 +321,35 @@ func file_openmatch_query_proto_rawDescGZIP() []byte {
 	return file_openmatch_query_proto_rawDescData
 }
 
-var file_openmatch_query_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_openmatch_query_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_openmatch_query_proto_goTypes = []any{
 	(*QueryTicketsRequest)(nil),    // 0: openmatch.QueryTicketsRequest
 	(*QueryTicketsResponse)(nil),   // 1: openmatch.QueryTicketsResponse
 	(*QueryTicketIdsRequest)(nil),  // 2: openmatch.QueryTicketIdsRequest
 	(*QueryTicketIdsResponse)(nil), // 3: openmatch.QueryTicketIdsResponse
-	(*Pool)(nil),                   // 4: openmatch.Pool
-	(*Ticket)(nil),                 // 5: openmatch.Ticket
+	(*QueryBackfillsRequest)(nil),  // 4: openmatch.QueryBackfillsRequest
+	(*QueryBackfillsResponse)(nil), // 5: openmatch.QueryBackfillsResponse
+	(*Pool)(nil),                   // 6: openmatch.Pool
+	(*Ticket)(nil),                 // 7: openmatch.Ticket
+	(*Backfill)(nil),               // 8: openmatch.Backfill
 }
 var file_openmatch_query_proto_depIdxs = []int32{
-	4, // 0: openmatch.QueryTicketsRequest.pool:type_name -> openmatch.Pool
-	5, // 1: openmatch.QueryTicketsResponse.tickets:type_name -> openmatch.Ticket
-	4, // 2: openmatch.QueryTicketIdsRequest.pool:type_name -> openmatch.Pool
-	0, // 3: openmatch.QueryService.QueryTickets:input_type -> openmatch.QueryTicketsRequest
-	2, // 4: openmatch.QueryService.QueryTicketIds:input_type -> openmatch.QueryTicketIdsRequest
-	1, // 5: openmatch.QueryService.QueryTickets:output_type -> openmatch.QueryTicketsResponse
-	3, // 6: openmatch.QueryService.QueryTicketIds:output_type -> openmatch.QueryTicketIdsResponse
-	5, // [5:7] is the sub-list for method output_type
-	3, // [3:5] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	6, // 0: openmatch.QueryTicketsRequest.pool:type_name -> openmatch.Pool
+	7, // 1: openmatch.QueryTicketsResponse.tickets:type_name -> openmatch.Ticket
+	6, // 2: openmatch.QueryTicketIdsRequest.pool:type_name -> openmatch.Pool
+	6, // 3: openmatch.QueryBackfillsRequest.pool:type_name -> openmatch.Pool
+	8, // 4: openmatch.QueryBackfillsResponse.backfills:type_name -> openmatch.Backfill
+	0, // 5: openmatch.QueryService.QueryTickets:input_type -> openmatch.QueryTicketsRequest
+	2, // 6: openmatch.QueryService.QueryTicketIds:input_type -> openmatch.QueryTicketIdsRequest
+	4, // 7: openmatch.QueryService.QueryBackfills:input_type -> openmatch.QueryBackfillsRequest
+	1, // 8: openmatch.QueryService.QueryTickets:output_type -> openmatch.QueryTicketsResponse
+	3, // 9: openmatch.QueryService.QueryTicketIds:output_type -> openmatch.QueryTicketIdsResponse
+	5, // 10: openmatch.QueryService.QueryBackfills:output_type -> openmatch.QueryBackfillsResponse
+	8, // [8:11] is the sub-list for method output_type
+	5, // [5:8] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_openmatch_query_proto_init() }
@@ -264,7 +364,7 @@ func file_openmatch_query_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_openmatch_query_proto_rawDesc), len(file_openmatch_query_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

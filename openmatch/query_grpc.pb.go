@@ -22,6 +22,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	QueryService_QueryTickets_FullMethodName   = "/openmatch.QueryService/QueryTickets"
 	QueryService_QueryTicketIds_FullMethodName = "/openmatch.QueryService/QueryTicketIds"
+	QueryService_QueryBackfills_FullMethodName = "/openmatch.QueryService/QueryBackfills"
 )
 
 // QueryServiceClient is the client API for QueryService service.
@@ -34,6 +35,8 @@ type QueryServiceClient interface {
 	QueryTickets(ctx context.Context, in *QueryTicketsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueryTicketsResponse], error)
 	// QueryTicketIds sends the IDs of the waiting tickets of a pool, many in an answer.
 	QueryTicketIds(ctx context.Context, in *QueryTicketIdsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueryTicketIdsResponse], error)
+	// QueryBackfills sends the backfills of a pool, many in an answer.
+	QueryBackfills(ctx context.Context, in *QueryBackfillsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueryBackfillsResponse], error)
 }
 
 type queryServiceClient struct {
@@ -82,6 +85,25 @@ func (c *queryServiceClient) QueryTicketIds(ctx context.Context, in *QueryTicket
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type QueryService_QueryTicketIdsClient = grpc.ServerStreamingClient[QueryTicketIdsResponse]
 
+func (c *queryServiceClient) QueryBackfills(ctx context.Context, in *QueryBackfillsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QueryBackfillsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &QueryService_ServiceDesc.Streams[2], QueryService_QueryBackfills_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[QueryBackfillsRequest, QueryBackfillsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QueryService_QueryBackfillsClient = grpc.ServerStreamingClient[QueryBackfillsResponse]
+
 // QueryServiceServer is the server API for QueryService service.
 // All implementations must embed UnimplementedQueryServiceServer
 // for forward compatibility.
@@ -92,6 +114,8 @@ type QueryServiceServer interface {
 	QueryTickets(*QueryTicketsRequest, grpc.ServerStreamingServer[QueryTicketsResponse]) error
 	// QueryTicketIds sends the IDs of the waiting tickets of a pool, many in an answer.
 	QueryTicketIds(*QueryTicketIdsRequest, grpc.ServerStreamingServer[QueryTicketIdsResponse]) error
+	// QueryBackfills sends the backfills of a pool, many in an answer.
+	QueryBackfills(*QueryBackfillsRequest, grpc.ServerStreamingServer[QueryBackfillsResponse]) error
 	mustEmbedUnimplementedQueryServiceServer()
 }
 
@@ -107,6 +131,9 @@ func (UnimplementedQueryServiceServer) QueryTickets(*QueryTicketsRequest, grpc.S
 }
 func (UnimplementedQueryServiceServer) QueryTicketIds(*QueryTicketIdsRequest, grpc.ServerStreamingServer[QueryTicketIdsResponse]) error {
 	return status.Error(codes.Unimplemented, "method QueryTicketIds not implemented")
+}
+func (UnimplementedQueryServiceServer) QueryBackfills(*QueryBackfillsRequest, grpc.ServerStreamingServer[QueryBackfillsResponse]) error {
+	return status.Error(codes.Unimplemented, "method QueryBackfills not implemented")
 }
 func (UnimplementedQueryServiceServer) mustEmbedUnimplementedQueryServiceServer() {}
 func (UnimplementedQueryServiceServer) testEmbeddedByValue()                      {}
@@ -151,6 +178,17 @@ func _QueryService_QueryTicketIds_Handler(srv interface{}, stream grpc.ServerStr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type QueryService_QueryTicketIdsServer = grpc.ServerStreamingServer[QueryTicketIdsResponse]
 
+func _QueryService_QueryBackfills_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(QueryBackfillsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(QueryServiceServer).QueryBackfills(m, &grpc.GenericServerStream[QueryBackfillsRequest, QueryBackfillsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type QueryService_QueryBackfillsServer = grpc.ServerStreamingServer[QueryBackfillsResponse]
+
 // QueryService_ServiceDesc is the grpc.ServiceDesc for QueryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -167,6 +205,11 @@ var QueryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "QueryTicketIds",
 			Handler:       _QueryService_QueryTicketIds_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "QueryBackfills",
+			Handler:       _QueryService_QueryBackfills_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -17,6 +17,10 @@ openmatch.AcknowledgeBackfillRequest: backfill_id=1 string, assignment=2 openmat
 openmatch.AcknowledgeBackfillResponse: backfill=1 openmatch.Backfill, tickets=2 []openmatch.Ticket
 openmatch.Assignment: connection=1 string, extensions=4 map[string]google.protobuf.Any
 openmatch.AssignmentGroup: ticket_ids=1 []string, assignment=2 openmatch.Assignment
+openmatch.AssignTicketsRequest: assignments=1 []openmatch.AssignmentGroup
+openmatch.AssignTicketsResponse: failures=1 []openmatch.AssignmentFailure
+openmatch.AssignmentFailure: ticket_id=1 string, cause=2 openmatch.AssignmentFailure.Cause
+openmatch.AssignmentFailure.Cause: UNKNOWN=0, TICKET_NOT_FOUND=1
 openmatch.Backfill: id=1 string, search_fields=2 openmatch.SearchFields, extensions=3 map[string]google.protobuf.Any, persistent_field=4 map[string]google.protobuf.Any, create_time=5 google.protobuf.Timestamp, generation=6 int64
 openmatch.CreateBackfillRequest: backfill=1 openmatch.Backfill
 openmatch.CreateTicketRequest: ticket=1 openmatch.Ticket
@@ -29,15 +33,25 @@ openmatch.DoubleRangeFilter: double_arg=1 string, max=2 double, min=3 double, ex
 openmatch.DoubleRangeFilter.Exclude: NONE=0, MIN=1, MAX=2, BOTH=3
 openmatch.EvaluateRequest: match=1 openmatch.Match
 openmatch.EvaluateResponse: match_id=2 string
+openmatch.FetchMatchesRequest: config=1 openmatch.FunctionConfig, profile=2 openmatch.MatchProfile
+openmatch.FetchMatchesResponse: match=1 openmatch.Match
+openmatch.FunctionConfig: host=1 string, port=2 int32, type=3 openmatch.FunctionConfig.Type
+openmatch.FunctionConfig.Type: GRPC=0, REST=1
 openmatch.GetBackfillRequest: backfill_id=1 string
 openmatch.GetTicketRequest: ticket_id=1 string
 openmatch.Match: match_id=1 string, match_profile=2 string, match_function=3 string, tickets=4 []openmatch.Ticket, extensions=7 map[string]google.protobuf.Any, backfill=8 openmatch.Backfill, allocate_gameserver=9 bool
 openmatch.MatchProfile: name=1 string, pools=3 []openmatch.Pool, extensions=5 map[string]google.protobuf.Any
 openmatch.Pool: name=1 string, double_range_filters=2 []openmatch.DoubleRangeFilter, string_equals_filters=4 []openmatch.StringEqualsFilter, tag_present_filters=5 []openmatch.TagPresentFilter, created_before=6 google.protobuf.Timestamp, created_after=7 google.protobuf.Timestamp
+openmatch.QueryBackfillsRequest: pool=1 openmatch.Pool
+openmatch.QueryBackfillsResponse: backfills=1 []openmatch.Backfill
 openmatch.QueryTicketIdsRequest: pool=1 openmatch.Pool
 openmatch.QueryTicketIdsResponse: ids=1 []string
 openmatch.QueryTicketsRequest: pool=1 openmatch.Pool
 openmatch.QueryTicketsResponse: tickets=1 []openmatch.Ticket
+openmatch.ReleaseAllTicketsRequest:
+openmatch.ReleaseAllTicketsResponse:
+openmatch.ReleaseTicketsRequest: ticket_ids=1 []string
+openmatch.ReleaseTicketsResponse:
 openmatch.RunRequest: profile=1 openmatch.MatchProfile
 openmatch.RunResponse: proposal=1 openmatch.Match
 openmatch.SearchFields: double_args=1 map[string]double, string_args=2 map[string]string, tags=3 []string
@@ -59,6 +73,11 @@ openmatch.FrontendService.UpdateBackfill(openmatch.UpdateBackfillRequest) openma
 openmatch.FrontendService.DeindexTicket(openmatch.DeindexTicketRequest) openmatch.DeindexTicketResponse
 openmatch.QueryService.QueryTickets(openmatch.QueryTicketsRequest) stream openmatch.QueryTicketsResponse
 openmatch.QueryService.QueryTicketIds(openmatch.QueryTicketIdsRequest) stream openmatch.QueryTicketIdsResponse
+openmatch.QueryService.QueryBackfills(openmatch.QueryBackfillsRequest) stream openmatch.QueryBackfillsResponse
+openmatch.BackendService.FetchMatches(openmatch.FetchMatchesRequest) stream openmatch.FetchMatchesResponse
+openmatch.BackendService.AssignTickets(openmatch.AssignTicketsRequest) openmatch.AssignTicketsResponse
+openmatch.BackendService.ReleaseTickets(openmatch.ReleaseTicketsRequest) openmatch.ReleaseTicketsResponse
+openmatch.BackendService.ReleaseAllTickets(openmatch.ReleaseAllTicketsRequest) openmatch.ReleaseAllTicketsResponse
 openmatch.MatchFunction.Run(openmatch.RunRequest) stream openmatch.RunResponse
 openmatch.Evaluator.Evaluate(stream openmatch.EvaluateRequest) stream openmatch.EvaluateResponse
 `
@@ -69,7 +88,7 @@ func TestFactsOfTheAPI(t *testing.T) {
 	var found []string
 	for _, file := range []protoreflect.FileDescriptor{
 		openmatch.File_openmatch_messages_proto, openmatch.File_openmatch_extensions_proto,
-		openmatch.File_openmatch_frontend_proto,
+		openmatch.File_openmatch_frontend_proto, openmatch.File_openmatch_backend_proto,
 		openmatch.File_openmatch_query_proto, openmatch.File_openmatch_matchfunction_proto,
 		openmatch.File_openmatch_evaluator_proto,
 	} {

@@ -23,17 +23,19 @@ func Builder(log *slog.Logger, allowed *jsonhttp.Targets) matchmaking.Build {
 		if d.RunTime {
 			targets = allowed
 		}
-		if p.Matcher, err = matcherOf(d, log, targets); err != nil {
-			return matchmaking.Parts{}, err
+		if !d.ByUser() {
+			if p.Matcher, err = matcherOf(d, log, targets); err != nil {
+				return matchmaking.Parts{}, err
+			}
+			if p.Assigner, err = assigner.New(d, targets); err != nil {
+				return matchmaking.Parts{}, err
+			}
 		}
 		p.Evaluator = function.Decollide{}
 		if d.Evaluator.Kind == callout.EvaluatorHTTP || d.Evaluator.Kind == callout.EvaluatorGRPC {
 			if p.Evaluator, err = callout.Evaluator(d, targets); err != nil {
 				return matchmaking.Parts{}, err
 			}
-		}
-		if p.Assigner, err = assigner.New(d, targets); err != nil {
-			return matchmaking.Parts{}, err
 		}
 		p.Fields = fieldsOf(d)
 		return p, nil

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/tracing/tracingtest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -500,5 +501,52 @@ func TestTargetsOfGRPC(t *testing.T) {
 		if !works {
 			require.ErrorContains(t, err, "is not allowed for a queue created at run time")
 		}
+	}
+}
+
+// Calls over gRPC have spans of the round that makes them, and services get their traceparent. Without a trace they get
+// none.
+func TestGRPCCallsAreTraced(t *testing.T) {
+	t.Parallel()
+	parents := make(chan []string, 2)
+	keep := func(ctx context.Context) { parents <- metadata.ValueFromIncomingContext(ctx, "traceparent") }
+	f := function(t, grpcMatch(serveFunction(t, func(ctx context.Context, _ *openmatch.RunRequest, _ runStream) error {
+		keep(ctx)
+		return nil
+	})))
+	e := grpcEvaluatorAt(t, serveEvaluator(t, func(ctx context.Context, _ evalStream) error {
+		keep(ctx)
+		return status.Error(codes.NotFound, "gone")
+	}))
+	call := func(ctx context.Context) {
+		_, err := f.Match(ctx, matchmaking.Profile{Name: "ranked"}, pools())
+		require.NoError(t, err)
+		_, err = e.Evaluate(ctx, proposed3())
+		require.ErrorContains(t, err, "gone")
+	}
+	call(t.Context())
+	require.Empty(t, <-parents)
+	require.Empty(t, <-parents)
+
+	sent := tracingtest.Start(t)
+	tracer := sent.Tracer(t)
+	ctx, round := tracer.Serve(t.Context(), nil, "round")
+	call(ctx)
+	round.End()
+	tracer.Close(t.Context())
+	trace := sent.Named(t, "round", "")
+	for _, one := range []struct{ method, status string }{
+		{"openmatch.MatchFunction/Run", "OK"}, {"openmatch.Evaluator/Evaluate", "NOT_FOUND"},
+	} {
+		span := sent.Named(t, one.method, trace.Trace)
+		require.Equal(t, []string{span.Traceparent()}, <-parents)
+		require.Equal(t, trace.Span, span.Parent)
+		require.Equal(t, one.status != "OK", span.Failed)
+		want := map[string]string{"rpc.system.name": "grpc", "rpc.method": one.method, "tidemark.queue": "duel",
+			"rpc.response.status_code": one.status}
+		if span.Failed {
+			want["error.type"] = one.status
+		}
+		require.Equal(t, want, span.Attributes)
 	}
 }

@@ -22,7 +22,7 @@ type census struct {
 	counts map[*entry][]int        // known candidates of an entry, by their number of players
 
 	lone    int   // size of the last entry for which there was no match
-	without []int // what it knew of
+	without []int // candidates that it knew then, by their number of players
 }
 
 // meet creates a census of the group if a newcomer represents several players, and prepares it for the sizes of all

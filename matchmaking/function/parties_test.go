@@ -27,7 +27,7 @@ func parties(text string) []*matchmaking.Ticket {
 	return all
 }
 
-// Each row was worked out by hand by the rule of the source document: the first team with enough available slots, in
+// Each row was worked out by hand by the rule of the Ticket Processor: the first team with enough available slots, in
 // alternating order.
 func TestFirstComeSeatsParties(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestFirstComeSeatsParties(t *testing.T) {
 }
 
 // Each row was worked out by hand: the seed s is the oldest, and the others are its candidates, the best first, with
-// the scores of the source document's table. Their skills are their fitness.
+// the scores of the Ticket Processor's table. Their skills are their fitness.
 func TestCriteriaSeatsParties(t *testing.T) {
 	t.Parallel()
 	scores := []float64{0, 35, 75, 85, 115, 127, 159}

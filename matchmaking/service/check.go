@@ -110,7 +110,7 @@ func largestParty(s *matchmaking.Spec, m *matchmaking.Match) int {
 	switch {
 	case s.TeamSize > 0:
 		return s.TeamSize
-	case m.Function == matchmaking.MatchHTTP || m.Function == matchmaking.MatchGRPC:
+	case m.Function == matchmaking.MatchHTTP || m.Function == matchmaking.MatchGRPC || m.Function == "": // by the user
 		return matchmaking.MaxParty
 	}
 	return m.TeamSize

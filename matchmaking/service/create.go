@@ -103,6 +103,11 @@ var errContention = fault.ErrUnavailable.WithCause(
 // which ends only after it is certain that no ticket can be created in that queue under it anymore.
 func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool,
 	err error) {
+	if q.TicketLife() > s.o.ChannelTTL {
+		return nil, false, matchmaking.InvalidTicket("id",
+			"tickets of the queue %s can't have IDs of their callers: they live longer than the channels of tickets, %s",
+			q.Name, s.o.ChannelTTL)
+	}
 	reservation := s.reservation(n, ulid.ULID{})
 	wait := pace.NewBackoff()
 	for range maxContention {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -54,6 +55,19 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 	return d, nil
 }
 
+// RecentMatches returns the last matches of a queue, the newest first: at most limit. Errors: ErrNoQueue and the store's.
+func (s *Service) RecentMatches(ctx context.Context, queue string, limit int) ([]matchmaking.RecentMatch, error) {
+	if _, err := s.registry.lookup(ctx, queue); err != nil {
+		return nil, err
+	}
+	state, err := s.o.Store.Describe(ctx, queue, min(limit, fullRecent))
+	if err != nil {
+		return nil, fmt.Errorf("read the matches of queue %s: %w", queue, err)
+	}
+	slices.Reverse(state.Recent)
+	return state.Recent, nil
+}
+
 // matchRate returns the matches per second over rateWindow, or over the time since the first of the recent matches if
 // the window has more matches than are kept.
 func matchRate(recent []matchmaking.RecentMatch, now time.Time) float64 {
@@ -102,11 +116,25 @@ func (s *Service) Redefine(definitions []matchmaking.Definition, maxQueues int) 
 	if err != nil {
 		return nil, err
 	}
-	standard, err := newQueue(matchmaking.DefaultDefinition(matchmaking.DefaultQueue))
+	standard, err := s.registry.standard()
 	if err != nil {
 		return nil, err
 	}
 	return func() { s.registry.setFixed(fixed, standard, maxQueues) }, nil
+}
+
+// CheckQueue returns the error that PutQueue would return for a definition, and stores nothing; that there are too many
+// queues isn't checked.
+func (s *Service) CheckQueue(ctx context.Context, d matchmaking.Definition) error {
+	d, err := s.complete(ctx, d)
+	if err != nil {
+		return err
+	}
+	d.RunTime = true
+	if s.registry.isFixed(d.Name) {
+		return matchmaking.ErrQueueFixed
+	}
+	return s.registry.check(d)
 }
 
 // PutQueue defines or replaces a queue, on all servers, by a definition of [matchmaking.ParseDefinition]. The definition
@@ -115,28 +143,34 @@ func (s *Service) Redefine(definitions []matchmaking.Definition, maxQueues int) 
 // repetition completes it.
 func (s *Service) PutQueue(ctx context.Context, d matchmaking.Definition) (shown matchmaking.Definition, created bool,
 	err error) {
-	switch {
-	case d.Assigner.SecretFile != "":
-		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.secretFile",
-			"assigner.secretFile: only the configuration can name files")
-	case d.Assigner.TokenFile != "":
-		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.tokenFile",
-			"assigner.tokenFile: only the configuration can name files")
-	}
-	if d.Hides() {
-		stored, err := s.registry.stored(ctx, d.Name)
-		if err != nil {
-			return matchmaking.Definition{}, false, err
-		}
-		if err := d.Unhide(stored); err != nil {
-			return matchmaking.Definition{}, false, err
-		}
+	if d, err = s.complete(ctx, d); err != nil {
+		return matchmaking.Definition{}, false, err
 	}
 	created, err = s.registry.put(ctx, d)
 	if err != nil {
 		return matchmaking.Definition{}, false, err
 	}
 	return d.Redacted(), created, nil
+}
+
+// complete returns a definition that is put, with its secrets. It can't refer to files.
+func (s *Service) complete(ctx context.Context, d matchmaking.Definition) (matchmaking.Definition, error) {
+	switch {
+	case d.Assigner.SecretFile != "":
+		return d, matchmaking.InvalidQueue("assigner.secretFile",
+			"assigner.secretFile: only the configuration can name files")
+	case d.Assigner.TokenFile != "":
+		return d, matchmaking.InvalidQueue("assigner.tokenFile",
+			"assigner.tokenFile: only the configuration can name files")
+	}
+	if !d.Hides() {
+		return d, nil
+	}
+	stored, err := s.registry.stored(ctx, d.Name)
+	if err == nil {
+		err = d.Unhide(stored)
+	}
+	return d, err
 }
 
 // DeleteQueue removes a queue that was put. The default queue reverts to its original definition. It succeeds if the

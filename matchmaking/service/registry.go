@@ -80,8 +80,9 @@ func (r *registry) newFixed(definitions []matchmaking.Definition) (map[string]*q
 	return fixed, nil
 }
 
-// setFixed replaces the queues of the configuration, and the default queue without any definition. A definition that
-// was put under the name of one that is gone is used from the next refresh on.
+// setFixed replaces the queues of the configuration. standard is the default queue, unless the configuration or a
+// definition that was put defines it. A definition that was put under the name of a queue that the configuration no
+// longer has is used from the next refresh on.
 func (r *registry) setFixed(fixed map[string]*queue, standard *queue, maxQueues int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,6 +111,14 @@ func (r *registry) room() int {
 	return max(r.maxQueues-len(r.fixed), 0)
 }
 
+// standard returns the default queue without any definition.
+func (r *registry) standard() (*queue, error) {
+	if r.o.DefaultDirector == matchmaking.DirectorUser {
+		return newQueue(matchmaking.UserDefinition(matchmaking.DefaultQueue))
+	}
+	return newQueue(matchmaking.DefaultDefinition(matchmaking.DefaultQueue))
+}
+
 func newQueue(d matchmaking.Definition) (*queue, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -126,7 +135,8 @@ func (r *registry) check(d matchmaking.Definition) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	if life := d.TicketTTL.Std() + d.AssignmentTTL.Std(); life > r.o.ChannelTTL {
+	// A queue that is directed by its user may have tickets that live longer than channels: see createNamed.
+	if life := d.TicketLife(); life > r.o.ChannelTTL && !d.ByUser() {
 		return matchmaking.InvalidQueue("ticketTTL",
 			"ticketTTL: together with assignmentTTL it must be at most %s, the life of channels, not %s",
 			r.o.ChannelTTL, life)
@@ -229,7 +239,7 @@ func (r *registry) remove(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("delete queue %s: %w", name, err)
 		}
-		if state.Searching+state.Pending+state.Outgoing > 0 {
+		if state.Searching+state.Pending+state.Backfills+state.Outgoing > 0 {
 			return queueInUse(name, state)
 		}
 	}
@@ -244,9 +254,9 @@ func queueInUse(name string, state matchmaking.QueueState) error {
 	return &fault.Error{
 		Kind: fault.Conflict, Slug: fault.SlugQueueInUse,
 		Detail: fmt.Sprintf(
-			"the queue %s has %d waiting tickets and %d assignments on their way: "+
+			"the queue %s has %d waiting tickets, %d backfills and %d assignments on their way: "+
 				"let them be matched, cancelled, or expire first",
-			name, state.Searching+state.Pending, state.Outgoing),
+			name, state.Searching+state.Pending, state.Backfills, state.Outgoing),
 	}
 }
 
@@ -269,7 +279,7 @@ func (r *registry) merge(stored map[string][]byte) error {
 		}
 	}
 	if merged[matchmaking.DefaultQueue] == nil {
-		q, err := newQueue(matchmaking.DefaultDefinition(matchmaking.DefaultQueue))
+		q, err := r.standard()
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,8 @@ type Options struct {
 	Build    matchmaking.Build
 	// Definitions are the queues of the configuration; PutQueue and DeleteQueue refuse to change them.
 	Definitions []matchmaking.Definition
+	// DefaultDirector is who directs matchmaking.DefaultQueue unless that is defined; empty: the service.
+	DefaultDirector matchmaking.Director
 	// MaxQueues is the limit of queues for PutQueue, including those of the configuration; zero: DefaultMaxQueues.
 	MaxQueues int
 	// ChannelTTL is the life of a ticket's channel without activity. It limits the life of a ticket with its
@@ -287,6 +289,8 @@ func (uncounted) Cancelled(string)                    {}
 func (uncounted) Directing(bool)                      {}
 func (uncounted) Tickets(int, int)                    {}
 func (uncounted) Expired(int)                         {}
+func (uncounted) Backfills(int)                       {}
+func (uncounted) BackfillsExpired(int)                {}
 func (uncounted) Matched([]time.Duration)             {}
 func (uncounted) Conflict(matchmaking.ConflictReason) {}
 func (uncounted) RoundFailed()                        {}

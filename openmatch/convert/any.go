@@ -43,6 +43,7 @@ var known = sync.OnceValue(func() *protoregistry.Types {
 const (
 	typeMember  = "@type"
 	valueMember = "value"
+	bytesMember = "@bytes"
 )
 
 // ToExtensions returns extensions as JSON. It fails for an Any of a known type that JSON can't represent, such as a
@@ -115,7 +116,7 @@ func fromJSON(text json.RawMessage) *anypb.Any {
 	return pack(value)
 }
 
-// typed parses the output of toJSON. ok is false for other JSON.
+// typed parses the output of toJSON and exactJSON. ok is false for other JSON.
 func typed(text json.RawMessage) (*anypb.Any, bool) {
 	if !bytes.Contains(text, []byte(typeMember)) {
 		return nil, false
@@ -125,13 +126,17 @@ func typed(text json.RawMessage) (*anypb.Any, bool) {
 	if json.Unmarshal(text, &members) != nil || json.Unmarshal(members[typeMember], &typeURL) != nil {
 		return nil, false
 	}
-	if isKnown(typeURL) {
+	content, exact := members[bytesMember]
+	if !exact && isKnown(typeURL) {
 		a := new(anypb.Any)
 		err := protojson.UnmarshalOptions{Resolver: known()}.Unmarshal(text, a)
 		return a, err == nil
 	}
+	if !exact {
+		content = members[valueMember]
+	}
 	var encoded string
-	if len(members) != 2 || json.Unmarshal(members[valueMember], &encoded) != nil {
+	if len(members) != 2 || json.Unmarshal(content, &encoded) != nil {
 		return nil, false
 	}
 	value, err := base64.StdEncoding.Strict().DecodeString(encoded)

@@ -20,5 +20,6 @@
 //
 // An Any of any other type becomes {"@type": <type URL>, "value": <bytes in base64>}, so that its bytes are preserved;
 // so does one that JSON can't represent, such as a NaN in a google.protobuf.Value. JSON that has neither form becomes
-// an Any of google.protobuf.Value.
+// an Any of google.protobuf.Value. In backfills and assignments of directors, an Any whose bytes JSON doesn't preserve
+// becomes {"@type": <type URL>, "@bytes": <bytes in base64>}.
 package convert

@@ -109,6 +109,32 @@ func TestMessagesComeBack(t *testing.T) {
 	})
 }
 
+// TestBackfillsComeBack: the Anys of backfills, and of assignments of directors, are returned byte for byte.
+func TestBackfillsComeBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ticket := tickets().Draw(t, "fields")
+		sent := &openmatch.Backfill{
+			Id: "b", SearchFields: ticket.GetSearchFields(), Extensions: ticket.GetExtensions(),
+			PersistentField: ticket.GetPersistentField(), CreateTime: &timestamppb.Timestamp{Seconds: 1}, Generation: 7,
+		}
+		if f := sent.GetSearchFields(); f != nil {
+			f.ProtoReflect().SetUnknown(nil)
+			if proto.Size(f) == 0 {
+				sent.SearchFields = nil
+			}
+		}
+		back := convert.FromBackfill(&matchmaking.Backfill{
+			ID: "b", BackfillSpec: convert.ToBackfillSpec(sent), CreateTime: sent.GetCreateTime().AsTime(), Generation: 7,
+		})
+		require.Equal(t, bytesOf(t, sent), bytesOf(t, back))
+		assigned := &openmatch.Assignment{Connection: "h:1", Extensions: ticket.GetExtensions()}
+		a := convert.ToAllocation(assigned)
+		given := convert.FromAssignment(&matchmaking.Assignment{Connection: a.Connection, Extensions: a.Extensions})
+		require.Equal(t, bytesOf(t, assigned), bytesOf(t, given))
+	})
+}
+
 func bytesOf(t *rapid.T, m proto.Message) []byte {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	require.NoError(t, err)

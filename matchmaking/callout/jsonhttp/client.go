@@ -131,6 +131,34 @@ func (c *Client) post(ctx context.Context, target string, header http.Header, bo
 	return Response{Status: response.StatusCode, Header: response.Header, Body: text}, nil
 }
 
+// Stream sends a body while the response is read, which may begin before the body ends. The caller reads the response's
+// body and closes it; only ctx limits its size and duration. Stream fails like Post, except for ErrTooLarge and
+// ErrTimeout.
+func (c *Client) Stream(ctx context.Context, target string, body io.Reader) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", ContentType)
+	request.Header.Set("User-Agent", userAgent)
+	request, span := traced(request)
+	defer span.End()
+	response, err := c.http.Do(request)
+	if err != nil {
+		span.Fail("unreachable")
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, withoutURL(err)
+	}
+	answered(span, response.StatusCode)
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		defer drain(response.Body)
+		return nil, statusError(response)
+	}
+	return response.Body, nil
+}
+
 // traced begins the span of a request, of which the service is told, if its context is traced. Neither the URL's path
 // nor its query are in the span: they may contain a token.
 func traced(r *http.Request) (*http.Request, tracing.Span) {

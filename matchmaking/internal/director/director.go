@@ -103,8 +103,15 @@ func (d *director) direct(ctx context.Context, get hold, begin func()) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", errBuild, err)
 		}
+		if d.Definition.ByUser() {
+			return d.runTerm(ctx, newUserTerm(d).run)
+		}
+		// A queue that its user has directed may have backfills, which would keep it from being idle.
+		if _, err := d.Store.ExpireBackfills(ctx, d.Definition.Name, expireAtOnce); err != nil {
+			d.log.WarnContext(ctx, "cannot remove expired backfills", "error", err)
+		}
 		t = newTerm(d, held{fence: fence, until: deadlineOf(ctx)}, parts)
-		return d.runTerm(ctx, t)
+		return d.runTerm(ctx, t.run)
 	})
 	if errors.Is(err, lease.ErrLost) && t != nil {
 		d.log.WarnContext(ctx, "queue lease lost", "error", err)
@@ -127,14 +134,14 @@ func deadlineOf(ctx context.Context) func() time.Time {
 	}
 }
 
-func (d *director) runTerm(ctx context.Context, t *term) error {
+func (d *director) runTerm(ctx context.Context, run func(ctx context.Context) error) error {
 	d.directs.Store(true)
 	defer d.directs.Store(false)
 	d.metrics.Directing(true)
 	defer d.metrics.Directing(false)
 	d.log.InfoContext(ctx, "directing the queue")
 	defer d.log.InfoContext(ctx, "not directing the queue any more")
-	err := t.run(ctx)
+	err := run(ctx)
 	// before the lease is released, so that the next holder finds the results
 	if ctx.Err() != nil && !errors.Is(err, lease.ErrLost) {
 		d.tasks.Finish(d.Drain)

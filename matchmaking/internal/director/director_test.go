@@ -60,6 +60,8 @@ type quiet struct {
 	*fakeStore
 }
 
+func (quiet) ExpireBackfills(context.Context, string, int) (int, error) { return 0, nil }
+
 func (q quiet) TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error) {
 	return q.fakeStore.TakeOver(ctx, queue, fence, ids)
 }

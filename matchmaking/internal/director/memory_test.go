@@ -129,6 +129,10 @@ func (m *memory) Sweep(context.Context, string, []string, int) (matchmaking.Swep
 	return matchmaking.Swept{}, nil
 }
 
+func (*memory) ExpireBackfills(context.Context, string, int) (int, error) { return 0, nil }
+
+func (*memory) DropChanges(context.Context, string) error { return nil }
+
 func (m *memory) Describe(context.Context, string, int) (matchmaking.QueueState, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

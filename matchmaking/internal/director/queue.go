@@ -17,6 +17,8 @@ import (
 type Store interface {
 	matchmaking.Claims
 	matchmaking.Feed
+	// ExpireBackfills is matchmaking.Backfills'.
+	ExpireBackfills(ctx context.Context, queue string, limit int) (removed int, err error)
 	// Ticket is matchmaking.Tickets'.
 	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
 	// States is matchmaking.AssignedFeed's.
@@ -43,6 +45,10 @@ type Metrics interface {
 	Tickets(waiting, claimed int)
 	// Expired counts tickets that were found to have expired.
 	Expired(tickets int)
+	// Backfills sets how many backfills there are, in a queue that is directed by its user.
+	Backfills(count int)
+	// BackfillsExpired counts backfills that were removed since they weren't acknowledged in time.
+	BackfillsExpired(backfills int)
 	// RoundFailed counts a round with a failed match function or evaluator.
 	RoundFailed()
 	// ProposalRefused counts a proposal that cannot be a match.
@@ -90,6 +96,13 @@ func New(o Options) *Queue { return &Queue{o: o, events: newEvents()} }
 func (q *Queue) Directed() bool {
 	d := q.director.Load()
 	return d != nil && d.directs.Load()
+}
+
+// Offer hands assignments of the queue to its outbox, unless the queue is idle. It doesn't wait.
+func (q *Queue) Offer(entries []matchmaking.OutboxEntry) {
+	if d := q.director.Load(); d != nil {
+		d.outbox.Offer(entries)
+	}
 }
 
 // Run watches the queue, and works on it while it isn't idle, until ctx ends or it has another definition.

@@ -30,7 +30,7 @@ type sweeper struct {
 	every   time.Duration
 	metrics Metrics
 	log     *slog.Logger
-	out     chan []string // expired tickets, before they are removed
+	out     chan []string // expired tickets, before they are removed; nil: they aren't in memory
 }
 
 func newSweeper(d *director, p *players) *sweeper {
@@ -48,13 +48,18 @@ func newSweeper(d *director, p *players) *sweeper {
 func (s *sweeper) run(ctx context.Context) {
 	down := outage.New(s.log, "cannot take expired tickets out of the queue")
 	for pace.Sleep(ctx, pace.Jitter(s.every)) {
-		var released []string
-		for more := true; more && ctx.Err() == nil; more = len(released) > 0 {
-			swept, err := s.store.Sweep(ctx, s.queue, released, sweepLimit)
-			down.Report(ctx, err)
-			s.metrics.Expired(swept.Removed)
-			released = s.expire(ctx, swept.Expired)
-		}
+		s.sweep(ctx, down)
+	}
+}
+
+// sweep removes the tickets that have expired.
+func (s *sweeper) sweep(ctx context.Context, down *outage.Outage) {
+	var released []string
+	for more := true; more && ctx.Err() == nil; more = len(released) > 0 {
+		swept, err := s.store.Sweep(ctx, s.queue, released, sweepLimit)
+		down.Report(ctx, err)
+		s.metrics.Expired(swept.Removed)
+		released = s.expire(ctx, swept.Expired)
 	}
 }
 
@@ -64,10 +69,12 @@ func (s *sweeper) expire(ctx context.Context, ids []string) (released []string) 
 	if len(ids) == 0 {
 		return nil
 	}
-	select {
-	case s.out <- ids:
-	case <-ctx.Done(): // the next director continues
-		return nil
+	if s.out != nil {
+		select {
+		case s.out <- ids:
+		case <-ctx.Done(): // the next director continues
+			return nil
+		}
 	}
 	done := make([]bool, len(ids))
 	var group errgroup.Group

@@ -1,0 +1,90 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// Codes of failures: those of google.rpc.Code that this package sets itself.
+const (
+	codeUnknown           = 2
+	codeDeadlineExceeded  = 4
+	codeResourceExhausted = 8
+)
+
+// Failure is the error of a match function or an evaluator, for the caller of Fetch.
+type Failure struct {
+	Code int    `json:"code"` // of google.rpc.Code
+	Text string `json:"text"`
+}
+
+// Error returns the text.
+func (f *Failure) Error() string { return f.Text }
+
+func failuref(code int, format string, args ...any) *Failure {
+	return &Failure{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+// The ends of calls.
+var (
+	// errChanged is the error of calls whose synchronizer has ended.
+	errChanged = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable,
+		Detail: "the server that fetched matches for this queue has ended or was replaced; repeat the call"}
+	errSlow = &fault.Error{Kind: fault.Limited, Slug: fault.SlugRateLimited,
+		Detail: "the caller reads its matches too slowly; the tickets of the matches that it did not get are released"}
+	errOverloaded = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+		Detail: "too many calls of FetchMatches are in progress; repeat the call later"}
+	errNoRoom = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+		Detail: "the callers of this server have too many unread matches; repeat the call later"}
+	// errLongFunction is Open Match's text.
+	errLongFunction = &Failure{Code: codeDeadlineExceeded,
+		Text: "match function ran longer than proposal window, canceling"}
+	errLongCycle = &Failure{Code: codeDeadlineExceeded,
+		Text: "the match functions and the evaluator took longer than the limit for a cycle; cancelled"}
+	errTooMany = &Failure{Code: codeResourceExhausted,
+		Text: "the match functions of this cycle have proposed more matches than the limit"}
+)
+
+// told is the form in which an error of a call is handed over to another server.
+type told struct {
+	Failure *Failure      `json:"failure,omitempty"`
+	Fault   *faultMessage `json:"fault,omitempty"`
+	Other   string        `json:"other,omitempty"`
+}
+
+type faultMessage struct {
+	Kind   fault.Kind `json:"kind"`
+	Slug   fault.Slug `json:"slug"`
+	Detail string     `json:"detail"`
+	Field  string     `json:"field,omitempty"`
+}
+
+// tellError returns the form of an error; nil for none.
+func tellError(err error) *told {
+	var failure *Failure
+	var f *fault.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failure):
+		return &told{Failure: &Failure{Code: failure.Code, Text: err.Error()}}
+	case errors.As(err, &f):
+		return &told{Fault: &faultMessage{Kind: f.Kind, Slug: f.Slug, Detail: f.Detail, Field: f.Field}}
+	}
+	return &told{Other: err.Error()}
+}
+
+// err returns the error again.
+func (t *told) err() error {
+	switch {
+	case t == nil:
+		return nil
+	case t.Failure != nil:
+		return t.Failure
+	case t.Fault != nil:
+		return &fault.Error{Kind: t.Fault.Kind, Slug: t.Fault.Slug, Detail: t.Fault.Detail, Field: t.Fault.Field}
+	}
+	return errors.New(t.Other)
+}

@@ -1,0 +1,218 @@
+package backend
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+)
+
+// loop runs the cycles of one queue, one after the other, while this server holds the queue's lease.
+type loop struct {
+	o       *Options
+	name    string        // of the queue
+	arrived chan struct{} // buffered (capacity 1): a call waits for a cycle
+
+	evaluatorFailing, handOutFailing, releaseFailing *outage.Outage
+
+	mu        sync.Mutex
+	calls     []*call // that wait for a cycle
+	open      int     // calls that have entered and whose callers haven't got all yet
+	closed    bool
+	functions map[Function]*outage.Outage
+	evaluator Evaluator
+	of        matchmaking.Caller // the definition of evaluator
+}
+
+func newLoop(o *Options, queue string) *loop {
+	log := o.Logger.With(slog.String("queue", queue))
+	return &loop{
+		o: o, name: queue, arrived: make(chan struct{}, 1),
+		evaluatorFailing: outage.New(log, "evaluator failing"),
+		handOutFailing:   outage.New(log, "cannot hand out tickets"),
+		releaseFailing:   outage.New(log, "cannot release tickets of matches that were not read"),
+		functions:        map[Function]*outage.Outage{},
+	}
+}
+
+// enter counts a call, unless the loop has ended. part must be called when the call's caller has got all.
+func (l *loop) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.open++
+	}
+	return !l.closed
+}
+
+// add makes a call that has entered wait for a cycle.
+func (l *loop) add(c *call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		c.end(errChanged)
+		return
+	}
+	l.calls = append(l.calls, c)
+	pace.Signal(l.arrived)
+}
+
+// part is the end of what enter has counted.
+func (l *loop) part() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	pace.Signal(l.arrived)
+}
+
+// serve serves a call that has entered, and passes its matches to each.
+func (l *loop) serve(c *call, each func(Match) error) error {
+	defer l.part()
+	defer c.close()
+	l.add(c)
+	for {
+		taken, err := c.take(c.ctx)
+		if len(taken) == 0 {
+			l.release(c.ctx, c.abandon(err))
+			return err
+		}
+		for i, m := range taken {
+			if err := each(m.Match); err != nil {
+				l.release(c.ctx, append(taken[i:], c.abandon(err)...))
+				return err
+			}
+			c.passed(m)
+		}
+	}
+}
+
+// takeCalls returns the calls that wait for a cycle.
+func (l *loop) takeCalls() []*call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls := l.calls
+	l.calls = nil
+	return calls
+}
+
+// close ends the loop if it has no calls, or in any case if always is set, and returns the calls that still wait.
+func (l *loop) close(always bool) (rest []*call, closed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == 0 || always {
+		l.closed = true
+	}
+	if l.closed {
+		rest, l.calls = l.calls, nil
+	}
+	return rest, l.closed
+}
+
+// run runs cycles until ctx ends, or there has been no call for a while.
+func (l *loop) run(ctx context.Context) {
+	defer func() {
+		rest, _ := l.close(true)
+		for _, c := range rest {
+			c.end(errChanged)
+		}
+		if l.evaluator != nil {
+			l.evaluator.Close()
+		}
+	}()
+	idle := time.NewTimer(l.o.Limits.Idle)
+	defer idle.Stop()
+	for ctx.Err() == nil {
+		if calls := l.takeCalls(); len(calls) > 0 {
+			l.cycle(ctx, calls)
+			idle.Reset(l.o.Limits.Idle)
+			continue
+		}
+		select {
+		case <-l.arrived:
+			idle.Reset(l.o.Limits.Idle)
+		case <-idle.C:
+			if _, closed := l.close(false); closed {
+				return
+			}
+			idle.Reset(l.o.Limits.Idle)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// cycle runs one cycle.
+func (l *loop) cycle(ctx context.Context, calls []*call) {
+	queue, err := l.o.Queue(ctx, l.name)
+	if err != nil {
+		for _, c := range calls {
+			c.end(err)
+		}
+		return
+	}
+	newCycle(l, queue).run(ctx, calls)
+}
+
+// evaluatorOf returns the evaluator of a queue, which is built once for a definition. No other one is in use.
+func (l *loop) evaluatorOf(queue matchmaking.Definition) (Evaluator, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.evaluator != nil && l.of == queue.Evaluator {
+		return l.evaluator, nil
+	}
+	built, err := l.o.Evaluator(queue)
+	if err != nil {
+		return nil, err
+	}
+	if l.evaluator != nil {
+		l.evaluator.Close()
+	}
+	l.evaluator, l.of = built, queue.Evaluator
+	return built, nil
+}
+
+// mostOutages limits the functions whose failures are logged separately: their addresses come from callers.
+const mostOutages = 100
+
+// failing returns the outage of a function.
+func (l *loop) failing(f Function) *outage.Outage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.functions[f] == nil {
+		if len(l.functions) == mostOutages {
+			clear(l.functions)
+		}
+		l.functions[f] = outage.New(l.o.Logger.With(slog.String("queue", l.name), slog.String("function", f.String())),
+			"match function failing")
+	}
+	return l.functions[f]
+}
+
+// releaseTimeout limits a release. If it fails the tickets wait for the pending time-out.
+const releaseTimeout = 5 * time.Second
+
+// release releases the tickets of matches that no caller gets, also after ctx has ended, and deletes the backfills that
+// were created with them.
+func (l *loop) release(ctx context.Context, matches []handedOut) {
+	if len(matches) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	tickets, byToken := 0, map[string][]string{}
+	for _, m := range matches {
+		tickets += len(m.tickets)
+		if m.Created != nil {
+			l.releaseFailing.Report(ctx, l.o.Store.DeleteBackfill(ctx, l.name, m.Created.ID))
+		} else if len(m.tickets) > 0 {
+			byToken[m.token] = append(byToken[m.token], m.tickets...)
+		}
+	}
+	for token, ids := range byToken {
+		l.releaseFailing.Report(ctx, l.o.Store.Release(ctx, l.name, token, ids))
+	}
+	l.o.Metrics.Released(l.name, tickets)
+}
