@@ -27,7 +27,8 @@ func grantFor(r web.Route) string {
 	of := map[access.Action]string{
 		access.Publish: `,"channels":["c"]`, access.Describe: `,"channels":["c"]`,
 		access.Subscribe: `,"channels":["c"],"subscribers":["s"]`,
-		access.Queue:     `,"queues":["q"]`, access.Read: `,"records":["*"]`, access.Write: `,"records":["*"]`,
+		access.Queue:     `,"queues":["q"]`, access.Direct: `,"queues":["default"]`,
+		access.Read: `,"records":["*"]`, access.Write: `,"records":["*"]`,
 	}
 	if r.Action == access.Any {
 		r.Action = access.Publish
@@ -58,13 +59,13 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		}
 		require.NotEqual(t, r.Open, r.Action != "", "%s %s has an action, or is open", method, path)
 		if r.Open {
-			require.Regexp(t, `^/(livez|readyz|healthz|probe/liveness|probe/readiness|v1/(openapi|asyncapi)\.yaml)?$`, path)
+			require.Regexp(t, `^/(livez|readyz|healthz|probe/liveness|probe/readiness|v1/(openapi|asyncapi)\.yaml|console(/.*)?)?$`, path)
 			require.Equal(t, http.StatusOK, h.Do(method, path, "").Status)
 			continue
 		}
 		var others []string
 		for _, a := range []access.Action{access.Publish, access.Subscribe, access.Describe, access.Ticket,
-			access.Queue, access.Read, access.Write, access.Metrics, access.Admin} {
+			access.Queue, access.Direct, access.Backfill, access.Read, access.Write, access.Metrics, access.Admin} {
 			if a != r.Action && (a != access.Admin || r.Action != access.Metrics) {
 				others = append(others, `"`+string(a)+`"`)
 			}
@@ -117,7 +118,8 @@ func refused(h *servertest.Harness, r web.Route, status int, slug fault.Slug, he
 		got.Is(status, "")
 	case strings.HasPrefix(path, "/channel/"):
 		got.OldError(status, wire.OldCodeRejected)
-	case strings.HasPrefix(path, "/v1/frontendservice/"), strings.HasPrefix(path, "/v1/queryservice/"):
+	case strings.HasPrefix(path, "/v1/frontendservice/"), strings.HasPrefix(path, "/v1/queryservice/"),
+		strings.HasPrefix(path, "/v1/backendservice/"):
 		require.Regexp(h.TB, `"(grpc_)?code":`, string(got.Body))
 		require.Equal(h.TB, status, got.Status)
 	default:

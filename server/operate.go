@@ -14,8 +14,13 @@ type operations struct {
 }
 
 // Channels lists channels.
-func (o operations) Channels(ctx context.Context, prefix, cursor string) (channel.SummaryPage, error) {
-	return o.channel.Channels(ctx, prefix, cursor)
+func (o operations) Channels(ctx context.Context, prefix, cursor string, details bool) (channel.SummaryPage, error) {
+	return o.channel.Channels(ctx, prefix, cursor, details)
+}
+
+// Policy returns the policy of a channel, and the pattern of its rule.
+func (o operations) Policy(name string) (channel.Policy, string, error) {
+	return o.channel.Policy(name)
 }
 
 // Peek reads messages without a subscriber.

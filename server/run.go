@@ -34,6 +34,11 @@ type Listeners struct {
 	HTTP  net.Listener
 	GRPC  net.Listener // nil: gRPC is served on the HTTP port only. Without matchmaking nothing is served here.
 	Admin net.Listener // nil: calls for administrators aren't served. On a Unix socket every client is one.
+	// OpenMatch are listeners for one service of Open Match each, by its name: frontend, backend or query. Without
+	// matchmaking nothing is served here.
+	OpenMatch map[string]net.Listener
+	// Console is the URL of the console on Admin, for people who use this machine: the page of HTTP shows it to everybody.
+	Console string
 }
 
 // Run serves connections until ctx ends, and then drains, as the package comment describes. It returns nil when all
@@ -52,6 +57,7 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 			}
 		})
 	}
+	s.console = l.Console
 	public, admin := s.httpServer(requests, s.router), s.httpServer(requests, s.router.Admin())
 	if isLoopback(l.HTTP) {
 		s.router.Loopback()
@@ -62,6 +68,16 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 			s.router.AdminLoopback()
 		}
 		serve(admin, &limitedListener{Listener: l.Admin, connections: &s.admin, refuse: s.router.RefuseUnread})
+	}
+	others := make([]*http.Server, 0, len(l.OpenMatch))
+	for name, one := range l.OpenMatch {
+		if s.services == nil {
+			break
+		}
+		hs := s.httpServer(requests, s.services.Only(name))
+		hs.BaseContext = func(net.Listener) context.Context { return web.OnLoopback(requests, isLoopback(one)) }
+		others = append(others, hs)
+		serve(hs, s.limit(one))
 	}
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {
@@ -77,7 +93,7 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 		failed = context.Cause(served)
 	case <-ctx.Done():
 	}
-	err := s.drain(requests, draining{public: public, admin: admin, failed: served.Done()})
+	err := s.drain(requests, draining{public: append(others, public), admin: admin, failed: served.Done()})
 	serving.Wait()
 	return errors.Join(failed, err)
 }
@@ -90,14 +106,18 @@ func isLoopback(l net.Listener) bool {
 // limit returns a listener that enforces the limit on connections.
 func (s *Server) limit(l net.Listener) *limitedListener {
 	limited := &limitedListener{Listener: l, connections: &s.connections, refuse: s.router.RefuseUnread}
-	s.listener.Store(limited)
+	s.listening.Lock()
+	defer s.listening.Unlock()
+	s.listeners = append(s.listeners, limited)
 	return limited
 }
 
 // openConnections returns how many connections are open.
 func (s *Server) openConnections() int {
 	open := s.connections.count()
-	if l := s.listener.Load(); l != nil {
+	s.listening.Lock()
+	defer s.listening.Unlock()
+	for _, l := range s.listeners {
 		open += l.beyond()
 	}
 	return open
@@ -142,8 +162,9 @@ func (s *Server) http2Config() *http.HTTP2Config {
 
 // draining is the argument of drain.
 type draining struct {
-	public, admin *http.Server
-	failed        <-chan struct{} // closed when a listener fails
+	public []*http.Server
+	admin  *http.Server
+	failed <-chan struct{} // closed when a listener fails
 }
 
 // drain ends the service to clients, and returns when no request is in progress. The admin listener is the last one, so
@@ -170,16 +191,19 @@ func (s *Server) drain(ctx context.Context, d draining) error {
 		case <-ctx.Done():
 		}
 	}
-	var onHTTP, onSockets, onGRPC error
+	var onSockets, onGRPC error
 	var ending sync.WaitGroup
-	ending.Go(func() { onHTTP = shutdown(ctx, d.public) })
+	onHTTP := make([]error, len(d.public))
+	for i, hs := range d.public {
+		ending.Go(func() { onHTTP[i] = shutdown(ctx, hs) })
+	}
 	ending.Go(func() { onSockets = s.sockets.Wait(ctx) }) // net/http doesn't know them any more
 	if s.services != nil {
 		ending.Go(func() { onGRPC = s.services.Drain(ctx) })
 	}
 	ending.Wait()
 	onAdmin := shutdown(ctx, d.admin)
-	err := errors.Join(onHTTP, onSockets, onGRPC, onAdmin)
+	err := errors.Join(errors.Join(onHTTP...), onSockets, onGRPC, onAdmin)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, grpc.ErrCutOff) {
 		return fmt.Errorf("%w (%s)", ErrGrace, s.options.Grace)
 	}

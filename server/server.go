@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/simulation"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
 	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
@@ -50,9 +52,13 @@ type Options struct {
 	Guard       *access.Guard                   // authorizes requests; nil: the service is open
 
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
+	Fetcher     Fetcher          // required with Matchmaking
 	Records     *records.Options // nil: there are no calls for records
 	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
 	Reload      admin.Reload     // nil: there is no call to reload the configuration
+	Status      admin.Status     // nil: there are no calls for the state of servers and of Redis
+	Survey      *keyspace.Job    // nil: there are no calls for a survey of keys
+	Shards      admin.Shards     // nil: there is no call for the shards of caches
 	Reserved    []string         // prefixes of channels that clients can't use, besides those of tickets
 	Clients     Clients
 
@@ -111,9 +117,12 @@ type Server struct {
 	limiter     *limits.Limiter
 	services    *grpc.Services // nil: there is no matchmaking
 	sockets     *streams.Sockets
-	listener    atomic.Pointer[limitedListener] // Run's
+	console     string // URL; set by Run before it serves
 	connections connections
 	admin       connections // of the admin listener
+
+	listening sync.Mutex
+	listeners []*limitedListener // Run's, without the admin listener
 }
 
 // New returns a server. It registers its metrics, and those of the process and of Go, in the registry, so it must be
@@ -173,15 +182,17 @@ func (s *Server) addRoutes() {
 	c := &channels{service: s.service, streams: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
 	c.reserved.service = o.Reserved
 	api := v1.Options{
-		Channels: c, Info: v1.Info{
+		Channels: c, Console: func() string { return s.console }, Info: v1.Info{
 			Version: o.Version, Access: who, Storage: o.Storage, Limits: s.service.Limits, Differences: o.Differences,
 		},
 	}
 	if m := o.Matchmaking; m != nil {
 		c.players, c.reserved.written = m, []string{matchmaking.ChannelPrefix}
-		api.Tickets, api.Queues = &tickets{m}, m
+		directs := &directing{m, o.Fetcher}
+		made := &tickets{m, new(simulation.Recorder)}
+		api.Tickets, api.Queues, api.Backfills, api.Recorder = made, m, directs, made.recorder
 		s.services = grpc.New(grpc.Options{
-			Router: s.router, Tickets: &tickets{m}, Queues: m,
+			Router: s.router, Tickets: made, Queues: m, Backfills: directs, Director: directs,
 			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(),
 				Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
 		})
@@ -196,7 +207,8 @@ func (s *Server) addRoutes() {
 		records.Register(s.router, *o.Records)
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys,
-		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload})
+		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload,
+		Status: o.Status, Shards: o.Shards, Recent: true, Console: true, Limiter: s.limiter, Survey: o.Survey})
 	web.RegisterProbes(s.router)
 }
 

@@ -315,6 +315,33 @@ func TestSocketAfterReload(t *testing.T) {
 	s.Fails(5, fault.SlugNoSubscriber)
 }
 
+// duringTake is a store of quotas that calls a function while a request is counted.
+type duringTake func()
+
+func (do duringTake) Take(context.Context, limits.Quota, int) (limits.Taken, error) {
+	do()
+	return limits.Taken{OK: true, Left: 1}, nil
+}
+
+// TestSocketOpenedDuringReload: limits that change while the handshake is counted apply to the first frame.
+func TestSocketOpenedDuringReload(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	var h *servertest.Harness
+	users, err := access.ParseLimits("requests=1/h")
+	require.NoError(t, err)
+	rule := access.ChannelRule{Pattern: "other", Readers: []string{"*"}}
+	h = servertest.Start(t, servertest.Closed(t, &p, rule), func(s *servertest.Setup) {
+		s.Clients.Limits.Quotas = users
+		s.Clients.Limits.Store = duringTake(func() { h.Server.SetLimits(limits.Limits{Users: users}) })
+	})
+	p.Known["ann"] = &access.Principal{Kind: access.User, Credential: "ann", Subject: "ann"}
+	s := h.Dial(servertest.Bearer("ann"))
+	s.Does(ping, "pong")
+	s.Send(ping)
+	s.Fails(9, fault.SlugRateLimited)
+}
+
 func TestSocketLimits(t *testing.T) {
 	t.Parallel()
 	var p servertest.People

@@ -7,16 +7,21 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/matchmaking/simulation"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
-// Matchmaking is what the APIs call for tickets and queues. *service.Service implements it.
+// Matchmaking is the operations on tickets and queues that the APIs call. *service.Service implements it.
 type Matchmaking interface {
 	v1.Tickets
 	grpc.Tickets
 	v1.Queues
 	grpc.Queues
+	grpc.Backfills
+	AssignTickets(ctx context.Context, queue string, groups []service.AssignmentGroup) ([]service.AssignmentFailure, error)
+	ReleaseTickets(ctx context.Context, queue string, ids []string) error
+	ReleaseAllTickets(ctx context.Context, queue string) error
 	players
 	Drain() // ends what waits, now and later
 }
@@ -24,7 +29,10 @@ type Matchmaking interface {
 // tickets are the operations on tickets for clients, over any transport. The steps of each method are in the order in
 // which they happen: the limits of the client in the context, and the service, which counts. Queues and matches have no
 // limits: their handlers call the service directly.
-type tickets struct{ service Matchmaking }
+type tickets struct {
+	service  Matchmaking
+	recorder *simulation.Recorder // for simulations
+}
 
 // Create creates a ticket, and counts it for the client also if it exists.
 func (t *tickets) Create(ctx context.Context, n service.NewTicket) (made matchmaking.Ticket, created bool, err error) {
@@ -32,7 +40,10 @@ func (t *tickets) Create(ctx context.Context, n service.NewTicket) (made matchma
 		return matchmaking.Ticket{}, false, err
 	}
 	n.Spec.Trace = tracing.Of(ctx)
-	return t.service.Create(ctx, n)
+	if made, created, err = t.service.Create(ctx, n); created {
+		t.recorder.Add(&made)
+	}
+	return made, created, err
 }
 
 // Token returns the credential for the player of a ticket that the client has created.

@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/limits"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -16,7 +18,13 @@ type Options struct {
 	// Channels are the calls of operators on channels, which are logged; nil: there are none.
 	Channels Channels
 	Logger   *slog.Logger
-	Reload   Reload // nil: no call to reload the configuration
+	Reload   Reload          // nil: no call to reload the configuration
+	Status   Status          // nil: no calls for the state of servers and of Redis
+	Shards   Shards          // nil: no call for the shards of caches
+	Limiter  *limits.Limiter // nil: clients have no limits
+	Survey   *keyspace.Job   // nil: no calls for a survey of keys
+	Recent   bool            // there is a call for the clients that were refused recently
+	Console  bool            // whether there is the console
 }
 
 // Register adds the routes.
@@ -31,11 +39,26 @@ func Register(r *web.Router, o Options) {
 	add(a, "/debug/pprof/trace", p.record(executionTrace))
 	add(a, "/debug/pprof/:profile", p.show)
 	a.NothingBelow("/debug/pprof/:profile")
+	if o.Survey != nil {
+		addSurvey(r, o.Survey)
+	}
+	if o.Recent {
+		addRefusals(r, o.Limiter)
+	}
 	if o.Keys != nil {
 		addAccess(r, o.Keys)
 	}
 	if o.Channels != nil {
 		addChannels(r, o.Channels, o.Logger)
+	}
+	if o.Status != nil {
+		addStatus(r, o.Status)
+	}
+	if o.Shards != nil {
+		addShards(r, o.Shards)
+	}
+	if o.Console {
+		addConsole(r)
 	}
 	if o.Reload != nil {
 		addReload(r, o.Reload)

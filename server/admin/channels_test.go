@@ -13,6 +13,21 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
+// TestPolicyOfAChannel shows the rule that applies to a channel, and the defaults where none does.
+func TestPolicyOfAChannel(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t).OnAdmin()
+	of := func(name string) wire.ChannelPolicy {
+		return servertest.Decode[wire.ChannelPolicy](h.Do("GET", "/v1/channels/"+name+"/policy", ""))
+	}
+	want := wire.ChannelPolicy{Channel: "other", TTLMillis: 60_000, MaxMessageBytes: servertest.MaxMessageBytes}
+	require.Equal(t, want, of("other"))
+	want.Channel, want.Rule, want.TTLMillis = "life-5m", "life-(?P<ttl>.+)", 300_000
+	require.Equal(t, want, of("life-5m"))
+	h.Do("GET", "/v1/channels/life-x/policy", "").Problem(400, fault.SlugInvalidPolicy)
+	h.Do("GET", "/v1/channels/no%20spaces/policy", "").Problem(400, fault.SlugInvalidChannel)
+}
+
 func TestChannelsForOperators(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
@@ -148,5 +163,43 @@ func TestOperatorsNeedAdmin(t *testing.T) {
 		if method == "GET" || strings.HasSuffix(path, "/seek") || method == "DELETE" {
 			require.Less(t, h.Do("PUT", servertest.At, "", clerk).Status, 300)
 		}
+	}
+}
+
+// TestDetailsOfChannels: a page can have the size, lag and rate of each channel, and be ordered by them.
+func TestDetailsOfChannels(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	admin := h.OnAdmin()
+	h.Subscribe("a", "s")
+	h.Subscribe("b", "slow")
+	for i := range 5 {
+		h.Publish("b", fmt.Sprint(i), "1")
+	}
+	h.Subscribe("b", "fast")
+	h.Publish("c", "x", "1")
+	names := func(query string) (found []string, all []wire.ListedChannel) {
+		t.Helper()
+		all = servertest.Decode[wire.ChannelList](admin.Do("GET", "/v1/channels"+query, "")).Channels
+		for _, one := range all {
+			found = append(found, one.Channel)
+		}
+		return found, all
+	}
+	got, all := names("")
+	require.Equal(t, []string{"a", "b", "c"}, got)
+	require.Nil(t, all[1].Details)
+	_, all = names("?details=true")
+	require.Equal(t, &wire.ChannelDetails{Messages: 5, Lag: 5, Slowest: "slow"}, all[1].Details)
+	require.Equal(t, &wire.ChannelDetails{Messages: 1}, all[2].Details)
+	require.Equal(t, &wire.ChannelDetails{Slowest: "s"}, all[0].Details)
+	got, _ = names("?sort=lag")
+	require.Equal(t, []string{"b", "a", "c"}, got)
+	got, _ = names("?sort=messages")
+	require.Equal(t, []string{"b", "c", "a"}, got)
+	got, _ = names("?sort=name&prefix=c")
+	require.Equal(t, []string{"c"}, got)
+	for _, query := range []string{"details=x", "sort=size", "sort="} {
+		admin.Do("GET", "/v1/channels?"+query, "").Problem(400, fault.SlugInvalidQuery)
 	}
 }

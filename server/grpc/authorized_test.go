@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -143,8 +144,12 @@ func needed(m protoreflect.MethodDescriptor) access.Action {
 		return ""
 	case service == "ServerReflection":
 		return access.Any
-	case service == "QueryService", strings.HasSuffix(string(m.Name()), "Backfill"):
+	case service == "QueryService":
 		return access.Queue
+	case service == "BackendService":
+		return access.Direct
+	case strings.HasSuffix(string(m.Name()), "Backfill"):
+		return access.Backfill
 	}
 	return access.Ticket
 }
@@ -155,11 +160,12 @@ func TestEveryMethodIsClosed(t *testing.T) {
 	t.Parallel()
 	h, p := closed(t)
 	p.add(t, "nothing", apiKey("n"), `[]`)
-	for _, a := range []string{"ticket", "queue"} {
+	actions := []string{"publish", "subscribe", "describe", "ticket", "queue", "direct", "backfill", "admin"}
+	for i, a := range actions {
+		others := slices.Delete(slices.Clone(actions), i, i+1)
 		p.add(t, "only-"+a, apiKey(a), `[{"actions":["`+a+`"]}]`)
+		p.add(t, "not-"+a, apiKey("n"+a), `[{"actions":["`+strings.Join(others, `","`)+`"]}]`)
 	}
-	p.add(t, "not-ticket", apiKey("nt"), `[{"actions":["publish","subscribe","describe","queue","admin"]}]`)
-	p.add(t, "not-queue", apiKey("nq"), `[{"actions":["publish","subscribe","describe","ticket","admin"]}]`)
 	h.matches.tickets["x"] = &matchmaking.Ticket{ID: "x"}
 	refused := []codes.Code{codes.Unauthenticated, codes.PermissionDenied}
 	methods := 0
@@ -191,7 +197,7 @@ func TestEveryMethodIsClosed(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 17*len(servertest.Protocols), methods)
+	require.Equal(t, 22*len(servertest.Protocols), methods)
 }
 
 // created creates a ticket with a credential, and returns its ID and the token of the answer.

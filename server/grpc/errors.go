@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -65,10 +66,13 @@ type grpcError interface {
 // toldOf returns the client's part of an error. The log has the rest, under the request's ID.
 func toldOf(ctx context.Context, err error) *status.Status {
 	var told grpcError
+	var failed *backend.Failure
 	var e *fault.Error
 	switch {
 	case errors.As(err, &told):
 		return told.GRPCStatus()
+	case errors.As(err, &failed) && ctx.Err() == nil:
+		return status.New(codes.Code(failed.Code), err.Error())
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return status.New(codes.DeadlineExceeded, "the call's deadline has passed")
 	case ctx.Err() != nil:
@@ -98,6 +102,7 @@ func withRetry(told *status.Status, e *fault.Error) *status.Status {
 func statusOf(code codes.Code, err error) int {
 	var unread *unreadError
 	var encoding *encodingError
+	var failed *backend.Failure
 	switch {
 	case errors.As(err, &unread) && code == codes.Internal:
 		return http.StatusBadRequest // grpc-go calls malformed messages internal errors
@@ -111,8 +116,10 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errSlow), errors.Is(err, errUnreadAnswer):
 		return http.StatusRequestTimeout
-	case errors.Is(err, errQueries):
+	case errors.Is(err, errQueries), errors.Is(err, errFetches):
 		return http.StatusServiceUnavailable // 413 would mean a too large request
+	case errors.As(err, &failed) && statusOfCode(code) == http.StatusInternalServerError:
+		return http.StatusBadGateway // of a match function or an evaluator
 	}
 	return statusOfCode(code)
 }

@@ -17,3 +17,8 @@ func LimitArrivals(s *Services, limit, slow time.Duration, most int) {
 func LimitConnections(s *Services, pingsApart, idleAfter time.Duration) {
 	s.keepalives = keepalives{pingsApart: pingsApart, idleAfter: idleAfter}
 }
+
+// LimitFetches changes the limits for a client to read matches, in total and without progress. Call it before Serve.
+func LimitFetches(s *Services, limit, stall time.Duration) {
+	s.fetched = answers{limit: limit, stall: stall}
+}

@@ -40,12 +40,13 @@ func metadataOf(ctx context.Context, name string) string {
 	return ""
 }
 
-// frontend is openmatch.FrontendService. Its procedures for backfills are the embedded ones: not implemented.
+// frontend is openmatch.FrontendService.
 type frontend struct {
 	openmatch.UnimplementedFrontendServiceServer
 
-	tickets Tickets
-	drained <-chan struct{} // when it is closed, calls that wait end
+	tickets   Tickets
+	backfills Backfills
+	drained   <-chan struct{} // when it is closed, calls that wait end
 }
 
 // errDraining ends waiting calls when the server drains.
@@ -68,7 +69,7 @@ func (f *frontend) CreateTicket(
 		return nil, err
 	}
 	t, created, err := f.tickets.Create(ctx, service.NewTicket{
-		Queue: queueOfTicket(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
+		Queue: queueOf(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
 		Owner: access.From(ctx).User(), PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
 	})
 	if err != nil {
@@ -84,8 +85,8 @@ func (f *frontend) CreateTicket(
 	return asked, nil
 }
 
-// queueOfTicket returns the queue for a new ticket from the client's metadata.
-func queueOfTicket(ctx context.Context) string {
+// queueOf returns the queue of a call from the client's metadata, or the default one.
+func queueOf(ctx context.Context) string {
 	return cmp.Or(metadataOf(ctx, metadataQueue), matchmaking.DefaultQueue)
 }
 

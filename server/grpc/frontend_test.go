@@ -219,28 +219,26 @@ func TestEmptyMessages(t *testing.T) {
 	h := start(t)
 	for procedure, text := range map[string]string{
 		openmatch.FrontendService_CreateTicket_FullMethodName:        ".ticket is required",
-		openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: "method AcknowledgeBackfill not implemented",
-		openmatch.FrontendService_CreateBackfill_FullMethodName:      "method CreateBackfill not implemented",
-		openmatch.FrontendService_DeleteBackfill_FullMethodName:      "method DeleteBackfill not implemented",
-		openmatch.FrontendService_GetBackfill_FullMethodName:         "method GetBackfill not implemented",
-		openmatch.FrontendService_UpdateBackfill_FullMethodName:      "method UpdateBackfill not implemented",
+		openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: ".BackfillId is required",
+		openmatch.FrontendService_CreateBackfill_FullMethodName:      ".backfill is required",
+		openmatch.FrontendService_UpdateBackfill_FullMethodName:      ".backfill is required",
+		openmatch.BackendService_FetchMatches_FullMethodName:         ".config is required",
+		openmatch.QueryService_QueryBackfills_FullMethodName:         ".pool is required",
 		openmatch.QueryService_QueryTickets_FullMethodName:           ".pool is required",
 		openmatch.QueryService_QueryTicketIds_FullMethodName:         ".pool is required",
 	} {
-		code := codes.InvalidArgument
-		if strings.HasSuffix(text, "not implemented") {
-			code = codes.Unimplemented
-		}
 		for _, p := range servertest.Protocols {
-			if !strings.Contains(procedure, "Watch") && !strings.Contains(procedure, "Query") {
-				isError(t, h.dial(p).Invoke(t.Context(), procedure, &emptypb.Empty{}, &emptypb.Empty{}), code, text)
+			if !strings.Contains(procedure, "Fetch") && !strings.Contains(procedure, "Query") {
+				isError(t, h.dial(p).Invoke(t.Context(), procedure, &emptypb.Empty{}, &emptypb.Empty{}),
+					codes.InvalidArgument, text)
 				continue
 			}
 			stream, err := h.dial(p).NewStream(t.Context(), &grpcgo.StreamDesc{ServerStreams: true}, procedure)
 			require.NoError(t, err)
 			require.NoError(t, stream.SendMsg(&emptypb.Empty{}))
 			require.NoError(t, stream.CloseSend())
-			isError(t, stream.RecvMsg(&emptypb.Empty{}), code, text)
+			isError(t, stream.RecvMsg(&emptypb.Empty{}),
+				codes.InvalidArgument, text)
 		}
 	}
 }

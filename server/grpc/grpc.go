@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -40,12 +41,36 @@ type Queues interface {
 	Definitions() []matchmaking.Definition
 }
 
+// Backfills are the operations on backfills. Their errors are those of package matchmaking.
+type Backfills interface {
+	CreateBackfill(ctx context.Context, n service.NewBackfill) (matchmaking.Backfill, error)
+	Backfill(ctx context.Context, id string) (matchmaking.Backfill, error)
+	UpdateBackfill(ctx context.Context, id string, spec matchmaking.BackfillSpec) (matchmaking.Backfill, error)
+	DeleteBackfill(ctx context.Context, id string) error
+	AcknowledgeBackfill(ctx context.Context, id string, a matchmaking.Allocation) (matchmaking.Acknowledged, error)
+	// EachBackfill calls each with the backfills of a queue, in batches.
+	EachBackfill(ctx context.Context, queue string, each func([]*matchmaking.Backfill) error) error
+}
+
+// Director are the operations of users who direct queues.
+type Director interface {
+	// Fetch runs a match function, and calls each with the accepted matches, one after the other. The tickets of matches
+	// for which each wasn't called, or returned an error, are released.
+	Fetch(ctx context.Context, r backend.FetchRequest, each func(backend.Match) error) error
+	// AssignTickets assigns tickets of a queue, and returns those that were not assigned.
+	AssignTickets(ctx context.Context, queue string, groups []service.AssignmentGroup) ([]service.AssignmentFailure, error)
+	ReleaseTickets(ctx context.Context, queue string, ids []string) error
+	ReleaseAllTickets(ctx context.Context, queue string) error
+}
+
 // Options configures the services. All fields but Limits are required.
 type Options struct {
-	Router  *web.Router // counts and logs calls, reports readiness, and has the routes of AddRoutes
-	Tickets Tickets
-	Queues  Queues
-	Limits  Limits
+	Router    *web.Router // counts and logs calls, reports readiness, and has the routes of AddRoutes
+	Tickets   Tickets
+	Queues    Queues
+	Backfills Backfills
+	Director  Director
+	Limits    Limits
 }
 
 // Limits are the limits of clients' use of the services.
@@ -53,7 +78,7 @@ type Limits struct {
 	MessageBytes int // of a message that a client sends; 0: DefaultMessageBytes
 	SlowMessages int // that take longer than a second to arrive on the listener of gRPC; 0: DefaultSlowMessages
 	Streams      int // open at a time on one connection; 0: DefaultStreams
-	QueryPage    int // tickets or IDs in one message of an answer; 0: DefaultQueryPage
+	QueryPage    int // tickets, IDs or backfills in one message of an answer; 0: DefaultQueryPage
 }
 
 // Defaults of Limits.
@@ -67,7 +92,8 @@ const (
 
 // checkedNames are the services of health checks. The empty one is the whole server.
 var checkedNames = []string{
-	"", openmatch.FrontendService_ServiceDesc.ServiceName, openmatch.QueryService_ServiceDesc.ServiceName,
+	"", openmatch.FrontendService_ServiceDesc.ServiceName, openmatch.BackendService_ServiceDesc.ServiceName,
+	openmatch.QueryService_ServiceDesc.ServiceName,
 	grpc_health_v1.Health_ServiceDesc.ServiceName,
 }
 
@@ -81,7 +107,8 @@ type Services struct {
 	lines      map[string]streamed       // of the HTTP port, by path
 	arrivals   grpcserver.Arrivals       // on the listener of its own
 	keepalives keepalives
-	answers    answers
+	answers    answers // of queries
+	fetched    answers // of FetchMatches
 	queries    *slots
 }
 
@@ -106,23 +133,31 @@ func New(o Options) *Services {
 	}
 	s := &Services{
 		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers,
+		fetched:    defaultFetchAnswers,
 		keepalives: defaultKeepalives, queries: newSlots(o.Router.Draining()),
 		arrivals: grpcserver.Arrivals{
 			Limit: arrivalLimit, Slow: arrivalSlow, Most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
 		},
 	}
 	s.served = []served{
-		{&openmatch.FrontendService_ServiceDesc, &frontend{tickets: o.Tickets, drained: o.Router.Draining()}},
+		{&openmatch.FrontendService_ServiceDesc, &frontend{
+			tickets: o.Tickets, backfills: o.Backfills, drained: o.Router.Draining(),
+		}},
+		{&openmatch.BackendService_ServiceDesc, &backendService{
+			director: o.Director, router: o.Router, answers: &s.fetched, fetches: &fetches{clients: map[string]fetching{}},
+		}},
 		{&openmatch.QueryService_ServiceDesc, &query{
-			queues: o.Queues, router: o.Router, page: limits.QueryPage, answers: &s.answers, slots: s.queries,
+			queues: o.Queues, backfills: o.Backfills, router: o.Router, page: limits.QueryPage, answers: &s.answers, slots: s.queries,
 			turns: newTurns(int(web.Turns())),
 		}},
 		{&grpc_health_v1.Health_ServiceDesc, &grpcserver.Health{
 			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining(), Stopping: errDraining,
 			Period: healthPeriod,
 		}},
-		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
-		{&reflectionv1alpha.ServerReflection_ServiceDesc, reflection.NewServer(reflection.ServerOptions{Services: s})},
+		{&reflectionv1.ServerReflection_ServiceDesc,
+			newReflector[reflectionv1.ServerReflection_ServerReflectionInfoServer](s, reflection.NewServerV1)},
+		{&reflectionv1alpha.ServerReflection_ServiceDesc,
+			newReflector[reflectionv1alpha.ServerReflection_ServerReflectionInfoServer](s, reflection.NewServer)},
 	}
 	s.native = sync.OnceValue(func() *grpcserver.Server { return grpcserver.New(s.server(false, s.nativeOptions()...)) })
 	s.onRoutes = s.server(true)

@@ -68,8 +68,9 @@ func serve(t testing.TB, m *matches, guard *access.Guard, changes ...func(*grpc.
 		},
 	})
 	services := grpc.New(grpc.Options{
-		Router: h.router, Tickets: h.matches, Queues: h.matches,
-		Limits: grpc.Limits{MessageBytes: maxBodyBytes, Streams: maxStreams},
+		Router: h.router, Tickets: h.matches, Queues: h.matches, Backfills: &h.matches.backfills,
+		Director: &h.matches.director,
+		Limits:   grpc.Limits{MessageBytes: maxBodyBytes, Streams: maxStreams},
 	})
 	services.AddRoutes()
 	h.served = services
@@ -150,6 +151,8 @@ type matches struct {
 	made        int // tickets
 	definitions []matchmaking.Definition
 	walking     func() // called before a queue's tickets are read; may be nil
+	backfills   backfills
+	director    director
 	token       func(ctx context.Context, ticket string, created time.Time) string
 }
 
@@ -302,7 +305,7 @@ func (m *matches) Waiting(_ context.Context, r matchmaking.WaitingRequest, each 
 	return m.locked(func() error {
 		var waiting []*matchmaking.Ticket
 		for _, t := range m.tickets {
-			if t.Queue == r.Queue && t.Status == matchmaking.Searching {
+			if t.Queue == r.Queue && (t.Status == matchmaking.Searching || t.Status == matchmaking.Pending) {
 				waiting = append(waiting, t)
 			}
 		}

@@ -27,7 +27,8 @@ func (h *harness) health(p servertest.Protocol) grpc_health_v1.HealthClient {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	names := []string{"", "openmatch.FrontendService", "openmatch.QueryService", "grpc.health.v1.Health"}
+	names := []string{"", "openmatch.FrontendService", "openmatch.BackendService", "openmatch.QueryService",
+		"grpc.health.v1.Health"}
 	check := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		for _, p := range servertest.Protocols {
@@ -107,7 +108,7 @@ func TestReflection(t *testing.T) {
 		}
 		list := &reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}
 		services := ask(list).GetListServicesResponse().GetService()
-		require.Len(t, services, 5)
+		require.Len(t, services, 6)
 		for _, service := range services {
 			described := ask(&reflectionv1.ServerReflectionRequest{
 				MessageRequest: &reflectionv1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: service.GetName()},
@@ -123,7 +124,7 @@ func TestReflection(t *testing.T) {
 		require.NoError(t, alpha.Send(old))
 		answer, err := alpha.Recv()
 		require.NoError(t, err)
-		require.Len(t, answer.GetListServicesResponse().GetService(), 5) //nolint:staticcheck // grpcurl uses it
+		require.Len(t, answer.GetListServicesResponse().GetService(), 6) //nolint:staticcheck // grpcurl uses it
 		defer func() {
 			_, err := stream.Recv()
 			isError(t, err, codes.Unavailable, "the server is shutting down")

@@ -223,7 +223,7 @@ func TestTwoMessages(t *testing.T) {
 func TestUnknownProcedures(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	for _, procedure := range []string{"/openmatch.FrontendService/Nothing", "/openmatch.BackendService/FetchMatches", "/nothing"} {
+	for _, procedure := range []string{"/openmatch.FrontendService/Nothing", "/openmatch.Synchronizer/Synchronize", "/nothing"} {
 		h.post(t, h.url, procedure, envelope(0, 0, nil), codes.Unimplemented)
 		if procedure != "/nothing" { // grpc-go's own answer, which is not counted
 			h.post(t, "http://"+h.address, procedure, envelope(0, 0, nil), codes.Unimplemented)

@@ -21,12 +21,13 @@ import (
 type query struct {
 	openmatch.UnimplementedQueryServiceServer
 
-	queues  Queues
-	router  *web.Router
-	page    int // tickets or IDs in one message of an answer, at most
-	answers *answers
-	slots   *slots // of the queries in progress
-	turns   *slots // of those that go through tickets
+	queues    Queues
+	backfills Backfills
+	router    *web.Router
+	page      int // tickets or IDs in one message of an answer, at most
+	answers   *answers
+	slots     *slots // of the queries in progress
+	turns     *slots // of those that go through tickets
 }
 
 // errQueries is returned if too many queries wait, or one waits for too long.
@@ -36,28 +37,72 @@ var errQueries = status.Error(codes.ResourceExhausted, "the server is answering 
 func (q *query) QueryTickets(
 	request *openmatch.QueryTicketsRequest, stream grpc.ServerStreamingServer[openmatch.QueryTicketsResponse],
 ) error {
-	ctx := stream.Context()
-	page, bytes := new(openmatch.QueryTicketsResponse), 0
-	answer := pages{
-		empty: func() bool { return len(page.Tickets) == 0 },
+	answer := messagePages(q.page, convert.FromTicket, func(page []*openmatch.Ticket) error {
+		return stream.Send(&openmatch.QueryTicketsResponse{Tickets: page})
+	})
+	return walk(stream.Context(), q, request.GetPool(), q.tickets(matchmaking.FieldsAll), answer)
+}
+
+// QueryBackfills sends the backfills of a pool.
+func (q *query) QueryBackfills(
+	request *openmatch.QueryBackfillsRequest, stream grpc.ServerStreamingServer[openmatch.QueryBackfillsResponse],
+) error {
+	answer := messagePages(q.page, convert.FromBackfill, func(page []*openmatch.Backfill) error {
+		return stream.Send(&openmatch.QueryBackfillsResponse{Backfills: page})
+	})
+	return walk(stream.Context(), q, request.GetPool(), walked[matchmaking.Backfill]{
+		each: func(ctx context.Context, queue string, _ bool, each func([]*matchmaking.Backfill) error) error {
+			return q.backfills.EachBackfill(ctx, queue, each)
+		},
+		pass: func(pool matchmaking.Pool, b *matchmaking.Backfill) bool {
+			return function.Pass(pool, &matchmaking.Ticket{
+				Spec: matchmaking.Spec{SearchFields: b.SearchFields}, CreateTime: b.CreateTime,
+			})
+		},
+	}, answer)
+}
+
+// messagePages returns pages of messages, which are limited in number and in bytes.
+func messagePages[T any, M proto.Message](
+	most int, convert func(*T) M, sendPage func([]M) error,
+) pages[T] {
+	var page []M
+	bytes := 0
+	return pages[T]{
+		empty: func() bool { return len(page) == 0 },
 		send: func() error {
-			defer func() { page, bytes = new(openmatch.QueryTicketsResponse), 0 }()
-			return stream.Send(page)
+			defer func() { page, bytes = nil, 0 }()
+			return sendPage(page)
+		},
+		add: func(one *T, send func() error) error {
+			m := convert(one)
+			size := protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(m)) // as it is encoded in the page
+			if len(page) == most || len(page) > 0 && bytes+size > pageBytes {
+				if err := send(); err != nil {
+					return err
+				}
+			}
+			page, bytes = append(page, m), bytes+size
+			return nil
 		},
 	}
-	answer.add = func(t *matchmaking.Ticket, send func() error) error {
-		ticket := convert.FromTicket(t)
-		size := protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(ticket)) // as it is encoded in the page
-		if len(page.Tickets) == q.page || len(page.Tickets) > 0 && bytes+size > pageBytes {
-			if err := send(); err != nil {
-				return err
+}
+
+// tickets returns how to go through the waiting tickets of a queue, without those that are held for a match. fields are
+// those that the answer needs.
+func (q *query) tickets(fields matchmaking.Fields) walked[matchmaking.Ticket] {
+	return walked[matchmaking.Ticket]{
+		each: func(ctx context.Context, queue string, search bool, each func([]*matchmaking.Ticket) error) error {
+			r := matchmaking.WaitingRequest{Queue: queue, Fields: fields}
+			if search {
+				r.Fields = max(r.Fields, matchmaking.FieldsSearch)
 			}
-		}
-		page.Tickets, bytes = append(page.Tickets, ticket), bytes+size
-		return nil
+			return q.queues.Waiting(ctx, r, each)
+		},
+		pass: func(pool matchmaking.Pool, t *matchmaking.Ticket) bool {
+			return t.Status == matchmaking.Searching && function.Pass(pool, t)
+		},
 	}
-	a := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsAll}
-	return q.walk(ctx, a, answer)
 }
 
 // QueryTicketIds sends the IDs of the waiting tickets of a pool, the oldest first.
@@ -66,9 +111,8 @@ func (q *query) QueryTickets(
 func (q *query) QueryTicketIds(
 	request *openmatch.QueryTicketIdsRequest, stream grpc.ServerStreamingServer[openmatch.QueryTicketIdsResponse],
 ) error {
-	ctx := stream.Context()
 	page := new(openmatch.QueryTicketIdsResponse)
-	answer := pages{
+	answer := pages[matchmaking.Ticket]{
 		empty: func() bool { return len(page.Ids) == 0 },
 		send: func() error {
 			defer func() { page = new(openmatch.QueryTicketIdsResponse) }()
@@ -81,41 +125,41 @@ func (q *query) QueryTicketIds(
 			return send()
 		},
 	}
-	a := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}
-	return q.walk(ctx, a, answer)
+	return walk(stream.Context(), q, request.GetPool(), q.tickets(matchmaking.FieldsNone), answer)
 }
 
-// pages builds the messages of an answer.
-type pages struct {
-	add   func(t *matchmaking.Ticket, send func() error) error // adds a ticket to the page, and sends a full page
-	send  func() error                                         // sends the page and begins another one
-	empty func() bool                                          // reports whether the page is empty
+// pages builds the messages of an answer of tickets or backfills.
+type pages[T any] struct {
+	add   func(one *T, send func() error) error // adds one to the page, and sends a full page
+	send  func() error                          // sends the page and begins another one
+	empty func() bool                           // reports whether the page is empty
 }
 
-// asked is the request of a query.
-type asked struct {
-	queue  string // its name; empty: the queue that has the pool
-	pool   *openmatch.Pool
-	fields matchmaking.Fields // that the answer needs
+// walked is what a query goes through: the waiting tickets or the backfills of a queue.
+type walked[T any] struct {
+	// each calls f with all of them, in batches. search is set if pass needs their search fields.
+	each func(ctx context.Context, queue string, search bool, f func([]*T) error) error
+	pass func(pool matchmaking.Pool, one *T) bool
 }
 
-// walk sends the waiting tickets of a pool. It keeps a hundred tickets in memory at a time.
-func (q *query) walk(ctx context.Context, a asked, answer pages) error {
-	if a.pool == nil {
+// walk sends the tickets or backfills of a pool. It keeps a batch of them in memory at a time.
+func walk[T any](ctx context.Context, q *query, asked *openmatch.Pool, all walked[T], answer pages[T]) error {
+	if asked == nil {
 		return badRequest(".pool is required")
 	}
-	pool, err := convert.ToPool(a.pool)
+	pool, err := convert.ToPool(asked)
 	if err != nil {
 		return err
 	}
-	if a.queue == "" {
-		a.queue = q.queueOf(a.pool)
+	queue := metadataOf(ctx, metadataQueue)
+	if queue == "" {
+		queue = q.queueOf(asked)
 	}
-	if err := q.router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: a.queue}); err != nil {
+	if err := q.router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: queue}); err != nil {
 		return err
 	}
-	client, connection := q.clientOf(ctx)
-	leave, err := q.slots.enter(ctx, client, connection, sizeOf(a.pool))
+	client, connection := clientAndConnection(ctx, q.router)
+	leave, err := q.slots.enter(ctx, client, connection, sizeOf(asked))
 	if err != nil {
 		return err
 	}
@@ -131,19 +175,16 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 		}
 		return turn.next(ctx)
 	}
-	if len(pool.DoubleRanges)+len(pool.StringEquals)+len(pool.TagsPresent) > 0 {
-		a.fields = max(a.fields, matchmaking.FieldsSearch)
-	}
-	r := matchmaking.WaitingRequest{Queue: a.queue, Fields: a.fields}
-	err = q.queues.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
+	search := len(pool.DoubleRanges)+len(pool.StringEquals)+len(pool.TagsPresent) > 0
+	err = all.each(ctx, queue, search, func(batch []*T) error {
 		if err := turn.next(ctx); err != nil {
 			return err
 		}
-		for _, t := range tickets {
-			if !function.Pass(pool, t) {
+		for _, one := range batch {
+			if !all.pass(pool, one) {
 				continue
 			}
-			if err := answer.add(t, send); err != nil {
+			if err := answer.add(one, send); err != nil {
 				return err
 			}
 		}
@@ -188,12 +229,12 @@ func (t *turn) end() {
 	}
 }
 
-// clientOf returns the client of a query, and its connection.
-func (q *query) clientOf(ctx context.Context) (client, connection string) {
+// clientAndConnection returns the client of a call, and its connection.
+func clientAndConnection(ctx context.Context, router *web.Router) (client, connection string) {
 	connection = connectionOf(ctx)
 	address := connection
 	if requestOf(ctx) == nil {
-		address = clientOf(ctx, q.router)
+		address = clientOf(ctx, router)
 	}
 	return web.Client(access.From(ctx), address), connection
 }

@@ -134,6 +134,17 @@ func TestQueryInPages(t *testing.T) {
 	require.Len(t, ids, 500)
 }
 
+// TestQueryLeavesOutHeldTickets: a ticket that is held for a match isn't available to another one.
+func TestQueryLeavesOutHeldTickets(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.addTickets("q", 3, 1)
+	h.matches.tickets["q1"].Status = matchmaking.Pending
+	ids, _, err := h.ids(&openmatch.Pool{}, "q")
+	require.NoError(t, err)
+	require.Equal(t, []string{"q0", "q2"}, ids)
+}
+
 func TestRefusedQueries(t *testing.T) {
 	t.Parallel()
 	h := start(t)

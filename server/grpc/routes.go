@@ -15,11 +15,12 @@ import (
 
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -99,11 +100,10 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 		routes: r, method: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()), most: r.limits.MessageBytes,
 		fail: failCall,
 	}
-	if p.method != openmatch.FrontendService_CreateTicket_FullMethodName &&
-		string(m.Parent().FullName()) != openmatch.QueryService_ServiceDesc.ServiceName {
+	api, needed := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
+	if !needed.large {
 		p.most = min(p.most, shortRequestBytes)
 	}
-	api, needed := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
 	one := web.Route{
 		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open,
 		Large: needed.reads, Handle: p.serve,
@@ -329,5 +329,7 @@ func failUnrouted(c *web.Call, err error) {
 		web.Fail(c, err)
 		return
 	}
-	failCall(c, errNoProcedure)
+	var e *fault.Error
+	errors.As(err, &e)
+	failCall(c, status.Error(codes.Unimplemented, e.Detail))
 }

@@ -28,7 +28,7 @@ type steps struct {
 func (s *steps) Definitions() []matchmaking.Definition { return nil }
 
 func (s *steps) Waiting(_ context.Context, _ matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
-	if err := each([]*matchmaking.Ticket{{ID: "a"}}); err != nil {
+	if err := each([]*matchmaking.Ticket{{ID: "a", Status: matchmaking.Searching}}); err != nil {
 		return err
 	}
 	s.reading.Add(1)

@@ -97,8 +97,8 @@ func (s *socket) refuse(f *frame, size int, err error) {
 // count counts a frame of a number of bytes as a request of the client.
 func (s *socket) count(bytes int) error {
 	who := s.who.Load()
-	if who.limits != s.router.Limits() {
-		s.become(who.principal, s.router.Renew(who.principal, s.address))
+	if now := s.router.Limits(); who.limits != now {
+		s.become(who.principal, s.router.Renew(who.principal, s.address), now)
 		who = s.who.Load()
 	}
 	if err := who.client.Request(who.ctx); err != nil {
@@ -158,6 +158,7 @@ func (s *socket) authenticate(f *wire.ClientFrame, size int) {
 		s.strike()
 		return
 	}
+	now := s.router.Limits()
 	client, err := s.router.Count(s.ctx, p, s.address)
 	if err == nil {
 		err = web.CountBody(limits.With(s.ctx, client), int64(size))
@@ -173,7 +174,7 @@ func (s *socket) authenticate(f *wire.ClientFrame, size int) {
 	}
 	s.refusals.Store(0)
 	s.inQuery = false
-	s.become(p, client)
+	s.become(p, client, now)
 	s.conn.SetReadLimit(s.router.MaxBodyBytes())
 	s.recheck()
 	s.answer(wire.FrameOK, f.Ref)

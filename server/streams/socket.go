@@ -66,18 +66,19 @@ type socket struct {
 type identity struct {
 	principal *access.Principal // nil: the service is open
 	client    limits.Client
-	limits    *limits.Limits  // of which client has its own
+	limits    *limits.Limits  // read before client was made of them; nil: not known
 	ctx       context.Context //nolint:containedctx // the socket's, with the principal and the client
 	release   func()
 }
 
-// become sets the client. The socket ends when the client's credential does.
-func (s *socket) become(p *access.Principal, client limits.Client) {
+// become sets the client, which was made of limits that are as new as of, or newer. The socket ends when the client's
+// credential does.
+func (s *socket) become(p *access.Principal, client limits.Client, of *limits.Limits) {
 	ctx := s.ctx
 	if p != nil {
 		ctx = access.With(ctx, p)
 	}
-	now := &identity{principal: p, client: client, limits: s.router.Limits(), ctx: limits.With(ctx, client), release: func() {}}
+	now := &identity{principal: p, client: client, limits: of, ctx: limits.With(ctx, client), release: func() {}}
 	if p != nil {
 		held, stop := s.router.Guard().Hold(s.ctx, p)
 		forget := context.AfterFunc(held, func() {

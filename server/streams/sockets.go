@@ -124,7 +124,8 @@ func (ss *Sockets) accept(c *web.Call) error {
 	}
 	c.SetOutcome(http.StatusSwitchingProtocols, nil)
 	s.conn = conn
-	s.become(c.Principal(), limits.From(c.Context())) // not before: it may end the socket at once
+	// Not before, since it may end the socket at once. The limits may have changed since the request was counted.
+	s.become(c.Principal(), limits.From(c.Context()), nil)
 	ss.add(s)
 	s.start()
 	go s.serve()

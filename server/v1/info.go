@@ -31,7 +31,7 @@ func (i *info) show(c *web.Call) error {
 	answer := wire.Info{
 		Version: i.about.Version,
 		Access:  i.about.Access,
-		Storage: storageOf(i.about.Storage()),
+		Storage: StorageOf(i.about.Storage()),
 		Limits: wire.Limits{
 			MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody, MaxBatch: limits.MaxBatch,
 			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
@@ -47,7 +47,8 @@ func (i *info) show(c *web.Call) error {
 	return c.Value(http.StatusOK, answer)
 }
 
-func storageOf(s storage.Description) wire.Storage {
+// StorageOf returns the JSON of a storage.
+func StorageOf(s storage.Description) wire.Storage {
 	return wire.Storage{
 		Kind: s.Kind, Product: s.Product, Version: s.Version,
 		Durability: wire.Durability{

@@ -24,6 +24,10 @@ type Queues interface {
 	Describe(ctx context.Context, queue string) (service.QueueDescription, error)
 	PutQueue(ctx context.Context, d matchmaking.Definition) (shown matchmaking.Definition, created bool, err error)
 	DeleteQueue(ctx context.Context, name string) error
+	// CheckQueue returns the error that PutQueue would return, and stores nothing.
+	CheckQueue(ctx context.Context, d matchmaking.Definition) error
+	// RecentMatches returns the last matches, the newest first.
+	RecentMatches(ctx context.Context, queue string, limit int) ([]matchmaking.RecentMatch, error)
 	Match(ctx context.Context, queue, id string) (matchmaking.AssignedMatch, error)
 	insight.Waiting
 }
@@ -69,7 +73,7 @@ func (h *queues) describe(c *web.Call) error {
 			Searching: d.Searching, Pending: d.Pending, MatchFound: d.Matched, Cancelled: d.Cancelled,
 			Expired: d.Expired,
 		},
-		Outgoing: d.Outgoing, Conflicts: d.Conflicts, OldestWaitMillis: d.OldestWait.Milliseconds(),
+		Backfills: d.Backfills, Outgoing: d.Outgoing, Conflicts: d.Conflicts, OldestWaitMillis: d.OldestWait.Milliseconds(),
 		MatchRate:  d.MatchesPerSecond,
 		Configured: d.Fixed,
 	}
@@ -87,18 +91,24 @@ func (h *queues) describe(c *web.Call) error {
 	return c.Value(http.StatusOK, answer)
 }
 
-// put is PUT /v1/queues/{queue}.
-func (h *queues) put(c *web.Call) error {
+// readDefinition reads the definition of the queue that the path names from the body.
+func readDefinition(c *web.Call) (matchmaking.Definition, error) {
 	body, err := c.Body()
 	if err != nil {
-		return err
+		return matchmaking.Definition{}, err
 	}
+	defer body.Release()
 	name := c.Param(0)
 	d, err := matchmaking.ParseDefinition(name, body.Bytes)
 	if err != nil && matchmaking.CheckQueueName(name) == nil { // otherwise it is about the name, not the body
 		err = inBody(wire.DefinitionError(body.Bytes, err))
 	}
-	body.Release()
+	return d, err
+}
+
+// put is PUT /v1/queues/{queue}.
+func (h *queues) put(c *web.Call) error {
+	d, err := readDefinition(c)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking/insight"
+	"github.com/tidemark-dev/tidemark/matchmaking/simulation"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -19,15 +20,19 @@ type Channels interface {
 // Options configures the API.
 type Options struct {
 	Channels Channels
-	Tickets  Tickets // nil, and so are Queues: no routes of tickets, matches and queues
-	Queues   Queues
-	Info     Info
+	// Tickets is nil, and so are Queues and Backfills, if there are no routes of matchmaking.
+	Tickets   Tickets
+	Queues    Queues
+	Backfills Backfills
+	Recorder  *simulation.Recorder // of created tickets; required if there are Queues
+	Info      Info
+	Console   func() string // returns the URL of the console, for people who use this machine; "": it isn't known
 }
 
 // Register adds the routes of the API.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
-	registerAbout(a)
+	registerAbout(a, o.Console)
 	registerChannels(a, o)
 	if o.Queues != nil {
 		registerMatchmaking(a, o)
@@ -36,6 +41,7 @@ func Register(r *web.Router, o Options) {
 		Path: "/v1/info", Action: access.Any,
 		Handle: (&info{about: o.Info, queues: o.Queues, maxBody: r.MaxBodyBytes()}).show,
 	})
+	a.AddGet(web.Route{Path: "/v1/whoami", Action: access.Any, Handle: whoami})
 }
 
 func registerChannels(a web.API, o Options) {
@@ -81,10 +87,17 @@ func registerMatchmaking(a web.API, o Options) {
 	a.AddGet(web.Route{Path: "/v1/queues", Action: access.Queue, Handle: q.list})
 	a.AddGet(web.Route{Path: "/v1/queues/:queue", Query: web.QueryRead, Action: access.Queue, Of: ofQueue,
 		Handle: q.describe})
+	a.AddGet(web.Route{Path: "/v1/queues/:queue/matches", Query: web.QueryRead, Action: access.Queue, Of: ofQueue,
+		Handle: q.matches})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/queues/:queue/check", Action: access.Admin, Admin: true,
+		Handle: q.check})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/queues/:queue/simulate", Action: access.Admin, Admin: true,
+		Handle: (&simulator{queues: o.Queues, recorder: o.Recorder}).run})
 	a.Add(web.Route{Method: http.MethodPut, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true,
 		Handle: q.put})
 	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true,
 		Handle: q.delete})
+	(&backfills{o.Backfills}).register(a)
 	a.NothingBelow("/v1/tickets/:id")
 	a.NothingBelow("/v1/matches/:id")
 	a.NothingBelow("/v1/queues/:queue")

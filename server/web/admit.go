@@ -172,6 +172,9 @@ func (c *Call) mayBeInQuery() bool {
 	return false
 }
 
+// LimitsOf returns the limits of a principal, in words; empty: it has none.
+func (c *Call) LimitsOf(p *access.Principal) string { return c.route.router.limiter.LimitsOf(p) }
+
 // InQuery reports whether the client's credential was in the query.
 func (c *Call) InQuery() bool { return c.inQuery }
 

@@ -75,6 +75,13 @@ func (c *Call) Bytes(mediaType string, body []byte) error {
 	return c.write(http.StatusOK, []string{mediaType}, body)
 }
 
+// Redirect answers 303 with the path of another page.
+func (c *Call) Redirect(path string) error {
+	c.response.Header()[headerLocation] = []string{path}
+	c.begin(http.StatusSeeOther)
+	return nil
+}
+
 // NoContent answers 204.
 func (c *Call) NoContent() error {
 	c.begin(http.StatusNoContent)

@@ -92,6 +92,9 @@ func (c *Call) Response() http.ResponseWriter { return c.response }
 // waits, when the client's credential expires or is revoked.
 func (c *Call) Context() context.Context { return c.ctx }
 
+// OnAdmin reports whether the admin listener serves the call.
+func (c *Call) OnAdmin() bool { return c.route.origins.own }
+
 // Param returns the i-th parameter of the path, unescaped.
 func (c *Call) Param(i int) string {
 	value := c.params[i]
@@ -125,13 +128,20 @@ func (c *Call) outcome() int {
 func (c *Call) log(elapsed time.Duration) {
 	ctx, log, status := c.ctx, c.route.router.log, c.outcome()
 	level := log.level(status, c.err, c.reserved)
-	if !log.Enabled(ctx, level) {
+	refused := isRefusal(status, c.err)
+	if !refused && !log.Enabled(ctx, level) {
 		return
 	}
-	logged{
+	l := logged{
 		id: c.id, method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
 		principal: c.Principal(), status: status, elapsed: elapsed, err: c.err,
-	}.write(ctx, log.Logger, level)
+	}
+	if refused {
+		log.remember(l)
+	}
+	if log.Enabled(ctx, level) {
+		l.write(ctx, log.Logger, level)
+	}
 }
 
 // writeError is the error of an answer to a client that has disconnected.

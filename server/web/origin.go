@@ -39,14 +39,21 @@ type origins struct {
 // check refuses requests that a browser sends for a web page which may not use the API: a page of another origin, and
 // one whose host name was made to resolve to this service (DNS rebinding). Clients that aren't browsers send neither
 // Origin nor Sec-Fetch-Site. A browser lets every page open a WebSocket, and read what it receives.
-func (o *origins) check(r *http.Request, socket bool) error {
-	if !o.servesHost(r.Host) {
+func (o *origins) check(r *http.Request, of *Route) error {
+	loopback, other := r.Context().Value(onLoopback{}).(bool)
+	if !other {
+		loopback = o.loopback.Load()
+	}
+	if !o.servesHost(r.Host, loopback) {
 		return errHost
+	}
+	if of.Linked && isNavigation(r) {
+		return nil
 	}
 	if o.cors.allows(r.Header.Get("Origin")) {
 		return nil
 	}
-	if o.own || socket {
+	if o.own || of.Socket {
 		r = &http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host} // Check lets every GET pass
 	}
 	if o.crossOrigin.Check(r) != nil {
@@ -55,10 +62,16 @@ func (o *origins) check(r *http.Request, socket bool) error {
 	return nil
 }
 
+// isNavigation reports whether a browser asks for a page to show it in a tab, by a link or an address that was typed.
+func isNavigation(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
 // servesHost reports whether the service has the name in a Host header. No page can make an IP address or localhost
 // resolve to another service, so these are always served.
-func (o *origins) servesHost(host string) bool {
-	if len(o.hosts) == 0 && !o.loopback.Load() {
+func (o *origins) servesHost(host string, loopback bool) bool {
+	if len(o.hosts) == 0 && !loopback {
 		return true
 	}
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -6,6 +6,9 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
+// Probes are the paths of RegisterProbes.
+var Probes = []string{"/livez", "/readyz", "/healthz"}
+
 // RegisterProbes adds the routes of the probes of orchestrators, /livez and /readyz, and /healthz for those that were
 // set up for Open Match. They are served on connections beyond the limit too.
 func RegisterProbes(r *Router) {

@@ -43,12 +43,16 @@ func (r *Router) Stray() *Procedure { return &Procedure{log: r.log, metrics: r.s
 // Done counts a call that has ended, and logs it.
 func (p *Procedure) Done(ctx context.Context, o Outcome) {
 	p.metrics.observe(ctx, o.Status, o.Elapsed)
+	l := logged{method: http.MethodPost, path: o.Path, principal: o.Principal, status: o.Status, elapsed: o.Elapsed,
+		err: o.Err}
+	if isRefusal(o.Status, o.Err) {
+		l.id, l.client = o.About()
+		p.log.remember(l)
+	}
 	level := p.log.level(o.Status, o.Err, false)
 	if !p.log.Enabled(ctx, level) {
 		return
 	}
-	l := logged{method: http.MethodPost, path: o.Path, principal: o.Principal, status: o.Status, elapsed: o.Elapsed,
-		err: o.Err}
 	l.id, l.client = o.About()
 	l.write(ctx, p.log.Logger, level)
 }
@@ -76,6 +80,7 @@ type requestLog struct {
 	*slog.Logger
 
 	refusals *rate.Limiter
+	recent   access.Recent[refused, Refusal]
 }
 
 func newRequestLog(log *slog.Logger) *requestLog {

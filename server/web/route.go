@@ -34,8 +34,8 @@ type Route struct {
 	Query  Query
 
 	Action access.Action               // required action; empty only if the route is Open
-	Of     func(*Call) access.Resource // what it does that to; nil: any resource
-	InBody bool                        // what it does that to is in the body: the handler checks it, by Call.Allow
+	Of     func(*Call) access.Resource // resource of the action; nil: any
+	InBody bool                        // the resource is in the body: the handler checks it, by Call.Allow
 	// Named calls allow with the channels that the query names, until it returns false, and reports whether there are any
 	// and it never did: it is for a route without Of, whose client's credential may then be in the query. nil: it may not.
 	Named func(c *Call, allow func(channel string) bool) bool
@@ -46,6 +46,8 @@ type Route struct {
 	Waits  bool // the answer may wait: the call's context ends when the client's credential does
 	Large  bool // the call only reads, and its answer may be large, as that of a GET
 	Admin  bool // the route is served by Router.Admin only
+	// Linked is set if pages of other origins may link to it: the answer is a page, the same for everybody.
+	Linked bool
 	Handle Handler
 }
 
@@ -121,7 +123,7 @@ func (c *Call) check() error {
 		c.route.router.CountRefused()
 		return errConnections
 	}
-	if err := c.route.origins.check(c.request, c.route.Socket); err != nil {
+	if err := c.route.origins.check(c.request, &c.route.Route); err != nil {
 		return err
 	}
 	if err := c.admit(); err != nil {

@@ -159,6 +159,23 @@ func (r *Router) Loopback() { r.public.origins.loopback.Store(true) }
 // AdminLoopback is Loopback for Admin.
 func (r *Router) AdminLoopback() { r.admin.origins.loopback.Store(true) }
 
+// onLoopback is the context key of OnLoopback.
+type onLoopback struct{}
+
+// OnLoopback returns a context for the connections of a listener other than the one that Loopback is about: its requests
+// may have other host names than AllowHosts unless the listener is on a loopback address.
+func OnLoopback(ctx context.Context, loopback bool) context.Context {
+	return context.WithValue(ctx, onLoopback{}, loopback)
+}
+
+// Refuse answers a request with an error, as one that has no route.
+func (r *Router) Refuse(w http.ResponseWriter, request *http.Request, err *fault.Error) {
+	ec := r.public.echo.AcquireContext()
+	defer r.public.echo.ReleaseContext(ec)
+	ec.Reset(request, w)
+	r.failUnrouted(err, ec)
+}
+
 // Drain begins the end of the service: readiness fails, and each connection is closed after its next answer. It may be
 // called more than once.
 func (r *Router) Drain() { r.drain.Do(func() { close(r.draining) }) }

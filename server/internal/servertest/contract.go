@@ -151,5 +151,5 @@ func SlugsOf(t testing.TB, op *openapi3.Operation, status int) []fault.Slug {
 	return slugs
 }
 
-// Foreign are the routes that Open Match's .proto files describe, gRPC's own, and those for go tool pprof.
-var Foreign = regexp.MustCompile(`^/(openmatch|grpc)\.|^/v1/(frontend|query)service/|^/debug/pprof/`)
+// Foreign are the routes that Open Match's .proto files describe, gRPC's own, those for go tool pprof, and the console.
+var Foreign = regexp.MustCompile(`^/(openmatch|grpc)\.|^/v1/(frontend|backend|query)service/|^/debug/pprof/|^/console(/|$)`)

@@ -25,10 +25,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/internal/overview"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/records"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -43,10 +45,12 @@ import (
 
 // Harness is a server on a real Redis, with its own key prefix, and a client.
 type Harness struct {
-	TB        testing.TB
-	URL       string
-	Addr      string
-	GRPCAddr  string // of the listener of gRPC
+	TB       testing.TB
+	URL      string
+	Addr     string
+	GRPCAddr string // of the listener of gRPC
+	// OpenMatch are the addresses of the listeners of Open Match's services, by their names.
+	OpenMatch map[string]string
 	adminAddr string
 	Client    *http.Client
 	Store     *FaultyStore
@@ -54,6 +58,8 @@ type Harness struct {
 	Matches   *service.Service // nil: no matchmaking
 	Server    *server.Server
 	Receipts  *receipt.Keyring
+	History   *overview.History // gets no points by itself
+	Problems  *overview.Problems
 	Logs      *Logs
 	Redis     *redistest.Node
 	Prefix    string
@@ -75,6 +81,8 @@ type Setup struct {
 	Kept    func(*config.RecordOptions) // changes the options of records
 	Prefix  string                      // of keys; empty: a new one
 	Signing *receipt.Keyring            // nil: a new one
+	// OpenMatch are the services of Open Match that have listeners of their own.
+	OpenMatch []string
 }
 
 // Start returns a harness that ends with the test.
@@ -112,7 +120,7 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 	if s.queues != nil {
 		h.Matches = newMatchmaking(t, conn, &faultyLookup{Lookup: queues.NewLookup(conn), store: h.Store}, h.Service,
 			&s)
-		s.Matchmaking = h.Matches
+		s.Matchmaking, s.Fetcher = h.Matches, newFetcher(t, conn, h.Matches)
 	}
 	s.Records = recordsOn(t, conn, h.Service, s.Kept)
 	if s.Keys == nil {
@@ -124,10 +132,32 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 			return wire.Reloaded{Changes: []wire.OptionChange{}, Restart: []string{}}, nil
 		}
 	}
+	h.History, h.Problems = overview.NewHistory(s.Metrics, "server"), &overview.Problems{}
+	if s.Status == nil {
+		s.Status = &overview.Board{Points: h.History, Found: h.Problems}
+	}
+	if s.Shards == nil {
+		s.Shards = func(context.Context, string) (wire.ShardedCaches, error) {
+			return wire.ShardedCaches{Caches: []wire.ShardedCache{}}, nil
+		}
+	}
+	s.Survey = surveyOf(t, conn)
 	h.Server = server.New(s.Options)
 	h.Client = Client(t, false)
 	h.run(s)
 	return h
+}
+
+// surveyOf returns a survey of the keys of a Redis.
+func surveyOf(t testing.TB, conn *redis.Conn) *keyspace.Job {
+	t.Helper()
+	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), nil)
+	require.NoError(t, err)
+	job := keyspace.NewJob(c.Records.Site.Caches.Table, map[string]keyspace.Source{"channels": kept.NewKeySource(conn)})
+	parts := lifecycle.New(t.Context())
+	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
+	parts.Run(t.Context(), "survey", job.Run)
+	return job
 }
 
 // recordsOn returns the services of records on one Redis.
@@ -176,13 +206,7 @@ func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring) *c
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- service.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-ended)
-	})
+	run(t, service.Run)
 	return service
 }
 
@@ -212,6 +236,11 @@ func (h *Harness) run(s Setup) {
 	if h.Matches != nil {
 		listeners.GRPC = listen("h2")
 		h.GRPCAddr = listeners.GRPC.Addr().String()
+		h.OpenMatch, listeners.OpenMatch = map[string]string{}, map[string]net.Listener{}
+		for _, service := range s.OpenMatch {
+			listeners.OpenMatch[service] = listen("h2", "http/1.1")
+			h.OpenMatch[service] = listeners.OpenMatch[service].Addr().String()
+		}
 	}
 	go func() {
 		h.Stopped <- h.Server.Run(ctx, listeners)
@@ -287,7 +316,7 @@ func (h *Harness) Try(ctx context.Context, method, path string, body io.Reader, 
 // IsSafe checks the headers that keep browsers and caches from storing and guessing.
 func (a Answer) IsSafe() {
 	a.TB.Helper()
-	require.Regexp(a.TB, "^(private, )?no-store$", a.Header.Get("Cache-Control"))
+	require.Regexp(a.TB, "^((private, )?no-store|no-cache)$", a.Header.Get("Cache-Control"))
 	require.Equal(a.TB, []string{"nosniff"}, a.Header["X-Content-Type-Options"])
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/matchmaking/backend"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout"
 	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -38,7 +40,7 @@ func WithQueues(queues ...string) func(*Setup) {
 	}
 }
 
-// newMatchmaking returns a service that runs until the test ends.
+// newMatchmaking returns services that run until the test ends.
 func newMatchmaking(t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, channels *channel.Service,
 	with *Setup) *service.Service {
 	t.Helper()
@@ -47,20 +49,44 @@ func newMatchmaking(t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, c
 		Definitions: with.queues,
 		ChannelTTL:  time.Hour, Token: with.Token, Logger: slog.New(slog.DiscardHandler),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
+			if d.ByUser() {
+				return matchmaking.Parts{Evaluator: function.Decollide{}}, nil
+			}
 			a, err := assigner.New(d, nil)
 			matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)
 			return matchmaking.Parts{Matcher: matcher, Evaluator: function.Decollide{}, Assigner: a}, err
 		},
 	})
 	require.NoError(t, err)
+	run(t, s.Run)
+	return s
+}
+
+// newFetcher returns a synchronizer that runs until the test ends.
+func newFetcher(t testing.TB, conn *redis.Conn, s *service.Service) *backend.Synchronizer {
+	t.Helper()
+	store, functions := queues.New(conn, queues.Options{}), callout.NewFunctions(nil)
+	t.Cleanup(functions.Close)
+	fetcher, err := backend.New(backend.Options{
+		Store: store, Handover: store.Handover(), Functions: functions,
+		Evaluator: func(d matchmaking.Definition) (backend.Evaluator, error) { return callout.FetchEvaluator(d, nil) },
+		Queue:     s.UserQueue, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	run(t, fetcher.Run)
+	return fetcher
+}
+
+// run runs a service until the test ends.
+func run(t testing.TB, service func(context.Context) error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	go func() { ended <- service(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-ended)
 	})
-	return s
 }
 
 // Create creates a ticket.

@@ -1,4 +1,4 @@
-// Package servertest is what the tests of the server's packages share: a server on a real Redis with a client, which
+// Package servertest has the test harness of the server's packages: a server on a real Redis with a client, which
 // checks each answer against docs/openapi.yaml ([Start]), a recorder of logs ([Logs]), and clients of each protocol of gRPC
 // ([Protocol]).
 package servertest

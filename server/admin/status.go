@@ -1,0 +1,82 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Status returns the state of this server, of the other servers and of Redis. Its methods read memory only.
+type Status interface {
+	// History returns the points after a time in Unix milliseconds, of the server, or of a queue.
+	History(since int64, queue string) wire.History
+	Servers() wire.Servers
+	Problems() wire.Problems
+	Storage() wire.StorageStates
+}
+
+// addStatus adds the routes of a Status.
+func addStatus(r *web.Router, of Status) {
+	a, s := web.API{Router: r, Fail: web.Fail}, &status{of}
+	a.AddGet(web.Route{Path: "/v1/history", Query: web.QueryRead, Action: access.Metrics, Admin: true,
+		Handle: s.history})
+	for path, answer := range map[string]func() any{
+		"/v1/servers":  func() any { return of.Servers() },
+		"/v1/problems": func() any { return of.Problems() },
+		"/v1/storage":  func() any { return of.Storage() },
+	} {
+		a.AddGet(web.Route{Path: path, Action: access.Admin, Admin: true,
+			Handle: func(c *web.Call) error { return c.Value(http.StatusOK, answer()) }})
+	}
+}
+
+type status struct{ of Status }
+
+// history is GET /v1/history.
+func (h *status) history(c *web.Call) error {
+	since, queue := int64(0), ""
+	err := web.ReadQuery(c.Request().URL.RawQuery, []string{"since", "queue"}, func(name, value string) (err error) {
+		if name == "queue" {
+			queue = value
+			return nil
+		}
+		if since, err = strconv.ParseInt(value, 10, 64); err != nil || since < 0 {
+			return web.RefuseParameter(name, "since must be the through of an earlier answer: a Unix time in milliseconds")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, h.of.History(since, queue))
+}
+
+// Shards describes how a cache is split, or, without a name, the caches that the service reads through nodes. Errors:
+// fault.SlugInvalidQuery and those of the store.
+type Shards func(ctx context.Context, cache string) (wire.ShardedCaches, error)
+
+func addShards(r *web.Router, of Shards) {
+	web.API{Router: r, Fail: web.Fail}.AddGet(web.Route{Path: "/v1/shards", Query: web.QueryRead, Action: access.Admin,
+		Admin: true, Handle: of.show})
+}
+
+// show is GET /v1/shards.
+func (s Shards) show(c *web.Call) error {
+	cache := ""
+	err := web.ReadQuery(c.Request().URL.RawQuery, []string{"cache"}, func(_, value string) error {
+		cache = value
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	answer, err := s(c.Context(), cache)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, answer)
+}
