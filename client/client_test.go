@@ -211,6 +211,8 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoMatch,
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured,
 		client.ErrQueueInUse,
+		client.ErrQueueDirector, client.ErrInvalidBackfill, client.ErrNoBackfill, client.ErrBackfillExpired,
+		client.ErrBackfillTooLarge, client.ErrTooManyBackfills,
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
 		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential,
 		client.ErrNotGranted,

@@ -4,6 +4,7 @@ import { ackByHttp, firstByteTimeout, keyOf, silenceTimeout } from "./transport.
 import type { Arrival, Gap, Link, Source, Transport } from "./transport.js";
 
 interface ServerEvent {
+  id: string;
   event: string;
   data: string;
 }
@@ -24,10 +25,10 @@ export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<
       rest = blocks.pop()!;
       if (rest.length > maxEvent) throw unreachable("an event is too long");
       for (const block of blocks) {
-        const parsed = { event: "", data: "" };
+        const parsed = { id: "", event: "", data: "" };
         for (const line of block.split("\n")) {
           const [, field, value] = /^(\w+): ?(.*)$/s.exec(line) ?? [];
-          if (field === "event" || field === "data") parsed[field] = value!;
+          if (field === "id" || field === "event" || field === "data") parsed[field] = value!;
         }
         yield parsed;
       }

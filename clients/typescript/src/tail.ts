@@ -1,0 +1,79 @@
+/** @module Tails: the messages of a channel without a subscriber, such as a ticker that anybody watches. */
+import type { components } from "./api.js";
+import type { CallOptions } from "./channel.js";
+import { TidemarkError, unreachable } from "./errors.js";
+import { backoff, pause, Watchdog } from "./pace.js";
+import { events } from "./sse.js";
+import type { Message } from "./subscription.js";
+import type { Tidemark } from "./tidemark.js";
+import { firstByteTimeout, silenceTimeout, type Gap } from "./transport.js";
+
+/** A message that can't be acknowledged. */
+export type TailMessage<T = unknown> = Omit<Message<T>, "ack">;
+
+export interface TailOptions extends Pick<CallOptions, "signal"> {
+  /** Where the tail begins: after all messages, before the oldest one, or after a clock. Default: "latest". */
+  from?: "latest" | "earliest" | number;
+  /** Called for messages that the tail doesn't have, before those after them. */
+  onGap?: (gap: Gap) => void;
+  /** Called with `undefined` when the connection is open, and with the error when it has broken and is tried again. */
+  onState?: (error: TidemarkError | undefined) => void;
+}
+
+type Data = components["schemas"]["Message"] & Gap;
+
+/**
+ * tail yields the messages of a channel as they come, and continues where it was when a connection breaks. It needs no
+ * subscriber, and writes nothing. It ends when the signal is aborted or the loop is left, and throws what the service
+ * refuses for good.
+ */
+export async function* tail<T = unknown>(
+  client: Tidemark,
+  channel: string,
+  options: TailOptions = {},
+): AsyncGenerator<TailMessage<T>, void, undefined> {
+  const left = new AbortController();
+  const stop = options.signal ? AbortSignal.any([options.signal, left.signal]) : left.signal;
+  let last = ""; // event ID
+  try {
+    for (let failures = 0; !stop.aborted; ) {
+      let open = false;
+      const silent = new Watchdog(() => unreachable("the stream is silent"));
+      let error = unreachable("the stream has ended");
+      try {
+        silent.expect(firstByteTimeout);
+        const query: [string, string][] = [["from", String(options.from ?? "latest")]];
+        if (last) query.push(["lastEventId", last]);
+        const signal = AbortSignal.any([stop, silent.signal]);
+        const { body } = await client.http.open(["channels", channel, "stream"], { query, signal });
+        for await (const e of events(body!)) {
+          silent.expect(silenceTimeout);
+          if (!open) options.onState?.(undefined);
+          open = true;
+          failures = 0;
+          if (e.id) last = e.id;
+          if (e.event === "end") break;
+          if (!e.data) continue;
+          const { id, clock, content, publishedAt, reason, count } = JSON.parse(e.data) as Data;
+          if (e.event === "gap") {
+            options.onGap?.({ reason, count });
+          } else if (e.event === "message") {
+            const at = publishedAt === undefined ? undefined : new Date(publishedAt);
+            yield { channel, id, clock, content: content as T, publishedAt: at };
+          }
+        }
+      } catch (cause) {
+        if (stop.aborted) return;
+        error = cause instanceof TidemarkError ? cause : unreachable(silent.signal.aborted ? "the stream is silent"
+          : "the stream broke off", cause);
+        if (!error.temporary) throw error;
+      } finally {
+        silent.stop();
+      }
+      options.onState?.(error);
+      await pause(backoff(failures++, error), stop, true).catch(() => {});
+    }
+  } finally {
+    left.abort();
+  }
+}
