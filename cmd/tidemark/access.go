@@ -93,7 +93,7 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	if owners != nil {
 		known = append(known, c.players)
 	}
-	// before the tokens of users: these have a claim sub, which those of the source's sessions don't have
+	// before the tokens of users: these have a claim sub, which those of Discours.io's sessions don't have
 	if c.sessions != nil {
 		known, revoked = append(known, c.sessions), append(revoked, c.sessions)
 	}

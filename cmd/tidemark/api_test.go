@@ -92,7 +92,7 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], match[1])
 }
 
-// changing is what differs from run to run, and what clean puts in its place.
+// changing is the parts of answers that differ from run to run, and their replacements by clean.
 var changing = []struct {
 	pattern     *regexp.Regexp
 	replacement string

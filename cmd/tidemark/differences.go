@@ -32,6 +32,8 @@ type comparison struct {
 	log    *slog.Logger
 	server string // this one's ID
 
+	peers   *peers
+	wake    chan struct{} // buffered (capacity 1): this server has changed
 	own     atomic.Pointer[announced]
 	failing bool // the last comparison failed; used by one goroutine
 
@@ -39,24 +41,32 @@ type comparison struct {
 	found config.Differences
 }
 
-// announced is the configuration of this server.
+// announced is the announcement of a server.
 type announced struct {
-	shared config.Shared
-	text   string
+	config.Shared
+	Server *wire.PeerServer `json:"server"` // nil: of an earlier version
 }
 
 func newAnnounced(c config.Config) (*announced, error) {
 	shared, err := c.Shared()
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(shared)
-	return &announced{shared: shared, text: string(text)}, err
+	return &announced{Shared: shared}, err
 }
 
-// announcement returns the announcement of a configuration.
-func (c *comparison) announcement(of *announced, life time.Duration) channels.Announcement {
-	return channels.Announcement{Server: c.server, Configuration: of.text, Life: life}
+// announce announces this server for a time, and returns the other servers.
+func (c *comparison) announce(ctx context.Context, of *announced, life time.Duration) ([]channels.Announced, time.Time,
+	error) {
+	self := c.peers.self()
+	text, err := json.Marshal(announced{Shared: of.Shared, Server: &self})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return c.store.Announce(ctx, channels.Announcement{Server: c.server, Configuration: string(text), Life: life})
+}
+
+// listening adds the addresses of this server, and announces them.
+func (c *comparison) listening(urls ...string) {
+	c.peers.change(func(own *wire.PeerServer) { own.Listen = append(own.Listen, urls...) })
+	pace.Signal(c.wake)
 }
 
 // startComparing compares once, and then starts a part of the service that repeats it.
@@ -65,7 +75,8 @@ func startComparing(ctx context.Context, c config.Config, store *channels.Store,
 	if err != nil {
 		return nil, err
 	}
-	compared := &comparison{store: store, log: needs.log, server: id.New()}
+	compared := &comparison{store: store, log: needs.log, server: id.New(), wake: make(chan struct{}, 1)}
+	compared.peers = newPeers(compared.server)
 	compared.own.Store(own)
 	if err := metrics.RegisterDifferences(needs.metrics, compared.counts); err != nil {
 		return nil, err
@@ -77,7 +88,7 @@ func startComparing(ctx context.Context, c config.Config, store *channels.Store,
 
 // run compares periodically until ctx ends.
 func (c *comparison) run(ctx context.Context) error {
-	for pace.Sleep(ctx, pace.Jitter(compareEvery)) {
+	for pace.SleepUntil(ctx, pace.Jitter(compareEvery), c.wake) {
 		c.compare(ctx)
 	}
 	if c.failing {
@@ -85,7 +96,7 @@ func (c *comparison) run(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawIn)
 	defer cancel()
-	if _, err := c.store.Announce(limited, c.announcement(c.own.Load(), 0)); err != nil {
+	if _, _, err := c.announce(limited, c.own.Load(), 0); err != nil {
 		c.log.DebugContext(ctx, "cannot withdraw the announced configuration", "error", err)
 	}
 	return nil
@@ -95,7 +106,7 @@ func (c *comparison) run(ctx context.Context) error {
 // failures.
 func (c *comparison) compare(ctx context.Context) {
 	own := c.own.Load()
-	texts, err := c.store.Announce(ctx, c.announcement(own, announcementLife))
+	found, now, err := c.announce(ctx, own, announcementLife)
 	if err != nil && !c.failing && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "cannot compare the configuration with those of other servers", "error", err)
 	}
@@ -103,14 +114,20 @@ func (c *comparison) compare(ctx context.Context) {
 		return
 	}
 	var others []config.Shared
-	for _, text := range texts {
-		var other config.Shared
-		if err := json.Unmarshal([]byte(text), &other); err != nil {
+	servers := []wire.PeerServer{}
+	for _, one := range found {
+		var other announced
+		if err := json.Unmarshal([]byte(one.Configuration), &other); err != nil {
 			continue // of another version
 		}
-		others = append(others, other)
+		others = append(others, other.Shared)
+		if s := other.Server; s != nil {
+			s.SeenAt = one.Ends.Add(-announcementLife)
+			servers = append(servers, *s)
+		}
 	}
-	c.report(ctx, own.shared.Differences(others))
+	c.peers.seen(servers, now)
+	c.report(ctx, own.Differences(others))
 }
 
 // report replaces the differences, and logs them if they are others than before.

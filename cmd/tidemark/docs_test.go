@@ -182,9 +182,8 @@ func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Regi
 	newLogBuffer(io.Discard).register(registry)
 	registerBuild(registry)
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
-	return registry, startParts(t.Context(), c, reloads{load: func() (config.Config, error) {
-		return config.LoadAgain(flags, nil)
-	}, level: new(slog.LevelVar), limit: reloadLimit}, partNeeds{log: slog.New(log), metrics: registry, parts: parts})
+	return registry, startParts(t.Context(), c, reloads{read: readAgain(flags, nil), level: new(slog.LevelVar),
+		limit: reloadLimit}, partNeeds{log: slog.New(log), metrics: registry, parts: parts})
 }
 
 // TestDocumentedRights: the page has the rights that tidemark doctor looks for.

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -149,17 +147,10 @@ func (d diagnosis) print(w io.Writer, asJSON bool) error {
 	return &cli.ExitError{Status: status, Err: errors.New("a check failed")}
 }
 
-// printable returns a text of others, such as a server's error, as one line without control characters.
+// printable returns a text of others, such as a server's error, in one line that cli.Printable has escaped. One that is
+// too long ends with an ellipsis.
 func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
+	text = cli.Printable(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
 	if len(text) > doctorText {
 		text = strings.ToValidUTF8(text[:doctorText], "") + "…"
 	}
@@ -251,36 +242,16 @@ func (on listening) free(ctx context.Context, option string) error {
 	return l.Close()
 }
 
-// isService reports whether a Tidemark service answers at the address of an option.
+// isService reports whether a Tidemark service answers at the address of an option. One that asks for certificates of
+// clients answers with an alert, and shows the certificate of tls-cert.
 func (on listening) isService(ctx context.Context, option string) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorHTTP)
 	defer cancel()
-	address, scheme := on.addresses[option], "http"
-	network, path := "tcp", ""
-	if socket, ok := strings.CutPrefix(address, config.UnixPrefix); ok {
-		network, path, address = "unix", socket, "localhost"
-	} else if on.certs != nil {
-		scheme = "https"
-	}
-	transport := &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // only asks whether it is a service
-		DialContext: func(ctx context.Context, _, target string) (net.Conn, error) {
-			if network == "unix" {
-				target = path
-			}
-			return new(net.Dialer).DialContext(ctx, network, target)
-		},
-	}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/livez", http.NoBody)
+	l := newLivez(on.addresses[option], on.certs != nil)
+	response, err := l.request(ctx)
 	if err != nil {
-		return false
-	}
-	request.Host = "localhost" // which every service accepts
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return false
+		shown := l.shown.Load()
+		return isAlert(err) && shown != nil && on.certs.Shows(shown)
 	}
 	defer response.Body.Close() //nolint:errcheck // what was read counts
 	body, err := io.ReadAll(io.LimitReader(response.Body, doctorText))

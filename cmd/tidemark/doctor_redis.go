@@ -113,7 +113,7 @@ func (k *checks) cluster(s storage.Description, found redis.Examination) {
 }
 
 // primary checks a primary.
-func (k *checks) primary(p redis.Primary, maxMemory int64) {
+func (k *checks) primary(p redis.Examined, maxMemory int64) {
 	if p.Err != nil {
 		k.failed("node", p.Err)
 		return

@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,7 +76,7 @@ func TestDoctorWithHostileServers(t *testing.T) {
 		reply func([]string) string
 		says  string
 	}{
-		"control characters": {false, afterPing(always("-ERR \x1b]0;title\a\x1b[2J \u202e\xff\r\n")), "?]0;title??[2J"},
+		"control characters": {false, afterPing(always("-ERR \x1b]0;title\a\x1b[2J \u202e\xff\r\n")), `\x1b]0;title\a\x1b[2J`},
 		"such as a PONG":     {true, always("-ERR \x1b[2J\r\n"), "a protocol that isn't Redis's"},
 		"the password": {false, afterPing(func(words []string) string {
 			return "-ERR unknown command, with args beginning with: " + strings.Join(words, " ") + "\r\n"
@@ -101,6 +103,38 @@ func TestDoctorWithHostileServers(t *testing.T) {
 				require.False(t, strings.ContainsFunc(f.Found+f.Remedy, func(r rune) bool { return !unicode.IsPrint(r) }), f)
 			}
 		})
+	}
+}
+
+// A service that asks for certificates of clients is found, and another program with another certificate isn't taken for
+// it.
+func TestDoctorWithClientCertificates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	issue(t, dir, "server", "other")
+	withTLS := func(name string) []string {
+		return []string{"--tls-cert", filepath.Join(dir, name+".pem"), "--tls-key", filepath.Join(dir, name+"-key.pem"),
+			"--tls-client-ca", filepath.Join(dir, "ca.pem")}
+	}
+	redis := redistest.Start(t, redistest.Options{}).URL()
+	s := startServer(t, append(withTLS("server"), "--redis", redis)...)
+	address := strings.TrimPrefix(s.url, "https://")
+	for name, want := range map[string]struct {
+		outcome outcome
+		found   string
+	}{
+		"server": {fine, address + " is in use, and a Tidemark service runs"},
+		"other":  {failure, address + " is in use by another program: no Tidemark service was found"},
+	} {
+		var out, errs bytes.Buffer
+		runHere(t.Context(), &out, &errs, nil, append([]string{"doctor", "--redis", redis, "--listen", address,
+			"--grpc-listen", "off", "--admin-listen", "off", "--json"}, withTLS(name)...)...)
+		var found diagnosis
+		require.NoError(t, json.Unmarshal(out.Bytes(), &found), errs.String())
+		i := slices.IndexFunc(found.Checks, func(f finding) bool { return f.Check == optionListen })
+		require.GreaterOrEqual(t, i, 0, found)
+		require.Equal(t, want.outcome, found.Checks[i].Outcome, found)
+		require.Equal(t, want.found, found.Checks[i].Found)
 	}
 }
 

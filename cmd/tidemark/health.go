@@ -36,6 +36,10 @@ type healthForm struct {
 	DurationMillis int64  `json:"durationMs"`
 }
 
+// errRefused is the error of a service that answers, but refuses its own certificate as that of a client.
+var errRefused = fmt.Errorf("%w: it asks for a certificate of tlsClientCa, which tlsCert isn't: set adminListen to "+
+	"unix:PATH, or give --server, --ca-file, --cert-file and --key-file; --live needs none", client.ErrUnreachable)
+
 func newHealth(t cli.Terminal) *cobra.Command {
 	h := &healthCommand{terminal: t}
 	cmd := &cobra.Command{
@@ -46,7 +50,8 @@ func newHealth(t cli.Terminal) *cobra.Command {
 
 Without --server it checks the service that "tidemark serve" runs with the same environment variables and YAML file, as
 in the same container: on a Unix socket if admin-listen is one, or else on the address of listen. Over TLS that service
-must show the certificate of tls-cert, whatever its names are.
+must show the certificate of tls-cert, whatever its names are. If it asks for a certificate, it is shown the same one; if
+that isn't signed by tls-client-ca, only --live can succeed. Other options may have faults.
 
 It exits with status 0 if the service is ready, 1 if it isn't, and 2 if the command was called wrongly.`,
 		Example: `  tidemark health
@@ -68,7 +73,7 @@ func (h *healthCommand) run(cmd *cobra.Command, connection *cli.Connection) erro
 	if h.timeout <= 0 {
 		return cli.Usagef("--timeout: must be more than 0")
 	}
-	options := []client.Option{client.WithTimeout(h.timeout)}
+	options, isOwn := []client.Option{client.WithTimeout(h.timeout)}, false
 	server := cmd.Flags().Lookup("server")
 	if !server.Changed && h.terminal.Getenv(config.ServerVariable) == "" {
 		own, err := config.Within(cmd.Context(), h.timeout, h.ownService)
@@ -79,6 +84,7 @@ func (h *healthCommand) run(cmd *cobra.Command, connection *cli.Connection) erro
 			return err
 		}
 		if own.transport != nil {
+			isOwn = true
 			options = append(options, client.WithHTTPClient(&http.Client{Transport: own.transport}))
 		}
 	}
@@ -93,6 +99,12 @@ func (h *healthCommand) run(cmd *cobra.Command, connection *cli.Connection) erro
 	}
 	begun := time.Now()
 	err = check(cmd.Context())
+	if isOwn && isAlert(err) { // the service has shown its certificate, and refuses that of the client
+		err = errRefused
+		if h.live {
+			err = nil
+		}
+	}
 	if h.json {
 		return h.write(healthForm{Server: server.Value.String(), DurationMillis: time.Since(begun).Milliseconds()}, err)
 	}
@@ -151,7 +163,7 @@ func (h *healthCommand) ownService() (ownService, error) {
 			return ownService{}, err
 		}
 	}
-	c, err := config.Load(flags, h.terminal.Environ)
+	c, err := config.LoadListen(flags, h.terminal.Environ)
 	if err != nil {
 		return ownService{}, err
 	}
@@ -166,12 +178,8 @@ func (h *healthCommand) ownService() (ownService, error) {
 		return ownService{}, errors.New("listen: port 0 is any free port: give --server")
 	}
 	address := net.JoinHostPort(reachable(host), port)
-	switch {
-	case c.TLS.Cert == "":
+	if c.TLS.Cert == "" {
 		return ownService{url: "http://" + address}, nil
-	case c.TLS.ClientCA != "":
-		return ownService{}, errors.New("tlsClientCa: the service asks for a certificate: set adminListen to unix:PATH," +
-			" or give --server, --ca-file, --cert-file and --key-file")
 	}
 	shown, err := tls.LoadX509KeyPair(c.TLS.Cert, c.TLS.Key)
 	if err != nil {
@@ -179,7 +187,8 @@ func (h *healthCommand) ownService() (ownService, error) {
 	}
 	return ownService{url: "https://" + address, transport: &http.Transport{TLSClientConfig: &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, //nolint:gosec // the certificate must be the service's own, see VerifyConnection
+		Certificates:       []tls.Certificate{shown}, // if the service asks for one
+		InsecureSkipVerify: true,                     //nolint:gosec // it must be the service's own, see VerifyConnection
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if !bytes.Equal(state.PeerCertificates[0].Raw, shown.Certificate[0]) {
 				return fmt.Errorf("its certificate isn't the one in %s", c.TLS.Cert)

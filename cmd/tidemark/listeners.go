@@ -23,6 +23,7 @@ const (
 	optionListen     = "listen"
 	optionGRPCListen = "grpc-listen"
 	optionAdmin      = "admin-listen"
+	optionOpenMatch  = "openmatch-listen" // followed by a space and the name of a service in listening.addresses
 )
 
 // listening is how a server listens.
@@ -48,6 +49,11 @@ func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
 	}
 	if c.Matchmaking.On && c.GRPC.Listen != "" {
 		on.addresses[optionGRPCListen] = c.GRPC.Listen
+	}
+	if c.Matchmaking.On {
+		for service, address := range c.GRPC.OpenMatch.ByService() {
+			on.addresses[optionOpenMatch+" "+service] = address
+		}
 	}
 	if c.Server.AdminListen != "" {
 		on.addresses[optionAdmin] = c.Server.AdminListen
@@ -77,24 +83,30 @@ func (on *listening) register(r prometheus.Registerer) error {
 // open opens the listeners.
 func (on listening) open(ctx context.Context) (l server.Listeners, err error) {
 	var opened []net.Listener
-	for _, one := range []struct {
-		option    string
-		listener  *net.Listener
-		protocols []string
-	}{
-		{optionListen, &l.HTTP, []string{"h2", "http/1.1"}}, {optionGRPCListen, &l.GRPC, []string{"h2"}},
-		{optionAdmin, &l.Admin, []string{"h2", "http/1.1"}},
-	} {
-		if on.addresses[one.option] == "" {
-			continue
+	l.OpenMatch = map[string]net.Listener{}
+	for option := range on.addresses {
+		protocols := []string{"h2", "http/1.1"}
+		if option == optionGRPCListen {
+			protocols = protocols[:1]
 		}
-		if *one.listener, err = on.listen(ctx, one.option, one.protocols...); err != nil {
+		one, err := on.listen(ctx, option, protocols...)
+		if err != nil {
 			for _, l := range opened {
 				err = errors.Join(err, l.Close())
 			}
 			return server.Listeners{}, err
 		}
-		opened = append(opened, *one.listener)
+		opened = append(opened, one)
+		switch option {
+		case optionListen:
+			l.HTTP = one
+		case optionGRPCListen:
+			l.GRPC = one
+		case optionAdmin:
+			l.Admin = one
+		default:
+			l.OpenMatch[strings.TrimPrefix(option, optionOpenMatch+" ")] = one
+		}
 	}
 	return l, nil
 }
@@ -137,6 +149,7 @@ var errInUse = errors.New("the port is in use by another program")
 // bind listens on the TCP address of an option, without TLS.
 func (on listening) bind(ctx context.Context, option string) (net.Listener, error) {
 	address := on.addresses[option]
+	option, _, _ = strings.Cut(option, " ")
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -13,7 +13,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/matchmaking/builder"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -33,8 +35,14 @@ type matchmakingNeeds struct {
 	parts    *lifecycle.Stack
 }
 
-// startMatchmaking starts the service of tickets and queues. It returns nil if matchmaking is off.
-func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNeeds) (*service.Service, error) {
+// startedMatchmaking is the services of matchmaking.
+type startedMatchmaking struct {
+	*service.Service
+	fetcher *backend.Synchronizer
+}
+
+// startMatchmaking starts the services of tickets and queues. It returns nil if matchmaking is off.
+func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNeeds) (*startedMatchmaking, error) {
 	if !c.Matchmaking.On {
 		return nil, nil
 	}
@@ -42,10 +50,14 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 	if err != nil {
 		return nil, fmt.Errorf("callout-allow: %w", err)
 	}
+	director := matchmaking.DirectorService
+	if c.GRPC.OpenMatch.Backend != "" {
+		director = matchmaking.DirectorUser
+	}
 	s, err := service.New(service.Options{
 		Store: needs.queues, Lookup: needs.lookup, Channels: delivery.New(needs.channels),
 		Build: builder.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues, Token: needs.token,
-		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(),
+		DefaultDirector: director, MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(),
 		Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
 		Follow: needs.follow, Logger: needs.log, Metrics: needs.counts,
 	})
@@ -56,5 +68,35 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 		return nil, fmt.Errorf("matchmaking metrics: %w", err)
 	}
 	needs.parts.Run(ctx, "matchmaking service", s.Run)
-	return s, nil
+	fetcher, err := startFetching(ctx, c, s, targets, needs)
+	if err != nil {
+		return nil, err
+	}
+	return &startedMatchmaking{s, fetcher}, nil
+}
+
+// startFetching starts the service that fetches matches for queues that are directed by their users.
+func startFetching(
+	ctx context.Context, c config.Config, s *service.Service, targets *jsonhttp.Targets, needs matchmakingNeeds,
+) (*backend.Synchronizer, error) {
+	functions := callout.NewFunctions(targets)
+	fetcher, err := backend.New(backend.Options{
+		Store: needs.queues, Handover: needs.queues.Handover(), Functions: functions,
+		Evaluator: func(d matchmaking.Definition) (backend.Evaluator, error) {
+			if d.RunTime {
+				return callout.FetchEvaluator(d, targets)
+			}
+			return callout.FetchEvaluator(d, nil)
+		},
+		Queue: s.UserQueue, Follow: needs.follow, Logger: needs.log, Metrics: needs.counts,
+		LeaseTTL: c.Matchmaking.LeaseTTL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	needs.parts.Run(ctx, "synchronizer", func(ctx context.Context) error {
+		defer functions.Close()
+		return fetcher.Run(ctx)
+	})
+	return fetcher, nil
 }

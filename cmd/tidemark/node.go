@@ -47,6 +47,13 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
+	watch := watched(on, n.Listener, n.Admin)
+	if n.Admin == nil {
+		watch = watch.overHTTP2()
+	}
+	if err := startWatchdog(ctx, watch, needs); err != nil {
+		return err
+	}
 	ready := []any{"shards", n.Listener.Addr().String(), "host", member.Host, "advertised", member.Address, "version",
 		thisBuild().version}
 	if n.Admin != nil {

@@ -102,16 +102,9 @@ func startKeyMetrics(ctx context.Context, c config.RecordOptions, s stores, need
 		return err
 	}
 	w := &keyspace.Watch{
-		Leases: leases, Table: c.Site.Caches.Table, Sources: make(map[string]keyspace.Source), Kinds: m.Kinds,
+		Leases: leases, Table: c.Site.Caches.Table, Sources: keySources(s), Kinds: m.Kinds,
 		Rate: m.Rate, Every: m.Every, Metrics: metrics, Log: needs.log,
 	}
-	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions,
-		"cache": s.records.Cache} {
-		if conn != nil && conn != s.conn {
-			w.Sources[of] = records.NewKeySource(conn)
-		}
-	}
-	w.Sources["channels"] = records.NewKeySource(s.conn)
 	needs.parts.Run(ctx, "key metrics", func(ctx context.Context) error {
 		if err := w.Run(ctx); !errors.Is(err, context.Canceled) {
 			return err
@@ -119,6 +112,18 @@ func startKeyMetrics(ctx context.Context, c config.RecordOptions, s stores, need
 		return nil
 	})
 	return nil
+}
+
+// keySources returns the keys of all Redis servers.
+func keySources(s stores) map[string]keyspace.Source {
+	sources := map[string]keyspace.Source{"channels": records.NewKeySource(s.conn)}
+	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions,
+		"cache": s.records.Cache} {
+		if conn != nil && conn != s.conn {
+			sources[of] = records.NewKeySource(conn)
+		}
+	}
+	return sources
 }
 
 // startRecords starts the services of records, and the metrics of keys. It returns nil if records are off.

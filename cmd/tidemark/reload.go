@@ -12,13 +12,13 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/config"
-	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -44,20 +44,31 @@ func notifyReload() (signals <-chan os.Signal, stop func()) {
 
 // reloads holds the trigger of reloads, and how the configuration is read.
 type reloads struct {
-	load    func() (config.Config, error)
+	read    func(running config.Config) (config.Reloaded, error)
 	signals <-chan os.Signal
 	level   *slog.LevelVar // of the log
-	limit   time.Duration  // for load
+	limit   time.Duration  // for read
 }
 
-// reloader changes the configuration of a service that runs. Its methods may be called by many goroutines once parts is
+// readAgain returns how tidemark serve reads its configuration again.
+func readAgain(flags *pflag.FlagSet, environ []string) func(config.Config) (config.Reloaded, error) {
+	return func(running config.Config) (config.Reloaded, error) {
+		next, err := config.LoadAgain(flags, environ)
+		if err != nil {
+			return config.Reloaded{}, err
+		}
+		return running.Reload(next)
+	}
+}
+
+// reloader changes the configuration of a service that runs. Its methods may be called by many goroutines once apply is
 // set.
 type reloader struct {
 	reloads
 	log     *slog.Logger
 	results *prometheus.CounterVec
 	success prometheus.Gauge
-	parts   reloadable
+	apply   func(before, now config.Config) error // changes the service, or nothing; nil: only the log's level changes
 
 	turn    chan struct{} // buffered (capacity 1): held during a reload
 	running config.Config // guarded by turn
@@ -67,8 +78,8 @@ type reloader struct {
 // reloadable is the parts of a service that a reload changes. Each replaces what it has by one atomic step.
 type reloadable struct {
 	channels *channel.Service
-	guard    *access.Guard    // nil: the service is open
-	matches  *service.Service // nil: matchmaking is off
+	guard    *access.Guard       // nil: the service is open
+	matches  *startedMatchmaking // nil: matchmaking is off
 	compared *comparison
 	server   *server.Server
 }
@@ -98,7 +109,7 @@ func (l *reloader) run(ctx context.Context) error {
 	for {
 		select {
 		case <-l.signals:
-			notify(ctx, daemon.SdNotifyReloading, l.log)
+			notify(ctx, notifyReloading(), l.log)
 			_, _ = l.reload(ctx) // it is logged
 			notify(ctx, daemon.SdNotifyReady, l.log)
 		case <-ctx.Done():
@@ -145,28 +156,24 @@ func (l *reloader) reload(ctx context.Context) (config.Reloaded, error) {
 	case <-ctx.Done():
 		return config.Reloaded{}, context.Cause(ctx)
 	}
-	load, running := l.load, l.running
-	done, err := config.Within(ctx, l.limit, func() (config.Reloaded, error) {
-		next, err := load()
-		if err != nil {
-			return config.Reloaded{}, err
-		}
-		return running.Reload(next)
-	})
+	read, running := l.read, l.running
+	done, err := config.Within(ctx, l.limit, func() (config.Reloaded, error) { return read(running) })
 	if ctx.Err() != nil {
 		l.log.InfoContext(ctx, "reload abandoned")
 		return config.Reloaded{}, context.Cause(ctx)
 	}
+	if err == nil && l.apply != nil {
+		err = l.apply(running, done.Config)
+	}
 	if err == nil {
-		err = l.change(done)
+		l.running = done.Config
 	}
 	l.report(ctx, done, err)
 	return done, err
 }
 
-// change changes the service, or nothing.
-func (l *reloader) change(to config.Reloaded) error {
-	c := to.Config
+// apply changes the service, or nothing.
+func (p reloadable) apply(before, c config.Config) error {
 	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
 	if err != nil {
 		return err
@@ -180,26 +187,25 @@ func (l *reloader) change(to config.Reloaded) error {
 		return err
 	}
 	redefine := func() {}
-	if l.parts.matches != nil {
-		if redefine, err = l.parts.matches.Redefine(c.Matchmaking.Queues, c.Matchmaking.MaxQueues); err != nil {
+	if p.matches != nil {
+		if redefine, err = p.matches.Redefine(c.Matchmaking.Queues, c.Matchmaking.MaxQueues); err != nil {
 			return err
 		}
 	}
-	if err := l.parts.channels.Configure(policies, c.Limits); err != nil {
+	if err := p.channels.Configure(policies, c.Limits); err != nil {
 		return err
 	}
 	// nothing fails from here on
-	if l.parts.guard != nil {
-		l.parts.guard.SetRules(rules)
+	if p.guard != nil {
+		p.guard.SetRules(rules)
 	}
-	if before := l.running.Access; before.UserLimits != c.Access.UserLimits ||
+	if before := before.Access; before.UserLimits != c.Access.UserLimits ||
 		before.AddressLimits != c.Access.AddressLimits || before.Quotas != c.Access.Quotas {
-		l.parts.server.SetLimits(limits.Limits{Users: c.Access.UserLimits, Addresses: c.Access.AddressLimits,
+		p.server.SetLimits(limits.Limits{Users: c.Access.UserLimits, Addresses: c.Access.AddressLimits,
 			Quotas: c.Access.Quotas})
 	}
 	redefine()
-	l.parts.compared.own.Store(compare)
-	l.running = c
+	p.compared.own.Store(compare)
 	return nil
 }
 

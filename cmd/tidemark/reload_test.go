@@ -112,16 +112,22 @@ func TestReloadThatHangs(t *testing.T) {
 	hang, entered := make(chan struct{}), make(chan struct{})
 	needs := partNeeds{log: slog.New(slog.NewTextHandler(&logged, nil)), metrics: prometheus.NewRegistry()}
 	l := newReloader(config.Config{}, reloads{limit: time.Millisecond, level: new(slog.LevelVar),
-		load: func() (config.Config, error) { <-hang; return config.Config{}, nil }}, needs)
+		read: func(config.Config) (config.Reloaded, error) { <-hang; return config.Reloaded{}, nil }}, needs)
 	_, err := l.serve(t.Context())
 	require.ErrorContains(t, err, "can't be read in time (1ms)")
 	l.limit = time.Hour
-	l.load = func() (config.Config, error) { return config.Config{}, config.Faults{"a.yaml:1: a", "a.yaml:2: b"} }
+	l.read = func(config.Config) (config.Reloaded, error) {
+		return config.Reloaded{}, config.Faults{"a.yaml:1: a", "a.yaml:2: b"}
+	}
 	_, err = l.serve(t.Context())
 	require.ErrorContains(t, err, "nothing was changed: a.yaml:1: a; a.yaml:2: b")
 	require.Equal(t, 2, strings.Count(logged.String(), "fault=a.yaml")+strings.Count(logged.String(), `fault="a.yaml`))
 
-	l.load = func() (config.Config, error) { close(entered); <-hang; return config.Config{}, nil }
+	l.read = func(config.Config) (config.Reloaded, error) {
+		close(entered)
+		<-hang
+		return config.Reloaded{}, nil
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.run(ctx) }()

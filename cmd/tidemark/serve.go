@@ -39,8 +39,7 @@ func newServe(t cli.Terminal) *cobra.Command {
 				return err
 			}
 			return serve(cmd.Context(), c, reloads{
-				load:    func() (config.Config, error) { return config.LoadAgain(cmd.Flags(), t.Environ) },
-				signals: signals, limit: reloadLimit,
+				read: readAgain(cmd.Flags(), t.Environ), signals: signals, limit: reloadLimit,
 			}, b)
 		})
 	}
@@ -110,13 +109,16 @@ func startFaults(c config.Config) (faults []error) {
 		}
 	}
 	if !c.Access.Closed() && !c.Access.Insecure {
-		grpc := c.GRPC.Listen
-		if !c.Matchmaking.On {
-			grpc = "" // it isn't served
+		addresses := []struct{ key, address string }{
+			{"listen", c.Server.Listen}, {"adminListen", c.Server.AdminListen},
 		}
-		for _, one := range []struct{ key, address string }{
-			{"listen", c.Server.Listen}, {"grpcListen", grpc}, {"adminListen", c.Server.AdminListen},
-		} {
+		if o := c.GRPC.OpenMatch; c.Matchmaking.On { // else these aren't served
+			addresses = append(addresses, struct{ key, address string }{"grpcListen", c.GRPC.Listen})
+			for _, address := range []string{o.Frontend, o.Backend, o.Query} {
+				addresses = append(addresses, struct{ key, address string }{"openmatchListen", address})
+			}
+		}
+		for _, one := range addresses {
 			if one.address != "" && isReachable(one.address) {
 				add(one.key, fmt.Errorf("other machines can reach %s, and no credentials are required: %s", one.address,
 					remedyOpen))

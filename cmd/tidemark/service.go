@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -114,13 +116,14 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 	options := serverOptions(ctx, c, stores, needs)
 	options.Reload = reloads.serve
 	options.Differences = compared.shown
+	startStatus(ctx, c, stores, compared, needs, &options)
 	options.Service, options.Tracer = service, tracer
 	if kept != nil {
 		options.Records = &kept.API
 	}
 	var owners access.Owners
 	if matches != nil {
-		options.Matchmaking, owners = matches, matches
+		options.Matchmaking, options.Fetcher, owners = matches, matches.fetcher, matches
 	}
 	if options.Guard, err = known.guard(owners); err != nil {
 		return err
@@ -129,9 +132,9 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 		return err
 	}
 	served := server.New(options)
-	reloads.parts = reloadable{channels: service, guard: options.Guard, matches: matches, compared: compared,
-		server: served}
-	if err := listenAndServe(ctx, served, on, needs); err != nil {
+	reloads.apply = reloadable{channels: service, guard: options.Guard, matches: matches, compared: compared,
+		server: served}.apply
+	if err := listenAndServe(ctx, served, on, needs, compared.listening); err != nil {
 		return err
 	}
 	needs.parts.Run(ctx, "reloads", reloads.run)
@@ -166,23 +169,30 @@ func serverOptions(ctx context.Context, c config.Config, s stores, needs partNee
 	}
 }
 
-// listenAndServe starts a server on its listeners, as a part of the service.
-func listenAndServe(ctx context.Context, s *server.Server, on listening, needs partNeeds) error {
+// listenAndServe starts a server on its listeners, as a part of the service, and passes their URLs to opened.
+func listenAndServe(ctx context.Context, s *server.Server, on listening, needs partNeeds, opened func(...string)) error {
 	l, err := on.open(ctx)
 	if err != nil {
 		return err
 	}
+	if l.Admin != nil && isLocal(l.Admin.Addr()) && l.Admin.Addr().Network() == "tcp" {
+		l.Console = on.urlOf(l.Admin.Addr()) + "/"
+	}
 	needs.parts.Run(ctx, "server", func(ctx context.Context) error { return s.Run(ctx, l) })
-	if err := startWatchdog(ctx, on, l.HTTP.Addr(), needs); err != nil {
+	if err := startWatchdog(ctx, watched(on, l.HTTP, l.Admin), needs); err != nil {
 		return err
 	}
-	ready := []any{"url", on.urlOf(l.HTTP.Addr()), "version", thisBuild().version}
+	ready, urls := []any{"url", on.urlOf(l.HTTP.Addr()), "version", thisBuild().version}, []string{on.urlOf(l.HTTP.Addr())}
 	if l.GRPC != nil {
 		ready = append(ready, "grpc", l.GRPC.Addr().String())
 	}
-	if l.Admin != nil {
-		ready = append(ready, "admin", on.urlOf(l.Admin.Addr()))
+	for _, service := range slices.Sorted(maps.Keys(l.OpenMatch)) {
+		ready = append(ready, service, l.OpenMatch[service].Addr().String())
 	}
+	if l.Admin != nil {
+		ready, urls = append(ready, "admin", on.urlOf(l.Admin.Addr())), append(urls, on.urlOf(l.Admin.Addr()))
+	}
+	opened(urls...)
 	needs.log.InfoContext(ctx, "tidemark is ready", ready...)
 	return nil
 }

@@ -39,12 +39,20 @@ func newShardServe(t cli.Terminal) *cobra.Command {
 		Short:      "Hold a shard of a cache in memory, and answer from it",
 		Args:       cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			signals, stop := notifyReload()
+			defer stop()
 			return runService(cmd, t, func(b *logBuffer) error {
 				c, err := config.LoadNode(cmd.Flags(), t.Environ)
 				if err != nil {
 					return &cli.UsageError{Err: err}
 				}
-				return serveShard(cmd.Context(), c, b)
+				return serveShard(cmd.Context(), c, reloads{
+					read: func(running config.Config) (config.Reloaded, error) {
+						next, err := config.LoadNodeAgain(cmd.Flags(), t.Environ)
+						return running.ReloadNode(next), err
+					},
+					signals: signals, limit: reloadLimit,
+				}, b)
 			})
 		},
 	}
@@ -58,9 +66,16 @@ func newShardServe(t cli.Terminal) *cobra.Command {
 }
 
 // serveShard runs a node until ctx ends or a part of it fails.
-func serveShard(ctx context.Context, c config.Config, b *logBuffer) error {
-	log, _ := b.logger(c)
-	err := untilStopped(ctx, b, log, func(needs partNeeds) error { return startNode(ctx, c, needs) })
+func serveShard(ctx context.Context, c config.Config, r reloads, b *logBuffer) error {
+	log, level := b.logger(c)
+	r.level = level
+	err := untilStopped(ctx, b, log, func(needs partNeeds) error {
+		if err := startNode(ctx, c, needs); err != nil {
+			return err
+		}
+		needs.parts.Run(ctx, "reloads", newReloader(c, r, needs).run)
+		return nil
+	})
 	if errors.Is(err, lease.ErrLost) {
 		log.ErrorContext(ctx, "the node has lost its shard: it must be started again", "error", err)
 		return &cli.ExitError{Status: exitLost, Err: err}

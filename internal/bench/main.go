@@ -29,6 +29,7 @@ var parts = []struct {
 }{
 	{"requests", requests}, {"many", many}, {"jetstream", jetstream}, {"credentials", credentials},
 	{"fanout", fanOut}, {"waiting", waiting}, {"streams", measureStreams}, {"large", large}, {"duels", duels}, {"crowds", crowds},
+	{"directors", directors},
 	{"takeovers", takeovers}, {"cluster", cluster}, {"idle", idle}, {"abuse", abuse}, {"records", measureRecords},
 	{"shards", measureShards}, {"sizing", measureSizing},
 }
@@ -50,7 +51,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&o.requests, "requests", 20000, "requests in a round")
 	flag.StringVar(&o.only, "only", "", "measure one part: requests, many, jetstream, credentials, fanout, waiting, "+
-		"large, duels, crowds, takeovers, cluster, idle, abuse, records, shards or sizing; nothing is written")
+		"large, duels, crowds, directors, takeovers, cluster, idle, abuse, records, shards or sizing; nothing is written")
 	flag.StringVar(&o.floor.http, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.StringVar(&o.floor.grpc, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
 	flag.StringVar(&o.reads, "shards", "", "read from the nodes that this JSON text names; used by bench itself")

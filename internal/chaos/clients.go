@@ -41,6 +41,7 @@ type servers struct {
 	transports []http.RoundTripper
 	rest       []*client.Client
 	frontend   []*load.Frontend
+	director   []*load.Director
 	requests   *oracle.Requests
 	close      []func()
 	unready    []atomic.Bool // servers that the load balancer avoids
@@ -64,14 +65,19 @@ func connect(addresses []endpoint, requests *oracle.Requests) (*servers, error) 
 		}
 		s.urls, s.transports = append(s.urls, address.URL), append(s.transports, dispersed{transport})
 		s.rest = append(s.rest, rest)
-		frontend, err := load.DialFrontend(address.GRPC, append(dispersedCalls(),
+		options := append(dispersedCalls(),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: tryLimit}),
-			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: tryLimit}))...)
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: tryLimit}))
+		frontend, err := load.DialFrontend(address.GRPC, options...)
 		if err != nil {
 			return nil, err
 		}
-		s.frontend = append(s.frontend, frontend)
-		s.close = append(s.close, transport.CloseIdleConnections, frontend.Close)
+		director, err := load.DialDirector(address.GRPC, options...)
+		if err != nil {
+			return nil, err
+		}
+		s.frontend, s.director = append(s.frontend, frontend), append(s.director, director)
+		s.close = append(s.close, transport.CloseIdleConnections, frontend.Close, director.Close)
 	}
 	return s, nil
 }

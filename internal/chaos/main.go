@@ -140,7 +140,7 @@ func (s settings) channels() channelLoad {
 
 // players returns the load on queues: times twenty players.
 func (s settings) players(times int) playerLoad {
-	return playerLoad{Queues: []string{"duel", "squad"}, REST: 12 * times, GRPC: 8 * times,
+	return playerLoad{Queues: []string{"duel", "squad", arena}, REST: 12 * times, GRPC: 8 * times,
 		Pause: s.slower(200 * time.Millisecond)}
 }
 

@@ -184,7 +184,7 @@ func (l *clients) audit(ctx context.Context, t *turn, id string) error {
 	case ticket.Assignment == nil:
 		l.Tickets.Forgotten(id, ticket.Status)
 	default:
-		l.Tickets.Assigned(id, oracle.Assignment{Match: ticket.Assignment.MatchID, Connection: ticket.Assignment.Connection})
+		l.Tickets.Assigned(id, assigned(ticket.Queue, ticket.Assignment))
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (p *player) createREST(ctx context.Context, server int, id string) error {
 func (p *player) awaitREST(ctx context.Context, server int, id string) error {
 	a, err := p.servers.rest[server].AwaitAssignment(ctx, id)
 	if err == nil {
-		p.Tickets.Assigned(id, oracle.Assignment{Match: a.MatchID, Connection: a.Connection})
+		p.Tickets.Assigned(id, assigned(p.queue, &a))
 	}
 	return err
 }

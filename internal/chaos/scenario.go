@@ -48,7 +48,7 @@ const (
 
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
-	all := slices.Concat(kills(), failovers(), stalls(), networks(), streamCuts(), replies(), clocks(), hostiles(),
+	all := slices.Concat(kills(), directorDeaths(), failovers(), stalls(), networks(), streamCuts(), replies(), clocks(), hostiles(),
 		unread(), costly(), readTier(), upgrades())
 	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })
 }

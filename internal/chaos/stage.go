@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ type stage struct {
 	light     *lightProcess // nil: there is none
 	balancer  sync.WaitGroup
 	peak      atomic.Int64 // bytes, the largest resident memory of a service
+	deadly    atomic.Bool  // directors die in every second fetch
 }
 
 // redisServers is the Redis of a stage. One field is set, according to its layout.
@@ -65,13 +67,18 @@ const (
 )
 
 // matchSeats has the number of tickets of a match for each queue.
-var matchSeats = map[string]int{"duel": 2, "squad": 4}
+var matchSeats = map[string]int{"duel": 2, "squad": 4, arena: 2}
 
 // queues is the configuration of these queues. A match's connection is its ID, so that clients of Open Match know it.
-const queues = `{
+const (
+	queues = `{"arena": {"director": "user", "pendingTimeout": "1s", "assignmentTTL": "5m"},` + ownQueues + `}`
+
+	// ownQueues are those that the service directs. The previous release has no others.
+	ownQueues = `
 	"duel": {"assigner": {"kind": "static", "connection": "{match}"}, "pendingTimeout": "5s", "assignmentTTL": "5m"},
 	"squad": {"match": {"teams": 2, "teamSize": 2}, "assigner": {"kind": "static", "connection": "{match}"},
-		"pendingTimeout": "5s", "assignmentTTL": "5m"}}`
+		"pendingTimeout": "5s", "assignmentTTL": "5m"}`
+)
 
 // waitForReplica are options of the services in failover scenarios.
 var waitForReplica = []string{"--channel-replicas", "1", "--ticket-replicas", "1"}
@@ -203,7 +210,10 @@ func (s *stage) startServices() {
 	var starting sync.WaitGroup
 	errs := make([]error, servicesCount)
 	for i := range servicesCount {
-		args := append([]string{"--queues", queues}, s.redisFlags()...)
+		args := append([]string{"--queues", queues, "--callout-allow", "127.0.0.1"}, s.redisFlags()...)
+		if s.previous {
+			args[1] = "{" + ownQueues + "}"
+		}
 		if s.failover {
 			args = append(args, waitForReplica...)
 		}
@@ -284,7 +294,7 @@ func (s *stage) startLoad() (stop func()) {
 	requests := oracle.NewRequests()
 	servers, err := connect(s.addresses(), requests)
 	s.Must(err)
-	rules := oracle.Rules{Failover: s.failover}
+	rules := oracle.Rules{Failover: s.failover, Partial: arena}
 	s.clients = &clients{
 		Servers: servers, Requests: requests,
 		Messages: oracle.NewMessages(rules), Tickets: oracle.NewTickets(rules, matchSeats),
@@ -302,8 +312,13 @@ func (s *stage) startLoad() (stop func()) {
 		s.balance(ctx, servers)
 	}
 	channels, players := s.settings.channels(), s.settings.players(max(s.players, 1))
-	if s.previous && s.before().early {
-		channels.Polls, players.GRPC, players.REST = true, 0, 0
+	if s.previous {
+		players.Queues = slices.DeleteFunc(players.Queues, func(q string) bool { return q == arena })
+		if s.before().early {
+			channels.Polls, players.GRPC, players.REST = true, 0, 0
+		}
+	} else {
+		s.Must(s.clients.StartDirectors(ctx, &s.deadly))
 	}
 	s.Must(s.clients.StartChannels(ctx, working, channels))
 	s.clients.StartPlayers(ctx, working, players)

@@ -30,7 +30,7 @@ func upgrades() []scenario {
 	}
 }
 
-// release is a program of the service, and what it has.
+// release is a program of the service, and its features.
 type release struct {
 	program string
 	early   bool // before 0.1.0: without gRPC and streams; it can't read this release's tickets and receipts
@@ -38,7 +38,7 @@ type release struct {
 
 func (s *stage) current() release { return release{program: s.settings.tidemark} }
 
-// before returns the previous release, and looks at its help for what it has.
+// before returns the previous release, and finds its features in its help.
 func (s *stage) before() release {
 	if s.settings.previous == "" {
 		s.Must(errors.New("-previous is missing: the binary that scripts/build-previous.sh builds, as `make upgrade` does"))

@@ -22,8 +22,8 @@ const (
 // Names returns names that begin with a prefix.
 type Names func(ctx context.Context, prefix string) ([]string, error)
 
-// CompleteArguments makes shells complete the first n arguments of a command by names. If the names can't be had, there
-// are no completions, and no error.
+// CompleteArguments makes shells complete the first n arguments of a command by names. If the names can't be read,
+// there are no completions, and no error.
 func CompleteArguments(cmd *cobra.Command, n int, names Names) {
 	complete := completion(names)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {

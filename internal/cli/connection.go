@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -103,22 +106,58 @@ func (c *Connection) Open(more ...client.Option) (*client.Client, error) {
 	if err != nil {
 		return nil, Usagef("--%s: %w", c.flag, err)
 	}
-	token, err := c.token.option(c.terminal)
+	token, err := c.token.source(c.terminal)
 	if err != nil {
 		return nil, err
 	}
-	options, err := c.tls.options(server)
+	transport, err := c.tls.transport(server)
 	if err != nil {
 		return nil, err
 	}
-	options = append(options, token, client.WithRetry(policy),
-		client.WithUserAgent("tidemark-cli/"+c.terminal.Version))
+	options := []client.Option{client.WithTokenSource(token), client.WithRetry(policy),
+		client.WithUserAgent("tidemark-cli/" + c.terminal.Version)}
+	if transport != nil {
+		options = append(options, client.WithHTTPClient(&http.Client{Transport: transport}))
+	}
 	options = append(options, more...)
 	service, err := client.New(server, options...)
 	if err != nil {
 		return nil, Usagef("--%s: %w", c.flag, err)
 	}
 	return service, nil
+}
+
+// Target is a service as a proxy reaches it.
+type Target struct {
+	URL       *url.URL // without a path
+	Transport *http.Transport
+	Token     func(context.Context) (string, error) // "": there is none
+}
+
+// Target returns the service of the flags, for a proxy. Open returns the errors of the flags, so it is called first.
+func (c *Connection) Target() (Target, error) {
+	server, err := c.checkedServer()
+	if err != nil {
+		return Target{}, err
+	}
+	t := Target{}
+	if t.Token, err = c.token.source(c.terminal); err != nil {
+		return Target{}, err
+	}
+	if t.Transport, err = c.tls.transport(server); err != nil {
+		return Target{}, err
+	}
+	if t.Transport == nil {
+		t.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment}
+	}
+	if path, isSocket := strings.CutPrefix(server, config.UnixPrefix); isSocket {
+		server = "http://localhost"
+		t.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}
+	}
+	t.URL, err = url.Parse(server)
+	return t, err
 }
 
 // checkedServer returns the URL of the service, which may be given as host:port.

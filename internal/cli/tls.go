@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/certs"
 )
 
@@ -27,8 +26,8 @@ func (f *tlsFlags) add(flags *pflag.FlagSet) {
 
 func (f *tlsFlags) set() bool { return *f != tlsFlags{} }
 
-// options returns how the client connects to a service at a URL.
-func (f *tlsFlags) options(server string) ([]client.Option, error) {
+// transport returns how a command connects to a service at a URL, or nil if no flag is set.
+func (f *tlsFlags) transport(server string) (*http.Transport, error) {
 	if !f.set() {
 		return nil, nil
 	}
@@ -55,7 +54,7 @@ func (f *tlsFlags) options(server string) ([]client.Option, error) {
 	}
 	transport = transport.Clone()
 	transport.TLSClientConfig = c
-	return []client.Option{client.WithHTTPClient(&http.Client{Transport: transport})}, nil
+	return transport, nil
 }
 
 func (f *tlsFlags) pair() (tls.Certificate, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
@@ -29,20 +28,21 @@ func (f *tokenFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "token-file", "", "`FILE` file that contains the API key or token, read again for each request")
 }
 
-// option returns how the client gets its token: from a flag, or else from the environment.
-func (f *tokenFlags) option(t Terminal) (client.Option, error) {
+// source returns how a command gets its token: from a flag, or else from the environment. The token may be empty.
+func (f *tokenFlags) source(t Terminal) (func(context.Context) (string, error), error) {
+	token := f.token
 	switch {
 	case f.token != "" && f.file != "":
 		return nil, Usagef("--token and --token-file can't be combined")
-	case f.token != "":
-		return client.WithToken(f.token), nil
 	case f.file != "":
 		if _, err := readToken(f.file); err != nil {
 			return nil, Usagef("--token-file: %w", err)
 		}
-		return client.WithTokenSource(func(context.Context) (string, error) { return readToken(f.file) }), nil
+		return func(context.Context) (string, error) { return readToken(f.file) }, nil
+	case f.token == "":
+		token = strings.TrimSpace(t.Getenv(config.TokenVariable))
 	}
-	return client.WithToken(strings.TrimSpace(t.Getenv(config.TokenVariable))), nil
+	return func(context.Context) (string, error) { return token, nil }, nil
 }
 
 // readToken returns the content of a file, without white space around it.

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -64,11 +65,8 @@ func writeDescription(w io.Writer, d client.Description) error {
 		_, err := fmt.Fprintln(w, "no subscribers")
 		return err
 	}
-	rows := "SUBSCRIBER\tMARK\tLAG\n"
-	for _, s := range d.Subscribers {
-		rows += fmt.Sprintf("%s\t%s\t%d\n", s.Name, s.Mark, s.Lag)
-	}
-	if err := cli.WriteTable(w, rows); err != nil || d.Cursor == "" {
+	subscribers := list{to: w, rows: subscriberTitles}
+	if err := errors.Join(subscribers.addSubscribers(d.Subscribers), subscribers.end()); err != nil || d.Cursor == "" {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\nabout %d subscribers in total; continue with --cursor %s\n", d.SubscriberCount, d.Cursor)

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +29,7 @@ many keys that takes a while, and little from others. Channels are in no order, 
 		if len(args) > 0 {
 			prefix = args[0]
 		}
-		rows := "CHANNEL\tCLOCK\tSUBSCRIBERS\tLIVES\n"
+		channels := list{to: t.Stdout, asJSON: asJSON, rows: "CHANNEL\tCLOCK\tSUBSCRIBERS\tLIVES\n"}
 		for one, err := range c.Channels(ctx, prefix) {
 			if err != nil {
 				return err
@@ -40,19 +39,13 @@ many keys that takes a while, and little from others. Channels are in no order, 
 				break
 			}
 			listed++
-			if asJSON {
-				if err := cli.WriteLine(t.Stdout, one); err != nil {
-					return err
-				}
-				continue
-			}
 			ttl := time.Duration(one.TTLMillis) * time.Millisecond
-			rows += fmt.Sprintf("%s\t%s\t%d\t%s\n", one.Channel, one.Clock, one.SubscriberCount, ttl.Round(time.Second))
+			if err := channels.add(one, "%s\t%s\t%d\t%s\n", one.Channel, one.Clock, one.SubscriberCount,
+				ttl.Round(time.Second)); err != nil {
+				return err
+			}
 		}
-		if asJSON {
-			return nil
-		}
-		return cli.WriteTable(t.Stdout, rows)
+		return channels.end()
 	})
 	return cmd
 }

@@ -13,10 +13,10 @@ func Clients(t cli.Terminal) []*cobra.Command {
 	return slices.Concat(
 		cli.In(cli.Messages, newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t),
 			newSubscriber(t)),
-		cli.In(cli.Matchmaking, newTicket(t), newMatch(t), newQueue(t)),
+		cli.In(cli.Matchmaking, newTicket(t), newBackfill(t), newMatch(t), newQueue(t)),
 		cli.In(cli.Records, newCache(t), newFollowing(t), newLock(t), newUnlock(t), newSettings(t), newState(t),
 			newStats(t), newViews(t)),
-		cli.In(cli.Service, newReload(t)),
+		cli.In(cli.Service, newConsole(t), newDemo(t), newReload(t), newServers(t), newProblems(t)),
 		cli.In(cli.Access, newKey(t), newOAuth(t), newRevoke(t), newSession(t), newVerify(t)),
 		[]*cobra.Command{
 			cli.Renamed("keyset", "oauth keyset", newKeyset(t)),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 func newQueue(t cli.Terminal) *cobra.Command {
@@ -50,7 +51,8 @@ func newQueueList(t cli.Terminal) *cobra.Command {
 
 // outline is the part of a definition that is shown in a list.
 type outline struct {
-	Match struct {
+	Director matchmaking.Director `json:"director"`
+	Match    struct {
 		Function string `json:"function"`
 		Teams    int    `json:"teams"`
 		TeamSize int    `json:"teamSize"`
@@ -74,6 +76,10 @@ func writeQueues(w io.Writer, queues []client.Queue) error {
 		o, err := outlineOf(q)
 		if err != nil {
 			return err
+		}
+		if o.Director == matchmaking.DirectorUser {
+			rows += q.Name + "\tof its user\t-\t-\n"
+			continue
 		}
 		rows += fmt.Sprintf("%s\t%s\t%d of %d\t%s\n", q.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize,
 			o.Assigner.Kind)

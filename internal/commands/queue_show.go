@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 func newQueueShow(t cli.Terminal) *cobra.Command {
@@ -60,12 +61,14 @@ func writeQueue(w io.Writer, d client.QueueDescription) error {
 		waits = fmt.Sprintf("%s, 9 of 10 at most %s, 99 of 100 at most %s", ms(d.Waits.P50), ms(d.Waits.P90),
 			ms(d.Waits.P99))
 	}
+	matches := fmt.Sprintf("%s, %d teams of %d, %s", o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind)
+	if o.Director == matchmaking.DirectorUser {
+		matches = "of its user's director"
+	}
 	_, err = fmt.Fprintf(w,
-		"queue     %s\nmatches   %s, %d teams of %d, %s\nwaiting   %d, the oldest for %s\npending   %d\noutgoing  %d\n"+
+		"queue     %s\nmatches   %s\nwaiting   %d, the oldest for %s\npending   %d\noutgoing  %d\n"+
 			"rate      %.3g matches a second\nwaits     %s\n\n",
-		d.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind, d.Tickets.Searching,
-		ms(d.OldestWaitMillis),
-		d.Tickets.Pending, d.Outgoing, d.MatchRate, waits)
+		d.Name, matches, d.Tickets.Searching, ms(d.OldestWaitMillis), d.Tickets.Pending, d.Outgoing, d.MatchRate, waits)
 	if err != nil {
 		return err
 	}

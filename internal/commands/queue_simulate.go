@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/matchmaking/simulation"
 )
 
 type simulateFlags struct {
@@ -52,13 +53,13 @@ func (f *simulateFlags) run(ctx context.Context, t cli.Terminal) error {
 	if len(f.definitions) == 0 || f.tickets == "" {
 		return cli.Usagef("--definition and --tickets are required")
 	}
-	queues := make([]queue, len(f.definitions))
+	queues := make([]simulation.Queue, len(f.definitions))
 	for i, name := range f.definitions {
 		text, err := os.ReadFile(name) //nolint:gosec // the user names it
 		if err != nil {
 			return fmt.Errorf("read the definition: %w", err)
 		}
-		if queues[i], err = parseQueue(text); err != nil {
+		if queues[i], err = simulation.Parse(text); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -66,13 +67,13 @@ func (f *simulateFlags) run(ctx context.Context, t cli.Terminal) error {
 	if err != nil {
 		return fmt.Errorf("read the tickets: %w", err)
 	}
-	results := make([]simulation, len(queues))
+	results := make([]simulated, len(queues))
 	for i, q := range queues {
 		r, err := q.Run(ctx, tickets)
 		if err != nil {
 			return err
 		}
-		results[i] = simulationOf(f.definitions[i], r)
+		results[i] = simulatedOf(f.definitions[i], r)
 	}
 	return f.write(t.Stdout, results)
 }
@@ -89,8 +90,8 @@ func (f *simulateFlags) read(stdin io.Reader) (tickets recording, err error) {
 	return readTickets(file)
 }
 
-// simulation is a result as it is printed.
-type simulation struct {
+// simulated is a result as it is printed.
+type simulated struct {
 	Definition string `json:"definition"`
 	Tickets    int    `json:"tickets"`
 	Matches    int    `json:"matches"`
@@ -108,8 +109,8 @@ type percentiles[T any] struct {
 	Max T `json:"max"`
 }
 
-func simulationOf(definition string, r result) simulation {
-	s := simulation{Definition: definition, Tickets: r.Tickets, Matches: r.Matches, Matched: r.Matched,
+func simulatedOf(definition string, r simulation.Result) simulated {
+	s := simulated{Definition: definition, Tickets: r.Tickets, Matches: r.Matches, Matched: r.Matched,
 		Unmatched: r.Tickets - r.Matched}
 	if r.Matches > 0 {
 		millis, fitness := time.Duration.Milliseconds, percentiles[float64](r.Fitness)
@@ -120,7 +121,7 @@ func simulationOf(definition string, r result) simulation {
 	return s
 }
 
-func (f *simulateFlags) write(w io.Writer, results []simulation) error {
+func (f *simulateFlags) write(w io.Writer, results []simulated) error {
 	rows := "DEFINITION\tTICKETS\tMATCHES\tMATCHED\tUNMATCHED\tWAIT P50\tP90\tP99\tMAX\tFITNESS P50\tP90\tP99\tMAX\n"
 	for _, r := range results {
 		if f.asJSON {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking/simulation"
 )
 
 // four are created after 0, 5, 10 and 60 seconds. a and c accept each other. With 60 more, b accepts d; with 100 more,
@@ -44,7 +46,7 @@ func TestRun(t *testing.T) {
 	} {
 		tickets, err := readTickets(strings.NewReader(four))
 		require.NoError(t, err)
-		q, err := parseQueue([]byte(test.definition))
+		q, err := simulation.Parse([]byte(test.definition))
 		require.NoError(t, err)
 		r, err := q.Run(t.Context(), tickets)
 		require.NoError(t, err)
@@ -69,11 +71,11 @@ func TestRunIsRepeatable(t *testing.T) {
 			i, start.Add(time.Duration(random.IntN(600_000))*time.Millisecond).UTC().Format(time.RFC3339Nano), skill-20,
 			skill+20, skill, 1+random.IntN(2))
 	}
-	q, err := parseQueue(
+	q, err := simulation.Parse(
 		[]byte(
 			`{"match":{"function":"criteria","teamSize":3,"weights":{"skill":1},"widen":[{"after":"5s","by":{"skill":50}}]},"ticketTTL":"1m"}`))
 	require.NoError(t, err)
-	var results [2]result
+	var results [2]simulation.Result
 	for i := range results {
 		tickets, err := readTickets(strings.NewReader(strings.Join(append(lines, lines...), "\n")))
 		require.NoError(t, err)
@@ -144,7 +146,7 @@ func TestQueuesThatCannotBeSimulated(t *testing.T) {
 		`{"definition":{"match":{"teams":0}}}`:                          "match.teams: must be positive",
 		`{"match":{"widen":[{"after":"1s","by":{"a":1}}],"wide":true}}`: "wide",
 	} {
-		_, err := parseQueue([]byte(definition))
+		_, err := simulation.Parse([]byte(definition))
 		require.ErrorContains(t, err, want)
 	}
 }

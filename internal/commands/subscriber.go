@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,27 +29,18 @@ twice.`,
 	cli.CompleteArguments(cmd, 1, connection.Channels)
 	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON for each subscriber, as in Description")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		rows, page := "SUBSCRIBER\tMARK\tLAG\n", client.Page{}
+		subscribers, page := list{to: t.Stdout, asJSON: asJSON, rows: subscriberTitles}, client.Page{}
 		for more := true; more; more = page.Cursor != "" {
 			d, err := c.DescribePage(ctx, args[0], page)
 			if err != nil {
 				return err
 			}
-			for _, s := range d.Subscribers {
-				rows += fmt.Sprintf("%s\t%s\t%d\n", s.Name, s.Mark, s.Lag)
-				if !asJSON {
-					continue
-				}
-				if err := cli.WriteLine(t.Stdout, s); err != nil {
-					return err
-				}
+			if err := subscribers.addSubscribers(d.Subscribers); err != nil {
+				return err
 			}
 			page.Cursor = d.Cursor
 		}
-		if asJSON {
-			return nil
-		}
-		return cli.WriteTable(t.Stdout, rows)
+		return subscribers.end()
 	})
 	return cmd
 }

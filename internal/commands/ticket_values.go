@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -46,13 +45,8 @@ func (f *ticketFlags) complete() error {
 		}
 		t.Statistics = append(t.Statistics, client.Statistic{Name: name, Value: value})
 	}
-	if f.extensions == "" {
-		return nil
-	}
-	if err := json.Unmarshal([]byte(f.extensions), &t.Extensions); err != nil || t.Extensions == nil {
-		return cli.Usagef("--extensions: %q isn't a JSON object", f.extensions)
-	}
-	return nil
+	t.Extensions, err = readExtensions(f.extensions)
+	return err
 }
 
 // pairs parses texts like NAME=VALUE. A name may be there once.

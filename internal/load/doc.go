@@ -4,5 +4,6 @@
 //   - [Repeat] sends requests over HTTP/1.1, and [Conn] is one connection.
 //   - [Stream] receives messages as server-sent events or over a WebSocket.
 //   - [Players] create tickets at any frontend of Open Match, and [Frontend] is one connection.
+//   - [Director] fetches matches from any backend of Open Match and assigns them, and [Pairs] is a match function.
 //   - [Flood] sends HTTP/2 frames that no well-behaved client sends.
 package load

@@ -118,7 +118,7 @@ var operations = []string{
 // calls are operations without a request.
 var calls = []func(t *testing.T, d *draw, n compose.Needs){writeSourceSession}
 
-// writeSourceSession writes a session as the source's applications do. A check migrates it.
+// writeSourceSession writes a session as Discours.io's applications do. A check migrates it.
 func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
 	t.Helper()
 	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"ann"}`))

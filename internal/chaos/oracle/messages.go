@@ -26,6 +26,8 @@ type Rules struct {
 	// lost: messages may be delivered again, and clocks may be used again. Published messages must not be lost or
 	// reordered. A ticket may be lost if its player is notified.
 	Failover bool
+	// Partial is a queue in which a match may lack tickets that another director has assigned; empty: none.
+	Partial string
 }
 
 // Messages judges the messages of any number of channels.

@@ -187,7 +187,11 @@ func (t *Tickets) Judge() TicketVerdict {
 	}
 	v.Matches = len(matches)
 	for id, m := range matches {
-		v.judgeMatch(id, m, t.unknownOf(m.queue))
+		absent := t.unknownOf(m.queue)
+		if m.queue == t.rules.Partial {
+			absent = m.seats
+		}
+		v.judgeMatch(id, m, absent)
 	}
 	return v
 }
@@ -226,13 +230,14 @@ func (t *Tickets) unknownOf(queue string) int {
 	return n
 }
 
-// judgeMatch compares a match's tickets with its seats. A ticket whose creation failed may have a seat.
-func (v *TicketVerdict) judgeMatch(id string, m *matchLog, unknown int) {
+// judgeMatch compares a match's tickets with its seats, of which so many may have no ticket that is known: one whose
+// creation failed may have a seat.
+func (v *TicketVerdict) judgeMatch(id string, m *matchLog, absent int) {
 	switch {
 	case len(m.tickets) > m.seats:
 		v.Crowded++
 		v.example("match %s has %v", id, m.tickets)
-	case len(m.tickets) < m.seats-unknown, len(m.places) > 1:
+	case len(m.tickets) < m.seats-absent, len(m.places) > 1:
 		v.Split++
 		v.example("match %s of %s is known to %v at %d places", id, m.queue, m.tickets, len(m.places))
 	}

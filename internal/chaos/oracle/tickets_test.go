@@ -20,6 +20,20 @@ func duels() *oracle.Tickets {
 
 func in(match string) oracle.Assignment { return oracle.Assignment{Match: match, Connection: "host"} }
 
+// TestPartial: in a queue whose director assigns in part, a match may lack a ticket, but have no further one.
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	o := oracle.NewTickets(oracle.Rules{Partial: "duel"}, map[string]int{"duel": 2})
+	for id, match := range map[string]string{"a": "1", "b": "2", "c": "2", "d": "2"} {
+		o.Attempted(id, "duel")
+		o.Created(id)
+		o.Assigned(id, in(match))
+	}
+	v := o.Judge()
+	require.Equal(t, 1, v.Crowded)
+	require.Equal(t, 1, v.Faults())
+}
+
 func TestTickets(t *testing.T) {
 	t.Parallel()
 	type counts struct{ two, stuck, ended, crowded, split, forgotten int }

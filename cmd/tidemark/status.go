@@ -1,0 +1,324 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/overview"
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
+	"github.com/tidemark-dev/tidemark/server"
+	v1 "github.com/tidemark-dev/tidemark/server/v1"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/shard/layout"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// maxLeases is how many leases a server announces, at most.
+const maxLeases = 32
+
+// peers are the servers on this Redis, as they announce themselves.
+type peers struct {
+	mu     sync.Mutex
+	own    wire.PeerServer
+	others []wire.PeerServer
+}
+
+// newPeers returns this server alone.
+func newPeers(server string) *peers {
+	b := thisBuild()
+	host, _ := os.Hostname() // unknown: empty
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return &peers{own: wire.PeerServer{ID: server, Role: "serve", Version: b.version, Commit: b.commit, Host: host,
+		PID: os.Getpid(), Listen: []string{}, StartedAt: now, SeenAt: now, Leases: []string{}}}
+}
+
+// self returns this server.
+func (p *peers) self() wire.PeerServer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.own
+}
+
+// change changes this server.
+func (p *peers) change(how func(own *wire.PeerServer)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	how(&p.own)
+}
+
+// seen replaces the others. now is the time of the store.
+func (p *peers) seen(others []wire.PeerServer, now time.Time) {
+	slices.SortFunc(others, func(a, b wire.PeerServer) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.others, p.own.SeenAt = others, now
+}
+
+// all returns this server, and then the others.
+func (p *peers) all() wire.Servers {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	self := p.own
+	self.Self = true
+	return wire.Servers{Servers: append([]wire.PeerServer{self}, p.others...)}
+}
+
+// The names of leases that servers announce.
+const (
+	leaseDirector = "director:"
+	leaseCopies   = "copies"
+	leaseKeys     = "key-metrics"
+)
+
+// hold replaces the leases of this server by those of a sample of its metrics.
+func (p *peers) hold(s overview.Sample) {
+	leases := []string{}
+	for queue, directs := range s.Values("tidemark_director", "queue") {
+		if directs > 0 {
+			leases = append(leases, leaseDirector+queue)
+		}
+	}
+	if s.Values("tidemark_copies_channels", "")[""] > 0 {
+		leases = append(leases, leaseCopies)
+	}
+	if len(s.Values("tidemark_keys_counted_timestamp_seconds", "redis")) > 0 {
+		leases = append(leases, leaseKeys)
+	}
+	slices.Sort(leases)
+	p.change(func(own *wire.PeerServer) {
+		own.MoreLeases = max(0, len(leases)-maxLeases)
+		own.Leases = leases[:min(len(leases), maxLeases)]
+	})
+}
+
+// directors returns the queues that servers direct, and whether all are known.
+func (p *peers) directors() (queues map[string]bool, all bool) {
+	queues, all = map[string]bool{}, true
+	for _, one := range p.all().Servers {
+		all = all && one.MoreLeases == 0
+		for _, name := range one.Leases {
+			if queue, ok := strings.CutPrefix(name, leaseDirector); ok {
+				queues[queue] = true
+			}
+		}
+	}
+	return queues, all
+}
+
+// examineEvery is the mean interval at which a server examines its Redis.
+const examineEvery = time.Minute
+
+// examiner examines each Redis that the server uses, and the layouts of caches in shards.
+type examiner struct {
+	redis   []examined
+	layouts shard.Layouts
+	caches  []string
+	to      *overview.Problems
+
+	mu    sync.Mutex
+	found []wire.RedisState
+}
+
+// examined is a Redis.
+type examined struct {
+	of   string
+	conn *redis.Conn
+}
+
+func newExaminer(c config.Config, s stores, to *overview.Problems) *examiner {
+	e := &examiner{redis: []examined{{"channels", s.conn}}, layouts: shards.New(s.conn), caches: c.Shards.Reads.Caches,
+		to: to}
+	for _, one := range []examined{{"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}} {
+		if one.conn != nil && one.conn != s.conn {
+			e.redis = append(e.redis, one)
+		}
+	}
+	e.found = make([]wire.RedisState, len(e.redis))
+	for i, one := range e.redis {
+		e.found[i] = wire.RedisState{Of: one.of, Primaries: []wire.PrimaryState{}}
+	}
+	return e
+}
+
+// run examines periodically until ctx ends.
+func (e *examiner) run(ctx context.Context) error {
+	for {
+		e.examine(ctx)
+		if !pace.Sleep(ctx, pace.Jitter(examineEvery)) {
+			return nil
+		}
+	}
+}
+
+// state returns what was found last.
+func (e *examiner) state() wire.StorageStates {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return wire.StorageStates{Redis: slices.Clone(e.found)}
+}
+
+func (e *examiner) examine(ctx context.Context) {
+	var examining sync.WaitGroup
+	problems := make([][]overview.Problem, len(e.redis))
+	for i, one := range e.redis {
+		examining.Go(func() { problems[i] = e.examineRedis(ctx, i, one) })
+	}
+	examining.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	e.to.Report("redis", time.Now(), slices.Concat(problems...))
+	if len(e.caches) > 0 {
+		e.to.Report("shards", time.Now(), e.missing(ctx))
+	}
+}
+
+// examineRedis examines a Redis, and returns its problems.
+func (e *examiner) examineRedis(ctx context.Context, i int, one examined) []overview.Problem {
+	k := &checks{about: one.of}
+	found, err := one.conn.Examine(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	state := &e.found[i]
+	state.CheckedAt, state.Error = time.Now().UTC().Truncate(time.Millisecond), ""
+	if err != nil {
+		state.Error = printable(err.Error())
+		k.failed("connection", err)
+		return problemsOf(k.found)
+	}
+	shown := v1.StorageOf(found.Storage)
+	state.Storage, state.Uncovered = &shown, found.Uncovered
+	state.Primaries = make([]wire.PrimaryState, len(found.Primaries))
+	k.durability(one.of == "cache", found.Storage)
+	k.cluster(found.Storage, found)
+	for i, p := range found.Primaries {
+		limit := found.Storage.Durability.MaxMemoryBytes
+		state.Primaries[i] = wire.PrimaryState{Address: p.Address, UsedMemoryBytes: p.UsedBytes, MaxMemoryBytes: limit,
+			Replicas: p.Replicas, LatencyMicros: p.Latency.Microseconds(), ClockOffset: p.ClockOffset.Milliseconds()}
+		if p.Err != nil {
+			state.Primaries[i].Error = printable(p.Err.Error())
+		}
+		k.primary(p, limit)
+	}
+	return problemsOf(k.found)
+}
+
+// pages are the pages of the documentation about the checks of doctor.
+var pages = map[string]string{
+	"connection": "runbook.md#tidemarknotready", "node": "runbook.md#tidemarknotready",
+	"persistence": "durability.md", "replicas": "durability.md",
+	"eviction": "deployment.md#your-own-redis", "rights": "deployment.md#your-own-redis",
+	"slots": "runbook.md#tidemarknotready", "memory": "runbook.md#tidemarkredisfull",
+	"latency": "runbook.md#tidemarkredisunsteady", "clock": "deployment.md#your-own-redis",
+}
+
+// problemsOf returns the findings that aren't fine.
+func problemsOf(found []finding) (all []overview.Problem) {
+	for _, f := range found {
+		if f.Outcome == fine {
+			continue
+		}
+		p := overview.Problem{Code: "Redis" + strings.ToUpper(f.Check[:1]) + f.Check[1:], About: f.About,
+			Severity: wire.SeverityWarning, Text: "Redis of " + f.About + ": " + printable(f.Found), Page: pages[f.Check]}
+		if f.Outcome == failure {
+			p.Severity = wire.SeverityCritical
+		}
+		if f.Remedy != "" {
+			p.Text += "; " + printable(f.Remedy)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// missing returns the shards without a holder.
+func (e *examiner) missing(ctx context.Context) (found []overview.Problem) {
+	for _, cache := range e.caches {
+		dcs, err := e.layouts.Status(ctx, cache)
+		if err != nil {
+			continue // reported for its Redis
+		}
+		lines := layout.Missing(dcs)
+		if len(dcs) == 0 {
+			lines = []string{"it has no layout in any data centre: tidemark shards layout"}
+		}
+		for _, line := range lines {
+			found = append(found, overview.Problem{Code: "TidemarkShardsMissing", About: cache + " " + line,
+				Severity: wire.SeverityWarning, Text: "Cache " + cache + ": " + line})
+		}
+	}
+	return found
+}
+
+// Shards describes how the caches are split: the one that is named, or those that this service reads through nodes.
+func (e *examiner) Shards(ctx context.Context, cache string) (wire.ShardedCaches, error) {
+	caches := e.caches
+	if cache != "" {
+		if err := shard.CheckName("cache", cache); err != nil {
+			return wire.ShardedCaches{}, &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: "cache",
+				Detail: err.Error()}
+		}
+		caches = []string{cache}
+	}
+	answer := wire.ShardedCaches{Caches: make([]wire.ShardedCache, len(caches))}
+	for i, name := range caches {
+		dcs, err := e.layouts.Status(ctx, name)
+		if err != nil {
+			return wire.ShardedCaches{}, err
+		}
+		answer.Caches[i] = shardedOf(name, dcs)
+	}
+	return answer, nil
+}
+
+func shardedOf(cache string, dcs []shard.DC) wire.ShardedCache {
+	lines := func(some []string) []string { return append([]string{}, some...) } // never null
+	c := wire.ShardedCache{Cache: cache, DCs: make([]wire.ShardDC, len(dcs)), Missing: lines(layout.Missing(dcs)),
+		Unsettled: lines(layout.Unsettled(dcs))}
+	for i, dc := range dcs {
+		c.DCs[i] = wire.ShardDC{DC: dc.Name, Generation: dc.Layout.Generation, Whole: dc.Whole(),
+			Shards: make([]wire.ShardHolder, len(dc.Shards)), Former: make([]wire.ShardHolder, len(dc.Former))}
+		for j, h := range dc.Shards {
+			c.DCs[i].Shards[j] = holderOf(h)
+			c.DCs[i].Shards[j].Shard, c.DCs[i].Shards[j].First = j, wire.ShardingKey(dc.Layout.Starts[j])
+		}
+		for j, h := range dc.Former {
+			c.DCs[i].Former[j] = holderOf(h)
+		}
+	}
+	return c
+}
+
+func holderOf(h shard.Holder) wire.ShardHolder {
+	return wire.ShardHolder{Shard: h.Shard, Host: h.Host, Address: h.Address, Incarnation: h.Incarnation,
+		ClaimedAt: h.Locked, PingedAt: h.Pinged, LeftMillis: h.Left.Milliseconds(), Held: h.Left > 0, Loaded: h.Loaded}
+}
+
+// startStatus starts the parts that know the state of this server and of Redis, and adds them to the options of the
+// server.
+func startStatus(ctx context.Context, c config.Config, s stores, compared *comparison, needs partNeeds,
+	o *server.Options) {
+	var problems overview.Problems
+	history := overview.NewHistory(needs.metrics, compared.server)
+	history.OnSample(compared.peers.hold)
+	history.OnSample(overview.NewRules(history, &problems, compared.peers.directors).Check)
+	examined := newExaminer(c, s, &problems)
+	o.Status = &overview.Board{Points: history, Found: &problems, Peers: compared.peers.all, Redis: examined.state}
+	o.Shards = examined.Shards
+	o.Survey = keyspace.NewJob(c.Records.Site.Caches.Table, keySources(s))
+	needs.parts.Run(ctx, "survey of keys", o.Survey.Run)
+	needs.parts.Run(ctx, "history", history.Run)
+	needs.parts.Run(ctx, "state of Redis", examined.run)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// shownBy returns an answer of a server's admin listener.
+func shownBy[T any](t *testing.T, s *serverProcess, path string) (v T) {
+	t.Helper()
+	status, body := s.request(t, http.MethodGet, s.admin+path, "")
+	require.Equal(t, http.StatusOK, status, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &v))
+	return v
+}
+
+// TestServers: servers on one Redis list each other with what they do alone, until they stop.
+func TestServers(t *testing.T) {
+	t.Parallel()
+	flags := []string{"--redis", redistest.Start(t, redistest.Options{}).URL()}
+	one := startServer(t, flags...)
+	self := shownBy[wire.Servers](t, one, "/v1/servers").Servers
+	require.Len(t, self, 1)
+	require.True(t, self[0].Self)
+	require.Equal(t, []string{one.url, one.admin}, self[0].Listen)
+	require.NotEmpty(t, self[0].Version)
+	two := startServer(t, flags...)
+	status, body := two.request(t, http.MethodPost, two.url+"/v1/tickets", "{}")
+	require.Equal(t, http.StatusCreated, status, body)
+	require.Eventually(t, func() bool {
+		all := shownBy[wire.Servers](t, one, "/v1/servers").Servers
+		return len(all) == 2 && all[1].Listen[0] == two.url && !all[1].Self && all[1].SeenAt.After(all[1].StartedAt) &&
+			slices.Contains(slices.Concat(all[0].Leases, all[1].Leases), "director:default")
+	}, scriptLimit, scriptStep)
+	two.killed = true
+	require.NoError(t, two.End(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return len(shownBy[wire.Servers](t, one, "/v1/servers").Servers) == 1 },
+		scriptLimit, scriptStep)
+}
+
+// TestStateOfRedis: a server examines its Redis, and reports what is wrong with it.
+func TestStateOfRedis(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--redis", redistest.Start(t, redistest.Options{}).URL())
+	require.Eventually(t, func() bool {
+		found := shownBy[wire.StorageStates](t, s, "/v1/storage").Redis
+		return len(found) == 1 && len(found[0].Primaries) == 1 && found[0].Primaries[0].UsedMemoryBytes > 0
+	}, scriptLimit, scriptStep)
+	var codes []string
+	for _, p := range shownBy[wire.Problems](t, s, "/v1/problems").Problems {
+		codes = append(codes, p.Code)
+		require.Contains(t, p.Docs, "/docs/durability.md")
+	}
+	require.ElementsMatch(t, []string{"RedisPersistence", "RedisReplicas"}, codes)
+}
+
+// TestPages: the pages about checks of Redis exist, with their anchors.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	for check, page := range pages {
+		name, anchor, _ := strings.Cut(page, "#")
+		text, err := os.ReadFile("../../docs/" + name)
+		require.NoError(t, err, check)
+		heading := strings.ReplaceAll(anchor, "-", " ")
+		require.Contains(t, strings.ToLower(string(text)), "# "+heading, check)
+	}
+}
