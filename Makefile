@@ -18,6 +18,11 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 export GORACE ?= atexit_sleep_ms=0
 PKG ?= ./...
 TESTFLAGS ?=
+
+# Tests mostly wait for Redis, for example for fail-overs of a Cluster, so more of them run at a time than there are
+# cores. With six, some ran into the five seconds that a call of Redis may take.
+PARALLEL ?= 4
+
 FUZZTIME ?= 10s
 ARGS ?=
 
@@ -36,7 +41,7 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 	@scripts/install-curl.sh
 	@scripts/install-valkey.sh
 	@[ -n '$(RACE)' ] || echo 'test: the race detector is off, since there is no C compiler (Debian: gcc and libc6-dev)'
-	go test $(RACE) -count=1 -timeout 20m $(TESTFLAGS) $(PKG)
+	go test $(RACE) -ldflags=-w -parallel $(PARALLEL) -count=1 -timeout 20m $(TESTFLAGS) $(PKG)
 
 lint: ## check style, comments, the import rules, and the dashboards
 	$(GOLANGCI) run
@@ -52,9 +57,9 @@ openapi: ## check docs/openapi.yaml and clients generated from it
 client: ## build clients/typescript; it needs npm and Node 20 or newer
 	@scripts/check-client.sh --build
 
-e2e: ## test clients/typescript and clients of streams with Node, and the examples with headless Chromium
+e2e: ## test clients/typescript and clients of streams with Node, the console and the examples with Chromium; ARGS=-update writes screenshots
 	@scripts/install-redis.sh
-	@scripts/e2e.sh
+	@scripts/e2e.sh $(ARGS)
 
 monitoring: ## test the dashboards and the alert rules with Prometheus, which scrapes running servers and nodes
 	@scripts/install-redis.sh

@@ -27,7 +27,7 @@ type publisher interface {
 	close()
 }
 
-// load is what is published.
+// load is the published messages.
 type load struct {
 	connections, underWay int // publishes under way on each connection
 	messages, subjects    int

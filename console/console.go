@@ -1,0 +1,81 @@
+// Package console has the web page for operators: ES modules, a stylesheet and a page, as browsers load them. The admin
+// listener serves them, and the page asks for everything else by the documented API.
+//
+// Start at web/app.js, which says how a page is added. web/lib has the modules that are not written for the console;
+// scripts/console-modules.sh builds them, and npm/built.json records what they are made of.
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed web
+var web embed.FS
+
+// Index is the name of the page.
+const Index = "index.html"
+
+// File is a file of the console. It must not be changed.
+type File struct {
+	MediaType string
+	ETag      string // changes with the content
+	Plain     []byte
+	Gzip      []byte
+}
+
+// Files returns the files by their paths below web, such as "lib/preact.js". The first call compresses them.
+func Files() map[string]File { return files() }
+
+var files = sync.OnceValue(func() map[string]File {
+	found := make(map[string]File)
+	err := fs.WalkDir(web, "web", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		plain, err := web.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(plain)
+		found[strings.TrimPrefix(name, "web/")] = File{
+			MediaType: mediaTypes[path.Ext(name)], Plain: plain, Gzip: compress(plain),
+			// weak, since it is that of both encodings
+			ETag: `W/"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`,
+		}
+		return nil
+	})
+	if err != nil {
+		panic(fmt.Sprintf("read embedded files: %v", err)) // they are part of the program
+	}
+	return found
+})
+
+// mediaTypes are those of the files' extensions. Package mime would read the machine's own.
+var mediaTypes = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
+}
+
+func compress(plain []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(plain)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("compress into memory: %v", err)) // a buffer accepts everything
+	}
+	return b.Bytes()
+}

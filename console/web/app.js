@@ -1,0 +1,140 @@
+// The console: the frame around its pages.
+//
+// How a page is added: write a module whose default export is a component, such as queues.js, and name it in `pages`
+// below with its path under /console/, whose parts with a colon are given to it as `params`. `label` and `icon` (of
+// icons.js) put it into the navigation; `under` marks another page there as current; `allowed` says whether the
+// credential may use it. The module is loaded when it is opened. A page begins with a Head (below, from head.js), and is
+// made of these:
+//
+//   service.js  useAsked and usePages ask the API, and ask again; ask calls it once; may says what the key may do
+//   form.js     Text, Area, Choice, Form with useAction, Dialog, Confirm (asks for a name); Asked, Empty, Failure
+//   list.js     List: a table of any number of rows
+//   chart.js    Chart: lines over time; history.js  useHistory: the points of the last hour
+//   json.js     Json: a value that can be folded; line: the same as one line
+//   text.js     count, bytes, millis, duration, Time (relative, the absolute one on hover), visible (hostile texts)
+//   router.js   at makes addresses, go opens them, useQuery keeps what is searched for in the address
+//
+// Texts go into the page as texts: htm never takes them for HTML, and the Content-Security-Policy forbids what would.
+// All styles are in console.css. A module that all pages need is named in index.html, so that it is loaded early.
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./lib/preact.js";
+import { Empty, Failure, sentence, Waiting } from "./form.js";
+import { Icon } from "./icons.js";
+import { at, match, place } from "./router.js";
+import { credential, hasKey, identify, isFree, may, outage, signOut } from "./service.js";
+import { SignIn } from "./signin.js";
+import { Time } from "./text.js";
+
+const admin = () => may("admin");
+const queues = () => may("queue");
+
+const pages = [
+  { path: "", label: "Overview", icon: "overview", load: () => import("./overview.js") },
+  { path: "channels", label: "Channels", icon: "channels", load: () => import("./channels.js") },
+  { path: "channels/:channel", under: "channels", load: () => import("./channel.js") },
+  { path: "queues", label: "Queues", icon: "queues", allowed: queues, load: () => import("./queues.js") },
+  { path: "queues/:queue", under: "queues", allowed: queues, load: () => import("./queue.js") },
+  { path: "tickets/:ticket", under: "queues", load: () => import("./ticket.js") },
+  { path: "records", label: "Records", icon: "records", allowed: () => may("read"), load: () => import("./records.js") },
+  { path: "shards", label: "Shards", icon: "shards", allowed: admin, load: () => import("./shards.js") },
+  { path: "access", label: "Access", icon: "access", allowed: admin, load: () => import("./access.js") },
+];
+
+const loaded = new Map(); // by page
+
+/** Page shows the page of an address, and loads its module if need be. An error of the page's code ends no other page. */
+function Page({ page, params }) {
+  const [state, set] = useState({});
+  const [broken] = useErrorBoundary((error) => console.error(error));
+  const Shown = loaded.get(page);
+  useEffect(() => {
+    if (loaded.has(page)) return;
+    set({});
+    page.load().then((module) => {
+      loaded.set(page, module.default);
+      set({});
+    }, (error) => set({ error }));
+  }, [page]);
+  if (broken) return html`<${Broken} error=${broken} />`;
+  if (Shown) return html`<${Shown} key=${JSON.stringify(params)} params=${params} />`;
+  return state.error ? html`<${Failure} error=${state.error} />` : html`<${Waiting} />`;
+}
+
+const Broken = ({ error }) => html`<h1 tabindex="-1">This page has failed</h1>
+  <${Empty} title="An error in the console’s code ended this page. The service isn’t affected.">
+    <${Failure} error=${error} />
+    <p><button type="button" onClick=${() => location.reload()}>Reload</button></p>
+  <//>`;
+
+const Brand = () => html`<a class="brand" href=${at("")}><img src="/console/assets/icon.svg" alt="" width="24" height="24" /><span>Tidemark</span></a>`;
+
+function Navigation({ current }) {
+  const element = useRef();
+  useEffect(() => { // in a narrow window some pages are beyond the edge
+    element.current.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [current]);
+  const shown = pages.filter((p) => p.label && (!p.allowed || p.allowed()));
+  return html`<nav aria-label="Pages" ref=${element}>
+    ${shown.map((p) => html`<a key=${p.path} href=${at(p.path)} title=${p.label} aria-current=${p.path === current ? "page" : undefined}>
+      <${Icon} name=${p.icon} /><span>${p.label}</span>
+    </a>`)}
+  </nav>`;
+}
+
+/** Outage says that the service doesn't answer, since when, and that the page tries again. */
+function Outage() {
+  const out = outage.use();
+  if (!out) return null;
+  const what = out.error.status === 0 ? "The service doesn’t answer" : "The service can’t serve: " + sentence(out.error);
+  return html`<div class="outage" role="alert">
+    <${Icon} name="critical" /> <b>${what}</b> <span>for <${Time} at=${out.since} since />. Trying again every second;
+    what is shown is from before.</span>
+  </div>`;
+}
+
+function Frame() {
+  const who = credential.use();
+  const now = place.use();
+  if (who === null) return html`<${Outage} /><${SignIn} />`;
+  if (who === undefined) return html`<header class="bar"><${Brand} /></header><div class="body"><${Outage} /><main><${Waiting} /></main></div>`;
+  const found = match(pages, now);
+  const nothing = !isFree(who) && !who.grants.length;
+  return html`
+    <a class="skip" href="#content" onClick=${(e) => { e.preventDefault(); document.querySelector("h1")?.focus(); }}>Skip to the content</a>
+    <header class="bar">
+      <${Brand} />
+      <${Navigation} current=${found?.page.under ?? found?.page.path} />
+      <div class="who">
+        ${who.kind === "open" ? html`<span class="tag" title="Everybody who can connect may do everything">open</span>`
+          : html`<span class="name" title="The credential of this tab">${who.principal ?? "no rights"}</span>`}
+        ${hasKey() && who.kind !== "open" && html`<button type="button" class="quiet" onClick=${signOut} aria-label="Sign out" title="Sign out"><${Icon} name="out" /></button>`}
+      </div>
+    </header>
+    <div class="body">
+      <${Outage} />
+      <main id="content">
+        ${nothing ? html`<${Nothing} />`
+          : !found ? html`<${Missing} />`
+            : found.page.allowed && !found.page.allowed() ? html`<${NotAllowed} />`
+              : html`<${Page} key=${JSON.stringify([found.page.path, found.params])} ...${found} />`}
+      </main>
+    </div>`;
+}
+
+const Missing = () => html`<h1 tabindex="-1">There is no such page</h1>
+  <${Empty} title="The address leads nowhere."><p><a href=${at("")}>Go to the overview</a></p><//>`;
+
+const NotAllowed = () => html`<h1 tabindex="-1">Not allowed</h1>
+  <${Empty} title="This key’s grants don’t allow what this page does.">
+    <p>Sign out, and use a key whose grants allow it; <code>tidemark key create --grants</code> makes one.</p>
+  <//>`;
+
+const Nothing = () => html`<h1 tabindex="-1">This key has no rights</h1>
+  <${Empty} title="The service knows the key, but none of its grants allows anything.">
+    <p>Sign out and use another key, or let an administrator create one with grants.</p>
+    <p><button type="button" onClick=${signOut}>Sign out</button></p>
+  <//>`;
+
+void identify();
+match(pages, place.get())?.page.load().catch(() => {}); // Page shows the error
+document.body.replaceChildren(); // what index.html has for the first paint
+render(html`<${Frame} />`, document.body);

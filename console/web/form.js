@@ -1,0 +1,152 @@
+// Parts of forms, and what a page shows while it asks, when it has failed, and when there is nothing.
+import { html, useCallback, useEffect, useId, useRef, useState } from "./lib/preact.js";
+import { Icon } from "./icons.js";
+
+/** Field is a labelled control, with a hint or an error below it. control is called with the properties that it needs. */
+export function Field({ label, hint, error, control, className = "" }) {
+  const id = useId();
+  const described = hint || error ? id + "-about" : undefined;
+  return html`<div class=${"field " + className}>
+    <label for=${id}>${label}</label>
+    ${control({ id, "aria-describedby": described, "aria-invalid": error ? "true" : undefined })}
+    ${described && html`<p id=${described} class=${error ? "wrong" : "hint"}>${error ?? hint}</p>`}
+  </div>`;
+}
+
+/** Text is a field of one line. */
+export const Text = ({ label, hint, error, className, value, onValue, ...rest }) => html`<${Field}
+  label=${label} hint=${hint} error=${error} className=${className}
+  control=${(of) => html`<input ...${of} type="text" autocomplete="off" spellcheck=${false} value=${value}
+    onInput=${(e) => onValue(e.currentTarget.value)} ...${rest} />`} />`;
+
+/** Area is a field of several lines. */
+export const Area = ({ label, hint, error, className, value, onValue, ...rest }) => html`<${Field}
+  label=${label} hint=${hint} error=${error} className=${className}
+  control=${(of) => html`<textarea ...${of} spellcheck=${false} value=${value}
+    onInput=${(e) => onValue(e.currentTarget.value)} ...${rest}></textarea>`} />`;
+
+/** Choice is a field with some values: pairs of a value and a text. */
+export const Choice = ({ label, hint, error, className, value, onValue, of: values, ...rest }) => html`<${Field}
+  label=${label} hint=${hint} error=${error} className=${className}
+  control=${(of) => html`<select ...${of} value=${value} onChange=${(e) => onValue(e.currentTarget.value)} ...${rest}>
+    ${values.map(([v, text]) => html`<option key=${v} value=${v}>${text}</option>`)}
+  </select>`} />`;
+
+/** Checks is a group of boxes, of which any may be checked. */
+export const Checks = ({ label, value, onValue, of: values }) => html`<fieldset class="checks">
+  <legend>${label}</legend>
+  ${values.map((v) => html`<label key=${v}>
+    <input type="checkbox" checked=${value.includes(v)}
+      onChange=${(e) => onValue(e.currentTarget.checked ? [...value, v] : value.filter((one) => one !== v))} />
+    ${v}
+  </label>`)}
+</fieldset>`;
+
+/** useAction returns a function that does something, and whether it is being done, has failed, or is done. */
+export function useAction(action) {
+  const [state, set] = useState({});
+  const current = useRef(action);
+  current.current = action;
+  const run = useCallback(async (...args) => {
+    set({ busy: true });
+    try {
+      const result = await current.current(...args);
+      set({ done: true, result });
+      return result;
+    } catch (error) {
+      set({ error });
+      return undefined;
+    }
+  }, []);
+  return { ...state, run, clear: useCallback(() => set({}), []) };
+}
+
+/** Form calls onSubmit, and shows the error of the action. */
+export const Form = ({ action, children, className = "", ...rest }) => html`<form class=${className} novalidate ...${rest}
+  onSubmit=${(e) => {
+    e.preventDefault();
+    if (!action.busy) void action.run();
+  }}>
+  ${children}
+  ${action.error && html`<${Failure} error=${action.error} />`}
+</form>`;
+
+/** Dialog is a modal window, while it is rendered. Escape and its close button call onClose. */
+export function Dialog({ title, onClose, children, className = "" }) {
+  const element = useRef();
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    element.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return html`<dialog ref=${element} class=${className} aria-labelledby=${id}
+    onCancel=${(e) => { e.preventDefault(); onClose(); }}
+    onClick=${(e) => e.target === element.current && onClose()}>
+    <div class="dialog">
+      <header>
+        <h2 id=${id}>${title}</h2>
+        <button type="button" class="quiet" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>
+      </header>
+      ${children}
+    </div>
+  </dialog>`;
+}
+
+/** Confirm asks before something is done for good. With a name, the person has to type it. */
+export function Confirm({ title, verb, name, children, onConfirm, onClose }) {
+  const [typed, setTyped] = useState("");
+  const action = useAction(async () => {
+    await onConfirm();
+    onClose();
+  });
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <${Form} action=${action}>
+      <div class="prose">${children}</div>
+      ${name !== undefined && html`<${Text} label=${html`Type <b class="name">${name}</b> to confirm`} value=${typed}
+        onValue=${setTyped} autofocus />`}
+      <div class="actions">
+        <button type="button" onClick=${onClose}>Cancel</button>
+        <button class="danger" disabled=${action.busy || name !== undefined && typed !== name}>${verb}</button>
+      </div>
+    <//>
+  <//>`;
+}
+
+/** Failure shows an error of the service. */
+export const Failure = ({ error }) => html`<p class="failure" role="alert"><${Icon} name="critical" /> <span>${sentence(error)}</span></p>`;
+
+/** sentence returns the message of an error, as a sentence without the status. */
+export function sentence(error) {
+  const text = (error?.message ?? String(error)).replace(/ \(\d+ [\w-]*\)$/, "");
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+}
+
+/** Empty says that there is nothing, and what to do next. */
+export const Empty = ({ title, children }) => html`<div class="empty"><p class="title">${title}</p>${children}</div>`;
+
+/** Waiting holds the place of what is being asked for. */
+export const Waiting = ({ rows = 3 }) => html`<div class="waiting" role="status" aria-label="Loading">
+  ${Array.from({ length: rows }, (_, i) => html`<i key=${i}></i>`)}
+</div>`;
+
+/** Asked shows an answer of useAsked or usePages: the wait for it, its error, or what show returns for its data. */
+export function Asked({ of, rows, show }) {
+  const data = of.data ?? of.rows;
+  const failure = of.error && html`<${Failure} error=${of.error} />
+    ${of.retry && html`<p class="content"><button type="button" onClick=${of.retry}>Try again</button></p>`}`;
+  if (data !== undefined && !(of.error && of.rows?.length === 0)) {
+    return html`${of.error?.status !== 0 && failure}${show(data)}`;
+  }
+  return failure ?? html`<${Waiting} rows=${rows} />`;
+}
+
+/** Copy is a button that copies a text. */
+export function Copy({ text, label = "Copy" }) {
+  const [copied, setCopied] = useState(false);
+  return html`<button type="button" onClick=${async () => {
+    await navigator.clipboard?.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 2000);
+  }}>${copied ? "Copied" : label}</button>`;
+}

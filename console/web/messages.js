@@ -1,0 +1,174 @@
+// The last messages of a channel, earlier ones on demand, and new ones as they come.
+import { html, useCallback, useEffect, useRef, useState } from "./lib/preact.js";
+import { Copy, Empty, Failure, Waiting } from "./form.js";
+import { isRounded, Json, line } from "./json.js";
+import { ask, follow, may, returns } from "./service.js";
+import { absolute, bytes, count, plural, Time, visible } from "./text.js";
+
+const firstMessages = 30;
+const moreMessages = 100;
+const kept = 500; // messages that are shown at most
+
+const lastClock = 2n ** 53n - 1n; // the next one is -lastClock
+const positions = 2n * lastClock + 1n;
+
+const wrapped = (n) => n > lastClock ? n - positions : n < -lastClock ? n + positions : n;
+
+/** before returns the clock some steps before another. */
+const before = (clock, steps) => Number(wrapped(BigInt(clock) - BigInt(steps)));
+
+/** isAfter reports whether a clock comes after another one: it is at most half of all clocks ahead of it. */
+const isAfter = (clock, other) => wrapped(BigInt(clock) - BigInt(other)) > 0n;
+
+/** stepsTo returns how many clocks there are from one to another that comes after it. */
+const stepsTo = (clock, other) => Number(wrapped(BigInt(other) - BigInt(clock)));
+
+/** read returns the messages before a clock, and with those after it only up to the end, the last of them. */
+async function read(channel, end, size, signal) {
+  let messages = [];
+  let query = [["after", String(before(end, size))]];
+  for (let page = 0; page < 8; page++) { // large messages come in several pages
+    const answer = await ask(["channels", channel, "messages"], { query: [...query, ["max", String(size)]], signal });
+    messages = [...messages, ...answer.messages].filter((m) => !isAfter(m.clock, end)).slice(-size);
+    if (!answer.more || !isAfter(end, answer.through)) break;
+    query = [["after", String(answer.through)]];
+  }
+  return messages;
+}
+
+export function Messages({ channel, clock, oldest }) {
+  const [shown, setShown] = useState(undefined); // oldest first
+  const [error, setError] = useState();
+  const [live, setLive] = useState(false);
+  const [state, setState] = useState(undefined); // of the tail
+  const newest = useRef(undefined);
+  const count_ = returns.use();
+  const started = clock !== undefined;
+
+  const add = useCallback((items) => setShown((had = []) => {
+    const last = had.findLast((m) => m.clock !== undefined)?.clock;
+    return [...had, ...items.filter((m) => m.gap || last === undefined || isAfter(m.clock, last))].slice(-kept);
+  }), []);
+
+  useEffect(() => { // what there is, and what is published while the page is open but not live
+    if (!started || live) return undefined;
+    const stop = new AbortController();
+    const from = newest.current;
+    if (from !== undefined && !isAfter(clock, from)) return undefined; // a tail was ahead of the description
+    newest.current = clock;
+    const gap = from === undefined ? Infinity : stepsTo(from, clock);
+    let done = false;
+    read(channel, clock, Math.min(firstMessages, gap), stop.signal).then((messages) => {
+      done = true;
+      if (gap > firstMessages) setShown(messages);
+      else add(messages.map((m) => ({ ...m, fresh: true })));
+      setError(undefined);
+    }, (e) => stop.signal.aborted || setError(e));
+    return () => {
+      stop.abort();
+      if (!done) newest.current = from; // it is read by the next call, or by the tail
+    };
+  }, [channel, clock, started, live, count_]);
+
+  useEffect(() => {
+    if (!live) return undefined;
+    const stop = new AbortController();
+    let arrived = [];
+    let frame = 0;
+    const arrive = (item) => {
+      arrived.push(item);
+      if (arrived.length > kept) arrived.shift();
+      frame ||= requestAnimationFrame(() => {
+        frame = 0;
+        add(arrived);
+        arrived = [];
+      });
+    };
+    const options = {
+      signal: stop.signal,
+      from: newest.current ?? "latest",
+      onState: (e) => setState(e ?? "open"),
+      onGap: (g) => arrive({ gap: g, key: Math.random() }),
+    };
+    void (async () => {
+      try {
+        for await (const m of follow(channel, options)) {
+          newest.current = m.clock;
+          arrive({ ...m, publishedAt: m.publishedAt?.toISOString(), fresh: true });
+        }
+      } catch (e) {
+        setError(e);
+        setLive(false);
+      }
+    })();
+    return () => {
+      stop.abort();
+      cancelAnimationFrame(frame);
+      setState(undefined);
+    };
+  }, [live, channel]);
+
+  const first = shown?.find((m) => m.clock !== undefined)?.clock;
+  const [earlier, setEarlier] = useState({});
+  const more = async () => {
+    setEarlier({ busy: true });
+    try {
+      const found = await read(channel, before(first, 1), moreMessages);
+      setShown((now) => [...found, ...now]);
+      setEarlier({ none: found.length === 0 });
+    } catch (e) {
+      setEarlier({ error: e });
+    }
+  };
+
+  return html`<section class="panel" aria-labelledby="messages">
+    <header><h2 id="messages">Messages</h2><span class="dim">newest first</span><span class="space"></span>
+      ${live && html`<span class=${"live " + (state === "open" ? "on" : state ? "off" : "")} role="status">
+        ${state === "open" ? "live" : state ? "reconnecting" : "connecting"}</span>`}
+      ${may("subscribe", channel) && html`<button type="button" aria-pressed=${live} disabled=${shown === undefined} onClick=${() => setLive(!live)}>
+        ${live ? "Stop" : "Live tail"}</button>`}
+    </header>
+    ${error && html`<${Failure} error=${error} />`}
+    ${shown === undefined ? !error && html`<${Waiting} rows=${6} />`
+      : shown.length === 0 ? html`<${Empty} title="There are no messages."><p>They were purged or have expired, or none was published.</p><//>`
+        : html`<ul class="messages bounded" tabindex="0" aria-label="Messages, the newest first">
+            ${[...shown].reverse().map((m) => m.gap
+              ? html`<li key=${m.key} class="gap">${gapText(m.gap)}</li>`
+              : html`<li key=${m.clock + m.id}><${Message} channel=${channel} of=${m} /></li>`)}
+            ${first !== undefined && !earlier.none && first !== oldest && html`<li class="content">
+              <button type="button" disabled=${earlier.busy} onClick=${more}>Earlier messages</button>
+              ${earlier.error && html`<${Failure} error=${earlier.error} />`}</li>`}
+          </ul>`}
+  </section>`;
+}
+
+const reasons = {
+  expired: "expired before they could be read", purged: "were purged", slow: "were left out: this page was too slow",
+};
+
+const gapText = ({ reason, count: n }) => reasons[reason]
+  ? `${plural(n, "message")} ${reasons[reason]}.`
+  : reason === "lost" ? "Redis lost writes in a fail-over, or the channel began another life." : `Gap: ${visible(reason)}.`;
+
+function Message({ channel, of: m }) {
+  const [open, setOpen] = useState(false);
+  return html`<details open=${open} class=${m.fresh ? "fresh" : ""} onToggle=${(e) => e.target === e.currentTarget && setOpen(e.currentTarget.open)}>
+    <summary><span class="clock">${count(m.clock)}</span><span class="oneline">${line(m.content)}</span><${Time} at=${m.publishedAt} /></summary>
+    ${open && html`<${Whole} channel=${channel} of=${m} />`}
+  </details>`;
+}
+
+function Whole({ channel, of: m }) {
+  const text = JSON.stringify(m.content, null, 2);
+  return html`<div class="whole">
+    <dl class="facts">
+      <dt>ID</dt><dd class="name">${visible(m.id)}</dd>
+      <dt>Published</dt><dd>${m.publishedAt ? absolute(Date.parse(m.publishedAt)) : "by the predecessor"}</dd>
+      <dt>Size</dt><dd>${bytes(new Blob([JSON.stringify(m.content)]).size)}</dd>
+    </dl>
+    <${Json} value=${m.content} open=${2} />
+    ${isRounded(m.content) ? html`<p class="notice"><span>Browsers round integers beyond 2⁵³, which are marked with ≈ here. The message has them
+      as they were published: <code>tidemark channel peek ${visible(channel)}</code> prints them.</span></p>`
+      : html`<div><${Copy} text=${text} label="Copy the content" /></div>`}
+  </div>`;
+}

@@ -1,0 +1,158 @@
+// What is wrong now, the last hour, all servers, and Redis.
+import { html, useMemo } from "./lib/preact.js";
+import { Chart } from "./chart.js";
+import { Asked, Empty, Failure } from "./form.js";
+import { Head } from "./head.js";
+import { colors, perSecond, useHistory } from "./history.js";
+import { Icon } from "./icons.js";
+import { at } from "./router.js";
+import { may, useAsked } from "./service.js";
+import { bytes, count, duration, millis, plural, rate, Time } from "./text.js";
+
+const interval = 10_000; // ms, between two points
+
+export default function Overview() {
+  if (!may("admin")) return html`<${Head} title="Overview" /><${Limited} />`;
+  return html`<${Head} title="Overview" />
+    <${Problems} />
+    <${History} />
+    <${Servers} />
+    <${Storage} />`;
+}
+
+const Limited = () => html`<section class="panel"><${Empty} title="The state of the service needs the action “admin”.">
+  <p>With this key you can open a channel by its name: <a href=${at("channels")}>Channels</a>.</p>
+<//></section>`;
+
+function Problems() {
+  const of = useAsked(["problems"], { every: interval });
+  return html`<section class="panel" aria-label="Problems">
+    <${Asked} of=${of} rows=${1} show=${({ problems, checkedAt, more }) => problems.length === 0
+      ? html`<p class="fine"><span class="good"><${Icon} name="check" /></span> <b>Nothing is wrong.</b>
+          <span class="dim">Checked <${Time} at=${checkedAt} />.</span></p>`
+      : html`<ul class="problems">
+          ${problems.map((p) => html`<li key=${p.code + p.about}>
+            <span class=${p.severity === "critical" ? "bad" : "warn"}><${Icon} name=${p.severity === "critical" ? "critical" : "warning"} /></span>
+            <div>
+              <p><span class="spoken">${p.severity}: </span>${p.text}</p>
+              <p class="about">${p.about && html`<span class="name">${p.about}</span> · `}since <${Time} at=${p.since} /></p>
+            </div>
+            <a href=${p.docs} target="_blank" rel="noreferrer">What to do</a>
+          </li>`)}
+          ${more > 0 && html`<li><span></span><p class="dim">${plural(more, "more problem")} are not listed.</p></li>`}
+        </ul>`} />
+  </section>`;
+}
+
+function History() {
+  const { points, error } = useHistory();
+  const charts = useMemo(() => points && chartsOf(points), [points]);
+  if (!points) return error ? html`<${Failure} error=${error} />` : null;
+  return html`<section aria-label="The last hour" class="stack">
+    <div class="row-of"><h2>The last hour</h2>
+      <span class="dim">of the server that answers, a point every ten seconds</span></div>
+    <div class="charts">${charts.map((c) => html`<${Chart} key=${c.title} ...${c} />`)}</div>
+  </section>`;
+}
+
+/** chartsOf returns the charts of the overview. A chart has lines only for what was measured in the hour. */
+function chartsOf({ times, intervalMs, columns, errors = {}, redisFailures = {} }) {
+  const eachSecond = (values) => perSecond(values, intervalMs);
+  const of = (name) => columns[name] ?? times.map(() => null);
+  const sum = (groups, name) => times.map((_, i) => Object.values(groups).reduce((all, g) => all + (g[name]?.[i] ?? 0), 0));
+  const lines = (...all) => all.map(([label, values], i) => ({ label, color: colors[i], values }));
+  const codes = Object.keys(errors).sort();
+  const perSec = (v) => rate(v) === "–" ? "–" : rate(v) + "/s";
+  return [
+    { title: "Messages", format: perSec, lines: lines(["published", eachSecond(of("published"))],
+      ["delivered", eachSecond(of("delivered"))], ["acknowledged", eachSecond(of("acks"))]) },
+    { title: "Open waits and streams", format: (v) => v === null || v === undefined ? "–" : count(Math.round(v * 10) / 10),
+      lines: lines(["waits", of("waits")], ["event streams", of("streams")], ["sockets", of("sockets")]) },
+    { title: "Latency", format: millis, lines: lines(["publish p50", of("publishP50Ms")],
+      ["publish p99", of("publishP99Ms")], ["acknowledge p99", of("ackP99Ms")]) },
+    { title: "Requests", format: perSec, lines: lines(["all", eachSecond(of("requests"))],
+      ["limited", eachSecond(of("limited"))]) },
+    { title: "Errors by status", format: perSec, lines: codes.length
+      ? lines(...codes.slice(-5).map((code) => [code, eachSecond((errors[code].requests ?? []).map((v) => v ?? 0))]))
+      : [{ label: "no error", color: "two", values: times.map(() => 0) }] },
+    { title: "Redis", format: perSec, lines: [
+      ...lines(["scripts", eachSecond(of("redisScripts"))], ["retries", eachSecond(of("redisRetries"))]),
+      { label: "failures", color: "bad", values: eachSecond(sum(redisFailures, "failures")) }] },
+    { title: "Processor", format: (v) => v === null || v === undefined ? "–" : `${Math.round(v * 10) / 10} %`,
+      lines: lines(["of a core", of("cpuMs").map((v) => v === null ? null : v * 100 / intervalMs)]) },
+    { title: "Memory", format: bytes, binary: true, lines: lines(["of the process", of("memoryBytes")]) },
+  ].map((c) => ({ times, ...c }));
+}
+
+function Servers() {
+  const of = useAsked(["servers"], { every: interval });
+  return html`<section class="panel" aria-labelledby="servers">
+    <header><h2 id="servers">Servers</h2><span class="dim">on this Redis</span></header>
+    <${Asked} of=${of} show=${({ servers }) => html`<div class="scroll"><table>
+      <thead><tr><th scope="col">Server</th><th scope="col">Listens on</th><th scope="col">Version</th>
+        <th scope="col" class="end">Up for</th><th scope="col" class="end">Seen</th><th scope="col">Leases</th></tr></thead>
+      <tbody>${servers.map((s) => html`<tr key=${s.id}>
+        <td><span class="name">${s.host}</span> <span class="dim">${s.pid}</span> ${s.self && html`<span class="tag">this one</span>`}</td>
+        <td>${s.listen.map((l) => html`<div class="mono" key=${l}>${l}</div>`)}</td>
+        <td><span title=${s.commit}>${s.version}</span></td>
+        <td class="end"><${Time} at=${s.startedAt} since /></td>
+        <td class="end"><${Time} at=${s.seenAt} /></td>
+        <td><${Leases} of=${s} /></td>
+      </tr>`)}</tbody>
+    </table></div>`} />
+  </section>`;
+}
+
+const Leases = ({ of: { leases, moreLeases = 0 } }) => leases.length === 0 ? html`<span class="dim">none</span>`
+  : html`<details><summary>${plural(leases.length + moreLeases, "lease")}</summary>
+      <ul>${leases.map((l) => html`<li key=${l} class="mono">${l}</li>`)}</ul>
+      ${moreLeases > 0 && html`<p class="dim">and ${plural(moreLeases, "more")}</p>`}
+    </details>`;
+
+const contents = { channels: "Channels", tickets: "Tickets", sessions: "Sessions", cache: "Cache" };
+const levels = {
+  always: "every write is on disk before it is answered", everysec: "a crash loses about a second",
+  snapshot: "a crash loses what came after the last snapshot", memory: "a restart loses everything",
+  unknown: "the storage doesn’t say",
+};
+
+function Storage() {
+  const of = useAsked(["storage"], { every: 6 * interval });
+  return html`<section class="stack" aria-label="Redis"><h2>Redis</h2>
+    <${Asked} of=${of} show=${({ redis }) => html`<div class="cards">
+      ${redis.map((r) => html`<${Redis} key=${r.of} of=${r} />`)}
+    </div>`} /></section>`;
+}
+
+function Redis({ of: r }) {
+  const { durability: d, ...s } = r.storage ?? {};
+  return html`<div class="panel">
+    <header><h3>${contents[r.of] ?? r.of}</h3>
+      <span class="dim">${s.product ? `${s.product === "valkey" ? "Valkey" : "Redis"} ${s.version}, ${s.kind}` : ""}</span>
+      <span class="space"></span><span class="dim">checked <${Time} at=${r.checkedAt} /></span></header>
+    <div class="content stack">
+      ${r.error && html`<${Failure} error=${new Error(r.error)} />`}
+      ${r.uncovered && html`<${Failure} error=${new Error(`No primary has the slots ${r.uncovered}`)} />`}
+      ${d && html`<dl class="facts">
+        <dt>Durability</dt><dd><b>${d.level}</b>: ${levels[d.level]}</dd>
+        <dt>Append-only file</dt><dd>${d.appendOnly ? `on, fsync ${d.fsync}` : "off"}</dd>
+        <dt>Eviction</dt><dd>${d.evictionPolicy || "–"}</dd>
+      </dl>`}
+      ${d?.warnings.map((w) => html`<p key=${w} class="row-of warn"><${Icon} name="warning" /><span>${w}</span></p>`)}
+    </div>
+    <div class="scroll"><table>
+      <thead><tr><th scope="col">Primary</th><th scope="col" class="end">Memory</th><th scope="col" class="end">Limit</th>
+        <th scope="col" class="end">Replicas</th><th scope="col" class="end">Latency</th><th scope="col" class="end">Clock</th></tr></thead>
+      <tbody>${r.primaries.map((p) => html`<tr key=${p.address}>
+        <td class="mono">${p.address}${p.error && html`<p class="bad">${p.error}</p>`}</td>
+        <td class="end">${bytes(p.usedMemoryBytes)}</td>
+        <td class="end">${p.maxMemoryBytes ? bytes(p.maxMemoryBytes) : html`<span class="dim">none</span>`}</td>
+        <td class="end">${count(p.replicas)}</td>
+        <td class="end">${millis(p.latencyUs / 1000)}</td>
+        <td class="end" title="How far its clock is ahead of the server’s">${p.clockOffsetMs > 0 ? "+" : ""}${millis2(p.clockOffsetMs)}</td>
+      </tr>`)}</tbody>
+    </table></div>
+  </div>`;
+}
+
+const millis2 = (n) => n === 0 ? "0 ms" : (n < 0 ? "−" : "") + (Math.abs(n) < 1000 ? `${Math.abs(n)} ms` : duration(Math.abs(n)));

@@ -1,0 +1,73 @@
+// The addresses of pages: History API, links, and the parts of the query that pages keep there.
+import { useCallback } from "./lib/preact.js";
+import { store } from "./store.js";
+
+const base = "/console/";
+
+/** at returns the address of a page: its segments, which are escaped, and a query. */
+export function at(...segments) {
+  const query = typeof segments.at(-1) === "object" ? new URLSearchParams(segments.pop()) : "";
+  const path = segments.map(encodeURIComponent).join("/");
+  return base + path + (String(query) && "?" + query);
+}
+
+const here = () => ({
+  segments: location.pathname.slice(base.length).split("/").filter(Boolean).map(unescaped),
+  query: new URLSearchParams(location.search),
+});
+
+function unescaped(segment) {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+/** place is where the browser is: the segments of the path and the query. */
+export const place = store(here());
+
+addEventListener("popstate", () => place.set(here()));
+
+/** go opens a page. With replace, back does not return to the one before. */
+export function go(url, { replace = false } = {}) {
+  history[replace ? "replaceState" : "pushState"](null, "", url);
+  place.set(here());
+  if (!replace) scrollTo(0, 0);
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  const plain = !event.defaultPrevented && event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+  if (!link || !plain || link.target || link.origin !== location.origin || !link.pathname.startsWith(base)) return;
+  event.preventDefault();
+  if (link.href !== location.href) go(link.href);
+});
+
+/** useQuery returns a part of the query and a function that changes it, without a step in the history. */
+export function useQuery(name, initial = "") {
+  const value = place.use().query.get(name) ?? initial;
+  const set = useCallback((next) => {
+    const query = new URLSearchParams(location.search);
+    if (next === initial || next === undefined) query.delete(name);
+    else query.set(name, next);
+    go(location.pathname + (String(query) && "?" + query), { replace: true });
+  }, [name, initial]);
+  return [value, set];
+}
+
+/** match returns the first of some pages whose path is that of the place, with its parameters. */
+export function match(pages, { segments }) {
+  for (const page of pages) {
+    const path = page.path.split("/").filter(Boolean);
+    if (path.length !== segments.length) continue;
+    const params = {};
+    const fits = path.every((part, i) => {
+      if (!part.startsWith(":")) return part === segments[i];
+      params[part.slice(1)] = segments[i];
+      return true;
+    });
+    if (fits) return { page, params };
+  }
+  return undefined;
+}
