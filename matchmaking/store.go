@@ -243,6 +243,7 @@ type Snapshot struct {
 type WaitingRequest struct {
 	Queue  string
 	Fields Fields
+	Free   bool // without those that are held for a match
 }
 
 // Fields selects the ticket fields to read.

@@ -305,7 +305,7 @@ func (m *matches) Waiting(_ context.Context, r matchmaking.WaitingRequest, each 
 	return m.locked(func() error {
 		var waiting []*matchmaking.Ticket
 		for _, t := range m.tickets {
-			if t.Queue == r.Queue && (t.Status == matchmaking.Searching || t.Status == matchmaking.Pending) {
+			if t.Queue == r.Queue && (t.Status == matchmaking.Searching || t.Status == matchmaking.Pending && !r.Free) {
 				waiting = append(waiting, t)
 			}
 		}

@@ -93,15 +93,13 @@ func messagePages[T any, M proto.Message](
 func (q *query) tickets(fields matchmaking.Fields) walked[matchmaking.Ticket] {
 	return walked[matchmaking.Ticket]{
 		each: func(ctx context.Context, queue string, search bool, each func([]*matchmaking.Ticket) error) error {
-			r := matchmaking.WaitingRequest{Queue: queue, Fields: fields}
+			r := matchmaking.WaitingRequest{Queue: queue, Fields: fields, Free: true}
 			if search {
 				r.Fields = max(r.Fields, matchmaking.FieldsSearch)
 			}
 			return q.queues.Waiting(ctx, r, each)
 		},
-		pass: func(pool matchmaking.Pool, t *matchmaking.Ticket) bool {
-			return t.Status == matchmaking.Searching && function.Pass(pool, t)
-		},
+		pass: function.Pass,
 	}
 }
 

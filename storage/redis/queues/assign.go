@@ -20,9 +20,10 @@ import (
 
 var assignScript = lua.Must("queues/assign")
 
-// Limits of one call of assign.lua. A match is never split: a larger one has its own call.
+// Limits of one call of assign.lua or handout.lua. A match is never split: a larger one has its own call. The
+// notification of a full call of small assignments contains them, and other commands run between the calls.
 const (
-	assignTickets = 500
+	assignTickets = 128
 	assignBytes   = 512 << 10
 )
 

@@ -18,6 +18,9 @@ var snapshotScript = lua.Must("queues/snapshot")
 const (
 	pageSize       = 1000 // tickets per page
 	contentsAtOnce = 32   // tickets that are read at once: each may have the queue's maximum size
+	smallAtOnce    = 256  // tickets that are read at once after tickets of at most smallBytes
+	smallBytes     = 4096 // of a ticket as it is stored
+	maxBatch       = 100  // of Waiting
 	pagesAtOnce    = 4    // pages whose contents a snapshot reads at the same time
 )
 
@@ -26,6 +29,16 @@ type page struct {
 	now     time.Time
 	point   string // the last change
 	tickets []waitingTicket
+}
+
+// free returns the tickets that are not held for a match.
+func (p page) free() (free []waitingTicket) {
+	for _, w := range p.tickets {
+		if !w.heldFor.After(p.now) {
+			free = append(free, w)
+		}
+	}
+	return free
 }
 
 // waitingTicket is a ticket of a page.
@@ -57,7 +70,7 @@ func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (mat
 		parts = append(parts, part)
 		group.Go(func() error {
 			for some := range slices.Chunk(p.tickets, contentsAtOnce) {
-				tickets, err := s.contents(reading, r, page{now: p.now, tickets: some})
+				tickets, _, err := s.contents(reading, r, page{now: p.now, tickets: some})
 				if err != nil {
 					return err
 				}
@@ -76,17 +89,30 @@ func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (mat
 	return whole, err
 }
 
-// Waiting reads pages, and the contents of contentsAtOnce tickets with each command.
+// Waiting reads pages, and the contents of contentsAtOnce tickets with each command, or of smallAtOnce as long as all of
+// them are small: each command waits for the scripts of other requests.
 func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
 	each func([]*matchmaking.Ticket) error) error {
+	atOnce := contentsAtOnce
 	return pages{s, r.Queue}.Each(ctx, func(p page) error {
-		for some := range slices.Chunk(p.tickets, contentsAtOnce) {
-			tickets, err := s.contents(ctx, r, page{now: p.now, tickets: some})
+		left := p.tickets
+		if r.Free {
+			left = p.free()
+		}
+		for len(left) > 0 {
+			some := left[:min(atOnce, len(left))]
+			tickets, largest, err := s.contents(ctx, r, page{now: p.now, tickets: some})
 			if err != nil {
 				return err
 			}
-			if err := each(tickets); err != nil {
-				return err
+			for batch := range slices.Chunk(tickets, maxBatch) {
+				if err := each(batch); err != nil {
+					return err
+				}
+			}
+			left, atOnce = left[len(some):], contentsAtOnce
+			if largest <= smallBytes {
+				atOnce = smallAtOnce
 			}
 		}
 		return nil
@@ -152,13 +178,18 @@ func decodePage(r redis.Reply) (page, error) {
 	return p, d.End()
 }
 
-// contents returns the tickets of a page, with the fields that r requests, except tickets that have ended since.
-func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p page) ([]*matchmaking.Ticket, error) {
+// contents returns the tickets of a page, with the fields that r requests, except tickets that have ended since, and the
+// size of the largest one.
+func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p page) (tickets []*matchmaking.Ticket,
+	largest int, err error) {
 	values, err := s.records(ctx, r, p)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	tickets := make([]*matchmaking.Ticket, 0, len(p.tickets))
+	for _, value := range values {
+		largest = max(largest, len(value))
+	}
+	tickets = make([]*matchmaking.Ticket, 0, len(p.tickets))
 	for i, w := range p.tickets {
 		if !w.expires.After(p.now) || values != nil && !isRecord(values[i]) {
 			continue
@@ -176,7 +207,7 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 			tickets = append(tickets, &t)
 		}
 	}
-	return tickets, nil
+	return tickets, largest, nil
 }
 
 // content returns one ticket of a page, whose record is the i-th of values.

@@ -199,6 +199,8 @@ func waiting(t *testing.T, q *Queue) {
 	whole := q.Whole(t)
 	require.Len(t, whole.Tickets, len(ids))
 	require.Equal(t, whole.Tickets, q.walk(t, matchmaking.FieldsAll))
+	free := q.read(t, matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsAll, Free: true})
+	require.Equal(t, slices.Delete(slices.Clone(whole.Tickets), 7, 8), free)
 	matching, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name,
 		Fields: matchmaking.FieldsMatching})
 	require.NoError(t, err)

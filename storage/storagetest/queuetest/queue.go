@@ -309,14 +309,18 @@ func (q *Queue) vacate(t *testing.T, id string, epoch ulid.ULID) (there bool) {
 }
 
 // walk reads the queue's tickets in parts.
-func (q *Queue) walk(t *testing.T, fields matchmaking.Fields) (all []*matchmaking.Ticket) {
+func (q *Queue) walk(t *testing.T, fields matchmaking.Fields) []*matchmaking.Ticket {
 	t.Helper()
-	err := q.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: fields},
-		func(some []*matchmaking.Ticket) error {
-			require.LessOrEqual(t, len(some), 100)
-			all = append(all, some...)
-			return nil
-		})
+	return q.read(t, matchmaking.WaitingRequest{Queue: q.Name, Fields: fields})
+}
+
+func (q *Queue) read(t *testing.T, r matchmaking.WaitingRequest) (all []*matchmaking.Ticket) {
+	t.Helper()
+	err := q.Waiting(t.Context(), r, func(some []*matchmaking.Ticket) error {
+		require.LessOrEqual(t, len(some), 100)
+		all = append(all, some...)
+		return nil
+	})
 	require.NoError(t, err)
 	return all
 }
