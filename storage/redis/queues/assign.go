@@ -85,8 +85,8 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 	return c
 }
 
-// notifies returns the script argument for whether a script notifies players of assignments. If replicas have to confirm
-// these, notifyAssigned does.
+// notifies returns the script argument for whether a script notifies players of assignments. If replicas have to
+// confirm these, notifyAssigned does.
 func (s *Store) notifies() string { return flagText(s.confirmed == nil) }
 
 // flagText returns the script argument for a condition.

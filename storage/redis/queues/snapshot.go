@@ -89,7 +89,7 @@ func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (mat
 	return whole, err
 }
 
-// Waiting reads pages, and the contents of contentsAtOnce tickets with each command, or of smallAtOnce as long as all of
+// Waiting reads pages, and the contents of contentsAtOnce tickets with each command, or of smallAtOnce while all of
 // them are small: each command waits for the scripts of other requests.
 func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
 	each func([]*matchmaking.Ticket) error) error {
@@ -178,8 +178,8 @@ func decodePage(r redis.Reply) (page, error) {
 	return p, d.End()
 }
 
-// contents returns the tickets of a page, with the fields that r requests, except tickets that have ended since, and the
-// size of the largest one.
+// contents returns the tickets of a page, with the fields that r requests, except tickets that have ended since, and
+// the size of the largest one.
 func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p page) (tickets []*matchmaking.Ticket,
 	largest int, err error) {
 	values, err := s.records(ctx, r, p)
