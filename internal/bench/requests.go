@@ -75,7 +75,7 @@ func (u *system) redisFloor() float64 {
 		"-s", u.redis.socket, "-c", strconv.Itoa(load.Connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
 		"EVALSHA", script.SHA1(), "4",
 		base + ".clock", base + ".epoch", base + ".subs", base + ".mid.__rand_int__",
-		base + ".m.", base + ".r.", "", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "", "0", base, "16384", "", "1",
+		base + ".m.", base + ".r.", "", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "", "0", base, "16384", "", "1", base + ".deleted",
 		`{"id":"__rand_int__","content":` + messageContent,
 	}
 	return u.redis.cpuSeconds(n, func() {
