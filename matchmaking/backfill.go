@@ -166,6 +166,9 @@ type HandOutOutcome struct {
 	Err error
 	// Conflicts are the tickets that could not be claimed.
 	Conflicts []Conflict
+	// Held is when the claims end, or the life of the backfill that was created if that is earlier: of the storage's
+	// clock, in milliseconds. Until then the tickets are in no other match, unless they are released.
+	Held time.Time
 	// Backfill is the match's, as it is stored now; nil: it has none.
 	Backfill *Backfill
 }

@@ -129,11 +129,12 @@ func (s *Synchronizer) Run(ctx context.Context) error {
 
 // Fetch runs a function, and calls each with every match that the evaluator accepts and whose tickets are handed out,
 // one after the other, as they come. The tickets of a match for which each returns an error, and of later ones, are
-// released; Fetch then returns that error. If ctx ends the function is cancelled.
+// released; Fetch then returns that error. If ctx ends the function is cancelled. each is called with a match only while
+// the match's tickets are held: then they are in no other match.
 //
 // Errors: a *Failure of the function or the evaluator, perhaps wrapped; fault.SlugInvalidRequest; fault.SlugOverloaded
-// at the limit of calls, or of the bytes of unread matches; fault.SlugRateLimited if the caller reads too slowly; fault.ErrUnavailable if the storage can't
-// serve, or the server that ran the cycle has ended; those of Options.Queue.
+// at the limit of calls, or of the bytes of unread matches; fault.SlugRateLimited if the caller reads too slowly;
+// fault.ErrUnavailable if the storage can't serve, or the server that ran the cycle has ended; those of Options.Queue.
 func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Match) error) (err error) {
 	began, matches := time.Now(), 0
 	if err := s.check(ctx, r); err != nil {

@@ -34,7 +34,18 @@ type call struct {
 type handedOut struct {
 	Match
 	token   string
-	tickets []string // IDs
+	tickets []string  // IDs
+	held    time.Time // of the storage's clock: matchmaking.HandOutOutcome.Held
+	// until is when the tickets may be in another match: of this process's monotonic clock, and at held or earlier.
+	until time.Time
+}
+
+// pass passes a match on to its caller, unless its tickets may be in another match by now.
+func (m handedOut) pass(each func(Match) error) error {
+	if !time.Now().Before(m.until) {
+		return errSlow
+	}
+	return each(m.Match)
 }
 
 // room limits the bytes of the matches that were delivered to calls of a server, and not passed on.

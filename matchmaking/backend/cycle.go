@@ -343,12 +343,16 @@ func (c *cycle) handOut(accepted []*candidate) {
 	var refused, unknown []handedOut
 	var failed error
 	held := map[string]bool{} // tickets of the matches that were handed out
+	began := time.Now()
 	for i, o := range c.o.Store.HandOut(c.ctx, r) {
-		p, m := accepted[i], handedOut{token: r.Token, tickets: idsOf(r.Matches[i])}
+		p, m := accepted[i], handedOut{
+			token: r.Token, tickets: idsOf(r.Matches[i]), held: o.Held, until: began.Add(r.Hold),
+		}
 		if b := r.Matches[i].Backfill; b != nil {
 			m.token = matchmaking.BackfillToken(b.ID)
 			if b.Create {
 				m.Created = cmp.Or(o.Backfill, &matchmaking.Backfill{ID: b.ID})
+				m.until = began.Add(min(r.Hold, r.BackfillTTL))
 			}
 		}
 		switch {

@@ -476,6 +476,55 @@ func TestReaderThatIsTooSlowFailsAndItsTicketsAreReleased(t *testing.T) {
 	})
 }
 
+// A caller that reads a match late doesn't get it: its tickets may be in another match.
+func TestMatchIsNotDeliveredWhenItsTicketsAreFreeAgain(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		w.queue.PendingTimeout = matchmaking.Duration(2 * time.Second)
+		holder := w.server().leads()
+		for name, s := range map[string]*server{"here": holder, "there": w.server()} {
+			tickets, cycles := w.tickets(name+"1", name+"2"), holder.metrics.cyclesRun()
+			w.function(name+" slow", proposing(match("1", tickets[0]), match("2", tickets[1])))
+			slow := s.fetch(name + " slow")
+			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() > cycles }, patience, time.Millisecond)
+			w.awaitStatus(name+"2", matchmaking.Searching)
+			w.function(name+" quick", proposing(match("3", tickets[1])))
+			require.Equal(t, "3", holder.fetch(name+" quick").next())
+			ids, err := slow.rest()
+			require.ErrorContains(t, err, "the caller reads its matches too slowly")
+			require.NotContains(t, ids, "2")
+		}
+	})
+}
+
+// The tickets of a new backfill that nobody acknowledges are free again before their claims end.
+func TestMatchIsNotDeliveredWhenItsNewBackfillHasEnded(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		w.queue.BackfillTTL = matchmaking.Duration(time.Second)
+		holder := w.server().leads()
+		for name, s := range map[string]*server{"here": holder, "there": w.server()} {
+			joined, cycles := match("2", w.tickets(name)...), holder.metrics.cyclesRun()
+			joined.Backfill = &openmatch.Backfill{}
+			w.function(name, proposing(match("1"), joined))
+			call := s.fetch(name)
+			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() > cycles }, patience, time.Millisecond)
+			require.Eventually(t, func() bool {
+				n := 0
+				require.NoError(t, w.store.EachBackfill(t.Context(), w.queue.Name, func(some []*matchmaking.Backfill) error {
+					n += len(some)
+					return nil
+				}))
+				return n == 0
+			}, patience, 5*time.Millisecond)
+			ids, err := call.rest()
+			require.ErrorContains(t, err, "the caller reads its matches too slowly")
+			require.Equal(t, []string{"1"}, ids)
+			w.awaitStatus(name, matchmaking.Searching)
+		}
+	})
+}
+
 func TestTicketsOfMatchesThatTheCallerDidNotGetAreReleased(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/lease"
@@ -64,6 +65,7 @@ type AskRequest struct {
 
 // Asked is the result of Ask.
 type Asked struct {
+	Now      time.Time // of the storage's clock, in milliseconds, when it was asked
 	Accepted bool
 	Answers  [][]byte // the next ones
 	More     bool     // there are others
@@ -106,13 +108,14 @@ type answer struct {
 	Token   string                `json:"token,omitempty"`
 	Tickets []string              `json:"tickets,omitempty"`
 	Created *matchmaking.Backfill `json:"created,omitempty"`
+	Held    time.Time             `json:"held,omitzero"` // of the storage's clock
 	End     bool                  `json:"end,omitempty"`
 	Error   *told                 `json:"error,omitempty"`
 }
 
 // encodeMatch returns the answer of a match.
 func encodeMatch(m handedOut) ([]byte, error) {
-	head, err := json.Marshal(answer{Token: m.token, Tickets: m.tickets, Created: m.Created})
+	head, err := json.Marshal(answer{Token: m.token, Tickets: m.tickets, Created: m.Created, Held: m.held})
 	if err != nil {
 		return nil, fmt.Errorf("encode a match: %w", err)
 	}
@@ -138,7 +141,9 @@ func decodeAnswer(text []byte) (m handedOut, end bool, err error) {
 	if a.End {
 		return handedOut{}, true, a.Error.err()
 	}
-	return handedOut{Match: Match{Content: content, Created: a.Created}, token: a.Token, tickets: a.Tickets}, false, nil
+	return handedOut{
+		Match: Match{Content: content, Created: a.Created}, token: a.Token, tickets: a.Tickets, held: a.Held,
+	}, false, nil
 }
 
 // decodeMatches returns the matches among answers.

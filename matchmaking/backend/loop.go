@@ -81,7 +81,7 @@ func (l *loop) serve(c *call, each func(Match) error) error {
 			return err
 		}
 		for i, m := range taken {
-			if err := each(m.Match); err != nil {
+			if err := m.pass(each); err != nil {
 				l.release(c.ctx, append(taken[i:], c.abandon(err)...))
 				return err
 			}

@@ -107,6 +107,7 @@ func (c *remote) read(ctx context.Context, each func(Match) error) (after int, u
 			return after, nil, context.Cause(ctx)
 		}
 		for more := true; more; {
+			now := time.Now()
 			asked, err := c.ask(ctx, after, answerBytes)
 			if err != nil {
 				return after, nil, err
@@ -117,7 +118,8 @@ func (c *remote) read(ctx context.Context, each func(Match) error) (after int, u
 				if end || err != nil {
 					return after, nil, err
 				}
-				if err := each(m.Match); err != nil {
+				m.until = now.Add(m.held.Sub(asked.Now))
+				if err := m.pass(each); err != nil {
 					return after, decodeMatches(asked.Answers[i:]), err
 				}
 			}

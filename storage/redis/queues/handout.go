@@ -116,6 +116,7 @@ func handedOut(queue string, matches []numbered, r redis.Result) ([]matchmaking.
 func handOutOutcome(d *redis.Decoder, queue string, m numbered) (o matchmaking.HandOutOutcome) {
 	switch status := redis.Status(d.Text()); status {
 	case redis.OK:
+		o.Held = d.Millis()
 		if m.Backfill != nil {
 			b, err := decodeBackfill(d.List(), queue, m.Backfill.ID)
 			d.Fail(err)

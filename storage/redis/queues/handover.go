@@ -55,7 +55,9 @@ func (h *Handover) Ask(ctx context.Context, r backend.AskRequest) (backend.Asked
 		return backend.Asked{}, askRefusals.Error(rep)
 	}
 	d := rep.Decoder()
-	asked := backend.Asked{Accepted: d.Int64() == 1, More: d.Int64() == 1, Answers: bytesOf(d.Texts())}
+	asked := backend.Asked{
+		Now: d.Millis(), Accepted: d.Int64() == 1, More: d.Int64() == 1, Answers: bytesOf(d.Texts()),
+	}
 	return asked, d.End()
 }
 

@@ -86,7 +86,10 @@ func TestHandedOverCallIsAnswered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
 		l := lineOf(t, h)
-		require.Equal(t, backend.Asked{Answers: [][]byte{}}, l.asked(t, first))
+		asked := l.asked(t, first)
+		require.Equal(t, backend.Asked{Now: asked.Now, Answers: [][]byte{}}, asked)
+		ends := time.UnixMilli(int64(h.count(t, "PEXPIRETIME", h.k().call("call"))))
+		require.WithinDuration(t, ends, asked.Now.Add(backend.CallTTL), time.Second)
 		require.ErrorIs(t, l.Accept(t.Context(), backend.AcceptRequest{Queue: l.Name, ID: "none", Fence: l.fence,
 			Attempt: "1"}), backend.ErrCallGone)
 		for range 2 { // a repetition

@@ -231,7 +231,7 @@ func handOut(t *testing.T, q *Queue) {
 	for i, want := range [][]string{{}, {"b"}, {"d"}, {"e", "nobody"}, {"c"}, {}, {}} {
 		o := outcomes[i]
 		if len(want) == 0 {
-			require.Equal(t, matchmaking.HandOutOutcome{}, o, "match %d", i)
+			require.Equal(t, matchmaking.HandOutOutcome{Held: o.Held}, o, "match %d", i)
 			continue
 		}
 		require.ErrorIs(t, o.Err, matchmaking.ErrNotHandedOut, "match %d", i)
@@ -245,7 +245,9 @@ func handOut(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.ConflictGone, outcomes[4].Conflicts[0].Reason)
 	pending := []matchmaking.Status{matchmaking.Pending, matchmaking.Pending, matchmaking.Pending}
 	require.Equal(t, pending, q.statuses(t, "a", "b", "c"))
-	require.Equal(t, outcomes[0], q.HandOut(t.Context(), r)[0], "a repetition finds its claims")
+	made := q.Get(t, "a").CreateTime.Truncate(time.Millisecond)
+	require.False(t, outcomes[0].Held.Before(made.Add(LongHold)))
+	require.False(t, q.HandOut(t.Context(), r)[0].Held.Before(outcomes[0].Held), "a repetition claims them again")
 	require.ErrorIs(t, q.handOutErrors(t, Tickets("a"))[0], matchmaking.ErrNotHandedOut)
 
 	r = q.HandOutRequest(Tickets("x"))
@@ -293,7 +295,7 @@ func handOutOnce(t *testing.T, q *Queue) {
 func handOutBackfills(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c", "d", "e")
 	b := q.Backfill(t, LongTTL)
-	r := q.HandOutRequest(For(&b, "a"), For(&b, "b"), Tickets("b"))
+	r, held := q.HandOutRequest(For(&b, "a"), For(&b, "b"), Tickets("b")), time.Time{}
 	for range 2 { // a repetition finds its attempt
 		outcomes := q.HandOut(t.Context(), r)
 		require.NoError(t, outcomes[0].Err)
@@ -303,6 +305,9 @@ func handOutBackfills(t *testing.T, q *Queue) {
 		want.BackfillSpec, want.Generation, want.Tickets = game("changed"), 2, []string{"a"}
 		want.PersistentField = game("new").PersistentField
 		require.Equal(t, &want, outcomes[0].Backfill)
+		require.NotEmpty(t, outcomes[0].Held)
+		require.Contains(t, []time.Time{{}, outcomes[0].Held}, held, "the claims of a repetition end as before")
+		held = outcomes[0].Held
 		require.Equal(t, want, q.ReadBackfill(t, b.ID))
 	}
 	b = *q.HandOutAll(t, For(&matchmaking.Backfill{ID: b.ID, Generation: 2}, "c"))[0].Backfill
@@ -315,8 +320,11 @@ func handOutBackfills(t *testing.T, q *Queue) {
 	created.Backfill = &matchmaking.MatchBackfill{ID: matchmaking.NewBackfillID(q.Name), Create: true, Generation: 42,
 		Spec: game("made")}
 	r = q.HandOutRequest(created)
+	r.BackfillTTL = LongHold / 2
 	for range 2 {
-		made := q.HandOut(t.Context(), r)[0].Backfill
+		o := q.HandOut(t.Context(), r)[0]
+		made := o.Backfill
+		require.Equal(t, made.Expires, o.Held, "the end of its life releases its tickets")
 		require.Equal(t, int64(1), made.Generation)
 		require.Equal(t, game("made"), made.BackfillSpec)
 		require.Equal(t, []string{"d"}, made.Tickets)

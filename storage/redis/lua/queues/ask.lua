@@ -16,8 +16,8 @@
 -- ARGV[6] bytes     int     of the answers to read, at most, but at least one; 0: none
 -- ARGV[7] ttl_ms    int     life of the call without a further run
 --
--- Returns {"OK", accepted, more, {answer, …}}, {"FREE"} if the call isn't accepted and the lease is free, or {"GONE"}
--- if it was accepted, all answers have been read, and the server that accepted it has lost the lease.
+-- Returns {"OK", now_ms, accepted, more, {answer, …}}, {"FREE"} if the call isn't accepted and the lease is free, or
+-- {"GONE"} if it was accepted, all answers have been read, and the server that accepted it has lost the lease.
 -- Safe to run twice: yes, the second run returns the same answers.
 local call_key, holder_key = KEYS[1], KEYS[2]
 local calls, id, request, accepted = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -66,4 +66,4 @@ end
 redis.call('HSET', call_key, 'first', first, 'taken', taken, 'last', last, 'bytes', stored)
 redis.call('PEXPIRE', call_key, ttl_ms)
 redis.call('SPUBLISH', calls, '+' .. id .. ' ' .. (fence == '' and request or ''))
-return {'OK', fence ~= '' and 1 or 0, more and 1 or 0, answers}
+return {'OK', time.decimal(now_ms), fence ~= '' and 1 or 0, more and 1 or 0, answers}

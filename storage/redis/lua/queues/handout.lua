@@ -23,10 +23,11 @@
 --                           ticket      string  ID of the ticket
 --                           created_us  int     the ticket has to be the one created then; "": at any time
 --
--- Returns {"OK", {outcome, …}} if a match was handed out, or {"CONFLICT", {outcome, …}}. An outcome is {"OK"}, {"OK",
--- {expires_ms, generation, created_us, owner, content, persistent, tickets}} with a backfill, {"CONFLICT", {id, reason,
--- until_ms or "", …}} with the reasons "gone" and "claim" and the end of the other claim, {"CHANGED"} if the backfill
--- does not exist or has another generation, or {"FULL"} if there are too many backfills. The last three change nothing.
+-- Returns {"OK", {outcome, …}} if a match was handed out, or {"CONFLICT", {outcome, …}}. An outcome is {"OK", held_ms},
+-- or {"OK", held_ms, {expires_ms, generation, created_us, owner, content, persistent, tickets}} with a backfill, with
+-- the end of the claims, or of the new backfill's life if that is earlier; {"CONFLICT", {id, reason, until_ms or "",
+-- …}} with the reasons "gone" and "claim" and the end of the other claim; {"CHANGED"} if the backfill does not exist or
+-- has another generation; or {"FULL"} if there are too many backfills. The last three change nothing.
 -- Safe to run twice: yes, the second run finds its claims and its attempts.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local backfills_key, each = KEYS[5], batch.from(KEYS, 6)
@@ -130,8 +131,12 @@ local function hand_out(match)
   batch.each(tokens, function(...)
     redis.call('HSET', claims_key, ...)
   end)
+  local held = repeated and ends[match.first] or ending
   if not fields then
-    return {'OK'}
+    return {'OK', held}
+  end
+  if match.kind == 'new' and tonumber(expires) < tonumber(held) then
+    held = expires
   end
   if match.kind == 'new' and not repeated then
     backfills = backfills + 1
@@ -146,7 +151,7 @@ local function hand_out(match)
   end
   fields.tickets = fields.tickets .. backfill.text(new)
   backfill.change(match.key, fields, expires, match.attempt)
-  return {'OK', backfill.reply(fields, expires)}
+  return {'OK', held, backfill.reply(fields, expires)}
 end
 
 acl.require(claims_key, 'HSET', 'PEXPIREAT', 'ZADD')
