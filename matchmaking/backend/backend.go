@@ -31,16 +31,17 @@ type Options struct {
 
 // Limits are the limits of a Synchronizer. Zero values are replaced by the defaults.
 type Limits struct {
-	Calls        int           // in progress in this server, with those that other servers have handed over
-	ProfileBytes int           // of the profile of a call
-	Matches      int           // proposed in a cycle
-	CycleBytes   int           // of the proposals of a cycle
-	BufferBytes  int           // of the matches of a call that another server has handed over and hasn't read
-	UnreadBytes  int           // of the matches of all calls that a server still has to pass on
-	Stall        time.Duration // of a caller that has unread matches and reads none
-	Cycle        time.Duration // of functions and evaluator beyond the queue's intervals: then they are cancelled
-	Idle         time.Duration // without a call, after which a server releases a queue's lease
-	Silence      time.Duration // of a server that has handed a call over, and that gives five signs of life in this time
+	Calls        int // in progress in this server, with those that other servers have handed over
+	ProfileBytes int // of the profile of a call
+	Matches      int // proposed in a cycle
+	// Bytes limits what all calls of a server keep in memory, with those that other servers have handed over: profiles,
+	// proposals, and matches that their callers haven't read.
+	Bytes       int
+	BufferBytes int           // of the matches of a call that another server has handed over and hasn't read
+	Stall       time.Duration // of a caller that has unread matches and reads none
+	Cycle       time.Duration // of functions and evaluator beyond the queue's intervals: then they are cancelled
+	Idle        time.Duration // without a call, after which a server releases a queue's lease
+	Silence     time.Duration // of a server that has handed a call over, and that gives five signs of life in this time
 }
 
 // The defaults of Options.
@@ -49,9 +50,8 @@ const (
 	DefaultCalls        = 1000
 	DefaultProfileBytes = 1 << 20
 	DefaultMatches      = 100_000
-	DefaultCycleBytes   = 256 << 20
+	DefaultBytes        = 512 << 20
 	DefaultBufferBytes  = 8 << 20
-	DefaultUnreadBytes  = 256 << 20
 	DefaultStall        = time.Minute
 	DefaultCycle        = time.Minute
 	DefaultIdle         = 10 * time.Second
@@ -70,9 +70,8 @@ func (o Options) withDefaults() (Options, error) {
 	l.Calls = cmp.Or(l.Calls, DefaultCalls)
 	l.ProfileBytes = cmp.Or(l.ProfileBytes, DefaultProfileBytes)
 	l.Matches = cmp.Or(l.Matches, DefaultMatches)
-	l.CycleBytes = cmp.Or(l.CycleBytes, DefaultCycleBytes)
+	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
 	l.BufferBytes = cmp.Or(l.BufferBytes, DefaultBufferBytes)
-	l.UnreadBytes = cmp.Or(l.UnreadBytes, DefaultUnreadBytes)
 	l.Stall = cmp.Or(l.Stall, DefaultStall)
 	l.Cycle = cmp.Or(l.Cycle, DefaultCycle)
 	l.Idle = cmp.Or(l.Idle, DefaultIdle)
@@ -107,7 +106,7 @@ func New(o Options) (*Synchronizer, error) {
 	}
 	return &Synchronizer{
 		o: o, leases: leases, starts: make(chan *term), ended: make(chan struct{}), terms: map[string]*term{},
-		remote: map[string]*waiting{}, room: room{limit: o.Limits.UnreadBytes, stall: o.Limits.Stall},
+		remote: map[string]*waiting{}, room: room{limit: o.Limits.Bytes},
 	}, nil
 }
 
@@ -133,17 +132,17 @@ func (s *Synchronizer) Run(ctx context.Context) error {
 // the match's tickets are held: then they are in no other match.
 //
 // Errors: a *Failure of the function or the evaluator, perhaps wrapped; fault.SlugInvalidRequest; fault.SlugOverloaded
-// at the limit of calls, or of the bytes of unread matches; fault.SlugRateLimited if the caller reads too slowly;
+// at the limit of calls; a *Failure at the limit of bytes; fault.SlugRateLimited if the caller reads too slowly;
 // fault.ErrUnavailable if the storage can't serve, or the server that ran the cycle has ended; those of Options.Queue.
 func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Match) error) (err error) {
 	began, matches := time.Now(), 0
 	if err := s.check(ctx, r); err != nil {
 		return err
 	}
-	if !s.begin() {
-		return errOverloaded
+	if err := s.begin(len(r.Profile)); err != nil {
+		return err
 	}
-	defer s.end()
+	defer s.end(len(r.Profile))
 	defer func() { s.o.Metrics.Fetched(r.Queue, time.Since(began), matches, err) }()
 	counted := func(m Match) error {
 		err := each(m)
@@ -154,7 +153,7 @@ func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Matc
 	}
 	for ctx.Err() == nil {
 		if l := s.held(r.Queue); l != nil && l.enter() {
-			return l.serve(newCall(ctx, r, &s.room), counted)
+			return l.serve(newCall(ctx, r, s), counted)
 		}
 		if err := s.handOver(ctx, r, counted); !errors.Is(err, ErrNoHolder) {
 			return err
@@ -178,19 +177,47 @@ func (s *Synchronizer) check(ctx context.Context, r FetchRequest) error {
 	return err
 }
 
-// begin counts a call in progress, unless the limit is reached.
-func (s *Synchronizer) begin() bool {
+// begin counts a call in progress, whose request has size bytes. Errors: errOverloaded, errNoRoom.
+func (s *Synchronizer) begin(size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls >= s.o.Limits.Calls {
-		return false
+	switch {
+	case s.calls >= s.o.Limits.Calls:
+		return errOverloaded
+	case !s.room.take(size):
+		return errNoRoom
 	}
 	s.calls++
-	return true
+	return nil
 }
 
-func (s *Synchronizer) end() {
+func (s *Synchronizer) end(size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls--
+	s.room.free(size)
+}
+
+// releaseTimeout limits a release.
+const releaseTimeout = 5 * time.Second
+
+// release releases the tickets of matches of a queue, also after ctx has ended, and deletes the backfills that were
+// created with them.
+func (s *Synchronizer) release(ctx context.Context, queue string, matches []handedOut) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	tickets, byToken := 0, map[string][]string{}
+	for _, m := range matches {
+		tickets += len(m.tickets)
+		if m.Created != nil {
+			err = errors.Join(err, s.o.Store.DeleteBackfill(ctx, queue, m.Created.ID))
+		} else if len(m.tickets) > 0 {
+			byToken[m.token] = append(byToken[m.token], m.tickets...)
+		}
+	}
+	for token, ids := range byToken {
+		err = errors.Join(err, s.o.Store.Release(ctx, queue, token, ids))
+	}
+	s.o.Metrics.Released(queue, tickets)
+	return err
 }

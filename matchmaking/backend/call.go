@@ -14,7 +14,7 @@ import (
 type call struct {
 	FetchRequest
 	ctx   context.Context //nolint:containedctx // of the caller: the call lives in the queue's loop
-	room  *room
+	s     *Synchronizer
 	ready chan struct{} // buffered (capacity 1): take has something to do
 
 	handed bool // by another server
@@ -38,6 +38,7 @@ type handedOut struct {
 	held    time.Time // of the storage's clock: matchmaking.HandOutOutcome.Held
 	// until is when the tickets may be in another match: of this process's monotonic clock, and at held or earlier.
 	until time.Time
+	bytes int // in the room of the server that runs the cycle
 }
 
 // pass passes a match on to its caller, unless its tickets may be in another match by now.
@@ -48,20 +49,19 @@ func (m handedOut) pass(each func(Match) error) error {
 	return each(m.Match)
 }
 
-// room limits the bytes of the matches that were delivered to calls of a server, and not passed on.
+// room limits the bytes that the calls of a server keep in memory. It may be used by many goroutines.
 type room struct {
 	limit int
-	stall time.Duration // in which a call that has such matches must pass on one
 
 	mu   sync.Mutex
 	used int
 }
 
-// add reports whether there was room.
-func (r *room) add(bytes int) bool {
+// take reports whether there was room. The caller must free the bytes.
+func (r *room) take(bytes int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.used > 0 && r.used+bytes > r.limit {
+	if r.used+bytes > r.limit {
 		return false
 	}
 	r.used += bytes
@@ -74,8 +74,8 @@ func (r *room) free(bytes int) {
 	r.used -= bytes
 }
 
-func newCall(ctx context.Context, r FetchRequest, room *room) *call {
-	return &call{FetchRequest: r, ctx: ctx, room: room, ready: make(chan struct{}, 1)}
+func newCall(ctx context.Context, r FetchRequest, s *Synchronizer) *call {
+	return &call{FetchRequest: r, ctx: ctx, s: s, ready: make(chan struct{}, 1)}
 }
 
 // begin returns the context of the call's function, which end cancels. It returns false if the call has ended. onEnd is
@@ -127,25 +127,22 @@ func (c *call) over() bool {
 	return c.ended
 }
 
-// deliver adds a match to the buffer. It returns the match if the call has ended. It ends the call, and returns all of the
-// buffer, if the call has passed on nothing for too long, or the server has no room. A match larger than the room fits
-// into an empty one.
+// deliver adds a match to the buffer, whose room the call frees from now on. It returns the match if the call has ended.
+// It ends the call, and returns all of the buffer, if the call has passed on nothing for too long.
 func (c *call) deliver(m handedOut) (refused []handedOut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return []handedOut{m}
+	if c.bytes > 0 && time.Since(c.moved) > c.s.o.Limits.Stall {
+		refused = c.abandonLocked(errSlow)
 	}
-	size := len(m.Content)
-	switch {
-	case c.bytes > 0 && time.Since(c.moved) > c.room.stall:
-		return append(c.abandonLocked(errSlow), m)
-	case !c.room.add(size):
-		return append(c.abandonLocked(errNoRoom), m)
-	case c.bytes == 0:
+	if c.ended {
+		c.s.room.free(m.bytes)
+		return append(refused, m)
+	}
+	if c.bytes == 0 {
 		c.moved = time.Now()
 	}
-	c.buffer, c.bytes = append(c.buffer, m), c.bytes+size
+	c.buffer, c.bytes = append(c.buffer, m), c.bytes+m.bytes
 	pace.Signal(c.ready)
 	return nil
 }
@@ -154,18 +151,22 @@ func (c *call) deliver(m handedOut) (refused []handedOut) {
 func (c *call) passed(matches ...handedOut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range matches {
-		c.bytes -= len(m.Content)
-		c.room.free(len(m.Content))
-	}
+	c.freeLocked(matches)
 	c.moved = time.Now()
+}
+
+func (c *call) freeLocked(matches []handedOut) {
+	for _, m := range matches {
+		c.bytes -= m.bytes
+		c.s.room.free(m.bytes)
+	}
 }
 
 // patience returns for how long the call may still pass on nothing.
 func (c *call) patience() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.room.stall - time.Since(c.moved)
+	return c.s.o.Limits.Stall - time.Since(c.moved)
 }
 
 // take waits for matches and takes them all from the buffer. They occupy room until passed or close is called. Without
@@ -201,10 +202,7 @@ func (c *call) abandonLocked(cause error) []handedOut {
 	c.endLocked(cause)
 	rest := c.buffer
 	c.buffer = nil
-	for _, m := range rest {
-		c.bytes -= len(m.Content)
-		c.room.free(len(m.Content))
-	}
+	c.freeLocked(rest)
 	return rest
 }
 
@@ -212,7 +210,7 @@ func (c *call) abandonLocked(cause error) []handedOut {
 func (c *call) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.room.free(c.bytes)
+	c.s.room.free(c.bytes)
 	c.bytes = 0
 }
 

@@ -33,7 +33,7 @@ type cycle struct {
 	running  int // functions
 	proposed map[string]*candidate
 	accepted []*candidate // to be handed out
-	bytes    int          // of the proposals
+	bytes    int          // of the proposals that are in no call's buffer
 	counts   CycleCounts
 	failed   error
 }
@@ -42,13 +42,15 @@ type cycle struct {
 type candidate struct {
 	Proposal
 	of       *call
+	bytes    int // in the server's room
 	accepted bool
 }
 
 func newCycle(l *loop, queue matchmaking.Definition) *cycle {
 	return &cycle{
 		loop: l, queue: queue, proposals: make(chan Proposal), evaluated: make(chan struct{}),
-		changed: make(chan struct{}, 1), returned: make(chan struct{}, 1), more: make(chan struct{}, 1), proposed: map[string]*candidate{},
+		changed: make(chan struct{}, 1), returned: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		proposed: map[string]*candidate{},
 	}
 }
 
@@ -59,7 +61,7 @@ func (c *cycle) run(ctx context.Context, calls []*call) {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
 	windows := c.queue.RegistrationInterval.Std() + c.queue.ProposalCollectionInterval.Std()
-	limit := time.AfterFunc(windows+c.o.Limits.Cycle, func() { c.fail(errLongCycle) })
+	limit := time.AfterFunc(windows+c.s.o.Limits.Cycle, func() { c.fail(errLongCycle) })
 	defer limit.Stop()
 	c.add(calls)
 	handedOut := make(chan struct{})
@@ -83,10 +85,11 @@ func (c *cycle) run(ctx context.Context, calls []*call) {
 	if c.failed == nil && ctx.Err() != nil {
 		c.failed = errChanged
 	}
+	c.s.room.free(c.bytes)
 	for _, one := range c.calls {
 		one.end(cmp.Or(c.failed, one.failed))
 	}
-	c.o.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)
+	c.s.o.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)
 }
 
 // add adds calls to the cycle and starts their functions.
@@ -184,15 +187,15 @@ func (c *cycle) runFunction(ctx context.Context, one *call) {
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 	following, end := ctx, func(error) {}
 	if one.handed { // else the context has the trace
-		following, _, end = c.o.Follow.Begin(ctx, matchmaking.Work{Name: "fetch", Queue: c.name, Traces: tracesOf(one)})
+		following, _, end = c.s.o.Follow.Begin(ctx, matchmaking.Work{Name: "fetch", Queue: c.name, Traces: tracesOf(one)})
 	}
 	began := time.Now()
-	err := c.o.Functions.Run(following, one.FetchRequest, func(p Proposal) error { return c.propose(ctx, one, p) })
+	err := c.s.o.Functions.Run(following, one.FetchRequest, func(p Proposal) error { return c.propose(ctx, one, p) })
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // the function ended because of that
 	}
 	end(err)
-	c.o.Metrics.Function(c.name, time.Since(began), err)
+	c.s.o.Metrics.Function(c.name, time.Since(began), err)
 	c.failing(one.Function).Report(ctx, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,13 +232,22 @@ func (c *cycle) propose(ctx context.Context, one *call, p Proposal) error {
 	}
 }
 
-// addProposal records a proposal, unless its ID has been proposed before, its backfill is too large, or the limits of
-// the cycle are reached.
+// The approximate memory of a proposal beside its content, and of a ticket in it.
+const (
+	proposalBytes = 512
+	ticketBytes   = 128
+)
+
+// addProposal records a proposal, unless its ID has been proposed before, its backfill is too large, the limit of the
+// cycle is reached, or the server has no room.
 func (c *cycle) addProposal(one *call, p Proposal) error {
+	size := proposalBytes + len(p.Content) + ticketBytes*len(p.Tickets)
 	if p.Backfill != nil {
-		if err := c.queue.CheckBackfillSize(c.o.Store.BackfillSize(&p.Backfill.Spec)); err != nil {
+		content := c.s.o.Store.BackfillSize(&p.Backfill.Spec)
+		if err := c.queue.CheckBackfillSize(content); err != nil {
 			return err
 		}
+		size += content
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,12 +259,15 @@ func (c *cycle) addProposal(one *call, p Proposal) error {
 		other.of.end(err)
 		return err
 	}
-	c.bytes += len(p.Content)
-	if c.counts.Proposals == c.o.Limits.Matches || c.bytes > c.o.Limits.CycleBytes {
+	if c.counts.Proposals == c.s.o.Limits.Matches {
 		return errTooMany
 	}
+	if !c.s.room.take(size) {
+		return errNoRoom
+	}
+	c.bytes += size
 	c.counts.Proposals++
-	c.proposed[p.ID] = &candidate{Proposal: p, of: one}
+	c.proposed[p.ID] = &candidate{Proposal: p, of: one, bytes: size}
 	return nil
 }
 
@@ -262,14 +277,14 @@ const functionGrace = 100 * time.Millisecond
 
 // evaluate calls the evaluator. Its error fails the cycle.
 func (c *cycle) evaluate(first []*call) {
-	ctx, _, end := c.o.Follow.Begin(c.ctx, matchmaking.Work{Name: "evaluate", Queue: c.name, Traces: tracesOf(first...)})
+	ctx, _, end := c.s.o.Follow.Begin(c.ctx, matchmaking.Work{Name: "evaluate", Queue: c.name, Traces: tracesOf(first...)})
 	began := time.Now()
 	evaluator, err := c.evaluatorOf(c.queue)
 	if err == nil {
 		err = evaluator.Evaluate(ctx, c.proposals, c.accept)
 	}
 	end(err)
-	c.o.Metrics.Evaluator(c.name, time.Since(began), err)
+	c.s.o.Metrics.Evaluator(c.name, time.Since(began), err)
 	c.evaluatorFailing.Report(c.ctx, err)
 	if err != nil && c.ctx.Err() == nil {
 		pace.SleepUntil(c.ctx, functionGrace, c.returned)
@@ -344,7 +359,7 @@ func (c *cycle) handOut(accepted []*candidate) {
 	var failed error
 	held := map[string]bool{} // tickets of the matches that were handed out
 	began := time.Now()
-	for i, o := range c.o.Store.HandOut(c.ctx, r) {
+	for i, o := range c.s.o.Store.HandOut(c.ctx, r) {
 		p, m := accepted[i], handedOut{
 			token: r.Token, tickets: idsOf(r.Matches[i]), held: o.Held, until: began.Add(r.Hold),
 		}
@@ -360,8 +375,8 @@ func (c *cycle) handOut(accepted []*candidate) {
 			for _, id := range m.tickets {
 				held[id] = true
 			}
-			m.Content = p.Content
-			c.countHandedOut()
+			m.Content, m.bytes = p.Content, p.bytes
+			c.countHandedOut(p)
 			refused = append(refused, p.of.deliver(m)...)
 		case errors.Is(o.Err, matchmaking.ErrTooManyBackfills):
 			p.of.end(o.Err)
@@ -369,7 +384,6 @@ func (c *cycle) handOut(accepted []*candidate) {
 			failed = fmt.Errorf("hand out tickets: %w", o.Err)
 			unknown = append(unknown, m)
 		}
-		p.Content = nil
 	}
 	for _, m := range unknown { // a match may share tickets with one that was handed out under the same token
 		m.tickets = slices.DeleteFunc(m.tickets, func(id string) bool { return held[id] })
@@ -382,8 +396,11 @@ func (c *cycle) handOut(accepted []*candidate) {
 	c.release(c.ctx, refused)
 }
 
-func (c *cycle) countHandedOut() {
+// countHandedOut counts a match whose content and bytes are now its call's.
+func (c *cycle) countHandedOut(p *candidate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts.HandedOut++
+	c.bytes -= p.bytes
+	p.Content = nil
 }

@@ -36,8 +36,8 @@ var (
 		Detail: "the caller reads its matches too slowly; the tickets of the matches that it did not get are released"}
 	errOverloaded = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "too many calls of FetchMatches are in progress; repeat the call later"}
-	errNoRoom = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
-		Detail: "the callers of this server have too many unread matches; repeat the call later"}
+	errNoRoom = &Failure{Code: codeResourceExhausted,
+		Text: "the profiles, proposals and unread matches of the server's calls take too much memory; repeat the call later"}
 	// errLongFunction is Open Match's text.
 	errLongFunction = &Failure{Code: codeDeadlineExceeded,
 		Text: "match function ran longer than proposal window, canceling"}

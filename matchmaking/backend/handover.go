@@ -146,14 +146,16 @@ func decodeAnswer(text []byte) (m handedOut, end bool, err error) {
 	}, false, nil
 }
 
-// decodeMatches returns the matches among answers.
-func decodeMatches(texts [][]byte) (matches []handedOut) {
+// decodeAnswers returns the matches of answers, and reports the end of the call with its error.
+func decodeAnswers(texts [][]byte) (matches []handedOut, end bool, err error) {
 	for _, text := range texts {
-		if m, end, err := decodeAnswer(text); err == nil && !end {
-			matches = append(matches, m)
+		m, end, err := decodeAnswer(text)
+		if end || err != nil {
+			return matches, true, err
 		}
+		matches = append(matches, m)
 	}
-	return matches
+	return matches, false, nil
 }
 
 // invalid returns an error of an invalid request.

@@ -13,7 +13,7 @@ import (
 
 // loop runs the cycles of one queue, one after the other, while this server holds the queue's lease.
 type loop struct {
-	o       *Options
+	s       *Synchronizer
 	name    string        // of the queue
 	arrived chan struct{} // buffered (capacity 1): a call waits for a cycle
 
@@ -28,10 +28,10 @@ type loop struct {
 	of        matchmaking.Caller // the definition of evaluator
 }
 
-func newLoop(o *Options, queue string) *loop {
-	log := o.Logger.With(slog.String("queue", queue))
+func newLoop(s *Synchronizer, queue string) *loop {
+	log := s.o.Logger.With(slog.String("queue", queue))
 	return &loop{
-		o: o, name: queue, arrived: make(chan struct{}, 1),
+		s: s, name: queue, arrived: make(chan struct{}, 1),
 		evaluatorFailing: outage.New(log, "evaluator failing"),
 		handOutFailing:   outage.New(log, "cannot hand out tickets"),
 		releaseFailing:   outage.New(log, "cannot release tickets of matches that were not read"),
@@ -123,22 +123,22 @@ func (l *loop) run(ctx context.Context) {
 			l.evaluator.Close()
 		}
 	}()
-	idle := time.NewTimer(l.o.Limits.Idle)
+	idle := time.NewTimer(l.s.o.Limits.Idle)
 	defer idle.Stop()
 	for ctx.Err() == nil {
 		if calls := l.takeCalls(); len(calls) > 0 {
 			l.cycle(ctx, calls)
-			idle.Reset(l.o.Limits.Idle)
+			idle.Reset(l.s.o.Limits.Idle)
 			continue
 		}
 		select {
 		case <-l.arrived:
-			idle.Reset(l.o.Limits.Idle)
+			idle.Reset(l.s.o.Limits.Idle)
 		case <-idle.C:
 			if _, closed := l.close(false); closed {
 				return
 			}
-			idle.Reset(l.o.Limits.Idle)
+			idle.Reset(l.s.o.Limits.Idle)
 		case <-ctx.Done():
 		}
 	}
@@ -146,7 +146,7 @@ func (l *loop) run(ctx context.Context) {
 
 // cycle runs one cycle.
 func (l *loop) cycle(ctx context.Context, calls []*call) {
-	queue, err := l.o.Queue(ctx, l.name)
+	queue, err := l.s.o.Queue(ctx, l.name)
 	if err != nil {
 		for _, c := range calls {
 			c.end(err)
@@ -163,7 +163,7 @@ func (l *loop) evaluatorOf(queue matchmaking.Definition) (Evaluator, error) {
 	if l.evaluator != nil && l.of == queue.Evaluator {
 		return l.evaluator, nil
 	}
-	built, err := l.o.Evaluator(queue)
+	built, err := l.s.o.Evaluator(queue)
 	if err != nil {
 		return nil, err
 	}
@@ -185,34 +185,15 @@ func (l *loop) failing(f Function) *outage.Outage {
 		if len(l.functions) == mostOutages {
 			clear(l.functions)
 		}
-		l.functions[f] = outage.New(l.o.Logger.With(slog.String("queue", l.name), slog.String("function", f.String())),
+		l.functions[f] = outage.New(l.s.o.Logger.With(slog.String("queue", l.name), slog.String("function", f.String())),
 			"match function failing")
 	}
 	return l.functions[f]
 }
 
-// releaseTimeout limits a release. If it fails the tickets wait for the pending time-out.
-const releaseTimeout = 5 * time.Second
-
-// release releases the tickets of matches that no caller gets, also after ctx has ended, and deletes the backfills that
-// were created with them.
+// release releases the tickets of matches that no caller gets. If it fails they wait for the pending time-out.
 func (l *loop) release(ctx context.Context, matches []handedOut) {
-	if len(matches) == 0 {
-		return
+	if len(matches) > 0 {
+		l.releaseFailing.Report(ctx, l.s.release(ctx, l.name, matches))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
-	tickets, byToken := 0, map[string][]string{}
-	for _, m := range matches {
-		tickets += len(m.tickets)
-		if m.Created != nil {
-			l.releaseFailing.Report(ctx, l.o.Store.DeleteBackfill(ctx, l.name, m.Created.ID))
-		} else if len(m.tickets) > 0 {
-			byToken[m.token] = append(byToken[m.token], m.tickets...)
-		}
-	}
-	for token, ids := range byToken {
-		l.releaseFailing.Report(ctx, l.o.Store.Release(ctx, l.name, token, ids))
-	}
-	l.o.Metrics.Released(l.name, tickets)
 }

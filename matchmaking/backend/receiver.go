@@ -15,7 +15,6 @@ import (
 // receiver serves the calls that other servers hand over to this one's loop.
 type receiver struct {
 	*loop
-	s       *Synchronizer
 	fence   uint64
 	arrived chan struct{} // buffered (capacity 1): new has grown
 
@@ -39,8 +38,8 @@ var (
 	errLeft   = errors.New("the caller has left")
 )
 
-func newReceiver(s *Synchronizer, l *loop, fence uint64) *receiver {
-	return &receiver{loop: l, s: s, fence: fence, arrived: make(chan struct{}, 1), calls: map[string]*handedCall{}}
+func newReceiver(l *loop, fence uint64) *receiver {
+	return &receiver{loop: l, fence: fence, arrived: make(chan struct{}, 1), calls: map[string]*handedCall{}}
 }
 
 // listener returns the functions that receive messages of callers.
@@ -54,7 +53,7 @@ func (r *receiver) alive(id string, request []byte) {
 		pace.Signal(c.asked)
 		return
 	}
-	if len(request) == 0 || len(r.calls) >= r.o.Limits.Calls {
+	if len(request) == 0 || len(r.calls) >= r.s.o.Limits.Calls {
 		return // it is repeated
 	}
 	c := &handedCall{id: id, request: request, seen: time.Now(), asked: make(chan struct{}, 1)}
@@ -77,7 +76,7 @@ func (r *receiver) gone(id string) {
 func (r *receiver) run(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
-	tick := time.NewTicker(r.o.Limits.Silence / 5)
+	tick := time.NewTicker(r.s.o.Limits.Silence / 5)
 	defer tick.Stop()
 	for {
 		select {
@@ -115,7 +114,7 @@ func (r *receiver) dropSilent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
-		if c.cancel != nil && time.Since(c.seen) > r.o.Limits.Silence {
+		if c.cancel != nil && time.Since(c.seen) > r.s.o.Limits.Silence {
 			c.cancel(errSilent)
 		}
 	}
@@ -136,7 +135,7 @@ func (r *receiver) begin(ctx context.Context, c *handedCall) (context.Context, b
 func (r *receiver) present(c *handedCall) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !c.left && time.Since(c.seen) <= r.o.Limits.Silence
+	return !c.left && time.Since(c.seen) <= r.s.o.Limits.Silence
 }
 
 // serve serves one call until ctx ends.
@@ -151,7 +150,7 @@ func (r *receiver) serve(ctx context.Context, h *handedCall) {
 	}
 	defer r.part()
 	a := &answering{receiver: r, handedCall: h, next: 1}
-	err := r.o.Handover.Accept(calling,
+	err := r.s.o.Handover.Accept(calling,
 		AcceptRequest{Queue: r.name, ID: h.id, Fence: r.fence, Attempt: rand.Text()})
 	if err == nil {
 		err = a.serve(calling)
@@ -171,15 +170,17 @@ type answering struct {
 // serve runs a call in the loop, and writes its matches and its end as answers. It returns an error if the call has to
 // be revoked.
 func (a *answering) serve(ctx context.Context) error {
+	size := len(a.request)
+	if err := a.s.begin(size); err != nil {
+		return err
+	}
+	defer a.s.end(size)
 	var request FetchRequest
 	if err := json.Unmarshal(a.request, &request); err != nil {
 		return err
 	}
-	if !a.s.begin() {
-		return errOverloaded
-	}
-	defer a.s.end()
-	c := newCall(ctx, request, &a.s.room)
+	a.request = nil
+	c := newCall(ctx, request, a.s)
 	defer c.close()
 	c.handed = true
 	a.add(c)
@@ -203,7 +204,7 @@ func (a *answering) serve(ctx context.Context) error {
 // the caller has too many unread answers, it waits.
 func (a *answering) send(ctx context.Context, c *call, matches []handedOut) (unsent []handedOut, err error) {
 	for len(matches) > 0 {
-		r := AnswerRequest{Queue: a.name, ID: a.id, First: a.next, Limit: a.o.Limits.BufferBytes}
+		r := AnswerRequest{Queue: a.name, ID: a.id, First: a.next, Limit: a.s.o.Limits.BufferBytes}
 		for bytes := 0; len(r.Answers) < len(matches) && bytes < answerBytes; {
 			text, err := encodeMatch(matches[len(r.Answers)])
 			if err != nil {
@@ -212,7 +213,7 @@ func (a *answering) send(ctx context.Context, c *call, matches []handedOut) (uns
 			r.Answers, bytes = append(r.Answers, text), bytes+len(text)
 		}
 		// An answer that is on its way may be read, also if the caller leaves or is lost meanwhile.
-		switch err := a.o.Handover.Answer(context.WithoutCancel(ctx), r); {
+		switch err := a.s.o.Handover.Answer(context.WithoutCancel(ctx), r); {
 		case errors.Is(err, ErrCallFull):
 			if left := c.patience(); left <= 0 {
 				return matches, errSlow
@@ -237,7 +238,7 @@ func (a *answering) end(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	return a.o.Handover.Answer(ctx, AnswerRequest{Queue: a.name, ID: a.id, First: a.next, Answers: [][]byte{text}})
+	return a.s.o.Handover.Answer(ctx, AnswerRequest{Queue: a.name, ID: a.id, First: a.next, Answers: [][]byte{text}})
 }
 
 // revoke ends a call that failed, perhaps after it was accepted, and releases the tickets of what its caller has not
@@ -259,7 +260,8 @@ func (a *answering) revoke(ctx context.Context, why error) {
 		unread, err := a.leave(ctx, last)
 		a.releaseFailing.Report(ctx, err)
 		if err == nil {
-			a.release(ctx, decodeMatches(unread))
+			matches, _, _ := decodeAnswers(unread)
+			a.release(ctx, matches)
 			return
 		}
 		if !a.present(a.handedCall) || !pace.Sleep(ctx, waits.NextBackOff()) {
@@ -272,5 +274,5 @@ func (a *answering) revoke(ctx context.Context, why error) {
 func (a *answering) leave(ctx context.Context, last []byte) (unread [][]byte, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	return a.o.Handover.Leave(ctx, LeaveRequest{Queue: a.name, ID: a.id, Last: last})
+	return a.s.o.Handover.Leave(ctx, LeaveRequest{Queue: a.name, ID: a.id, Last: last})
 }

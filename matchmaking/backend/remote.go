@@ -107,24 +107,38 @@ func (c *remote) read(ctx context.Context, each func(Match) error) (after int, u
 			return after, nil, context.Cause(ctx)
 		}
 		for more := true; more; {
-			now := time.Now()
+			then := time.Now()
 			asked, err := c.ask(ctx, after, answerBytes)
 			if err != nil {
 				return after, nil, err
 			}
 			after, more = after+len(asked.Answers), asked.More
-			for i, text := range asked.Answers {
-				m, end, err := decodeAnswer(text)
-				if end || err != nil {
-					return after, nil, err
-				}
-				m.until = now.Add(m.held.Sub(asked.Now))
-				if err := m.pass(each); err != nil {
-					return after, decodeMatches(asked.Answers[i:]), err
-				}
+			if unread, end, err := c.pass(then, asked, each); end || err != nil {
+				return after, unread, err
 			}
 		}
 	}
+}
+
+// pass passes the matches of answers, which were asked for since then, to each. It returns those that each has not got,
+// and reports the end of the call.
+func (c *remote) pass(then time.Time, asked Asked, each func(Match) error) (unread []handedOut, end bool, err error) {
+	matches, end, err := decodeAnswers(asked.Answers)
+	size := 0
+	for _, m := range matches {
+		size += len(m.Content)
+	}
+	if !c.s.room.take(size) {
+		return matches, true, errNoRoom
+	}
+	defer c.s.room.free(size)
+	for i, m := range matches {
+		m.until = then.Add(m.held.Sub(asked.Now))
+		if err := m.pass(each); err != nil {
+			return matches[i:], true, err
+		}
+	}
+	return nil, end, err
 }
 
 // leave removes the call, and releases the tickets of matches that its caller has not got: unread, and those of answers
@@ -136,8 +150,12 @@ func (c *remote) leave(ctx context.Context, after int, unread []handedOut) {
 	if err != nil { // it expires, and the holder notices that its caller is silent
 		c.s.o.Logger.DebugContext(ctx, "cannot end a call that was handed over", "queue", c.queue, "error", err)
 	}
-	if unread = append(unread, decodeMatches(left)...); len(unread) > 0 {
-		newLoop(&c.s.o, c.queue).release(ctx, unread)
+	more, _, _ := decodeAnswers(left)
+	if unread = append(unread, more...); len(unread) == 0 {
+		return
+	}
+	if err := c.s.release(ctx, c.queue, unread); err != nil {
+		c.s.o.Logger.WarnContext(ctx, "cannot release tickets of matches that were not read", "queue", c.queue, "error", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -272,23 +273,22 @@ func TestCallsGoOnAfterAFailover(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	w := onOne(t)
-	w.limits = backend.Limits{Calls: 2, ProfileBytes: 100, Matches: 3, CycleBytes: 1000, Cycle: 2 * time.Second}
+	w.limits = backend.Limits{Calls: 2, ProfileBytes: 100, Matches: 3, Bytes: 2000, Cycle: 2 * time.Second}
 	w.evaluator(all)
 	on := make(chan struct{})
 	f, started, ended := holding(on)
 	w.function("long", f)
 	w.function("many", proposing(match("1"), match("2"), match("3"), match("4")))
 	large := match("1")
-	large.MatchFunction = strings.Repeat("x", 1000)
+	large.MatchFunction = strings.Repeat("x", 2000)
 	w.function("large", proposing(large))
 	s := w.server()
 
-	for _, profile := range []string{"many", "large"} {
-		_, err := s.fetch(profile).rest()
-		require.ErrorContains(t, err, "have proposed more matches than the limit")
-	}
+	_, err := s.fetch("many").rest()
+	require.ErrorContains(t, err, "have proposed more matches than the limit")
+	noRoom(t, s.fetch("large").end())
 
-	err := s.fetch(strings.Repeat("p", 101)).end()
+	err = s.fetch(strings.Repeat("p", 101)).end()
 	require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidRequest})
 	require.ErrorContains(t, err, "the profile has 103 bytes, and may have 100")
 
@@ -304,6 +304,70 @@ func TestLimits(t *testing.T) {
 	wrong := w.request("")
 	wrong.Function.Kind = "pigeon"
 	require.EqualError(t, s.begin(wrong).end(), "provided match function type is not supported")
+}
+
+// noRoom expects the error of a call for which its server has no memory.
+func noRoom(t *testing.T, err error) {
+	t.Helper()
+	var failure *backend.Failure
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, int(codes.ResourceExhausted), failure.Code)
+	require.ErrorContains(t, err, "take too much memory")
+}
+
+// The proposals of one queue leave no room for those of another one, until their cycle has ended.
+func TestMemoryIsLimitedForAllQueuesOfAServer(t *testing.T) {
+	t.Parallel()
+	w := onOne(t)
+	w.limits.Bytes = 2000
+	large := match("1")
+	large.MatchFunction = strings.Repeat("x", 1000)
+	on := make(chan struct{})
+	long, started, _ := holding(on, large)
+	w.function("long", long)
+	w.function("large", proposing(large))
+	s := w.server()
+	first := s.fetch("long")
+	await(t, started)
+	other := w.request("large")
+	other.Queue = "other"
+	require.Eventually(t, func() bool { return s.Room() > 1000 }, patience, time.Millisecond)
+	noRoom(t, s.begin(other).end())
+	close(on)
+	ids, err := first.rest()
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, ids)
+	require.Eventually(t, func() bool { return s.Room() == 0 }, patience, time.Millisecond)
+	ids, err = s.begin(other).rest()
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, ids)
+}
+
+// A server has room for the profiles that other servers hand over to it, or refuses them.
+func TestMemoryOfHandedOverCallsIsLimited(t *testing.T) {
+	t.Parallel()
+	w := onOne(t)
+	w.limits.Bytes = 2000
+	holder := w.server().leads()
+	w.limits.Bytes = 0
+	other := w.server()
+	profile := strings.Repeat("p", 1600)
+	require.NoError(t, holder.fetch(profile).end())
+	noRoom(t, other.fetch(profile).end())
+	require.NoError(t, other.fetch("small").end())
+}
+
+func TestMemoryOfACallersServerIsLimited(t *testing.T) {
+	t.Parallel()
+	w := onOne(t)
+	holder := w.server().leads()
+	w.limits.Bytes = 1000
+	large := match("1", w.tickets("a")...)
+	large.MatchFunction = strings.Repeat("x", 1000)
+	w.function("large", proposing(large))
+	noRoom(t, w.server().fetch("large").end())
+	w.awaitStatus("a", matchmaking.Searching)
+	require.Eventually(t, func() bool { return holder.Room() == 0 }, patience, time.Millisecond)
 }
 
 func TestManySmallMatchesReachAnotherServer(t *testing.T) {

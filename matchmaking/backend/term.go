@@ -82,7 +82,7 @@ func (s *Synchronizer) forget(t *term) {
 func (s *Synchronizer) runTerm(ctx context.Context, t *term) {
 	defer s.forget(t)
 	err := s.leases.TryHold(ctx, t.queue, func(ctx context.Context, fence uint64) error {
-		l := newLoop(&s.o, t.queue)
+		l := newLoop(s, t.queue)
 		s.o.Metrics.Synchronizing(t.queue, true)
 		s.serve(ctx, t, l, fence)
 		return nil
@@ -104,7 +104,7 @@ func (s *Synchronizer) serve(ctx context.Context, t *term, l *loop, fence uint64
 	defer working.Wait()
 	receiving, stop := context.WithCancel(ctx)
 	defer stop()
-	h := newReceiver(s, l, fence)
+	h := newReceiver(l, fence)
 	listening := s.o.Handover.ListenCalls(t.queue, h.listener())
 	defer listening()
 	working.Go(func() { h.run(receiving) })

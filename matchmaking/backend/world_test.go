@@ -205,7 +205,10 @@ func (w *world) serverAt(url string) *server {
 		require.NoError(w.t, <-ended)
 		functions.Close()
 	})
-	w.t.Cleanup(stop)
+	w.t.Cleanup(func() {
+		stop()
+		require.Eventually(w.t, func() bool { return s.Room() == 0 }, patience, time.Millisecond, "room is leaked")
+	})
 	return &server{Synchronizer: s, w: w, metrics: m, stop: stop}
 }
 
