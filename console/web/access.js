@@ -20,7 +20,9 @@ export default function Access() {
       <div class="row-of"><button type="button" class="primary" onClick=${() => setCreating(true)}>Create a key</button>
         <button type="button" onClick=${() => setRevoking(true)}>Revoke tokens</button></div><//>
     <div class="tabs" role="group" aria-label="What to show">
-      ${tabs.map(([name, text]) => html`<button key=${name} type="button" aria-pressed=${tab === name} onClick=${() => setTab(name)}>${text}</button>`)}
+      ${tabs.map(([name, text]) =>
+          html`<button key=${name} type="button" aria-pressed=${tab === name}
+            onClick=${() => setTab(name)}>${text}</button>`)}
     </div>
     <section class="panel" aria-label=${tabs.find(([name]) => name === tab)?.[1]}>
       ${tab === "keys" ? html`<${Keys} key=${turn} />`
@@ -34,38 +36,52 @@ export default function Access() {
 /** Grant is a grant in words: actions, and what they are restricted to. */
 const Grant = ({ of: g }) => html`<span class="grant-line"><b>${g.actions.join(", ")}</b>
   ${["channels", "subscribers", "queues", "owners", "records"].filter((list) => g[list]).map((list) => html`
-    <span key=${list}> <span class="dim">${list}</span> <span class="name">${visible(g[list].join(" ")) || "none"}</span></span>`)}</span>`;
+    <span key=${list}> <span class="dim">${list}</span> <span class="name">${visible(g[list].join(" ")) || "none"}
+      </span></span>`)}</span>`;
 
 const grantsText = (grants) => grants.map((g) => g.actions.join(", ") +
-  ["channels", "subscribers", "queues", "owners", "records"].filter((l) => g[l]).map((l) => ` · ${l} ${g[l].join(" ")}`).join("")).join("; ");
+  ["channels", "subscribers", "queues", "owners", "records"].filter((l) => g[l]).map(
+    (l) => ` · ${l} ${g[l].join(" ")}`).join("")).join("; ");
 
 function Keys() {
   const of = usePages(["keys"], { items: (a) => a.keys });
   const [shown, show] = useState(null);
   const [revoked, revoke] = useState(null);
   const columns = [
-    { name: "id", label: "Key", width: "150px", cell: (k) => html`<button type="button" class="link name" onClick=${() => show(k)}>${k.id}</button>` },
-    { name: "description", label: "Description", width: "minmax(90px, 1fr)", cell: (k) => html`<bdi>${visible(k.description ?? "")}</bdi>` },
-    { name: "grants", label: "May", width: "minmax(120px, 2fr)", from: 560, cell: (k) => grantsText(k.grants) || html`<span class="dim">nothing</span>` },
-    { name: "created", label: "Created", width: "130px", end: true, from: 820, cell: (k) => k.created ? html`<${Time} at=${k.created} />` : html`<span class="dim">in a file</span>` },
+    { name: "id", label: "Key", width: "150px",
+      cell: (k) => html`<button type="button" class="link name" onClick=${() => show(k)}>${k.id}</button>` },
+    { name: "description", label: "Description", width: "minmax(90px, 1fr)",
+      cell: (k) => html`<bdi>${visible(k.description ?? "")}</bdi>` },
+    { name: "grants", label: "May", width: "minmax(120px, 2fr)", from: 560,
+      cell: (k) => grantsText(k.grants) || html`<span class="dim">nothing</span>` },
+    { name: "created", label: "Created", width: "130px", end: true, from: 820,
+      cell: (k) => k.created ? html`<${Time} at=${k.created} />` : html`<span class="dim">in a file</span>` },
     { name: "expires", label: "Expires", width: "120px", end: true, from: 700, cell: (k) => k.expires
-      ? html`<span class=${Date.parse(k.expires) < Date.now() ? "bad" : ""}><${Time} at=${k.expires} /></span>` : html`<span class="dim">never</span>` },
-    { name: "acts", label: html`<span class="spoken">Actions</span>`, width: "56px", end: true, cell: (k) => k.configured
+      ? html`<span class=${Date.parse(k.expires) < Date.now() ? "bad" : ""}><${Time} at=${k.expires} /></span>`
+        : html`<span class="dim">never</span>` },
+    { name: "acts", label: html`<span class="spoken">Actions</span>`, width: "56px", end: true,
+      cell: (k) => k.configured
       ? html`<span class="dim" title="Remove it from the file of keys">file</span>`
-      : html`<button type="button" class="link" aria-label=${`Revoke ${k.id}`} onClick=${() => revoke(k)}>Revoke</button>` },
+      : html`<button type="button" class="link" aria-label=${`Revoke ${k.id}`}
+        onClick=${() => revoke(k)}>Revoke</button>` },
   ];
   return html`<${Asked} of=${of} rows=${6} show=${(rows) => rows.length > 0
-      ? html`<${List} className="tall" label="API keys" rows=${rows} rowKey=${(k) => k.id} columns=${columns} onEnd=${of.more} />`
+      ? html`<${List} className="tall" label="API keys" rows=${rows} rowKey=${(k) => k.id} columns=${columns}
+        onEnd=${of.more} />`
       : html`<${Empty} title="There are no API keys.">
-          <p>A key is for a program, such as a back end. On an open service it has no effect yet; give keys to all programs
+          <p>A key is for a program, such as a back end. On an open service it has no effect yet; give keys to all
+            programs
             before you require credentials.</p><//>`} />
-    ${shown && html`<${Dialog} title=${shown.description ? visible(shown.description) : "Key " + shown.id} onClose=${() => show(null)}>
+    ${shown && html`<${Dialog} title=${shown.description ? visible(shown.description) : "Key " + shown.id}
+        onClose=${() => show(null)}>
       <dl class="facts">
         <dt>ID</dt><dd class="name">${shown.id}</dd>
-        <dt>May</dt><dd>${shown.grants.length ? shown.grants.map((g, i) => html`<div key=${i}><${Grant} of=${g} /></div>`) : "nothing"}</dd>
+        <dt>May</dt><dd>${shown.grants.length
+            ? shown.grants.map((g, i) => html`<div key=${i}><${Grant} of=${g} /></div>`) : "nothing"}</dd>
         <dt>Limits</dt><dd>${shown.limits ?? "none"}</dd>
         <dt>Expires</dt><dd>${shown.expires ? absolute(Date.parse(shown.expires)) : "never"}</dd>
-        <dt>Created</dt><dd>${shown.created ? absolute(Date.parse(shown.created)) : "in the file of keys"}${shown.createdBy && html` by <span class="name">${visible(shown.createdBy)}</span>`}</dd>
+        <dt>Created</dt><dd>${shown.created ? absolute(Date.parse(shown.created)) : "in the file of keys"}
+          ${shown.createdBy && html` by <span class="name">${visible(shown.createdBy)}</span>`}</dd>
       </dl>
     <//>`}
     ${revoked && html`<${Confirm} title="Revoke a key" verb="Revoke" name=${revoked.id} onClose=${() => revoke(null)}
@@ -73,17 +89,20 @@ function Keys() {
         await ask(["keys", revoked.id], { method: "DELETE" });
         of.reload();
       }}>
-      <p>Within a second no server accepts the key <span class="name">${revoked.id}</span>, and requests that wait with it
+      <p>Within a second no server accepts the key <span class="name">${revoked.id}
+        </span>, and requests that wait with it
         end. This can’t be undone: the ID is never used again.</p>
     <//>`}`;
 }
 
-const actions = ["publish", "subscribe", "describe", "ticket", "queue", "direct", "backfill", "read", "write", "metrics", "admin"];
+const actions = ["publish", "subscribe", "describe", "ticket", "queue", "direct", "backfill", "read", "write",
+  "metrics", "admin"];
 
 /** lists of a grant, and the actions that they restrict */
 const lists = [
   ["channels", "Channels", ["publish", "subscribe", "describe"]], ["subscribers", "Subscribers", ["subscribe"]],
-  ["queues", "Queues", ["ticket", "queue", "direct", "backfill"]], ["owners", "Owners of tickets", ["ticket"]], ["records", "Records", ["read", "write"]],
+  ["queues", "Queues", ["ticket", "queue", "direct", "backfill"]], ["owners", "Owners of tickets", ["ticket"]],
+    ["records", "Records", ["read", "write"]],
 ];
 
 const emptyGrant = () => ({ actions: [], id: Math.random() });
@@ -121,25 +140,33 @@ function Create({ onClose, onDone }) {
   return html`<${Dialog} title="Create an API key" className="wide" onClose=${onClose}>
     <${Form} action=${action}>
       <div class="fields">
-        <${Text} label="Description" value=${description} onValue=${setDescription} maxlength="1024" placeholder="shop" autofocus />
+        <${Text} label="Description" value=${description} onValue=${setDescription} maxlength="1024" placeholder="shop"
+          autofocus />
         <${Choice} label="Expires" value=${expires} onValue=${setExpires} of=${days} />
         <${Text} label="Limits (optional)" value=${limits} onValue=${setLimits} placeholder="requests=100/s,waits=50" />
       </div>
       <div class="grants">
         ${grants.map((g, i) => html`<div class="grant" key=${g.id}>
-          <${Checks} label=${grants.length > 1 ? `Grant ${i + 1}: it may` : "It may"} value=${g.actions} of=${actions} onValue=${(v) => change(i, { actions: v })} />
+          <${Checks} label=${grants.length > 1 ? `Grant ${i + 1}: it may` : "It may"} value=${g.actions} of=${actions}
+            onValue=${(v) => change(i, { actions: v })} />
           ${lists.some(([, , of]) => of.some((a) => g.actions.includes(a))) && html`<div class="fields">
-            ${lists.filter(([, , of]) => of.some((a) => g.actions.includes(a))).map(([list, label]) => html`<${Text} key=${list}
+            ${lists.filter(([, , of]) => of.some((a) => g.actions.includes(a))).map(
+                ([list, label]) => html`<${Text} key=${list}
               label=${label} value=${g[list] ?? ""} onValue=${(v) => change(i, { [list]: v })} placeholder="all"
               hint=${list === "channels" ? "Such as orders.* chat.lobby" : undefined} />`)}
           </div>`}
-          ${g.actions.includes("admin") && html`<p class="row-of warn"><${Icon} name="warning" /><span>A key with “admin” can create keys, and so do everything.</span></p>`}
-          ${grants.length > 1 && html`<div><button type="button" class="link" onClick=${() => setGrants(grants.filter((_, j) => j !== i))}>Remove this grant</button></div>`}
+          ${g.actions.includes("admin") &&
+            html`<p class="row-of warn"><${Icon} name="warning" />
+              <span>A key with “admin” can create keys, and so do everything.</span></p>`}
+          ${grants.length > 1 && html`
+            <div><button type="button" class="link"
+                onClick=${() => setGrants(grants.filter((_, j) => j !== i))}>Remove this grant</button></div>`}
         </div>`)}
         <div><button type="button" onClick=${() => setGrants([...grants, emptyGrant()])}>Add a grant</button></div>
       </div>
       <div class="actions"><button type="button" onClick=${onClose}>Cancel</button>
-        <button class="primary" disabled=${action.busy || grants.some((g) => g.actions.length === 0)}>Create</button></div>
+        <button class="primary" disabled=${action.busy || grants.some((g) => g.actions.length === 0)}>Create</button>
+          </div>
     <//>
   <//>`;
 }
@@ -149,13 +176,17 @@ function Revocations() {
   const what = (r) => r.jti ? ["token", r.jti] : r.subject ? ["subject", r.subject] : ["API key", r.key];
   const columns = [
     { name: "kind", label: "Kind", width: "90px", cell: (r) => html`<span class="dim">${what(r)[0]}</span>` },
-    { name: "name", label: "Revoked", width: "minmax(120px, 1fr)", cell: (r) => html`<span class="name">${visible(what(r)[1])}</span>` },
+    { name: "name", label: "Revoked", width: "minmax(120px, 1fr)",
+      cell: (r) => html`<span class="name">${visible(what(r)[1])}</span>` },
     { name: "at", label: "When", width: "130px", end: true, cell: (r) => html`<${Time} at=${r.at} />` },
-    { name: "until", label: "In force until", width: "140px", end: true, from: 520, cell: (r) => html`<${Time} at=${r.until} />` },
+    { name: "until", label: "In force until", width: "140px", end: true, from: 520,
+      cell: (r) => html`<${Time} at=${r.until} />` },
   ];
   return html`<${Asked} of=${of} rows=${4} show=${(rows) => rows.length > 0
-    ? html`<${List} className="tall" label="Revocations" rows=${rows} rowKey=${(r) => what(r).join()} columns=${columns} onEnd=${of.more} />`
-    : html`<${Empty} title="Nothing is revoked."><p>“Revoke tokens” ends one token, or all tokens and sessions of a user,
+    ? html`<${List} className="tall" label="Revocations" rows=${rows} rowKey=${(r) => what(r).join()} columns=${columns}
+      onEnd=${of.more} />`
+    : html`<${Empty} title="Nothing is revoked.">
+      <p>“Revoke tokens” ends one token, or all tokens and sessions of a user,
         within a second on all servers.</p><//>`} />`;
 }
 
@@ -171,11 +202,14 @@ function Revoke({ onClose, onDone }) {
   });
   return html`<${Dialog} title="Revoke tokens" onClose=${onClose}>
     <${Form} action=${action}>
-      <${Choice} label="Revoke" value=${of} onValue=${setOf} of=${[["subject", "all tokens and sessions of a user, issued until now"], ["jti", "one token, by its ID"]]} />
-      <${Text} label=${of === "subject" ? "Subject" : "ID of the token (jti)"} value=${name} onValue=${setName} autofocus />
+      <${Choice} label="Revoke" value=${of} onValue=${setOf}
+        of=${[["subject", "all tokens and sessions of a user, issued until now"], ["jti", "one token, by its ID"]]} />
+      <${Text} label=${of === "subject" ? "Subject" : "ID of the token (jti)"} value=${name} onValue=${setName}
+        autofocus />
       <${Text} label="Until (optional)" type="datetime-local" value=${until} onValue=${setUntil}
         hint="When all such tokens have expired; 30 days from now if left out." />
-      ${action.done && html`<p class="notice" role="status"><${Icon} name="check" /> Revoked until ${absolute(Date.parse(action.result.until))}.</p>`}
+      ${action.done && html`<p class="notice"
+          role="status"><${Icon} name="check" /> Revoked until ${absolute(Date.parse(action.result.until))}.</p>`}
       <div class="actions"><button type="button" onClick=${onClose}>${action.done ? "Close" : "Cancel"}</button>
         <button class="primary" disabled=${action.busy || !name || action.done}>Revoke</button></div>
     <//>
@@ -188,25 +222,33 @@ function Recent({ refused }) {
     { name: "count", label: "Times", width: "60px", end: true, cell: (r) => count(r.refusals.count) },
     { name: "last", label: "Last", width: "120px", end: true, cell: (r) => html`<${Time} at=${r.refusals.last} />` },
   ];
-  const client = { name: "client", label: "Client", width: "minmax(90px, 200px)", cell: (r) => html`<span class="name">${visible(r.client)}</span>` };
+  const client = { name: "client", label: "Client", width: "minmax(90px, 200px)",
+    cell: (r) => html`<span class="name">${visible(r.client)}</span>` };
   const columns = refused ? [
     client,
-    { name: "principal", label: "Taken for", width: "minmax(90px, 180px)", from: 900, cell: (r) => r.principal ? html`<span class="name">${visible(r.principal)}</span>` : html`<span class="dim">unknown</span>` },
-    { name: "reason", label: "Why", width: "minmax(120px, 1fr)", cell: (r) => html`<span title=${r.problem}>${visible(r.reason)}</span>` },
-    { name: "path", label: "Asked for", width: "minmax(120px, 1fr)", from: 640, cell: (r) => html`<span class="name" title=${visible(r.path)}>${r.method} ${visible(r.path)}</span>` },
+    { name: "principal", label: "Taken for", width: "minmax(90px, 180px)", from: 900,
+      cell: (r) => r.principal ? html`<span class="name">${visible(r.principal)}</span>`
+      : html`<span class="dim">unknown</span>` },
+    { name: "reason", label: "Why", width: "minmax(120px, 1fr)",
+      cell: (r) => html`<span title=${r.problem}>${visible(r.reason)}</span>` },
+    { name: "path", label: "Asked for", width: "minmax(120px, 1fr)", from: 640,
+      cell: (r) => html`<span class="name" title=${visible(r.path)}>${r.method} ${visible(r.path)}</span>` },
     ...times,
   ] : [
     client,
-    { name: "limit", label: "Limit", width: "minmax(90px, 1fr)", cell: (r) => html`${r.limit} <span class="dim">${r.value} per ${r.of}</span>` },
+    { name: "limit", label: "Limit", width: "minmax(90px, 1fr)",
+      cell: (r) => html`${r.limit} <span class="dim">${r.value} per ${r.of}</span>` },
     ...times,
   ];
   return html`<${Asked} of=${of} rows=${4} show=${(all) => {
     const rows = refused ? all.refused : all.limited;
     return rows.length > 0
-      ? html`<${List} className="tall" label=${refused ? "Refused credentials" : "Limited clients"} rows=${rows} columns=${columns}
+      ? html`<${List} className="tall" label=${refused ? "Refused credentials" : "Limited clients"} rows=${rows}
+        columns=${columns}
           rowKey=${(r) => [r.client, r.problem, r.method, r.path, r.limit, r.reason].join()} />`
       : refused
-        ? html`<${Empty} title="This server has refused no credentials."><p>Requests without a valid credential, or without the
+        ? html`<${Empty} title="This server has refused no credentials.">
+          <p>Requests without a valid credential, or without the
             right to what they ask for, are listed here with the reason.</p><//>`
         : html`<${Empty} title="No client was beyond a limit."><p>Limits are set by <code>--user-limits</code>,
             <code>--address-limits</code>, and the limits of a key.</p><//>`;

@@ -3,7 +3,7 @@
 // How a page is added: write a module whose default export is a component, such as queues.js, and name it in `pages`
 // below with its path under /console/, whose parts with a colon are given to it as `params`. `label` and `icon` (of
 // icons.js) put it into the navigation; `under` marks another page there as current; `allowed` says whether the
-// credential may use it. The module is loaded when it is opened. A page begins with a Head (below, from head.js), and is
+// credential may use it. The module is loaded when it is opened. A page begins with a Head (from head.js), and is
 // made of these:
 //
 //   service.js  useAsked and usePages ask the API, and ask again; ask calls it once; may says what the key may do
@@ -34,14 +34,15 @@ const pages = [
   { path: "queues", label: "Queues", icon: "queues", allowed: queues, load: () => import("./queues.js") },
   { path: "queues/:queue", under: "queues", allowed: queues, load: () => import("./queue.js") },
   { path: "tickets/:ticket", under: "queues", load: () => import("./ticket.js") },
-  { path: "records", label: "Records", icon: "records", allowed: () => may("read"), load: () => import("./records.js") },
+  { path: "records", label: "Records", icon: "records", allowed: () => may("read"),
+    load: () => import("./records.js") },
   { path: "shards", label: "Shards", icon: "shards", allowed: admin, load: () => import("./shards.js") },
   { path: "access", label: "Access", icon: "access", allowed: admin, load: () => import("./access.js") },
 ];
 
 const loaded = new Map(); // by page
 
-/** Page shows the page of an address, and loads its module if need be. An error of the page's code ends no other page. */
+/** Page shows the page of an address, and loads its module if need be. An error of its code ends no other page. */
 function Page({ page, params }) {
   const [state, set] = useState({});
   const [broken] = useErrorBoundary((error) => console.error(error));
@@ -65,7 +66,9 @@ const Broken = ({ error }) => html`<h1 tabindex="-1">This page has failed</h1>
     <p><button type="button" onClick=${() => location.reload()}>Reload</button></p>
   <//>`;
 
-const Brand = () => html`<a class="brand" href=${at("")}><img src="/console/assets/icon.svg" alt="" width="24" height="24" /><span>Tidemark</span></a>`;
+const Brand = () => html`
+  <a class="brand" href=${at("")}><img src="/console/assets/icon.svg" alt="" width="24" height="24" />
+    <span>Tidemark</span></a>`;
 
 function Navigation({ current }) {
   const element = useRef();
@@ -74,7 +77,8 @@ function Navigation({ current }) {
   }, [current]);
   const shown = pages.filter((p) => p.label && (!p.allowed || p.allowed()));
   return html`<nav aria-label="Pages" ref=${element}>
-    ${shown.map((p) => html`<a key=${p.path} href=${at(p.path)} title=${p.label} aria-current=${p.path === current ? "page" : undefined}>
+    ${shown.map((p) => html`
+        <a key=${p.path} href=${at(p.path)} title=${p.label} aria-current=${p.path === current ? "page" : undefined}>
       <${Icon} name=${p.icon} /><span>${p.label}</span>
     </a>`)}
   </nav>`;
@@ -84,7 +88,8 @@ function Navigation({ current }) {
 function Outage() {
   const out = outage.use();
   if (!out) return null;
-  const what = out.error.status === 0 ? "The service doesn’t answer" : "The service can’t serve: " + sentence(out.error);
+  const what = out.error.status === 0 ? "The service doesn’t answer"
+    : "The service can’t serve: " + sentence(out.error);
   return html`<div class="outage" role="alert">
     <${Icon} name="critical" /> <b>${what}</b> <span>for <${Time} at=${out.since} since />. Trying again every second;
     what is shown is from before.</span>
@@ -95,18 +100,22 @@ function Frame() {
   const who = credential.use();
   const now = place.use();
   if (who === null) return html`<${Outage} /><${SignIn} />`;
-  if (who === undefined) return html`<header class="bar"><${Brand} /></header><div class="body"><${Outage} /><main><${Waiting} /></main></div>`;
+  if (who === undefined) return html`<header class="bar"><${Brand} /></header>
+    <div class="body"><${Outage} /><main><${Waiting} /></main></div>`;
   const found = match(pages, now);
   const nothing = !isFree(who) && !who.grants.length;
   return html`
-    <a class="skip" href="#content" onClick=${(e) => { e.preventDefault(); document.querySelector("h1")?.focus(); }}>Skip to the content</a>
+    <a class="skip" href="#content"
+      onClick=${(e) => { e.preventDefault(); document.querySelector("h1")?.focus(); }}>Skip to the content</a>
     <header class="bar">
       <${Brand} />
       <${Navigation} current=${found?.page.under ?? found?.page.path} />
       <div class="who">
         ${who.kind === "open" ? html`<span class="tag" title="Everybody who can connect may do everything">open</span>`
           : html`<span class="name" title="The credential of this tab">${who.principal ?? "no rights"}</span>`}
-        ${hasKey() && who.kind !== "open" && html`<button type="button" class="quiet" onClick=${signOut} aria-label="Sign out" title="Sign out"><${Icon} name="out" /></button>`}
+        ${hasKey() && who.kind !== "open" &&
+          html`<button type="button" class="quiet" onClick=${signOut} aria-label="Sign out"
+            title="Sign out"><${Icon} name="out" /></button>`}
       </div>
     </header>
     <div class="body">

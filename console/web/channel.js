@@ -23,8 +23,10 @@ export default function Channel({ params: { channel } }) {
   const missing = of.error?.status === 404;
   return html`<${Head} title=${visible(channel)} className="name" back=${at("channels")} backLabel="All channels">
       <span class="space"></span>
-      <div class="row-of">${may("publish", channel) && html`<button type="button" class="primary" onClick=${() => open("publish")}>Publish</button>`}
-      ${admin && !missing && html`<button type="button" disabled=${!of.data} onClick=${() => open("purge")}>Purge</button>
+      <div class="row-of">${may("publish", channel) &&
+          html`<button type="button" class="primary" onClick=${() => open("publish")}>Publish</button>`}
+      ${admin && !missing && html`
+        <button type="button" disabled=${!of.data} onClick=${() => open("purge")}>Purge</button>
         <button type="button" class="danger" onClick=${() => open("delete")}>Delete</button>`}</div>
     <//>
     ${missing
@@ -34,7 +36,8 @@ export default function Channel({ params: { channel } }) {
         <${Asked} of=${of} rows=${2} show=${(d) => html`<${Figures} of=${d} />`} />
         ${admin && html`<${Policy} channel=${channel} />`}
         <div class="columns wide">
-          ${admin ? html`<${Messages} key=${of.data?.epoch} channel=${channel} clock=${of.data?.clock} oldest=${of.data?.oldest} />` : html`<${NoPeek} />`}
+          ${admin ? html`<${Messages} key=${of.data?.epoch} channel=${channel} clock=${of.data?.clock}
+              oldest=${of.data?.oldest} />` : html`<${NoPeek} />`}
           <${Subscribers} channel=${channel} of=${of} cursor=${cursor} onPage=${setCursor} onChange=${changed} />
         </div>`}
     ${dialog === "publish" && html`<${Publish} channel=${channel} onClose=${close} onDone=${changed} />`}
@@ -44,7 +47,8 @@ export default function Channel({ params: { channel } }) {
 
 const Figures = ({ of: d }) => html`<dl class="figures">
   <div><dt>Clock</dt><dd>${count(d.clock)}</dd></div>
-  <div><dt>Messages</dt><dd>${count(d.live)}${d.oldest !== undefined && html` <small>from ${count(d.oldest)}</small>`}</dd></div>
+  <div><dt>Messages</dt><dd>${count(d.live)}${d.oldest !== undefined && html` <small>from ${count(d.oldest)}</small>`}
+    </dd></div>
   <div><dt>Subscribers</dt><dd>${count(d.subscriberCount)}</dd></div>
   <div title="The remaining life without further activity"><dt>Lives for</dt><dd>${duration(d.ttlMs)}</dd></div>
   <div title=${"Epoch " + d.epoch}><dt>Created</dt><dd><${Time} at=${bornAt(d.epoch)} /></dd></div>
@@ -56,11 +60,13 @@ function Policy({ channel }) {
   if (!p) return null;
   const says = [
     `messages live for ${duration(p.ttlMs)}`, `of at most ${bytes(p.maxMessageBytes)} each`,
-    p.maxMessages > 0 && `the last ${count(p.maxMessages)} are kept`, p.maxSubscribers > 0 && `at most ${plural(p.maxSubscribers, "subscriber")}`,
+    p.maxMessages > 0 && `the last ${count(p.maxMessages)} are kept`,
+      p.maxSubscribers > 0 && `at most ${plural(p.maxSubscribers, "subscriber")}`,
     p.replicas > 0 && `${plural(p.replicas, "replica")} confirm a publish`, p.schema && "contents are validated",
     p.copies && "copied to followers", p.plain && "also on Redis’s pub/sub",
   ].filter(Boolean).join(", ");
-  return html`<p class="rule"><span class="dim">Rule</span> ${p.rule ? html`<code>${visible(p.rule)}</code>` : "none, the defaults"}
+  return html`<p class="rule">
+    <span class="dim">Rule</span> ${p.rule ? html`<code>${visible(p.rule)}</code>` : "none, the defaults"}
     <span class="dim">: ${says}.</span></p>`;
 }
 
@@ -69,7 +75,8 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /** bornAt returns the time in a ULID. */
 const bornAt = (ulid) => [...ulid.slice(0, 10)].reduce((ms, c) => ms * 32 + crockford.indexOf(c), 0);
 
-const NoPeek = () => html`<section class="panel"><${Empty} title="Reading messages here needs the action “admin”." /></section>`;
+const NoPeek = () => html`
+  <section class="panel"><${Empty} title="Reading messages here needs the action “admin”." /></section>`;
 
 const oldestAsked = 12; // subscribers for whose oldest unread message is asked at a time
 
@@ -109,38 +116,48 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
   const [acted, act] = useState(null); // on which subscriber, and how
   const close = () => act(null);
   const columns = [
-    { name: "name", label: "Subscriber", width: "minmax(90px, 1fr)", cell: (s) => html`<span class="name">${visible(s.name)}</span>` },
+    { name: "name", label: "Subscriber", width: "minmax(90px, 1fr)",
+      cell: (s) => html`<span class="name">${visible(s.name)}</span>` },
     { name: "lag", label: "Lag", width: "minmax(56px, 90px)", end: true,
       cell: (s) => html`<span class=${s.lag > 0 ? "warn" : "dim"}>${count(s.lag)}</span>` },
     { name: "age", label: "Oldest unread", width: "110px", end: true, from: 420,
-      cell: (s) => s.lag > 0 && ages.has(s.mark) ? html`<${Time} at=${ages.get(s.mark)} />` : html`<span class="dim">–</span>` },
+      cell: (s) => s.lag > 0 && ages.has(s.mark) ? html`<${Time} at=${ages.get(s.mark)} />`
+        : html`<span class="dim">–</span>` },
     { name: "mark", label: "Mark", width: "minmax(60px, 110px)", end: true, from: 560, cell: (s) => count(s.mark) },
   ];
   if (may("admin")) {
-    columns.push({ name: "acts", label: html`<span class="spoken">Actions</span>`, width: "auto", end: true, cell: (s) => html`
-      <button type="button" class="link" aria-label=${`Seek ${visible(s.name)}`} onClick=${() => act({ how: "seek", s })}>Seek</button>
-      ${may("subscribe", channel) && html`${" · "}<button type="button" class="link" aria-label=${`Remove ${visible(s.name)}`}
+    columns.push({ name: "acts", label: html`<span class="spoken">Actions</span>`, width: "auto", end: true,
+        cell: (s) => html`
+      <button type="button" class="link" aria-label=${`Seek ${visible(s.name)}`}
+        onClick=${() => act({ how: "seek", s })}>Seek</button>
+      ${may("subscribe", channel) &&
+        html`${" · "}<button type="button" class="link" aria-label=${`Remove ${visible(s.name)}`}
         onClick=${() => act({ how: "remove", s })}>Remove</button>`}` });
     columns.at(-1).width = may("subscribe", channel) ? "112px" : "44px";
   }
   return html`<section class="panel" aria-labelledby="subscribers">
     <header><h2 id="subscribers">Subscribers</h2>
-      ${of.data && of.data.subscriberCount > all.length && html`<span class="dim">${count(all.length)} of ${count(of.data.subscriberCount)}</span>`}
+      ${of.data && of.data.subscriberCount > all.length &&
+        html`<span class="dim">${count(all.length)} of ${count(of.data.subscriberCount)}</span>`}
       <span class="space"></span>
       ${cursor && html`<button type="button" class="link" onClick=${() => onPage("")}>First page</button>`}
-      ${of.data?.cursor && html`<button type="button" class="link" onClick=${() => onPage(of.data.cursor)}>Next page</button>`}
+      ${of.data?.cursor && html`
+        <button type="button" class="link" onClick=${() => onPage(of.data.cursor)}>Next page</button>`}
     </header>
     <${Asked} of=${of} show=${() => all.length > 0
       ? html`<${List} className="short" label="Subscribers" rows=${all} rowKey=${(s) => s.name} columns=${columns} />`
       : html`<${Empty} title="Nobody has subscribed."><p>Messages stay until their TTL ends: a subscriber that begins
-          at “earliest” receives them.</p><p><code>tidemark subscribe ${visible(channel)} ann --from earliest</code></p><//>`} />
+          at “earliest” receives them.</p><p><code>tidemark subscribe ${visible(channel)} ann --from earliest</code></p>
+            <//>`} />
     ${acted?.how === "seek" && html`<${Seek} channel=${channel} of=${acted.s} onClose=${close} onDone=${onChange} />`}
-    ${acted?.how === "remove" && html`<${Confirm} title="Remove a subscriber" verb="Remove" name=${acted.s.name} onClose=${close}
+    ${acted?.how === "remove" &&
+      html`<${Confirm} title="Remove a subscriber" verb="Remove" name=${acted.s.name} onClose=${close}
       onConfirm=${async () => {
         await ask(["channels", channel, "subscribers", acted.s.name], { method: "DELETE" });
         onChange();
       }}>
-      <p>Its mark is removed, and with it what it has not read: ${plural(acted.s.lag, "message")}. It can subscribe again.</p>
+      <p>Its mark is removed, and with it what it has not read: ${plural(acted.s.lag, "message")}. It can subscribe
+        again.</p>
     <//>`}
   </section>`;
 }
@@ -159,18 +176,24 @@ function Seek({ channel, of, onClose, onDone }) {
     return done;
   });
   return html`<${Dialog} title="Set a mark" onClose=${onClose}>
-    <p>The mark of <b class="name">${visible(of.name)}</b> is ${count(of.mark)}. Messages after the new mark are delivered
+    <p>The mark of <b class="name">${visible(of.name)}
+      </b> is ${count(of.mark)}. Messages after the new mark are delivered
       again, those before it are not.</p>
     <${Form} action=${action}>
       <${Choice} label="Set it" value=${where} onValue=${setWhere} of=${[["latest", "after all messages"],
-        ["earliest", "before the oldest message"], ["clock", "after a clock"], ["time", "before what was published at a time or later"]]} />
+        ["earliest", "before the oldest message"], ["clock", "after a clock"],
+          ["time", "before what was published at a time or later"]]} />
       ${where === "clock" && html`<${Text} label="Clock" inputmode="numeric" value=${clock} onValue=${setClock}
         error=${isClock(clock) ? undefined : "A whole number."} />`}
-      ${where === "time" && html`<${Text} label="Time, of this browser’s zone" type="datetime-local" step="1" value=${time} onValue=${setTime} />`}
+      ${where === "time" && html`
+        <${Text} label="Time, of this browser’s zone" type="datetime-local" step="1" value=${time}
+          onValue=${setTime} />`}
       ${action.done && html`<p class="notice" role="status"><${Icon} name="check" />
         The mark is ${count(action.result.mark)}; ${plural(action.result.lag, "message")} follow it.</p>`}
       <div class="actions"><button type="button" onClick=${onClose}>${action.done ? "Close" : "Cancel"}</button>
-        <button class="primary" disabled=${action.busy || where === "clock" && !isClock(clock) || where === "time" && !time}>Set</button></div>
+        <button class="primary"
+          disabled=${action.busy || where === "clock" && !isClock(clock) || where === "time" && !time}>Set</button>
+          </div>
     <//>
   <//>`;
 }
@@ -181,7 +204,8 @@ function Publish({ channel, onClose, onDone }) {
   const fault = text.trim() ? jsonFault(text) : undefined;
   const action = useAction(async () => {
     // the text as it is: numbers that JavaScript would round arrive whole
-    const done = await askAbout(["channels", channel, "messages"], `{"content":${text}${id && `,"id":${JSON.stringify(id)}`}}`);
+    const done = await askAbout(
+      ["channels", channel, "messages"], `{"content":${text}${id && `,"id":${JSON.stringify(id)}`}}`);
     onDone();
     return done;
   });
@@ -191,7 +215,8 @@ function Publish({ channel, onClose, onDone }) {
         placeholder=${'{"text": "hello!"}'} />
       <${Text} label="ID (optional)" value=${id} onValue=${setId} hint="The same ID is published once." />
       ${action.done && html`<p class="notice" role="status"><${Icon} name="check" />
-        ${action.result.duplicate ? `The ID was published before, at clock ${count(action.result.clock)}: nothing has changed.`
+        ${action.result.duplicate
+          ? `The ID was published before, at clock ${count(action.result.clock)}: nothing has changed.`
           : `Published at clock ${count(action.result.clock)}.`}</p>`}
       <div class="actions"><button type="button" onClick=${onClose}>${action.done ? "Close" : "Cancel"}</button>
         <button class="primary" disabled=${action.busy || !text.trim() || fault !== undefined}>Publish</button></div>
@@ -204,19 +229,24 @@ function Purge({ channel, of, onClose, onDone }) {
   const [shown] = useState(of); // what the person saw when the dialog was opened
   const [clock, setClock] = useState("");
   const fault = isClock(clock) ? undefined : "A whole number, such as the clock of a message.";
-  return html`<${Confirm} title="Purge messages" verb="Purge" name=${channel} onClose=${onClose} onConfirm=${async () => {
+  return html`<${Confirm} title="Purge messages" verb="Purge" name=${channel} onClose=${onClose}
+    onConfirm=${async () => {
     if (all === "clock" && fault) throw new Error("The clock isn’t a whole number: nothing was removed");
     const through = all === "clock" ? Number(clock) : shown.clock;
     await ask(["channels", channel, "purge"], { method: "POST", body: { through, epoch: shown.epoch } });
     onDone();
   }}>
-    <p>Messages are removed for good, and subscribers that have not read them are told so. The channel and all marks stay.</p>
-    <${Choice} label="Remove" value=${all} onValue=${setAll} of=${[["all", `all messages up to clock ${String(shown.clock)}`], ["clock", "messages up to a clock"]]} />
-    ${all === "clock" && html`<${Text} label="Clock" inputmode="numeric" value=${clock} onValue=${setClock} error=${clock && fault} />`}
+    <p>Messages are removed for good, and subscribers that have not read them are told so. The channel and all marks
+      stay.</p>
+    <${Choice} label="Remove" value=${all} onValue=${setAll}
+      of=${[["all", `all messages up to clock ${String(shown.clock)}`], ["clock", "messages up to a clock"]]} />
+    ${all === "clock" && html`
+      <${Text} label="Clock" inputmode="numeric" value=${clock} onValue=${setClock} error=${clock && fault} />`}
   <//>`;
 }
 
-const Delete = ({ channel, onClose }) => html`<${Confirm} title="Delete the channel" verb="Delete" name=${channel} onClose=${onClose}
+const Delete = ({ channel, onClose }) =>
+  html`<${Confirm} title="Delete the channel" verb="Delete" name=${channel} onClose=${onClose}
   onConfirm=${async () => {
     await ask(["channels", channel], { method: "DELETE" });
     go(at("channels"));

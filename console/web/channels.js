@@ -10,7 +10,8 @@ import { count, duration, plural, rate, visible } from "./text.js";
 
 const name = { name: "channel", label: "Channel", width: "minmax(120px, 1fr)", sortable: true,
   cell: (c) => html`<a class="name" href=${at("channels", c.channel)}>${visible(c.channel)}</a>` };
-const subscribers = { name: "subscriberCount", label: "Subscribers", width: "minmax(70px, 100px)", end: true, sortable: true, from: 640,
+const subscribers = { name: "subscriberCount", label: "Subscribers", width: "minmax(70px, 100px)", end: true,
+  sortable: true, from: 640,
   cell: (c) => count(c.subscriberCount) };
 const clock = { name: "clock", label: "Clock", width: "minmax(70px, 150px)", end: true, sortable: true,
   cell: (c) => html`<span title=${String(c.clock)}>${count(c.clock)}</span>` };
@@ -20,12 +21,15 @@ const life = { name: "ttlMs", label: "Lives for", width: "minmax(70px, 110px)", 
 /** What takes Redis a script for each channel, and is asked for only if a person wants it. */
 const details = [
   { name: "lag", label: "Lag", width: "minmax(56px, 90px)", end: true, sortable: true, cell: ({ details: d }) => d &&
-    html`<span class=${d.lag > 0 ? "warn" : "dim"} title=${d.slowest ? `of ${visible(d.slowest)}${d.partial ? ", among the first subscribers" : ""}` : ""}>
+    html`<span class=${d.lag > 0 ? "warn" : "dim"}
+      title=${d.slowest ? `of ${visible(d.slowest)}${d.partial ? ", among the first subscribers" : ""}` : ""}>
       ${count(d.lag)}${d.partial ? "+" : ""}</span>` },
   { name: "messages", label: "Messages", width: "minmax(64px, 100px)", end: true, sortable: true, from: 420,
     cell: ({ details: d }) => d && count(d.messages) },
   { name: "rate", label: "Rate", width: "minmax(50px, 80px)", end: true, sortable: true, from: 520,
-    cell: ({ details: d }) => d && (d.rate === undefined ? html`<span class="dim" title="Known from the second look on">–</span>` : rate(d.rate) + "/s") },
+    cell: ({ details: d }) => d &&
+      (d.rate === undefined ? html`<span class="dim" title="Known from the second look on">–</span>`
+        : rate(d.rate) + "/s") },
 ];
 
 const enough = { plain: 500, detailed: 100 }; // channels that are asked for without scrolling
@@ -53,22 +57,26 @@ function All() {
     if (of.rows?.length < (detailed ? enough.detailed : enough.plain) && of.cursor && !of.busy) of.more();
   });
   return html`<${Head} title="Channels">
-      <span class="dim">${of.rows && !of.error && plural(of.rows.length, "channel") + (of.cursor ? " so far" : "")}</span>
+      <span class="dim">${of.rows && !of.error && plural(of.rows.length, "channel") + (of.cursor ? " so far" : "")}
+        </span>
     <//>
     <div class="row-of">
       <div class="search" role="search"><${Icon} name="search" />
         <input type="search" aria-label="Names that begin with" placeholder="Names that begin with …" autocomplete="off"
           spellcheck=${false} value=${typed} onInput=${(e) => search(e.currentTarget.value)} /></div>
       <label class="check" title="Costs Redis a script for each channel of the list">
-        <input type="checkbox" checked=${detailed !== ""} onChange=${(e) => setDetailed(e.currentTarget.checked ? "true" : "")} />
+        <input type="checkbox" checked=${detailed !== ""}
+          onChange=${(e) => setDetailed(e.currentTarget.checked ? "true" : "")} />
         Lag, messages and rate</label>
       <button type="button" onClick=${of.reload}>Refresh</button>
     </div>
     <section class="panel" aria-label="List of channels">
       <${Asked} of=${of} rows=${12} show=${() => rows.length > 0
         ? html`<${List} label="Channels" rows=${rows} rowKey=${(c) => c.channel} sort=${by}
-            columns=${[name, ...(detailed ? details : []), subscribers, clock, life].map((c) => ({ ...c, ascending: c.name === by && !descending }))}
-            onSort=${(name) => setSort(name === by ? (descending ? name : "-" + name) : name === "channel" ? name : "-" + name)}
+            columns=${[name, ...(detailed ? details : []), subscribers, clock, life].map(
+                (c) => ({ ...c, ascending: c.name === by && !descending }))}
+            onSort=${(name) => setSort(
+                name === by ? (descending ? name : "-" + name) : name === "channel" ? name : "-" + name)}
             onEnd=${of.more} />`
         : of.cursor ? null : html`<${None} prefix=${prefix} clear=${() => setPrefix("")} />`} />
     </section>`;
@@ -76,7 +84,8 @@ function All() {
 
 const None = ({ prefix, clear }) => prefix
   ? html`<${Empty} title=${`No channel’s name begins with “${visible(prefix)}”.`}>
-      <p>Names are case-sensitive. <button type="button" class="link" onClick=${clear}>Show all channels</button></p><//>`
+      <p>Names are case-sensitive. <button type="button" class="link" onClick=${clear}>Show all channels</button></p>
+        <//>`
   : html`<${Empty} title="There are no channels yet.">
       <p>A channel is created by its first message or subscriber:</p>
       <p><code>tidemark publish lobby '"hello!"'</code></p><//>`;
@@ -97,7 +106,8 @@ function ByName() {
   const action = useAction(async () => go(at("channels", name)));
   return html`<${Head} title="Channels" />
     <section class="panel"><div class="content stack">
-      <p class="dim">The list of channels needs the action “admin”. Enter the name of a channel that this key may describe.</p>
+      <p class="dim">The list of channels needs the action “admin”. Enter the name of a channel that this key may
+        describe.</p>
       <${Form} action=${action}>
         <${Text} label="Channel" value=${name} onValue=${setName} />
         <div><button class="primary" disabled=${!name}>Open</button></div>

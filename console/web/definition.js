@@ -6,7 +6,8 @@ import { jsonFault, line } from "./json.js";
 import { ask, askAbout } from "./service.js";
 import { count, millis, plural, visible } from "./text.js";
 
-const example = { match: { function: "first-come", teams: 2, teamSize: 1 }, assigner: { kind: "static", connection: "" } };
+const example = { match: { function: "first-come", teams: 2, teamSize: 1 },
+  assigner: { kind: "static", connection: "" } };
 const validName = /^[0-9A-Za-z][0-9A-Za-z_.:-]{0,89}$/;
 const shownChanges = 30;
 const pause = 300; // ms without a key pressed, after which a definition is checked
@@ -25,23 +26,33 @@ export function Definition({ of, onClose, onDone }) {
     onDone(name);
     onClose();
   });
-  return html`<${Dialog} className="wide" title=${of ? `Definition of ${visible(of.queue)}` : "New queue"} onClose=${onClose}>
+  return html`<${Dialog} className="wide" title=${of ? `Definition of ${visible(of.queue)}` : "New queue"}
+    onClose=${onClose}>
     <${Form} action=${action}>
       ${!of && html`<${Text} label="Name" value=${name} onValue=${setName} autofocus
-        error=${name && !validName.test(name) ? "Letters, digits and “_.:-”, at most 90, a letter or digit first." : undefined} />`}
-      <${Area} label="Definition, in JSON" className="definition" value=${text} onValue=${setText} rows="18" autofocus=${Boolean(of)} error=${fault}
+        error=${name && !validName.test(name) ? "Letters, digits and “_.:-”, at most 90, a letter or digit first."
+          : undefined} />`}
+      <${Area} label="Definition, in JSON" className="definition" value=${text} onValue=${setText} rows="18"
+        autofocus=${Boolean(of)} error=${fault}
         hint="It replaces the whole definition; what is left out has its default. “xxxxx” keeps a secret." />
       <${Faults} of=${faults} text=${text} />
-      ${of && !fault && html`<div role="status">${changes.length === 0 ? html`<p class="hint">Nothing is changed.</p>` : html`
+      ${of && !fault && html`<div
+          role="status">${changes.length === 0 ? html`<p class="hint">Nothing is changed.</p>` : html`
         <h3>${plural(changes.length, "change")}</h3>
-        <ul class="diff">${given.slice(0, shownChanges).map((c) => html`<li key=${c.path}><span class="name">${visible(c.path)}</span>
-          <span class="mono bad">${c.from === undefined ? "not set" : line(c.from, 60)}</span><span aria-label="becomes">→</span>
+        <ul class="diff">${given.slice(0, shownChanges).map(
+              (c) => html`<li key=${c.path}><span class="name">${visible(c.path)}</span>
+          <span class="mono bad">${c.from === undefined ? "not set" : line(c.from, 60)}</span>
+            <span aria-label="becomes">→</span>
           <span class="mono good">${line(c.to, 60)}</span></li>`)}
-          ${given.length < changes.length && html`<li>${plural(changes.length - given.length, "member is", "members are")} left out, and ${
+          ${given.length < changes.length &&
+            html`<li>${plural(changes.length - given.length, "member is", "members are")} left out, and ${
             changes.length - given.length === 1 ? "has its default" : "have their defaults"}.</li>`}</ul>`}</div>`}
-      ${of && !fault && changes.length > 0 && html`<${Simulation} key=${text} queue=${of.queue} text=${text} ready=${faults.valid} />`}
+      ${of && !fault && changes.length > 0 &&
+        html`<${Simulation} key=${text} queue=${of.queue} text=${text} ready=${faults.valid} />`}
       <div class="actions"><button type="button" onClick=${onClose}>Cancel</button>
-        <button class="primary" disabled=${action.busy || fault !== undefined || faults.valid === false || !validName.test(name) || of && changes.length === 0}>
+        <button class="primary"
+          disabled=${action.busy || fault !== undefined || faults.valid === false || !validName.test(name) || of &&
+            changes.length === 0}>
           ${of ? "Replace the definition" : "Create"}</button></div>
     <//>
   <//>`;
@@ -51,7 +62,8 @@ function faultOf(text) {
   const fault = jsonFault(text);
   if (fault) return fault;
   const value = JSON.parse(text);
-  return value === null || typeof value !== "object" || Array.isArray(value) ? "A definition is an object, such as {}." : undefined;
+  return value === null || typeof value !== "object" || Array.isArray(value) ? "A definition is an object, such as {}."
+    : undefined;
 }
 
 const isObject = (v) => v !== null && typeof v === "object" && !Array.isArray(v);
@@ -92,8 +104,11 @@ function Faults({ of, text }) {
   };
   return html`<div role="status" class="checked">
     ${of.valid && html`<p class="good"><${Icon} name="check" /> The service accepts it.</p>`}
-    ${of.valid === false && html`<ul class="said" aria-label="Faults">${of.faults.map((f, i) => html`<li key=${i}><span class="bad"><${Icon} name="critical" /></span>
-      <span><button type="button" class="link" onClick=${select(f)}>line ${f.line}</button>${": "}${visible(f.detail)}</span></li>`)}</ul>`}
+    ${of.valid === false &&
+      html`<ul class="said" aria-label="Faults">
+        ${of.faults.map((f, i) => html`<li key=${i}><span class="bad"><${Icon} name="critical" /></span>
+      <span><button type="button" class="link" onClick=${select(f)}>line ${f.line}</button>${": "}${visible(f.detail)}
+        </span></li>`)}</ul>`}
   </div>`;
 }
 
@@ -104,12 +119,16 @@ function Simulation({ queue, text, ready }) {
   return html`<section class="stack" aria-label="Simulation">
     <div class="row-of"><button type="button" disabled=${action.busy || !ready} onClick=${action.run}>
         ${action.busy ? "Simulating …" : "Simulate on recorded tickets"}</button>
-      <span class="hint">${r ? `${plural(r.recorded, "ticket")} that this server created in the last hour, ${count(r.waiting)} that wait now${r.truncated ? "; 20,000 of all were simulated" : ""}`
+      <span class="hint">${r ? `${plural(r.recorded, "ticket")} that this server created in the last hour, ${count(
+            r.waiting)} that wait now${r.truncated ? "; 20,000 of all were simulated" : ""}`
         : "In memory; it changes nothing. Recorded are tickets that this server created in the last hour."}</span></div>
     ${action.error && html`<${Failure} error=${action.error} />`}
-    ${r && html`<div class="scroll"><table class="compare"><thead><tr><th scope="col"><span class="spoken">Figure</span></th><th scope="col" class="end">Today</th>
+    ${r && html`<div class="scroll">
+        <table class="compare"><thead>
+            <tr><th scope="col"><span class="spoken">Figure</span></th><th scope="col" class="end">Today</th>
         <th scope="col" class="end">Changed</th></tr></thead>
-      <tbody>${rowsOf(r).map(([label, a, b, format, lower]) => html`<tr key=${label}><th scope="row">${label}</th><td class="end">${format(a)}</td>
+      <tbody>${rowsOf(r).map(([label, a, b, format, lower]) =>
+            html`<tr key=${label}><th scope="row">${label}</th><td class="end">${format(a)}</td>
         <td class=${"end " + judged(a, b, lower)}>${format(b)}</td></tr>`)}</tbody></table></div>`}
   </section>`;
 }
@@ -118,9 +137,11 @@ const fit = (n) => n === undefined ? "–" : String(Number(n.toPrecision(4)));
 
 /** rowsOf returns the figures of a simulation: label, today, changed, format, and whether lower is better. */
 function rowsOf({ today: a, changed: b }) {
-  const rows = [["Matches", a.matches, b.matches, count], ["Matched tickets", a.matched, b.matched, count, false], ["Unmatched tickets", a.unmatched, b.unmatched, count, true]];
+  const rows = [["Matches", a.matches, b.matches, count], ["Matched tickets", a.matched, b.matched, count, false],
+    ["Unmatched tickets", a.unmatched, b.unmatched, count, true]];
   for (const p of ["p50", "p90", "p99", "max"]) rows.push([`Wait ${p}`, a.waitMs?.[p], b.waitMs?.[p], millis, true]);
-  if (a.fitness || b.fitness) for (const p of ["p50", "p99"]) rows.push([`Fitness ${p}, lower is better`, a.fitness?.[p], b.fitness?.[p], fit, true]);
+  if (a.fitness || b.fitness) for (const p of ["p50", "p99"]) rows.push(
+    [`Fitness ${p}, lower is better`, a.fitness?.[p], b.fitness?.[p], fit, true]);
   return rows;
 }
 

@@ -2,7 +2,7 @@
 import { html, useCallback, useEffect, useId, useRef, useState } from "./lib/preact.js";
 import { Icon } from "./icons.js";
 
-/** Field is a labelled control, with a hint or an error below it. control is called with the properties that it needs. */
+/** Field is a labelled control, with a hint or an error below it. control is called with its properties. */
 export function Field({ label, hint, error, control, className = "" }) {
   const id = useId();
   const described = hint || error ? id + "-about" : undefined;
@@ -62,7 +62,8 @@ export function useAction(action) {
 }
 
 /** Form calls onSubmit, and shows the error of the action. */
-export const Form = ({ action, children, className = "", ...rest }) => html`<form class=${className} novalidate ...${rest}
+export const Form = ({ action, children, className = "", ...rest }) =>
+  html`<form class=${className} novalidate ...${rest}
   onSubmit=${(e) => {
     e.preventDefault();
     if (!action.busy) void action.run();
@@ -114,7 +115,8 @@ export function Confirm({ title, verb, name, children, onConfirm, onClose }) {
 }
 
 /** Failure shows an error of the service. */
-export const Failure = ({ error }) => html`<p class="failure" role="alert"><${Icon} name="critical" /> <span>${sentence(error)}</span></p>`;
+export const Failure = ({ error }) =>
+  html`<p class="failure" role="alert"><${Icon} name="critical" /> <span>${sentence(error)}</span></p>`;
 
 /** sentence returns the message of an error, as a sentence without the status. */
 export function sentence(error) {

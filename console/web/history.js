@@ -54,7 +54,8 @@ export function useHistory(queue) {
 /** joined returns the points of an hour from those before and the next ones. A column may begin or end between. */
 function joined(before, next) {
   const of = (all, name) => Object.hasOwn(all, name) ? all[name] : undefined; // a kind of cache can be "constructor"
-  const columns = (a = {}, b = {}) => Object.fromEntries([...new Set([...Object.keys(a), ...Object.keys(b)])].map((name) => [
+  const columns = (a = {}, b = {}) =>
+    Object.fromEntries([...new Set([...Object.keys(a), ...Object.keys(b)])].map((name) => [
     name,
     [...(a[name] ?? before.times.map(() => null)), ...(b[name] ?? next.times.map(() => null))].slice(-hourOfPoints),
   ]));

@@ -8,12 +8,14 @@ const manyItems = 100; // items of a list or an object that are shown at first
 /** Json shows a value. Lists and objects below open levels are folded; what is large is shown on demand. */
 export function Json({ value, name, open = 1 }) {
   if (value === null || typeof value !== "object") {
-    return html`<div class="json">${name !== undefined && html`<${Name} of=${name} />`}<${Scalar} value=${value} /></div>`;
+    return html`<div class="json">${name !== undefined && html`<${Name} of=${name} />`}<${Scalar} value=${value} />
+      </div>`;
   }
   return html`<${Branch} value=${value} name=${name} open=${open} />`;
 }
 
-const Name = ({ of }) => html`<span class="member">${typeof of === "number" ? of : visible(JSON.stringify(of)).slice(1, -1)}</span>${": "}`;
+const Name = ({ of }) =>
+  html`<span class="member">${typeof of === "number" ? of : visible(JSON.stringify(of)).slice(1, -1)}</span>${": "}`;
 
 /** isLarge reports whether a number is an integer that JavaScript may have rounded when it read it. */
 const isLarge = (value) => Number.isInteger(value) && !Number.isSafeInteger(value);
@@ -33,11 +35,14 @@ export function isRounded(value) {
 
 function Scalar({ value }) {
   const [all, setAll] = useState(false);
-  if (isLarge(value)) return html`<span class="scalar number" title="Browsers round integers beyond 2⁵³.">≈ ${String(value)}</span>`;
-  if (typeof value !== "string") return html`<span class=${"scalar " + (value === null ? "null" : typeof value)}>${String(value)}</span>`;
+  if (isLarge(value)) return html`
+    <span class="scalar number" title="Browsers round integers beyond 2⁵³.">≈ ${String(value)}</span>`;
+  if (typeof value !== "string") return html`
+    <span class=${"scalar " + (value === null ? "null" : typeof value)}>${String(value)}</span>`;
   const cut = !all && value.length > longText;
   return html`<span class="scalar string">${visible(JSON.stringify(cut ? value.slice(0, longText) : value))}</span>
-    ${cut && html`<button type="button" class="link" onClick=${() => setAll(true)}>all of ${bytes(value.length)}</button>`}`;
+    ${cut && html`<button type="button" class="link"
+        onClick=${() => setAll(true)}>all of ${bytes(value.length)}</button>`}`;
 }
 
 function Branch({ value, name, open }) {
@@ -46,10 +51,12 @@ function Branch({ value, name, open }) {
   const isList = Array.isArray(value);
   const members = isList ? value : Object.keys(value);
   const size = isList ? `[${plural(members.length, "item")}]` : `{${plural(members.length, "member")}}`;
-  return html`<details class="json" open=${isOpen} onToggle=${(e) => e.target === e.currentTarget && setOpen(e.currentTarget.open)}>
+  return html`<details class="json" open=${isOpen}
+    onToggle=${(e) => e.target === e.currentTarget && setOpen(e.currentTarget.open)}>
     <summary>${name !== undefined && html`<${Name} of=${name} />`}<span class="size">${size}</span></summary>
     ${isOpen && html`<div class="members">
-      ${members.slice(0, limit).map((m, i) => html`<${Json} key=${i} name=${isList ? i : m} value=${isList ? m : value[m]}
+      ${members.slice(0, limit).map(
+          (m, i) => html`<${Json} key=${i} name=${isList ? i : m} value=${isList ? m : value[m]}
         open=${open - 1} />`)}
       ${members.length > limit && html`<button type="button" class="link" onClick=${() => setLimit(limit * 10)}>
         ${plural(members.length - limit, "more")}

@@ -11,7 +11,8 @@ const overscan = 8; // rows beyond those in view
  * In a plain list rows have no links. onEnd is called when the last row comes into view. Where the list was scrolled to
  * is kept in the history.
  */
-export function List({ label, rows, columns, rowKey, rowHeight = 34, sort, onSort, onEnd, onOpen, plain, className = "" }) {
+export function List({ label, rows, columns, rowKey, rowHeight = 34, sort, onSort, onEnd, onOpen, plain,
+    className = "" }) {
   const box = useRef();
   const [view, setView] = useState({ top: 0, height: 600, width: 1000 });
   const [active, setActive] = useState(0);
@@ -64,7 +65,8 @@ export function List({ label, rows, columns, rowKey, rowHeight = 34, sort, onSor
     const element = box.current;
     const top = index * rowHeight;
     if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + rowHeight > element.scrollTop + view.height - head) element.scrollTop = top + rowHeight - view.height + head;
+    else if (top + rowHeight > element.scrollTop + view.height - head) element.scrollTop = top +
+      rowHeight - view.height + head;
     focus.current = true;
     setActive(index);
     setView((v) => ({ ...v, top: element.scrollTop }));
@@ -79,11 +81,13 @@ export function List({ label, rows, columns, rowKey, rowHeight = 34, sort, onSor
   };
 
   const current = Math.min(active, rows.length - 1);
-  return html`<div class=${"list " + className} ref=${box} role="table" aria-label=${label} aria-rowcount=${rows.length + 1}
+  return html`<div class=${"list " + className} ref=${box} role="table" aria-label=${label}
+    aria-rowcount=${rows.length + 1}
     tabindex=${plain ? 0 : -1} onKeyDown=${pressed}>
     <div class="head" role="row" aria-rowindex="1" style=${{ ...grid, height: head + "px" }}>
       ${shown.map((c) => html`<div key=${c.name} role="columnheader" class=${c.end ? "end" : ""}
-        aria-sort=${onSort && c.sortable ? (sort === c.name ? c.ascending ? "ascending" : "descending" : "none") : undefined}>
+        aria-sort=${onSort && c.sortable ? (sort === c.name ? c.ascending ? "ascending" : "descending" : "none")
+          : undefined}>
         ${onSort && c.sortable
           ? html`<button type="button" class="sort" onClick=${() => onSort(c.name)}>${c.label}</button>`
           : c.label}
@@ -98,7 +102,8 @@ export function List({ label, rows, columns, rowKey, rowHeight = 34, sort, onSor
           onClick=${onOpen && (() => onOpen(row))}
           onKeyDown=${onOpen && ((e) => e.key === "Enter" && e.target === e.currentTarget && onOpen(row))}
           style=${{ ...grid, height: rowHeight + "px", transform: `translateY(${index * rowHeight}px)` }}>
-          ${shown.map((c) => html`<div key=${c.name} role="cell" class=${c.end ? "end" : ""}>${c.cell(row, index)}</div>`)}
+          ${shown.map((c) => html`
+              <div key=${c.name} role="cell" class=${c.end ? "end" : ""}>${c.cell(row, index)}</div>`)}
         </div>`;
       })}
     </div>

@@ -9,7 +9,8 @@ export function Lookup({ parts, verb = "Show", children }) {
   const [typed, setTyped] = useState(kept.map(([value]) => value));
   const action = useAction(async () => kept.forEach(([, set], i) => set(typed[i].trim())));
   return html`<${Form} action=${action} className="lookup" role="search">
-    ${parts.map(([name, label, example], i) => html`<${Text} key=${name} label=${label} value=${typed[i]} placeholder=${example} maxlength="1024"
+    ${parts.map(([name, label, example], i) =>
+        html`<${Text} key=${name} label=${label} value=${typed[i]} placeholder=${example} maxlength="1024"
       onValue=${(value) => setTyped(typed.map((t, j) => (j === i ? value : t)))} />`)}
     ${children}
     <button class="primary" disabled=${typed.some((t) => !t.trim())}>${verb}</button>

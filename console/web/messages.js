@@ -125,12 +125,14 @@ export function Messages({ channel, clock, oldest }) {
     <header><h2 id="messages">Messages</h2><span class="dim">newest first</span><span class="space"></span>
       ${live && html`<span class=${"live " + (state === "open" ? "on" : state ? "off" : "")} role="status">
         ${state === "open" ? "live" : state ? "reconnecting" : "connecting"}</span>`}
-      ${may("subscribe", channel) && html`<button type="button" aria-pressed=${live} disabled=${shown === undefined} onClick=${() => setLive(!live)}>
+      ${may("subscribe", channel) &&
+        html`<button type="button" aria-pressed=${live} disabled=${shown === undefined} onClick=${() => setLive(!live)}>
         ${live ? "Stop" : "Live tail"}</button>`}
     </header>
     ${error && html`<${Failure} error=${error} />`}
     ${shown === undefined ? !error && html`<${Waiting} rows=${6} />`
-      : shown.length === 0 ? html`<${Empty} title="There are no messages."><p>They were purged or have expired, or none was published.</p><//>`
+      : shown.length === 0 ? html`
+        <${Empty} title="There are no messages."><p>They were purged or have expired, or none was published.</p><//>`
         : html`<ul class="messages bounded" tabindex="0" aria-label="Messages, the newest first">
             ${[...shown].reverse().map((m) => m.gap
               ? html`<li key=${m.key} class="gap">${gapText(m.gap)}</li>`
@@ -148,12 +150,15 @@ const reasons = {
 
 const gapText = ({ reason, count: n }) => reasons[reason]
   ? `${plural(n, "message")} ${reasons[reason]}.`
-  : reason === "lost" ? "Redis lost writes in a fail-over, or the channel began another life." : `Gap: ${visible(reason)}.`;
+  : reason === "lost" ? "Redis lost writes in a fail-over, or the channel began another life."
+    : `Gap: ${visible(reason)}.`;
 
 function Message({ channel, of: m }) {
   const [open, setOpen] = useState(false);
-  return html`<details open=${open} class=${m.fresh ? "fresh" : ""} onToggle=${(e) => e.target === e.currentTarget && setOpen(e.currentTarget.open)}>
-    <summary><span class="clock">${count(m.clock)}</span><span class="oneline">${line(m.content)}</span><${Time} at=${m.publishedAt} /></summary>
+  return html`<details open=${open} class=${m.fresh ? "fresh" : ""}
+    onToggle=${(e) => e.target === e.currentTarget && setOpen(e.currentTarget.open)}>
+    <summary><span class="clock">${count(m.clock)}</span><span class="oneline">${line(m.content)}</span>
+      <${Time} at=${m.publishedAt} /></summary>
     ${open && html`<${Whole} channel=${channel} of=${m} />`}
   </details>`;
 }
@@ -167,7 +172,8 @@ function Whole({ channel, of: m }) {
       <dt>Size</dt><dd>${bytes(new Blob([JSON.stringify(m.content)]).size)}</dd>
     </dl>
     <${Json} value=${m.content} open=${2} />
-    ${isRounded(m.content) ? html`<p class="notice"><span>Browsers round integers beyond 2⁵³, which are marked with ≈ here. The message has them
+    ${isRounded(m.content) ? html`
+      <p class="notice"><span>Browsers round integers beyond 2⁵³, which are marked with ≈ here. The message has them
       as they were published: <code>tidemark channel peek ${visible(channel)}</code> prints them.</span></p>`
       : html`<div><${Copy} text=${text} label="Copy the content" /></div>`}
   </div>`;

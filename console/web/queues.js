@@ -26,7 +26,9 @@ export default function Queues() {
       ${may("ticket") && html`<${Ticket} />`}
     </div>
     <section class="panel" aria-label="List of queues">
-      <${Asked} of=${of} rows=${6} show=${({ queues }) => html`<${All} of=${only ? queues.filter((q) => q.queue.includes(only)) : queues} only=${only} />`} />
+      <${Asked} of=${of} rows=${6}
+        show=${({ queues }) => html`
+          <${All} of=${only ? queues.filter((q) => q.queue.includes(only)) : queues} only=${only} />`} />
     </section>
     ${creating && html`<${Definition} onClose=${() => create(false)} onDone=${(name) => go(at("queues", name))} />`}`;
 }
@@ -36,7 +38,8 @@ function Ticket() {
   const [id, setId] = useState("");
   const action = useAction(async () => go(at("tickets", id.trim())));
   return html`<${Form} action=${action} className="inline" aria-label="Open a ticket">
-    <input type="text" aria-label="ID of a ticket" placeholder="ID of a ticket" maxlength="128" autocomplete="off" spellcheck=${false}
+    <input type="text" aria-label="ID of a ticket" placeholder="ID of a ticket" maxlength="128" autocomplete="off"
+      spellcheck=${false}
       value=${id} onInput=${(e) => setId(e.currentTarget.value)} />
     <button disabled=${!id.trim()}>Open</button>
   <//>`;
@@ -50,14 +53,21 @@ function All({ of, only }) {
     return d ? show(d) : html`<span class="dim">–</span>`;
   };
   const columns = [
-    { name: "queue", label: "Queue", width: "minmax(110px, 1fr)", cell: (q) => html`<a class="name" href=${at("queues", q.queue)}>${visible(q.queue)}</a>
+    { name: "queue", label: "Queue", width: "minmax(110px, 1fr)",
+      cell: (q) => html`<a class="name" href=${at("queues", q.queue)}>${visible(q.queue)}</a>
       <${Live} queue=${q.queue} onFound=${found} />` },
-    { name: "match", label: "Matches", width: "minmax(90px, 1fr)", from: 620, cell: (q) => html`<span class="dim">${formOf(q.definition)}</span>` },
-    { name: "waiting", label: "Waiting", width: "minmax(64px, 100px)", end: true, cell: (q) => from(q, (d) => html`<b>${count(d.tickets.SEARCHING)}</b>`) },
-    { name: "oldest", label: "Longest wait", width: "100px", end: true, from: 340, cell: (q) => from(q, (d) => d.tickets.SEARCHING ? duration(d.oldestWaitMs) : html`<span class="dim">–</span>`) },
-    { name: "rate", label: "Matches", width: "90px", end: true, from: 460, cell: (q) => from(q, (d) => `${rate(d.matchRate)}/s`) },
-    { name: "p50", label: "Wait p50", width: "90px", end: true, from: 760, cell: (q) => from(q, (d) => millis(d.waitMs?.p50)) },
-    { name: "p99", label: "Wait p99", width: "90px", end: true, from: 760, cell: (q) => from(q, (d) => millis(d.waitMs?.p99)) },
+    { name: "match", label: "Matches", width: "minmax(90px, 1fr)", from: 620,
+      cell: (q) => html`<span class="dim">${formOf(q.definition)}</span>` },
+    { name: "waiting", label: "Waiting", width: "minmax(64px, 100px)", end: true,
+      cell: (q) => from(q, (d) => html`<b>${count(d.tickets.SEARCHING)}</b>`) },
+    { name: "oldest", label: "Longest wait", width: "100px", end: true, from: 340,
+      cell: (q) => from(q, (d) => d.tickets.SEARCHING ? duration(d.oldestWaitMs) : html`<span class="dim">–</span>`) },
+    { name: "rate", label: "Matches", width: "90px", end: true, from: 460,
+      cell: (q) => from(q, (d) => `${rate(d.matchRate)}/s`) },
+    { name: "p50", label: "Wait p50", width: "90px", end: true, from: 760,
+      cell: (q) => from(q, (d) => millis(d.waitMs?.p50)) },
+    { name: "p99", label: "Wait p99", width: "90px", end: true, from: 760,
+      cell: (q) => from(q, (d) => millis(d.waitMs?.p99)) },
   ];
   if (of.length === 0) {
     return only ? html`<${Empty} title=${`No queue’s name contains “${visible(only)}”.`} /> `

@@ -38,7 +38,8 @@ export function go(url, { replace = false } = {}) {
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
-  const plain = !event.defaultPrevented && event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+  const plain = !event.defaultPrevented && event.button === 0 &&
+    !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
   if (!link || !plain || link.target || link.origin !== location.origin || !link.pathname.startsWith(base)) return;
   event.preventDefault();
   if (link.href !== location.href) go(link.href);

@@ -51,7 +51,8 @@ export async function identify() {
 }
 
 const matches = (patterns, text, subject = "") => patterns === undefined || patterns.some((pattern) => {
-  const parts = pattern.replaceAll("{sub}", subject).split("*").map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  const parts = pattern.replaceAll("{sub}", subject).split("*").map(
+    (part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
   return new RegExp(`^${parts.join(".*")}$`, "s").test(text);
 });
 
@@ -94,7 +95,8 @@ export async function askAbout(path, text, signal) {
     headers: { "Content-Type": "application/json", ...(key && { Authorization: "Bearer " + key }) },
   });
   const said = await answer.json();
-  if (!answer.ok) throw new TidemarkError(answer.status, said.type?.split(":").at(-1), said.detail ?? `status ${answer.status}`);
+  if (!answer.ok) throw new TidemarkError(
+    answer.status, said.type?.split(":").at(-1), said.detail ?? `status ${answer.status}`);
   return said;
 }
 
@@ -126,14 +128,16 @@ async function away(error) {
       }
     } catch {
       const { since, error } = outage.get() ?? {};
-      if (since && error.status) outage.set({ since, error: new TidemarkError(0, "unreachable", "the service can't be reached") });
+      if (since && error.status) outage.set(
+        { since, error: new TidemarkError(0, "unreachable", "the service can't be reached") });
     }
   }
 }
 
 /**
- * useAsked asks the API, again after some time if every is given, in milliseconds, while the tab is visible, and when the
- * service comes back. It returns the last answer (data, and when: at), the last error, and a function that asks again.
+ * useAsked asks the API, again after some time if every is given, in milliseconds, while the tab is visible, and when
+ * the service comes back. It returns the last answer (data, and when: at), the last error, and a function that asks
+ * again.
  * Without a path nothing is asked. What another path has answered is not returned.
  */
 export function useAsked(path, { query, every } = {}) {

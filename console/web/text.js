@@ -6,7 +6,8 @@ const whole = new Intl.NumberFormat("en");
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /** count returns a number with separators, or short if it is a million or more. */
-export const count = (n) => n === undefined || n === null ? "–" : Math.abs(n) < 1e6 ? whole.format(n) : compact.format(n);
+export const count = (n) => n === undefined || n === null ? "–" : Math.abs(n) < 1e6 ? whole.format(n)
+  : compact.format(n);
 
 /** rate returns a number per second. */
 export function rate(n) {
