@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/commands"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 	"github.com/tidemark-dev/tidemark/records"
@@ -168,7 +169,7 @@ func newBar(w io.Writer, of string) *progressbar.ProgressBar {
 		progressbar.OptionClearOnFinish())
 }
 
-// print prints a report: all kinds, the largest keys, and problems.
+// print prints a report.
 func (k *keysCommand) print(of string, report keyspace.Report) error {
 	if k.json {
 		return cli.WriteLine(k.terminal.Stdout, struct {
@@ -176,32 +177,5 @@ func (k *keysCommand) print(of string, report keyspace.Report) error {
 			keyspace.Report
 		}{of, report})
 	}
-	rows, largest, problems := "KIND\tKEYS\tBYTES\t≤1M\t≤1H\t≤1D\t≤30D\tLONGER\tPERMANENT\n", "", ""
-	keys, bytes := int64(0), int64(0)
-	for _, one := range report.Kinds {
-		t := one.TTL
-		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", one.Name, one.Keys, one.Bytes, t.Minute, t.Hour,
-			t.Day, t.Month, t.Longer, t.Permanent)
-		keys, bytes = keys+one.Keys, bytes+one.Bytes
-		for _, size := range one.Largest {
-			largest += fmt.Sprintf("%s\t%d\t%s\n", one.Name, size.Bytes, size.Key)
-		}
-		for _, text := range one.Texts() {
-			problems += "! " + text + "\n"
-		}
-	}
-	rows += fmt.Sprintf("all of %s\t%d\t%d\t\t\t\t\t\t\n", of, keys, bytes)
-	if err := cli.WriteTable(k.terminal.Stdout, rows); err != nil {
-		return err
-	}
-	if largest != "" {
-		if err := cli.WriteTable(k.terminal.Stdout, "\nLARGEST\tBYTES\tKEY\n"+largest); err != nil {
-			return err
-		}
-	}
-	if problems != "" {
-		problems = "\n" + problems
-	}
-	_, err := io.WriteString(k.terminal.Stdout, problems)
-	return err
+	return commands.WriteReport(k.terminal.Stdout, of, report)
 }

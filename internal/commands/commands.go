@@ -16,8 +16,10 @@ func Clients(t cli.Terminal) []*cobra.Command {
 		cli.In(cli.Matchmaking, newTicket(t), newBackfill(t), newMatch(t), newQueue(t)),
 		cli.In(cli.Records, newCache(t), newFollowing(t), newLock(t), newUnlock(t), newSettings(t), newState(t),
 			newStats(t), newViews(t)),
-		cli.In(cli.Service, newConsole(t), newDemo(t), newReload(t), newServers(t), newProblems(t)),
-		cli.In(cli.Access, newKey(t), newOAuth(t), newRevoke(t), newSession(t), newVerify(t)),
+		cli.In(cli.Service, newConsole(t), newDemo(t), newHistory(t), newReload(t), newServers(t), newProblems(t),
+			newSurvey(t)),
+		cli.In(cli.Access, newKey(t), newOAuth(t), newRefused(t), newRevoke(t), newSession(t), newVerify(t),
+			newWhoami(t)),
 		[]*cobra.Command{
 			cli.Renamed("keyset", "oauth keyset", newKeyset(t)),
 			cli.Renamed("kinds", "records kinds", NewKinds(t)),
