@@ -28,10 +28,18 @@ var parts = []struct {
 	measure func(*bench)
 }{
 	{"requests", requests}, {"many", many}, {"jetstream", jetstream}, {"credentials", credentials},
-	{"fanout", fanOut}, {"waiting", waiting}, {"streams", measureStreams}, {"large", large}, {"duels", duels}, {"crowds", crowds},
-	{"directors", directors},
-	{"takeovers", takeovers}, {"cluster", cluster}, {"idle", idle}, {"abuse", abuse}, {"records", measureRecords},
-	{"shards", measureShards}, {"sizing", measureSizing},
+	{"fanout", fanOut}, {"waiting", waiting}, {"streams", measureStreams}, {"large", large}, {"duels", duels},
+	{"crowds", crowds}, {"directors", directors}, {"takeovers", takeovers}, {"cluster", cluster}, {"idle", idle},
+	{"abuse", abuse}, {"records", measureRecords}, {"shards", measureShards}, {"sizing", measureSizing},
+}
+
+// partNames returns the names of all parts.
+func partNames() string {
+	names := make([]string, len(parts))
+	for i, part := range parts {
+		names[i] = part.name
+	}
+	return strings.Join(names, ", ")
 }
 
 // options are the command line.
@@ -50,8 +58,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&o.requests, "requests", 20000, "requests in a round")
-	flag.StringVar(&o.only, "only", "", "measure one part: requests, many, jetstream, credentials, fanout, waiting, "+
-		"large, duels, crowds, directors, takeovers, cluster, idle, abuse, records, shards or sizing; nothing is written")
+	flag.StringVar(&o.only, "only", "", "measure one part, and write nothing: "+partNames())
 	flag.StringVar(&o.floor.http, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.StringVar(&o.floor.grpc, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
 	flag.StringVar(&o.reads, "shards", "", "read from the nodes that this JSON text names; used by bench itself")
