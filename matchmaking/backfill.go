@@ -57,9 +57,9 @@ type Backfills interface {
 	// tickets. It doesn't extend its life. A repetition with the same Attempt changes nothing more. Errors:
 	// ErrNoBackfill, ErrBackfillExpired.
 	UpdateBackfill(ctx context.Context, r UpdateBackfillRequest) (Backfill, error)
-	// DeleteBackfill removes a backfill, and releases its associated tickets. Removing one that doesn't exist is no
-	// error.
-	DeleteBackfill(ctx context.Context, queue, id string) error
+	// DeleteBackfills removes backfills of a queue, and releases their associated tickets. Removing one that doesn't
+	// exist is no error. After an error some may be removed.
+	DeleteBackfills(ctx context.Context, queue string, ids []string) error
 	// AcknowledgeBackfill extends the life of a backfill, and assigns its associated tickets, in one step. Tickets that
 	// have ended, were released or belong to another match are left out. Afterwards none is associated. A repetition
 	// with the same MatchID returns the same tickets. Errors: ErrNoBackfill, ErrBackfillExpired.

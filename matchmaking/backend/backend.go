@@ -206,14 +206,17 @@ const releaseTimeout = 5 * time.Second
 func (s *Synchronizer) release(ctx context.Context, queue string, matches []handedOut) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	tickets, byToken := 0, map[string][]string{}
+	tickets, created, byToken := 0, []string(nil), map[string][]string{}
 	for _, m := range matches {
 		tickets += len(m.tickets)
 		if m.Created != nil {
-			err = errors.Join(err, s.o.Store.DeleteBackfill(ctx, queue, m.Created.ID))
+			created = append(created, m.Created.ID)
 		} else if len(m.tickets) > 0 {
 			byToken[m.token] = append(byToken[m.token], m.tickets...)
 		}
+	}
+	if len(created) > 0 {
+		err = s.o.Store.DeleteBackfills(ctx, queue, created)
 	}
 	for token, ids := range byToken {
 		err = errors.Join(err, s.o.Store.Release(ctx, queue, token, ids))

@@ -127,7 +127,7 @@ func (s *Service) DeleteBackfill(ctx context.Context, id string) error {
 	if !ok {
 		return nil
 	}
-	if err := s.o.Store.DeleteBackfill(ctx, queue, id); err != nil {
+	if err := s.o.Store.DeleteBackfills(ctx, queue, []string{id}); err != nil {
 		return fmt.Errorf("delete backfill %s: %w", id, err)
 	}
 	return nil

@@ -28,8 +28,11 @@ var (
 	prolongScript     = lua.Must("queues/prolong")
 )
 
-// backfillsAtOnce is the number of backfills that are read or removed at once: each may have the queue's maximum size.
-const backfillsAtOnce = 100
+// Limits of one call of backfill.lua or delbackfill.lua.
+const (
+	backfillsAtOnce = 100
+	backfillBytes   = 1 << 20 // of the contents that are read, unless one has more
+)
 
 // content returns the stored forms of a backfill's content: the persistent field, and the rest. Appended they are one
 // message: an update may replace the first without the second.
@@ -96,7 +99,7 @@ func (s *Store) CreateBackfill(ctx context.Context, r matchmaking.CreateBackfill
 
 // Backfill runs backfill.lua for one backfill.
 func (s *Store) Backfill(ctx context.Context, queue, id string) (matchmaking.Backfill, error) {
-	found, err := backfills{s, queue}.Read(ctx, []string{id})
+	found, _, err := s.readBackfills(ctx, queue, []string{id})
 	switch {
 	case err != nil:
 		return matchmaking.Backfill{}, err
@@ -106,60 +109,58 @@ func (s *Store) Backfill(ctx context.Context, queue, id string) (matchmaking.Bac
 	return *found[0], nil
 }
 
-// backfills are those of a queue.
-type backfills struct {
-	store *Store
-	queue string
-}
-
-// Read runs backfill.lua. It leaves those out that do not exist.
-func (b backfills) Read(ctx context.Context, ids []string) ([]*matchmaking.Backfill, error) {
-	k := b.store.keys(b.queue)
+// readBackfills runs backfill.lua for the first backfills, of at most backfillBytes. It returns how many of the IDs that
+// were, and leaves those out that do not exist.
+func (s *Store) readBackfills(ctx context.Context, queue string, ids []string) (found []*matchmaking.Backfill, read int,
+	err error) {
+	k := s.keys(queue)
 	keys := append(make([]string, 0, 1+len(ids)), k.backfills())
 	for _, id := range ids {
 		keys = append(keys, k.backfill(id))
 	}
-	d, err := b.store.run(ctx, backfillScript, keys, ids)
+	d, err := s.run(ctx, backfillScript, keys, append([]string{strconv.Itoa(backfillBytes)}, ids...))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	found, i := make([]*matchmaking.Backfill, 0, len(ids)), 0
 	d.Each(func(list *redis.Decoder) {
 		one := list.List()
-		if one.Len() > 0 && i < len(ids) {
-			read, err := decodeBackfill(one, b.queue, ids[i])
+		if one.Len() > 0 && read < len(ids) {
+			b, err := decodeBackfill(one, queue, ids[read])
 			list.Fail(err)
-			found = append(found, &read)
+			found = append(found, &b)
 		}
-		i++
+		read++
 	})
-	return found, d.End()
+	if read == 0 || read > len(ids) {
+		d.Fail(fmt.Errorf("%d of %d backfills", read, len(ids)))
+	}
+	return found, read, d.End()
 }
 
 // EachBackfill runs backfills.lua for each page, by the ends of the backfills' lives, and backfill.lua for its
 // backfills. An acknowledgement moves a backfill to a later page: it may be in two of them, of which the second is
 // left out, but in none only if it was removed.
 func (s *Store) EachBackfill(ctx context.Context, queue string, each func([]*matchmaking.Backfill) error) error {
-	b := backfills{s, queue}
 	seen, from, limit := map[string]bool{}, int64(0), pageSize
 	for {
-		ids, last, err := b.Page(ctx, false, from, limit)
+		ids, last, err := s.backfillPage(ctx, queue, false, from, limit)
 		if err != nil {
 			return err
 		}
 		full := len(ids) == limit
 		ids = slices.DeleteFunc(ids, func(id string) bool { return seen[id] })
-		for some := range slices.Chunk(ids, backfillsAtOnce) {
-			found, err := b.Read(ctx, some)
+		for _, id := range ids {
+			seen[id] = true
+		}
+		for len(ids) > 0 {
+			found, read, err := s.readBackfills(ctx, queue, ids[:min(len(ids), backfillsAtOnce)])
 			if err != nil {
 				return err
 			}
 			if err := each(found); err != nil {
 				return err
 			}
-		}
-		for _, id := range ids {
-			seen[id] = true
+			ids = ids[read:]
 		}
 		switch {
 		case !full:
@@ -172,10 +173,11 @@ func (s *Store) EachBackfill(ctx context.Context, queue string, each func([]*mat
 	}
 }
 
-// Page runs backfills.lua. last is the end of the life of the page's last backfill.
-func (b backfills) Page(ctx context.Context, ended bool, from int64, limit int) (ids []string, last int64, err error) {
+// backfillPage runs backfills.lua. last is the end of the life of the page's last backfill.
+func (s *Store) backfillPage(ctx context.Context, queue string, ended bool, from int64, limit int) (ids []string,
+	last int64, err error) {
 	args := []string{flagText(ended), strconv.FormatInt(from, 10), strconv.Itoa(limit)}
-	d, err := b.store.run(ctx, backfillsScript, []string{b.store.keys(b.queue).backfills()}, args)
+	d, err := s.run(ctx, backfillsScript, []string{s.keys(queue).backfills()}, args)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -205,21 +207,24 @@ func (s *Store) UpdateBackfill(ctx context.Context, r matchmaking.UpdateBackfill
 	return backfillOf(rep, r.Queue, r.ID)
 }
 
-// DeleteBackfill runs delbackfill.lua for one backfill.
-func (s *Store) DeleteBackfill(ctx context.Context, queue, id string) error {
-	_, err := backfills{s, queue}.Remove(ctx, false, []string{id})
-	return err
+// DeleteBackfills runs delbackfill.lua.
+func (s *Store) DeleteBackfills(ctx context.Context, queue string, ids []string) error {
+	for some := range slices.Chunk(ids, backfillsAtOnce) {
+		if _, err := s.removeBackfills(ctx, queue, false, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ExpireBackfills reads backfills whose lives have ended, and runs delbackfill.lua for them.
 func (s *Store) ExpireBackfills(ctx context.Context, queue string, limit int) (removed int, err error) {
-	b := backfills{s, queue}
 	for removed < limit {
-		ids, _, err := b.Page(ctx, true, 0, min(limit-removed, backfillsAtOnce))
+		ids, _, err := s.backfillPage(ctx, queue, true, 0, min(limit-removed, backfillsAtOnce))
 		if err != nil || len(ids) == 0 {
 			return removed, err
 		}
-		n, err := b.Remove(ctx, true, ids)
+		n, err := s.removeBackfills(ctx, queue, true, ids)
 		removed += n
 		if err != nil || n == 0 {
 			return removed, err
@@ -228,15 +233,15 @@ func (s *Store) ExpireBackfills(ctx context.Context, queue string, limit int) (r
 	return removed, nil
 }
 
-// Remove runs delbackfill.lua.
-func (b backfills) Remove(ctx context.Context, ended bool, ids []string) (removed int, err error) {
-	k := b.store.keys(b.queue)
+// removeBackfills runs delbackfill.lua.
+func (s *Store) removeBackfills(ctx context.Context, queue string, ended bool, ids []string) (removed int, err error) {
+	k := s.keys(queue)
 	keys := []string{k.backfills(), k.proposed(), k.claims(), k.director(), k.changes()}
 	for _, id := range ids {
 		keys = append(keys, k.backfill(id))
 	}
 	args := append([]string{flagText(ended), k.nudges(), k.feed()}, ids...)
-	d, err := b.store.run(ctx, delbackfillScript, keys, args)
+	d, err := s.run(ctx, delbackfillScript, keys, args)
 	if err != nil {
 		return 0, err
 	}

@@ -148,7 +148,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"expire no backfill", []string{"EVALSHA"}, 3,
 			func(ctx context.Context) error { return storagetest.ErrorOf(h.ExpireBackfills(ctx, h.Name, 100)) }},
 		{"delete a backfill", []string{"EVALSHA"}, 8,
-			func(ctx context.Context) error { return h.DeleteBackfill(ctx, h.Name, backfill.ID) }},
+			func(ctx context.Context) error { return h.DeleteBackfills(ctx, h.Name, []string{backfill.ID, "other"}) }},
 		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Resign(ctx, "token") }},
 	} {
 		m.Reset(t)

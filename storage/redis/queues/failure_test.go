@@ -111,7 +111,7 @@ func (h *hall) queueCalls() []storetest.Call {
 			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.ExpireBackfills(ctx, h.Name, 10)) }},
 		{Name: "drop changes", Do: func(ctx context.Context) error { return h.DropChanges(ctx, h.Name) }},
 		{Name: "delete backfill", Do: func(ctx context.Context) error {
-			return h.DeleteBackfill(ctx, h.Name, h.backfillID())
+			return h.DeleteBackfills(ctx, h.Name, []string{h.backfillID()})
 		}},
 	}
 }

@@ -175,7 +175,7 @@ var movingBackfillOperations = []movingQueueOperation{
 		return err
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.Status(t, "theirs")) }},
 	{"delete a backfill", prepareGame, func(ctx context.Context, h *hall) error {
-		return h.DeleteBackfill(ctx, h.Name, h.backfillID())
+		return h.DeleteBackfills(ctx, h.Name, []string{h.backfillID()})
 	}, func(t *testing.T, h *hall) {
 		require.Equal(t, matchmaking.Searching, h.Status(t, "theirs"))
 		require.Equal(t, 0, h.count(t, "ZCARD", h.k().backfills()))

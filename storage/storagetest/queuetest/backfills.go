@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,7 +183,7 @@ func backfills(t *testing.T, q *Queue) {
 	require.Equal(t, map[string]*matchmaking.Backfill{want.ID: &want}, q.each(t))
 
 	for range 2 {
-		require.NoError(t, q.DeleteBackfill(t.Context(), q.Name, want.ID))
+		require.NoError(t, q.DeleteBackfills(t.Context(), q.Name, []string{want.ID, "nobody"}))
 	}
 	q.noBackfill(t, want.ID)
 	require.Empty(t, q.each(t))
@@ -337,7 +340,7 @@ func handOutBackfills(t *testing.T, q *Queue) {
 	require.ErrorIs(t, outcomes[0].Err, matchmaking.ErrTooManyBackfills)
 	require.NoError(t, outcomes[1].Err)
 
-	require.NoError(t, q.DeleteBackfill(t.Context(), q.Name, b.ID))
+	require.NoError(t, q.DeleteBackfills(t.Context(), q.Name, []string{b.ID}))
 	require.Equal(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending, matchmaking.Searching},
 		q.statuses(t, "a", "b", "c"), "only its own tickets wait again")
 	require.ErrorIs(t, q.handOutErrors(t, For(&b, "a"))[0], matchmaking.ErrBackfillChanged)
@@ -486,6 +489,32 @@ func manyBackfills(t *testing.T, q *Queue) {
 	}
 	stop := errors.New("enough")
 	require.ErrorIs(t, q.EachBackfill(t.Context(), q.Name, func([]*matchmaking.Backfill) error { return stop }), stop)
+	require.NoError(t, q.DeleteBackfills(t.Context(), q.Name, slices.Collect(maps.Keys(want))))
+	require.Empty(t, q.each(t))
+}
+
+// largeBackfills checks that large backfills are read a few at a time.
+func largeBackfills(t *testing.T, q *Queue) {
+	spec := game("large")
+	spec.SearchFields.StringArgs = map[string]string{"map": strings.Repeat("x", 400<<10)}
+	want := map[string]bool{}
+	for range 5 {
+		made, err := q.CreateBackfill(t.Context(), matchmaking.CreateBackfillRequest{
+			Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: spec, TTL: LongTTL, Max: maxBackfills,
+		})
+		require.NoError(t, err)
+		want[made.ID] = true
+	}
+	require.NoError(t, q.EachBackfill(t.Context(), q.Name, func(some []*matchmaking.Backfill) error {
+		require.LessOrEqual(t, len(some), 2, "over 1 MiB at once")
+		for _, b := range some {
+			require.Equal(t, spec, b.BackfillSpec)
+			require.True(t, want[b.ID])
+			delete(want, b.ID)
+		}
+		return nil
+	}))
+	require.Empty(t, want)
 }
 
 func backfillsKeepAQueue(t *testing.T, q *Queue) {
@@ -496,7 +525,7 @@ func backfillsKeepAQueue(t *testing.T, q *Queue) {
 	require.False(t, <-nudges, "a director is wanted")
 	require.NoError(t, q.Lead(t.Context(), "boss", LongTTL))
 	require.NoError(t, q.Resign(t.Context(), "boss"))
-	require.NoError(t, q.DeleteBackfill(t.Context(), q.Name, b.ID))
+	require.NoError(t, q.DeleteBackfills(t.Context(), q.Name, []string{b.ID}))
 	require.ErrorIs(t, q.Lead(t.Context(), "boss", LongTTL), matchmaking.ErrQueueIdle)
 }
 

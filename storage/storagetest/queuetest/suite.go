@@ -72,6 +72,7 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"tickets that were handed out are assigned":         assignAny,
 	"tickets that were handed out are released":         releaseFetched,
 	"backfills are read in parts":                       manyBackfills,
+	"large backfills are read a few at a time":          largeBackfills,
 	"a queue with a backfill has a director":            backfillsKeepAQueue,
 	"hand-outs race":                                    handOutsRace,
 }

@@ -4,18 +4,24 @@
 -- KEYS[1]  backfills  zset  IDs of backfills, by the ends of their lives, in milliseconds
 -- KEYS[2…] each       hash  the backfills
 --
--- ARGV[1…] ids  string  theirs, in the same order
+-- ARGV[1]  bytes  int     of the contents, at most, unless one has more
+-- ARGV[2…] ids    string  of the backfills, in the order of their keys
 --
 -- Returns {"OK", {backfill, …}} in the order of the IDs: {expires_ms, generation, created_us, owner, content,
--- persistent, tickets}, or {} for one that does not exist or whose life has ended.
+-- persistent, tickets}, or {} for one that does not exist or whose life has ended. The last ones are left out if the
+-- contents have too many bytes.
 -- Safe to run twice: yes, it only reads.
 local backfills_key, each = KEYS[1], batch.from(KEYS, 2)
-local ids = batch.from(ARGV, 1)
+local bytes, ids = tonumber(ARGV[1]), batch.from(ARGV, 2)
 
 local _, now_ms = time.now()
-local found = {}
+local found, size = {}, 0
 for i, ends in ipairs(batch.replies('ZMSCORE', backfills_key, ids)) do
   local fields, expires = backfill.fields(now_ms, each[i], ends)
+  size = size + (fields and #fields.content + #fields.persistent or 0)
+  if i > 1 and size > bytes then
+    break
+  end
   found[i] = fields and backfill.reply(fields, expires) or {}
 end
 return {'OK', found}
