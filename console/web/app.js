@@ -18,9 +18,12 @@
 // All styles are in console.css. A module that all pages need is named in index.html, so that it is loaded early.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./lib/preact.js";
 import { Empty, Failure, sentence, Waiting } from "./form.js";
+import { Head } from "./head.js";
 import { Icon } from "./icons.js";
 import { at, match, place } from "./router.js";
-import { credential, hasKey, identify, isFree, may, outage, signOut } from "./service.js";
+import {
+  credential, hasKey, identify, isFree, may, outage, returns, signOut, suspect, unknown,
+} from "./service.js";
 import { SignIn } from "./signin.js";
 import { Time } from "./text.js";
 
@@ -47,20 +50,30 @@ function Page({ page, params }) {
   const [state, set] = useState({});
   const [broken] = useErrorBoundary((error) => console.error(error));
   const Shown = loaded.get(page);
+  const count = returns.use();
   useEffect(() => {
     if (loaded.has(page)) return;
     set({});
     page.load().then((module) => {
       loaded.set(page, module.default);
       set({});
-    }, (error) => set({ error }));
+    }, (error) => {
+      set({ error });
+      void suspect(); // when the service comes back, the page is loaded again: browsers remember that a module failed
+    });
   }, [page]);
+  useEffect(() => {
+    if (state.error) location.reload();
+  }, [count]);
   if (broken) return html`<${Broken} error=${broken} />`;
   if (Shown) return html`<${Shown} key=${JSON.stringify(params)} params=${params} />`;
-  return state.error ? html`<${Failure} error=${state.error} />` : html`<${Waiting} />`;
+  if (!state.error) return html`<${Waiting} />`;
+  return html`<${Head} title="This page could not be loaded" />
+    <${Failure} error=${state.error} />
+    <p><button type="button" onClick=${() => location.reload()}>Try again</button></p>`;
 }
 
-const Broken = ({ error }) => html`<h1 tabindex="-1">This page has failed</h1>
+const Broken = ({ error }) => html`<${Head} title="This page has failed" />
   <${Empty} title="An error in the console’s code ended this page. The service isn’t affected.">
     <${Failure} error=${error} />
     <p><button type="button" onClick=${() => location.reload()}>Reload</button></p>
@@ -72,7 +85,21 @@ const Brand = () => html`
 
 function Navigation({ current }) {
   const element = useRef();
-  useEffect(() => { // in a narrow window some pages are beyond the edge
+  useEffect(() => { // in a narrow window some pages are beyond an edge, which fades
+    const nav = element.current;
+    const fade = () => {
+      nav.classList.toggle("before", nav.scrollLeft > 1);
+      nav.classList.toggle("after", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 1);
+    };
+    const size = new ResizeObserver(fade);
+    size.observe(nav);
+    nav.addEventListener("scroll", fade, { passive: true });
+    return () => {
+      size.disconnect();
+      nav.removeEventListener("scroll", fade);
+    };
+  }, []);
+  useEffect(() => {
     element.current.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [current]);
   const shown = pages.filter((p) => p.label && (!p.allowed || p.allowed()));
@@ -96,12 +123,30 @@ function Outage() {
   </div>`;
 }
 
+const identifyPause = 3000; // ms
+
+/** Unknown says why it isn't known what this tab may do, and asks again. */
+function Unknown({ error }) {
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || outage.get() || identify(), identifyPause);
+    return () => clearInterval(timer);
+  }, []);
+  return html`<${Head} title="The console can’t start" />
+    <${Empty} title="The service hasn’t said what this tab may do. It is asked again every three seconds.">
+      <${Failure} error=${error} />
+      <p class="row-of"><button type="button" class="primary" onClick=${identify}>Try again</button>
+        ${hasKey() && html`<button type="button" onClick=${signOut}>Use another key</button>`}</p>
+    <//>`;
+}
+
 function Frame() {
   const who = credential.use();
+  const fault = unknown.use();
   const now = place.use();
   if (who === null) return html`<${Outage} /><${SignIn} />`;
   if (who === undefined) return html`<header class="bar"><${Brand} /></header>
-    <div class="body"><${Outage} /><main><${Waiting} /></main></div>`;
+    <div class="body"><${Outage} />
+      <main>${fault ? html`<${Unknown} error=${fault} />` : html`<${Waiting} />`}</main></div>`;
   const found = match(pages, now);
   const nothing = !isFree(who) && !who.grants.length;
   return html`
@@ -129,15 +174,15 @@ function Frame() {
     </div>`;
 }
 
-const Missing = () => html`<h1 tabindex="-1">There is no such page</h1>
+const Missing = () => html`<${Head} title="There is no such page" />
   <${Empty} title="The address leads nowhere."><p><a href=${at("")}>Go to the overview</a></p><//>`;
 
-const NotAllowed = () => html`<h1 tabindex="-1">Not allowed</h1>
+const NotAllowed = () => html`<${Head} title="Not allowed" />
   <${Empty} title="This key’s grants don’t allow what this page does.">
     <p>Sign out, and use a key whose grants allow it; <code>tidemark key create --grants</code> makes one.</p>
   <//>`;
 
-const Nothing = () => html`<h1 tabindex="-1">This key has no rights</h1>
+const Nothing = () => html`<${Head} title="This key has no rights" />
   <${Empty} title="The service knows the key, but none of its grants allows anything.">
     <p>Sign out and use another key, or let an administrator create one with grants.</p>
     <p><button type="button" onClick=${signOut}>Sign out</button></p>

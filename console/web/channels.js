@@ -6,13 +6,12 @@ import { Icon } from "./icons.js";
 import { List } from "./list.js";
 import { at, go, useQuery } from "./router.js";
 import { may, usePages } from "./service.js";
-import { count, duration, plural, rate, visible } from "./text.js";
+import { count, duration, plural, rate, Time, visible } from "./text.js";
 
-const name = { name: "channel", label: "Channel", width: "minmax(120px, 1fr)", sortable: true,
+const name = { name: "channel", label: "Channel", width: "minmax(96px, 1fr)", sortable: true, words: ["first", "last"],
   cell: (c) => html`<a class="name" href=${at("channels", c.channel)}>${visible(c.channel)}</a>` };
 const subscribers = { name: "subscriberCount", label: "Subscribers", width: "minmax(70px, 100px)", end: true,
-  sortable: true, from: 640,
-  cell: (c) => count(c.subscriberCount) };
+  sortable: true, from: 640, cell: (c) => count(c.subscriberCount) };
 const clock = { name: "clock", label: "Clock", width: "minmax(70px, 150px)", end: true, sortable: true,
   cell: (c) => html`<span title=${String(c.clock)}>${count(c.clock)}</span>` };
 const life = { name: "ttlMs", label: "Lives for", width: "minmax(70px, 110px)", end: true, sortable: true, from: 760,
@@ -20,19 +19,25 @@ const life = { name: "ttlMs", label: "Lives for", width: "minmax(70px, 110px)", 
 
 /** What takes Redis a script for each channel, and is asked for only if a person wants it. */
 const details = [
-  { name: "lag", label: "Lag", width: "minmax(56px, 90px)", end: true, sortable: true, cell: ({ details: d }) => d &&
+  { name: "lag", label: "Lag", width: "minmax(44px, 90px)", end: true, sortable: true, cell: ({ details: d }) => d &&
     html`<span class=${d.lag > 0 ? "warn" : "dim"}
       title=${d.slowest ? `of ${visible(d.slowest)}${d.partial ? ", among the first subscribers" : ""}` : ""}>
       ${count(d.lag)}${d.partial ? "+" : ""}</span>` },
-  { name: "messages", label: "Messages", width: "minmax(64px, 100px)", end: true, sortable: true, from: 420,
+  { name: "messages", label: "Messages", width: "minmax(66px, 100px)", end: true, sortable: true,
     cell: ({ details: d }) => d && count(d.messages) },
-  { name: "rate", label: "Rate", width: "minmax(50px, 80px)", end: true, sortable: true, from: 520,
-    cell: ({ details: d }) => d &&
-      (d.rate === undefined ? html`<span class="dim" title="Known from the second look on">–</span>`
-        : rate(d.rate) + "/s") },
+  { name: "rate", label: "Rate", width: "minmax(48px, 80px)", end: true, sortable: true, cell: ({ details: d }) => d &&
+    (d.rate === undefined ? html`<span class="dim" title="Known from the second look on">–</span>`
+      : rate(d.rate) + "/s") },
 ];
 
-const enough = { plain: 500, detailed: 100 }; // channels that are asked for without scrolling
+const columns = {
+  plain: [name, subscribers, clock, life],
+  detailed: [name, ...details, subscribers, { ...clock, from: 700 }, life],
+};
+
+const enough = { plain: 500, detailed: 100 }; // channels that are asked for at a time
+const patience = 20; // pages that are read for them at a time, each of some thousand keys
+const tickets = "ticket."; // what the names of the channels of matchmaking begin with
 
 export default function Channels() {
   return may("admin") ? html`<${All} />` : html`<${ByName} />`;
@@ -45,20 +50,24 @@ function All() {
   const timer = useRef();
   useEffect(() => setTyped(prefix), [prefix]);
   const [detailed, setDetailed] = useQuery("details");
+  const [withTickets, setWithTickets] = useQuery("tickets");
   const of = usePages(["channels"], { query: { prefix, details: detailed }, items: (a) => a.channels });
-  const rows = useMemo(() => sorted(of.rows ?? [], sort), [of.rows, sort]);
+  const hides = !withTickets && !prefix.startsWith(tickets);
+  const found = useMemo(() => hides ? of.rows?.filter((c) => !c.channel.startsWith(tickets)) : of.rows,
+    [of.rows, hides]);
+  const rows = useMemo(() => sorted(found ?? [], sort), [found, sort]);
+  const hidden = (of.rows?.length ?? 0) - rows.length;
   const [by, descending] = direction(sort);
   const search = (value) => {
     setTyped(value);
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setPrefix(value), 250);
   };
-  useEffect(() => { // a page can have few channels, or none, although others follow
-    if (of.rows?.length < (detailed ? enough.detailed : enough.plain) && of.cursor && !of.busy) of.more();
-  });
+  const further = useFurther(of, rows.length, detailed ? enough.detailed : enough.plain, prefix + detailed);
+  const shown = columns[detailed ? "detailed" : "plain"];
   return html`<${Head} title="Channels">
-      <span class="dim">${of.rows && !of.error && plural(of.rows.length, "channel") + (of.cursor ? " so far" : "")}
-        </span>
+      <span class="dim">${of.rows && !of.error && html`${plural(rows.length, "channel")}${of.cursor ? " so far" : ""}${
+        ", read "}<${Time} at=${of.at} />`}</span>
     <//>
     <div class="row-of">
       <div class="search" role="search"><${Icon} name="search" />
@@ -68,21 +77,59 @@ function All() {
         <input type="checkbox" checked=${detailed !== ""}
           onChange=${(e) => setDetailed(e.currentTarget.checked ? "true" : "")} />
         Lag, messages and rate</label>
+      ${(withTickets || hidden > 0) && html`<button type="button" class="chip" aria-pressed=${withTickets !== ""}
+        title="Matchmaking has a channel for each ticket, whose name begins with “ticket.”"
+        onClick=${() => setWithTickets(withTickets ? "" : "true")}>
+        Tickets${hidden > 0 && html` <span class="dim">${count(hidden)}${of.cursor && "+"} hidden</span>`}</button>`}
       <button type="button" onClick=${of.reload}>Refresh</button>
     </div>
     <section class="panel" aria-label="List of channels">
       <${Asked} of=${of} rows=${12} show=${() => rows.length > 0
         ? html`<${List} label="Channels" rows=${rows} rowKey=${(c) => c.channel} sort=${by}
-            columns=${[name, ...(detailed ? details : []), subscribers, clock, life].map(
-                (c) => ({ ...c, ascending: c.name === by && !descending }))}
+            columns=${shown.map((c) => ({ ...c, ascending: c.name === by && !descending }))}
             onSort=${(name) => setSort(
-                name === by ? (descending ? name : "-" + name) : name === "channel" ? name : "-" + name)}
-            onEnd=${of.more} />`
-        : of.cursor ? null : html`<${None} prefix=${prefix} clear=${() => setPrefix("")} />`} />
+              name === by ? (descending ? name : "-" + name) : name === "channel" ? name : "-" + name)}
+            onEnd=${further.scrolled} />`
+        : of.cursor ? null : html`<${None} prefix=${prefix} hidden=${hidden} clear=${() => setPrefix("")} />`} />
+      ${of.cursor && !of.error && html`<footer class="row-of" role="status">
+        ${rows.length > 0 && html`<span>Sorted: the ${partOf(shown, by, descending)} of the ${
+          plural(rows.length, "channel")} read.</span>`}
+        <span>${further.stopped ? `${plural(of.pages, "page")} of keys read, and there are more.`
+          : of.busy ? "Reading …" : "Further ones are read as you scroll."}</span>
+        ${further.stopped && html`<button type="button" onClick=${further.goOn}>Search on</button>`}</footer>`}
     </section>`;
 }
 
-const None = ({ prefix, clear }) => prefix
+/**
+ * useFurther reads pages until a number of channels is found, but only some pages at a time: one can have few channels,
+ * or none, although others follow. scrolled reads the next ones; goOn reads on after it has stopped before it found
+ * enough. With another id it begins anew.
+ */
+function useFurther(of, found, enough, id) {
+  const [state, set] = useState({});
+  const wanted = state.id === id ? state : {}; // how many channels, and up to which page
+  const want = (next) => set({ id, ...next });
+  const channels = wanted.channels ?? enough;
+  const pages = wanted.pages ?? patience;
+  const stopped = found < channels && of.pages >= pages && Boolean(of.cursor) && !of.busy;
+  useEffect(() => {
+    if (found < channels && of.pages < pages && of.cursor && !of.busy) of.more();
+  });
+  return {
+    stopped,
+    scrolled: () => found >= channels && want({ channels: found + enough, pages: of.pages + patience }),
+    goOn: () => want({ channels, pages: of.pages + patience }),
+  };
+}
+
+/** partOf returns which part of all channels the first ones of the list can be said to be. */
+function partOf(columns, by, descending) {
+  const { words = ["smallest", "largest"] } = columns.find((c) => c.name === by) ?? name;
+  return words[descending ? 1 : 0];
+}
+
+const None = ({ prefix, hidden, clear }) => hidden > 0
+  ? html`<${Empty} title="There are only channels of tickets."><p>“Tickets” above shows them.</p><//>` : prefix
   ? html`<${Empty} title=${`No channel’s name begins with “${visible(prefix)}”.`}>
       <p>Names are case-sensitive. <button type="button" class="link" onClick=${clear}>Show all channels</button></p>
         <//>`

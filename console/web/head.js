@@ -10,7 +10,8 @@ export function Head({ title, back, backLabel, children, className = "" }) {
     if (document.activeElement === document.body) heading.current.focus({ preventScroll: true });
   }, [title]);
   return html`<div class="page-head">
-    ${back && html`<a class="back" href=${back} aria-label=${backLabel} title=${backLabel}><${Icon} name="back" /></a>`}
+    ${back && html`<a class="back" rel="up" href=${back} aria-label=${backLabel}
+        title=${backLabel}><${Icon} name="back" /></a>`}
     <h1 ref=${heading} tabindex="-1" class=${className}>${title}</h1>
     ${children}
   </div>`;

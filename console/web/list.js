@@ -1,5 +1,6 @@
 // A table of many rows, of which only those in view are in the document.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./lib/preact.js";
+import { entry } from "./router.js";
 
 const overscan = 8; // rows beyond those in view
 
@@ -8,8 +9,8 @@ const overscan = 8; // rows beyond those in view
  * numbers; from is how wide the list must be for the column, in pixels; cell returns the content for a row. sort is the
  * name of the column by which the rows are sorted, if onSort is given; columns with `sortable` have a button then.
  * Up, Down, Home, End, Page Up and Page Down move among rows, Enter follows the first link of a row or calls onOpen.
- * In a plain list rows have no links. onEnd is called when the last row comes into view. Where the list was scrolled to
- * is kept in the history.
+ * In a plain list rows have no links. onEnd is called when the last row comes into view. Who goes back to the list
+ * finds it scrolled as it was.
  */
 export function List({ label, rows, columns, rowKey, rowHeight = 34, sort, onSort, onEnd, onOpen, plain,
     className = "" }) {
@@ -21,24 +22,22 @@ export function List({ label, rows, columns, rowKey, rowHeight = 34, sort, onSor
   useLayoutEffect(() => {
     const element = box.current;
     const measure = () => setView({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth });
-    const kept = history.state?.scrolled;
-    if (kept) element.scrollTop = kept;
+    const memory = entry();
+    const kept = "scrolled " + label;
+    if (memory[kept]) element.scrollTop = memory[kept];
     measure();
     const size = new ResizeObserver(measure);
     size.observe(element);
     let frame = 0;
-    let keep;
     const scrolled = () => {
       cancelAnimationFrame(frame);
       frame = requestAnimationFrame(measure);
-      clearTimeout(keep);
-      keep = setTimeout(() => history.replaceState({ ...history.state, scrolled: element.scrollTop }, ""), 150);
+      memory[kept] = element.scrollTop;
     };
     element.addEventListener("scroll", scrolled, { passive: true });
     return () => {
       size.disconnect();
       cancelAnimationFrame(frame);
-      clearTimeout(keep);
       element.removeEventListener("scroll", scrolled);
     };
   }, []);

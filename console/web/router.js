@@ -24,6 +24,21 @@ function unescaped(segment) {
   }
 }
 
+const entries = 20; // of the history, that are remembered
+const memory = new Map();
+
+/** entry returns an object for the current entry of the history, in which parts of the page keep what they had. */
+export function entry() {
+  const key = history.state?.entry;
+  if (!memory.has(key)) {
+    memory.set(key, {});
+    if (memory.size > entries) memory.delete(memory.keys().next().value);
+  }
+  return memory.get(key);
+}
+
+if (!history.state?.entry) history.replaceState({ entry: Math.random() }, "");
+
 /** place is where the browser is: the segments of the path and the query. */
 export const place = store(here());
 
@@ -31,7 +46,8 @@ addEventListener("popstate", () => place.set(here()));
 
 /** go opens a page. With replace, back does not return to the one before. */
 export function go(url, { replace = false } = {}) {
-  history[replace ? "replaceState" : "pushState"](null, "", url);
+  if (replace) history.replaceState(history.state, "", url);
+  else history.pushState({ entry: Math.random(), from: location.pathname }, "", url);
   place.set(here());
   if (!replace) scrollTo(0, 0);
 }
@@ -42,7 +58,8 @@ document.addEventListener("click", (event) => {
     !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
   if (!link || !plain || link.target || link.origin !== location.origin || !link.pathname.startsWith(base)) return;
   event.preventDefault();
-  if (link.href !== location.href) go(link.href);
+  if (link.rel === "up" && history.state?.from === link.pathname) history.back(); // to the list as it was left
+  else if (link.href !== location.href) go(link.href);
 });
 
 /** useQuery returns a part of the query and a function that changes it, without a step in the history. */

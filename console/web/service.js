@@ -1,6 +1,7 @@
 // The service: calls of its API with the key of this tab, what the key may do, and whether the service answers.
 import { useCallback, useEffect, useRef, useState } from "./lib/preact.js";
 import { tail, Tidemark, TidemarkError } from "./lib/tidemark.js";
+import { entry } from "./router.js";
 import { store } from "./store.js";
 
 const keyName = "tidemark key"; // in the storage of the tab, which ends with it
@@ -16,18 +17,25 @@ export const credential = store(undefined);
 /** refused is the error of the last key, for the page that asks for another one. */
 export const refused = store(undefined);
 
+/** unknown is the error because of which it isn't known what this tab may do. */
+export const unknown = store(undefined);
+
 /** outage is since when and why the service doesn't answer, or can't serve. */
 export const outage = store(undefined);
 
 /** returns counts how often the service has come back. Data that was asked for before is asked for again. */
 export const returns = store(0);
 
-/** signIn keeps a key for this tab, and asks what it may do. */
+/** isKey reports whether a text can be a key: what a header can carry. */
+export const isKey = (text) => /^[\x21-\x7e]+$/.test(text);
+
+/** signIn keeps a key for this tab, and asks what it may do. The service has refused the key if `refused` is set. */
 export async function signIn(key) {
-  sessionStorage.setItem(keyName, key.trim());
+  sessionStorage.setItem(keyName, key);
   client = connect();
   refused.set(undefined);
   await identify();
+  if (unknown.get()) throw unknown.get();
 }
 
 /** signOut forgets the key of this tab. */
@@ -41,12 +49,14 @@ export function signOut() {
 /** hasKey reports whether this tab has a key. */
 export const hasKey = () => sessionStorage.getItem(keyName) !== null;
 
-/** identify asks the service what this tab may do. */
+/** identify asks the service what this tab may do. It doesn't throw: `unknown` has the error. */
 export async function identify() {
   try {
     credential.set(await ask(["whoami"]));
+    unknown.set(undefined);
   } catch (error) {
     if (error.slug === "not-granted") credential.set({ kind: "key", actions: [], grants: [] });
+    unknown.set(error.slug === "not-granted" || error.status === 401 ? undefined : error);
   }
 }
 
@@ -70,15 +80,53 @@ export function may(action, name, list = "channels") {
 }
 
 /** ask calls the API once. path is below /v1, call as in the client: method, query, body, signal. */
-export async function ask(path, call = {}) {
+export const ask = (path, call = {}) => noting(() => client.http.once(path, call));
+
+/** askAbout posts a text as it is, so that an answer's lines and columns are those of the text. */
+export const askAbout = (path, text, signal) => noting(async () => {
+  const key = sessionStorage.getItem(keyName);
+  let answer;
+  let said;
   try {
-    const answer = await client.http.once(path, call);
-    answered();
+    answer = await fetch("/v1/" + path.map(encodeURIComponent).join("/"), {
+      method: "POST", body: text, signal, cache: "no-store",
+      headers: { "Content-Type": "application/json", ...(key && { Authorization: "Bearer " + key }) },
+    });
+    said = await answer.text();
+  } catch {
+    signal?.throwIfAborted();
+    throw unreachable();
+  }
+  if (answer.ok) return JSON.parse(said);
+  const { type, detail } = problemOf(said);
+  throw new TidemarkError(answer.status, type?.split(":").at(-1) ?? "", detail ?? `status ${answer.status}`);
+});
+
+const unreachable = () => new TidemarkError(0, "unreachable", "the service can't be reached");
+
+/** problemOf returns the members of an error's body, none if it isn't the service's. */
+function problemOf(text) {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
+}
+
+/** noting makes a call, and notes what its outcome says of the service and of the key. */
+async function noting(call) {
+  try {
+    const answer = await call();
+    reached();
     return answer;
   } catch (error) {
     if (!(error instanceof TidemarkError)) throw error;
-    if (error.status === 0 || error.status >= 502 && error.status <= 504) away(error);
-    else answered();
+    if (error.status === 0) {
+      void away(error);
+    } else {
+      reached();
+      if (error.status >= 502 && error.status <= 504) void suspect();
+    }
     if (error.status === 401) {
       if (hasKey()) refused.set(error);
       credential.set(null);
@@ -87,129 +135,152 @@ export async function ask(path, call = {}) {
   }
 }
 
-/** askAbout posts a text as it is, so that an answer's lines and columns are those of the text. */
-export async function askAbout(path, text, signal) {
-  const key = sessionStorage.getItem(keyName);
-  const answer = await fetch("/v1/" + path.map(encodeURIComponent).join("/"), {
-    method: "POST", body: text, signal, cache: "no-store",
-    headers: { "Content-Type": "application/json", ...(key && { Authorization: "Bearer " + key }) },
-  });
-  const said = await answer.json();
-  if (!answer.ok) throw new TidemarkError(
-    answer.status, said.type?.split(":").at(-1), said.detail ?? `status ${answer.status}`);
-  return said;
-}
-
 /** follow yields the messages of a channel as they come. */
 export const follow = (channel, options) => tail(client, channel, options);
 
-function answered() {
-  if (!outage.get()) return;
+/** reached ends an outage in which nothing was answered. Whether the service can serve is for /readyz to say. */
+function reached() {
+  if (outage.get()?.error.status === 0) back();
+}
+
+function back() {
   outage.set(undefined);
   returns.set(returns.get() + 1);
 }
 
 const probePause = 1000; // ms
 
+/** suspect finds out whether the service can serve, after a call has failed that may be the only one. */
+export async function suspect() {
+  if (outage.get()) return;
+  const error = await probe();
+  if (error) void away(error);
+}
+
+/** probe returns why the service can't serve, or undefined if it can. */
+async function probe() {
+  try {
+    const answer = await fetch("/readyz", { cache: "no-store", signal: AbortSignal.timeout(10_000) });
+    if (answer.ok) return undefined;
+    const { detail = `status ${answer.status}` } = problemOf(await answer.text());
+    return new TidemarkError(answer.status, "unavailable", detail);
+  } catch {
+    return unreachable();
+  }
+}
+
+let probing = false;
+
+/** away notes an outage, and probes the service until it is over. In a hidden tab it waits. */
 async function away(error) {
-  const before = outage.get();
-  outage.set({ since: before?.since ?? Date.now(), error });
-  if (before) return;
+  if (!outage.get()) outage.set({ since: Date.now(), error });
+  if (probing) return;
+  probing = true;
   while (outage.get()) {
     await new Promise((resolve) => setTimeout(resolve, probePause));
-    try {
-      const answer = await fetch("/readyz", { cache: "no-store", signal: AbortSignal.timeout(10_000) });
-      if (answer.ok) {
-        answered();
-        if (!credential.get()) void identify();
-      } else {
-        const { detail = `status ${answer.status}` } = await answer.json().catch(() => ({}));
-        outage.set({ ...outage.get(), error: new TidemarkError(answer.status, "unavailable", detail) });
-      }
-    } catch {
-      const { since, error } = outage.get() ?? {};
-      if (since && error.status) outage.set(
-        { since, error: new TidemarkError(0, "unreachable", "the service can't be reached") });
+    while (document.hidden) {
+      await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
     }
+    const fault = await probe();
+    const out = outage.get();
+    if (!out) break; // a call was answered meanwhile
+    if (!fault) back();
+    else if (fault.status !== out.error.status) outage.set({ ...out, error: fault });
   }
+  probing = false;
+  if (!credential.get()) void identify();
 }
 
 /**
  * useAsked asks the API, again after some time if every is given, in milliseconds, while the tab is visible, and when
- * the service comes back. It returns the last answer (data, and when: at), the last error, and a function that asks
- * again.
- * Without a path nothing is asked. What another path has answered is not returned.
+ * the service comes back. every can be a function of the last answer. It returns the last answer (data, and when: at),
+ * the last error, and a function that asks again. Without a path nothing is asked. What another path has answered is
+ * not returned.
  */
 export function useAsked(path, { query, every } = {}) {
   const id = path && JSON.stringify([path, query]);
   const [state, set] = useState({});
   const run = useRef(() => {});
+  const pause = useRef();
+  pause.current = typeof every === "function" ? every : () => every;
   const count = returns.use();
   useEffect(() => {
     if (!id) return undefined;
     const stop = new AbortController();
+    let last;
     let timer;
-    let due = 0; // when it is asked again
+    let due = Infinity; // when it is asked again
     run.current = async () => {
       clearTimeout(timer);
       try {
-        const data = await ask(path, { query, signal: stop.signal });
-        if (!stop.signal.aborted) set({ id, data, at: Date.now() });
+        last = await ask(path, { query, signal: stop.signal });
+        if (!stop.signal.aborted) set({ id, data: last, at: Date.now() });
       } catch (error) {
         if (!stop.signal.aborted) set((s) => ({ ...(s.id === id ? s : { id }), error }));
       }
-      if (!every || stop.signal.aborted) return;
+      const wait = pause.current(last);
+      due = wait ? Date.now() + wait : Infinity;
       clearTimeout(timer);
-      due = Date.now() + every;
-      timer = setTimeout(() => document.hidden || run.current(), every);
+      if (wait && !stop.signal.aborted) timer = setTimeout(() => document.hidden || run.current(), wait);
     };
-    const shown = () => !document.hidden && every && Date.now() > due && run.current();
+    const shown = () => !document.hidden && Date.now() > due && run.current();
     document.addEventListener("visibilitychange", shown);
-    run.current();
+    void run.current();
     return () => {
       stop.abort();
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", shown);
     };
-  }, [id, every, count]);
+  }, [id, typeof every === "function" ? 0 : every, count]);
   const reload = useCallback(() => run.current(), []);
   return { ...(state.id === id ? state : {}), reload };
 }
 
 /**
  * usePages asks for a list page by page: for the first one, and for the next ones by more. items returns those of an
- * answer, whose cursor names the next page. After an error more does nothing; retry asks again, when a person wants it.
+ * answer, whose cursor names the next page. It returns the rows, how many pages they are of, and when the last one was
+ * read (at). After an error more does nothing; retry asks again, when a person wants it. A person who goes back to the
+ * list finds what was read, and keeps several pages when the service comes back.
  */
 export function usePages(path, { query = {}, items }) {
   const id = JSON.stringify([path, query]);
-  const [state, set] = useState({});
   const count = returns.use();
+  const isKept = (had) => had && (had.count === count || had.pages > 1);
+  const [state, set] = useState(() => isKept(entry()[id]) ? entry()[id] : {});
   const [turn, setTurn] = useState(0);
-  const latest = useRef();
-  const next = useCallback(async (cursor, signal, before) => {
+  const latest = useRef({}); // what the next page is asked with
+  const next = useCallback(async ({ signal, memory }, { rows, pages, cursor }) => {
     try {
       const all = Object.entries({ ...query, ...(cursor && { cursor }) }).filter(([, value]) => value !== "");
       const answer = await ask(path, { query: all, signal });
-      const made = { id, rows: [...before, ...items(answer)], cursor: answer.cursor, at: Date.now() };
-      if (!signal?.aborted) set(made);
+      if (signal.aborted) return;
+      memory[id] = {
+        id, count, rows: [...rows, ...items(answer)], pages: pages + 1, cursor: answer.cursor, at: Date.now(),
+      };
+      set(memory[id]);
     } catch (error) {
-      if (!signal?.aborted) set((s) => ({ ...(s.id === id ? s : { id, rows: [] }), busy: false, error }));
+      if (!signal.aborted) set((s) => ({ ...(s.id === id ? s : { id, rows: [] }), busy: false, error }));
     }
-  }, [id]);
+  }, [id, count]);
   useEffect(() => {
     const stop = new AbortController();
-    latest.current = stop;
-    void next("", stop.signal, []);
+    const memory = entry();
+    latest.current = { signal: stop.signal, memory };
+    if (isKept(memory[id])) set(memory[id]);
+    else void next(latest.current, { rows: [], pages: 0 });
     return () => stop.abort();
   }, [id, count, turn]);
   const now = state.id === id ? state : {};
   const on = useCallback((after) => set((s) => {
     if (s.busy || !s.cursor || s.id !== id || s.error && !after) return s;
-    queueMicrotask(() => next(s.cursor, latest.current?.signal, s.rows));
+    queueMicrotask(() => next(latest.current, s));
     return { ...s, busy: true, error: undefined };
   }), [id, next]);
   const more = useCallback(() => on(false), [on]);
-  const reload = useCallback(() => setTurn((n) => n + 1), []);
+  const reload = useCallback(() => {
+    delete latest.current.memory?.[id];
+    setTurn((n) => n + 1);
+  }, [id]);
   const retry = useCallback(() => now.cursor ? on(true) : reload(), [now.cursor, on, reload]);
   return { ...now, more, reload, retry };
 }

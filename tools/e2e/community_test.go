@@ -73,8 +73,9 @@ func failOnErrors(ctx context.Context, t *testing.T, provoked *regexp.Regexp) er
 		case *runtime.EventExceptionThrown:
 			t.Errorf("the page has thrown: %s %s", e.ExceptionDetails.Text, described(e.ExceptionDetails.Exception))
 		case *runtime.EventConsoleAPICalled:
-			if e.Type == runtime.ConsoleAPICalledTypeError {
-				t.Errorf("the page has logged an error: %s", described(e.Args...))
+			texts := described(e.Args...)
+			if e.Type == runtime.ConsoleAPICalledTypeError && !provoked.MatchString(strings.Join(texts, " ")) {
+				t.Errorf("the page has logged an error: %s", texts)
 			}
 		case *log.EventEntryAdded:
 			if e.Entry.Level == log.EntryLevelError && !provoked.MatchString(e.Entry.Text) {

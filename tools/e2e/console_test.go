@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -252,15 +251,7 @@ func TestConsoleAtTheEndOfClocks(t *testing.T) {
 	s := startSite(t)
 	s.publish("wrap", "first")
 	s.call(http.MethodPost, "channels/wrap/purge", map[string]any{"through": "latest"})
-	redis, err := new(net.Dialer).DialContext(t.Context(), "unix", filepath.Join(s.data, "redis.sock"))
-	require.NoError(t, err)
-	_, err = io.WriteString(redis, "SET c.{wrap}.clock 9007199254740989 KEEPTTL\r\n")
-	require.NoError(t, err)
-	answer := make([]byte, 5)
-	_, err = io.ReadFull(redis, answer)
-	require.NoError(t, err)
-	require.Equal(t, "+OK\r\n", string(answer))
-	require.NoError(t, redis.Close())
+	s.redis("SET", "c.{wrap}.clock", "9007199254740989", "KEEPTTL")
 	s.publish("wrap", "last but one", "last", "after the wrap")
 	w := browser(t, cuts)(s.console + "/console/channels/wrap")
 	for _, text := range []string{"last but one", "after the wrap"} {
@@ -414,6 +405,9 @@ func TestConsoleWithCredentials(t *testing.T) {
 	}
 	w.sees("h1", "Tidemark console")
 	w.accessible("sign-in")
+	w.field("API key", "ключ")
+	w.sees("p[@class='wrong']", "A key has only letters")
+	w.do(chromedp.WaitVisible(chromedp.CSS(`.signin .primary:disabled`)))
 	signIn("tmk_aaaaaaaaaaaaaaaa_wrong")
 	w.do(chromedp.WaitVisible(chromedp.CSS(`.failure`)))
 
@@ -510,6 +504,7 @@ func TestConsoleLists(t *testing.T) {
 	w := browser(t, cuts)(s.console + "/console/channels")
 	w.do(chromedp.EmulateViewport(1280, 900))
 	w.do(chromedp.WaitVisible(chromedp.CSS(`.row`)))
+	w.sees("footer", "Sorted: the first of the ") // of those read
 	// to the end, page after page, as a person scrolls; the frames are for the log
 	const scroll = `new Promise(done => {
 		const list = document.querySelector('.list'), times = [];
@@ -532,9 +527,12 @@ func TestConsoleLists(t *testing.T) {
 	t.Logf("frames in ms, with %d rows: %+v", channels, measured)
 	require.Less(t, measured.Most, 100.0)
 	w.sees("div[@role='cell']", "c09999")
-	w.do(chromedp.Poll[chromedp.Void](`history.state?.scrolled > 300000`))
+	const scrolled = `document.querySelector('.list').scrollTop`
+	before := read(w, chromedp.Evaluate[float64](scrolled))
 	w.follows("c09999")
 	w.sees("h1", "c09999")
 	w.do(chromedp.NavigateBack())
 	w.sees("h1", "Channels")
+	w.sees("div[@role='cell']", "c09999")
+	require.InDelta(t, before, read(w, chromedp.Evaluate[float64](scrolled)), 1)
 }
