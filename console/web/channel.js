@@ -78,12 +78,16 @@ const bornAt = (ulid) => [...ulid.slice(0, 10)].reduce((ms, c) => ms * 32 + croc
 const NoPeek = () => html`
   <section class="panel"><${Empty} title="Reading messages here needs the action “admin”." /></section>`;
 
-const oldestAsked = 12; // subscribers for whose oldest unread message is asked at a time
+const agesAsked = 12; // marks, whose oldest unread message is asked for
 
-/** useAges returns when the oldest unread message of lagging subscribers was published, by mark. */
+/**
+ * useAges returns when the oldest unread message of subscribers was published, by mark, for the marks that are the
+ * furthest behind. Each of them costs a call.
+ */
 function useAges(channel, subscribers) {
   const [ages, set] = useState(new Map());
-  const marks = [...new Set(subscribers.filter((s) => s.lag > 0).map((s) => s.mark))].slice(0, oldestAsked);
+  const lagging = subscribers.filter((s) => s.lag > 0).sort((a, b) => b.lag - a.lag);
+  const marks = [...new Set(lagging.map((s) => s.mark))].slice(0, agesAsked);
   const wanted = marks.join();
   useEffect(() => {
     if (!may("admin") || !wanted) return undefined;
@@ -121,8 +125,9 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
     { name: "lag", label: "Lag", width: "minmax(56px, 90px)", end: true,
       cell: (s) => html`<span class=${s.lag > 0 ? "warn" : "dim"}>${count(s.lag)}</span>` },
     { name: "age", label: "Oldest unread", width: "110px", end: true, from: 420,
-      cell: (s) => s.lag > 0 && ages.has(s.mark) ? html`<${Time} at=${ages.get(s.mark)} />`
-        : html`<span class="dim">–</span>` },
+      cell: (s) => s.lag === 0 ? html`<span class="dim">–</span>`
+        : ages.has(s.mark) ? html`<${Time} at=${ages.get(s.mark)} />`
+          : html`<span class="dim" title=${`Known for the ${agesAsked} marks that are the furthest behind`}>?</span>` },
     { name: "mark", label: "Mark", width: "minmax(60px, 110px)", end: true, from: 560, cell: (s) => count(s.mark) },
   ];
   if (may("admin")) {
@@ -145,7 +150,10 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
         <button type="button" class="link" onClick=${() => onPage(of.data.cursor)}>Next page</button>`}
     </header>
     <${Asked} of=${of} show=${() => all.length > 0
-      ? html`<${List} className="short" label="Subscribers" rows=${all} rowKey=${(s) => s.name} columns=${columns} />`
+      ? html`<${List} className="short" label="Subscribers" rows=${all} rowKey=${(s) => s.name} columns=${columns} />
+          ${new Set(all.filter((s) => s.lag > 0).map((s) => s.mark)).size > agesAsked && may("admin") &&
+            html`<footer>The
+            oldest unread message is shown for the ${agesAsked} marks that are the furthest behind.</footer>`}`
       : html`<${Empty} title="Nobody has subscribed."><p>Messages stay until their TTL ends: a subscriber that begins
           at “earliest” receives them.</p><p><code>tidemark subscribe ${visible(channel)} ann --from earliest</code></p>
             <//>`} />

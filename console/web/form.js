@@ -1,6 +1,7 @@
 // Parts of forms, and what a page shows while it asks, when it has failed, and when there is nothing.
 import { html, useCallback, useEffect, useId, useRef, useState } from "./lib/preact.js";
 import { Icon } from "./icons.js";
+import { visible } from "./text.js";
 
 /** Field is a labelled control, with a hint or an error below it. control is called with its properties. */
 export function Field({ label, hint, error, control, className = "" }) {
@@ -94,7 +95,7 @@ export function Dialog({ title, onClose, children, className = "" }) {
   </dialog>`;
 }
 
-/** Confirm asks before something is done for good. With a name, the person has to type it. */
+/** Confirm asks before something is done for good. With a name, the person has to type it, as it is or is shown. */
 export function Confirm({ title, verb, name, children, onConfirm, onClose }) {
   const [typed, setTyped] = useState("");
   const action = useAction(async () => {
@@ -104,11 +105,13 @@ export function Confirm({ title, verb, name, children, onConfirm, onClose }) {
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <${Form} action=${action}>
       <div class="prose">${children}</div>
-      ${name !== undefined && html`<${Text} label=${html`Type <b class="name">${name}</b> to confirm`} value=${typed}
+      ${name !== undefined &&
+        html`<${Text} label=${html`Type <b class="name">${visible(name)}</b> to confirm`} value=${typed}
         onValue=${setTyped} autofocus />`}
       <div class="actions">
         <button type="button" onClick=${onClose}>Cancel</button>
-        <button class="danger" disabled=${action.busy || name !== undefined && typed !== name}>${verb}</button>
+        <button class="danger" disabled=${action.busy || name !== undefined && typed !== name &&
+            typed !== visible(name)}>${verb}</button>
       </div>
     <//>
   <//>`;
@@ -143,11 +146,11 @@ export function Asked({ of, rows, show }) {
   return failure ?? html`<${Waiting} rows=${rows} />`;
 }
 
-/** Copy is a button that copies a text. */
+/** Copy is a button that copies a text, which a function can return. */
 export function Copy({ text, label = "Copy" }) {
   const [copied, setCopied] = useState(false);
   return html`<button type="button" onClick=${async () => {
-    await navigator.clipboard?.writeText(text);
+    await navigator.clipboard?.writeText(typeof text === "function" ? text() : text);
     setCopied(true);
     setTimeout(() => setCopied(false), 2000);
   }}>${copied ? "Copied" : label}</button>`;

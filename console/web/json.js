@@ -4,6 +4,7 @@ import { bytes, plural, visible } from "./text.js";
 
 const longText = 400; // characters of a string that are shown at first
 const manyItems = 100; // items of a list or an object that are shown at first
+const furtherItems = 500; // that are shown on demand, each time
 
 /** Json shows a value. Lists and objects below open levels are folded; what is large is shown on demand. */
 export function Json({ value, name, open = 1 }) {
@@ -19,9 +20,6 @@ const Name = ({ of }) =>
 
 /** isLarge reports whether a number is an integer that JavaScript may have rounded when it read it. */
 const isLarge = (value) => Number.isInteger(value) && !Number.isSafeInteger(value);
-
-/** marked returns a value as JSON, in which integers that may have been rounded are texts that say so. */
-const marked = (value) => JSON.stringify(value, (_, v) => isLarge(v) ? `≈ ${v}` : v);
 
 /** isRounded reports whether a value has an integer that may have been rounded. */
 export function isRounded(value) {
@@ -40,7 +38,8 @@ function Scalar({ value }) {
   if (typeof value !== "string") return html`
     <span class=${"scalar " + (value === null ? "null" : typeof value)}>${String(value)}</span>`;
   const cut = !all && value.length > longText;
-  return html`<span class="scalar string">${visible(JSON.stringify(cut ? value.slice(0, longText) : value))}</span>
+  return html`<span class=${"scalar string" + (all ? " whole" : "")} tabindex=${all ? 0 : undefined}
+      >${visible(JSON.stringify(cut ? value.slice(0, longText) : value))}</span>
     ${cut && html`<button type="button" class="link"
         onClick=${() => setAll(true)}>all of ${bytes(value.length)}</button>`}`;
 }
@@ -58,18 +57,33 @@ function Branch({ value, name, open }) {
       ${members.slice(0, limit).map(
           (m, i) => html`<${Json} key=${i} name=${isList ? i : m} value=${isList ? m : value[m]}
         open=${open - 1} />`)}
-      ${members.length > limit && html`<button type="button" class="link" onClick=${() => setLimit(limit * 10)}>
+      ${members.length > limit &&
+        html`<button type="button" class="link" onClick=${() => setLimit(limit + furtherItems)}>
         ${plural(members.length - limit, "more")}
       </button>`}
     </div>`}
   </details>`;
 }
 
-/** line returns a value as one line of at most so many characters. */
+/** line returns a value as one line of at most so many characters. It reads about as much of the value. */
 export function line(value, length = 200) {
-  // a long text is cut before it is encoded: contents have up to a mebibyte
-  const text = typeof value === "string" ? JSON.stringify(value.slice(0, length)) : marked(value) ?? "";
+  const text = beginning(value, length);
   return visible(text.length > length ? text.slice(0, length) + "…" : text);
+}
+
+/** beginning returns a value as JSON, in which large integers are marked; a longer one up to or beyond length. */
+function beginning(value, length) {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, length));
+  if (value === null || typeof value !== "object") return JSON.stringify(isLarge(value) ? `≈ ${value}` : value) ?? "";
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  let text = open;
+  for (const name in value) {
+    if (text.length > length) return text;
+    if (text.length > 1) text += ",";
+    if (open === "{") text += JSON.stringify(name.slice(0, length)) + ":";
+    text += beginning(value[name], length);
+  }
+  return text + close;
 }
 
 /** jsonFault returns what is wrong with a JSON text, or undefined. */

@@ -1,5 +1,5 @@
 // The last messages of a channel, earlier ones on demand, and new ones as they come.
-import { html, useCallback, useEffect, useRef, useState } from "./lib/preact.js";
+import { html, useCallback, useEffect, useMemo, useRef, useState } from "./lib/preact.js";
 import { Copy, Empty, Failure, Waiting } from "./form.js";
 import { isRounded, Json, line } from "./json.js";
 import { ask, follow, may, returns } from "./service.js";
@@ -8,6 +8,9 @@ import { absolute, bytes, count, plural, Time, visible } from "./text.js";
 const firstMessages = 30;
 const moreMessages = 100;
 const kept = 500; // messages that are shown at most
+const keptSize = 32 << 20; // characters of their contents
+const largeContent = 16 << 10; // characters, from which on only the beginning is shown at first
+const beginning = 2000;
 
 const lastClock = 2n ** 53n - 1n; // the next one is -lastClock
 const positions = 2n * lastClock + 1n;
@@ -23,18 +26,40 @@ const isAfter = (clock, other) => wrapped(BigInt(clock) - BigInt(other)) > 0n;
 /** stepsTo returns how many clocks there are from one to another that comes after it. */
 const stepsTo = (clock, other) => Number(wrapped(BigInt(other) - BigInt(clock)));
 
-/** read returns the messages before a clock, and with those after it only up to the end, the last of them. */
+/**
+ * read returns the messages before a clock, and with those after it only up to the end, the last of them: fewer if they
+ * are large.
+ */
 async function read(channel, end, size, signal) {
-  let messages = [];
-  let query = [["after", String(before(end, size))]];
-  for (let page = 0; page < 8; page++) { // large messages come in several pages
-    const answer = await ask(["channels", channel, "messages"], { query: [...query, ["max", String(size)]], signal });
-    messages = [...messages, ...answer.messages].filter((m) => !isAfter(m.clock, end)).slice(-size);
-    if (!answer.more || !isAfter(end, answer.through)) break;
-    query = [["after", String(answer.through)]];
+  for (;; size = Math.ceil(size / 4)) {
+    let messages = [];
+    let query = [["after", String(before(end, size))]];
+    for (let page = 0; page < 8; page++) { // large messages come in several pages
+      const answer = await ask(["channels", channel, "messages"], { query: [...query, ["max", String(size)]], signal });
+      messages = [...messages, ...answer.messages].filter((m) => !isAfter(m.clock, end)).slice(-size);
+      if (!answer.more || !isAfter(end, answer.through)) return messages;
+      query = [["after", String(answer.through)]];
+    }
+    if (size === 1) return messages;
   }
-  return messages;
 }
+
+const sizes = new WeakMap(); // by message: characters of its content
+
+function sizeOf(message) {
+  if (!sizes.has(message)) sizes.set(message, JSON.stringify(message.content ?? null).length);
+  return sizes.get(message);
+}
+
+/** bounded returns the first of some messages that are shown at a time: at most so many, and of so many characters. */
+function bounded(messages) {
+  let size = 0;
+  const end = messages.findIndex((m, i) => i === kept || (size += sizeOf(m)) > keptSize && i > 0);
+  return end < 0 ? messages : messages.slice(0, end);
+}
+
+/** last returns the last of some messages, likewise. */
+const last = (messages) => bounded([...messages].reverse()).reverse();
 
 export function Messages({ channel, clock, oldest }) {
   const [shown, setShown] = useState(undefined); // oldest first
@@ -42,16 +67,17 @@ export function Messages({ channel, clock, oldest }) {
   const [live, setLive] = useState(false);
   const [state, setState] = useState(undefined); // of the tail
   const newest = useRef(undefined);
-  const count_ = returns.use();
+  const [past, setPast] = useState(false); // whether newer messages than the newest shown were left out
+  const comebacks = returns.use();
   const started = clock !== undefined;
 
   const add = useCallback((items) => setShown((had = []) => {
-    const last = had.findLast((m) => m.clock !== undefined)?.clock;
-    return [...had, ...items.filter((m) => m.gap || last === undefined || isAfter(m.clock, last))].slice(-kept);
+    const newest = had.findLast((m) => m.clock !== undefined)?.clock;
+    return last([...had, ...items.filter((m) => m.gap || newest === undefined || isAfter(m.clock, newest))]);
   }), []);
 
   useEffect(() => { // what there is, and what is published while the page is open but not live
-    if (!started || live) return undefined;
+    if (!started || live || past) return undefined;
     const stop = new AbortController();
     const from = newest.current;
     if (from !== undefined && !isAfter(clock, from)) return undefined; // a tail was ahead of the description
@@ -60,7 +86,7 @@ export function Messages({ channel, clock, oldest }) {
     let done = false;
     read(channel, clock, Math.min(firstMessages, gap), stop.signal).then((messages) => {
       done = true;
-      if (gap > firstMessages) setShown(messages);
+      if (gap > firstMessages) setShown(last(messages));
       else add(messages.map((m) => ({ ...m, fresh: true })));
       setError(undefined);
     }, (e) => stop.signal.aborted || setError(e));
@@ -68,7 +94,7 @@ export function Messages({ channel, clock, oldest }) {
       stop.abort();
       if (!done) newest.current = from; // it is read by the next call, or by the tail
     };
-  }, [channel, clock, started, live, count_]);
+  }, [channel, clock, started, live, past, comebacks]);
 
   useEffect(() => {
     if (!live) return undefined;
@@ -110,11 +136,22 @@ export function Messages({ channel, clock, oldest }) {
 
   const first = shown?.find((m) => m.clock !== undefined)?.clock;
   const [earlier, setEarlier] = useState({});
+  const toNewest = () => {
+    newest.current = undefined;
+    setShown(undefined);
+    setEarlier({});
+    setPast(false);
+  };
   const more = async () => {
     setEarlier({ busy: true });
     try {
       const found = await read(channel, before(first, 1), moreMessages);
-      setShown((now) => [...found, ...now]);
+      setShown((now) => {
+        const all = [...found, ...now];
+        const fit = bounded(all);
+        if (fit.length < all.length) setPast(true);
+        return fit;
+      });
       setEarlier({ none: found.length === 0 });
     } catch (e) {
       setEarlier({ error: e });
@@ -122,10 +159,13 @@ export function Messages({ channel, clock, oldest }) {
   };
 
   return html`<section class="panel" aria-labelledby="messages">
-    <header><h2 id="messages">Messages</h2><span class="dim">newest first</span><span class="space"></span>
+    <header><h2 id="messages">Messages</h2>
+      <span class="dim">${past ? "earlier ones, newest first" : "newest first"}</span>
+      <span class="space"></span>
+      ${past && html`<button type="button" onClick=${toNewest}>Newest messages</button>`}
       ${live && html`<span class=${"live " + (state === "open" ? "on" : state ? "off" : "")} role="status">
         ${state === "open" ? "live" : state ? "reconnecting" : "connecting"}</span>`}
-      ${may("subscribe", channel) &&
+      ${may("subscribe", channel) && !past &&
         html`<button type="button" aria-pressed=${live} disabled=${shown === undefined} onClick=${() => setLive(!live)}>
         ${live ? "Stop" : "Live tail"}</button>`}
     </header>
@@ -137,7 +177,7 @@ export function Messages({ channel, clock, oldest }) {
             ${[...shown].reverse().map((m) => m.gap
               ? html`<li key=${m.key} class="gap">${gapText(m.gap)}</li>`
               : html`<li key=${m.clock + m.id}><${Message} channel=${channel} of=${m} /></li>`)}
-            ${first !== undefined && !earlier.none && first !== oldest && html`<li class="content">
+            ${first !== undefined && !live && !earlier.none && first !== oldest && html`<li class="content">
               <button type="button" disabled=${earlier.busy} onClick=${more}>Earlier messages</button>
               ${earlier.error && html`<${Failure} error=${earlier.error} />`}</li>`}
           </ul>`}
@@ -155,26 +195,32 @@ const gapText = ({ reason, count: n }) => reasons[reason]
 
 function Message({ channel, of: m }) {
   const [open, setOpen] = useState(false);
+  const beginning = useMemo(() => line(m.content), [m.content]);
   return html`<details open=${open} class=${m.fresh ? "fresh" : ""}
     onToggle=${(e) => e.target === e.currentTarget && setOpen(e.currentTarget.open)}>
-    <summary><span class="clock">${count(m.clock)}</span><span class="oneline">${line(m.content)}</span>
+    <summary><span class="clock">${count(m.clock)}</span><span class="oneline">${beginning}</span>
       <${Time} at=${m.publishedAt} /></summary>
     ${open && html`<${Whole} channel=${channel} of=${m} />`}
   </details>`;
 }
 
 function Whole({ channel, of: m }) {
-  const text = JSON.stringify(m.content, null, 2);
+  const [all, showAll] = useState(false);
+  const [size, rounded] = useMemo(
+    () => [new Blob([JSON.stringify(m.content)]).size, isRounded(m.content)], [m.content]);
+  const isLarge = m.content !== null && typeof m.content === "object" && size > largeContent;
   return html`<div class="whole">
     <dl class="facts">
       <dt>ID</dt><dd class="name">${visible(m.id)}</dd>
       <dt>Published</dt><dd>${m.publishedAt ? absolute(Date.parse(m.publishedAt)) : "by the predecessor"}</dd>
-      <dt>Size</dt><dd>${bytes(new Blob([JSON.stringify(m.content)]).size)}</dd>
+      <dt>Size</dt><dd>${bytes(size)}</dd>
     </dl>
-    <${Json} value=${m.content} open=${2} />
-    ${isRounded(m.content) ? html`
+    ${isLarge && !all ? html`<div class="json">${line(m.content, beginning)}${" "}
+        <button type="button" class="link" onClick=${() => showAll(true)}>all of ${bytes(size)}</button></div>`
+      : html`<${Json} value=${m.content} open=${isLarge ? 1 : 2} />`}
+    ${rounded ? html`
       <p class="notice"><span>Browsers round integers beyond 2⁵³, which are marked with ≈ here. The message has them
       as they were published: <code>tidemark channel peek ${visible(channel)}</code> prints them.</span></p>`
-      : html`<div><${Copy} text=${text} label="Copy the content" /></div>`}
+      : html`<div><${Copy} text=${() => JSON.stringify(m.content, null, 2)} label="Copy the content" /></div>`}
   </div>`;
 }

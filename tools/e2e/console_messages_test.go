@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// TestConsoleMessages shows messages of a channel that has many, and large ones. What is in the document is bounded.
+func TestConsoleMessages(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "--channel-max-message-bytes", "2MiB", "--max-body-bytes", "4MiB")
+	for i := range 620 {
+		s.publish("many", i)
+	}
+	large := object{}
+	for i := range 20_000 {
+		large[fmt.Sprintf("member-%05d", i)] = object{"text": strings.Repeat("x", 30)}
+	}
+	s.publish("large", large)
+	w := browser(t, cuts)(s.console + "/console/channels/many")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("span[@class='oneline']", "619")
+	const rows = `document.querySelectorAll('.messages > li > details').length`
+	for n := 130; n <= 530; n += 100 {
+		w.click("Earlier messages")
+		w.do(chromedp.Poll[chromedp.Void](fmt.Sprintf(rows+` === %d`, min(n, 500))))
+	}
+	w.sees("span", "earlier ones, newest first")
+	s.publish("many", "published meanwhile")
+	w.click("Newest messages")
+	w.sees("span[@class='oneline']", "published meanwhile")
+	require.LessOrEqual(t, read(w, chromedp.Evaluate[int](rows)), 31)
+
+	w.do(chromedp.Navigate(s.console + "/console/channels/large"))
+	w.do(chromedp.Click(chromedp.Search(`//summary[contains(., "member-00000")]`), chromedp.NodeVisible))
+	w.sees("div[@class='json']", "member-00001")
+	const elements = `document.querySelectorAll('.whole *').length`
+	require.Less(t, read(w, chromedp.Evaluate[int](elements)), 30)
+	w.accessible("a large message")
+	w.do(chromedp.Click(chromedp.CSS(`.whole .json .link`)))
+	w.sees("span[@class='size']", "{20,000 members}")
+	w.sees("button", "19,900 more")
+	require.Less(t, read(w, chromedp.Evaluate[int](elements)), 1000)
+}
