@@ -11,7 +11,7 @@ import { Sessions } from "./sessions.js";
 import { Settings } from "./settings.js";
 import { Statistics } from "./statistics.js";
 import { Progress, Surveyed, totalsOf, useSurvey } from "./survey.js";
-import { bytes, count, duration, plural, Time, visible } from "./text.js";
+import { bytes, count, plural, span, Time, visible } from "./text.js";
 
 const tabs = [
   ["kinds", "Kinds", "kinds"], ["sessions", "Sessions", "sessions/"], ["settings", "Settings", "settings"],
@@ -48,10 +48,6 @@ export default function Records() {
       : html`<section class="panel"><${Empty} title="This key may not read these records." /></section>`}`;
 }
 
-/** toMs returns a Go duration in whole hours, minutes and seconds, in milliseconds. */
-const toMs = (text) => [...text.matchAll(/(\d+)([hms])/g)].reduce(
-  (all, [, n, unit]) => all + n * { h: 3_600_000, m: 60_000, s: 1000 }[unit], 0);
-
 const kindColumns = [
   { name: "pattern", label: "Key", width: "minmax(140px, 1.7fr)", from: 560,
     cell: (k) => html`<span class="mono" title=${k.pattern}>${visible(k.pattern)}</span>` },
@@ -61,7 +57,7 @@ const kindColumns = [
     cell: (k) => k.secret && html`<span class="tag warn">secret</span>` },
   { name: "type", label: "Type", width: "60px", from: 760, cell: (k) => html`<span class="dim">${k.type}</span>` },
   { name: "ttl", label: "Lives for", width: "minmax(72px, 90px)", end: true, from: 420,
-    cell: (k) => k.ttl ? duration(toMs(k.ttl)) : html`<span title=${k.permanent}>permanent</span>` },
+    cell: (k) => k.ttl ? span(k.ttl) : html`<span title=${k.permanent}>permanent</span>` },
   { name: "maxBytes", label: "At most", width: "84px", end: true, from: 960, cell: (k) => bytes(k.maxBytes) },
   { name: "redis", label: "Redis", width: "72px", from: 860, cell: (k) => html`<span class="dim">${k.redis}</span>` },
 ];
@@ -113,7 +109,7 @@ function Kinds() {
       ${!shown.other && html`<dl class="facts even">
         <dt>Key</dt><dd class="name">${visible(shown.pattern)}</dd>
         <dt>Content</dt><dd>${visible(shown.form)}, ${shown.type}${shown.secret && ", secret"}</dd>
-        <dt>Lives for</dt><dd>${shown.ttl ? duration(toMs(shown.ttl)) : `ever: ${visible(shown.permanent ?? "")}`}</dd>
+        <dt>Lives for</dt><dd>${shown.ttl ? span(shown.ttl) : `ever: ${visible(shown.permanent ?? "")}`}</dd>
         <dt>At most</dt><dd>${bytes(shown.maxBytes)}</dd>
         <dt>Redis</dt><dd>${shown.redis}</dd>
       </dl>`}

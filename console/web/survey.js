@@ -1,19 +1,16 @@
 // The survey of keys: how many of each kind there are, and how large they are. It is made when a person asks.
-import { html, useEffect, useState } from "./lib/preact.js";
+import { html } from "./lib/preact.js";
 import { Failure, useAction } from "./form.js";
 import { ask, may, useAsked } from "./service.js";
 import { bytes, count, duration, plural, Time, visible } from "./text.js";
 
 /** useSurvey returns the last survey of the server, and what starts and cancels one. */
 export function useSurvey() {
-  const [running, setRunning] = useState(false);
-  const of = useAsked(may("admin") ? ["survey"] : null, { every: running ? 1000 : undefined });
+  const of = useAsked(may("admin") ? ["survey"] : null, { every: (s) => s?.state === "running" ? 1000 : undefined });
   const survey = of.data;
-  useEffect(() => setRunning(survey?.state === "running"), [survey?.state]);
   const start = useAction(async () => {
     await ask(["survey"], { method: "POST" });
     of.reload();
-    setRunning(true);
   });
   const cancel = useAction(async () => {
     await ask(["survey"], { method: "DELETE" });

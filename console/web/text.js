@@ -52,6 +52,15 @@ export function duration(ms) {
   return parts.join(" ");
 }
 
+const units = { h: 3_600_000, m: 60_000, s: 1000, ms: 1, "µs": 1e-3, ns: 1e-6 };
+
+/** toMs returns a duration as the API writes it, such as 2m0s, in milliseconds. */
+export const toMs = (text) => [...text.matchAll(/([\d.]+)(h|ms|m|s|µs|ns)/g)]
+  .reduce((all, [, n, unit]) => all + n * units[unit], 0);
+
+/** span returns a duration as the API writes it, as people read it. */
+export const span = (text) => duration(toMs(text));
+
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** absolute returns a time of this browser's zone, and in UTC. */

@@ -5,7 +5,7 @@ import { Head } from "./head.js";
 import { Json } from "./json.js";
 import { at } from "./router.js";
 import { ask, may, useAsked } from "./service.js";
-import { count, duration, millis, plural, Time, visible } from "./text.js";
+import { count, duration, millis, plural, Time, toMs, visible } from "./text.js";
 
 const interval = 3000;
 const ended = ["MATCH_FOUND", "CANCELLED", "EXPIRED"];
@@ -14,12 +14,10 @@ const words = { SEARCHING: "waiting", PENDING: "being matched", MATCH_FOUND: "as
 const tags = { SEARCHING: "", PENDING: "warn", MATCH_FOUND: "good", CANCELLED: "", EXPIRED: "bad" };
 
 export default function Ticket({ params: { ticket } }) {
-  const [settled, settle] = useState(false); // whether it is not asked for again
-  const of = useAsked(["tickets", ticket], { every: settled ? undefined : interval });
+  const of = useAsked(["tickets", ticket], {
+    every: (t) => t && (isWatched(t) || ended.includes(t.status)) ? undefined : interval,
+  });
   const t = of.data;
-  // reading a ticket counts as a sign of its player, where the queue wants signs: ttlMs is the pause between them
-  const watched = t && t.ttlMs !== t.lifeMs;
-  if (t && !settled && (watched || ended.includes(t.status))) settle(true);
   const [cancelling, cancel] = useState(false);
   return html`<${Head} title=${visible(ticket)} className="name"
     back=${t && may("queue", t.queue, "queues") ? at("queues", t.queue) : at("queues")} backLabel="The queue">
@@ -34,9 +32,9 @@ export default function Ticket({ params: { ticket } }) {
         <${Empty} title="No ticket has this ID."><p>A ticket can be read until the queue’s <code>assignmentTTL</code>
           after its end.</p><p><a href=${at("queues")}>All queues</a></p><//></section>`
       : html`<${Asked} of=${of} rows=${6} show=${() => html`
-        ${watched && !ended.includes(t.status) &&
-          html`<p class="notice">Reading this ticket counts as a sign of its player, which keeps it in the queue: it
-          is read again only when you ask.</p>`}
+        ${isWatched(t) && !ended.includes(t.status) &&
+          html`<p class="notice">Reading this ticket counts as a sign of its player, which keeps it in the queue.
+          It was read when this page was opened, and is read again only when you ask.</p>`}
         <div class="columns"><${Life} of=${t} /><${Asks} of=${t} /></div>`} />`}
     ${cancelling && html`<${Confirm} title="Cancel the ticket" verb="Cancel the ticket" name=${ticket}
         onClose=${() => cancel(false)} onConfirm=${async () => {
@@ -46,9 +44,11 @@ export default function Ticket({ params: { ticket } }) {
       assigned.</p><//>`}`;
 }
 
-/** toMs returns a Go duration in milliseconds. */
-const toMs = (text) => [...text.matchAll(/([\d.]+)(h|ms|m|s|µs|ns)/g)]
-  .reduce((all, [, n, unit]) => all + n * { h: 3_600_000, m: 60_000, s: 1000, ms: 1, "µs": 1e-3, ns: 1e-6 }[unit], 0);
+/**
+ * isWatched reports whether the ticket's queue wants signs of its player, of which reading the ticket is one: ttlMs is
+ * the pause between them.
+ */
+const isWatched = (t) => t.ttlMs !== t.lifeMs;
 
 function Life({ of: t }) {
   const reads = may("queue", t.queue, "queues");

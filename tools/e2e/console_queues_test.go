@@ -115,3 +115,20 @@ func TestConsoleQueues(t *testing.T) {
 	w.sees("h1", "Queues")
 	w.lacks("div[@role='cell']", "ranked")
 }
+
+// TestConsoleTicketWithHeartbeat opens a ticket whose queue wants signs of its player: it is read once, and when asked.
+func TestConsoleTicketWithHeartbeat(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	s.call(http.MethodPut, "queues/watched", object{"match": object{"function": "criteria"}, "heartbeat": "1m"})
+	s.ticket("watched", "player", 1)
+	p := s.proxy()
+	w := browser(t, cuts)(p.url + "/console/tickets/player")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("p", "is read again only when you ask")
+	w.ticks(3100) // beyond the pause after which other tickets are read again
+	require.Equal(t, 1, p.asked("GET /v1/tickets/player"))
+	w.click("Refresh")
+	w.ticks(100)
+	require.Equal(t, 2, p.asked("GET /v1/tickets/player"))
+}

@@ -161,3 +161,33 @@ func TestConsoleOfFewRights(t *testing.T) {
 	w.sees("p", "“ann” has no session.")
 	w.lacks("button", "Kinds")
 }
+
+// TestConsoleSurvey cancels a survey of many keys from another tab than the one in which it was started.
+func TestConsoleSurvey(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	s.otherKeys(400_000)
+	open := browser(t, cuts)
+	w, other := open(s.console+"/console/records"), open(s.console+"/console/records")
+	for _, w := range []window{w, other} {
+		w.do(chromedp.EmulateViewport(1280, 900))
+		w.sees("button", "Count the keys")
+	}
+	w.click("Count the keys")
+	w.sees("span", "Counting:")
+	started := regexp.MustCompile(`"startedAt":"[^"]*"`)
+	first := started.FindString(string(s.call(http.MethodGet, "survey", nil)))
+	require.NotEmpty(t, first)
+
+	// the other tab still offers to start one: it joins the one that runs
+	other.click("Count the keys")
+	other.sees("span", "Counting:")
+	other.lacks("button", "Count the keys")
+	require.Equal(t, first, started.FindString(string(s.call(http.MethodGet, "survey", nil))))
+	other.accessible("a survey that runs")
+	other.click("Cancel")
+	other.sees("span", "before it was cancelled")
+	w.sees("span", "before it was cancelled")
+	w.sees("button", "Count again")
+	require.Contains(t, string(s.call(http.MethodGet, "survey", nil)), `"state":"canceled"`)
+}
