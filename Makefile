@@ -43,10 +43,11 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 	@[ -n '$(RACE)' ] || echo 'test: the race detector is off, since there is no C compiler (Debian: gcc and libc6-dev)'
 	go test $(RACE) -ldflags=-w -parallel $(PARALLEL) -count=1 -timeout 20m $(TESTFLAGS) $(PKG)
 
-lint: ## check style, comments, the import rules, and the dashboards
+lint: ## check style, comments, the import rules, lines of JavaScript, and the dashboards
 	$(GOLANGCI) run
 	go vet -tags manuals ./cmd/tidemark
 	go -C tools/dashboards test -count=1 .
+	@scripts/check-lines.sh
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
 	else echo 'lint: scripts are not checked, since there is no shellcheck on PATH'; fi
 

@@ -13,7 +13,8 @@ let licences = "";
 for (const [file, names] of Object.entries(packages)) {
   const of = names.map((name) => {
     const { version, license, integrity } = lock["node_modules/" + name];
-    licences += `${name} ${version} (${license}), in ${file}.js\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}\n\n\n`;
+    const text = readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim();
+    licences += `${name} ${version} (${license}), in ${file}.js\n\n${text}\n\n\n`;
     return { name, version, license, integrity };
   });
   built.files[file + ".js"] = { sha256: sha256(readFileSync(`../web/lib/${file}.js`)), packages: of };

@@ -4,7 +4,8 @@ import uPlot from "./lib/uplot.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const minute = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const second = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const second = new Intl.DateTimeFormat(
+  "en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 const clock = (time) => (time % 60_000 ? second : minute).format(time);
 const moment = (time) => second.format(time);
@@ -21,7 +22,8 @@ const highest = (values) => values.reduce((a, b) => (b > a ? b : a), 0);
  * ones. Charts with the same sync show the same time. With binary, values are bytes. axis and cursor
  * return the text of a time, below the chart and where the pointer is.
  */
-export function Chart({ title, times, lines, format, binary = false, sync = "console", height = 150, axis = clock, cursor = moment }) {
+export function Chart({ title, times, lines, format, binary = false, sync = "console", height = 150, axis = clock,
+    cursor = moment }) {
   const box = useRef();
   const plot = useRef();
   const span = useRef([0, 1]); // of the time axis, in seconds
@@ -55,7 +57,8 @@ export function Chart({ title, times, lines, format, binary = false, sync = "con
       padding: [8, 6, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: sync, setSeries: false }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
-      scales: { x: { time: true, range: () => span.current }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      scales: { x: { time: true, range: () => span.current },
+        y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
       axes: [
         { stroke: text, font, grid: { show: false }, ticks, size: 24, space: 70,
           values: (_, all) => all.map((t) => axis(t * 1000)) },
@@ -64,7 +67,8 @@ export function Chart({ title, times, lines, format, binary = false, sync = "con
       ],
       series: [{}, ...lines.map((l) => ({
         label: l.label, stroke: color(l.color), width: 1.5, spanGaps: false,
-        fill: lines.length === 1 ? translucent(color(l.color)) : undefined, points: { show: (u) => u.data[0].length === 1 },
+        fill: lines.length === 1 ? translucent(color(l.color)) : undefined,
+          points: { show: (u) => u.data[0].length === 1 },
       }))],
       hooks: { setCursor: [(u) => setAt(u.cursor.idx ?? null)] },
     }, [[], ...lines.map(() => [])], element);
@@ -95,7 +99,8 @@ export function Chart({ title, times, lines, format, binary = false, sync = "con
       </li>`)}
     </ul>
     <div class="plot" ref=${box} aria-hidden="true" style=${{ height: height + "px" }}></div>
-    <p class="spoken">${lines.map((l) => `${l.label}: ${format(lastOf(l.values))} now, at most ${format(highest(l.values))}. `)}</p>
+    <p class="spoken">${lines.map(
+          (l) => `${l.label}: ${format(lastOf(l.values))} now, at most ${format(highest(l.values))}. `)}</p>
   </figure>`;
 }
 

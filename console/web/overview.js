@@ -32,10 +32,12 @@ function Problems() {
           <span class="dim">Checked <${Time} at=${checkedAt} />.</span></p>`
       : html`<ul class="problems">
           ${problems.map((p) => html`<li key=${p.code + p.about}>
-            <span class=${p.severity === "critical" ? "bad" : "warn"}><${Icon} name=${p.severity === "critical" ? "critical" : "warning"} /></span>
+            <span class=${p.severity === "critical" ? "bad" : "warn"}>
+              <${Icon} name=${p.severity === "critical" ? "critical" : "warning"} /></span>
             <div>
               <p><span class="spoken">${p.severity}: </span>${p.text}</p>
-              <p class="about">${p.about && html`<span class="name">${p.about}</span> · `}since <${Time} at=${p.since} /></p>
+              <p class="about">${p.about &&
+                  html`<span class="name">${p.about}</span> · `}since <${Time} at=${p.since} /></p>
             </div>
             <a href=${p.docs} target="_blank" rel="noreferrer">What to do</a>
           </li>`)}
@@ -59,14 +61,16 @@ function History() {
 function chartsOf({ times, intervalMs, columns, errors = {}, redisFailures = {} }) {
   const eachSecond = (values) => perSecond(values, intervalMs);
   const of = (name) => columns[name] ?? times.map(() => null);
-  const sum = (groups, name) => times.map((_, i) => Object.values(groups).reduce((all, g) => all + (g[name]?.[i] ?? 0), 0));
+  const sum = (groups, name) =>
+    times.map((_, i) => Object.values(groups).reduce((all, g) => all + (g[name]?.[i] ?? 0), 0));
   const lines = (...all) => all.map(([label, values], i) => ({ label, color: colors[i], values }));
   const codes = Object.keys(errors).sort();
   const perSec = (v) => rate(v) === "–" ? "–" : rate(v) + "/s";
   return [
     { title: "Messages", format: perSec, lines: lines(["published", eachSecond(of("published"))],
       ["delivered", eachSecond(of("delivered"))], ["acknowledged", eachSecond(of("acks"))]) },
-    { title: "Open waits and streams", format: (v) => v === null || v === undefined ? "–" : count(Math.round(v * 10) / 10),
+    { title: "Open waits and streams",
+      format: (v) => v === null || v === undefined ? "–" : count(Math.round(v * 10) / 10),
       lines: lines(["waits", of("waits")], ["event streams", of("streams")], ["sockets", of("sockets")]) },
     { title: "Latency", format: millis, lines: lines(["publish p50", of("publishP50Ms")],
       ["publish p99", of("publishP99Ms")], ["acknowledge p99", of("ackP99Ms")]) },
@@ -90,9 +94,11 @@ function Servers() {
     <header><h2 id="servers">Servers</h2><span class="dim">on this Redis</span></header>
     <${Asked} of=${of} show=${({ servers }) => html`<div class="scroll"><table>
       <thead><tr><th scope="col">Server</th><th scope="col">Listens on</th><th scope="col">Version</th>
-        <th scope="col" class="end">Up for</th><th scope="col" class="end">Seen</th><th scope="col">Leases</th></tr></thead>
+        <th scope="col" class="end">Up for</th><th scope="col" class="end">Seen</th><th scope="col">Leases</th></tr>
+          </thead>
       <tbody>${servers.map((s) => html`<tr key=${s.id}>
-        <td><span class="name">${s.host}</span> <span class="dim">${s.pid}</span> ${s.self && html`<span class="tag">this one</span>`}</td>
+        <td><span class="name">${s.host}</span> <span class="dim">${s.pid}
+          </span> ${s.self && html`<span class="tag">this one</span>`}</td>
         <td>${s.listen.map((l) => html`<div class="mono" key=${l}>${l}</div>`)}</td>
         <td><span title=${s.commit}>${s.version}</span></td>
         <td class="end"><${Time} at=${s.startedAt} since /></td>
@@ -128,7 +134,8 @@ function Redis({ of: r }) {
   const { durability: d, ...s } = r.storage ?? {};
   return html`<div class="panel">
     <header><h3>${contents[r.of] ?? r.of}</h3>
-      <span class="dim">${s.product ? `${s.product === "valkey" ? "Valkey" : "Redis"} ${s.version}, ${s.kind}` : ""}</span>
+      <span class="dim">${s.product ? `${s.product === "valkey" ? "Valkey" : "Redis"} ${s.version}, ${s.kind}` : ""}
+        </span>
       <span class="space"></span><span class="dim">checked <${Time} at=${r.checkedAt} /></span></header>
     <div class="content stack">
       ${r.error && html`<${Failure} error=${new Error(r.error)} />`}
@@ -141,18 +148,22 @@ function Redis({ of: r }) {
       ${d?.warnings.map((w) => html`<p key=${w} class="row-of warn"><${Icon} name="warning" /><span>${w}</span></p>`)}
     </div>
     <div class="scroll"><table>
-      <thead><tr><th scope="col">Primary</th><th scope="col" class="end">Memory</th><th scope="col" class="end">Limit</th>
-        <th scope="col" class="end">Replicas</th><th scope="col" class="end">Latency</th><th scope="col" class="end">Clock</th></tr></thead>
+      <thead><tr><th scope="col">Primary</th><th scope="col" class="end">Memory</th>
+          <th scope="col" class="end">Limit</th>
+        <th scope="col" class="end">Replicas</th><th scope="col" class="end">Latency</th>
+          <th scope="col" class="end">Clock</th></tr></thead>
       <tbody>${r.primaries.map((p) => html`<tr key=${p.address}>
         <td class="mono">${p.address}${p.error && html`<p class="bad">${p.error}</p>`}</td>
         <td class="end">${bytes(p.usedMemoryBytes)}</td>
         <td class="end">${p.maxMemoryBytes ? bytes(p.maxMemoryBytes) : html`<span class="dim">none</span>`}</td>
         <td class="end">${count(p.replicas)}</td>
         <td class="end">${millis(p.latencyUs / 1000)}</td>
-        <td class="end" title="How far its clock is ahead of the server’s">${p.clockOffsetMs > 0 ? "+" : ""}${millis2(p.clockOffsetMs)}</td>
+        <td class="end" title="How far its clock is ahead of the server’s">${p.clockOffsetMs > 0 ? "+" : ""}
+          ${millis2(p.clockOffsetMs)}</td>
       </tr>`)}</tbody>
     </table></div>
   </div>`;
 }
 
-const millis2 = (n) => n === 0 ? "0 ms" : (n < 0 ? "−" : "") + (Math.abs(n) < 1000 ? `${Math.abs(n)} ms` : duration(Math.abs(n)));
+const millis2 = (n) => n === 0 ? "0 ms"
+  : (n < 0 ? "−" : "") + (Math.abs(n) < 1000 ? `${Math.abs(n)} ms` : duration(Math.abs(n)));

@@ -26,30 +26,37 @@ export default function Queue({ params: { queue } }) {
         <button type="button" class="danger" onClick=${() => open("delete")}>Delete</button></div>`}
     <//>
     ${missing
-      ? html`<section class="panel"><${Empty} title="This queue doesn’t exist."><p>It was deleted, or its name is another one:
+      ? html`<section class="panel">
+        <${Empty} title="This queue doesn’t exist."><p>It was deleted, or its name is another one:
           <a href=${at("queues")}>all queues</a>.</p><//></section>`
       : html`<${Asked} of=${of} rows=${2} show=${(d) => html`<${Figures} of=${d} />`} />
         ${(may("metrics") || may("admin")) && html`<${History} queue=${queue} />`}
         <${Waiting} queue=${queue} />
         <div class="columns"><${Matches} queue=${queue} />${of.data && html`<${Defined} of=${of.data} />`}</div>`}
     ${dialog === "edit" && html`<${Definition} of=${of.data} onClose=${close} onDone=${of.reload} />`}
-    ${dialog === "delete" && html`<${Confirm} title="Delete the queue" verb="Delete" name=${queue} onClose=${close} onConfirm=${async () => {
+    ${dialog === "delete" &&
+      html`<${Confirm} title="Delete the queue" verb="Delete" name=${queue} onClose=${close} onConfirm=${async () => {
       await ask(["queues", queue], { method: "DELETE" });
       go(at("queues"));
     }}>
-      <p>No ticket can be created in it any more. A queue in which tickets wait isn’t deleted${queue === "default" && ", and this one gets its original definition"}.</p>
+      <p>No ticket can be created in it any more. A queue in which tickets wait isn’t deleted${queue === "default" &&
+          ", and this one gets its original definition"}.</p>
     <//>`}`;
 }
 
 const Figures = ({ of: { tickets: t, ...d } }) => html`<dl class="figures dense">
-  <div><dt>Waiting</dt><dd>${count(t.SEARCHING)}${t.PENDING > 0 && html` <small>and ${count(t.PENDING)} being matched</small>`}</dd></div>
+  <div><dt>Waiting</dt><dd>${count(t.SEARCHING)}
+      ${t.PENDING > 0 && html` <small>and ${count(t.PENDING)} being matched</small>`}</dd></div>
   <div><dt>Longest wait</dt><dd>${t.SEARCHING ? wait(d.oldestWaitMs) : "–"}</dd></div>
   <div title="Over the last minute"><dt>Matches</dt><dd>${rate(d.matchRate)}<small> /s</small></dd></div>
   <div title="How long recently matched tickets had waited"><dt>Wait p50</dt><dd>${wait(d.waitMs?.p50)}</dd></div>
   <div title="How long recently matched tickets had waited"><dt>Wait p99</dt><dd>${wait(d.waitMs?.p99)}</dd></div>
   <div title="Since the queue was last unused for a day"><dt>Assigned</dt><dd>${count(t.MATCH_FOUND)}</dd></div>
-  <div title="Cancelled, and expired, since the queue was last unused for a day"><dt>Unmatched</dt><dd>${count(t.CANCELLED + t.EXPIRED)}${t.EXPIRED > 0 && html` <small>${count(t.EXPIRED)} expired</small>`}</dd></div>
-  <div title="Matches that failed since the queue was last unused for a day"><dt>Conflicts</dt><dd>${count(d.conflicts)}</dd></div>
+  <div title="Cancelled, and expired, since the queue was last unused for a day"><dt>Unmatched</dt>
+    <dd>${count(t.CANCELLED + t.EXPIRED)}${t.EXPIRED > 0 && html` <small>${count(t.EXPIRED)} expired</small>`}</dd>
+    </div>
+  <div title="Matches that failed since the queue was last unused for a day"><dt>Conflicts</dt>
+    <dd>${count(d.conflicts)}</dd></div>
 </dl>`;
 
 /** wait returns how long a ticket waits, in one unit. */
@@ -60,7 +67,8 @@ function History({ queue }) {
   const charts = useMemo(() => points && chartsOf(points), [points]);
   if (!points) return error ? html`<${Failure} error=${error} />` : null;
   return html`<section aria-label="The last hour" class="stack">
-    <div class="row-of"><h2>The last hour</h2><span class="dim">of the server that answers, a point every ten seconds</span></div>
+    <div class="row-of"><h2>The last hour</h2>
+      <span class="dim">of the server that answers, a point every ten seconds</span></div>
     <div class="charts">${charts.map((c) => html`<${Chart} key=${c.title} ...${c} />`)}</div>
   </section>`;
 }
@@ -75,7 +83,8 @@ function chartsOf({ times, intervalMs, columns }) {
     { title: "Tickets", format: whole, lines: lines(["waiting", of("searching")], ["being matched", of("pending")]) },
     { title: "Rates", format: perSec, lines: lines(["created", each("tickets")], ["matches", each("matches")],
       ["cancelled", each("cancelled")], ["expired", each("expired")]) },
-    { title: "Wait of matched tickets", format: wait, lines: lines(["p50", of("waitP50Ms")], ["p90", of("waitP90Ms")], ["p99", of("waitP99Ms")]) },
+    { title: "Wait of matched tickets", format: wait,
+      lines: lines(["p50", of("waitP50Ms")], ["p90", of("waitP90Ms")], ["p99", of("waitP99Ms")]) },
     { title: "Failures", format: perSec, lines: [
       { label: "match function", color: "bad", values: each("failures") },
       ...lines(["conflicts", each("conflicts")], ["allocation", each("allocationFailures")])] },
@@ -84,7 +93,8 @@ function chartsOf({ times, intervalMs, columns }) {
 
 /** Waiting examines the tickets that wait, when a person asks. */
 function Waiting({ queue }) {
-  const action = useAction(() => ask(["queues", queue], { query: [["waiting", "true"]] }).then((d) => ({ ...d.waiting, at: Date.now() })));
+  const action = useAction(
+    () => ask(["queues", queue], { query: [["waiting", "true"]] }).then((d) => ({ ...d.waiting, at: Date.now() })));
   const [last, keep] = useState();
   const examine = async () => {
     const found = await action.run();
@@ -92,10 +102,15 @@ function Waiting({ queue }) {
   };
   return html`<section class="panel" aria-labelledby="waiting">
     <header><h2 id="waiting">Why tickets wait</h2>
-      ${last && html`<span class="dim">${last.examined < last.tickets ? `the oldest ${count(last.examined)} of ${plural(last.tickets, "ticket")}` : plural(last.tickets, "ticket")}${", "}<${Time} at=${last.at} /></span>`}
-      <span class="space"></span><button type="button" disabled=${action.busy} onClick=${examine}>${last ? "Examine again" : "Examine the waiting tickets"}</button></header>
+      ${last && html`<span class="dim">
+          ${last.examined < last.tickets ? `the oldest ${count(last.examined)} of ${plural(last.tickets, "ticket")}`
+            : plural(last.tickets, "ticket")}${", "}<${Time} at=${last.at} /></span>`}
+      <span class="space"></span>
+        <button type="button" disabled=${action.busy}
+          onClick=${examine}>${last ? "Examine again" : "Examine the waiting tickets"}</button></header>
     ${action.error && html`<${Failure} error=${action.error} />`}
-    ${!last ? html`<p class="content dim">Who has waited the longest, whom they accept and who accepts them, and which ranges of statistics wait longer
+    ${!last ? html`<p class="content dim">Who has waited the longest, whom they accept and who accepts them, and which
+        ranges of statistics wait longer
         than others. Up to 10,000 tickets are read for it.</p>`
       : last.examined === 0 ? html`<${Empty} title="No ticket waits." />`
         : html`<${Longest} of=${last.longest} /><${Ranges} of=${last.statistics} />`}
@@ -113,12 +128,15 @@ function reasonOf({ acceptance: a }) {
 }
 
 const Longest = ({ of }) => html`<div class="scroll"><table>
-  <thead><tr><th scope="col">Ticket</th><th scope="col" class="end">Waits for</th><th scope="col" class="end">Players</th>
-    <th scope="col" class="end">Others</th><th scope="col" class="end">It accepts</th><th scope="col" class="end">Accept it</th><th scope="col">Why</th></tr></thead>
+  <thead><tr><th scope="col">Ticket</th><th scope="col" class="end">Waits for</th>
+      <th scope="col" class="end">Players</th>
+    <th scope="col" class="end">Others</th><th scope="col" class="end">It accepts</th>
+      <th scope="col" class="end">Accept it</th><th scope="col">Why</th></tr></thead>
   <tbody>${of.map((t) => {
     const why = reasonOf(t);
     return html`<tr key=${t.id}>
-      <td class="of">${may("ticket") ? html`<a class="name" href=${at("tickets", t.id)}>${visible(t.id)}</a>` : html`<span class="name">${visible(t.id)}</span>`}</td>
+      <td class="of">${may("ticket") ? html`<a class="name" href=${at("tickets", t.id)}>${visible(t.id)}</a>`
+          : html`<span class="name">${visible(t.id)}</span>`}</td>
       <td class="end">${duration(t.waitMs)}</td><td class="end">${count(t.players)}</td>
       <td class="end">${count(t.acceptance?.others)}</td><td class="end">${count(t.acceptance?.accepts)}</td>
       <td class="end">${count(t.acceptance?.acceptedBy)}</td><td class=${"why " + why.of}>${why.text}</td>
@@ -132,15 +150,18 @@ function Matches({ queue }) {
   const [opened, open] = useState(null);
   const columns = [
     { name: "id", label: "Match", width: "minmax(84px, 1fr)", cell: (m) => m.id
-      ? html`<button type="button" class="link name" onClick=${() => open(m.id)}>${visible(m.id)}</button>` : html`<span class="dim">by an earlier version</span>` },
+      ? html`<button type="button" class="link name" onClick=${() => open(m.id)}>${visible(m.id)}</button>`
+        : html`<span class="dim">by an earlier version</span>` },
     { name: "waits", label: "Tickets waited", width: "minmax(122px, 150px)", end: true, cell: (m) => waits(m.waitMs) },
     { name: "tickets", label: "Tickets", width: "52px", end: true, from: 560, cell: (m) => count(m.waitMs.length) },
-    { name: "assignTime", label: "Assigned", width: "minmax(76px, 100px)", end: true, cell: (m) => html`<${Time} at=${m.assignTime} />` },
+    { name: "assignTime", label: "Assigned", width: "minmax(76px, 100px)", end: true,
+      cell: (m) => html`<${Time} at=${m.assignTime} />` },
   ];
   return html`<section class="panel" aria-labelledby="matches">
     <header><h2 id="matches">Last matches</h2><span class="dim">newest first</span></header>
     <${Asked} of=${of} show=${({ matches }) => matches.length > 0
-      ? html`<${List} className="short" label="Last matches" rows=${matches} rowKey=${(m) => (m.id ?? "") + m.assignTime} columns=${columns} />`
+      ? html`<${List} className="short" label="Last matches" rows=${matches}
+        rowKey=${(m) => (m.id ?? "") + m.assignTime} columns=${columns} />`
       : html`<${Empty} title="No match was made in the last day." />`} />
     ${opened && html`<${Match} queue=${queue} id=${opened} onClose=${() => open(null)} />`}
   </section>`;
@@ -155,8 +176,12 @@ function Match({ queue, id, onClose }) {
   const of = useAsked(["matches", id], { query: [["queue", queue]] });
   return html`<${Dialog} className="wide" title="Match" onClose=${onClose}>
     <p class="name long">${visible(id)}</p>
-    ${of.error?.status === 404 ? html`<p class="dim">Its tickets can’t be read any more: they can be for the queue’s <code>assignmentTTL</code> after the match.</p>`
-      : html`<${Asked} of=${of} rows=${2} show=${(m) => html`<p>${m.connection ? html`At <span class="mono">${visible(m.connection)}</span>, assigned ` : "Assigned "}
+    ${of.error?.status === 404
+      ? html`<p class="dim">Its tickets can’t be read any more: they can be for the
+        queue’s <code>assignmentTTL</code> after the match.</p>`
+      : html`<${Asked} of=${of} rows=${2}
+        show=${(m) => html`<p>${m.connection ? html`At <span class="mono">${visible(m.connection)}</span>, assigned `
+            : "Assigned "}
         <${Time} at=${m.assignTime} /></p><${Teams} of=${m.teams} />`} />`}
   <//>`;
 }
@@ -171,9 +196,11 @@ function Ranges({ of }) {
         <span class="dim">median, and the longest</span></div>
       <ul class="ranges">${s.ranges.map((r) => html`<li key=${r.minValue}>
         <span class="end">${number(r.minValue)} – ${number(r.maxValue)}</span>
-        <svg width="100%" height="16" aria-hidden="true"><rect class="most" width=${r.waitMs.max / most * 100 + "%"} height="16" rx="3" />
+        <svg width="100%" height="16"
+          aria-hidden="true"><rect class="most" width=${r.waitMs.max / most * 100 + "%"} height="16" rx="3" />
           <rect class="median" width=${r.waitMs.p50 / most * 100 + "%"} height="16" rx="3" /></svg>
-        <span>${duration(r.waitMs.p50)}, ${duration(r.waitMs.max)} <span class="dim">${plural(r.tickets, "ticket")}</span></span>
+        <span>${duration(r.waitMs.p50)}, ${duration(r.waitMs.max)} <span class="dim">${plural(r.tickets, "ticket")}
+          </span></span>
       </li>`)}</ul></div>`;
   });
 }
@@ -183,15 +210,22 @@ function Defined({ of: { definition: d, configured } }) {
   const entries = (of) => Object.entries(of ?? {}).map(([k, v]) => `${visible(k)} ${v}`).join(", ");
   return html`<section class="panel" aria-labelledby="definition">
     <header><h2 id="definition">Definition</h2>
-      ${configured && html`<span class="tag" title="It is changed in the configuration’s file">in the configuration</span>`}</header>
+      ${configured && html`<span class="tag"
+          title="It is changed in the configuration’s file">in the configuration</span>`}</header>
     <div class="content stack">
       <dl class="facts">
-        <dt>Matches</dt><dd>${formOf(d)}${m.function === "criteria" && `, ${m.acceptance} acceptance`}${m.url && html` at <span class="mono">${visible(m.url)}</span>`}</dd>
+        <dt>Matches</dt><dd>${formOf(d)}${m.function === "criteria" && `, ${m.acceptance} acceptance`}
+          ${m.url && html` at <span class="mono">${visible(m.url)}</span>`}</dd>
         ${m.weights && html`<dt>Weights</dt><dd>${entries(m.weights)}</dd>`}
-        ${m.widen?.length > 0 && html`<dt>Widens</dt><dd>${m.widen.map((w, i) => html`<div key=${i}>after ${w.after} by ${entries(w.by)}</div>`)}</dd>`}
-        ${d.profile.pools && html`<dt>Pools</dt><dd>${d.profile.pools.map((p) => visible(p.name || "without a name")).join(", ")}</dd>`}
-        <dt>Assigner</dt><dd>${d.assigner.kind} <span class="mono">${visible(d.assigner.connection || d.assigner.url)}</span></dd>
-        <dt>A ticket waits</dt><dd>${d.ticketTTL} at most${d.heartbeat !== "0s" && `, and ${d.heartbeat} without a sign of its player`}</dd>
+        ${m.widen?.length > 0 &&
+          html`<dt>Widens</dt><dd>
+            ${m.widen.map((w, i) => html`<div key=${i}>after ${w.after} by ${entries(w.by)}</div>`)}</dd>`}
+        ${d.profile.pools && html`<dt>Pools</dt>
+          <dd>${d.profile.pools.map((p) => visible(p.name || "without a name")).join(", ")}</dd>`}
+        <dt>Assigner</dt><dd>${d.assigner.kind} <span class="mono">${visible(d.assigner.connection || d.assigner.url)}
+          </span></dd>
+        <dt>A ticket waits</dt><dd>
+          ${d.ticketTTL} at most${d.heartbeat !== "0s" && `, and ${d.heartbeat} without a sign of its player`}</dd>
         <dt>Holds</dt><dd>${d.maxTickets ? `${plural(d.maxTickets, "ticket")} at most` : "any number of tickets"}</dd>
       </dl>
       <${Json} value=${d} open=${0} />

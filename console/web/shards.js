@@ -32,7 +32,8 @@ function Named({ cache, onCache }) {
   const [name, setName] = useState(cache);
   const action = useAction(async () => onCache(name.trim()));
   return html`<${Form} action=${action} className="inline" role="search" aria-label="Another cache">
-    <input type="text" aria-label="Name of a cache" placeholder="another cache" maxlength="128" autocomplete="off" spellcheck=${false}
+    <input type="text" aria-label="Name of a cache" placeholder="another cache" maxlength="128" autocomplete="off"
+      spellcheck=${false}
       value=${name} onInput=${(e) => setName(e.currentTarget.value)} />
     <button>Show</button>
     ${cache && html`<button type="button" onClick=${() => onCache("")}>All of the service</button>`}
@@ -55,7 +56,9 @@ function Cache({ of: c, at }) {
     <header><h2 class="name">${visible(c.cache)}</h2>
       ${c.dcs.length > 0 && html`<${Whole} of=${c} />`}
       <span class="space"></span>
-      <span class="dim">${c.dcs.length > 0 && `${count(answering)} of ${count(shards.length)} shards answer in ${plural(c.dcs.length, "data centre")}`}</span>
+      <span class="dim">${c.dcs.length > 0 &&
+          `${count(answering)} of ${count(shards.length)} shards answer in ${plural(c.dcs.length, "data centre")}`}
+          </span>
     </header>
     ${c.dcs.length === 0
       ? html`<${Empty} title="The cache has no layout yet.">
@@ -81,8 +84,11 @@ const shownTexts = 8;
 
 /** Said is what the service says of the cache, in words. */
 const Said = ({ of, icon, color }) => of.length > 0 && html`<ul class="said">
-  ${of.slice(0, shownTexts).map((text) => html`<li key=${text}><span class=${color}><${Icon} name=${icon} /></span> <span>${visible(text)}</span></li>`)}
-  ${of.length > shownTexts && html`<li class="dim"><span></span> <span>and ${plural(of.length - shownTexts, "more")}</span></li>`}
+  ${of.slice(0, shownTexts).map(
+      (text) => html`<li key=${text}><span class=${color}><${Icon} name=${icon} /></span> <span>${visible(text)}</span>
+      </li>`)}
+  ${of.length > shownTexts &&
+    html`<li class="dim"><span></span> <span>and ${plural(of.length - shownTexts, "more")}</span></li>`}
 </ul>`;
 
 const barHeight = 46;
@@ -108,7 +114,8 @@ function Layout({ of: c }) {
     </div>`)}
     <div class="dc scale"><span></span>
       <svg ref=${box} width="100%" height="18" aria-hidden="true">
-        ${marks.map((m, i) => html`<text key=${m} x=${i * 25 + "%"} y="13" class=${i === 0 ? "first" : i === 4 ? "last" : ""}>${m}</text>`)}
+        ${marks.map((m, i) => html`
+            <text key=${m} x=${i * 25 + "%"} y="13" class=${i === 0 ? "first" : i === 4 ? "last" : ""}>${m}</text>`)}
       </svg></div>
     <p class="legend"><span><i class="swatch answers"></i>answers</span><span><i class="swatch loads"></i>loading</span>
       <span><i class="swatch lost"></i>no node</span><span class="dim">by the first bytes of the sharding key</span></p>
@@ -117,19 +124,26 @@ function Layout({ of: c }) {
 
 function Bar({ of: d, width }) {
   const from = starts(d.shards);
-  const described = d.shards.map((s) => `shard ${s.shard} ${states[stateOf(s)].label}${s.held ? ` at ${visible(s.host)}` : ""}`);
+  const described = d.shards.map(
+    (s) => `shard ${s.shard} ${states[stateOf(s)].label}${s.held ? ` at ${visible(s.host)}` : ""}`);
   return html`<svg class="bar-of" width="100%" height=${barHeight} role="img"
-    aria-label=${`${visible(d.dc)}: ${described.slice(0, 12).join(", ")}${described.length > 12 ? ` and ${described.length - 12} more` : ""}`}>
+    aria-label=${`${visible(d.dc)}: ${described.slice(0, 12).join(", ")}${described.length > 12
+        ? ` and ${described.length - 12} more` : ""}`}>
     ${d.shards.map((s, i) => {
       const share = (from[i + 1] ?? 1) - from[i];
       const room = share * width;
       const edge = room > 6 ? 1 : 0;
-      return html`<svg key=${s.shard} x=${from[i] * 100 + "%"} width=${share * 100 + "%"} height=${barHeight} class=${"shard " + stateOf(s)}>
+      return html`<svg key=${s.shard} x=${from[i] * 100 + "%"} width=${share * 100 + "%"} height=${barHeight}
+        class=${"shard " + stateOf(s)}>
         <title>${titleOf(s, d.shards[i + 1])}</title>
-        <rect x=${edge} y="1" width="100%" height=${barHeight - 2} rx=${room > 14 ? 4 : 0} style=${edge && { width: "calc(100% - 2px)" }} />
+        <rect x=${edge} y="1" width="100%" height=${barHeight - 2} rx=${room > 14 ? 4 : 0}
+          style=${edge && { width: "calc(100% - 2px)" }} />
         ${room > 34 && html`<text x="9" y="19" class="number">${s.shard}</text>`}
-        ${room > 90 && html`<text x=${18 + 8 * String(s.shard).length} y="19">${s.held ? visible(s.host) : "no node"}</text>`}
-        ${room > 90 && html`<text x="9" y="36" class="dim">${s.held ? s.loaded ? html`<${Held} of=${s} />` : "loading" : s.host ? `last: ${visible(s.host)}` : "never held"}</text>`}
+        ${room > 90 && html`<text x=${18 + 8 * String(s.shard).length}
+            y="19">${s.held ? visible(s.host) : "no node"}</text>`}
+        ${room > 90 && html`<text x="9" y="36"
+            class="dim">${s.held ? s.loaded ? html`<${Held} of=${s} />` : "loading" : s.host
+              ? `last: ${visible(s.host)}` : "never held"}</text>`}
       </svg>`;
     })}
   </svg>`;
@@ -140,35 +154,49 @@ const Held = ({ of: s }) => `for ${duration(Date.now() - Date.parse(s.claimedAt)
 const lastKey = (next) => next ? (BigInt("0x" + next.first) - 1n).toString(16).padStart(16, "0") : "ffffffffffffffff";
 
 const titleOf = (s, next) => `Shard ${s.shard}, ${s.first} to ${lastKey(next)}: ` + (s.held
-  ? `${visible(s.host)} at ${visible(s.address)}${s.loaded ? "" : ", loading"}` : s.host ? `no node, last ${visible(s.host)}` : "no node yet");
+  ? `${visible(s.host)} at ${visible(s.address)}${s.loaded ? "" : ", loading"}` : s.host
+    ? `no node, last ${visible(s.host)}` : "no node yet");
 
 const columns = [
-  { name: "dc", label: "Data centre", width: "minmax(70px, 130px)", cell: (s) => html`<span class="name">${visible(s.dc)}</span>` },
+  { name: "dc", label: "Data centre", width: "minmax(70px, 130px)",
+    cell: (s) => html`<span class="name">${visible(s.dc)}</span>` },
   { name: "shard", label: "Shard", width: "52px", end: true, cell: (s) => count(s.shard) },
-  { name: "state", label: "State", width: "82px", cell: (s) => html`<span class=${"tag " + states[s.state].tag}>${states[s.state].label}</span>` },
+  { name: "state", label: "State", width: "82px",
+    cell: (s) => html`<span class=${"tag " + states[s.state].tag}>${states[s.state].label}</span>` },
   { name: "host", label: "Node", width: "minmax(90px, 1fr)", cell: (s) => s.host
-    ? html`<span class=${"name" + (s.held ? "" : " dim")} title=${s.held ? "" : "the last holder"}>${visible(s.host)}</span>` : html`<span class="dim">none yet</span>` },
-  { name: "address", label: "Address", width: "minmax(110px, 190px)", from: 760, cell: (s) => html`<span class="mono dim">${visible(s.address)}</span>` },
-  { name: "keys", label: "Keys", width: "310px", from: 1180, cell: (s) => html`<span class="mono dim">${s.first} – ${s.last}</span>` },
-  { name: "claimedAt", label: "Held since", width: "110px", end: true, from: 620, cell: (s) => html`<${Time} at=${s.claimedAt} />` },
-  { name: "pingedAt", label: "Pinged", width: "96px", end: true, from: 420, cell: (s) => html`<${Time} at=${s.pingedAt} />` },
+    ? html`<span class=${"name" + (s.held ? "" : " dim")}
+      title=${s.held ? "" : "the last holder"}>${visible(s.host)}</span>` : html`<span class="dim">none yet</span>` },
+  { name: "address", label: "Address", width: "minmax(110px, 190px)", from: 760,
+    cell: (s) => html`<span class="mono dim">${visible(s.address)}</span>` },
+  { name: "keys", label: "Keys", width: "310px", from: 1180,
+    cell: (s) => html`<span class="mono dim">${s.first} – ${s.last}</span>` },
+  { name: "claimedAt", label: "Held since", width: "110px", end: true, from: 620,
+    cell: (s) => html`<${Time} at=${s.claimedAt} />` },
+  { name: "pingedAt", label: "Pinged", width: "96px", end: true, from: 420,
+    cell: (s) => html`<${Time} at=${s.pingedAt} />` },
   { name: "leftMs", label: "Claim ends", width: "86px", end: true, from: 900,
-    cell: (s) => s.held ? html`<span title="unless the node renews it">in ${duration(s.leftMs)}</span>` : html`<span class="dim">–</span>` },
+    cell: (s) => s.held ? html`<span title="unless the node renews it">in ${duration(s.leftMs)}</span>`
+      : html`<span class="dim">–</span>` },
 ];
 
 function Holders({ of: c }) {
   const [only, setOnly] = useState("");
   const rows = useMemo(() => c.dcs.flatMap((d) => [
-    ...d.shards.map((s, i) => ({ ...s, dc: d.dc, state: stateOf(s), last: lastKey(d.shards[i + 1]), id: `${d.dc}/${s.shard}` })),
+    ...d.shards.map((s, i) => (
+        { ...s, dc: d.dc, state: stateOf(s), last: lastKey(d.shards[i + 1]), id: `${d.dc}/${s.shard}` })),
     ...d.former.map((s, i) => ({ ...s, dc: d.dc, state: "leaving", last: "", id: `${d.dc}/former/${i}` })),
   ]), [c]);
-  const found = only ? rows.filter((s) => [s.dc, s.host, s.address, states[s.state].label].some((t) => t.includes(only))) : rows;
+  const found = only ? rows.filter(
+    (s) => [s.dc, s.host, s.address, states[s.state].label].some((t) => t.includes(only))) : rows;
   return html`<div class="panel-head topped"><h3>Nodes</h3>
       ${only && html`<span class="dim">${count(found.length)} of ${count(rows.length)}</span>`}
-      <div class="search end-of"><${Icon} name="search" /><input type="search" aria-label="Nodes, data centres and states that contain"
-        placeholder="Node, data centre or state" value=${only} onInput=${(e) => setOnly(e.currentTarget.value)} autocomplete="off" spellcheck=${false} /></div></div>
+      <div class="search end-of"><${Icon} name="search" />
+        <input type="search" aria-label="Nodes, data centres and states that contain"
+        placeholder="Node, data centre or state" value=${only} onInput=${(e) => setOnly(e.currentTarget.value)}
+          autocomplete="off" spellcheck=${false} /></div></div>
     ${found.length > 0
-      ? html`<${List} plain className="short" label=${`Nodes of ${visible(c.cache)}`} rows=${found} rowKey=${(s) => s.id} columns=${columns} />`
+      ? html`<${List} plain className="short" label=${`Nodes of ${visible(c.cache)}`} rows=${found}
+        rowKey=${(s) => s.id} columns=${columns} />`
       : html`<${Empty} title="No node matches." />`}`;
 }
 
@@ -179,10 +207,13 @@ function Changes({ of: c, at }) {
   useEffect(() => {
     const told = before.current ? differences(before.current, c) : [];
     before.current = c;
-    if (told.length > 0) set((all) => [...told.map((text, i) => ({ text, at, key: `${at}/${i}` })).reverse(), ...all].slice(0, keptChanges));
+    if (told.length > 0) set(
+      (all) => [...told.map((text, i) => ({ text, at, key: `${at}/${i}` })).reverse(), ...all].slice(0, keptChanges));
   }, [c]);
   return html`<div class="panel-head topped"><h3>Changes</h3><span class="dim">since this page was opened</span></div>
-    ${changes.length === 0 ? html`<p class="content dim">None. When nodes come and go, or <code>tidemark shards reshard</code> runs, it is seen here.</p>`
+    ${changes.length === 0 ? html`
+      <p class="content dim">None. When nodes come and go, or <code>tidemark shards reshard</code> runs, it is seen
+        here.</p>`
       : html`<ol class="changes bounded" tabindex="0" aria-label="Changes, the newest first">
           ${changes.map((e) => html`<li key=${e.key}><${Time} at=${e.at} /> <span>${e.text}</span></li>`)}</ol>`}`;
 }

@@ -90,8 +90,8 @@ func (p *proxy) asked(request string) int {
 // ticks waits until timers of the page have ended that were started after those of some milliseconds.
 func (w window) ticks(ms int) {
 	w.t.Helper()
-	read(w, chromedp.Evaluate[bool](fmt.Sprintf(`new Promise(done => setTimeout(() => setTimeout(done, 100, true), %d))`, ms),
-		chromedp.EvalAwaitPromise))
+	const timers = `new Promise(done => setTimeout(() => setTimeout(done, 100, true), %d))`
+	read(w, chromedp.Evaluate[bool](fmt.Sprintf(timers, ms), chromedp.EvalAwaitPromise))
 }
 
 // redis runs a command on the service's own Redis.

@@ -34,9 +34,11 @@ func TestConsoleSearch(t *testing.T) {
 	w.sees("h1", "Shards")
 	w.do(chromedp.NavigateBack())
 	w.sees("footer", "40 pages of keys read, and there are more.")
-	for read(w, chromedp.Evaluate[bool](`[...document.querySelectorAll('footer button')].some(b => b.textContent === 'Search on')`)) {
+	const stopped = `[...document.querySelectorAll('footer button')].some(b => b.textContent === 'Search on')`
+	const reading = `[...document.querySelectorAll('footer')].some(f => f.textContent.includes('Reading'))`
+	for read(w, chromedp.Evaluate[bool](stopped)) {
 		w.click("Search on")
-		w.do(chromedp.Poll[chromedp.Void](`![...document.querySelectorAll('footer')].some(f => f.textContent.includes('Reading'))`))
+		w.do(chromedp.Poll[chromedp.Void](`!` + reading))
 	}
 	w.sees("div[@role='cell']", "few")
 	calls := p.asked("GET /v1/channels")

@@ -256,7 +256,9 @@ for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
     const channel = open(t, { transports: [transport] }).channel("purged-" + transport);
     await channel.publish(0);
     const order: unknown[] = [];
-    for await (const m of channel.subscribe("ann", { from: "earliest", signal: patience() })) if (m.content === 0) break;
+    for await (const m of channel.subscribe("ann", { from: "earliest", signal: patience() })) {
+      if (m.content === 0) break;
+    }
     await channel.publishBatch([{ content: 1 }, { content: 2 }, { content: 3 }]);
     await service.operate(`/v1/channels/purged-${transport}/purge`, { through: 3 });
     channel.subscribe("ann", (m) => void order.push(m.content)).on("gap", (g: Gap) => order.push(g));

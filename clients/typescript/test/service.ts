@@ -16,8 +16,8 @@ if (!binary) throw new Error("scripts/check-client.sh builds the service and set
 export const patience = () => AbortSignal.timeout(60_000);
 
 /**
- * freeAddress returns an address on which no process listens. It isn't on 127.0.0.1, where connections and other programs
- * take a free port at any time.
+ * freeAddress returns an address on which no process listens. It isn't on 127.0.0.1, where connections and other
+ * programs take a free port at any time.
  */
 async function freeAddress(): Promise<string> {
   const server = listen().listen(0, "127.0.0.2");
