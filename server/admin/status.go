@@ -1,7 +1,11 @@
 package admin
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -52,7 +56,38 @@ func (h *status) history(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, h.of.History(since, queue))
+	return answerCompressed(c, h.of.History(since, queue))
+}
+
+// longBytes is the size from which on an answer is compressed. Polls for the last points are shorter.
+const longBytes = 4 << 10
+
+// answerCompressed answers with the JSON of v, compressed if it is long and the client accepts that.
+func answerCompressed(c *web.Call, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	text = append(text, '\n')
+	header := c.Response().Header()
+	header.Set("Vary", "Accept-Encoding")
+	if len(text) >= longBytes && inList(c.Request().Header.Values("Accept-Encoding"), "gzip") {
+		var short bytes.Buffer
+		w := gzip.NewWriter(&short)
+		if _, err := w.Write(text); err != nil {
+			return fmt.Errorf("compress the answer: %w", err)
+		}
+		if err := w.Close(); err != nil {
+			return fmt.Errorf("compress the answer: %w", err)
+		}
+		header.Set("Content-Encoding", "gzip")
+		text = short.Bytes()
+	}
+	if err := c.Bytes(wire.MediaJSON, text); err != nil {
+		header.Del("Content-Encoding") // the error isn't compressed
+		return err
+	}
+	return nil
 }
 
 // Shards describes how a cache is split, or, without a name, the caches that the service reads through nodes. Errors:

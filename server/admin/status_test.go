@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -49,6 +50,38 @@ func TestHistory(t *testing.T) {
 	for _, query := range []string{"since=-1", "since=x", "of=duel", "since=1&since=2"} {
 		admin.Do("GET", "/v1/history?"+query, "").Problem(400, fault.SlugInvalidQuery)
 	}
+}
+
+// hourBytes is at most what the first view of the console loads of an hour of history; tools/e2e bounds the rest.
+const hourBytes = 30_000
+
+// TestHistoryIsCompressed: an hour of a busy server is short on the network, for clients that accept that.
+func TestHistoryIsCompressed(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, servertest.WithQueues())
+	admin, now := h.OnAdmin(), time.Now()
+	for point := range 362 {
+		for n := range point % 5 {
+			h.Publish("c", fmt.Sprintf("%d-%d", point, n), "1")
+			h.Do("GET", "/v1/channels/none", "")
+		}
+		h.History.Add(now.Add(time.Duration(point) * overview.Interval))
+	}
+	plain := admin.Do("GET", "/v1/history", "", servertest.Header{Name: "Accept-Encoding", Value: "identity"})
+	require.Empty(t, plain.Header.Get("Content-Encoding"))
+	want := servertest.Decode[wire.History](plain)
+	require.Len(t, want.Times, 360)
+	short := admin.Do("GET", "/v1/history", "", servertest.Header{Name: "Accept-Encoding", Value: "br, gzip"})
+	require.Equal(t, "gzip", short.Header.Get("Content-Encoding"))
+	require.Equal(t, "Accept-Encoding", short.Header.Get("Vary"))
+	size, err := strconv.Atoi(short.Header.Get("Content-Length"))
+	require.NoError(t, err)
+	t.Logf("an hour: %d bytes, compressed %d", len(plain.Body), size)
+	require.LessOrEqual(t, size, hourBytes)
+	require.JSONEq(t, string(plain.Body), string(short.Body))
+	last := "/v1/history?since=" + strconv.FormatInt(want.Times[358], 10)
+	poll := admin.Do("GET", last, "", servertest.Header{Name: "Accept-Encoding", Value: "gzip"})
+	require.Len(t, servertest.Decode[wire.History](poll).Times, 1, "a short answer is plain")
 }
 
 // TestState: the state of servers, problems, Redis and shards is shown.

@@ -3,6 +3,7 @@ package servertest
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -274,7 +275,7 @@ type Answer struct {
 // Header is one header of a request.
 type Header struct{ Name, Value string }
 
-// Do sends a request, with the path as it is, and checks the answer against docs/openapi.yaml.
+// Do sends a request, with the path as it is, and checks the answer against docs/openapi.yaml. JSON is decompressed.
 func (h *Harness) Do(method, path, body string, headers ...Header) Answer {
 	h.TB.Helper()
 	got, err := h.Try(h.TB.Context(), method, path, strings.NewReader(body), headers...)
@@ -301,6 +302,12 @@ func (h *Harness) Try(ctx context.Context, method, path string, body io.Reader, 
 		return Answer{}, err
 	}
 	asStored := method == http.MethodGet && strings.HasPrefix(path, "/v1/cache/") && resp.StatusCode == http.StatusOK
+	if resp.Header.Get("Content-Encoding") == "gzip" && strings.Contains(resp.Header.Get("Content-Type"), "json") {
+		plain, err := gzip.NewReader(bytes.NewReader(data))
+		require.NoError(h.TB, err)
+		data, err = io.ReadAll(plain)
+		require.NoError(h.TB, err)
+	}
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && method != http.MethodHead && !asStored {
 		require.True(h.TB, bytes.HasSuffix(data, []byte("}\n")) || bytes.HasSuffix(data, []byte("]\n")),
 			"the body ends with a newline: %q", data)
