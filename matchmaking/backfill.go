@@ -43,6 +43,9 @@ type Backfill struct {
 	Tickets    []string // IDs of the associated tickets; some may have ended, or been released
 }
 
+// MaxBackfillTickets is the number of tickets that can be associated with a backfill: one acknowledgement assigns them.
+const MaxBackfillTickets = 1000
+
 // Backfills stores the backfills of queues. A backfill whose life has ended, but that ExpireBackfills hasn't removed
 // yet, is ErrBackfillExpired for UpdateBackfill and AcknowledgeBackfill, and doesn't exist for others.
 type Backfills interface {
@@ -160,8 +163,8 @@ type MatchBackfill struct {
 
 // HandOutOutcome is the result of HandOut for one match.
 type HandOutOutcome struct {
-	// Err is ErrBackfillChanged if the backfill has another generation, has ended or doesn't exist, ErrTooManyBackfills
-	// if it can't be created, and ErrNotHandedOut if there are Conflicts. Nothing was claimed or changed then. For any
+	// Err is ErrBackfillChanged if the backfill has another generation, has ended, doesn't exist, or would have more than
+	// MaxBackfillTickets; ErrTooManyBackfills if it can't be created, and ErrNotHandedOut if there are Conflicts. Nothing was claimed or changed then. For any
 	// other error, a storage failure, the outcome is unknown.
 	Err error
 	// Conflicts are the tickets that could not be claimed.

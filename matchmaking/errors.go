@@ -53,8 +53,8 @@ var (
 	// ErrNotHandedOut is the error of a match that was not handed out since some of its tickets could not be claimed.
 	ErrNotHandedOut = errors.New("not all tickets of the match wait")
 	// ErrBackfillChanged is the error of a match that was not handed out since its backfill has another generation, has
-	// expired, or doesn't exist.
-	ErrBackfillChanged = errors.New("the match's backfill was changed or removed")
+	// expired, doesn't exist, or would have too many tickets.
+	ErrBackfillChanged = errors.New("the match's backfill was changed or removed, or is full")
 	// ErrLaterTicket is the error of publishing an assignment for a ticket whose ID belongs to a later ticket now.
 	ErrLaterTicket = errors.New("a later life of the ticket's channel has begun")
 )

@@ -243,6 +243,10 @@ const (
 func (c *cycle) addProposal(one *call, p Proposal) error {
 	size := proposalBytes + len(p.Content) + ticketBytes*len(p.Tickets)
 	if p.Backfill != nil {
+		if len(p.Tickets) > matchmaking.MaxBackfillTickets {
+			return matchmaking.InvalidBackfill("tickets", "a match adds %d tickets to a backfill, and may add %d",
+				len(p.Tickets), matchmaking.MaxBackfillTickets)
+		}
 		content := c.s.o.Store.BackfillSize(&p.Backfill.Spec)
 		if err := c.queue.CheckBackfillSize(content); err != nil {
 			return err

@@ -620,6 +620,27 @@ func TestMatchWithALargeBackfillFailsItsCall(t *testing.T) {
 	}
 }
 
+func TestMatchOfTooManyTicketsForABackfillFailsItsCall(t *testing.T) {
+	t.Parallel()
+	w := onOne(t)
+	s := w.server()
+	for _, tickets := range []int{matchmaking.MaxBackfillTickets, matchmaking.MaxBackfillTickets + 1} {
+		m := match("1")
+		m.Backfill = &openmatch.Backfill{}
+		for i := range tickets {
+			m.Tickets = append(m.Tickets, &openmatch.Ticket{Id: strconv.Itoa(i)})
+		}
+		w.function("", proposing(m))
+		err := s.fetch("").end() // without a match: there are no such tickets
+		if tickets == matchmaking.MaxBackfillTickets {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidBackfill})
+			require.ErrorContains(t, err, "a match adds 1001 tickets to a backfill, and may add 1000")
+		}
+	}
+}
+
 func TestFailuresAreLoggedWhenTheyBeginAndEnd(t *testing.T) {
 	t.Parallel()
 	w := onOne(t)

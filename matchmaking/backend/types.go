@@ -105,7 +105,7 @@ type CycleCounts struct {
 	Calls     int
 	Proposals int
 	Accepted  int // by the evaluator
-	HandedOut int // the others were dropped: a ticket was not free, or the backfill had changed
+	HandedOut int // the others were dropped: see HandOutOutcome.Err
 }
 
 // uncounted implements Metrics without counting.

@@ -68,7 +68,8 @@ func (s *Store) handoutCall(r *matchmaking.HandOutRequest, matches []numbered) r
 	k := s.keys(r.Queue)
 	c := redis.Call{
 		Keys: []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.backfills()},
-		Args: []string{redis.Milliseconds(r.Hold), redis.Milliseconds(r.BackfillTTL), strconv.Itoa(r.MaxBackfills)},
+		Args: []string{redis.Milliseconds(r.Hold), redis.Milliseconds(r.BackfillTTL), strconv.Itoa(r.MaxBackfills),
+			strconv.Itoa(matchmaking.MaxBackfillTickets)},
 	}
 	for _, m := range matches {
 		kind := ""

@@ -359,6 +359,20 @@ func handOutAgain(t *testing.T, q *Queue) {
 	require.Equal(t, int64(3), q.counts(t).Matched)
 }
 
+// backfillsAreBounded checks that a match isn't handed out if its backfill would have too many tickets.
+func backfillsAreBounded(t *testing.T, q *Queue) {
+	ids := storagetest.Numbered("t", matchmaking.MaxBackfillTickets+1)
+	q.AddQuiet(t, ids...)
+	b := q.Backfill(t, LongTTL)
+	b = *q.HandOutAll(t, For(&b, ids[2:]...))[0].Backfill
+	require.ErrorIs(t, q.handOutErrors(t, For(&b, ids[0], ids[1]))[0], matchmaking.ErrBackfillChanged)
+	require.Equal(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Searching}, q.statuses(t, ids[0], ids[1]))
+	b = *q.HandOutAll(t, For(&b, ids[0]))[0].Backfill
+	require.Len(t, b.Tickets, matchmaking.MaxBackfillTickets)
+	require.Len(t, q.Acknowledge(t, q.AcknowledgeRequest(b.ID)).Tickets, matchmaking.MaxBackfillTickets)
+	q.HandOutAll(t, For(&b, ids[1]))
+}
+
 func updateReleases(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c")
 	b := q.Backfill(t, LongTTL)

@@ -68,6 +68,7 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"matches change backfills":                          handOutBackfills,
 	"a backfill has a ticket once":                      handOutAgain,
 	"an update releases the backfill's tickets":         updateReleases,
+	"a backfill's tickets are bounded":                  backfillsAreBounded,
 	"an acknowledgement assigns the backfill's tickets": acknowledge,
 	"tickets that were handed out are assigned":         assignAny,
 	"tickets that were handed out are released":         releaseFetched,

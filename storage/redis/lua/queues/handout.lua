@@ -11,7 +11,8 @@
 -- ARGV[1]  hold_ms  int     from now to the end of the claims
 -- ARGV[2]  ttl_ms   int     life of a new backfill without an acknowledgement
 -- ARGV[3]  most     int     backfills at most
--- ARGV[4…] texts    string  of each match three values, then four if it has a backfill, then two of each ticket:
+-- ARGV[4]  crowd    int     tickets associated with a backfill at most
+-- ARGV[5…] texts    string  of each match three values, then four if it has a backfill, then two of each ticket:
 --                           attempt     string  ULID of the request, a dash and the match's number: the token of the
 --                                               claims, unless the match has a backfill
 --                           tickets     int     number of its tickets
@@ -26,12 +27,14 @@
 -- Returns {"OK", {outcome, …}} if a match was handed out, or {"CONFLICT", {outcome, …}}. An outcome is {"OK", held_ms},
 -- or {"OK", held_ms, {expires_ms, generation, created_us, owner, content, persistent, tickets}} with a backfill, with
 -- the end of the claims, or of the new backfill's life if that is earlier; {"CONFLICT", {id, reason, until_ms or "",
--- …}} with the reasons "gone" and "claim" and the end of the other claim; {"CHANGED"} if the backfill does not exist or
--- has another generation; or {"FULL"} if there are too many backfills. The last three change nothing.
+-- …}} with the reasons "gone" and "claim" and the end of the other claim; {"CHANGED"} if the backfill does not exist,
+-- has another generation or would have too many tickets; or {"FULL"} if there are too many backfills. The last three
+-- change nothing.
 -- Safe to run twice: yes, the second run finds its claims and its attempts.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local backfills_key, each = KEYS[5], batch.from(KEYS, 6)
-local hold_ms, ttl_ms, most, texts = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), batch.from(ARGV, 4)
+local hold_ms, ttl_ms, most, crowd = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local texts = batch.from(ARGV, 5)
 local now, now_ms = time.now()
 
 -- read_matches returns the matches and the IDs of their tickets. A match has the indices of its first and last ticket;
@@ -90,7 +93,8 @@ local function prepare(match)
   if fields and fields.attempt == match.attempt then
     return fields, expires, true
   elseif match.kind == 'old' then
-    if not fields or tonumber(fields.generation) ~= tonumber(match.generation) then
+    if not fields or tonumber(fields.generation) ~= tonumber(match.generation) or
+      #backfill.list(fields.tickets) + match.last - match.first >= crowd then
       return nil, {'CHANGED'}
     end
     fields.generation, fields.content = time.decimal(fields.generation + 1), match.content
