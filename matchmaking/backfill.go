@@ -35,7 +35,6 @@ type Backfill struct {
 	ID    string // from NewBackfillID: it contains the queue's name, and is never reused
 	Queue string
 	BackfillSpec
-	Owner      string    // as Ticket.Owner; of one that was created with a match: empty
 	CreateTime time.Time // of the storage's clock, in microseconds
 	Expires    time.Time // of the storage's clock, in milliseconds; an acknowledgement extends it
 	// Generation is 1 at first, and rises by one with each update, and each match that has the backfill.
@@ -80,7 +79,6 @@ type CreateBackfillRequest struct {
 	Queue string
 	ID    string // from NewBackfillID
 	Spec  BackfillSpec
-	Owner string
 	TTL   time.Duration // its life without an acknowledgement
 	Max   int           // limit of backfills in the queue, this one included
 }

@@ -39,11 +39,10 @@ func (s *Service) userQueue(ctx context.Context, name string) (*queue, error) {
 type NewBackfill struct {
 	Queue string // empty: matchmaking.DefaultQueue
 	Spec  matchmaking.BackfillSpec
-	Owner string // Backfill.Owner
 }
 
 // CreateBackfill creates a backfill, whose generation is 1, in a queue that is directed by its user. Errors: ErrNoQueue,
-// ErrQueueDirector, fault.SlugInvalidBackfill, fault.SlugBackfillTooLarge, ErrTooManyBackfills, and the store's; after
+// ErrQueueDirector, fault.SlugBackfillTooLarge, ErrTooManyBackfills, and the store's; after
 // the latter a backfill that nobody acknowledges may exist until its life ends.
 func (s *Service) CreateBackfill(ctx context.Context, n NewBackfill) (matchmaking.Backfill, error) {
 	q, err := s.userQueue(ctx, n.Queue)
@@ -53,13 +52,8 @@ func (s *Service) CreateBackfill(ctx context.Context, n NewBackfill) (matchmakin
 	if err := s.checkBackfill(q, &n.Spec); err != nil {
 		return matchmaking.Backfill{}, err
 	}
-	if len(n.Owner) > matchmaking.MaxOwnerBytes {
-		return matchmaking.Backfill{}, matchmaking.InvalidBackfill("", "the owner must have at most %d bytes",
-			matchmaking.MaxOwnerBytes)
-	}
 	made, err := s.o.Store.CreateBackfill(ctx, matchmaking.CreateBackfillRequest{
-		Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: n.Spec, Owner: n.Owner, TTL: q.BackfillTTL.Std(),
-		Max: q.MaxBackfills,
+		Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: n.Spec, TTL: q.BackfillTTL.Std(), Max: q.MaxBackfills,
 	})
 	if err != nil {
 		return matchmaking.Backfill{}, fmt.Errorf("create a backfill in queue %s: %w", q.Name, err)

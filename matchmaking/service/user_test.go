@@ -100,7 +100,7 @@ func TestBackfills(t *testing.T) {
 		}
 		_, err := s.CreateBackfill(t.Context(), service.NewBackfill{Queue: "user", Spec: large})
 		require.True(t, isSlug(err, fault.SlugBackfillTooLarge), "%v", err)
-		b, err := s.CreateBackfill(t.Context(), service.NewBackfill{Queue: "user", Spec: small, Owner: "ann"})
+		b, err := s.CreateBackfill(t.Context(), service.NewBackfill{Queue: "user", Spec: small})
 		require.NoError(t, err)
 		found, err := s.Backfill(t.Context(), b.ID)
 		require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -27,7 +26,7 @@ func (f *frontend) CreateBackfill(
 		return nil, badRequest("backfills cannot be created with create time set")
 	}
 	b, err := f.backfills.CreateBackfill(ctx, service.NewBackfill{
-		Queue: queueOf(ctx), Spec: convert.ToBackfillSpec(request.GetBackfill()), Owner: access.From(ctx).User(),
+		Queue: queueOf(ctx), Spec: convert.ToBackfillSpec(request.GetBackfill()),
 	})
 	if err != nil {
 		return nil, err

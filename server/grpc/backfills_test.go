@@ -51,7 +51,7 @@ func (b *backfills) CreateBackfill(_ context.Context, n service.NewBackfill) (ma
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	made := &matchmaking.Backfill{
-		ID: fmt.Sprintf("b%d.%s", len(b.all), n.Queue), Queue: n.Queue, BackfillSpec: n.Spec, Owner: n.Owner,
+		ID: fmt.Sprintf("b%d.%s", len(b.all), n.Queue), Queue: n.Queue, BackfillSpec: n.Spec,
 		CreateTime: time.Now().UTC().Truncate(time.Microsecond), Generation: 1,
 	}
 	b.all = append(b.all, made)

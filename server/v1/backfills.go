@@ -53,7 +53,7 @@ func (h *backfills) create(c *web.Call) error {
 		return err
 	}
 	b, err := h.service.CreateBackfill(c.Context(), service.NewBackfill{
-		Queue: request.Queue, Spec: request.BackfillSpec, Owner: access.From(c.Context()).User(),
+		Queue: request.Queue, Spec: request.BackfillSpec,
 	})
 	if err != nil {
 		return inBody(err)

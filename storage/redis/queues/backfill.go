@@ -54,8 +54,7 @@ func (*Store) BackfillSize(spec *matchmaking.BackfillSpec) int {
 
 // decodeBackfill decodes a backfill in the reply of a script.
 func decodeBackfill(d *redis.Decoder, queue, id string) (matchmaking.Backfill, error) {
-	b := matchmaking.Backfill{ID: id, Queue: queue, Expires: d.Millis(), Generation: d.Int64(), CreateTime: d.Micros(),
-		Owner: d.Text()}
+	b := matchmaking.Backfill{ID: id, Queue: queue, Expires: d.Millis(), Generation: d.Int64(), CreateTime: d.Micros()}
 	rest, persistent := d.Bytes(), d.Bytes()
 	b.Tickets = strings.Fields(d.Text())
 	spec, _, err := decodeSpec(slices.Concat(rest, persistent))
@@ -88,8 +87,7 @@ func (s *Store) CreateBackfill(ctx context.Context, r matchmaking.CreateBackfill
 		return matchmaking.Backfill{}, fmt.Errorf("create backfill %s: %w", r.ID, err)
 	}
 	k := s.keys(r.Queue)
-	args := []string{r.ID, redis.Milliseconds(r.TTL), strconv.Itoa(r.Max), r.Owner, string(rest), string(persistent),
-		k.nudges()}
+	args := []string{r.ID, redis.Milliseconds(r.TTL), strconv.Itoa(r.Max), string(rest), string(persistent), k.nudges()}
 	rep, err := s.conn.Run(ctx, newbackfillScript, []string{k.backfills(), k.backfill(r.ID), k.director()}, args)
 	if err != nil {
 		return matchmaking.Backfill{}, err

@@ -35,7 +35,7 @@ func game(tag string) matchmaking.BackfillSpec {
 func (q *Queue) Backfill(t testing.TB, ttl time.Duration) matchmaking.Backfill {
 	t.Helper()
 	made, err := q.CreateBackfill(t.Context(), matchmaking.CreateBackfillRequest{
-		Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: game("new"), Owner: "ann", TTL: ttl, Max: maxBackfills,
+		Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: game("new"), TTL: ttl, Max: maxBackfills,
 	})
 	require.NoError(t, err)
 	return made
@@ -151,12 +151,12 @@ func (q *Queue) each(t testing.TB) map[string]*matchmaking.Backfill {
 
 func backfills(t *testing.T, q *Queue) {
 	r := matchmaking.CreateBackfillRequest{Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: game("eu"),
-		Owner: "ann", TTL: LongTTL, Max: 1}
+		TTL: LongTTL, Max: 1}
 	require.Equal(t, len(`{}`), q.BackfillSize(&matchmaking.BackfillSpec{})+2)
 	require.Positive(t, q.BackfillSize(&r.Spec))
 	made, err := q.CreateBackfill(t.Context(), r)
 	require.NoError(t, err)
-	want := matchmaking.Backfill{ID: r.ID, Queue: q.Name, BackfillSpec: game("eu"), Owner: "ann", Generation: 1,
+	want := matchmaking.Backfill{ID: r.ID, Queue: q.Name, BackfillSpec: game("eu"), Generation: 1,
 		CreateTime: made.CreateTime, Expires: made.CreateTime.Truncate(time.Millisecond).Add(LongTTL), Tickets: []string{}}
 	require.Equal(t, want, made)
 	require.Equal(t, want, q.ReadBackfill(t, r.ID))

@@ -26,7 +26,7 @@
 -- ARGV[8]  most      int     size of a notification beyond which it leaves the assignments out
 -- ARGV[9…] texts     string  of each expected ticket its ID and its assignment, JSON
 --
--- Returns {"OK", {expires_ms, generation, created_us, owner, content, persistent, tickets}, {ticket, …}, {entry or "",
+-- Returns {"OK", {expires_ms, generation, created_us, content, persistent, tickets}, {ticket, …}, {entry or "",
 -- …}, {waited_us, …}}: the values of the tickets that are assigned now, their entries of the outbox and their waiting
 -- times; the last two are empty if an earlier run assigned them. {"TICKETS", {id, …}} if others have to be assigned;
 -- {"NO_BACKFILL"} or {"EXPIRED"}. Only OK changes anything.

@@ -7,7 +7,7 @@
 -- ARGV[1]  bytes  int     of the contents, at most, unless one has more
 -- ARGV[2…] ids    string  of the backfills, in the order of their keys
 --
--- Returns {"OK", {backfill, …}} in the order of the IDs: {expires_ms, generation, created_us, owner, content,
+-- Returns {"OK", {backfill, …}} in the order of the IDs: {expires_ms, generation, created_us, content,
 -- persistent, tickets}, or {} for one that does not exist or whose life has ended. The last ones are left out if the
 -- contents have too many bytes.
 -- Safe to run twice: yes, it only reads.

@@ -25,7 +25,7 @@
 --                           created_us  int     the ticket has to be the one created then; "": at any time
 --
 -- Returns {"OK", {outcome, …}} if a match was handed out, or {"CONFLICT", {outcome, …}}. An outcome is {"OK", held_ms},
--- or {"OK", held_ms, {expires_ms, generation, created_us, owner, content, persistent, tickets}} with a backfill, with
+-- or {"OK", held_ms, {expires_ms, generation, created_us, content, persistent, tickets}} with a backfill, with
 -- the end of the claims, or of the new backfill's life if that is earlier; {"CONFLICT", {id, reason, until_ms or "",
 -- …}} with the reasons "gone" and "claim" and the end of the other claim; {"CHANGED"} if the backfill does not exist,
 -- has another generation or would have too many tickets; or {"FULL"} if there are too many backfills. The last three
@@ -105,8 +105,8 @@ local function prepare(match)
     return nil, {'FULL'}
   end
   return {
-    generation = '1', created = time.decimal(now), owner = '', content = match.content,
-    persistent = match.persistent, tickets = '',
+    generation = '1', created = time.decimal(now), content = match.content, persistent = match.persistent,
+    tickets = '',
   }, time.decimal(now_ms + ttl_ms)
 end
 

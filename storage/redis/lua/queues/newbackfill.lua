@@ -8,16 +8,15 @@
 -- ARGV[1] id          string  the backfill's
 -- ARGV[2] ttl_ms      int     its life without an acknowledgement
 -- ARGV[3] most        int     backfills at most, this one included
--- ARGV[4] owner       string  the creator, if it is a user
--- ARGV[5] content     string  protobuf
--- ARGV[6] persistent  string  protobuf
--- ARGV[7] nudges      string  sharded pub/sub channel of the queue
+-- ARGV[4] content     string  protobuf
+-- ARGV[5] persistent  string  protobuf
+-- ARGV[6] nudges      string  sharded pub/sub channel of the queue
 --
--- Returns {"OK", {expires_ms, generation, created_us, owner, content, persistent, tickets}}, or {"FULL"}.
+-- Returns {"OK", {expires_ms, generation, created_us, content, persistent, tickets}}, or {"FULL"}.
 -- Safe to run twice: yes, the second run finds the backfill.
 local backfills_key, backfill_key, director_key = KEYS[1], KEYS[2], KEYS[3]
-local id, ttl_ms, most, owner = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local content, persistent, nudges = ARGV[5], ARGV[6], ARGV[7]
+local id, ttl_ms, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local content, persistent, nudges = ARGV[4], ARGV[5], ARGV[6]
 
 local now, now_ms = time.now()
 local fields, expires = backfill.state(now_ms, backfills_key, backfill_key, id)
@@ -30,8 +29,7 @@ acl.require(backfill_key, 'HSET', 'PEXPIREAT', 'ZADD')
 acl.require_publish(nudges)
 expires = time.decimal(now_ms + ttl_ms)
 fields = {
-  generation = '1', created = time.decimal(now), owner = owner, content = content, persistent = persistent,
-  tickets = '',
+  generation = '1', created = time.decimal(now), content = content, persistent = persistent, tickets = '',
 }
 backfill.change(backfill_key, fields, expires, '')
 redis.call('ZADD', backfills_key, expires, id)

@@ -15,7 +15,7 @@
 -- ARGV[5] nudges      string  sharded pub/sub channel of the queue
 -- ARGV[6] feed        string  sharded pub/sub channel of its director
 --
--- Returns {"OK", {expires_ms, generation, created_us, owner, content, persistent, tickets}}, {"NO_BACKFILL"}, or
+-- Returns {"OK", {expires_ms, generation, created_us, content, persistent, tickets}}, {"NO_BACKFILL"}, or
 -- {"EXPIRED"}.
 -- Safe to run twice: yes, the second run finds its attempt.
 local backfills_key, backfill_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

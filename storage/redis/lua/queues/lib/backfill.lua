@@ -2,7 +2,6 @@
 --
 --   generation  int     1, and one more with each update and each match that has the backfill
 --   created     int     when it was created, in microseconds
---   owner       string  the creator, if it is a user
 --   content     string  protobuf: search fields and extensions
 --   persistent  string  protobuf: the persistent field
 --   attempt     string  of the last change of the generation
@@ -32,12 +31,10 @@ function backfill.fields(now_ms, backfill_key, expires)
   return fields, expires
 end
 
--- reply returns a backfill for the caller of a script: {expires_ms, generation, created_us, owner, content, persistent,
+-- reply returns a backfill for the caller of a script: {expires_ms, generation, created_us, content, persistent,
 -- tickets}.
 function backfill.reply(fields, expires)
-  return {
-    expires, fields.generation, fields.created, fields.owner, fields.content, fields.persistent, fields.tickets,
-  }
+  return {expires, fields.generation, fields.created, fields.content, fields.persistent, fields.tickets}
 end
 
 -- list returns the IDs in a field.
@@ -63,7 +60,7 @@ end
 -- change stores fields of a backfill after a change of its generation.
 function backfill.change(backfill_key, fields, expires, attempt)
   fields.attempt = attempt
-  redis.call('HSET', backfill_key, 'generation', fields.generation, 'created', fields.created, 'owner', fields.owner,
+  redis.call('HSET', backfill_key, 'generation', fields.generation, 'created', fields.created,
     'content', fields.content, 'persistent', fields.persistent, 'attempt', attempt, 'tickets', fields.tickets,
     'match', fields.match or '', 'matched', fields.matched or '')
   redis.call('PEXPIREAT', backfill_key, time.decimal(backfill.keep(tonumber(expires))))
