@@ -217,6 +217,19 @@ func (d *Decoder) List() *Decoder {
 	return &Decoder{name: d.name, values: values, err: d.err}
 }
 
+// Take returns a decoder of the next n values.
+func (d *Decoder) Take(n int) *Decoder {
+	if n > len(d.values) {
+		d.Fail(errors.New("too few values"))
+	}
+	if d.err != nil {
+		return &Decoder{name: d.name, err: d.err}
+	}
+	taken := &Decoder{name: d.name, values: d.values[:n]}
+	d.values = d.values[n:]
+	return taken
+}
+
 // Each reads a list and calls read until all its elements are read.
 func (d *Decoder) Each(read func(list *Decoder)) {
 	list := d.List()

@@ -1,7 +1,6 @@
 package queues
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,60 +246,118 @@ func (s *Store) removeBackfills(ctx context.Context, queue string, ended bool, i
 	return removed, d.End()
 }
 
-// Limits of one call of prolong.lua. Its reply has the contents of the backfills.
-const prolongs = 64
+// Limits of one call of prolong.lua.
+const (
+	prolongs     = 100
+	prolongBytes = 1 << 20 // of contents in its reply, after which it leaves the others to the next call
+)
 
-// prolongPause is the pause between two calls of prolong.lua for a queue: game servers acknowledge every few seconds, and
-// one call for many backfills costs Redis a fraction of many calls.
-const prolongPause = 10 * time.Millisecond
+// prolongPause returns the pause after a call of prolong.lua for n backfills. Game servers acknowledge every few
+// seconds, and one call for many backfills costs Redis a fraction of many calls: the more arrive, the longer it is. A
+// caller that sends one acknowledgement after the other is delayed little.
+func prolongPause(n int) time.Duration {
+	if n == prolongs { // perhaps more are waiting
+		return 0
+	}
+	return min(10*time.Millisecond+time.Duration(n)*time.Millisecond/2, 25*time.Millisecond)
+}
+
+// lives are the acknowledgements that can share a call of prolong.lua: the queue, and how long its backfills live.
+type lives struct {
+	queue string
+	ttl   time.Duration
+}
+
+// prolonged is the outcome of prolong.lua for one backfill.
+type prolonged struct {
+	status redis.Status
+	values *redis.Decoder // of the status
+}
 
 // newProlongations returns the group in which concurrent acknowledgements share calls of prolong.lua.
-func (s *Store) newProlongations() *group.Group[string, *matchmaking.AcknowledgeRequest, *redis.Decoder] {
-	return group.New(group.Options[string, *matchmaking.AcknowledgeRequest, *redis.Decoder]{
-		Run: s.prolongAll, Calls: 1, Size: func(*matchmaking.AcknowledgeRequest) int { return 1 }, Items: prolongs,
-		Bytes: prolongs, Limit: s.conn.Timeout(),
+func (s *Store) newProlongations() *group.Group[lives, string, prolonged] {
+	return group.New(group.Options[lives, string, prolonged]{
+		Run: s.prolongAll, Calls: 1, Size: func(string) int { return 1 }, Items: prolongs, Bytes: prolongs,
+		Limit: s.conn.Timeout(),
 	})
 }
 
-// prolongAll runs prolong.lua. It returns the outcome of each acknowledgement.
-func (s *Store) prolongAll(ctx context.Context, queue string, all []*matchmaking.AcknowledgeRequest) ([]*redis.Decoder,
-	time.Duration, error) {
-	k := s.keys(queue)
-	keys, args := []string{k.backfills()}, make([]string, 0, 3*len(all))
-	for _, r := range all {
-		keys = append(keys, k.backfill(r.ID))
-		args = append(args, r.ID, redis.Milliseconds(r.Definition.BackfillTTL.Std()), r.MatchID)
+// prolongAll runs prolong.lua until it has the outcome of each backfill.
+func (s *Store) prolongAll(ctx context.Context, l lives, ids []string) ([]prolonged, time.Duration, error) {
+	outcomes := make([]prolonged, 0, len(ids))
+	for len(outcomes) < len(ids) {
+		some, err := s.prolongSome(ctx, l, ids[len(outcomes):])
+		if err != nil {
+			return nil, 0, err
+		}
+		outcomes = append(outcomes, some...)
 	}
-	d, err := s.run(ctx, prolongScript, keys, args)
-	if err != nil {
-		return nil, 0, err
-	}
-	var outcomes []*redis.Decoder
-	d.Each(func(list *redis.Decoder) { outcomes = append(outcomes, list.List()) })
-	if len(outcomes) != len(all) {
-		d.Fail(fmt.Errorf("%d outcomes of %d acknowledgements", len(outcomes), len(all)))
-	}
-	return outcomes, prolongPause, d.End()
+	return outcomes, prolongPause(len(ids)), nil
 }
 
-// prolong acknowledges a backfill, together with others of its queue. If it has tickets that may have to be assigned, it
-// changes nothing and returns these.
-func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) (b matchmaking.Backfill, tickets []string,
-	err error) {
-	d, err := s.prolongations.Do(ctx, r.Definition.Name, r)
+// prolongSome runs prolong.lua. It returns the outcomes of the first backfills, as many as their sizes allow.
+func (s *Store) prolongSome(ctx context.Context, l lives, ids []string) ([]prolonged, error) {
+	k := s.keys(l.queue)
+	keys := append(make([]string, 0, 1+len(ids)), k.backfills())
+	for _, id := range ids {
+		keys = append(keys, k.backfill(id))
+	}
+	args := []string{redis.Milliseconds(l.ttl), strconv.Itoa(prolongBytes), strings.Join(ids, " ")}
+	d, err := s.run(ctx, prolongScript, keys, args)
 	if err != nil {
-		return matchmaking.Backfill{}, nil, err
+		return nil, err
 	}
-	switch status := redis.Status(d.Text()); status {
+	return prolongedOf(d, len(ids))
+}
+
+// prolongedOf decodes a reply of prolong.lua to a call for at most n backfills.
+func prolongedOf(d *redis.Decoder, n int) (outcomes []prolonged, err error) {
+	values := d.List()
+	for values.More() {
+		status, count := redis.Status(values.Text()), 0
+		switch status {
+		case redis.OK:
+			count = 8
+		case statusTickets:
+			count = 1
+		}
+		outcomes = append(outcomes, prolonged{status, values.Take(count)})
+	}
+	d.Fail(values.Err())
+	if len(outcomes) == 0 || len(outcomes) > n {
+		d.Fail(fmt.Errorf("%d outcomes of %d acknowledgements", len(outcomes), n))
+	}
+	return outcomes, d.End()
+}
+
+// decode returns the backfill, or an error. It returns none if there are tickets: the IDs of those that may have to be
+// assigned, or nil if the call is a repetition with a match that has tickets already.
+func (p prolonged) decode(queue, id, match string) (b *matchmaking.Backfill, tickets []string, err error) {
+	d := p.values
+	switch p.status {
 	case redis.OK:
-		b, err = decodeBackfill(d.List(), r.Definition.Name, r.ID)
-		return b, nil, errors.Join(err, d.End())
+		b, err := decodeBackfill(d.Take(7), queue, id)
+		repeated := d.Text() == match
+		if err = errors.Join(err, d.End()); err != nil || repeated {
+			return nil, nil, err
+		}
+		return &b, nil, nil
 	case statusTickets:
-		tickets = d.Texts()
-		return matchmaking.Backfill{}, tickets, d.End()
+		tickets = strings.Fields(d.Text())
+		return nil, tickets, d.End()
 	default:
-		return matchmaking.Backfill{}, nil, cmp.Or(d.Err(), refusals.Error(redis.Reply{Status: status}))
+		return nil, nil, refusals.Error(redis.Reply{Status: p.status})
 	}
+}
+
+// prolong acknowledges a backfill, together with others of its queue. It returns what prolonged.decode does.
+func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) (*matchmaking.Backfill, []string, error) {
+	queue := r.Definition.Name
+	p, err := s.prolongations.Do(ctx, lives{queue, r.Definition.BackfillTTL.Std()}, r.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.decode(queue, r.ID, r.MatchID)
 }
 
 // maxExpected limits the calls of acknowledge.lua in one acknowledgement: each further one means that the
@@ -315,8 +372,8 @@ func (s *Store) AcknowledgeBackfill(ctx context.Context, r matchmaking.Acknowled
 	switch {
 	case err != nil:
 		return matchmaking.Acknowledged{}, s.conn.Failure(ctx, prolongScript.Name(), err)
-	case b.ID != "":
-		return matchmaking.Acknowledged{Backfill: b}, nil
+	case b != nil:
+		return matchmaking.Acknowledged{Backfill: *b}, nil
 	}
 	for range maxExpected {
 		match, err := assignmentsOf(&r, ids)

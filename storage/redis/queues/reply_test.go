@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -32,6 +33,17 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 	"states":   func(r redis.Reply) error { return storagetest.ErrorOf(decodeStates(r, 2)) },
 	"queue":    func(r redis.Reply) error { return storagetest.ErrorOf(queueState(r)) },
 	"backfill": func(r redis.Reply) error { return storagetest.ErrorOf(backfillOf(r, "duel", "a")) },
+	"prolong": func(r redis.Reply) error {
+		if r.Status != redis.OK {
+			return refusals.Error(r)
+		}
+		outcomes, err := prolongedOf(r.Decoder(), 2)
+		for _, o := range outcomes {
+			_, _, decoded := o.decode("duel", "a", "m")
+			err = errors.Join(err, decoded)
+		}
+		return err
+	},
 	"handout": func(r redis.Reply) error {
 		match := numbered{HandOutMatch: &matchmaking.HandOutMatch{Backfill: &matchmaking.MatchBackfill{}}}
 		return storagetest.ErrorOf(handedOut("duel", []numbered{match}, redis.Result{Reply: r}))
@@ -70,7 +82,15 @@ func TestReplies(t *testing.T) {
 	right["backfill"] = []string{`{'OK', ` + backfill + `}`}
 	right["handout"] = []string{`{'OK', {{'OK', ` + backfill + `}}}`, `{'CONFLICT', {{'CHANGED'}}}`,
 		`{'CONFLICT', {{'FULL'}}}`, `{'CONFLICT', {{'CONFLICT', {'a', 'gone', ''}}}}`}
+	const prolonged = `'OK', '1700000000000', '2', '1704067200000000', '', '', '', '', 'm1'`
+	right["prolong"] = []string{`{'OK', {` + prolonged + `}}`, `{'OK', {'TICKETS', ' a b', ` + prolonged + `}}`}
 	wrong := map[string][]string{
+		"prolong": {
+			`{'OK'}`, `{'OK', {}}`, `{'OK', {'OK'}}`, `{'OK', {'OK', '1', '2', '3', '', '', '', ''}}`, `{'OK', {'TICKETS'}}`,
+			`{'OK', {` + prolonged + `, 'a'}}`, `{'OK', {` + prolonged + `}, 1}`, `{'OK', {'CREATED'}}`, `{'CREATED'}`,
+			`{'OK', {` + prolonged + `, ` + prolonged + `, ` + prolonged + `}}`,
+			`{'OK', {'OK', '1', 'x', '3', '', '', '', '', ''}}`,
+		},
 		"backfill": {
 			`{'OK'}`, `{'OK', {}}`, `{'OK', ` + backfill + `, 1}`, `{'OK', {'1', '2', '3', '', '', ''}}`, `{'CREATED'}`,
 			`{'OK', {'1', '2', '3', '', '', '', '', ''}}`, `{'OK', {'1', 'x', '3', '', '', '', ''}}`,

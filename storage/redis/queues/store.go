@@ -32,7 +32,7 @@ type Store struct {
 	confirmed *confirmer // nil: claims and assignments count without confirmation
 	creations *group.Group[string, *creation, *redis.Decoder]
 	// prolongations are acknowledgements of backfills without tickets
-	prolongations *group.Group[string, *matchmaking.AcknowledgeRequest, *redis.Decoder]
+	prolongations *group.Group[lives, string, prolonged]
 	slowed        func(queue string, by time.Duration)
 	removals      removals
 }

@@ -1,55 +1,61 @@
 #!lua
--- prolong.lua extends the lives of backfills that have no tickets to assign.
+-- prolong.lua extends the lives of backfills that have no tickets to assign, and reads them. It ends early when its
+-- reply is large: the caller repeats the call with the others.
 --
 -- KEYS[1]  backfills  zset  IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[2…] each       hash  the backfills
+-- KEYS[2…] each       hash  the backfills, at most 1,000
 --
--- ARGV[1…] texts  string  of each backfill three values:
---                         id        string  the backfill's
---                         ttl_ms    int     its life from now on
---                         match_id  string  of the match of tickets that this acknowledgement may have assigned before
+-- ARGV[1]  ttl_ms  int     their lives from now on
+-- ARGV[2]  most    int     bytes of contents after which it ends
+-- ARGV[3]  ids     string  of the backfills, in the order of their keys, each after a blank
 --
--- Returns {"OK", {outcome, …}} in the order of the backfills: {"OK", {expires_ms, generation, created_us, owner,
--- content, persistent, tickets}}, {"TICKETS", {id, …}} if these tickets may have to be assigned, or were under the
--- match, {"NO_BACKFILL"}, or {"EXPIRED"}. Only OK changes anything.
+-- Returns {"OK", {value, …}} with the values of at least the first backfill, one backfill after the other: "OK",
+-- expires_ms, generation, created_us, owner, content, persistent, "", and the ID of the match of the tickets that were
+-- last assigned or ""; "TICKETS" and the IDs of tickets that may have to be assigned, each after a blank;
+-- "NO_BACKFILL"; or "EXPIRED". Only OK changes anything.
 -- Safe to run twice: yes.
-local backfills_key, each = KEYS[1], batch.from(KEYS, 2)
-local texts = batch.from(ARGV, 1)
+local backfills_key, ttl_ms, most, ids = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), backfill.list(ARGV[3])
 
+-- A call is expensive for Redis by its values: its arguments, its tables, and the tables in its reply.
 local _, now_ms = time.now()
-local ids, outcomes, scores, longest, late = {}, {}, {}, 0, {}
-for i = 1, #each do
-  ids[i] = texts[3 * i - 2]
-end
-local found = batch.replies('ZMSCORE', backfills_key, ids)
-for i, key in ipairs(each) do
-  local id, ttl_ms, match_id = ids[i], tonumber(texts[3 * i - 1]), texts[3 * i]
-  local fields, expires = backfill.fields(now_ms, key, found[i])
-  if not fields then
-    outcomes[i] = expires and {'EXPIRED'} or {'NO_BACKFILL'}
-  elseif fields.match == match_id then
-    outcomes[i] = {'TICKETS', backfill.list(fields.matched)}
-  elseif fields.tickets ~= '' then
-    outcomes[i] = {'TICKETS', backfill.list(fields.tickets)}
+local ends, keep = time.decimal(now_ms + ttl_ms), backfill.keep(now_ms + ttl_ms)
+local reply, n, bytes, scores, late = {}, 0, 0, {}, {}
+for i, expires in ipairs(redis.call('ZMSCORE', backfills_key, unpack(ids))) do
+  local fields = expires and redis.call('HMGET', KEYS[i + 1], 'generation', 'created', 'owner', 'content', 'persistent',
+    'tickets', 'match')
+  if not fields or not fields[1] then
+    reply[n + 1], n = 'NO_BACKFILL', n + 1
+  elseif tonumber(expires) <= now_ms then
+    reply[n + 1], n = 'EXPIRED', n + 1
+  elseif fields[6] ~= '' then
+    reply[n + 1], reply[n + 2], n = 'TICKETS', fields[6], n + 2
+    bytes = bytes + #fields[6]
   else
-    local ends, keep = time.decimal(now_ms + ttl_ms), backfill.keep(now_ms + ttl_ms)
-    scores[#scores + 1], scores[#scores + 2] = ends, id
-    if keep ~= backfill.keep(tonumber(expires)) then
-      late[key], longest = time.decimal(keep), math.max(longest, ttl_ms)
+    reply[n + 1], reply[n + 2] = 'OK', ends
+    for at = 1, 7 do
+      reply[n + 2 + at] = fields[at]
     end
-    outcomes[i] = {'OK', backfill.reply(fields, ends)}
+    n, bytes = n + 9, bytes + #fields[4] + #fields[5]
+    scores[#scores + 1] = ends
+    scores[#scores + 1] = ids[i]
+    if keep ~= backfill.keep(tonumber(expires)) then
+      late[#late + 1] = KEYS[i + 1]
+    end
+  end
+  if bytes >= most then
+    break
   end
 end
-if longest > 0 then
+if #late > 0 then
   acl.require(backfills_key, 'ZADD', 'PEXPIREAT')
 end
 if #scores > 0 then
   redis.call('ZADD', backfills_key, 'XX', unpack(scores))
 end
-if longest > 0 then
-  for key, keep in pairs(late) do
-    redis.call('PEXPIREAT', key, keep)
-  end
-  time.prolong(now_ms, longest + time.DAY_MS, backfills_key)
+for _, key in ipairs(late) do
+  redis.call('PEXPIREAT', key, time.decimal(keep))
 end
-return {'OK', outcomes}
+if #late > 0 then
+  time.prolong(now_ms, ttl_ms + time.DAY_MS, backfills_key)
+end
+return {'OK', reply}

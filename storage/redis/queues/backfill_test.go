@@ -1,0 +1,68 @@
+package queues
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
+)
+
+// One call decides acknowledgements like separate calls would. If the backfills are large it decides only the first
+// ones, and the others follow.
+func TestAcknowledgementsShareCalls(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		h.Add(t, "a", "b")
+		large := func(name string) string {
+			content := json.RawMessage(`"` + name + strings.Repeat("x", prolongBytes/2) + `"`)
+			made, err := h.CreateBackfill(t.Context(), matchmaking.CreateBackfillRequest{
+				Queue: h.Name, ID: matchmaking.NewBackfillID(h.Name), TTL: queuetest.LongTTL, Max: 10,
+				Spec: matchmaking.BackfillSpec{Extensions: map[string]json.RawMessage{"x": content}},
+			})
+			require.NoError(t, err)
+			return made.ID
+		}
+		joined := h.Backfill(t, queuetest.LongTTL)
+		h.HandOutAll(t, queuetest.For(&joined, "a", "b"))
+		ids := []string{"nobody", joined.ID, large("1"), large("2"), large("3"), h.Backfill(t, queuetest.LongTTL).ID, joined.ID}
+		l := lives{h.Name, 2 * queuetest.LongTTL}
+		some, err := h.store.prolongSome(t.Context(), l, ids)
+		require.NoError(t, err)
+		require.Len(t, some, 4, "the reply has two large backfills")
+
+		all, _, err := h.store.prolongAll(t.Context(), l, ids)
+		require.NoError(t, err)
+		var outcomes []string
+		for i, p := range all {
+			b, tickets, err := p.decode(h.Name, ids[i], "match")
+			switch {
+			case err != nil:
+				require.ErrorIs(t, err, matchmaking.ErrNoBackfill)
+			case b == nil:
+				require.Equal(t, []string{"a", "b"}, tickets)
+			default:
+				require.Equal(t, h.ReadBackfill(t, ids[i]), *b, "as it is stored")
+				require.False(t, b.Expires.Before(b.CreateTime.Truncate(time.Millisecond).Add(l.ttl)), "acknowledged later")
+			}
+			outcomes = append(outcomes, string(p.status))
+		}
+		require.Equal(t, "[NO_BACKFILL TICKETS OK OK OK OK TICKETS]", fmt.Sprint(outcomes))
+		require.Equal(t, joined.Expires, h.ReadBackfill(t, joined.ID).Expires, "only one that is acknowledged lives longer")
+	})
+}
+
+func TestPauseBetweenAcknowledgements(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]time.Duration{
+		1: 10500 * time.Microsecond, 20: 20 * time.Millisecond, 30: 25 * time.Millisecond, 99: 25 * time.Millisecond,
+		prolongs: 0,
+	} {
+		require.Equal(t, want, prolongPause(n), n)
+	}
+}
