@@ -20,13 +20,13 @@ import (
 
 // window is a tab of a browser.
 type window struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context //nolint:containedctx // of the browser's tab, as chromedp has it
 }
 
 // browser starts headless Chromium, and returns a function that opens independent profiles. The test fails if a page
 // logs an error that provoked doesn't match.
-func browser(t *testing.T, provoked *regexp.Regexp) func(url string) window {
+func browser(t testing.TB, provoked *regexp.Regexp) func(url string) window {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(setting(t, "TIDEMARK_TEST_CHROMIUM")))
 	if os.Geteuid() == 0 {
@@ -47,7 +47,7 @@ func browser(t *testing.T, provoked *regexp.Regexp) func(url string) window {
 }
 
 // openTab opens a page in a new tab, which lasts as long as its context.
-func openTab(ctx context.Context, t *testing.T, url string, provoked *regexp.Regexp) window {
+func openTab(ctx context.Context, t testing.TB, url string, provoked *regexp.Regexp) window {
 	t.Helper()
 	require.NoError(t, chromedp.Do(ctx))
 	require.NoError(t, failOnErrors(ctx, t, provoked))
@@ -66,7 +66,7 @@ var refusals = regexp.MustCompile(`responded with a status of (401|409)|requires
 
 // failOnErrors makes the test fail when the page throws an error that nothing catches, or logs one that provoked
 // doesn't match.
-func failOnErrors(ctx context.Context, t *testing.T, provoked *regexp.Regexp) error {
+func failOnErrors(ctx context.Context, t testing.TB, provoked *regexp.Regexp) error {
 	t.Helper()
 	return chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {

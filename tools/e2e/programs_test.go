@@ -17,7 +17,7 @@ import (
 )
 
 // setting returns a variable that scripts/e2e.sh sets.
-func setting(t *testing.T, name string) string {
+func setting(t testing.TB, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
 	require.NotEmpty(t, value, "scripts/e2e.sh sets %s", name)
@@ -25,14 +25,14 @@ func setting(t *testing.T, name string) string {
 }
 
 // startProgram runs a program until the test ends, and returns what ready captures in a line of its log.
-func startProgram(t *testing.T, ready *regexp.Regexp, program string, args ...string) string {
+func startProgram(t testing.TB, ready *regexp.Regexp, program string, args ...string) string {
 	t.Helper()
 	value, _ := runProgram(t, ready, program, args...)
 	return value
 }
 
 // runProgram runs a program until end is called or the test ends. It returns what ready captures in a line of its log.
-func runProgram(t *testing.T, ready *regexp.Regexp, program string, args ...string) (value string, end func()) {
+func runProgram(t testing.TB, ready *regexp.Regexp, program string, args ...string) (value string, end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -72,7 +72,7 @@ func runProgram(t *testing.T, ready *regexp.Regexp, program string, args ...stri
 
 // freeAddress returns an address on which no process listens, for a program whose address another must know before it
 // starts. It isn't on 127.0.0.1, where connections and other programs take a free port at any time.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")
 	require.NoError(t, err)
