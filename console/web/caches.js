@@ -1,6 +1,6 @@
 // Caches: how often values are found, one value, and what removes values.
 import { html, useEffect, useMemo, useState } from "./lib/preact.js";
-import { Chart } from "./chart.js";
+import { Chart, units } from "./chart.js";
 import { Asked, Choice, Confirm, Dialog, Empty, Failure, Form, Text, useAction } from "./form.js";
 import { colors, useHistory } from "./history.js";
 import { Icon } from "./icons.js";
@@ -45,13 +45,11 @@ function Rates() {
     ${kinds.length === 0 ? html`
       <${Empty} title="No cached value was read."><p>The rates appear here when a program reads values.</p><//>` : html`
       <div class="content"><div class="charts">
-        <${Chart} title="Hits" times=${points.times}
-          format=${(v) => v === null || v === undefined ? "–" : `${Math.round(v)} %`}
+        <${Chart} title="Hits" times=${points.times} unit=${units.percent}
           lines=${lines((c) => points.times.map(
                 (_, i) => c.hits?.[i] || c.misses?.[i]
                 ? (c.hits?.[i] ?? 0) / ((c.hits?.[i] ?? 0) + (c.misses?.[i] ?? 0)) * 100 : null))} />
-        <${Chart} title="Reads" times=${points.times}
-          format=${(v) => v === null || v === undefined ? "–" : `${count(Math.round(v * 10) / 10)}/s`}
+        <${Chart} title="Reads" times=${points.times} unit=${units.perSecond}
           lines=${lines((c) => each("hits", c).map(
                 (h, i) => h === null ? null : (h + (c.misses?.[i] ?? 0)) * 1000 / points.intervalMs))} />
       </div></div>

@@ -1,29 +1,71 @@
 // Charts of values over time.
 import { html, useEffect, useRef, useState } from "./lib/preact.js";
 import uPlot from "./lib/uplot.js";
+import { bytes, count, millis, rate } from "./text.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const minute = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const second = new Intl.DateTimeFormat(
-  "en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const second = new Intl.DateTimeFormat("en",
+  { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 const clock = (time) => (time % 60_000 ? second : minute).format(time);
 const moment = (time) => second.format(time);
 
-const shortest = 120; // s, that the time axis spans
-const powers = Array.from({ length: 44 }, (_, i) => 2 ** i); // the steps of an axis of bytes
+const exactly = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 5 });
+const isNumber = (v) => v !== null && v !== undefined && !Number.isNaN(v);
+
+/** inUnits returns a value in the largest unit that it reaches, without rounding it to the unit's usual digits. */
+const inUnits = (units) => (v) => {
+  const [name, size] = units.findLast(([, least]) => v >= least) ?? units[0];
+  return v === 0 ? "0" : `${exactly.format(v / size)} ${name}`;
+};
+
+const decimal = (from, to) => Array.from({ length: 3 * (to - from) },
+  (_, i) => Number(`${[1, 2, 5][i % 3]}e${from + Math.floor(i / 3)}`));
+const powers = (of, n) => Array.from({ length: n }, (_, i) => of ** i);
+const sixty = [1, 2, 5, 10, 15, 30];
+
+/**
+ * units are what values of a chart can be: format returns a value as the legend shows it, tick one of the axis exactly,
+ * and steps are the distances that the axis may have.
+ */
+export const units = {
+  count: { format: (v) => isNumber(v) ? count(Math.round(v * 10) / 10) : "–", tick: (v) => exactly.format(v),
+    steps: decimal(0, 15) },
+  perSecond: { format: (v) => isNumber(v) ? rate(v) + "/s" : "–", tick: (v) => exactly.format(v) + "/s",
+    steps: decimal(-3, 12) },
+  percent: { format: (v) => isNumber(v) ? `${Math.round(v * 10) / 10} %` : "–", tick: (v) => exactly.format(v) + " %",
+    steps: decimal(-2, 6) },
+  millis: { format: (v) => v >= 60_000 ? `${(v / 60_000).toFixed(1)} min` : millis(v),
+    tick: inUnits([["µs", 0.001], ["ms", 1], ["s", 1000], ["min", 60_000], ["h", 3_600_000]]),
+    steps: [...decimal(-3, 3), ...sixty.map((n) => n * 1000), ...sixty.map((n) => n * 60_000),
+      ...decimal(0, 3).map((n) => n * 3_600_000)] },
+  bytes: { format: bytes, tick: inUnits(["B", "KiB", "MiB", "GiB", "TiB"].map((name, i) => [name, 1024 ** i])),
+    steps: powers(2, 44) },
+};
+
+/** logarithmic returns the powers of ten around values. Values of 0 are below the axis. */
+const logarithmic = (least, most) => {
+  const low = Math.floor(Math.log10(least > 0 ? least : 1));
+  const high = Math.max(low + 1, Math.ceil(Math.log10(most > 0 ? most : 1)));
+  return [10 ** low, 10 ** high];
+};
+
+const hour = 3600; // s
+const spans = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour,
+  ...[1, 2, 3, 7, 14, 28].map((days) => days * 24 * hour)];
 
 const lastOf = (values) => values.findLast((v) => v !== null && v !== undefined);
 const highest = (values) => values.reduce((a, b) => (b > a ? b : a), 0);
 
 /**
  * Chart draws lines: {label, color, values}, whose color is the name of one of the stylesheet. times are in
- * milliseconds, and format returns a value with its unit. The legend shows the values where the pointer is, or the last
- * ones. Charts with the same sync show the same time. With binary, values are bytes. axis and cursor
- * return the text of a time, below the chart and where the pointer is.
+ * milliseconds, at least step seconds apart, and labelled in UTC if utc is set. unit is one of units. The legend shows
+ * the values where the pointer is, or the last ones. Charts with the same sync show the same time. With log the axis of
+ * values is logarithmic. axis and cursor return the text of a time, below the chart and where the pointer is.
  */
-export function Chart({ title, times, lines, format, binary = false, sync = "console", height = 150, axis = clock,
-    cursor = moment }) {
+export function Chart({ title, times, lines, unit, log = false, sync = "console", height = 150, axis = clock,
+  cursor = moment, step = 10, utc = false }) {
   const box = useRef();
   const plot = useRef();
   const span = useRef([0, 1]); // of the time axis, in seconds
@@ -54,16 +96,18 @@ export function Chart({ title, times, lines, format, binary = false, sync = "con
     const made = new uPlot({
       width: element.clientWidth || 300,
       height,
-      padding: [8, 6, 0, 0],
+      padding: [8, 26, 0, 0], // the last label of the time axis is centred on the edge
       legend: { show: false },
       cursor: { sync: { key: sync, setSeries: false }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
-      scales: { x: { time: true, range: () => span.current },
-        y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      ...(utc && { tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC") }),
+      scales: { x: { time: true, range: () => span.current }, y: log
+        ? { distr: 3, log: 10, range: (_, least, most) => logarithmic(least, most) }
+        : { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [
         { stroke: text, font, grid: { show: false }, ticks, size: 24, space: 70,
-          values: (_, all) => all.map((t) => axis(t * 1000)) },
-        { stroke: text, font, grid, ticks, size: 58, space: 32, gap: 6, ...(binary && { incrs: powers }),
-          values: (_, all) => all.map((v) => format(v)) },
+          incrs: spans.filter((s) => s >= step), values: (_, all) => all.map((t) => axis(t * 1000)) },
+        { stroke: text, font, grid, ticks, size: 58, space: 26, gap: 6, ...(!log && { incrs: unit.steps }),
+          values: (_, all) => all.map((v) => v === null ? null : unit.tick(v)) },
       ],
       series: [{}, ...lines.map((l) => ({
         label: l.label, stroke: color(l.color), width: 1.5, spanGaps: false,
@@ -79,11 +123,11 @@ export function Chart({ title, times, lines, format, binary = false, sync = "con
       size.disconnect();
       made.destroy();
     };
-  }, [shape, height, sync, binary]);
+  }, [shape, height, sync, unit, log, step, utc]);
 
   useEffect(() => {
     const last = (times.at(-1) ?? Date.now()) / 1000;
-    span.current = [Math.min((times[0] ?? Infinity) / 1000, last - shortest), last];
+    span.current = [Math.min((times[0] ?? Infinity) / 1000, last - 12 * step), last];
     plot.current.setData([times.map((t) => t / 1000), ...lines.map((l) => l.values)]);
   }, [times, lines, shape]);
 
@@ -91,16 +135,17 @@ export function Chart({ title, times, lines, format, binary = false, sync = "con
   return html`<figure class="chart">
     <figcaption>
       <h3>${title}</h3>
+      ${log && html`<span class="dim">log scale</span>`}
       <span class="when">${at === null || times[at] === undefined ? "" : cursor(times[at])}</span>
     </figcaption>
     <ul class="legend">
       ${lines.map((l) => html`<li key=${l.label}>
-        <i class=${"line " + l.color}></i>${l.label} <b>${format(shown(l))}</b>
+        <i class=${"line " + l.color}></i>${l.label} <b>${unit.format(shown(l))}</b>
       </li>`)}
     </ul>
     <div class="plot" ref=${box} aria-hidden="true" style=${{ height: height + "px" }}></div>
-    <p class="spoken">${lines.map(
-          (l) => `${l.label}: ${format(lastOf(l.values))} now, at most ${format(highest(l.values))}. `)}</p>
+    <p class="spoken">${lines.map((l) =>
+      `${l.label}: ${unit.format(lastOf(l.values))} now, at most ${unit.format(highest(l.values))}. `)}</p>
   </figure>`;
 }
 

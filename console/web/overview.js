@@ -1,13 +1,13 @@
 // What is wrong now, the last hour, all servers, and Redis.
 import { html, useMemo } from "./lib/preact.js";
-import { Chart } from "./chart.js";
+import { Chart, units } from "./chart.js";
 import { Asked, Empty, Failure } from "./form.js";
 import { Head } from "./head.js";
 import { colors, perSecond, useHistory } from "./history.js";
 import { Icon } from "./icons.js";
 import { at } from "./router.js";
 import { may, useAsked } from "./service.js";
-import { bytes, count, duration, millis, plural, rate, Time } from "./text.js";
+import { bytes, count, duration, millis, plural, Time } from "./text.js";
 
 const interval = 10_000; // ms, between two points
 
@@ -65,26 +65,24 @@ function chartsOf({ times, intervalMs, columns, errors = {}, redisFailures = {} 
     times.map((_, i) => Object.values(groups).reduce((all, g) => all + (g[name]?.[i] ?? 0), 0));
   const lines = (...all) => all.map(([label, values], i) => ({ label, color: colors[i], values }));
   const codes = Object.keys(errors).sort();
-  const perSec = (v) => rate(v) === "–" ? "–" : rate(v) + "/s";
   return [
-    { title: "Messages", format: perSec, lines: lines(["published", eachSecond(of("published"))],
+    { title: "Messages", unit: units.perSecond, lines: lines(["published", eachSecond(of("published"))],
       ["delivered", eachSecond(of("delivered"))], ["acknowledged", eachSecond(of("acks"))]) },
-    { title: "Open waits and streams",
-      format: (v) => v === null || v === undefined ? "–" : count(Math.round(v * 10) / 10),
+    { title: "Open waits and streams", unit: units.count,
       lines: lines(["waits", of("waits")], ["event streams", of("streams")], ["sockets", of("sockets")]) },
-    { title: "Latency", format: millis, lines: lines(["publish p50", of("publishP50Ms")],
+    { title: "Latency", unit: units.millis, log: true, lines: lines(["publish p50", of("publishP50Ms")],
       ["publish p99", of("publishP99Ms")], ["acknowledge p99", of("ackP99Ms")]) },
-    { title: "Requests", format: perSec, lines: lines(["all", eachSecond(of("requests"))],
+    { title: "Requests", unit: units.perSecond, lines: lines(["all", eachSecond(of("requests"))],
       ["limited", eachSecond(of("limited"))]) },
-    { title: "Errors by status", format: perSec, lines: codes.length
+    { title: "Errors by status", unit: units.perSecond, lines: codes.length
       ? lines(...codes.slice(-5).map((code) => [code, eachSecond((errors[code].requests ?? []).map((v) => v ?? 0))]))
       : [{ label: "no error", color: "two", values: times.map(() => 0) }] },
-    { title: "Redis", format: perSec, lines: [
+    { title: "Redis", unit: units.perSecond, lines: [
       ...lines(["scripts", eachSecond(of("redisScripts"))], ["retries", eachSecond(of("redisRetries"))]),
       { label: "failures", color: "bad", values: eachSecond(sum(redisFailures, "failures")) }] },
-    { title: "Processor", format: (v) => v === null || v === undefined ? "–" : `${Math.round(v * 10) / 10} %`,
+    { title: "Processor", unit: units.percent,
       lines: lines(["of a core", of("cpuMs").map((v) => v === null ? null : v * 100 / intervalMs)]) },
-    { title: "Memory", format: bytes, binary: true, lines: lines(["of the process", of("memoryBytes")]) },
+    { title: "Memory", unit: units.bytes, lines: lines(["of the process", of("memoryBytes")]) },
   ].map((c) => ({ times, ...c }));
 }
 

@@ -1,6 +1,6 @@
 // One queue: its state, its last hour, why tickets wait, and its definition.
 import { html, useMemo, useState } from "./lib/preact.js";
-import { Chart } from "./chart.js";
+import { Chart, units } from "./chart.js";
 import { Definition } from "./definition.js";
 import { Asked, Confirm, Dialog, Empty, Failure, useAction } from "./form.js";
 import { Head } from "./head.js";
@@ -11,7 +11,7 @@ import { formOf } from "./queues.js";
 import { at, go } from "./router.js";
 import { ask, may, useAsked } from "./service.js";
 import { Teams } from "./ticket.js";
-import { count, duration, millis, plural, rate, Time, visible } from "./text.js";
+import { count, duration, plural, rate, Time, visible } from "./text.js";
 
 export default function Queue({ params: { queue } }) {
   const of = useAsked(["queues", queue], { every: 3000 });
@@ -60,7 +60,7 @@ const Figures = ({ of: { tickets: t, ...d } }) => html`<dl class="figures dense"
 </dl>`;
 
 /** wait returns how long a ticket waits, in one unit. */
-const wait = (ms) => ms >= 60_000 ? `${(ms / 60_000).toFixed(1)} min` : millis(ms);
+const wait = units.millis.format;
 
 function History({ queue }) {
   const { points, error } = useHistory(queue);
@@ -77,15 +77,13 @@ function chartsOf({ times, intervalMs, columns }) {
   const of = (name) => columns[name] ?? times.map(() => null);
   const each = (name) => perSecond(of(name), intervalMs);
   const lines = (...all) => all.map(([label, values], i) => ({ label, color: colors[i], values }));
-  const whole = (v) => v === null || v === undefined ? "–" : count(Math.round(v));
-  const perSec = (v) => rate(v) === "–" ? "–" : rate(v) + "/s";
   return [
-    { title: "Tickets", format: whole, lines: lines(["waiting", of("searching")], ["being matched", of("pending")]) },
-    { title: "Rates", format: perSec, lines: lines(["created", each("tickets")], ["matches", each("matches")],
+    { title: "Tickets", unit: units.count, lines: lines(["waiting", of("searching")], ["being matched", of("pending")]) },
+    { title: "Rates", unit: units.perSecond, lines: lines(["created", each("tickets")], ["matches", each("matches")],
       ["cancelled", each("cancelled")], ["expired", each("expired")]) },
-    { title: "Wait of matched tickets", format: wait,
+    { title: "Wait of matched tickets", unit: units.millis, log: true,
       lines: lines(["p50", of("waitP50Ms")], ["p90", of("waitP90Ms")], ["p99", of("waitP99Ms")]) },
-    { title: "Failures", format: perSec, lines: [
+    { title: "Failures", unit: units.perSecond, lines: [
       { label: "match function", color: "bad", values: each("failures") },
       ...lines(["conflicts", each("conflicts")], ["allocation", each("allocationFailures")])] },
   ].map((c) => ({ times, ...c }));

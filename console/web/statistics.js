@@ -1,6 +1,6 @@
 // Counters of entities, and metrics, over time.
 import { html, useMemo } from "./lib/preact.js";
-import { Chart } from "./chart.js";
+import { Chart, units } from "./chart.js";
 import { Asked, Choice, Empty } from "./form.js";
 import { colors } from "./history.js";
 import { Lookup } from "./lookup.js";
@@ -14,6 +14,8 @@ const frames = { __proto__: null, hourly: [hour, 7 * 24], daily: [24 * hour, 30]
 const utc = (options) => new Intl.DateTimeFormat("en", { timeZone: "UTC", ...options });
 const day = utc({ month: "short", day: "numeric" });
 const dayAndHour = utc({ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const hourOnly = utc({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const label = (time) => (time % (24 * hour) ? hourOnly : day).format(time);
 const perChart = 5; // lines
 const manyCharts = 8;
 
@@ -53,7 +55,7 @@ function Windows({ of: windows, name, length, frame }) {
     <div class="charts">${groups.map(
           (group, i) => html`<${Chart} key=${i}
             title=${visible(name) + (groups.length > 1 ? `, ${i + 1} of ${groups.length}` : "")}
-      times=${times} sync="statistics" height=${220} format=${count} axis=${(t) => day.format(t)}
+      times=${times} sync="statistics" height=${220} unit=${units.count} step=${length / 1000} utc axis=${label}
         cursor=${(t) => when.format(t)}
       lines=${group.map((field, j) => ({ label: visible(field), color: colors[j], values: fields.get(field) }))} />`)}
         </div>
