@@ -31,15 +31,19 @@ const (
 	Unsupported                  // the service isn't set up for the request
 )
 
-// Error is an error for a client. It must not be changed once it is returned.
+// Error is an error for a client. It must not be changed once it is returned. As JSON it passes from one server to
+// another, without its cause.
 type Error struct {
-	Kind       Kind
-	Slug       Slug
-	Detail     string        // for people: the error of this request
-	Field      string        // the wrong part of the request, as a JSON pointer or a parameter's name; may be empty
-	RetryAfter time.Duration // when trying again may help, for Unavailable and Limited; zero: no advice
-	OutOfReach []string      // of a readiness check: the parts of the storage that failed it
-	Cause      error         // the underlying error, for the log; never shown to clients; may be nil
+	Kind   Kind   `json:"kind"`
+	Slug   Slug   `json:"slug"`
+	Detail string `json:"detail"` // for people: the error of this request
+	// Field is the wrong part of the request, as a JSON pointer or a parameter's name; may be empty.
+	Field string `json:"field,omitempty"`
+	// RetryAfter is when trying again may help, for Unavailable and Limited; zero: no advice.
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	// OutOfReach is, of a readiness check, the parts of the storage that failed it.
+	OutOfReach []string `json:"outOfReach,omitempty"`
+	Cause      error    `json:"-"` // the underlying error, for the log; never shown to clients; may be nil
 }
 
 // Errors that every store returns. Compare with errors.Is, which compares slugs.

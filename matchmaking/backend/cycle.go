@@ -257,9 +257,9 @@ func (c *cycle) addProposal(one *call, p Proposal) error {
 	defer c.mu.Unlock()
 	if other := c.proposed[p.ID]; other != nil {
 		if other.of == one {
-			return failuref(codeUnknown, "MatchMakingFunction returned same match_id twice: \"%s\"", p.ID)
+			return failuref(CodeUnknown, "MatchMakingFunction returned same match_id twice: \"%s\"", p.ID)
 		}
-		err := failuref(codeUnknown, "multiple match functions used same match_id: \"%s\"", p.ID)
+		err := failuref(CodeUnknown, "multiple match functions used same match_id: \"%s\"", p.ID)
 		other.of.end(err)
 		return err
 	}
@@ -303,10 +303,10 @@ func (c *cycle) accept(id string) error {
 	p := c.proposed[id]
 	switch {
 	case p == nil: // Open Match's text
-		return failuref(codeUnknown,
+		return failuref(CodeUnknown,
 			"evaluator returned match_id \"%s\" which does not correspond to its any match in its input", id)
 	case p.accepted:
-		return failuref(codeUnknown, "evaluator returned same match_id twice: \"%s\"", id)
+		return failuref(CodeUnknown, "evaluator returned same match_id twice: \"%s\"", id)
 	}
 	p.accepted = true
 	c.counts.Accepted++

@@ -7,11 +7,12 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Codes of failures: those of google.rpc.Code that this package sets itself.
+// Codes of google.rpc.Code for failures.
 const (
-	codeUnknown           = 2
-	codeDeadlineExceeded  = 4
-	codeResourceExhausted = 8
+	CodeUnknown           = 2
+	CodeDeadlineExceeded  = 4
+	CodeResourceExhausted = 8
+	CodeUnavailable       = 14
 )
 
 // Failure is the error of a match function or an evaluator, for the caller of Fetch.
@@ -36,29 +37,22 @@ var (
 		Detail: "the caller reads its matches too slowly; the tickets of the matches that it did not get are released"}
 	errOverloaded = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "too many calls of FetchMatches are in progress; repeat the call later"}
-	errNoRoom = &Failure{Code: codeResourceExhausted,
+	errNoRoom = &Failure{Code: CodeResourceExhausted,
 		Text: "the profiles, proposals and unread matches of the server's calls take too much memory; repeat the call later"}
 	// errLongFunction is Open Match's text.
-	errLongFunction = &Failure{Code: codeDeadlineExceeded,
+	errLongFunction = &Failure{Code: CodeDeadlineExceeded,
 		Text: "match function ran longer than proposal window, canceling"}
-	errLongCycle = &Failure{Code: codeDeadlineExceeded,
+	errLongCycle = &Failure{Code: CodeDeadlineExceeded,
 		Text: "the match functions and the evaluator took longer than the limit for a cycle; cancelled"}
-	errTooMany = &Failure{Code: codeResourceExhausted,
+	errTooMany = &Failure{Code: CodeResourceExhausted,
 		Text: "the match functions of this cycle have proposed more matches than the limit"}
 )
 
 // told is the form in which an error of a call is handed over to another server.
 type told struct {
-	Failure *Failure      `json:"failure,omitempty"`
-	Fault   *faultMessage `json:"fault,omitempty"`
-	Other   string        `json:"other,omitempty"`
-}
-
-type faultMessage struct {
-	Kind   fault.Kind `json:"kind"`
-	Slug   fault.Slug `json:"slug"`
-	Detail string     `json:"detail"`
-	Field  string     `json:"field,omitempty"`
+	Failure *Failure     `json:"failure,omitempty"`
+	Fault   *fault.Error `json:"fault,omitempty"`
+	Other   string       `json:"other,omitempty"`
 }
 
 // tellError returns the form of an error; nil for none.
@@ -71,7 +65,7 @@ func tellError(err error) *told {
 	case errors.As(err, &failure):
 		return &told{Failure: &Failure{Code: failure.Code, Text: err.Error()}}
 	case errors.As(err, &f):
-		return &told{Fault: &faultMessage{Kind: f.Kind, Slug: f.Slug, Detail: f.Detail, Field: f.Field}}
+		return &told{Fault: f}
 	}
 	return &told{Other: err.Error()}
 }
@@ -84,7 +78,7 @@ func (t *told) err() error {
 	case t.Failure != nil:
 		return t.Failure
 	case t.Fault != nil:
-		return &fault.Error{Kind: t.Fault.Kind, Slug: t.Fault.Slug, Detail: t.Fault.Detail, Field: t.Fault.Field}
+		return t.Fault
 	}
 	return errors.New(t.Other)
 }

@@ -623,8 +623,10 @@ func TestMatchWithALargeBackfillFailsItsCall(t *testing.T) {
 func TestMatchOfTooManyTicketsForABackfillFailsItsCall(t *testing.T) {
 	t.Parallel()
 	w := onOne(t)
-	s := w.server()
-	for _, tickets := range []int{matchmaking.MaxBackfillTickets, matchmaking.MaxBackfillTickets + 1} {
+	holder := w.server().leads()
+	for tickets, s := range map[int]*server{
+		matchmaking.MaxBackfillTickets: holder, matchmaking.MaxBackfillTickets + 1: w.server(),
+	} {
 		m := match("1")
 		m.Backfill = &openmatch.Backfill{}
 		for i := range tickets {

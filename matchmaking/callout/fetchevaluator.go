@@ -98,7 +98,7 @@ func (e *fetchEvaluator) send(ctx context.Context, call exchanged, proposals <-c
 		case p, open := <-proposals:
 			if !open {
 				_ = call.Done()
-				late := &backend.Failure{Code: codeDeadlineExceeded,
+				late := &backend.Failure{Code: backend.CodeDeadlineExceeded,
 					Text: fmt.Sprintf("evaluator: no end of its answer within %s after the last proposal", e.timeout)}
 				timer := time.AfterFunc(e.timeout, func() { stop(late) })
 				<-ctx.Done()
@@ -134,8 +134,6 @@ func (e *fetchEvaluator) receive(call exchanged, accept func(id string) error) e
 		}
 	}
 }
-
-const codeDeadlineExceeded = 4
 
 // grpcExchange is a call of an evaluator over gRPC.
 type grpcExchange struct {

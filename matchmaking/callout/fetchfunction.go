@@ -194,7 +194,7 @@ func (f *Functions) runHTTP(ctx context.Context, url string, request *openmatch.
 // proposalFrom returns a function's match as a proposal.
 func proposalFrom(m *openmatch.Match) (p backend.Proposal, err error) {
 	if m == nil {
-		return p, &backend.Failure{Code: codeUnknown, Text: "match function: a response has no proposal"}
+		return p, &backend.Failure{Code: backend.CodeUnknown, Text: "match function: a response has no proposal"}
 	}
 	p.ID, p.Score = m.GetMatchId(), math.Inf(-1)
 	if p.Content, err = proto.Marshal(m); err != nil {
@@ -219,9 +219,6 @@ func proposalFrom(m *openmatch.Match) (p backend.Proposal, err error) {
 	return p, nil
 }
 
-// codeUnknown is gRPC's code of errors without another one.
-const codeUnknown = 2
-
 // failureOf returns the failure of a call of a function or an evaluator, or the cause of ctx if that has ended. Errors
 // of the caller's own functions are returned as they are.
 func failureOf(ctx context.Context, what string, err error) error {
@@ -238,9 +235,7 @@ func failureOf(ctx context.Context, what string, err error) error {
 	}
 	var answered *jsonhttp.StatusError
 	if errors.As(err, &answered) {
-		return &backend.Failure{Code: codeUnknown, Text: what + ": " + answered.Error()}
+		return &backend.Failure{Code: backend.CodeUnknown, Text: what + ": " + answered.Error()}
 	}
-	return &backend.Failure{Code: codeUnavailable, Text: what + ": " + err.Error()}
+	return &backend.Failure{Code: backend.CodeUnavailable, Text: what + ": " + err.Error()}
 }
-
-const codeUnavailable = 14

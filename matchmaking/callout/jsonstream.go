@@ -44,7 +44,7 @@ func eachResult(stream io.Reader, each func(text []byte) error) error {
 				code = r.Error.Code
 			}
 			if code < 1 || code > 16 {
-				code = codeUnknown
+				code = backend.CodeUnknown
 			}
 			return &backend.Failure{Code: code, Text: r.Error.Message}
 		}

@@ -380,7 +380,7 @@ func (s *Store) AcknowledgeBackfill(ctx context.Context, r matchmaking.Acknowled
 		if err != nil {
 			return matchmaking.Acknowledged{}, err
 		}
-		rep, err := acknowledgement{s, &r, &match}.Acknowledge(ctx)
+		rep, err := s.assignAcknowledged(ctx, &r, &match)
 		switch {
 		case err != nil:
 			return matchmaking.Acknowledged{}, fmt.Errorf("acknowledge backfill %s: %w", r.ID, err)
@@ -410,16 +410,10 @@ func assignmentsOf(r *matchmaking.AcknowledgeRequest, ids []string) (matchmaking
 	return r.Definition.Assignments(&matchmaking.Proposal{ID: r.MatchID, Teams: [][]*matchmaking.Ticket{team}}, r.Allocation)
 }
 
-// acknowledgement is a call of acknowledge.lua.
-type acknowledgement struct {
-	store *Store
-	*matchmaking.AcknowledgeRequest
-	match *matchmaking.AssignMatch // of the expected tickets
-}
-
-// Acknowledge runs acknowledge.lua. Assignments count only once enough replicas have them, if that is required.
-func (a acknowledgement) Acknowledge(ctx context.Context) (redis.Reply, error) {
-	s, r, m := a.store, a.AcknowledgeRequest, a.match
+// assignAcknowledged runs acknowledge.lua with the match of the expected tickets. Assignments count only once enough
+// replicas have them, if that is required.
+func (s *Store) assignAcknowledged(ctx context.Context, r *matchmaking.AcknowledgeRequest,
+	m *matchmaking.AssignMatch) (redis.Reply, error) {
 	k := s.keys(r.Definition.Name)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(),
 		k.listening(), k.backfills(), k.backfill(r.ID), k.match(r.MatchID)}
