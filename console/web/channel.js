@@ -120,13 +120,13 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
   const [acted, act] = useState(null); // on which subscriber, and how
   const close = () => act(null);
   const columns = [
-    { name: "name", label: "Subscriber", width: "minmax(90px, 1fr)",
+    { name: "name", label: "Subscriber", width: "minmax(72px, 1fr)",
       cell: (s) => html`<span class="name">${visible(s.name)}</span>` },
-    { name: "lag", label: "Lag", width: "minmax(56px, 90px)", end: true,
+    { name: "lag", label: "Lag", width: "minmax(44px, 90px)", end: true,
       cell: (s) => html`<span class=${s.lag > 0 ? "warn" : "dim"}>${count(s.lag)}</span>` },
-    { name: "age", label: "Oldest unread", width: "110px", end: true, from: 420,
+    { name: "age", label: "Oldest unread", width: "minmax(84px, 110px)", end: true, from: 390,
       cell: (s) => s.lag === 0 ? html`<span class="dim">–</span>`
-        : ages.has(s.mark) ? html`<${Time} at=${ages.get(s.mark)} />`
+        : ages.has(s.mark) ? html`<${Time} at=${ages.get(s.mark)} since />`
           : html`<span class="dim" title=${`Known for the ${agesAsked} marks that are the furthest behind`}>?</span>` },
     { name: "mark", label: "Mark", width: "minmax(60px, 110px)", end: true, from: 560, cell: (s) => count(s.mark) },
   ];

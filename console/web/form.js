@@ -119,7 +119,7 @@ export function Confirm({ title, verb, name, children, onConfirm, onClose }) {
 
 /** Failure shows an error of the service. */
 export const Failure = ({ error }) =>
-  html`<p class="failure" role="alert"><${Icon} name="critical" /> <span>${sentence(error)}</span></p>`;
+  html`<p class="failure" role="alert"><${Icon} name="critical" /> <span>${visible(sentence(error))}</span></p>`;
 
 /** sentence returns the message of an error, as a sentence without the status. */
 export function sentence(error) {

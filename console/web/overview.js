@@ -7,7 +7,7 @@ import { colors, perSecond, useHistory } from "./history.js";
 import { Icon } from "./icons.js";
 import { at } from "./router.js";
 import { may, useAsked } from "./service.js";
-import { bytes, count, duration, millis, plural, Time } from "./text.js";
+import { bytes, count, duration, millis, plural, Time, visible } from "./text.js";
 
 const interval = 10_000; // ms, between two points
 
@@ -35,9 +35,9 @@ function Problems() {
             <span class=${p.severity === "critical" ? "bad" : "warn"}>
               <${Icon} name=${p.severity === "critical" ? "critical" : "warning"} /></span>
             <div>
-              <p><span class="spoken">${p.severity}: </span>${p.text}</p>
+              <p><span class="spoken">${p.severity}: </span>${visible(p.text)}</p>
               <p class="about">${p.about &&
-                  html`<span class="name">${p.about}</span> · `}since <${Time} at=${p.since} /></p>
+                  html`<span class="name">${visible(p.about)}</span> · `}since <${Time} at=${p.since} /></p>
             </div>
             <a href=${p.docs} target="_blank" rel="noreferrer">What to do</a>
           </li>`)}
@@ -95,10 +95,10 @@ function Servers() {
         <th scope="col" class="end">Up for</th><th scope="col" class="end">Seen</th><th scope="col">Leases</th></tr>
           </thead>
       <tbody>${servers.map((s) => html`<tr key=${s.id}>
-        <td><span class="name">${s.host}</span> <span class="dim">${s.pid}
+        <td><span class="name">${visible(s.host)}</span> <span class="dim">${s.pid}
           </span> ${s.self && html`<span class="tag">this one</span>`}</td>
-        <td>${s.listen.map((l) => html`<div class="mono" key=${l}>${l}</div>`)}</td>
-        <td><span title=${s.commit}>${s.version}</span></td>
+        <td>${s.listen.map((l) => html`<div class="mono" key=${l}>${visible(l)}</div>`)}</td>
+        <td><span title=${s.commit}>${visible(s.version)}</span></td>
         <td class="end"><${Time} at=${s.startedAt} since /></td>
         <td class="end"><${Time} at=${s.seenAt} /></td>
         <td><${Leases} of=${s} /></td>
@@ -109,7 +109,7 @@ function Servers() {
 
 const Leases = ({ of: { leases, moreLeases = 0 } }) => leases.length === 0 ? html`<span class="dim">none</span>`
   : html`<details><summary>${plural(leases.length + moreLeases, "lease")}</summary>
-      <ul>${leases.map((l) => html`<li key=${l} class="mono">${l}</li>`)}</ul>
+      <ul>${leases.map((l) => html`<li key=${l} class="mono">${visible(l)}</li>`)}</ul>
       ${moreLeases > 0 && html`<p class="dim">and ${plural(moreLeases, "more")}</p>`}
     </details>`;
 
@@ -143,7 +143,8 @@ function Redis({ of: r }) {
         <dt>Append-only file</dt><dd>${d.appendOnly ? `on, fsync ${d.fsync}` : "off"}</dd>
         <dt>Eviction</dt><dd>${d.evictionPolicy || "–"}</dd>
       </dl>`}
-      ${d?.warnings.map((w) => html`<p key=${w} class="row-of warn"><${Icon} name="warning" /><span>${w}</span></p>`)}
+      ${d?.warnings.map((w) =>
+          html`<p key=${w} class="row-of warn"><${Icon} name="warning" /><span>${visible(w)}</span></p>`)}
     </div>
     <div class="scroll"><table>
       <thead><tr><th scope="col">Primary</th><th scope="col" class="end">Memory</th>
@@ -151,17 +152,17 @@ function Redis({ of: r }) {
         <th scope="col" class="end">Replicas</th><th scope="col" class="end">Latency</th>
           <th scope="col" class="end">Clock</th></tr></thead>
       <tbody>${r.primaries.map((p) => html`<tr key=${p.address}>
-        <td class="mono">${p.address}${p.error && html`<p class="bad">${p.error}</p>`}</td>
+        <td class="mono">${visible(p.address)}${p.error && html`<p class="bad">${visible(p.error)}</p>`}</td>
         <td class="end">${bytes(p.usedMemoryBytes)}</td>
         <td class="end">${p.maxMemoryBytes ? bytes(p.maxMemoryBytes) : html`<span class="dim">none</span>`}</td>
         <td class="end">${count(p.replicas)}</td>
         <td class="end">${millis(p.latencyUs / 1000)}</td>
         <td class="end" title="How far its clock is ahead of the server’s">${p.clockOffsetMs > 0 ? "+" : ""}
-          ${millis2(p.clockOffsetMs)}</td>
+          ${offset(p.clockOffsetMs)}</td>
       </tr>`)}</tbody>
     </table></div>
   </div>`;
 }
 
-const millis2 = (n) => n === 0 ? "0 ms"
+const offset = (n) => n === 0 ? "0 ms"
   : (n < 0 ? "−" : "") + (Math.abs(n) < 1000 ? `${Math.abs(n)} ms` : duration(Math.abs(n)));

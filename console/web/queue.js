@@ -11,7 +11,7 @@ import { formOf } from "./queues.js";
 import { at, go } from "./router.js";
 import { ask, may, useAsked } from "./service.js";
 import { Teams } from "./ticket.js";
-import { count, duration, plural, rate, Time, visible } from "./text.js";
+import { count, duration, plural, rate, span, Time, visible } from "./text.js";
 
 export default function Queue({ params: { queue } }) {
   const of = useAsked(["queues", queue], { every: 3000 });
@@ -78,7 +78,8 @@ function chartsOf({ times, intervalMs, columns }) {
   const each = (name) => perSecond(of(name), intervalMs);
   const lines = (...all) => all.map(([label, values], i) => ({ label, color: colors[i], values }));
   return [
-    { title: "Tickets", unit: units.count, lines: lines(["waiting", of("searching")], ["being matched", of("pending")]) },
+    { title: "Tickets", unit: units.count,
+      lines: lines(["waiting", of("searching")], ["being matched", of("pending")]) },
     { title: "Rates", unit: units.perSecond, lines: lines(["created", each("tickets")], ["matches", each("matches")],
       ["cancelled", each("cancelled")], ["expired", each("expired")]) },
     { title: "Wait of matched tickets", unit: units.millis, log: true,
@@ -217,13 +218,14 @@ function Defined({ of: { definition: d, configured } }) {
         ${m.weights && html`<dt>Weights</dt><dd>${entries(m.weights)}</dd>`}
         ${m.widen?.length > 0 &&
           html`<dt>Widens</dt><dd>
-            ${m.widen.map((w, i) => html`<div key=${i}>after ${w.after} by ${entries(w.by)}</div>`)}</dd>`}
+            ${m.widen.map((w, i) => html`<div key=${i}>after ${span(w.after)} by ${entries(w.by)}</div>`)}</dd>`}
         ${d.profile.pools && html`<dt>Pools</dt>
           <dd>${d.profile.pools.map((p) => visible(p.name || "without a name")).join(", ")}</dd>`}
         <dt>Assigner</dt><dd>${d.assigner.kind} <span class="mono">${visible(d.assigner.connection || d.assigner.url)}
           </span></dd>
         <dt>A ticket waits</dt><dd>
-          ${d.ticketTTL} at most${d.heartbeat !== "0s" && `, and ${d.heartbeat} without a sign of its player`}</dd>
+          ${span(d.ticketTTL)} at most${d.heartbeat !== "0s" &&
+            `, and ${span(d.heartbeat)} without a sign of its player`}</dd>
         <dt>Holds</dt><dd>${d.maxTickets ? `${plural(d.maxTickets, "ticket")} at most` : "any number of tickets"}</dd>
       </dl>
       <${Json} value=${d} open=${0} />

@@ -82,10 +82,15 @@ function Whole({ of: c }) {
 
 const shownTexts = 8;
 
+/** Worded is a text whose ranges of keys are easy to compare. */
+const Worded = ({ of }) => visible(of).split(/\b([0-9a-f]{16}(?:-[0-9a-f]{16})?)\b/)
+  .map((part, i) => i % 2 ? html`<span key=${i} class="mono">${part}</span>` : part);
+
 /** Said is what the service says of the cache, in words. */
 const Said = ({ of, icon, color }) => of.length > 0 && html`<ul class="said">
   ${of.slice(0, shownTexts).map(
-      (text) => html`<li key=${text}><span class=${color}><${Icon} name=${icon} /></span> <span>${visible(text)}</span>
+      (text) => html`<li key=${text}>
+        <span class=${color}><${Icon} name=${icon} /></span> <span><${Worded} of=${text} /></span>
       </li>`)}
   ${of.length > shownTexts &&
     html`<li class="dim"><span></span> <span>and ${plural(of.length - shownTexts, "more")}</span></li>`}
@@ -158,21 +163,21 @@ const titleOf = (s, next) => `Shard ${s.shard}, ${s.first} to ${lastKey(next)}: 
     ? `no node, last ${visible(s.host)}` : "no node yet");
 
 const columns = [
-  { name: "dc", label: "Data centre", width: "minmax(70px, 130px)",
+  { name: "dc", label: "Data centre", width: "minmax(72px, 130px)",
     cell: (s) => html`<span class="name">${visible(s.dc)}</span>` },
-  { name: "shard", label: "Shard", width: "52px", end: true, cell: (s) => count(s.shard) },
-  { name: "state", label: "State", width: "82px",
+  { name: "shard", label: "Shard", width: "44px", end: true, cell: (s) => count(s.shard) },
+  { name: "state", label: "State", width: "78px",
     cell: (s) => html`<span class=${"tag " + states[s.state].tag}>${states[s.state].label}</span>` },
-  { name: "host", label: "Node", width: "minmax(90px, 1fr)", cell: (s) => s.host
+  { name: "host", label: "Node", width: "minmax(76px, 1fr)", cell: (s) => s.host
     ? html`<span class=${"name" + (s.held ? "" : " dim")}
       title=${s.held ? "" : "the last holder"}>${visible(s.host)}</span>` : html`<span class="dim">none yet</span>` },
-  { name: "address", label: "Address", width: "minmax(110px, 190px)", from: 760,
+  { name: "address", label: "Address", width: "minmax(110px, 190px)", from: 770,
     cell: (s) => html`<span class="mono dim">${visible(s.address)}</span>` },
-  { name: "keys", label: "Keys", width: "310px", from: 1180,
+  { name: "keys", label: "Keys", width: "310px", from: 1200,
     cell: (s) => html`<span class="mono dim">${s.first} – ${s.last}</span>` },
-  { name: "claimedAt", label: "Held since", width: "110px", end: true, from: 620,
+  { name: "claimedAt", label: "Held since", width: "128px", end: true, from: 630,
     cell: (s) => html`<${Time} at=${s.claimedAt} />` },
-  { name: "pingedAt", label: "Pinged", width: "96px", end: true, from: 420,
+  { name: "pingedAt", label: "Pinged", width: "112px", end: true, from: 480,
     cell: (s) => html`<${Time} at=${s.pingedAt} />` },
   { name: "leftMs", label: "Claim ends", width: "86px", end: true, from: 900,
     cell: (s) => s.held ? html`<span title="unless the node renews it">in ${duration(s.leftMs)}</span>`

@@ -1,14 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -64,7 +63,7 @@ func (p *proxy) fails(request string, status int, detail string) {
 		}
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, `{"type":"urn:tidemark:problem:test","status":%d,"detail":%q}`, status, detail)
+		_ = json.NewEncoder(w).Encode(object{"type": "urn:tidemark:problem:test", "status": status, "detail": detail})
 	})
 }
 
@@ -92,24 +91,6 @@ func (w window) ticks(ms int) {
 	w.t.Helper()
 	const timers = `new Promise(done => setTimeout(() => setTimeout(done, 100, true), %d))`
 	read(w, chromedp.Evaluate[bool](fmt.Sprintf(timers, ms), chromedp.EvalAwaitPromise))
-}
-
-// redis runs a command on the service's own Redis.
-func (s *site) redis(parts ...string) {
-	s.t.Helper()
-	c, err := new(net.Dialer).DialContext(s.t.Context(), "unix", filepath.Join(s.data, "redis.sock"))
-	require.NoError(s.t, err)
-	defer func() { require.NoError(s.t, c.Close()) }()
-	command := fmt.Sprintf("*%d\r\n", len(parts))
-	for _, part := range parts {
-		command += fmt.Sprintf("$%d\r\n%s\r\n", len(part), part)
-	}
-	_, err = io.WriteString(c, command)
-	require.NoError(s.t, err)
-	answer := make([]byte, 1)
-	_, err = io.ReadFull(c, answer)
-	require.NoError(s.t, err)
-	require.NotEqual(s.t, "-", string(answer))
 }
 
 // otherKeys adds keys to Redis that are not the service's.
@@ -232,6 +213,22 @@ func TestConsoleBroken(t *testing.T) {
 	w.follows("Shards")
 	w.lacks("h1", "This page has failed")
 	w.sees("h1", "Shards")
+}
+
+// TestConsoleHostileStatus shows texts of servers and of Redis without what changes the direction of a text.
+func TestConsoleHostileStatus(t *testing.T) {
+	t.Parallel()
+	p := startSite(t).proxy()
+	p.answers("GET /v1/problems", func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"checkedAt":"2026-01-02T03:04:05Z","more":0,"problems":[{"code":"test","severity":"warning",
+			"text":"\u202eslowly","about":"\u2066redis","since":"2026-01-02T03:04:05Z","docs":"https://example.com/"}]}`)
+	})
+	p.fails("GET /v1/servers", http.StatusInternalServerError, "\u202eon")
+	w := browser(t, provokedErrors)(p.url + "/console/")
+	w.sees("p", `\u202eslowly`)
+	w.sees("span", `\u2066redis`)
+	w.sees("p[@role='alert']", `\u202eon.`)
 }
 
 // TestConsoleRestart restarts the service under the open page of a queue, and under a list that was read further.

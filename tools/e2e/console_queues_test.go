@@ -44,7 +44,7 @@ func TestConsoleQueues(t *testing.T) {
 	w.field("Definition", `{"match":{"function":"criteria","widen":[{"after":"5m","by":{"skill":100}}]},"ticketTTL":"8m"}`)
 	w.do(chromedp.Click(chromedp.CSS(`dialog .primary`), chromedp.NodeEnabled))
 	w.sees("h1", "ranked")
-	w.sees("dd", "after 5m0s by skill 100")
+	w.sees("dd", "after 5 min by skill 100")
 
 	// Why tickets wait.
 	for i := range 8 {
@@ -101,7 +101,7 @@ func TestConsoleQueues(t *testing.T) {
 	w.sees("th", "Matched tickets")
 	w.accessible("simulation")
 	w.do(chromedp.Click(chromedp.CSS(`dialog .primary`), chromedp.NodeEnabled), chromedp.WaitNotPresent(chromedp.CSS(`dialog`)))
-	w.sees("dd", "9m0s at most")
+	w.sees("dd", "9 min at most")
 
 	// A queue with tickets isn't deleted; without, it is.
 	w.click("Delete")

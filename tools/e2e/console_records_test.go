@@ -55,6 +55,14 @@ func TestConsoleRecords(t *testing.T) {
 	w.confirm("ann")
 	w.sees("p", "“ann” has no session.")
 
+	// Names are shown without what changes the direction of a text, and can be typed as they are shown.
+	s.call(http.MethodPost, "users/%E2%80%AEann/sessions", object{"username": "ann"})
+	w.do(chromedp.Navigate(s.console + "/console/records?show=sessions&user=%E2%80%AEann"))
+	w.click("End all")
+	w.sees("label/b", `\u202eann`)
+	w.confirm(`\u202eann`)
+	w.sees("p", `“\u202eann” has no session.`)
+
 	// Settings: a secret is masked until it is asked for.
 	w.click("Settings")
 	w.sees("div[@role='cell']", "<script>document.title=")
