@@ -1,5 +1,5 @@
 // Who may do what: API keys, revocations, and the clients that were refused.
-import { html, useState } from "./lib/preact.js";
+import { html, useEffect, useState } from "./lib/preact.js";
 import { Asked, Checks, Choice, Confirm, Copy, Dialog, Empty, Form, Text, useAction } from "./form.js";
 import { Head } from "./head.js";
 import { Icon } from "./icons.js";
@@ -25,8 +25,8 @@ export default function Access() {
             onClick=${() => setTab(name)}>${text}</button>`)}
     </div>
     <section class="panel" aria-label=${tabs.find(([name]) => name === tab)?.[1]}>
-      ${tab === "keys" ? html`<${Keys} key=${turn} />`
-        : tab === "revocations" ? html`<${Revocations} key=${turn} />`
+      ${tab === "keys" ? html`<${Keys} turn=${turn} />`
+        : tab === "revocations" ? html`<${Revocations} turn=${turn} />`
           : html`<${Recent} key=${tab} refused=${tab === "refused"} />`}
     </section>
     ${creating && html`<${Create} onDone=${again} onClose=${() => setCreating(false)} />`}
@@ -43,8 +43,16 @@ const grantsText = (grants) => grants.map((g) => g.actions.join(", ") +
   ["channels", "subscribers", "queues", "owners", "records"].filter((l) => g[l]).map(
     (l) => ` · ${l} ${g[l].join(" ")}`).join("")).join("; ");
 
-function Keys() {
-  const of = usePages(["keys"], { items: (a) => a.keys });
+/** useChanged asks for a list again after each change, which turn counts. A list is found as it was left otherwise. */
+function useChanged(of, turn) {
+  useEffect(() => {
+    if (turn > 0) of.reload();
+  }, [turn]);
+  return of;
+}
+
+function Keys({ turn }) {
+  const of = useChanged(usePages(["keys"], { items: (a) => a.keys }), turn);
   const [shown, show] = useState(null);
   const [revoked, revoke] = useState(null);
   const columns = [
@@ -171,8 +179,8 @@ function Create({ onClose, onDone }) {
   <//>`;
 }
 
-function Revocations() {
-  const of = usePages(["revocations"], { items: (a) => a.revocations });
+function Revocations({ turn }) {
+  const of = useChanged(usePages(["revocations"], { items: (a) => a.revocations }), turn);
   const what = (r) => r.jti ? ["token", r.jti] : r.subject ? ["subject", r.subject] : ["API key", r.key];
   const columns = [
     { name: "kind", label: "Kind", width: "90px", cell: (r) => html`<span class="dim">${what(r)[0]}</span>` },
