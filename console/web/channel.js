@@ -32,6 +32,7 @@ export default function Channel({ params: { channel } }) {
     ${missing
       ? html`<section class="panel"><${Empty} title="This channel doesn’t exist.">
           <p>It is created by its first message or subscriber. It may have expired, or was deleted.</p><//></section>`
+      : of.error?.status === 400 ? html`<section class="panel"><${Asked} of=${of} /></section>`
       : html`
         <${Asked} of=${of} rows=${2} show=${(d) => html`<${Figures} of=${d} />`} />
         ${admin && html`<${Policy} channel=${channel} />`}
