@@ -146,9 +146,10 @@ type ShardedCaches struct {
 // ShardedCache is how a cache is split, and which nodes hold its shards.
 type ShardedCache struct {
 	Cache     string    `json:"cache"`
-	DCs       []ShardDC `json:"dcs"`       // by name; none: it has no layout
-	Missing   []string  `json:"missing"`   // what is missing until each key has a node in each data centre
-	Unsettled []string  `json:"unsettled"` // signs of a change of layouts in progress
+	DCs       []ShardDC `json:"dcs"`                // by name; none: it has no layout
+	Missing   []string  `json:"missing"`            // what is missing until each key has a node in each data centre
+	Severity  Severity  `json:"severity,omitempty"` // that of the problem that shards are missing; empty: none are
+	Unsettled []string  `json:"unsettled"`          // signs of a change of layouts in progress
 }
 
 // ShardDC is the state of a cache in a data centre.

@@ -231,10 +231,7 @@ func problemsOf(found []finding) (all []overview.Problem) {
 			continue
 		}
 		p := overview.Problem{Code: "Redis" + strings.ToUpper(f.Check[:1]) + f.Check[1:], About: f.About,
-			Severity: wire.SeverityWarning, Text: "Redis of " + f.About + ": " + printable(f.Found), Page: pages[f.Check]}
-		if f.Outcome == failure {
-			p.Severity = wire.SeverityCritical
-		}
+			Text: "Redis of " + f.About + ": " + printable(f.Found), Page: pages[f.Check], Critical: f.Outcome == failure}
 		if f.Remedy != "" {
 			p.Text += "; " + printable(f.Remedy)
 		}
@@ -243,23 +240,23 @@ func problemsOf(found []finding) (all []overview.Problem) {
 	return all
 }
 
-// missing returns the shards without a holder.
+// missing returns the caches of which shards have no node: a problem for each cache.
 func (e *examiner) missing(ctx context.Context) (found []overview.Problem) {
 	for _, cache := range e.caches {
 		dcs, err := e.layouts.Status(ctx, cache)
 		if err != nil {
 			continue // reported for its Redis
 		}
-		lines := layout.Missing(dcs)
-		if len(dcs) == 0 {
-			lines = []string{"it has no layout in any data centre: tidemark shards layout"}
-		}
-		for _, line := range lines {
-			found = append(found, overview.Problem{Code: "TidemarkShardsMissing", About: cache + " " + line,
-				Severity: wire.SeverityWarning, Text: "Cache " + cache + ": " + line})
+		if text := layout.Summary(cache, dcs); text != "" {
+			found = append(found, shardsMissing(cache, text))
 		}
 	}
 	return found
+}
+
+// shardsMissing returns the problem that shards of a cache are missing.
+func shardsMissing(cache, text string) overview.Problem {
+	return overview.Problem{Code: "TidemarkShardsMissing", About: cache, Text: text}
 }
 
 // Shards describes how the caches are split: the one that is named, or those that this service reads through nodes.
@@ -287,6 +284,9 @@ func shardedOf(cache string, dcs []shard.DC) wire.ShardedCache {
 	lines := func(some []string) []string { return append([]string{}, some...) } // never null
 	c := wire.ShardedCache{Cache: cache, DCs: make([]wire.ShardDC, len(dcs)), Missing: lines(layout.Missing(dcs)),
 		Unsettled: lines(layout.Unsettled(dcs))}
+	if text := layout.Summary(cache, dcs); text != "" {
+		c.Severity = overview.SeverityOf(shardsMissing(cache, text), 0)
+	}
 	for i, dc := range dcs {
 		c.DCs[i] = wire.ShardDC{DC: dc.Name, Generation: dc.Layout.Generation, Whole: dc.Whole(),
 			Shards: make([]wire.ShardHolder, len(dc.Shards)), Former: make([]wire.ShardHolder, len(dc.Former))}

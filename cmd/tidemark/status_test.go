@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -74,4 +75,26 @@ func TestPages(t *testing.T) {
 		heading := strings.ReplaceAll(anchor, "-", " ")
 		require.Contains(t, strings.ToLower(string(text)), "# "+heading, check)
 	}
+}
+
+// TestShardsMissing: shards without nodes are one problem, as urgent as the page of shards says.
+func TestShardsMissing(t *testing.T) {
+	t.Parallel()
+	at := redistest.Start(t, redistest.Options{}).URL()
+	var out, told strings.Builder
+	require.Zero(t, run(t.Context(), cli.Terminal{Stdout: &out, Stderr: &told}, []string{"shards", "layout", "--redis", at,
+		"--cache", "topic", "--dc", "east", "--shards", "64"}), "%s%s", &out, &told)
+	s := startServer(t, "--redis", at, "--cache-shards", "topic")
+	var found []wire.FoundProblem
+	require.Eventually(t, func() bool {
+		found = slices.DeleteFunc(shownBy[wire.Problems](t, s, "/v1/problems").Problems,
+			func(p wire.FoundProblem) bool { return p.Code != "TidemarkShardsMissing" })
+		return len(found) > 0
+	}, scriptLimit, scriptStep)
+	require.Len(t, found, 1)
+	require.Equal(t, "topic", found[0].About)
+	require.Equal(t, "64 of 64 shards of topic have no node: east 0-63", found[0].Text)
+	cache := shownBy[wire.ShardedCaches](t, s, "/v1/shards").Caches[0]
+	require.Len(t, cache.Missing, 64)
+	require.Equal(t, found[0].Severity, cache.Severity)
 }

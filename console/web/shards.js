@@ -66,7 +66,7 @@ function Cache({ of: c, at }) {
           <p><code>tidemark shards layout --cache ${visible(c.cache)} --dc a --dc b --shards 2</code></p><//>`
       : html`<div class="content stack">
           <${Layout} of=${c} />
-          <${Said} of=${c.missing} icon="critical" color="bad" />
+          <${Said} of=${c.missing} icon=${c.severity} color=${colors[c.severity]} />
           <${Said} of=${c.unsettled} icon="warning" color="warn" />
         </div>
         <${Holders} of=${c} />
@@ -74,8 +74,10 @@ function Cache({ of: c, at }) {
   </section>`;
 }
 
+const colors = { critical: "bad", warning: "warn" }; // of severities
+
 function Whole({ of: c }) {
-  if (c.missing.length > 0) return html`<span class="tag bad">keys without a node</span>`;
+  if (c.missing.length > 0) return html`<span class=${"tag " + colors[c.severity]}>keys without a node</span>`;
   if (c.unsettled.length > 0) return html`<span class="tag warn">changing</span>`;
   return html`<span class="tag good">complete</span>`;
 }

@@ -31,11 +31,34 @@ type problem struct{ source, code, about string }
 type Problem struct {
 	Code  string // that of the alert, or another one
 	About string
-	wire.Severity
-	Text string
-	Page string // with its anchor; empty: the alert's section of the runbook
+	Text  string
+	Page  string // with its anchor; empty: the alert's section of the runbook
 	// Since is when it began; zero: when the source reported it first.
 	Since time.Time
+	// Critical is set if it is critical, although there is no critical alert of its code.
+	Critical bool
+}
+
+// criticalAfter is how long a problem must last to be critical, by the codes of the critical alerts: their "for" in
+// deploy/prometheus/rules.yaml.
+var criticalAfter = map[string]time.Duration{
+	"TidemarkAccessOld": 2 * time.Minute, "TidemarkAllocationsFail": 5 * time.Minute, "TidemarkNoDirector": time.Minute,
+	"TidemarkRedisFails": 2 * time.Minute, "TidemarkRedisFull": 0, "TidemarkRequestsFail": 5 * time.Minute,
+}
+
+// unready is how long other critical problems must last: as for TidemarkNotReady.
+const unready = 2 * time.Minute
+
+// SeverityOf returns the severity of a problem that has lasted for a time.
+func SeverityOf(p Problem, lasted time.Duration) wire.Severity {
+	after, critical := criticalAfter[p.Code]
+	if !critical {
+		after = unready
+	}
+	if (critical || p.Critical) && lasted >= after {
+		return wire.SeverityCritical
+	}
+	return wire.SeverityWarning
 }
 
 // Report replaces the problems of a source by those that it finds now.
@@ -78,8 +101,9 @@ func (p *Problems) Problems() wire.Problems {
 			if page == "" {
 				page = "runbook.md#" + strings.ToLower(f.Code)
 			}
+			since := p.since[problem{source, f.Code, f.About}]
 			answer.Problems = append(answer.Problems, wire.FoundProblem{Code: f.Code, About: f.About,
-				Severity: f.Severity, Text: f.Text, Since: p.since[problem{source, f.Code, f.About}].UTC().Truncate(time.Millisecond),
+				Severity: SeverityOf(f, p.checked.Sub(since)), Text: f.Text, Since: since.UTC().Truncate(time.Millisecond),
 				Docs: docs + page})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/internal/overview"
@@ -19,8 +20,8 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	var p overview.Problems
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	full := overview.Problem{Code: "TidemarkRedisFull", Severity: wire.SeverityCritical, Text: "full"}
-	slow := overview.Problem{Code: "Slow", About: "a", Severity: wire.SeverityWarning, Text: "slow", Page: "sizing.md"}
+	full := overview.Problem{Code: "TidemarkRedisFull", Text: "full"}
+	slow := overview.Problem{Code: "Slow", About: "a", Text: "slow", Page: "sizing.md"}
 	require.Equal(t, wire.Problems{Problems: []wire.FoundProblem{}}, p.Problems())
 	p.Report("redis", now, []overview.Problem{slow})
 	p.Report("redis", now.Add(time.Minute), []overview.Problem{slow, full})
@@ -153,4 +154,54 @@ func TestAlertsOfRules(t *testing.T) {
 		codes++
 	}
 	require.Greater(t, codes, 20)
+}
+
+// TestSeverities: a problem is critical if its alert is, and after the same time.
+func TestSeverities(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../../deploy/prometheus/rules.yaml")
+	require.NoError(t, err)
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert  string
+				For    time.Duration
+				Labels struct{ Severity wire.Severity }
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(source, &rules))
+	alerts := 0
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			alerts++
+			p := overview.Problem{Code: rule.Alert}
+			if rule.Labels.Severity == wire.SeverityWarning {
+				require.Equal(t, wire.SeverityWarning, overview.SeverityOf(p, 24*time.Hour), rule.Alert)
+				continue
+			}
+			if rule.Alert == "TidemarkDown" {
+				continue // a server can't know it of itself
+			}
+			p.Critical = rule.Alert == "TidemarkNotReady" // which the checks of Redis find
+			require.Equal(t, wire.SeverityWarning, overview.SeverityOf(p, rule.For-1), rule.Alert)
+			require.Equal(t, wire.SeverityCritical, overview.SeverityOf(p, rule.For), rule.Alert)
+		}
+	}
+	require.Greater(t, alerts, 30)
+}
+
+// TestPassingFailure: a check of Redis that has failed once is a warning, until it has failed for two minutes.
+func TestPassingFailure(t *testing.T) {
+	t.Parallel()
+	var p overview.Problems
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	down := []overview.Problem{{Code: "RedisConnection", About: "channels", Text: "refused", Page: "p.md", Critical: true}}
+	for minute, want := range []wire.Severity{wire.SeverityWarning, wire.SeverityWarning, wire.SeverityCritical} {
+		p.Report("redis", now.Add(time.Duration(minute)*time.Minute), down)
+		require.Equal(t, want, p.Problems().Problems[0].Severity, minute)
+	}
+	p.Report("redis", now.Add(3*time.Minute), nil)
+	p.Report("redis", now.Add(4*time.Minute), down)
+	require.Equal(t, wire.SeverityWarning, p.Problems().Problems[0].Severity, "it begins again")
 }

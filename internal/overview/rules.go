@@ -8,8 +8,6 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Rules find problems in the metrics of this server, with the conditions of deploy/prometheus/rules.yaml where a server
@@ -44,15 +42,9 @@ func NewRules(h *History, to *Problems, directors func() (map[string]bool, bool)
 		counts: map[problem][]counted{}, matched: map[string]lastMatch{}}
 }
 
-const (
-	critical = wire.SeverityCritical
-	warning  = wire.SeverityWarning
-)
-
 // rising is a counter that should stand still.
 type rising struct {
 	code, metric string
-	severity     wire.Severity
 	text         string        // %s is the values of its labels, if it has any
 	about        []string      // labels
 	label, value string        // only these metrics
@@ -61,59 +53,58 @@ type rising struct {
 }
 
 var risingRules = []rising{
-	{code: "TidemarkConnectionsRefused", metric: "tidemark_http_connections_refused_total", severity: warning,
+	{code: "TidemarkConnectionsRefused", metric: "tidemark_http_connections_refused_total",
 		text: "Connections are refused, because too many are open."},
-	{code: "TidemarkAnswersRefused", metric: "tidemark_unread_answers_total", severity: warning, label: "outcome",
+	{code: "TidemarkAnswersRefused", metric: "tidemark_unread_answers_total", label: "outcome",
 		value: "refused", text: "Answers are refused, because clients don't read theirs.", within: 10 * time.Minute},
-	{code: "TidemarkLogLinesLost", metric: "tidemark_log_lines_lost_total", severity: warning,
+	{code: "TidemarkLogLinesLost", metric: "tidemark_log_lines_lost_total",
 		text: "Lines of the log are lost.", within: 10 * time.Minute},
-	{code: "TidemarkReloadRefused", metric: "tidemark_reloads_total", severity: warning, label: "result", value: "refused",
+	{code: "TidemarkReloadRefused", metric: "tidemark_reloads_total", label: "result", value: "refused",
 		text: "The server refused to reload its configuration.", within: 15 * time.Minute},
-	{code: "TidemarkTokenKeyFilesFail", metric: "tidemark_jwt_key_failures_total", severity: warning,
+	{code: "TidemarkTokenKeyFilesFail", metric: "tidemark_jwt_key_failures_total",
 		about: []string{"source"}, text: "The keys that verify users' tokens cannot be read from %s.",
 		within: 10 * time.Minute},
-	{code: "TidemarkMessagesExpire", metric: "tidemark_messages_expired_total", severity: warning,
+	{code: "TidemarkMessagesExpire", metric: "tidemark_messages_expired_total",
 		text: "Messages expired before a subscriber fetched them.", within: 10 * time.Minute},
-	{code: "TidemarkStreamsCut", metric: "tidemark_streams_cut_total", severity: warning, about: []string{"transport"},
+	{code: "TidemarkStreamsCut", metric: "tidemark_streams_cut_total", about: []string{"transport"},
 		text: "Streams (%s) are cut off, because their clients read too slowly.", within: 10 * time.Minute, more: 10},
-	{code: "TidemarkRedisFull", metric: "tidemark_redis_failures_total", severity: critical, about: []string{"redis"},
+	{code: "TidemarkRedisFull", metric: "tidemark_redis_failures_total", about: []string{"redis"},
 		label: "code", value: "OOM", text: "The Redis of %s is full: publishes fail with 507."},
-	{code: "TidemarkRedisFails", metric: "tidemark_redis_failures_total", severity: critical,
+	{code: "TidemarkRedisFails", metric: "tidemark_redis_failures_total",
 		about: []string{"redis", "code"}, text: "Operations on Redis fail: %s."},
-	{code: "TidemarkRedisUnsteady", metric: "tidemark_redis_listen_interruptions_total", severity: warning,
+	{code: "TidemarkRedisUnsteady", metric: "tidemark_redis_listen_interruptions_total",
 		about: []string{"redis"}, text: "Subscriptions to the Redis of %s are interrupted again and again.",
 		within: 10 * time.Minute, more: 5},
-	{code: "TidemarkReceiptKeysLost", metric: "tidemark_redis_receipt_key_changes_total", severity: warning,
+	{code: "TidemarkReceiptKeysLost", metric: "tidemark_redis_receipt_key_changes_total",
 		label: "change", value: "restored", text: "The receipt keys were missing in Redis.", within: 15 * time.Minute},
-	{code: "TidemarkAllocationsFail", metric: "tidemark_allocation_errors_total", severity: critical,
+	{code: "TidemarkAllocationsFail", metric: "tidemark_allocation_errors_total",
 		about: []string{"queue"}, text: "No game server is found for matches of the queue %s."},
-	{code: "TidemarkMatchFunctionFails", metric: "tidemark_match_function_errors_total", severity: warning,
+	{code: "TidemarkMatchFunctionFails", metric: "tidemark_match_function_errors_total",
 		about: []string{"queue"}, text: "The match function or evaluator of the queue %s fails."},
-	{code: "TidemarkMatchFunctionFails", metric: "tidemark_proposals_refused_total", severity: warning,
+	{code: "TidemarkMatchFunctionFails", metric: "tidemark_proposals_refused_total",
 		about: []string{"queue"}, text: "Proposals of the match function or evaluator of the queue %s are refused."},
-	{code: "TidemarkShardReadsFail", metric: "tidemark_shard_reads_total", severity: warning, about: []string{"cache"},
+	{code: "TidemarkShardReadsFail", metric: "tidemark_shard_reads_total", about: []string{"cache"},
 		label: "outcome", value: "failed", text: "Nodes don't answer reads of the cache %s in time, which go to Redis."},
 }
 
 // above is a gauge that should not exceed a limit.
 type above struct {
 	code, metric string
-	severity     wire.Severity
 	text         string
 	about        []string
 	limit        float64
 }
 
 var aboveRules = []above{
-	{code: "TidemarkConfigurationsDiffer", metric: "tidemark_configuration_differences", severity: warning,
+	{code: "TidemarkConfigurationsDiffer", metric: "tidemark_configuration_differences",
 		about: []string{"of"}, text: "Servers on this Redis are configured differently: their %s."},
-	{code: "TidemarkSubscriberLags", metric: "tidemark_subscriber_lag_messages", severity: warning,
+	{code: "TidemarkSubscriberLags", metric: "tidemark_subscriber_lag_messages",
 		about: []string{"channel", "subscriber"}, limit: 1000, text: "A subscriber is more than 1,000 messages behind: %s."},
-	{code: "TidemarkLagsIncomplete", metric: "tidemark_subscriber_lag_incomplete", severity: warning,
+	{code: "TidemarkLagsIncomplete", metric: "tidemark_subscriber_lag_incomplete",
 		text: "The lag of some subscribers is not measured."},
-	{code: "TidemarkCopiesLate", metric: "tidemark_copies_lag_seconds", severity: warning, limit: 60,
+	{code: "TidemarkCopiesLate", metric: "tidemark_copies_lag_seconds", limit: 60,
 		text: "Messages wait for more than a minute to be copied to followers."},
-	{code: "TidemarkKeysWithoutTTL", metric: "tidemark_keys_without_ttl", severity: warning,
+	{code: "TidemarkKeysWithoutTTL", metric: "tidemark_keys_without_ttl",
 		about: []string{"redis", "kind"}, text: "Temporary keys have no TTL: %s."},
 }
 
@@ -128,7 +119,7 @@ func (r *Rules) Check(s Sample) {
 		for _, m := range s.families[rule.metric] {
 			if valueOf(m) > rule.limit {
 				about := aboutOf(m, rule.about)
-				found = append(found, Problem{Code: rule.code, About: about, Severity: rule.severity,
+				found = append(found, Problem{Code: rule.code, About: about,
 					Text: textOf(rule.text, about)})
 			}
 		}
@@ -177,7 +168,7 @@ func (r *Rules) rising(s Sample, rule rising) (found []Problem) {
 			sum += e.by
 		}
 		if sum > rule.more {
-			found = append(found, Problem{Code: rule.code, About: key.about, Severity: rule.severity,
+			found = append(found, Problem{Code: rule.code, About: key.about,
 				Text: fmt.Sprintf("%s (%.0f in the last %d minutes)", strings.TrimSuffix(textOf(rule.text, key.about), "."),
 					sum, int(within.Minutes())), Since: events[0].at})
 		}
@@ -190,12 +181,12 @@ func times(s Sample) (found []Problem) {
 	at := func(m *dto.Metric) time.Time { return time.Unix(int64(valueOf(m)), 0) }
 	for _, m := range s.families["tidemark_certificate_not_after_timestamp_seconds"] {
 		if left := at(m).Sub(s.At); left < 14*24*time.Hour {
-			p := Problem{Code: "TidemarkCertificateExpires", About: labelOf(m, "file"), Severity: warning}
+			p := Problem{Code: "TidemarkCertificateExpires", About: labelOf(m, "file")}
 			if p.Text = fmt.Sprintf("The certificate %s expires on %s.", p.About, at(m).UTC().Format(time.DateTime)); left <= 0 {
 				p.Text = fmt.Sprintf("The certificate %s expired on %s.", p.About, at(m).UTC().Format(time.DateTime))
 			}
 			if left < 3*24*time.Hour {
-				p.Severity = critical
+				p.Critical = true
 			}
 			found = append(found, p)
 		}
@@ -203,13 +194,13 @@ func times(s Sample) (found []Problem) {
 	for _, m := range s.families["tidemark_jwt_keys_fetched_timestamp_seconds"] {
 		if s.At.Sub(at(m)) > time.Hour {
 			about := labelOf(m, "source")
-			found = append(found, Problem{Code: "TidemarkTokenKeysOld", About: about, Severity: warning,
+			found = append(found, Problem{Code: "TidemarkTokenKeysOld", About: about,
 				Text: "The keys of users' tokens could not be fetched for an hour: " + about + "."})
 		}
 	}
 	for _, m := range s.families["tidemark_access_current_timestamp_seconds"] {
 		if s.At.Sub(at(m)) > time.Minute {
-			found = append(found, Problem{Code: "TidemarkAccessOld", Severity: critical,
+			found = append(found, Problem{Code: "TidemarkAccessOld",
 				Text: "The server doesn't see new API keys and revocations."})
 		}
 	}
@@ -230,11 +221,11 @@ func (r *Rules) requests() (found []Problem) {
 		failed += r.history.SumErrors(code, points5)
 	}
 	if all := r.history.SumService("requests", points5); failed >= 10 && failed > .05*all {
-		found = append(found, Problem{Code: "TidemarkRequestsFail", Severity: critical,
+		found = append(found, Problem{Code: "TidemarkRequestsFail",
 			Text: fmt.Sprintf("%.0f of %.0f requests failed in the last 5 minutes.", failed, all)})
 	}
 	if refused := r.history.SumErrors("401", points5); refused > 300 {
-		found = append(found, Problem{Code: "CredentialsRefused", Severity: warning, Page: "security.md#limits",
+		found = append(found, Problem{Code: "CredentialsRefused", Page: "security.md#limits",
 			Text: fmt.Sprintf("%.0f requests had no valid credential in the last 5 minutes.", refused)})
 	}
 	return found
@@ -259,12 +250,12 @@ func (r *Rules) queues(s Sample) (found []Problem) {
 		} else if _, known := r.began[key]; !known {
 			r.began[key] = s.At
 		} else if s.At.Sub(r.began[key]) >= time.Minute {
-			found = append(found, Problem{Code: key.code, About: queue, Severity: critical, Since: r.began[key],
+			found = append(found, Problem{Code: key.code, About: queue, Since: r.began[key],
 				Text: "Tickets are created in the queue " + queue + ", and no server directs it."})
 		}
 		created, expired := r.history.Sum(queue, "tickets", points15), r.history.Sum(queue, "expired", points15)
 		if expired >= 5 && expired > .2*created {
-			found = append(found, Problem{Code: "TidemarkTicketsExpire", About: queue, Severity: warning, Text: fmt.Sprintf(
+			found = append(found, Problem{Code: "TidemarkTicketsExpire", About: queue, Text: fmt.Sprintf(
 				"%.0f tickets of the queue %s expired without a match in 15 minutes, in which %.0f were created.",
 				expired, queue, created)})
 		}
@@ -272,7 +263,7 @@ func (r *Rules) queues(s Sample) (found []Problem) {
 		if own[queue] == 0 || waiting[queue] < 2 || matches[queue] != last.matches || last.at.IsZero() {
 			r.matched[queue] = lastMatch{at: s.At, matches: matches[queue]}
 		} else if s.At.Sub(last.at) >= 5*time.Minute {
-			found = append(found, Problem{Code: "TidemarkTicketsWait", About: queue, Severity: warning, Since: last.at,
+			found = append(found, Problem{Code: "TidemarkTicketsWait", About: queue, Since: last.at,
 				Text: fmt.Sprintf("%.0f tickets wait in the queue %s, which has had no match for %d minutes.", waiting[queue],
 					queue, int(s.At.Sub(last.at).Minutes()))})
 		}

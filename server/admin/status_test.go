@@ -91,7 +91,7 @@ func TestState(t *testing.T) {
 	h := servertest.Start(t, func(s *servertest.Setup) {
 		var problems overview.Problems
 		problems.Report("redis", time.Unix(0, 0), []overview.Problem{{Code: "RedisClock", About: "channels",
-			Severity: wire.SeverityWarning, Text: "late", Page: "deployment.md#your-own-redis"}})
+			Text: "late", Page: "deployment.md#your-own-redis"}})
 		s.Status = &overview.Board{Found: &problems,
 			Peers: func() wire.Servers { return wire.Servers{Servers: []wire.PeerServer{peer}} }}
 	}).OnAdmin()

@@ -240,3 +240,31 @@ func TestUnsettled(t *testing.T) {
 	require.Equal(t, []string{"b: shard 0 (0000000000000000-ffffffffffffffff): no node has claimed it yet"},
 		layout.Missing([]shard.DC{{Name: "b", Layout: b.Layout, Shards: []shard.Holder{{}}}}))
 }
+
+// TestSummary: however many shards are missing, they are one sentence.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	dc := func(name string, missing func(shard int) bool) shard.DC {
+		one := shard.DC{Name: name, Layout: shard.Layout{Generation: 1, Starts: shard.Even(64)}}
+		for i := range 64 {
+			h := shard.Holder{Shard: i, Left: time.Second, Loaded: true}
+			if missing(i) {
+				h.Left = 0
+			}
+			one.Shards = append(one.Shards, h)
+		}
+		return one
+	}
+	whole := dc("whole", func(int) bool { return false })
+	some := dc("east", func(i int) bool { return i >= 3 && i <= 14 || i == 20 })
+	require.Empty(t, layout.Summary("topic", []shard.DC{whole}))
+	require.Equal(t, "13 of 128 shards of topic have no node: east 3-14, 20",
+		layout.Summary("topic", []shard.DC{some, whole}))
+	some.Shards[0].Loaded = false
+	require.Equal(t, "13 of 64 shards of topic have no node: east 3-14, 20; 1 of 64 shards of topic are not loaded yet: "+
+		"east 0; topic has no layout in west", layout.Summary("topic", []shard.DC{some, {Name: "west"}}))
+	even := dc("even", func(i int) bool { return i%2 == 0 })
+	require.Equal(t, "32 of 64 shards of topic have no node: even 0, 2, 4, 6, 8, 10, 12, 14, and 24 more ranges",
+		layout.Summary("topic", []shard.DC{even}))
+	require.Equal(t, "topic has no layout in any data centre: tidemark shards layout", layout.Summary("topic", nil))
+}

@@ -3,6 +3,8 @@ package layout
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shard"
@@ -83,4 +85,63 @@ func (last lastPings) silent(dcs []shard.DC) []string {
 		}
 	}
 	return lines
+}
+
+// shownRanges is how many ranges of shards a summary names, at most, for each data centre.
+const shownRanges = 8
+
+// Summary returns in a sentence what Missing lists; empty: nothing is missing.
+func Summary(cache string, dcs []shard.DC) string {
+	if len(dcs) == 0 {
+		return cache + " has no layout in any data centre: tidemark shards layout"
+	}
+	all := 0
+	var without, parts []string
+	for _, dc := range dcs {
+		all += len(dc.Shards)
+		if dc.Layout.Generation == 0 {
+			without = append(without, dc.Name)
+		}
+	}
+	if n, which := those(dcs, func(h shard.Holder) bool { return h.Left == 0 }); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d shards of %s have no node: %s", n, all, cache, which))
+	}
+	if n, which := those(dcs, func(h shard.Holder) bool { return h.Left > 0 && !h.Loaded }); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d shards of %s are not loaded yet: %s", n, all, cache, which))
+	}
+	if len(without) > 0 {
+		parts = append(parts, fmt.Sprintf("%s has no layout in %s", cache, strings.Join(without, ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// those returns the number of shards for which is returns true, and their ranges by data centre, such as
+// "east 3-14, 17; west 0".
+func those(dcs []shard.DC, is func(shard.Holder) bool) (n int, which string) {
+	var parts []string
+	for _, dc := range dcs {
+		var ranges []string
+		for i := 0; i < len(dc.Shards); i++ {
+			if !is(dc.Shards[i]) {
+				continue
+			}
+			first := i
+			for i+1 < len(dc.Shards) && is(dc.Shards[i+1]) {
+				i++
+			}
+			n += i + 1 - first
+			one := strconv.Itoa(first)
+			if i > first {
+				one += "-" + strconv.Itoa(i)
+			}
+			ranges = append(ranges, one)
+		}
+		if more := len(ranges) - shownRanges; more > 0 {
+			ranges = append(ranges[:shownRanges], fmt.Sprintf("and %d more ranges", more))
+		}
+		if len(ranges) > 0 {
+			parts = append(parts, dc.Name+" "+strings.Join(ranges, ", "))
+		}
+	}
+	return n, strings.Join(parts, "; ")
 }
