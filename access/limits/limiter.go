@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/recent"
 )
 
 // maxClients is how many principals and addresses are kept in memory, the most recently seen ones: at most 25 MB. A
@@ -56,7 +57,7 @@ type Limiter struct {
 	o       Options
 	current atomic.Pointer[Limits]
 
-	refusals access.Recent[refusal, string]
+	refusals recent.LRU[refusal, string]
 
 	mu      sync.Mutex
 	clients *simplelru.LRU[who, *counts]

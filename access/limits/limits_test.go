@@ -353,3 +353,31 @@ func TestRetryOfFurther(t *testing.T) {
 	require.Equal(t, time.Minute+time.Second, isLimited(t, c.Further(t.Context(), 4), fault.SlugRateLimited, "the quota"))
 	require.Equal(t, time.Minute, isLimited(t, c.Request(t.Context()), fault.SlugRateLimited, "the quota"))
 }
+
+// TestLimitedNow: a client is listed as limited until a minute after its last refusal.
+func TestLimitedNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Users: parse(t, "requests=1/h")})
+		refuse := func(name string) {
+			client := l.Client(user(name), "192.0.2.1:1")
+			for client.Request(t.Context()) == nil { // until the limit
+			}
+		}
+		who := func() (names []string) {
+			for _, one := range l.Limited(time.Now()) {
+				names = append(names, one.Who)
+			}
+			return names
+		}
+		require.Empty(t, who())
+		refuse("ann")
+		time.Sleep(40 * time.Second)
+		refuse("bob")
+		require.Equal(t, []string{"user:bob", "user:ann"}, who())
+		time.Sleep(21 * time.Second)
+		require.Equal(t, []string{"user:bob"}, who())
+		time.Sleep(time.Hour)
+		require.Empty(t, who())
+	})
+}

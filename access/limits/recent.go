@@ -6,7 +6,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// Limited is a client that was refused recently, since it was beyond a limit.
+// Limited is a client that is refused, since it is beyond a limit.
 type Limited struct {
 	Who   string // a principal's name, or a network
 	Of    string // whose limit it is: user, key, address or quota
@@ -20,13 +20,18 @@ type Limited struct {
 // refusal identifies a client and a limit.
 type refusal struct{ who, of, limit string }
 
-// Limited returns the clients that were refused recently, the last one first: at most access.MaxRecent.
-func (l *Limiter) Limited() []Limited {
-	entries := l.refusals.All()
-	all := make([]Limited, len(entries))
-	for i, e := range entries {
-		all[i] = Limited{Who: e.Key.who, Of: e.Key.of, Limit: e.Key.limit, Value: e.Value, Since: e.Since, Last: e.Last,
-			Count: e.Count}
+// LimitedFor is how long after its last refusal a client counts as limited.
+const LimitedFor = time.Minute
+
+// Limited returns the clients that are limited at a time, the one that was refused last first: at most recent.Max.
+func (l *Limiter) Limited(now time.Time) []Limited {
+	all := []Limited{}
+	for _, e := range l.refusals.All() {
+		if now.Sub(e.Last) > LimitedFor {
+			break
+		}
+		all = append(all, Limited{Who: e.Key.who, Of: e.Key.of, Limit: e.Key.limit, Value: e.Value, Since: e.Since,
+			Last: e.Last, Count: e.Count})
 	}
 	return all
 }

@@ -258,8 +258,8 @@ function Recent({ refused }) {
         ? html`<${Empty} title="This server has refused no credentials.">
           <p>Requests without a valid credential, or without the
             right to what they ask for, are listed here with the reason.</p><//>`
-        : html`<${Empty} title="No client was beyond a limit."><p>Limits are set by <code>--user-limits</code>,
+        : html`<${Empty} title="No client is beyond a limit now."><p>Limits are set by <code>--user-limits</code>,
             <code>--address-limits</code>, and the limits of a key.</p><//>`;
   }} />
-  <footer>The last 200 of the server that answers; repeats are one line.</footer>`;
+  <footer>The last 200 ${refused ? "" : "within the last minute "}of the server that answers; repeats are one line.</footer>`;
 }

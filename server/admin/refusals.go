@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
@@ -15,7 +16,7 @@ func addRefusals(r *web.Router, limiter *limits.Limiter) {
 		Handle: func(c *web.Call) error {
 			answer := wire.RecentAccess{Limited: []wire.LimitedClient{}, Refused: []wire.RefusedClient{}}
 			if limiter != nil {
-				for _, l := range limiter.Limited() {
+				for _, l := range limiter.Limited(time.Now()) {
 					answer.Limited = append(answer.Limited, wire.LimitedClient{Client: l.Who, Of: l.Of, Limit: l.Limit,
 						Value: l.Value, Refusals: wire.Repeated{Since: l.Since.UTC(), Last: l.Last.UTC(), Count: l.Count}})
 				}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/recent"
 	"github.com/tidemark-dev/tidemark/internal/redact"
 )
 
@@ -80,7 +81,7 @@ type requestLog struct {
 	*slog.Logger
 
 	refusals *rate.Limiter
-	recent   access.Recent[refused, Refusal]
+	recent   recent.LRU[refused, Refusal]
 }
 
 func newRequestLog(log *slog.Logger) *requestLog {

@@ -61,7 +61,7 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// Refusals returns the requests whose credentials were refused recently, the last one first: at most access.MaxRecent.
+// Refusals returns the requests whose credentials were refused recently, the last one first: at most recent.Max.
 func (r *Router) Refusals() []Refusal {
 	entries := r.log.recent.All()
 	all := make([]Refusal, len(entries))
