@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -85,24 +87,68 @@ func (u *system) fillBacklogs() {
 	}
 }
 
-// fetchBacklog reads a subscriber's whole backlog and discards it.
+// fetchBacklog reads a subscriber's whole backlog and discards it. While many answers are under way an answer may have
+// only the first messages: it acknowledges these with the request for the next ones. Each subscriber has an address of
+// its own, and so its own share of the memory of answers.
 func (u *system) fetchBacklog(i int) error {
-	const form = "http://%s/v1/channels/large-%d/subscribers/s%d/messages?max=%d"
-	url := fmt.Sprintf(form, u.server.HTTP, i%largeChannels, i, largeMessages)
-	request, err := http.NewRequestWithContext(u.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		return err
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1+byte(i/200), 1+byte(i%200))}}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	url := fmt.Sprintf("http://%s/v1/channels/large-%d/subscribers/s%d/next", u.server.HTTP, i%largeChannels, i)
+	receipt := ""
+	for read := int64(0); read < (largeMessages-1)*largeBytes; {
+		n, next, err := u.fetchNext(client, url, receipt)
+		if err != nil {
+			return err
+		}
+		read, receipt = read+n, next
 	}
-	response, err := http.DefaultClient.Do(request)
+	return nil
+}
+
+// receiptHandle finds the receipt at the end of an answer.
+var receiptHandle = regexp.MustCompile(`"receiptHandle":"([^"]+)"`)
+
+// ending keeps the last bytes that are written to it.
+type ending struct {
+	size int64
+	last []byte
+}
+
+func (e *ending) Write(p []byte) (int, error) {
+	const kept = 512
+	e.size += int64(len(p))
+	e.last = append(e.last, p[max(0, len(p)-kept):]...)
+	e.last = e.last[max(0, len(e.last)-kept):]
+	return len(p), nil
+}
+
+// fetchNext acknowledges a receipt, unless it is empty, and fetches the next messages. It returns the size of the answer
+// and its receipt.
+func (u *system) fetchNext(client *http.Client, url, receipt string) (size int64, next string, err error) {
+	body := fmt.Sprintf(`{"max":%d}`, largeMessages)
+	if receipt != "" {
+		body = fmt.Sprintf(`{"receiptHandle":"%s","max":%d}`, receipt, largeMessages)
+	}
+	request, err := http.NewRequestWithContext(u.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
-		return err
+		return 0, "", err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end
-	n, err := io.Copy(io.Discard, response.Body)
-	if err == nil && (response.StatusCode != http.StatusOK || n < (largeMessages-1)*largeBytes) {
-		err = fmt.Errorf("a large fetch was answered %d with %d bytes", response.StatusCode, n)
+	var end ending
+	if _, err := io.Copy(&end, response.Body); err != nil {
+		return 0, "", err
 	}
-	return err
+	found := receiptHandle.FindSubmatch(end.last)
+	if found == nil {
+		return 0, "", fmt.Errorf("a large fetch was answered %d: %s", response.StatusCode, end.last)
+	}
+	return end.size, string(found[1]), nil
 }
 
 // publishUntil publishes small messages one after the other, and returns how long each took.
