@@ -46,3 +46,23 @@ func TestConsoleMessages(t *testing.T) {
 	w.sees("button", "19,900 more")
 	require.Less(t, read(w, chromedp.Evaluate[int](elements)), 1000)
 }
+
+// TestConsoleLargeMessages shows the newest messages of a channel with large ones, and then those just before them.
+func TestConsoleLargeMessages(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "--channel-max-message-bytes", "2MiB", "--max-body-bytes", "4MiB")
+	text := strings.Repeat("x", 1<<21-(100<<10)) // an answer has two of them
+	for range 40 {
+		s.publish("large", text)
+	}
+	w := browser(t, cuts)(s.console + "/console/channels/large")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("span[@class='clock']", "40")
+	const clocks = `[...document.querySelectorAll('.messages .clock')].map(e => Number(e.textContent))`
+	before := read(w, chromedp.Evaluate[[]int](clocks))
+	w.click("Earlier messages")
+	w.do(chromedp.Poll[chromedp.Void](fmt.Sprintf(clocks+`.length > %d`, len(before))))
+	for i, clock := range read(w, chromedp.Evaluate[[]int](clocks)) {
+		require.Equal(t, 40-i, clock)
+	}
+}
