@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -65,4 +66,23 @@ func TestConsoleLargeMessages(t *testing.T) {
 	for i, clock := range read(w, chromedp.Evaluate[[]int](clocks)) {
 		require.Equal(t, 40-i, clock)
 	}
+}
+
+// TestConsoleAges shows the age of the oldest unread message for the subscribers that are the furthest behind.
+func TestConsoleAges(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	const subscribers, ages = 14, 12
+	for i := range subscribers {
+		s.call(http.MethodPut, fmt.Sprintf("channels/news/subscribers/reader-%02d", i), object{"from": "latest"})
+		s.publish("news", i)
+	}
+	w := browser(t, cuts)(s.console + "/console/channels/news")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("footer", "for the 12 marks that are the furthest behind")
+	const known = `[...document.querySelectorAll('.list[aria-label=Subscribers] .row')]
+		.filter(r => r.querySelector('time')).map(r => r.querySelector('.name').textContent).sort()`
+	w.do(chromedp.Poll[chromedp.Void](fmt.Sprintf(`%s.length === %d`, known, ages)))
+	require.Equal(t, "reader-11", read(w, chromedp.Evaluate[[]string](known))[ages-1])
+	w.accessible("subscribers without ages")
 }
