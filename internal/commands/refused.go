@@ -21,8 +21,8 @@ func newRefused(t cli.Terminal) *cobra.Command {
 		SuggestFor: []string{"access", "limited", "refusals"},
 		Short:      "List the clients that a server has refused recently, and why",
 		Long: `List the clients that the server that answers has refused recently: those beyond a limit within the last
-minute, and those whose credentials are missing, not valid, or don't grant what they have requested. Of each the last 200 are listed, the last
-one first. Repeated refusals are one line. Credentials are never shown.`,
+minute, and those whose credentials are missing, not valid, or don't grant what they have requested. Of each the last
+200 are listed, the last one first. Repeated refusals are one line. Credentials are never shown.`,
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)

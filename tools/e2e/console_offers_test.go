@@ -267,3 +267,50 @@ func TestConsoleOffersAccess(t *testing.T) {
 	w.sees("div[@role='cell']", "GET /v1/channels/secrets")
 	w.sees("div[@role='cell']", "key:"+key[4:20])
 }
+
+// TestConsoleOffersTheRest does what is left: finding queues, examining again, reading a ticket again, metrics and other
+// windows of statistics, and copying.
+func TestConsoleOffersTheRest(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	for _, queue := range []string{"duel", "teams"} {
+		s.call(http.MethodPut, "queues/"+queue, object{"match": object{"function": "criteria"}})
+	}
+	w := browser(t, cuts)(s.console + "/console/queues")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("div[@role='cell']", "teams")
+	w.do(chromedp.SendKeys(chromedp.CSS(`input[aria-label="Names that contain"]`), "due"))
+	w.lacks("div[@role='cell']", "teams")
+	w.follows("duel")
+	w.click("Examine the waiting tickets")
+	w.sees("p", "No ticket waits.")
+	s.ticket("duel", "ann", 1000)
+	w.click("Examine again")
+	w.sees("td", "nobody else asks for the same kind of match")
+	w.follows("ann")
+	w.sees("h1", "ann")
+	s.call(http.MethodDelete, "tickets/ann", nil)
+	w.click("Refresh")
+	w.sees("span", "cancelled")
+
+	s.call(http.MethodPost, "metrics/mails/weekly", object{"add": 7})
+	s.call(http.MethodPost, "stats/topics/hourly", object{"fields": object{"created": 3}})
+	w.do(chromedp.Navigate(s.console + "/console/records?show=statistics"))
+	w.chooses("Of", "a metric")
+	w.chooses("Windows", "weeks")
+	w.field("Metric", "mails")
+	w.click("Show")
+	w.sees("td", "7")
+	w.chooses("Of", "counters of an entity")
+	w.chooses("Windows", "hours")
+	w.field("Entity", "topics")
+	w.click("Show")
+	w.sees("th", "created")
+	w.sees("td", "3")
+
+	s.publish("news", object{"text": "to copy"})
+	w.do(chromedp.Navigate(s.console + "/console/channels/news"))
+	w.do(chromedp.Click(chromedp.Search(`//summary[contains(., "to copy")]`), chromedp.NodeVisible))
+	w.click("Copy the content")
+	w.sees("button", "Copied")
+}
