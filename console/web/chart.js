@@ -25,9 +25,11 @@ const decimal = (from, to) => Array.from({ length: 3 * (to - from) },
 const powers = (of, n) => Array.from({ length: n }, (_, i) => of ** i);
 const sixty = [1, 2, 5, 10, 15, 30];
 
+const parts = [["µs", 0.001], ["ms", 1], ["s", 1000], ["min", 60_000], ["h", 3_600_000]];
+
 /**
  * units are what values of a chart can be: format returns a value as the legend shows it, tick one of the axis exactly,
- * and steps are the distances that the axis may have.
+ * decade a power of ten, and steps are the distances that the axis may have.
  */
 export const units = {
   count: { format: (v) => isNumber(v) ? count(Math.round(v * 10) / 10) : "–", tick: (v) => exactly.format(v),
@@ -37,7 +39,7 @@ export const units = {
   percent: { format: (v) => isNumber(v) ? `${Math.round(v * 10) / 10} %` : "–", tick: (v) => exactly.format(v) + " %",
     steps: decimal(-2, 6) },
   millis: { format: (v) => v >= 60_000 ? `${(v / 60_000).toFixed(1)} min` : millis(v),
-    tick: inUnits([["µs", 0.001], ["ms", 1], ["s", 1000], ["min", 60_000], ["h", 3_600_000]]),
+    tick: inUnits(parts), decade: inUnits(parts.slice(0, 3)),
     steps: [...decimal(-3, 3), ...sixty.map((n) => n * 1000), ...sixty.map((n) => n * 60_000),
       ...decimal(0, 3).map((n) => n * 3_600_000)] },
   bytes: { format: bytes, tick: inUnits(["B", "KiB", "MiB", "GiB", "TiB"].map((name, i) => [name, 1024 ** i])),
@@ -50,6 +52,10 @@ const logarithmic = (least, most) => {
   const high = Math.max(low + 1, Math.ceil(Math.log10(most > 0 ? most : 1)));
   return [10 ** low, 10 ** high];
 };
+
+/** decades returns the powers of ten of an axis. */
+const decades = (_, __, low, high) => Array.from({ length: Math.round(Math.log10(high / low)) + 1 },
+  (___, i) => low * 10 ** i);
 
 const hour = 3600; // s
 const spans = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour,
@@ -106,8 +112,9 @@ export function Chart({ title, times, lines, unit, log = false, sync = "console"
       axes: [
         { stroke: text, font, grid: { show: false }, ticks, size: 24, space: 70,
           incrs: spans.filter((s) => s >= step), values: (_, all) => all.map((t) => axis(t * 1000)) },
-        { stroke: text, font, grid, ticks, size: 58, space: 26, gap: 6, ...(!log && { incrs: unit.steps }),
-          values: (_, all) => all.map((v) => v === null ? null : unit.tick(v)) },
+        { stroke: text, font, grid, ticks, size: 58, space: 26, gap: 6,
+          ...(log ? { splits: decades, values: (_, all) => all.map(unit.decade), filter: (_, all) => all }
+            : { incrs: unit.steps, values: (_, all) => all.map(unit.tick) }) },
       ],
       series: [{}, ...lines.map((l) => ({
         label: l.label, stroke: color(l.color), width: 1.5, spanGaps: false,
@@ -135,8 +142,7 @@ export function Chart({ title, times, lines, unit, log = false, sync = "console"
   return html`<figure class="chart">
     <figcaption>
       <h3>${title}</h3>
-      ${log && html`<span class="dim">log scale</span>`}
-      <span class="when">${at === null || times[at] === undefined ? "" : cursor(times[at])}</span>
+      <span class="when">${at === null || times[at] === undefined ? log && "log scale" : cursor(times[at])}</span>
     </figcaption>
     <ul class="legend">
       ${lines.map((l) => html`<li key=${l.label}>

@@ -32,6 +32,7 @@ const drawCharts = `(async () => {
 		waits: {unit: units.millis, lines: lines(0, 5e3, 6e4, 1.4e5)},
 		bytes: {unit: units.bytes, lines: lines(0, 1e6, 2e6, 5e6)},
 		latencies: {unit: units.millis, log: true, lines: lines(0.3, 1, 90, 0)},
+		long: {unit: units.millis, log: true, lines: lines(2e3, 5e4, 1e5, 2e5)},
 		none: {unit: units.millis, log: true, lines: lines(null, null, null, null)},
 		hours: {unit: units.count, lines: lines(5, 1, 2), times: [0, 1, 2].map((i) => day + (i + 22) * hour), step: 3600,
 			utc: true, axis: label},
@@ -67,7 +68,8 @@ func TestConsoleCharts(t *testing.T) {
 		"tickets": {"0", "2", "4", "6", "8"}, "few": {"0", "1"},
 		"rates": {"0/s", "0.05/s", "0.1/s", "0.15/s", "0.2/s"},
 		"waits": {"0", "1 min", "2 min"}, "bytes": {"0", "2 MiB", "4 MiB"},
-		"latencies": {"100 µs", "1 ms", "10 ms", "100 ms"}, "hours": {"15:00", "18:00", "21:00", "00:00"},
+		"latencies": {"100 µs", "1 ms", "10 ms", "100 ms"},
+		"long":      {"1 s", "10 s", "100 s", "1K s"}, "hours": {"15:00", "18:00", "21:00", "00:00"},
 	} {
 		require.Subset(t, drawn[chart], want, "%s: %v", chart, drawn)
 	}
