@@ -185,7 +185,7 @@ func TestForum(t *testing.T) {
 	// Text that users write is never interpreted as HTML.
 	bob.do(chromedp.Click(chromedp.CSS(`#notifications button`)))
 	bob.sees("article", "<script>document.title=")
-	bob.sees("small", "1 views")
+	bob.sees("small", "1 view")
 	require.Equal(t, "A community on Tidemark", read(bob, chromedp.Title()))
 	const attack = `try { document.body.innerHTML = '<b>x</b>'; 'done' } catch (e) { e.name }`
 	require.Equal(t, "TypeError", read(bob, chromedp.Evaluate[string](attack)))
@@ -219,6 +219,40 @@ func TestForum(t *testing.T) {
 	ann.click("Redis") // whose session goes on
 	ann.sees("h2", "Redis")
 	ann.write("Second", "Still here")
+}
+
+// TestForumAtFirst looks at the forum as newcomers do: in a narrow and a wide window, in both themes, logged out and in.
+// The page has something to read, fits the window, and is accessible.
+func TestForumAtFirst(t *testing.T) {
+	t.Parallel()
+	w := browser(t, refusals)(startForum(t))
+	look := func(title string) {
+		t.Helper()
+		for _, width := range []int64{390, 1280} {
+			w.do(chromedp.EmulateViewport(width, 900))
+			require.LessOrEqual(t, read(w, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)), width, title)
+			w.accessible(title)
+		}
+	}
+	w.sees("h2", "Go")
+	w.sees("p", "Log in or register to write the first post.")
+	w.sees("p", "None yet: it goes to those who register.")
+	look("the forum of a visitor")
+
+	// after the login the same topic can be written in
+	w.enter("Ann", "Register")
+	w.write(strings.Repeat("long", 25), "Hello")
+	look("the forum of a member")
+
+	// the page is as it was after it is loaded again, and when the session has ended
+	w.do(chromedp.Reload())
+	w.sees("h2", "Ann")
+	w.sees("article", "longlong")
+	w.do(chromedp.WaitVisible(chromedp.CSS(`#content form`)))
+	read(w, chromedp.Evaluate[bool](`sessionStorage.setItem('token', 'ended'), true`))
+	w.do(chromedp.Reload())
+	w.sees("article", "longlong")
+	w.sees("p", "You are logged out.")
 }
 
 // TestForeignPages calls the forum as a page of another site could: without a token, and with a browser's headers.
