@@ -317,7 +317,7 @@ func prolongedOf(d *redis.Decoder, n int) (outcomes []prolonged, err error) {
 		status, count := redis.Status(values.Text()), 0
 		switch status {
 		case redis.OK:
-			count = 8
+			count = 7
 		case statusTickets:
 			count = 1
 		}
@@ -336,7 +336,7 @@ func (p prolonged) decode(queue, id, match string) (b *matchmaking.Backfill, tic
 	d := p.values
 	switch p.status {
 	case redis.OK:
-		b, err := decodeBackfill(d.Take(7), queue, id)
+		b, err := decodeBackfill(d.Take(6), queue, id)
 		repeated := d.Text() == match
 		if err = errors.Join(err, d.End()); err != nil || repeated {
 			return nil, nil, err

@@ -78,26 +78,27 @@ func TestReplies(t *testing.T) {
 			`{'OK', '1', 1, 2, 9, 3, '4', {'5', '6', '7', '8'}, {{'1-1', {'waits', '1 2'}}}}`,
 		},
 	}
-	const backfill = `{'1700000000000', '2', '1704067200000000', '', '', '', ' a b'}`
+	const backfill = `{'1700000000000', '2', '1704067200000000', '', '', ' a b'}`
 	right["backfill"] = []string{`{'OK', ` + backfill + `}`}
-	right["handout"] = []string{`{'OK', {{'OK', ` + backfill + `}}}`, `{'CONFLICT', {{'CHANGED'}}}`,
+	right["handout"] = []string{`{'OK', {{'OK', '1700000000000', ` + backfill + `}}}`, `{'CONFLICT', {{'CHANGED'}}}`,
 		`{'CONFLICT', {{'FULL'}}}`, `{'CONFLICT', {{'CONFLICT', {'a', 'gone', ''}}}}`}
-	const prolonged = `'OK', '1700000000000', '2', '1704067200000000', '', '', '', '', 'm1'`
+	const prolonged = `'OK', '1700000000000', '2', '1704067200000000', '', '', '', 'm1'`
 	right["prolong"] = []string{`{'OK', {` + prolonged + `}}`, `{'OK', {'TICKETS', ' a b', ` + prolonged + `}}`}
 	wrong := map[string][]string{
 		"prolong": {
-			`{'OK'}`, `{'OK', {}}`, `{'OK', {'OK'}}`, `{'OK', {'OK', '1', '2', '3', '', '', '', ''}}`, `{'OK', {'TICKETS'}}`,
+			`{'OK'}`, `{'OK', {}}`, `{'OK', {'OK'}}`, `{'OK', {'OK', '1', '2', '3', '', '', ''}}`, `{'OK', {'TICKETS'}}`,
 			`{'OK', {` + prolonged + `, 'a'}}`, `{'OK', {` + prolonged + `}, 1}`, `{'OK', {'CREATED'}}`, `{'CREATED'}`,
 			`{'OK', {` + prolonged + `, ` + prolonged + `, ` + prolonged + `}}`,
-			`{'OK', {'OK', '1', 'x', '3', '', '', '', '', ''}}`,
+			`{'OK', {'OK', '1', 'x', '3', '', '', '', ''}}`,
 		},
 		"backfill": {
-			`{'OK'}`, `{'OK', {}}`, `{'OK', ` + backfill + `, 1}`, `{'OK', {'1', '2', '3', '', '', ''}}`, `{'CREATED'}`,
-			`{'OK', {'1', '2', '3', '', '', '', '', ''}}`, `{'OK', {'1', 'x', '3', '', '', '', ''}}`,
-			`{'OK', {'1', '2', '3', '', 'x', '', ''}}`,
+			`{'OK'}`, `{'OK', {}}`, `{'OK', ` + backfill + `, 1}`, `{'OK', {'1', '2', '3', '', ''}}`, `{'CREATED'}`,
+			`{'OK', {'1', '2', '3', '', '', '', ''}}`, `{'OK', {'1', 'x', '3', '', '', ''}}`,
+			`{'OK', {'1', '2', '3', 'x', '', ''}}`,
 		},
 		"handout": {
-			`{'OK'}`, `{'OK', {}}`, `{'OK', {{'OK'}}}`, `{'OK', {{'OK', ` + backfill + `, 1}}}`, `{'OK', {{'OK', {}}}}`,
+			`{'OK'}`, `{'OK', {}}`, `{'OK', {{'OK'}}}`, `{'OK', {{'OK', '1'}}}`,
+			`{'OK', {{'OK', '1', ` + backfill + `, 1}}}`, `{'OK', {{'OK', 'x', ` + backfill + `}}}`, `{'OK', {{'OK', '1', {}}}}`,
 			`{'OK', {{'CONFLICT', {'a'}}}}`, `{'OK', {{'LEASE'}}}`, `{'CREATED'}`,
 			`{'OK', {{'CHANGED'}, {'CHANGED'}}}`,
 		},

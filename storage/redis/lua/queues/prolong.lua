@@ -10,9 +10,9 @@
 -- ARGV[3]  ids     string  of the backfills, in the order of their keys, each after a blank
 --
 -- Returns {"OK", {value, …}} with the values of at least the first backfill, one backfill after the other: "OK",
--- expires_ms, generation, created_us, owner, content, persistent, "", and the ID of the match of the tickets that were
--- last assigned or ""; "TICKETS" and the IDs of tickets that may have to be assigned, each after a blank;
--- "NO_BACKFILL"; or "EXPIRED". Only OK changes anything.
+-- expires_ms, generation, created_us, content, persistent, "", and the ID of the match of the tickets that were last
+-- assigned or ""; "TICKETS" and the IDs of tickets that may have to be assigned, each after a blank; "NO_BACKFILL"; or
+-- "EXPIRED". Only OK changes anything.
 -- Safe to run twice: yes.
 local backfills_key, ttl_ms, most, ids = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), backfill.list(ARGV[3])
 
@@ -21,21 +21,21 @@ local _, now_ms = time.now()
 local ends, keep = time.decimal(now_ms + ttl_ms), backfill.keep(now_ms + ttl_ms)
 local reply, n, bytes, scores, late = {}, 0, 0, {}, {}
 for i, expires in ipairs(redis.call('ZMSCORE', backfills_key, unpack(ids))) do
-  local fields = expires and redis.call('HMGET', KEYS[i + 1], 'generation', 'created', 'owner', 'content', 'persistent',
+  local fields = expires and redis.call('HMGET', KEYS[i + 1], 'generation', 'created', 'content', 'persistent',
     'tickets', 'match')
   if not fields or not fields[1] then
     reply[n + 1], n = 'NO_BACKFILL', n + 1
   elseif tonumber(expires) <= now_ms then
     reply[n + 1], n = 'EXPIRED', n + 1
-  elseif fields[6] ~= '' then
-    reply[n + 1], reply[n + 2], n = 'TICKETS', fields[6], n + 2
-    bytes = bytes + #fields[6]
+  elseif fields[5] ~= '' then
+    reply[n + 1], reply[n + 2], n = 'TICKETS', fields[5], n + 2
+    bytes = bytes + #fields[5]
   else
     reply[n + 1], reply[n + 2] = 'OK', ends
-    for at = 1, 7 do
+    for at = 1, 6 do
       reply[n + 2 + at] = fields[at]
     end
-    n, bytes = n + 9, bytes + #fields[4] + #fields[5]
+    n, bytes = n + 8, bytes + #fields[3] + #fields[4]
     scores[#scores + 1] = ends
     scores[#scores + 1] = ids[i]
     if keep ~= backfill.keep(tonumber(expires)) then
