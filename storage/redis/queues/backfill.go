@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -270,8 +271,10 @@ type lives struct {
 
 // prolonged is the outcome of prolong.lua for one backfill.
 type prolonged struct {
-	status redis.Status
-	values *redis.Decoder // of the status
+	backfill matchmaking.Backfill
+	match    string   // of the tickets that were last assigned
+	tickets  []string // not nil: these may have to be assigned, and nothing was changed
+	err      error
 }
 
 // newProlongations returns the group in which concurrent acknowledgements share calls of prolong.lua.
@@ -307,57 +310,44 @@ func (s *Store) prolongSome(ctx context.Context, l lives, ids []string) ([]prolo
 	if err != nil {
 		return nil, err
 	}
-	return prolongedOf(d, len(ids))
+	return prolongedOf(d, l.queue, ids)
 }
 
-// prolongedOf decodes a reply of prolong.lua to a call for at most n backfills.
-func prolongedOf(d *redis.Decoder, n int) (outcomes []prolonged, err error) {
+// prolongedOf decodes the reply of prolong.lua to a call for backfills. It does so for all callers, whose goroutines would
+// each need a larger stack.
+func prolongedOf(d *redis.Decoder, queue string, ids []string) (outcomes []prolonged, err error) {
 	values := d.List()
-	for values.More() {
-		status, count := redis.Status(values.Text()), 0
-		switch status {
+	for values.More() && len(outcomes) < len(ids) {
+		var o prolonged
+		switch status := redis.Status(values.Text()); status {
 		case redis.OK:
-			count = 7
+			o.backfill, o.err = decodeBackfill(values.Take(6), queue, ids[len(outcomes)])
+			o.match = values.Text()
 		case statusTickets:
-			count = 1
+			o.tickets = strings.Fields(values.Text())
+		default:
+			o.err = refusals.Error(redis.Reply{Status: status})
 		}
-		outcomes = append(outcomes, prolonged{status, values.Take(count)})
+		outcomes = append(outcomes, o)
 	}
-	d.Fail(values.Err())
-	if len(outcomes) == 0 || len(outcomes) > n {
-		d.Fail(fmt.Errorf("%d outcomes of %d acknowledgements", len(outcomes), n))
+	d.Fail(values.End())
+	if len(outcomes) == 0 {
+		d.Fail(errors.New("no outcome of an acknowledgement"))
 	}
 	return outcomes, d.End()
 }
 
-// decode returns the backfill, or an error. It returns none if there are tickets: the IDs of those that may have to be
-// assigned, or nil if the call is a repetition with a match that has tickets already.
-func (p prolonged) decode(queue, id, match string) (b *matchmaking.Backfill, tickets []string, err error) {
-	d := p.values
-	switch p.status {
-	case redis.OK:
-		b, err := decodeBackfill(d.Take(6), queue, id)
-		repeated := d.Text() == match
-		if err = errors.Join(err, d.End()); err != nil || repeated {
-			return nil, nil, err
-		}
-		return &b, nil, nil
-	case statusTickets:
-		tickets = strings.Fields(d.Text())
-		return nil, tickets, d.End()
-	default:
-		return nil, nil, refusals.Error(redis.Reply{Status: p.status})
-	}
-}
-
-// prolong acknowledges a backfill, together with others of its queue. It returns what prolonged.decode does.
+// prolong acknowledges a backfill, together with others of its queue. It returns none if there are tickets: the IDs of
+// those that may have to be assigned, or nil if the call is a repetition with a match that has tickets already.
 func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) (*matchmaking.Backfill, []string, error) {
-	queue := r.Definition.Name
-	p, err := s.prolongations.Do(ctx, lives{queue, r.Definition.BackfillTTL.Std()}, r.ID)
-	if err != nil {
-		return nil, nil, err
+	p, err := s.prolongations.Do(ctx, lives{r.Definition.Name, r.Definition.BackfillTTL.Std()}, r.ID)
+	switch {
+	case err != nil || p.err != nil:
+		return nil, nil, cmp.Or(err, p.err)
+	case p.tickets != nil || p.match == r.MatchID:
+		return nil, p.tickets, nil
 	}
-	return p.decode(queue, r.ID, r.MatchID)
+	return &p.backfill, nil, nil
 }
 
 // maxExpected limits the calls of acknowledge.lua in one acknowledgement: each further one means that the

@@ -37,10 +37,9 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 		if r.Status != redis.OK {
 			return refusals.Error(r)
 		}
-		outcomes, err := prolongedOf(r.Decoder(), 2)
+		outcomes, err := prolongedOf(r.Decoder(), "duel", []string{"a", "b"})
 		for _, o := range outcomes {
-			_, _, decoded := o.decode("duel", "a", "m")
-			err = errors.Join(err, decoded)
+			err = errors.Join(err, o.err)
 		}
 		return err
 	},
