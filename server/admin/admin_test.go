@@ -65,7 +65,7 @@ func TestRecordings(t *testing.T) {
 	h := servertest.Start(t)
 	admin := h.OnAdmin()
 	for _, query := range []string{"profile?seconds=61", "trace?seconds=11", "trace?seconds=0", "profile?seconds=-1",
-		"trace?seconds=NaN", "trace?seconds=x"} {
+		"trace?seconds=NaN", "trace?seconds=x", "heap?seconds=1"} {
 		admin.Do("GET", "/debug/pprof/"+query, "").Problem(400, fault.SlugInvalidQuery)
 	}
 	require.NotEmpty(t, admin.Do("GET", "/debug/pprof/trace?seconds=0.001", "").Body)

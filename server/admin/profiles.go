@@ -30,10 +30,11 @@ var (
 type profiles struct {
 	draining  <-chan struct{}
 	recording chan struct{} // buffered (capacity 1); holds a value during a recording
+	showing   chan struct{} // likewise, while another profile is written
 }
 
 func newProfiles(draining <-chan struct{}) *profiles {
-	return &profiles{draining: draining, recording: make(chan struct{}, 1)}
+	return &profiles{draining: draining, recording: make(chan struct{}, 1), showing: make(chan struct{}, 1)}
 }
 
 // list is GET /debug/pprof/.
@@ -45,11 +46,21 @@ func (p *profiles) list(c *web.Call) error {
 	return c.Value(http.StatusOK, map[string][]string{"profiles": names})
 }
 
-// show is GET /debug/pprof/{profile}. The parameter debug selects a readable form.
+// show is GET /debug/pprof/{profile}, for one client at a time. The parameter debug selects a readable form.
 func (p *profiles) show(c *web.Call) error {
 	profile := pprof.Lookup(c.Param(0))
 	if profile == nil {
 		return web.ErrNoPath
+	}
+	if c.Request().URL.Query().Has(secondsParameter) {
+		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: secondsParameter,
+			Detail: "this profile is of the present: it has no duration"}
+	}
+	select {
+	case p.showing <- struct{}{}:
+		defer func() { <-p.showing }()
+	default:
+		return errRecording
 	}
 	debug, kind := 0, mediaBinary
 	if text := c.Request().URL.Query().Get("debug"); text == "1" || text == "2" {
@@ -59,6 +70,8 @@ func (p *profiles) show(c *web.Call) error {
 	c.SetOutcome(http.StatusOK, profile.WriteTo(c.Response(), debug))
 	return nil
 }
+
+const secondsParameter = "seconds"
 
 const mediaBinary = "application/octet-stream"
 
@@ -100,15 +113,14 @@ func (p *profiles) record(r recording) web.Handler {
 
 // duration returns the recording time that the client requests.
 func (r recording) duration(c *web.Call) (time.Duration, error) {
-	const parameter = "seconds"
-	text := c.Request().URL.Query().Get(parameter)
+	text := c.Request().URL.Query().Get(secondsParameter)
 	if text == "" {
 		return r.usual, nil
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(0 < seconds && seconds <= r.longest.Seconds()) {
 		return 0, &fault.Error{
-			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: parameter,
+			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: secondsParameter,
 			Detail: fmt.Sprintf("seconds must be more than 0 and at most %g", r.longest.Seconds()),
 		}
 	}
