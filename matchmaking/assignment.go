@@ -22,9 +22,13 @@ type Assignment struct {
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
+// MaxAssignmentBytes limits the assignments of a match together, and those of one call of AssignTickets: the connection
+// and the extensions are in the assignment of each ticket.
+const MaxAssignmentBytes = 16 << 20
+
 // Assignments returns the match for the store to assign: the Assignment of each ticket of a proposal, as JSON, and an
 // AssignedMatch as its record. An extension of the assigner replaces an extension of the match function with the same
-// name.
+// name. Errors: fault.SlugInvalidTicket beyond MaxAssignmentBytes.
 func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, error) {
 	shared, err := writeShared(Assignment{
 		MatchID: p.ID, Queue: d.Name, Connection: place.Connection, Extensions: merge(p.Extensions, place.Extensions),
@@ -35,6 +39,9 @@ func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, er
 	tickets := 0
 	for _, team := range p.Teams {
 		tickets += len(team)
+	}
+	if bytes := shared.size(p.Teams, d.Reveal); bytes > MaxAssignmentBytes {
+		return AssignMatch{}, TooLargeAssignments(tickets, bytes)
 	}
 	match := AssignMatch{ID: p.ID, Assignments: make([]AssignTicket, 0, tickets),
 		Record: shared.record(p.Teams, tickets)}
@@ -47,6 +54,12 @@ func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, er
 		}
 	}
 	return match, nil
+}
+
+// TooLargeAssignments returns the error of assignments that have more than MaxAssignmentBytes together.
+func TooLargeAssignments(tickets, bytes int) error {
+	return InvalidTicket("assignments", "the assignments of %d tickets have %d bytes together, of at most %d: each has "+
+		"the connection and the extensions", tickets, bytes, MaxAssignmentBytes)
 }
 
 // merge returns the extensions of both. If both have a name, it uses the extension of place.
@@ -84,6 +97,30 @@ func writeShared(a Assignment) (sharedJSON, error) {
 		after[0] = ','
 	}
 	return sharedJSON{before: before[1 : len(before)-1], after: after}, nil
+}
+
+// size returns the approximate bytes of the Assignments of all tickets.
+func (s *sharedJSON) size(teams [][]*Ticket, reveal Reveal) (bytes int) {
+	all := idBytes(slices.Concat(teams...))
+	for _, team := range teams {
+		each := len(s.before) + len(s.after)
+		switch reveal {
+		case RevealTeammates:
+			each += idBytes(team)
+		case RevealOpponents:
+			each += all
+		}
+		bytes += each * len(team)
+	}
+	return bytes
+}
+
+// idBytes returns the bytes of the IDs of tickets in a list.
+func idBytes(tickets []*Ticket) (bytes int) {
+	for _, t := range tickets {
+		bytes += len(t.ID) + len(`"",`)
+	}
+	return bytes
 }
 
 // write returns the JSON of the Assignment of a ticket in one of the teams. IDs need no escapes.

@@ -2,6 +2,7 @@ package matchmaking_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,37 @@ func TestAssignments(t *testing.T) {
 	p.Extensions = values("broken", "{")
 	_, err := new(matchmaking.Definition).Assignments(p, matchmaking.Allocation{})
 	require.ErrorContains(t, err, "match m")
+}
+
+// A few large texts, or the IDs of many players that each of them gets, can't become gigabytes.
+func TestAssignmentsThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	tickets := func(n int) (team []*matchmaking.Ticket) {
+		for i := range n {
+			team = append(team, &matchmaking.Ticket{ID: fmt.Sprintf("ticket-%020d", i)})
+		}
+		return team
+	}
+	for _, c := range []struct {
+		reveal     matchmaking.Reveal
+		teams      [][]*matchmaking.Ticket
+		connection int
+		fits       bool
+	}{
+		{matchmaking.RevealNone, [][]*matchmaking.Ticket{tickets(10_000)}, 100, true},
+		{matchmaking.RevealNone, [][]*matchmaking.Ticket{tickets(100)}, 1 << 20, false},
+		{matchmaking.RevealTeammates, [][]*matchmaking.Ticket{tickets(10_000)}, 100, false},
+		{matchmaking.RevealTeammates, [][]*matchmaking.Ticket{tickets(500), tickets(500)}, 100, true},
+		{matchmaking.RevealOpponents, [][]*matchmaking.Ticket{tickets(500), tickets(500)}, 100, false},
+	} {
+		d := matchmaking.Definition{Name: "duel", Reveal: c.reveal}
+		_, err := d.Assignments(&matchmaking.Proposal{ID: "m", Teams: c.teams},
+			matchmaking.Allocation{Connection: strings.Repeat("x", c.connection)})
+		require.Equal(t, c.fits, err == nil, "%s, %d bytes: %v", c.reveal, c.connection, err)
+		if err != nil {
+			require.ErrorContains(t, err, "of at most 16777216")
+		}
+	}
 }
 
 // TestAssignmentsAreJSON checks that the output for teams of all sizes equals the JSON of Assignment.

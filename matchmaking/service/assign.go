@@ -34,8 +34,8 @@ type AssignmentFailure struct {
 // name means matchmaking.DefaultQueue. The tickets of a group get one match. Tickets that can't be assigned are
 // returned, in the order of the groups; the others are assigned. A ticket that is assigned with the same connection and
 // extensions already is not a failure, so that a repetition completes a call that has failed. No ticket is in two groups,
-// or twice in one. Errors: ErrNoQueue, ErrQueueDirector, fault.SlugInvalidTicket for more than MaxAssigned tickets, and
-// the store's, after which some tickets may be assigned.
+// or twice in one. Errors: ErrNoQueue, ErrQueueDirector, fault.SlugInvalidTicket for more than MaxAssigned tickets or
+// matchmaking.MaxAssignmentBytes, and the store's, after which some tickets may be assigned.
 func (s *Service) AssignTickets(ctx context.Context, queue string, groups []AssignmentGroup) ([]AssignmentFailure,
 	error) {
 	q, err := s.userQueue(ctx, queue)
@@ -135,10 +135,17 @@ func (a *assigning) begin(ctx context.Context, groups []AssignmentGroup) error {
 // pass assigns the matches that are left. Those of which some tickets can't be assigned remain, without these.
 func (a *assigning) pass(ctx context.Context) error {
 	r := matchmaking.AssignRequest{Queue: a.queue.Name, Token: a.token, Any: true, Keep: a.queue.AssignmentTTL.Std()}
+	tickets, bytes := 0, 0
 	for _, g := range a.left {
 		match, err := a.queue.Assignments(&g.Proposal, g.place)
 		if err != nil {
 			return err
+		}
+		for _, t := range match.Assignments {
+			tickets, bytes = tickets+1, bytes+len(t.Content)
+		}
+		if bytes > matchmaking.MaxAssignmentBytes {
+			return matchmaking.TooLargeAssignments(tickets, bytes)
 		}
 		r.Matches = append(r.Matches, match)
 	}

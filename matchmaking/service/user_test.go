@@ -224,6 +224,11 @@ func TestAssignTickets(t *testing.T) {
 		require.ErrorIs(t, err, matchmaking.ErrQueueDirector, "the default queue")
 		_, err = s.AssignTickets(t.Context(), "user", []service.AssignmentGroup{{Tickets: make([]string, service.MaxAssigned+1)}})
 		require.True(t, isSlug(err, fault.SlugInvalidTicket), "%v", err)
+		large := matchmaking.Allocation{Connection: strings.Repeat("x", matchmaking.MaxAssignmentBytes/2)}
+		_, err = s.AssignTickets(t.Context(), "user", []service.AssignmentGroup{
+			{Tickets: ids[1:2], Allocation: large}, {Tickets: ids[4:5], Allocation: large},
+		})
+		require.True(t, isSlug(err, fault.SlugInvalidTicket), "%v", err)
 	})
 }
 
