@@ -1,7 +1,14 @@
 package server_test
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,8 +17,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -116,4 +126,94 @@ func TestHostNamesOfPorts(t *testing.T) {
 	on, _ := at(h, "frontend")
 	got := on.Raw("GET /v1/frontendservice/tickets/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
 	require.Equal(t, http.StatusMisdirectedRequest, got.Status)
+}
+
+// overHTTP serves a match function and an evaluator by Open Match's HTTP transcoding. The function proposes matches; the
+// evaluator accepts the last one that it reads.
+func overHTTP(t *testing.T, propose func() []*openmatch.Match) string {
+	t.Helper()
+	answer := func(w http.ResponseWriter, m proto.Message) {
+		text, err := protojson.Marshal(m)
+		if err == nil {
+			_, _ = fmt.Fprintf(w, "{\"result\":%s}\n", text)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/matchfunction:run", func(w http.ResponseWriter, r *http.Request) {
+		request := new(openmatch.RunRequest)
+		body, err := io.ReadAll(r.Body)
+		if err != nil || protojson.Unmarshal(body, request) != nil || request.GetProfile().GetName() != "ranked" {
+			_, _ = io.WriteString(w, `{"error":{"code":9,"message":"no such profile"}}`)
+			return
+		}
+		for _, m := range propose() {
+			answer(w, &openmatch.RunResponse{Proposal: m})
+		}
+	})
+	mux.HandleFunc("POST /v1/evaluator/matches:evaluate", func(w http.ResponseWriter, r *http.Request) {
+		var last string
+		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
+			request := new(openmatch.EvaluateRequest)
+			if protojson.Unmarshal(lines.Bytes(), request) == nil {
+				last = request.GetMatch().GetMatchId()
+			}
+		}
+		if last != "" {
+			answer(w, &openmatch.EvaluateResponse{MatchId: last})
+		}
+	})
+	served := httptest.NewServer(mux)
+	t.Cleanup(served.Close)
+	return served.URL
+}
+
+// TestFetchMatchesOverHTTP: a function and an evaluator without gRPC decide on tickets that are matched and assigned.
+func TestFetchMatchesOverHTTP(t *testing.T) {
+	t.Parallel()
+	var tickets []*openmatch.Ticket
+	at := overHTTP(t, func() []*openmatch.Match {
+		return []*openmatch.Match{{MatchId: "1", Tickets: tickets[:2]}, {MatchId: "2", Tickets: tickets[1:]}}
+	})
+	h := servertest.Start(t, servertest.WithQueues("open",
+		`{"director": "user", "evaluator": {"kind": "http", "url": "`+at+`"}}`))
+	for range 3 {
+		tickets = append(tickets, &openmatch.Ticket{Id: h.Create(`{"queue":"open"}`).ID})
+	}
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(at, "http://"))
+	require.NoError(t, err)
+	number, err := strconv.ParseInt(port, 10, 32)
+	require.NoError(t, err)
+	b := openmatch.NewBackendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, h.URL))
+	inQueue := metadata.AppendToOutgoingContext(t.Context(), "tidemark-queue", "open")
+	fetch := func(profile string) (ids []string, err error) {
+		stream, err := b.FetchMatches(inQueue, &openmatch.FetchMatchesRequest{
+			Config:  &openmatch.FunctionConfig{Host: host, Port: int32(number), Type: openmatch.FunctionConfig_REST},
+			Profile: &openmatch.MatchProfile{Name: profile},
+		})
+		require.NoError(t, err)
+		for {
+			answer, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return ids, nil
+			}
+			if err != nil {
+				return ids, err
+			}
+			ids = append(ids, answer.GetMatch().GetMatchId())
+		}
+	}
+	ids, err := fetch("ranked")
+	require.NoError(t, err)
+	require.Equal(t, []string{"2"}, ids)
+	for i, want := range []string{"SEARCHING", "PENDING", "PENDING"} {
+		require.Equal(t, want, h.Ticket(tickets[i].GetId()).Status)
+	}
+	_, err = b.AssignTickets(inQueue, &openmatch.AssignTicketsRequest{Assignments: []*openmatch.AssignmentGroup{{
+		TicketIds: []string{tickets[1].GetId()}, Assignment: &openmatch.Assignment{Connection: "h:1"},
+	}}})
+	require.NoError(t, err)
+	require.Equal(t, "h:1", h.Ticket(tickets[1].GetId()).Assignment.Connection)
+	_, err = fetch("other")
+	require.Equal(t, codes.FailedPrecondition, status.Code(err))
+	require.Equal(t, "no such profile", status.Convert(err).Message())
 }
