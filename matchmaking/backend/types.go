@@ -19,7 +19,7 @@ type FetchRequest struct {
 // Function is the match function of a call.
 type Function struct {
 	Kind FunctionKind `json:"kind"`
-	Host string       `json:"host"`
+	Host string       `json:"host"` // a name or an address, for TLS after https://
 	Port int          `json:"port"`
 }
 

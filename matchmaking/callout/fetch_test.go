@@ -4,18 +4,22 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -193,11 +197,15 @@ func TestFetchFunctionsThatMayNotBeCalled(t *testing.T) {
 	require.NoError(t, err)
 	f := NewFunctions(targets)
 	t.Cleanup(f.Close)
-	require.NoError(t, f.Check(backend.Function{Kind: backend.FunctionGRPC, Host: "fn.example.com", Port: 9000}))
+	for _, host := range []string{"fn.example.com", "https://fn.example.com"} {
+		require.NoError(t, f.Check(backend.Function{Kind: backend.FunctionGRPC, Host: host, Port: 9000}))
+	}
 	for want, function := range map[string]backend.Function{
 		"provided match function type is not supported": {Kind: "pigeon", Host: "fn.example.com", Port: 9000},
 		"the match function other.example.com:9000 is not allowed: see the option callout-allow of the service": {
 			Kind: backend.FunctionREST, Host: "other.example.com", Port: 9000},
+		"the match function https://other.example.com:9000 is not allowed: see the option callout-allow of the service": {
+			Kind: backend.FunctionREST, Host: "https://other.example.com", Port: 9000},
 		"the host of the match function isn't a name or an address": {Kind: backend.FunctionREST, Host: "a b", Port: 9},
 		"the port of the match function isn't between 1 and 65535":  {Kind: backend.FunctionREST, Host: "a"},
 	} {
@@ -215,6 +223,24 @@ func TestFetchFunctionsThatMayNotBeCalled(t *testing.T) {
 		r.Function.Host = "localhost"
 		require.NoError(t, rebound.Check(r.Function))
 		require.ErrorContains(t, rebound.Run(t.Context(), r, nil), "is not allowed")
+	}
+}
+
+// TestFetchFunctionsUseTLSForHTTPS checks that a host after https:// is called with TLS, and its certificate verified.
+func TestFetchFunctionsUseTLSForHTTPS(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(certified.Close)
+	security := credentials.NewTLS(&tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	for kind, url := range map[backend.FunctionKind]string{
+		backend.FunctionGRPC: serveFunction(t, proposing(), grpc.Creds(security)),
+		backend.FunctionREST: strings.Replace(certified.URL, "https:", "http:", 1),
+	} {
+		r := fetchAt(t, kind, url)
+		r.Function.Host = "https://" + r.Function.Host
+		f := fetchFunctions(t)
+		require.NoError(t, f.Check(r.Function))
+		require.ErrorContains(t, f.Run(t.Context(), r, nil), "x509: certificate signed by unknown authority")
 	}
 }
 

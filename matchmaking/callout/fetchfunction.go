@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -72,9 +73,13 @@ func (f *Functions) drop(conn *sharedConn) {
 	}
 }
 
-// urlOf returns a function's URL.
+// urlOf returns a function's URL. A host that begins with https:// is called with TLS.
 func urlOf(f backend.Function) string {
-	return "http://" + net.JoinHostPort(f.Host, strconv.Itoa(f.Port))
+	scheme, host := "http://", f.Host
+	if name, secure := strings.CutPrefix(host, "https://"); secure {
+		scheme, host = "https://", name
+	}
+	return scheme + net.JoinHostPort(host, strconv.Itoa(f.Port))
 }
 
 // Check returns an error unless a function may be called.
@@ -91,7 +96,7 @@ func (f *Functions) Check(target backend.Function) error {
 	case (*jsonhttp.Targets)(nil).Check(url) != nil:
 		return refused("host", "the host of the match function isn't a name or an address")
 	case f.targets.Check(url) != nil:
-		return refused("host", "the match function "+url[len("http://"):]+
+		return refused("host", "the match function "+strings.TrimPrefix(url, "http://")+
 			" is not allowed: see the option callout-allow of the service")
 	}
 	return nil
