@@ -224,6 +224,14 @@ func TestFetchFunctionsThatMayNotBeCalled(t *testing.T) {
 		require.NoError(t, rebound.Check(r.Function))
 		require.ErrorContains(t, rebound.Run(t.Context(), r, nil), "is not allowed")
 	}
+	for _, host := range []string{"127.0.0.1/latest?a=", "127.0.0.1?x", "127.0.0.1#", "127.0.0.1/../a b", "ann@127.0.0.1",
+		"https://127.0.0.1/x", "127.0.0.1:80", ""} {
+		require.ErrorContains(t, NewFunctions(nil).Check(backend.Function{Kind: backend.FunctionREST, Host: host, Port: 9}),
+			"the host of the match function isn't a name or an address", host)
+	}
+	for _, host := range []string{"127.0.0.1", "::1", "fn", "fn_1.example.com"} {
+		require.NoError(t, NewFunctions(nil).Check(backend.Function{Kind: backend.FunctionREST, Host: host, Port: 9}), host)
+	}
 }
 
 // TestFetchFunctionsUseTLSForHTTPS checks that a host after https:// is called with TLS, and its certificate verified.

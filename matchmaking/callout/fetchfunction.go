@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,21 +83,27 @@ func urlOf(f backend.Function) string {
 	return scheme + net.JoinHostPort(host, strconv.Itoa(f.Port))
 }
 
+// isHostAndPort reports whether a function's URL has its host and port, and nothing that the host has smuggled into it.
+func isHostAndPort(f backend.Function, text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Hostname() == strings.TrimPrefix(f.Host, "https://") && u.Port() == strconv.Itoa(f.Port)
+}
+
 // Check returns an error unless a function may be called.
 func (f *Functions) Check(target backend.Function) error {
 	refused := func(field, detail string) error {
 		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidRequest, Field: "config." + field, Detail: detail}
 	}
-	url := urlOf(target)
+	address := urlOf(target)
 	switch {
 	case target.Kind != backend.FunctionGRPC && target.Kind != backend.FunctionREST: // Open Match's text
 		return refused("type", "provided match function type is not supported")
 	case target.Port < 1 || target.Port > math.MaxUint16:
 		return refused("port", "the port of the match function isn't between 1 and 65535")
-	case (*jsonhttp.Targets)(nil).Check(url) != nil:
+	case !isHostAndPort(target, address) || (*jsonhttp.Targets)(nil).Check(address) != nil:
 		return refused("host", "the host of the match function isn't a name or an address")
-	case f.targets.Check(url) != nil:
-		return refused("host", "the match function "+strings.TrimPrefix(url, "http://")+
+	case f.targets.Check(address) != nil:
+		return refused("host", "the match function "+strings.TrimPrefix(address, "http://")+
 			" is not allowed: see the option callout-allow of the service")
 	}
 	return nil
