@@ -222,13 +222,8 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 	c := newCall(r.stray, ec)
 	defer c.finish()
 	var he *echo.HTTPError
-	switch {
-	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
-		err = r.orOnlyAdmin(c.request, &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
-			Detail: "the path does not have the method " + c.request.Method}, c.request.Method)
-	case errors.As(err, &he) && he.Code == http.StatusNotFound:
-		err = r.orOnlyAdmin(c.request, ErrNoPath, http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
-			http.MethodDelete)
+	if errors.As(err, &he) && (he.Code == http.StatusMethodNotAllowed || he.Code == http.StatusNotFound) {
+		err = r.noRoute(ec)
 	}
 	c.err = err
 	for _, u := range r.unrouted {
@@ -240,21 +235,51 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 	Fail(c, err)
 }
 
-// orOnlyAdmin returns the error of a request without a route: e, or OnlyAdmin of it if the admin listener has the path
-// with one of the methods.
-func (r *Router) orOnlyAdmin(request *http.Request, e *fault.Error, methods ...string) *fault.Error {
+// methods are those that routes have.
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// noRoute returns the error of a request without a route: its listener has the path with other methods, or only the
+// admin listener has it, or none.
+func (r *Router) noRoute(ec echo.Context) *fault.Error {
+	method := ec.Request().Method
+	otherMethod := &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
+		Detail: "the path does not have the method " + method}
+	has := func(methods ...string) (own, admin bool) {
+		for _, method := range methods {
+			switch one, found := r.find(method, ec.Request()); {
+			case !found:
+			case one.Admin && ec.Echo() == r.public.echo:
+				admin = true
+			default:
+				own = true
+			}
+		}
+		return own, admin
+	}
+	own, admin := has(methods...)
+	_, adminHasMethod := has(method)
+	switch {
+	case own && adminHasMethod:
+		return OnlyAdmin(otherMethod)
+	case own:
+		return otherMethod
+	case admin:
+		return OnlyAdmin(ErrNoPath)
+	}
+	return ErrNoPath
+}
+
+// find returns the route that the admin listener, which has all of them, has for a method and the path of a request.
+func (r *Router) find(method string, request *http.Request) (one Route, found bool) {
 	ec := r.admin.echo.AcquireContext()
 	defer r.admin.echo.ReleaseContext(ec)
-	for _, method := range methods {
-		ec.Reset(request, nil)
-		r.admin.echo.Router().Find(method, echo.GetPath(request), ec)
-		if slices.ContainsFunc(r.routes, func(one Route) bool {
-			return one.Admin && one.Method == method && one.Path == ec.Path()
-		}) {
-			return OnlyAdmin(e)
-		}
+	ec.Reset(request, nil)
+	r.admin.echo.Router().Find(method, echo.GetPath(request), ec)
+	i := slices.IndexFunc(r.routes, func(one Route) bool { return one.Method == method && one.Path == ec.Path() })
+	if i < 0 {
+		return Route{}, false
 	}
-	return e
+	return r.routes[i], true
 }
 
 // safeOptions is middleware for OPTIONS, which echo answers without a route.
