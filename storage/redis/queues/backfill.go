@@ -313,8 +313,8 @@ func (s *Store) prolongSome(ctx context.Context, l lives, ids []string) ([]prolo
 	return prolongedOf(d, l.queue, ids)
 }
 
-// prolongedOf decodes the reply of prolong.lua to a call for backfills. It does so for all callers, whose goroutines would
-// each need a larger stack.
+// prolongedOf decodes the reply of prolong.lua to a call for backfills. It does so for all callers, whose goroutines
+// would each need a larger stack.
 func prolongedOf(d *redis.Decoder, queue string, ids []string) (outcomes []prolonged, err error) {
 	values := d.List()
 	for values.More() && len(outcomes) < len(ids) {
@@ -339,7 +339,8 @@ func prolongedOf(d *redis.Decoder, queue string, ids []string) (outcomes []prolo
 
 // prolong acknowledges a backfill, together with others of its queue. It returns none if there are tickets: the IDs of
 // those that may have to be assigned, or nil if the call is a repetition with a match that has tickets already.
-func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) (*matchmaking.Backfill, []string, error) {
+func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) (*matchmaking.Backfill, []string,
+	error) {
 	p, err := s.prolongations.Do(ctx, lives{r.Definition.Name, r.Definition.BackfillTTL.Std()}, r.ID)
 	switch {
 	case err != nil || p.err != nil:

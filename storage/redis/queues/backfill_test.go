@@ -29,11 +29,12 @@ func TestAcknowledgementsShareCalls(t *testing.T) {
 		}
 		joined := h.Backfill(t, queuetest.LongTTL)
 		h.HandOutAll(t, queuetest.For(&joined, "a", "b"))
-		ids := []string{"nobody", joined.ID, large("1"), large("2"), large("3"), h.Backfill(t, queuetest.LongTTL).ID, joined.ID}
+		small := h.Backfill(t, queuetest.LongTTL)
+		ids := []string{"nobody", joined.ID, large("1"), large("2"), large("3"), small.ID, joined.ID}
 		l := lives{h.Name, 2 * queuetest.LongTTL}
 		some, err := h.store.prolongSome(t.Context(), l, ids)
 		require.NoError(t, err)
-		require.Len(t, some, 4, "the reply has two large backfills")
+		require.Equal(t, 4, len(some), "the reply has two large backfills")
 
 		all, _, err := h.store.prolongAll(t.Context(), l, ids)
 		require.NoError(t, err)

@@ -58,9 +58,9 @@ func TestScripts(t *testing.T) {
 	storetest.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
 	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition",
 		"takeover": "TakeOver", "snapshot": "Each", "cancel": "Run", "open": "Reserve", "handout": "HandOut", "free": "ReleaseFetched",
-		"newbackfill": "CreateBackfill", "setbackfill": "UpdateBackfill", "prolong": "AcknowledgeBackfill", "acknowledge": "Acknowledge"}
-	shared := []string{"backfill", "backfills", "delbackfill"} // each by one function, which several methods call
-	scripts = slices.DeleteFunc(scripts, func(f luatest.File) bool { return slices.Contains(shared, f.Stem()) })
+		"newbackfill": "CreateBackfill", "setbackfill": "UpdateBackfill", "prolong": "AcknowledgeBackfill"}
+	inside := []string{"backfill", "backfills", "delbackfill", "acknowledge"} // each by one function that isn't exported
+	scripts = slices.DeleteFunc(scripts, func(f luatest.File) bool { return slices.Contains(inside, f.Stem()) })
 	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
 	storetest.RequireOneCaller(t, append(scripts, open...), named) // open.lua's effects are tested with the channels
 }
