@@ -261,5 +261,6 @@ function Recent({ refused }) {
         : html`<${Empty} title="No client is beyond a limit now."><p>Limits are set by <code>--user-limits</code>,
             <code>--address-limits</code>, and the limits of a key.</p><//>`;
   }} />
-  <footer>The last 200 ${refused ? "" : "within the last minute "}of the server that answers; repeats are one line.</footer>`;
+  <footer>The last 200 ${refused ? ""
+      : "within the last minute "}of the server that answers; repeats are one line.</footer>`;
 }
