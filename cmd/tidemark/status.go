@@ -181,7 +181,7 @@ func (e *examiner) examine(ctx context.Context) {
 	}
 	e.to.Report("redis", time.Now(), slices.Concat(problems...))
 	if len(e.caches) > 0 {
-		e.to.Report("shards", time.Now(), e.missing(ctx))
+		_, _ = e.Shards(ctx, "") // its failure is reported for its Redis
 	}
 }
 
@@ -240,18 +240,16 @@ func problemsOf(found []finding) (all []overview.Problem) {
 	return all
 }
 
-// missing returns the caches of which shards have no node: a problem for each cache.
-func (e *examiner) missing(ctx context.Context) (found []overview.Problem) {
-	for _, cache := range e.caches {
-		dcs, err := e.layouts.Status(ctx, cache)
-		if err != nil {
-			continue // reported for its Redis
-		}
-		if text := layout.Summary(cache, dcs); text != "" {
+// missing reports the caches of which shards have no node: a problem for each cache. dcs are the data centres of the
+// caches.
+func (e *examiner) missing(dcs [][]shard.DC) {
+	var found []overview.Problem
+	for i, cache := range e.caches {
+		if text := layout.Summary(cache, dcs[i]); text != "" {
 			found = append(found, shardsMissing(cache, text))
 		}
 	}
-	return found
+	e.to.Report("shards", time.Now(), found)
 }
 
 // shardsMissing returns the problem that shards of a cache are missing.
@@ -259,7 +257,8 @@ func shardsMissing(cache, text string) overview.Problem {
 	return overview.Problem{Code: "TidemarkShardsMissing", About: cache, Text: text}
 }
 
-// Shards describes how the caches are split: the one that is named, or those that this service reads through nodes.
+// Shards describes how the caches are split: the one that is named, or those that this service reads through nodes, whose
+// missing shards it reports.
 func (e *examiner) Shards(ctx context.Context, cache string) (wire.ShardedCaches, error) {
 	caches := e.caches
 	if cache != "" {
@@ -270,12 +269,16 @@ func (e *examiner) Shards(ctx context.Context, cache string) (wire.ShardedCaches
 		caches = []string{cache}
 	}
 	answer := wire.ShardedCaches{Caches: make([]wire.ShardedCache, len(caches))}
+	all := make([][]shard.DC, len(caches))
 	for i, name := range caches {
-		dcs, err := e.layouts.Status(ctx, name)
-		if err != nil {
+		var err error
+		if all[i], err = e.layouts.Status(ctx, name); err != nil {
 			return wire.ShardedCaches{}, err
 		}
-		answer.Caches[i] = shardedOf(name, dcs)
+		answer.Caches[i] = shardedOf(name, all[i])
+	}
+	if cache == "" {
+		e.missing(all)
 	}
 	return answer, nil
 }

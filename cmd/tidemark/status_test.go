@@ -97,4 +97,13 @@ func TestShardsMissing(t *testing.T) {
 	cache := shownBy[wire.ShardedCaches](t, s, "/v1/shards").Caches[0]
 	require.Len(t, cache.Missing, 64)
 	require.Equal(t, found[0].Severity, cache.Severity)
+
+	// a look at the shards finds at once what has changed
+	require.Zero(t, run(t.Context(), cli.Terminal{Stdout: &out, Stderr: &told}, []string{"shards", "remove", "--redis", at,
+		"--cache", "topic", "--dc", "east"}), "%s%s", &out, &told)
+	shownBy[wire.ShardedCaches](t, s, "/v1/shards")
+	found = shownBy[wire.Problems](t, s, "/v1/problems").Problems
+	require.True(t, slices.ContainsFunc(found, func(p wire.FoundProblem) bool {
+		return p.Text == "topic has no layout in any data centre: tidemark shards layout"
+	}), "%v", found)
 }
