@@ -112,7 +112,7 @@ export function Chart({ title, times, lines, unit, log = false, sync = "console"
       axes: [
         { stroke: text, font, grid: { show: false }, ticks, size: 24, space: 70,
           incrs: spans.filter((s) => s >= step), values: (_, all) => all.map((t) => axis(t * 1000)) },
-        { stroke: text, font, grid, ticks, size: 58, space: 26, gap: 6,
+        { stroke: text, font, grid, ticks, size: 58, space: 22, gap: 6,
           ...(log ? { splits: decades, values: (_, all) => all.map(unit.decade), filter: (_, all) => all }
             : { incrs: unit.steps, values: (_, all) => all.map(unit.tick) }) },
       ],
