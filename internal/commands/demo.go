@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // The bounds of a demo.
@@ -54,7 +56,8 @@ func newDemo(t cli.Terminal) *cobra.Command {
 		Short:      "Fill a service with the data of a game community, to look at",
 		Long: `Fill a service with the data of a game community, until it is interrupted or --duration has passed: lobbies
 in which people chat and that bots read, a queue whose players wait for an opponent and one for teams of two, sessions,
-cached values, which nodes of shards may hold, views, locks, states, statistics and settings.
+cached values, views, locks, states, statistics and settings. If the service reads a cache through nodes of shards, they
+hold the demo's values: it prints the commands that start nodes if there are none.
 
 It needs the admin listener, since it defines queues, and where credentials are required a key with all actions. The
 names of all channels, queues, users and settings begin with --prefix. What it leaves behind expires by itself: channels
@@ -126,6 +129,7 @@ func (d *demo) run(ctx context.Context) error {
 			return fmt.Errorf("the queue %s exists, and isn't a demo's: give another --prefix, or --players 0", others[0])
 		}
 	}
+	d.tellShards(ctx)
 	if d.duration > 0 {
 		limited, cancel := context.WithTimeout(ctx, d.duration)
 		defer cancel()
@@ -153,6 +157,24 @@ func (d *demo) run(ctx context.Context) error {
 	parts.Wait()
 	d.report()
 	return nil
+}
+
+// tellShards reports what starts the nodes of the caches that the service reads through nodes, and that have none: nodes
+// are processes of their own, and layouts are written to Redis, which a demo doesn't know.
+func (d *demo) tellShards(ctx context.Context) {
+	var found wire.ShardedCaches
+	_, err := d.service.Do(ctx, client.Call{What: "list the shards", Method: http.MethodGet,
+		Path: []string{"shards"}}, &found)
+	if err != nil {
+		return // of a service without it, or whose Redis fails, which the parts report
+	}
+	for _, cache := range found.Caches {
+		if len(cache.DCs) == 0 {
+			d.terminal.Report("no data centre holds shards of %[1]s yet: start tidemark shards layout --cache %[1]s --dc a "+
+				"--shards 2, and twice tidemark shard serve --cache %[1]s --dc a --listen 127.0.0.1:0 --admin-listen off",
+				cache.Cache)
+		}
+	}
 }
 
 func (d *demo) report() {

@@ -86,9 +86,13 @@ var demoQueues = map[string]string{
 	"duel": `{"match":{"function":"criteria","teams":2,"teamSize":1,"weights":{"skill":1},
 		"widen":[{"after":"10s","by":{"skill":150}},{"after":"30s","by":{"skill":1000}}]},
 		"assigner":{"connection":"game.example.com:7777"},"ticketTTL":"2m","assignmentTTL":"5m"}`,
-	"teams": `{"match":{"function":"criteria","teams":2,"teamSize":2},
+	"teams": `{"match":{"function":"criteria","teams":2,"teamSize":2,"weights":{"skill":1},
+		"widen":[{"after":"5s","by":{"skill":300}},{"after":"15s","by":{"skill":2000}}]},
 		"assigner":{"connection":"game.example.com:7778"},"ticketTTL":"2m","assignmentTTL":"5m"}`,
 }
+
+// minTeamPlayers is how many players there must be for a third of them to play in teams: fewer can't fill a match.
+const minTeamPlayers = 15
 
 // play lets the players wait for matches.
 func (d *demo) play(ctx context.Context) error {
@@ -121,7 +125,7 @@ func (d *demo) play(ctx context.Context) error {
 func (d *demo) playOnce(ctx context.Context, n int) error {
 	skill := 1200 + rand.NormFloat64()*300 //nolint:gosec // it is a demo
 	queue, ticket := "duel", client.NewTicket{TTL: 2 * time.Minute}
-	if n%4 == 3 {
+	if d.players >= minTeamPlayers && n%3 == 2 {
 		queue = "teams"
 	}
 	ticket.Queue = d.name(queue)

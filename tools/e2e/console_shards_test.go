@@ -9,6 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// shards runs a command on the shards of the topics.
+func (s *site) shards(command string, args ...string) {
+	s.t.Helper()
+	args = append([]string{"shards", command, "--data-dir", s.data, "--cache", "topic"}, args...)
+	out, err := exec.CommandContext(s.t.Context(), setting(s.t, "TIDEMARK_TEST_BINARY"), args...).CombinedOutput()
+	require.NoError(s.t, err, "%s", out)
+}
+
+// node starts a node of a data centre, which holds a shard of the topics.
+func (s *site) node(dc, host string) {
+	s.t.Helper()
+	startProgram(s.t, regexp.MustCompile(`msg="the node answers for (its shard)"`), setting(s.t, "TIDEMARK_TEST_BINARY"),
+		"shard", "serve", "--data-dir", s.data, "--cache", "topic", "--dc", dc, "--host", host,
+		"--listen", "127.0.0.1:0", "--admin-listen", "off")
+}
+
 // TestConsoleShards looks at a cache without a layout, at nodes that claim their shards, and at a reshard.
 func TestConsoleShards(t *testing.T) {
 	t.Parallel()
@@ -17,23 +33,11 @@ func TestConsoleShards(t *testing.T) {
 	w.do(chromedp.EmulateViewport(1280, 900))
 	w.sees("p", "The cache has no layout yet.")
 
-	shards := func(args ...string) {
-		t.Helper()
-		args = append([]string{"shards", args[0], "--data-dir", s.data, "--cache", "topic"}, args[1:]...)
-		out, err := exec.CommandContext(t.Context(), setting(t, "TIDEMARK_TEST_BINARY"), args...).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
-	shards("layout", "--dc", "east", "--shards", "2")
+	s.shards("layout", "--dc", "east", "--shards", "2")
 	w.sees("span", "keys without a node")
 	w.accessible("shards without nodes")
-	node := func(host string) {
-		t.Helper()
-		startProgram(t, regexp.MustCompile(`msg="the node answers for (its shard)"`), setting(t, "TIDEMARK_TEST_BINARY"),
-			"shard", "serve", "--data-dir", s.data, "--cache", "topic", "--dc", "east", "--host", host,
-			"--listen", "127.0.0.1:0", "--admin-listen", "off")
-	}
-	node("one")
-	node("two")
+	s.node("east", "one")
+	s.node("east", "two")
 	w.sees("span", "complete")
 	w.sees("span", "2 of 2 shards answer in 1 data centre")
 	w.do(chromedp.WaitVisible(chromedp.CSS(`.shard.answers text`)))
@@ -46,7 +50,7 @@ func TestConsoleShards(t *testing.T) {
 
 	// the layout changes while the page is open
 	w.mark()
-	shards("reshard", "--shards", "1", "--force")
+	s.shards("reshard", "--shards", "1", "--force")
 	w.sees("li", "east: a layout of 1 shard, generation 2")
 	w.sees("span", "1 of 1 shards answer in 1 data centre")
 	require.True(t, w.kept())

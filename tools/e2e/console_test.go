@@ -272,9 +272,15 @@ func TestConsoleAtTheEndOfClocks(t *testing.T) {
 // hostile parts. With -update it takes the screenshots of docs/console.md.
 func TestConsoleWithData(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "--channel-max-message-bytes", "2MiB", "--max-body-bytes", "4MiB")
+	s := startSite(t, "--channel-max-message-bytes", "2MiB", "--max-body-bytes", "4MiB", "--cache-shards", "topic")
+	for _, dc := range []string{"east", "west"} {
+		s.shards("layout", "--dc", dc, "--shards", "2")
+		s.node(dc, "one")
+		s.node(dc, "two")
+	}
 	demo := []string{"demo", "--admin", s.console, "--hostile", "--rate", "50"}
 	startProgram(t, regexp.MustCompile(`(added hostile contents)`), setting(t, "TIDEMARK_TEST_BINARY"), demo...)
+	s.call(http.MethodGet, "shards", nil) // the nodes are no problem any more
 	w := browser(t, cuts)(s.console)
 	w.do(chromedp.EmulateViewport(1280, 900))
 	w.sees("td", "this one")
@@ -299,6 +305,9 @@ func TestConsoleWithData(t *testing.T) {
 		w.accessible(page)
 		w.picture(strings.ToLower(page), "light")
 	}
+	require.Contains(t, pages, "Shards")
+	w.do(chromedp.Poll[chromedp.Void](`fetch('/v1/queues/demo.teams').then(r => r.json())
+		.then(q => q.tickets.MATCH_FOUND > 0)`, chromedp.WithPollingInterval(time.Second)))
 	w.do(chromedp.Navigate(s.console + "/console/channels/demo.hostile"))
 	w.do(chromedp.WaitVisible(chromedp.CSS(`.messages summary`)))
 	w.accessible("hostile contents")
@@ -307,7 +316,7 @@ func TestConsoleWithData(t *testing.T) {
 	w.do(chromedp.Click(chromedp.CSS(`.messages summary`), chromedp.NodeVisible))
 	w.do(chromedp.WaitVisible(chromedp.CSS(`.whole`)))
 	if *update {
-		w.do(chromedp.Navigate(s.console + "/console/channels/demo.lobby.0"))
+		w.do(theme("dark"), chromedp.Navigate(s.console+"/console/channels/demo.lobby.0"))
 		w.do(chromedp.Click(chromedp.CSS(`.messages summary`), chromedp.NodeVisible))
 		w.click("Live tail")
 		w.sees("span[contains(@class, 'live on')]", "live")
@@ -321,8 +330,15 @@ func (w window) picture(name, scheme string) {
 	if !*update {
 		return
 	}
-	const drawn = `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`
-	w.do(theme(scheme), chromedp.Poll[chromedp.Void](drawn))
+	const drawn = `(async () => {
+		const frame = () => new Promise(requestAnimationFrame);
+		await frame();
+		await Promise.all(document.getAnimations().filter(a => a instanceof CSSTransition).map(a => a.finished));
+		await frame();
+		return true;
+	})()`
+	w.do(theme(scheme))
+	require.True(w.t, read(w, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)))
 	picture := read(w, chromedp.CaptureScreenshot())
 	require.NoError(w.t, os.MkdirAll("../../docs/console", 0o750))
 	require.NoError(w.t, os.WriteFile(filepath.Join("../../docs/console", name+".png"), picture, 0o600))
