@@ -238,32 +238,31 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 // methods are those that routes have.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// noRoute returns the error of a request without a route: its listener has the path with other methods, or only the
-// admin listener has it, or none.
+// noRoute returns the error of a request without a route: its listener has the path with other methods, which the
+// answer's header Allow names, or only the admin listener has it, or none.
 func (r *Router) noRoute(ec echo.Context) *fault.Error {
-	method := ec.Request().Method
-	otherMethod := &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
-		Detail: "the path does not have the method " + method}
-	has := func(methods ...string) (own, admin bool) {
-		for _, method := range methods {
-			switch one, found := r.find(method, ec.Request()); {
-			case !found:
-			case one.Admin && ec.Echo() == r.public.echo:
-				admin = true
-			default:
-				own = true
-			}
+	wanted := ec.Request().Method
+	allowed, admin := []string{http.MethodOptions}, false
+	adminHasMethod := false
+	for _, method := range methods {
+		switch one, found := r.find(method, ec.Request()); {
+		case !found:
+		case one.Admin && ec.Echo() == r.public.echo:
+			admin, adminHasMethod = true, adminHasMethod || method == wanted
+		default:
+			allowed = append(allowed, method)
 		}
-		return own, admin
 	}
-	own, admin := has(methods...)
-	_, adminHasMethod := has(method)
-	switch {
-	case own && adminHasMethod:
-		return OnlyAdmin(otherMethod)
-	case own:
-		return otherMethod
-	case admin:
+	if len(allowed) > 1 {
+		ec.Response().Header().Set("Allow", strings.Join(allowed, ", "))
+		e := &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
+			Detail: "the path does not have the method " + wanted}
+		if adminHasMethod {
+			return OnlyAdmin(e)
+		}
+		return e
+	}
+	if admin {
 		return OnlyAdmin(ErrNoPath)
 	}
 	return ErrNoPath
