@@ -64,7 +64,7 @@ func TestModulesAreRecorded(t *testing.T) {
 }
 
 // firstView is at most how many bytes of files a browser loads for the first view of a page, compressed. Answers are
-// beside it: at most an hour of history, which is 30 KB. TestConsoleSize in tools/e2e measures all of it with a browser.
+// beside it: at most an hour of history, which is 30 KB. TestConsoleSize in tools/e2e measures all of it.
 const firstView = 90_000
 
 // TestSize adds up the files that each page needs: those that the page names, and what its modules import.
@@ -84,8 +84,8 @@ func TestSize(t *testing.T) {
 		}
 	}
 	frame := map[string]bool{console.Index: true}
-	for _, m := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(string(files[console.Index].Plain),
-		-1) {
+	named := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	for _, m := range named.FindAllStringSubmatch(string(files[console.Index].Plain), -1) {
 		add(frame, strings.TrimPrefix(m[1], "/console/assets/"))
 	}
 	pages := regexp.MustCompile(`import\("\./([^"]*)"\)`).FindAllStringSubmatch(string(files["app.js"].Plain), -1)
@@ -122,8 +122,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestCallsAreDocumented finds each call of the API in the modules, and its path and method in docs/openapi.yaml: scripts
-// can do what the page does. server.TestRoutesMatchTheContract compares that file with the routes.
+// TestCallsAreDocumented finds each call of the API in the modules, and its path and method in docs/openapi.yaml, so that
+// scripts can do what the page does. server.TestRoutesMatchTheContract compares that file with the routes.
 func TestCallsAreDocumented(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromFile("../docs/openapi.yaml")

@@ -150,8 +150,8 @@ func TestConsoleSize(t *testing.T) {
 	}
 }
 
-// TestConsoleWithManyChannels opens each page with some channels, and then with 100,000 of them. Neither what Redis does
-// for a page, nor what the page loads and shows, grows with their number.
+// TestConsoleWithManyChannels opens each page with some channels, and then with 100,000 of them. Neither what Redis
+// does for a page, nor what the page loads and shows, grows with their number.
 func TestConsoleWithManyChannels(t *testing.T) {
 	t.Parallel()
 	const few, many = 1000, 100_000 // the list of channels begins with 500
@@ -227,8 +227,8 @@ func (s *site) cpu() (service, redis float64) {
 		number(`used_cpu_user:(\S+)`, used) + number(`used_cpu_sys:(\S+)`, used)
 }
 
-// scroll is a function that scrolls a list to its end, by so many pixels a frame. It returns the times between frames in
-// ms, sorted, and how many rows were in the document at most.
+// scroll is a function that scrolls a list to its end, by so many pixels a frame. It returns the times between frames
+// in ms, sorted, and how many rows were in the document at most.
 const scroll = `(pixels => new Promise(done => {
 	const list = document.querySelector('[role=table]'), times = [];
 	let last = performance.now(), most = 0;
@@ -260,13 +260,13 @@ func BenchmarkConsole(b *testing.B) {
 		b.Helper()
 		before, redisBefore := s.cpu()
 		calls := s.commands()
-		time.Sleep(window)
+		time.Sleep(window) //nolint:forbidigo // it is what is measured
 		after, redisAfter := s.cpu()
 		return (after - before) / window.Seconds() * 100, (redisAfter - redisBefore) / window.Seconds() * 100,
 			float64(s.commands()-calls) / window.Seconds()
 	}
 	b.Run("no page", func(b *testing.B) {
-		time.Sleep(135 * time.Second) // the demo ends, and then its tickets
+		time.Sleep(135 * time.Second) //nolint:forbidigo // the demo ends, and then its tickets
 		idle, idleRedis, idleCommands = use(b)
 		b.ReportMetric(idle, "%core")
 		b.ReportMetric(idleRedis, "%core-redis")
@@ -287,6 +287,7 @@ func BenchmarkConsole(b *testing.B) {
 
 // benchmarkPaint loads each page five times, with nothing in the browser's cache.
 func benchmarkPaint(b *testing.B, s *site) {
+	b.Helper()
 	const loads = 5
 	w := browser(b, cuts)("about:blank")
 	w.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
@@ -310,6 +311,7 @@ func benchmarkPaint(b *testing.B, s *site) {
 }
 
 func benchmarkScroll(b *testing.B, s *site) {
+	b.Helper()
 	s.copyChannels(0, 10_000)
 	w := browser(b, cuts)(s.console + "/console/channels")
 	w.do(chromedp.EmulateViewport(1280, 900), chromedp.WaitVisible(chromedp.CSS(`[role=row]`)))

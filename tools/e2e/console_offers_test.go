@@ -53,7 +53,8 @@ func TestConsoleOffersChannels(t *testing.T) {
 	w.sees("span", "message 01")
 
 	// All subscribers are on some page, and there is a way back to the first one.
-	const names = `JSON.stringify([...document.querySelectorAll('[aria-label=Subscribers] .name')].map(e => e.textContent))`
+	const names = `JSON.stringify([...document.querySelectorAll('[aria-label=Subscribers] .name')]
+		.map(e => e.textContent))`
 	const count = `Number(document.querySelector('[aria-label=Subscribers]')?.ariaRowCount)`
 	first := read(w, chromedp.Evaluate[int](count)) - 1
 	require.Less(t, first, subscribers)
@@ -95,7 +96,8 @@ func TestConsoleOffersChannels(t *testing.T) {
 	w.click("Close")
 
 	// A message with an ID is published once.
-	for _, want := range []string{"Published at clock 6.", "The ID was published before, at clock 6: nothing has changed."} {
+	for _, want := range []string{"Published at clock 6.",
+		"The ID was published before, at clock 6: nothing has changed."} {
 		w.click("Publish")
 		w.field("Content", `"once"`)
 		w.field("ID (optional)", "order-1")
@@ -197,8 +199,8 @@ func TestConsoleOffersRecords(t *testing.T) {
 	require.Equal(t, 1, cached("topic", "6"))
 }
 
-// TestConsoleOffersAccess does what the page of access offers besides TestConsoleAccess: a token is revoked by its ID and
-// until a time, and a key has several grants, limits and an end.
+// TestConsoleOffersAccess does what the page of access offers besides TestConsoleAccess: a token is revoked by its ID
+// and until a time, and a key has several grants, limits and an end.
 func TestConsoleOffersAccess(t *testing.T) {
 	t.Parallel()
 	keys, file := writeKeys(t, map[string]string{"admin": `[{"actions":["admin"]}]`})
@@ -228,8 +230,8 @@ func TestConsoleOffersAccess(t *testing.T) {
 	w.field("Limits (optional)", "requests=5/s")
 	box := func(grant, action string) {
 		t.Helper()
-		w.do(chromedp.Click(chromedp.Search(`//fieldset[contains(legend, "` + grant + `")]//label[normalize-space()="` + action +
-			`"]`)))
+		w.do(chromedp.Click(chromedp.Search(fmt.Sprintf(
+			`//fieldset[contains(legend, %q)]//label[normalize-space()=%q]`, grant, action))))
 	}
 	box("It may", "publish")
 	w.click("Add a grant")
@@ -268,8 +270,8 @@ func TestConsoleOffersAccess(t *testing.T) {
 	w.sees("div[@role='cell']", "key:"+key[4:20])
 }
 
-// TestConsoleOffersTheRest does what is left: finding queues, examining again, reading a ticket again, metrics and other
-// windows of statistics, and copying.
+// TestConsoleOffersTheRest does what is left: finding queues, examining again, reading a ticket again, metrics and
+// other windows of statistics, and copying.
 func TestConsoleOffersTheRest(t *testing.T) {
 	t.Parallel()
 	s := startSite(t)
