@@ -89,7 +89,8 @@ function chartsOf({ times, intervalMs, columns, errors = {}, redisFailures = {} 
 function Servers() {
   const of = useAsked(["servers"], { every: interval });
   return html`<section class="panel" aria-labelledby="servers">
-    <header><h2 id="servers">Servers</h2><span class="dim">on this Redis</span></header>
+    <header><h2 id="servers">Servers</h2><span class="dim">on this Redis</span><span class="space"></span>
+      <a href=${at("shards")}>Nodes of shards</a></header>
     <${Asked} of=${of} show=${({ servers }) => html`<div class="scroll"><table>
       <thead><tr><th scope="col">Server</th><th scope="col">Listens on</th><th scope="col">Version</th>
         <th scope="col" class="end">Up for</th><th scope="col" class="end">Seen</th><th scope="col">Leases</th></tr>

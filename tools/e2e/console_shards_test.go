@@ -61,4 +61,8 @@ func TestConsoleShards(t *testing.T) {
 	w.sees("h2", "author")
 	w.click("All of the service")
 	w.sees("h2", "topic")
+
+	// the overview lists servers, and leads to the nodes
+	w.follows("Overview")
+	w.do(chromedp.WaitVisible(chromedp.Search(`//section//a[@href="/console/shards"][.="Nodes of shards"]`)))
 }
