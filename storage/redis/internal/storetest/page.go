@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -165,17 +166,18 @@ func RequireOneCaller(t testing.TB, scripts []luatest.File, named map[string]str
 	for _, f := range scripts {
 		want[f.Stem()+"Script"] = []string{cmp.Or(named[f.Stem()], strings.ToUpper(f.Stem()[:1])+f.Stem()[1:])}
 	}
-	require.Equal(t, want, Callers(t))
+	require.Equal(t, want, Callers(t, slices.Collect(maps.Values(named))...))
 }
 
-// Callers returns the exported methods of the package that run each script, by the variable of the script.
-func Callers(t testing.TB) map[string][]string {
+// Callers returns the functions of the package that run each script, by the variable of the script: the exported ones,
+// and those that are named.
+func Callers(t testing.TB, named ...string) map[string][]string {
 	t.Helper()
 	callers := map[string][]string{}
 	for _, file := range GoFiles(t) {
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || !f.Name.IsExported() {
+			if !ok || !f.Name.IsExported() && !slices.Contains(named, f.Name.Name) {
 				continue
 			}
 			ast.Inspect(f.Body, func(n ast.Node) bool {
