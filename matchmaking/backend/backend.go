@@ -110,8 +110,8 @@ func New(o Options) (*Synchronizer, error) {
 	}, nil
 }
 
-// Run runs the cycles of queues until ctx ends. Then calls in progress fail as unavailable, and the leases are released.
-// It must be called once; Fetch waits for it.
+// Run runs the cycles of queues until ctx ends. Then calls in progress fail as unavailable, and the leases are
+// released. It must be called once; Fetch waits for it.
 func (s *Synchronizer) Run(ctx context.Context) error {
 	defer close(s.ended)
 	var running sync.WaitGroup
@@ -128,8 +128,8 @@ func (s *Synchronizer) Run(ctx context.Context) error {
 
 // Fetch runs a function, and calls each with every match that the evaluator accepts and whose tickets are handed out,
 // one after the other, as they come. The tickets of a match for which each returns an error, and of later ones, are
-// released; Fetch then returns that error. If ctx ends the function is cancelled. each is called with a match only while
-// the match's tickets are held: then they are in no other match.
+// released; Fetch then returns that error. If ctx ends the function is cancelled. each is called with a match only
+// while the match's tickets are held: then they are in no other match.
 //
 // Errors: a *Failure of the function or the evaluator, perhaps wrapped; fault.SlugInvalidRequest; fault.SlugOverloaded
 // at the limit of calls; a *Failure at the limit of bytes; fault.SlugRateLimited if the caller reads too slowly;

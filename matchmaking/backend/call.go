@@ -127,8 +127,8 @@ func (c *call) over() bool {
 	return c.ended
 }
 
-// deliver adds a match to the buffer, whose room the call frees from now on. It returns the match if the call has ended.
-// It ends the call, and returns all of the buffer, if the call has passed on nothing for too long.
+// deliver adds a match to the buffer, whose room the call frees from now on. It returns the match if the call has
+// ended. It ends the call, and returns all of the buffer, if the call has passed on nothing for too long.
 func (c *call) deliver(m handedOut) (refused []handedOut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

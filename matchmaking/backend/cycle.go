@@ -347,7 +347,8 @@ func (c *cycle) takeAccepted() []*candidate {
 	return accepted
 }
 
-// handOut hands out matches and delivers them to their calls. Those whose tickets or backfills have changed are dropped.
+// handOut hands out matches and delivers them to their calls. Those whose tickets or backfills have changed are
+// dropped.
 func (c *cycle) handOut(accepted []*candidate) {
 	if len(accepted) == 0 || c.ctx.Err() != nil {
 		return

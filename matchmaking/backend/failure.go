@@ -38,7 +38,7 @@ var (
 	errOverloaded = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "too many calls of FetchMatches are in progress; repeat the call later"}
 	errNoRoom = &Failure{Code: CodeResourceExhausted,
-		Text: "the profiles, proposals and unread matches of the server's calls take too much memory; repeat the call later"}
+		Text: "the profiles, proposals and unread matches of this server take too much memory; repeat the call later"}
 	// errLongFunction is Open Match's text.
 	errLongFunction = &Failure{Code: CodeDeadlineExceeded,
 		Text: "match function ran longer than proposal window, canceling"}

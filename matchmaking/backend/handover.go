@@ -16,8 +16,8 @@ import (
 // Handover carries calls to the server that runs the cycles of their queue, and its answers back. All methods may be
 // called by many goroutines, and may be repeated.
 //
-// A call is stored from its first Ask until Leave, or until CallTTL after the last Ask. Its answers are numbered from 1,
-// and are stored until an Ask for later ones.
+// A call is stored from its first Ask until Leave, or until CallTTL after the last Ask. Its answers are numbered from
+// 1, and are stored until an Ask for later ones.
 type Handover interface {
 	// Leases returns the leases of queues, by queue name.
 	Leases() lease.Store

@@ -200,8 +200,8 @@ func (a *answering) serve(ctx context.Context) error {
 	}
 }
 
-// send writes the answers of matches of a call, some at a time, and returns those that were certainly not written. While
-// the caller has too many unread answers, it waits.
+// send writes the answers of matches of a call, some at a time, and returns those that were certainly not written.
+// While the caller has too many unread answers, it waits.
 func (a *answering) send(ctx context.Context, c *call, matches []handedOut) (unsent []handedOut, err error) {
 	for len(matches) > 0 {
 		r := AnswerRequest{Queue: a.name, ID: a.id, First: a.next, Limit: a.s.o.Limits.BufferBytes}

@@ -155,7 +155,8 @@ func (c *remote) leave(ctx context.Context, after int, unread []handedOut) {
 		return
 	}
 	if err := c.s.release(ctx, c.queue, unread); err != nil {
-		c.s.o.Logger.WarnContext(ctx, "cannot release tickets of matches that were not read", "queue", c.queue, "error", err)
+		c.s.o.Logger.WarnContext(ctx, "cannot release tickets of matches that were not read", "queue", c.queue,
+			"error", err)
 	}
 }
 

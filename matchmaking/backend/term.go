@@ -27,8 +27,8 @@ func (s *Synchronizer) held(queue string) *loop {
 	return nil
 }
 
-// lead asks for the lease of a queue. It returns nil if the call must look for the queue's synchronizer again: this server
-// has become it, another one has, or the call that asked for the lease has given up.
+// lead asks for the lease of a queue. It returns nil if the call must look for the queue's synchronizer again: this
+// server has become it, another one has, or the call that asked for the lease has given up.
 func (s *Synchronizer) lead(ctx context.Context, queue string) error {
 	s.mu.Lock()
 	t, known := s.terms[queue]

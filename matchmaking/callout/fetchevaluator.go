@@ -19,8 +19,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// FetchEvaluator returns the evaluator of a queue that its user directs: Open Match's Evaluator service over gRPC or its
-// HTTP transcoding, or the default one. It calls targets only, or any service if targets is nil. Errors:
+// FetchEvaluator returns the evaluator of a queue that its user directs: Open Match's Evaluator service over gRPC or
+// its HTTP transcoding, or the default one. It calls targets only, or any service if targets is nil. Errors:
 // fault.SlugInvalidQueue.
 //
 // A service receives each proposal when it is made, and may answer at any time. It must end its answer within

@@ -75,7 +75,8 @@ func dialGRPC(address string, targets *jsonhttp.Targets) (*grpc.ClientConn, erro
 	return grpc.NewClient("passthrough:///"+net.JoinHostPort(u.Hostname(), port), options...)
 }
 
-// closeConn closes the connection of a function or an evaluator when it is garbage-collected: nothing else closes it.
+// closeConn closes the connection of a function or an evaluator. It runs when the garbage collector has found that
+// object unused: functions and evaluators have no Close method.
 func closeConn(conn *grpc.ClientConn) { _ = conn.Close() }
 
 // withURL returns an interceptor that adds a URL's path to methods, and its credentials to calls.

@@ -33,9 +33,9 @@ type AssignmentFailure struct {
 // AssignTickets assigns tickets of a queue that is directed by its user, whether they were handed out or not. An empty
 // name means matchmaking.DefaultQueue. The tickets of a group get one match. Tickets that can't be assigned are
 // returned, in the order of the groups; the others are assigned. A ticket that is assigned with the same connection and
-// extensions already is not a failure, so that a repetition completes a call that has failed. No ticket is in two groups,
-// or twice in one. Errors: ErrNoQueue, ErrQueueDirector, fault.SlugInvalidTicket for more than MaxAssigned tickets or
-// matchmaking.MaxAssignmentBytes, and the store's, after which some tickets may be assigned.
+// extensions already is not a failure, so that a repetition completes a call that has failed. No ticket is in two
+// groups, or twice in one. Errors: ErrNoQueue, ErrQueueDirector, fault.SlugInvalidTicket for more than MaxAssigned
+// tickets or matchmaking.MaxAssignmentBytes, and the store's, after which some tickets may be assigned.
 func (s *Service) AssignTickets(ctx context.Context, queue string, groups []AssignmentGroup) ([]AssignmentFailure,
 	error) {
 	q, err := s.userQueue(ctx, queue)
@@ -187,8 +187,8 @@ func (a *assigning) assigned(m *matchmaking.AssignMatch, o *matchmaking.AssignOu
 	a.offer(a.queue.Name, entries)
 }
 
-// leaveOut removes tickets from the matches that are left, and records those of them that aren't assigned as they should
-// be.
+// leaveOut removes tickets from the matches that are left, and records those of them that aren't assigned as they
+// should be.
 func (a *assigning) leaveOut(ctx context.Context, ids []string) error {
 	found, err := a.o.Store.States(ctx, a.queue.Name, ids)
 	if err != nil {

@@ -55,7 +55,8 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 	return d, nil
 }
 
-// RecentMatches returns the last matches of a queue, the newest first: at most limit. Errors: ErrNoQueue and the store's.
+// RecentMatches returns the last matches of a queue, the newest first: at most limit. Errors: ErrNoQueue and the
+// store's.
 func (s *Service) RecentMatches(ctx context.Context, queue string, limit int) ([]matchmaking.RecentMatch, error) {
 	if _, err := s.registry.lookup(ctx, queue); err != nil {
 		return nil, err
@@ -106,9 +107,9 @@ func (s *Service) Definitions() []matchmaking.Definition {
 	return list
 }
 
-// Redefine returns a function that replaces the queues of the configuration, and Options.MaxQueues. A queue with another
-// definition is directed under the new one as soon as the matches in progress have ended. A queue that is gone isn't
-// directed by this server any more: its matches in progress end, their assignments are published, and its waiting
+// Redefine returns a function that replaces the queues of the configuration, and Options.MaxQueues. A queue with
+// another definition is directed under the new one as soon as the matches in progress have ended. A queue that is gone
+// isn't directed by this server any more: its matches in progress end, their assignments are published, and its waiting
 // tickets stay in the storage until they expire, or until a server has the queue again. Errors: fault.SlugInvalidQueue,
 // and nothing changes.
 func (s *Service) Redefine(definitions []matchmaking.Definition, maxQueues int) (change func(), err error) {
@@ -137,10 +138,10 @@ func (s *Service) CheckQueue(ctx context.Context, d matchmaking.Definition) erro
 	return s.registry.check(d)
 }
 
-// PutQueue defines or replaces a queue, on all servers, by a definition of [matchmaking.ParseDefinition]. The definition
-// can't refer to files of the servers. [matchmaking.Hidden] means the stored secret. PutQueue returns the definition
-// without its secrets. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a
-// repetition completes it.
+// PutQueue defines or replaces a queue, on all servers, by a definition of [matchmaking.ParseDefinition]. The
+// definition can't refer to files of the servers. [matchmaking.Hidden] means the stored secret. PutQueue returns the
+// definition without its secrets. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's,
+// after which a repetition completes it.
 func (s *Service) PutQueue(ctx context.Context, d matchmaking.Definition) (shown matchmaking.Definition, created bool,
 	err error) {
 	if d, err = s.complete(ctx, d); err != nil {

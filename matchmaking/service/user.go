@@ -41,8 +41,8 @@ type NewBackfill struct {
 	Spec  matchmaking.BackfillSpec
 }
 
-// CreateBackfill creates a backfill, whose generation is 1, in a queue that is directed by its user. Errors: ErrNoQueue,
-// ErrQueueDirector, fault.SlugBackfillTooLarge, ErrTooManyBackfills, and the store's; after
+// CreateBackfill creates a backfill, whose generation is 1, in a queue that is directed by its user. Errors:
+// ErrNoQueue, ErrQueueDirector, fault.SlugBackfillTooLarge, ErrTooManyBackfills, and the store's; after
 // the latter a backfill that nobody acknowledges may exist until its life ends.
 func (s *Service) CreateBackfill(ctx context.Context, n NewBackfill) (matchmaking.Backfill, error) {
 	q, err := s.userQueue(ctx, n.Queue)
@@ -128,8 +128,8 @@ func (s *Service) DeleteBackfill(ctx context.Context, id string) error {
 }
 
 // AcknowledgeBackfill extends the life of a backfill by its queue's BackfillTTL, and assigns the tickets that are
-// associated with it: their players get the allocation. Errors: ErrNoBackfill, ErrBackfillExpired and the store's. After
-// one of the latter the tickets may be assigned, and a repetition doesn't return them again.
+// associated with it: their players get the allocation. Errors: ErrNoBackfill, ErrBackfillExpired and the store's.
+// After one of the latter the tickets may be assigned, and a repetition doesn't return them again.
 func (s *Service) AcknowledgeBackfill(ctx context.Context, id string, a matchmaking.Allocation) (
 	matchmaking.Acknowledged, error) {
 	q, err := s.queueOfBackfill(ctx, id)
@@ -173,8 +173,8 @@ func (s *Service) EachBackfill(ctx context.Context, queue string, each func([]*m
 }
 
 // ReleaseTickets releases tickets of a queue that were handed out: they wait again. An empty name means
-// matchmaking.DefaultQueue. It ignores tickets that don't exist, aren't held, or are of another queue. Errors: ErrNoQueue,
-// ErrQueueDirector, and the store's, after which a repetition completes it.
+// matchmaking.DefaultQueue. It ignores tickets that don't exist, aren't held, or are of another queue. Errors:
+// ErrNoQueue, ErrQueueDirector, and the store's, after which a repetition completes it.
 func (s *Service) ReleaseTickets(ctx context.Context, queue string, ids []string) error {
 	if ids == nil {
 		ids = []string{} // nil would mean all

@@ -107,8 +107,8 @@ func (s *Store) Backfill(ctx context.Context, queue, id string) (matchmaking.Bac
 	return *found[0], nil
 }
 
-// readBackfills runs backfill.lua for the first backfills, of at most backfillBytes. It returns how many of the IDs that
-// were, and leaves those out that do not exist.
+// readBackfills runs backfill.lua for the first backfills, of at most backfillBytes. It returns how many of the IDs
+// that were, and leaves those out that do not exist.
 func (s *Store) readBackfills(ctx context.Context, queue string, ids []string) (found []*matchmaking.Backfill, read int,
 	err error) {
 	k := s.keys(queue)

@@ -21,8 +21,8 @@ var (
 	leaveScript  = lua.Must("queues/leave")
 )
 
-// Handover carries calls of FetchMatches between servers, with keys in the slots of their queues. It may be used by many
-// goroutines.
+// Handover carries calls of FetchMatches between servers, with keys in the slots of their queues. It may be used by
+// many goroutines.
 type Handover struct{ store *Store }
 
 var _ backend.Handover = (*Handover)(nil)
@@ -68,7 +68,8 @@ func (h *Handover) Leave(ctx context.Context, r backend.LeaveRequest) ([][]byte,
 	if len(r.Last) > 0 {
 		peers = k.answers()
 	}
-	d, err := h.store.run(ctx, leaveScript, []string{k.call(r.ID)}, []string{peers, r.ID, string(r.Last), strconv.Itoa(r.After)})
+	d, err := h.store.run(ctx, leaveScript, []string{k.call(r.ID)},
+		[]string{peers, r.ID, string(r.Last), strconv.Itoa(r.After)})
 	if err != nil {
 		return nil, fmt.Errorf("end a call: %w", err)
 	}
@@ -106,8 +107,8 @@ func (h *Handover) ListenAnswers(queue string, answered func(id string)) (stop f
 	})
 }
 
-// ListenCalls subscribes to the topic of synchronizers. Its messages are "+<id> <request>" and "-<id>", and those of the
-// lease.
+// ListenCalls subscribes to the topic of synchronizers. Its messages are "+<id> <request>" and "-<id>", and those of
+// the lease.
 func (h *Handover) ListenCalls(queue string, l backend.CallListener) (stop func()) {
 	return h.store.conn.Listen(h.store.keys(queue).calls(), pubsub.Listener{
 		Confirmed: func() {}, Repeats: true,
