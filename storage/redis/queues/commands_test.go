@@ -112,7 +112,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		}},
 		{"sweep", []string{"EVALSHA"}, 3,
 			func(ctx context.Context) error { return storagetest.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
-		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error {
+		{"snapshot", []string{"EVALSHA", "EVALSHA"}, 7, func(ctx context.Context) error {
 			return storagetest.ErrorOf(
 				h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
 		}},

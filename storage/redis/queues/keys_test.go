@@ -45,7 +45,7 @@ func TestPage(t *testing.T) {
 		"call": {"mm.{q}.call.<id>"}, "holder": {"mm.{q}.synchronizer"}, "calls": {"mm.{q}.calls"},
 		"answers": {"mm.{q}.answers"}, "peers": {"mm.{q}.calls", "mm.{q}.answers"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-	}, "contents", "delivered", "dropped", "match", "admin", "watch", "listen", "confirmed", "lease-acquire",
+	}, "delivered", "dropped", "match", "admin", "watch", "listen", "confirmed", "lease-acquire",
 		"lease-renew", "lease-release", "follow", "calls")
 	for name, key := range made("") {
 		require.Equal(t, "mm1:"+key, made("mm1:")[name], name)
@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 	scripts := luatest.Scripts(t, "queues")
 	storetest.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
 	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition",
-		"takeover": "TakeOver", "snapshot": "Each", "cancel": "Run", "open": "Reserve", "handout": "HandOut",
+		"takeover": "TakeOver", "snapshot": "Each", "contents": "First", "cancel": "Run", "open": "Reserve", "handout": "HandOut",
 		"free": "ReleaseFetched", "newbackfill": "CreateBackfill", "setbackfill": "UpdateBackfill",
 		"delbackfill": "removeBackfills", "backfill": "readBackfills", "backfills": "backfillPage",
 		"prolong": "AcknowledgeBackfill", "acknowledge": "assignAcknowledged"}

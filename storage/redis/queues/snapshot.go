@@ -17,9 +17,7 @@ var snapshotScript = lua.Must("queues/snapshot")
 
 const (
 	pageSize       = 1000 // tickets per page
-	contentsAtOnce = 32   // tickets that are read at once: each may have the queue's maximum size
-	smallAtOnce    = 256  // tickets that are read at once after tickets of at most smallBytes
-	smallBytes     = 4096 // of a ticket as it is stored
+	contentsAtOnce = 32   // tickets that a replica is read for at once: each may have the queue's maximum size
 	maxBatch       = 100  // of Waiting
 	pagesAtOnce    = 4    // pages whose contents a snapshot reads at the same time
 )
@@ -47,8 +45,8 @@ type waitingTicket struct {
 	expires, heldFor time.Time
 }
 
-// Snapshot reads pages, and meanwhile the contents of their tickets, contentsAtOnce with each command. Concurrent
-// events are among the changes after the snapshot's position, which is that of the first page.
+// Snapshot reads pages, and meanwhile the contents of their tickets. Concurrent events are among the changes after the
+// snapshot's position, which is that of the first page.
 //
 // The pages come from the primary, so that the snapshot has each waiting ticket, independent of the lag of replicas.
 // Contents never change, so they may come from a replica.
@@ -69,14 +67,10 @@ func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (mat
 		part := new([]*matchmaking.Ticket)
 		parts = append(parts, part)
 		group.Go(func() error {
-			for some := range slices.Chunk(p.tickets, contentsAtOnce) {
-				tickets, _, err := s.contents(reading, r, page{now: p.now, tickets: some})
-				if err != nil {
-					return err
-				}
+			return s.eachContents(reading, r, p, func(tickets []*matchmaking.Ticket) error {
 				*part = append(*part, tickets...)
-			}
-			return nil
+				return nil
+			})
 		})
 		return nil
 	})
@@ -89,34 +83,40 @@ func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (mat
 	return whole, err
 }
 
-// Waiting reads pages, and the contents of contentsAtOnce tickets with each command, or of smallAtOnce while all of
-// them are small: each command waits for the scripts of other requests.
+// Waiting reads pages, and the contents of their tickets.
 func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
 	each func([]*matchmaking.Ticket) error) error {
-	atOnce := contentsAtOnce
 	return pages{s, r.Queue}.Each(ctx, func(p page) error {
-		left := p.tickets
 		if r.Free {
-			left = p.free()
+			p.tickets = p.free()
 		}
-		for len(left) > 0 {
-			some := left[:min(atOnce, len(left))]
-			tickets, largest, err := s.contents(ctx, r, page{now: p.now, tickets: some})
-			if err != nil {
-				return err
-			}
+		return s.eachContents(ctx, r, p, func(tickets []*matchmaking.Ticket) error {
 			for batch := range slices.Chunk(tickets, maxBatch) {
 				if err := each(batch); err != nil {
 					return err
 				}
 			}
-			left, atOnce = left[len(some):], contentsAtOnce
-			if largest <= smallBytes {
-				atOnce = smallAtOnce
-			}
-		}
-		return nil
+			return nil
+		})
 	})
+}
+
+// eachContents calls each with the tickets of a page, with the fields that r requests, except tickets that have ended
+// since: with as many at a time as are read together.
+func (s *Store) eachContents(ctx context.Context, r matchmaking.WaitingRequest, p page,
+	each func([]*matchmaking.Ticket) error) error {
+	for len(p.tickets) > 0 {
+		some := p
+		values, err := s.records(ctx, r, &some)
+		if err != nil {
+			return err
+		}
+		if err := each(s.contents(ctx, r, some, values)); err != nil {
+			return err
+		}
+		p.tickets = p.tickets[len(some.tickets):]
+	}
+	return nil
 }
 
 // pages reads the waiting tickets of a queue.
@@ -178,18 +178,10 @@ func decodePage(r redis.Reply) (page, error) {
 	return p, d.End()
 }
 
-// contents returns the tickets of a page, with the fields that r requests, except tickets that have ended since, and
-// the size of the largest one.
-func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p page) (tickets []*matchmaking.Ticket,
-	largest int, err error) {
-	values, err := s.records(ctx, r, p)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, value := range values {
-		largest = max(largest, len(value))
-	}
-	tickets = make([]*matchmaking.Ticket, 0, len(p.tickets))
+// contents returns the tickets of a page, whose records are values, except those that have ended.
+func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p page, values [][]byte,
+) []*matchmaking.Ticket {
+	tickets := make([]*matchmaking.Ticket, 0, len(p.tickets))
 	for i, w := range p.tickets {
 		if !w.expires.After(p.now) || values != nil && !isRecord(values[i]) {
 			continue
@@ -207,7 +199,7 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 			tickets = append(tickets, &t)
 		}
 	}
-	return tickets, largest, nil
+	return tickets
 }
 
 // content returns one ticket of a page, whose record is the i-th of values.
@@ -226,15 +218,24 @@ func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values []
 	return t, err
 }
 
-// records returns the records of a page's tickets: from a replica, if configured, and missing ones from the primary. A
-// record doesn't change while its ticket waits.
-func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p page) ([][]byte, error) {
+// records returns the records of the first tickets of a page, and leaves only these in it: those that contents.lua reads,
+// or with replicas contentsAtOnce, of which those that a replica lacks come from the primary. A record doesn't change
+// while its ticket waits.
+func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p *page) ([][]byte, error) {
 	if r.Fields == matchmaking.FieldsNone {
 		return nil, nil
+	}
+	if s.replicas != nil {
+		p.tickets = p.tickets[:min(len(p.tickets), contentsAtOnce)]
 	}
 	keys := make([]string, len(p.tickets))
 	for i, w := range p.tickets {
 		keys[i] = s.keys(r.Queue).ticket(w.id)
+	}
+	if s.replicas == nil {
+		values, err := s.values.First(ctx, keys)
+		p.tickets = p.tickets[:len(values)]
+		return values, err
 	}
 	return s.values.Read(ctx, keys, func(i int, value []byte) bool { return isRecordOf(value, p.tickets[i].created) })
 }

@@ -2,10 +2,13 @@ package queues
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // valueReader reads from replicas, if there are any, and from the primary. It may be used by many goroutines. Many
@@ -41,6 +44,44 @@ func (r valueReader) Read(ctx context.Context, keys []string, current func(i int
 		values[at] = found[i]
 	}
 	return values, nil
+}
+
+var contentsScript = lua.Must("queues/contents")
+
+// Limits of one call of contents.lua.
+const (
+	firstKeys  = pageSize
+	firstBytes = 1 << 20 // after which it ends
+)
+
+// First reads the values of the first keys from the primary, with one command: of as many keys as have firstBytes, and
+// of at least one. Missing ones are empty.
+func (r valueReader) First(ctx context.Context, keys []string) (values [][]byte, err error) {
+	keys = keys[:min(len(keys), firstKeys)]
+	err = r.Conn.Retry(ctx, contentsScript.Name(), func(ctx context.Context) error {
+		c := r.Conn.At(ctx, r.Conn.Bulk(), keys[0])
+		result := contentsScript.Exec(ctx, c, keys, []string{strconv.Itoa(firstBytes)})
+		if redis.SlotMoving(result.Error()) {
+			values = make([][]byte, min(len(keys), contentsAtOnce))
+			return r.singly(ctx, keys[:len(values)], values)
+		}
+		reply, err := redis.NewReply(contentsScript.Name(), result)
+		if err != nil {
+			return err
+		}
+		d := reply.Decoder()
+		list := d.List()
+		values = values[:0]
+		for list.More() {
+			values = append(values, list.Bytes())
+		}
+		d.Fail(list.Err())
+		if len(values) == 0 || len(values) > len(keys) {
+			d.Fail(fmt.Errorf("%d values of %d keys", len(values), len(keys)))
+		}
+		return d.End()
+	})
+	return values, err
 }
 
 // Primary reads values with one command, or one by one while the slot is being moved. Missing ones are nil.

@@ -1,6 +1,8 @@
 package queues
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,5 +26,30 @@ func TestValuesOfAMovingSlot(t *testing.T) {
 	values, err := r.Primary(t.Context(), keys)
 	require.NoError(t, err)
 	require.Equal(t, [][]byte{[]byte(keys[0]), nil, []byte(keys[2])}, values)
+	values, err = r.First(t.Context(), keys)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{[]byte(keys[0]), nil, []byte(keys[2])}, values)
 	m.CloseSlot(t)
+}
+
+// One call reads many small values, and of large ones as many as have 1 MiB, in steps of 32.
+func TestFirstValues(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		small, large := make([]string, 1200), make([]string, 100)
+		for i := range small {
+			small[i] = h.k().ticket(fmt.Sprint("small", i))
+		}
+		for i := range large {
+			large[i] = h.k().ticket(fmt.Sprint("large", i))
+			require.NoError(t, h.direct.Do(t.Context(),
+				h.direct.B().Set().Key(large[i]).Value(strings.Repeat("x", firstBytes/20)).Build()).Error())
+		}
+		values, err := h.store.values.First(t.Context(), small)
+		require.NoError(t, err)
+		require.Len(t, values, firstKeys)
+		values, err = h.store.values.First(t.Context(), large)
+		require.NoError(t, err)
+		require.Len(t, values, 32)
+	})
 }
