@@ -105,6 +105,7 @@ func (s *sharedJSON) size(teams [][]*Ticket, reveal Reveal) (bytes int) {
 	for _, team := range teams {
 		each := len(s.before) + len(s.after)
 		switch reveal {
+		case RevealNone:
 		case RevealTeammates:
 			each += idBytes(team)
 		case RevealOpponents:

@@ -372,12 +372,12 @@ func TestLimitedNow(t *testing.T) {
 		}
 		require.Empty(t, who())
 		refuse("ann")
-		time.Sleep(40 * time.Second)
+		time.Sleep(40 * time.Second) //nolint:forbidigo // the time of synctest
 		refuse("bob")
 		require.Equal(t, []string{"user:bob", "user:ann"}, who())
-		time.Sleep(21 * time.Second)
+		time.Sleep(21 * time.Second) //nolint:forbidigo // the time of synctest
 		require.Equal(t, []string{"user:bob"}, who())
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // the time of synctest
 		require.Empty(t, who())
 	})
 }
