@@ -22,6 +22,9 @@ type Assignment struct {
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
+// MaxUserMatchTickets is the number of tickets of a match of a user's director, and of those that one call assigns.
+const MaxUserMatchTickets = 10_000
+
 // MaxAssignmentBytes limits the assignments of a match together, and those of one call of AssignTickets: the connection
 // and the extensions are in the assignment of each ticket.
 const MaxAssignmentBytes = 16 << 20

@@ -62,6 +62,8 @@ type Backfills interface {
 	// DeleteBackfills removes backfills of a queue, and releases their associated tickets. Removing one that doesn't
 	// exist is no error. After an error some may be removed.
 	DeleteBackfills(ctx context.Context, queue string, ids []string) error
+	// DeleteNewBackfills is DeleteBackfills, for those that no match and no update has changed since they were created.
+	DeleteNewBackfills(ctx context.Context, queue string, ids []string) error
 	// AcknowledgeBackfill extends the life of a backfill, and assigns its associated tickets, in one step. Tickets that
 	// have ended, were released or belong to another match are left out. Afterwards none is associated. A repetition
 	// with the same MatchID returns the same tickets. Errors: ErrNoBackfill, ErrBackfillExpired.
@@ -123,8 +125,9 @@ type Fetches interface {
 	ReleaseFetched(ctx context.Context, queue string, ids []string) error
 }
 
-// BackfillToken returns the token that holds the tickets of matches with a backfill.
-func BackfillToken(id string) string { return "backfill." + id }
+// BackfillToken returns the token that holds the tickets of the matches of a hand-out with a backfill. token is that of
+// the HandOutRequest.
+func BackfillToken(id, token string) string { return "backfill." + id + "-" + token }
 
 // HandOutRequest contains the matches to hand out.
 type HandOutRequest struct {
@@ -161,15 +164,17 @@ type MatchBackfill struct {
 
 // HandOutOutcome is the result of HandOut for one match.
 type HandOutOutcome struct {
-	// Err is ErrBackfillChanged if the backfill has another generation, has ended, doesn't exist, or would have more than
-	// MaxBackfillTickets; ErrTooManyBackfills if it can't be created, and ErrNotHandedOut if there are Conflicts. Nothing was claimed or changed then. For any
-	// other error, a storage failure, the outcome is unknown.
+	// Err is ErrBackfillChanged if the backfill has another generation, has ended, doesn't exist, or would have more
+	// than MaxBackfillTickets; ErrTooManyBackfills if it can't be created, and ErrNotHandedOut if there are Conflicts.
+	// Nothing was claimed or changed then. For any other error, a storage failure, the outcome is unknown.
 	Err error
 	// Conflicts are the tickets that could not be claimed.
 	Conflicts []Conflict
-	// Held is when the claims end, or the life of the backfill that was created if that is earlier: of the storage's
-	// clock, in milliseconds. Until then the tickets are in no other match, unless they are released.
+	// Held is when the claims end, or the life of the backfill if that is earlier: of the storage's clock, in
+	// milliseconds. Until then the tickets are in no other match, unless they are released, or the backfill is changed.
 	Held time.Time
+	// Left is the time until Held, when the storage decided.
+	Left time.Duration
 	// Backfill is the match's, as it is stored now; nil: it has none.
 	Backfill *Backfill
 }

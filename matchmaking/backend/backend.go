@@ -202,7 +202,7 @@ func (s *Synchronizer) end(size int) {
 const releaseTimeout = 5 * time.Second
 
 // release releases the tickets of matches of a queue, also after ctx has ended, and deletes the backfills that were
-// created with them.
+// created with them, unless other matches have joined these.
 func (s *Synchronizer) release(ctx context.Context, queue string, matches []handedOut) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -211,12 +211,13 @@ func (s *Synchronizer) release(ctx context.Context, queue string, matches []hand
 		tickets += len(m.tickets)
 		if m.Created != nil {
 			created = append(created, m.Created.ID)
-		} else if len(m.tickets) > 0 {
+		}
+		if len(m.tickets) > 0 {
 			byToken[m.token] = append(byToken[m.token], m.tickets...)
 		}
 	}
 	if len(created) > 0 {
-		err = s.o.Store.DeleteBackfills(ctx, queue, created)
+		err = s.o.Store.DeleteNewBackfills(ctx, queue, created)
 	}
 	for token, ids := range byToken {
 		err = errors.Join(err, s.o.Store.Release(ctx, queue, token, ids))

@@ -86,10 +86,10 @@ func (c *cycle) run(ctx context.Context, calls []*call) {
 		c.failed = errChanged
 	}
 	c.s.room.free(c.bytes)
+	c.s.o.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)
 	for _, one := range c.calls {
 		one.end(cmp.Or(c.failed, one.failed))
 	}
-	c.s.o.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)
 }
 
 // add adds calls to the cycle and starts their functions.
@@ -242,6 +242,10 @@ const (
 // cycle is reached, or the server has no room.
 func (c *cycle) addProposal(one *call, p Proposal) error {
 	size := proposalBytes + len(p.Content) + ticketBytes*len(p.Tickets)
+	if len(p.Tickets) > matchmaking.MaxUserMatchTickets {
+		return matchmaking.InvalidTicket("tickets", "a match has %d tickets, and may have %d", len(p.Tickets),
+			matchmaking.MaxUserMatchTickets)
+	}
 	if p.Backfill != nil {
 		if len(p.Tickets) > matchmaking.MaxBackfillTickets {
 			return matchmaking.InvalidBackfill("tickets", "a match adds %d tickets to a backfill, and may add %d",
@@ -366,13 +370,12 @@ func (c *cycle) handOut(accepted []*candidate) {
 	began := time.Now()
 	for i, o := range c.s.o.Store.HandOut(c.ctx, r) {
 		p, m := accepted[i], handedOut{
-			token: r.Token, tickets: idsOf(r.Matches[i]), held: o.Held, until: began.Add(r.Hold),
+			token: r.Token, tickets: idsOf(r.Matches[i]), held: o.Held, until: began.Add(o.Left),
 		}
 		if b := r.Matches[i].Backfill; b != nil {
-			m.token = matchmaking.BackfillToken(b.ID)
+			m.token = matchmaking.BackfillToken(b.ID, r.Token)
 			if b.Create {
 				m.Created = cmp.Or(o.Backfill, &matchmaking.Backfill{ID: b.ID})
-				m.until = began.Add(min(r.Hold, r.BackfillTTL))
 			}
 		}
 		switch {

@@ -81,8 +81,8 @@ type Store interface {
 	BackfillSize(s *matchmaking.BackfillSpec) int
 	// Release is that of matchmaking.Claims.
 	Release(ctx context.Context, queue, token string, ids []string) error
-	// DeleteBackfills is that of matchmaking.Backfills.
-	DeleteBackfills(ctx context.Context, queue string, ids []string) error
+	// DeleteNewBackfills is that of matchmaking.Backfills.
+	DeleteNewBackfills(ctx context.Context, queue string, ids []string) error
 }
 
 // Metrics counts what a server does. Its methods may be called by many goroutines.

@@ -16,7 +16,7 @@ import (
 )
 
 // MaxAssigned is the largest number of tickets of a call of AssignTickets.
-const MaxAssigned = 10_000
+const MaxAssigned = matchmaking.MaxUserMatchTickets
 
 // AssignmentGroup is tickets with the same assignment: a match, or a part of one.
 type AssignmentGroup struct {

@@ -407,12 +407,14 @@ func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
 	request := matchmaking.AssignRequest{Queue: m.definition.Name, Token: c.token, Fence: c.fence,
 		Keep: m.definition.AssignmentTTL.Std()}
 	for _, p := range batch {
-		if p.err == nil {
-			p.assignments, p.err = m.definition.Assignments(&p.Proposal, p.place)
-		}
 		if p.err != nil {
 			p.ended(p.err)
 			r.unplaced = append(r.unplaced, p)
+			continue
+		}
+		if p.assignments, p.err = m.definition.Assignments(&p.Proposal, p.place); p.err != nil {
+			p.ended(p.err)
+			r.refused = append(r.refused, p)
 			continue
 		}
 		todo = append(todo, p)
@@ -609,13 +611,13 @@ func (m *maker) dropUnplaced(matches []placed) (o outcome) {
 	return o
 }
 
-// dropRefused returns the outcome of matches that the storage will never accept.
+// dropRefused returns the outcome of matches that can't be stored: the storage refuses them, or they are too large.
 func (m *maker) dropRefused(ctx context.Context, matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
 		o.PutBack, o.From = append(o.PutBack, p.Members...), time.Now().Add(pace.LastBackoff)
 		m.metrics.ProposalRefused()
-		m.log.ErrorContext(ctx, "the storage refuses a match", "match", p.ID, "tickets", len(p.Members), "error", p.err)
+		m.log.ErrorContext(ctx, "a match can't be stored", "match", p.ID, "tickets", len(p.Members), "error", p.err)
 		m.giveBack(p)
 	}
 	return o

@@ -205,46 +205,74 @@ func (s *Store) UpdateBackfill(ctx context.Context, r matchmaking.UpdateBackfill
 	return backfillOf(rep, r.Queue, r.ID)
 }
 
+// removed selects the backfills that delbackfill.lua removes.
+type removed string
+
+const (
+	removedAll   removed = "all"
+	removedNew   removed = "new"   // those that have generation 1
+	removedEnded removed = "ended" // those whose lives have ended
+)
+
 // DeleteBackfills runs delbackfill.lua.
 func (s *Store) DeleteBackfills(ctx context.Context, queue string, ids []string) error {
-	for some := range slices.Chunk(ids, backfillsAtOnce) {
-		if _, err := s.removeBackfills(ctx, queue, false, some); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := s.removeAll(ctx, queue, removedAll, ids)
+	return err
+}
+
+// DeleteNewBackfills runs delbackfill.lua.
+func (s *Store) DeleteNewBackfills(ctx context.Context, queue string, ids []string) error {
+	_, err := s.removeAll(ctx, queue, removedNew, ids)
+	return err
 }
 
 // ExpireBackfills reads backfills whose lives have ended, and runs delbackfill.lua for them.
-func (s *Store) ExpireBackfills(ctx context.Context, queue string, limit int) (removed int, err error) {
-	for removed < limit {
-		ids, _, err := s.backfillPage(ctx, queue, true, 0, min(limit-removed, backfillsAtOnce))
+func (s *Store) ExpireBackfills(ctx context.Context, queue string, limit int) (n int, err error) {
+	for n < limit {
+		ids, _, err := s.backfillPage(ctx, queue, true, 0, min(limit-n, backfillsAtOnce))
 		if err != nil || len(ids) == 0 {
-			return removed, err
+			return n, err
 		}
-		n, err := s.removeBackfills(ctx, queue, true, ids)
-		removed += n
-		if err != nil || n == 0 {
-			return removed, err
+		some, err := s.removeAll(ctx, queue, removedEnded, ids)
+		n += some
+		if err != nil || some == 0 {
+			return n, err
 		}
 	}
-	return removed, nil
+	return n, nil
 }
 
-// removeBackfills runs delbackfill.lua.
-func (s *Store) removeBackfills(ctx context.Context, queue string, ended bool, ids []string) (removed int, err error) {
+// removeAll removes those of some backfills that which selects, and returns how many these were.
+func (s *Store) removeAll(ctx context.Context, queue string, which removed, ids []string) (n int, err error) {
+	for len(ids) > 0 {
+		some, seen, err := s.removeBackfills(ctx, queue, which, ids[:min(len(ids), backfillsAtOnce)])
+		n += some
+		if err != nil {
+			return n, err
+		}
+		ids = ids[seen:]
+	}
+	return n, nil
+}
+
+// removeBackfills runs delbackfill.lua. It returns how many of the first backfills it has removed, and how many it has
+// seen: at least one.
+func (s *Store) removeBackfills(ctx context.Context, queue string, which removed, ids []string) (n, seen int, err error) {
 	k := s.keys(queue)
 	keys := []string{k.backfills(), k.proposed(), k.claims(), k.director(), k.changes()}
 	for _, id := range ids {
 		keys = append(keys, k.backfill(id))
 	}
-	args := append([]string{flagText(ended), k.nudges(), k.feed()}, ids...)
+	args := append([]string{string(which), k.nudges(), k.feed()}, ids...)
 	d, err := s.run(ctx, delbackfillScript, keys, args)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	removed = int(d.Int64())
-	return removed, d.End()
+	n, seen = int(d.Int64()), int(d.Int64())
+	if seen < 1 || seen > len(ids) {
+		d.Fail(fmt.Errorf("%d backfills of %d", seen, len(ids)))
+	}
+	return n, seen, d.End()
 }
 
 // Limits of one call of prolong.lua.
@@ -366,8 +394,11 @@ func (s *Store) AcknowledgeBackfill(ctx context.Context, r matchmaking.Acknowled
 	case b != nil:
 		return matchmaking.Acknowledged{Backfill: *b}, nil
 	}
-	for range maxExpected {
+	for attempt := range maxExpected {
 		match, err := assignmentsOf(&r, ids)
+		if err != nil && attempt == 0 { // some of these tickets may have ended, or may be in other matches
+			match, err = assignmentsOf(&r, nil)
+		}
 		if err != nil {
 			return matchmaking.Acknowledged{}, err
 		}

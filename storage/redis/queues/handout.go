@@ -99,11 +99,16 @@ func handedOut(queue string, matches []numbered, r redis.Result) ([]matchmaking.
 		return nil, refusals.Error(r.Reply)
 	}
 	d := r.Reply.Decoder()
+	now := d.Millis()
 	outcomes := make([]matchmaking.HandOutOutcome, 0, len(matches))
 	d.Each(func(list *redis.Decoder) {
 		one := list.List()
 		if len(outcomes) < len(matches) {
-			outcomes = append(outcomes, handOutOutcome(one, queue, matches[len(outcomes)]))
+			o := handOutOutcome(one, queue, matches[len(outcomes)])
+			if !o.Held.IsZero() {
+				o.Left = o.Held.Sub(now)
+			}
+			outcomes = append(outcomes, o)
 		}
 		list.Fail(one.End())
 	})

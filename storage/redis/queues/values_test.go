@@ -32,7 +32,7 @@ func TestValuesOfAMovingSlot(t *testing.T) {
 	m.CloseSlot(t)
 }
 
-// One call reads many small values, and of large ones as many as have 1 MiB, in steps of 32.
+// One call reads many small values, and of large ones as many as have 1 MiB, in steps of 16.
 func TestFirstValues(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

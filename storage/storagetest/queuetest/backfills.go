@@ -234,7 +234,7 @@ func handOut(t *testing.T, q *Queue) {
 	for i, want := range [][]string{{}, {"b"}, {"d"}, {"e", "nobody"}, {"c"}, {}, {}} {
 		o := outcomes[i]
 		if len(want) == 0 {
-			require.Equal(t, matchmaking.HandOutOutcome{Held: o.Held}, o, "match %d", i)
+			require.Equal(t, matchmaking.HandOutOutcome{Held: o.Held, Left: LongHold}, o, "match %d", i)
 			continue
 		}
 		require.ErrorIs(t, o.Err, matchmaking.ErrNotHandedOut, "match %d", i)
@@ -357,6 +357,35 @@ func handOutAgain(t *testing.T, q *Queue) {
 	require.Equal(t, []string{"a", "b", "c"}, b.Tickets)
 	require.Equal(t, []string{"a", "b", "c"}, idsOf(q.Acknowledge(t, q.AcknowledgeRequest(b.ID)).Tickets))
 	require.Equal(t, int64(3), q.counts(t).Matched)
+}
+
+// handOutReleased releases a hand-out whose match nobody got, after others for the same backfill.
+func handOutReleased(t *testing.T, q *Queue) {
+	q.Add(t, "a", "b", "c")
+	first := q.HandOutRequest(Tickets("a", "b"))
+	first.Matches[0].Backfill = &matchmaking.MatchBackfill{
+		ID: matchmaking.NewBackfillID(q.Name), Create: true, Spec: game("made"),
+	}
+	made := *q.HandOut(t.Context(), first)[0].Backfill
+	require.NoError(t, q.ReleaseFetched(t.Context(), q.Name, []string{"a"}))
+	later := *q.HandOutAll(t, For(&made, "a", "c"))[0].Backfill
+	unread := []string{"a", "b"}
+	require.NoError(t, q.DeleteNewBackfills(t.Context(), q.Name, []string{made.ID}))
+	require.NoError(t, q.Release(t.Context(), q.Name, matchmaking.BackfillToken(made.ID, first.Token), unread))
+	require.Equal(t, later, q.ReadBackfill(t, made.ID), "another match has joined it")
+	require.Equal(t, []matchmaking.Status{matchmaking.Pending, matchmaking.Searching, matchmaking.Pending},
+		q.statuses(t, "a", "b", "c"), "one is in the later match")
+	require.Equal(t, []string{"a", "c"}, idsOf(q.Acknowledge(t, q.AcknowledgeRequest(made.ID)).Tickets))
+
+	again := q.HandOutRequest(Tickets("b"))
+	again.Matches[0].Backfill = &matchmaking.MatchBackfill{
+		ID: matchmaking.NewBackfillID(q.Name), Create: true, Spec: game("made"),
+	}
+	alone := *q.HandOut(t.Context(), again)[0].Backfill
+	require.NoError(t, q.DeleteNewBackfills(t.Context(), q.Name, []string{alone.ID}))
+	_, err := q.Store.Backfill(t.Context(), q.Name, alone.ID)
+	require.ErrorIs(t, err, matchmaking.ErrNoBackfill)
+	require.Equal(t, matchmaking.Searching, q.Status(t, "b"))
 }
 
 // backfillsAreBounded checks that a match isn't handed out if its backfill would have too many tickets.

@@ -67,6 +67,7 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"a ticket goes into one match of a request":         handOutOnce,
 	"matches change backfills":                          handOutBackfills,
 	"a backfill has a ticket once":                      handOutAgain,
+	"a hand-out that nobody got is released alone":      handOutReleased,
 	"an update releases the backfill's tickets":         updateReleases,
 	"a backfill's tickets are bounded":                  backfillsAreBounded,
 	"an acknowledgement assigns the backfill's tickets": acknowledge,

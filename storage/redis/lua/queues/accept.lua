@@ -6,7 +6,7 @@
 -- ARGV[1] fence    string  of the lease of the queue's synchronizer
 -- ARGV[2] attempt  string  identifies this acceptance
 --
--- Returns {"OK"}, or {"GONE"} if the caller has left the call has ended, or it was accepted before.
+-- Returns {"OK"}, or {"GONE"} if the caller has left, the call has ended, or it was accepted before.
 -- Safe to run twice: yes, with the same attempt.
 local call_key = KEYS[1]
 local fence, attempt = ARGV[1], ARGV[2]

@@ -48,7 +48,7 @@ end
 local function to_assign()
   local token, ids = claims.backfill(id), {}
   local mine = claims.held(claims_key, backfill.list(fields.tickets), function(holder)
-    return holder == token
+    return claims.is(holder, token)
   end)
   for i, ending in ipairs(batch.replies('ZMSCORE', expiries_key, mine)) do
     if ending and tonumber(ending) > now_ms then

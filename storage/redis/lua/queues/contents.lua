@@ -9,7 +9,7 @@
 -- Safe to run twice: yes, it only reads.
 local tickets, most = batch.from(KEYS, 1), tonumber(ARGV[1])
 
-local STEP = 32 -- values that are read at once: each may be large
+local STEP = 16 -- values that are read at once: each may be large
 local found, bytes = {}, 0
 for first = 1, #tickets, STEP do
   for _, value in ipairs(redis.call('MGET', unpack(tickets, first, math.min(first + STEP - 1, #tickets)))) do

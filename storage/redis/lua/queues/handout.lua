@@ -14,7 +14,7 @@
 -- ARGV[4]  crowd    int     tickets associated with a backfill at most
 -- ARGV[5…] texts    string  of each match three values, then four if it has a backfill, then two of each ticket:
 --                           attempt     string  ULID of the request, a dash and the match's number: the token of the
---                                               claims, unless the match has a backfill
+--                                               claims, after the backfill if the match has one
 --                           tickets     int     number of its tickets
 --                           backfill    string  "new", "old", or "" if it has none
 --                           id          string  of the backfill
@@ -24,12 +24,12 @@
 --                           ticket      string  ID of the ticket
 --                           created_us  int     the ticket has to be the one created then; "": at any time
 --
--- Returns {"OK", {outcome, …}} if a match was handed out, or {"CONFLICT", {outcome, …}}. An outcome is {"OK", held_ms},
--- or {"OK", held_ms, {expires_ms, generation, created_us, content, persistent, tickets}} with a backfill, with
--- the end of the claims, or of the new backfill's life if that is earlier; {"CONFLICT", {id, reason, until_ms or "",
--- …}} with the reasons "gone" and "claim" and the end of the other claim; {"CHANGED"} if the backfill does not exist,
--- has another generation or would have too many tickets; or {"FULL"} if there are too many backfills. The last three
--- change nothing.
+-- Returns {"OK", now_ms, {outcome, …}} if a match was handed out, or {"CONFLICT", now_ms, {outcome, …}}. An outcome is
+-- {"OK", held_ms}, or {"OK", held_ms, {expires_ms, generation, created_us, content, persistent, tickets}} with a
+-- backfill, with the end of the claims, or of the backfill's life if that is earlier; {"CONFLICT", {id, reason,
+-- until_ms or "", …}} with the reasons "gone" and "claim" and the end of the other claim; {"CHANGED"} if the backfill
+-- does not exist, has another generation or would have too many tickets; or {"FULL"} if there are too many backfills.
+-- The last three change nothing.
 -- Safe to run twice: yes, the second run finds its claims and its attempts.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local backfills_key, each = KEYS[5], batch.from(KEYS, 6)
@@ -48,7 +48,7 @@ local function read_matches()
     if kind ~= '' then
       match.id, match.generation = texts[text], texts[text + 1]
       match.content, match.persistent = texts[text + 2], texts[text + 3]
-      match.key, match.token = each[key], claims.backfill(match.id)
+      match.key, match.token = each[key], claims.backfill(match.id) .. '-' .. attempt
       text, key = text + 4, key + 1
     end
     match.texts = text - 2 * match.first
@@ -75,7 +75,7 @@ local function conflicts(match)
       why = 'gone'
     elseif taken[id] then
       why, until_ms = 'claim', ending
-    elseif ends[i] and tonumber(ends[i]) > now_ms and (holders[i] ~= match.token or match.kind ~= '') then
+    elseif ends[i] and tonumber(ends[i]) > now_ms and holders[i] ~= match.token then
       why, until_ms = 'claim', ends[i]
     end
     if why then
@@ -135,11 +135,11 @@ local function hand_out(match)
   batch.each(tokens, function(...)
     redis.call('HSET', claims_key, ...)
   end)
-  local held = repeated and ends[match.first] or ending
+  local held = repeated and match.first <= match.last and ends[match.first] or ending
   if not fields then
     return {'OK', held}
   end
-  if match.kind == 'new' and tonumber(expires) < tonumber(held) then
+  if tonumber(expires) < tonumber(held) then
     held = expires
   end
   if match.kind == 'new' and not repeated then
@@ -170,4 +170,4 @@ if status == 'OK' then
     time.prolong(now_ms, ttl_ms + time.DAY_MS, backfills_key)
   end
 end
-return {status, outcomes}
+return {status, time.decimal(now_ms), outcomes}

@@ -6,8 +6,8 @@
 -- KEYS[3] director  string  the lease of the queue's director
 -- KEYS[4] changes   stream  tickets that were created, cancelled or released
 --
--- ARGV[1]  token   string  of the claims: a director's fence and a number, a backfill's, or that of a request of
---                         handout.lua, for those of all its matches
+-- ARGV[1]  token   string  of the claims: a director's fence and a number, or that of a request of handout.lua, for
+--                         those of all its matches, after the backfill for those with one
 -- ARGV[2]  nudges  string  sharded pub/sub channel of the queue
 -- ARGV[3]  feed    string  sharded pub/sub channel of its director
 -- ARGV[4…] ids     string  of tickets
@@ -18,7 +18,7 @@ local proposed_key, claims_key, director_key, changes_key = KEYS[1], KEYS[2], KE
 local token, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], batch.from(ARGV, 4)
 
 local mine = claims.held(claims_key, ids, function(holder)
-  return holder and (holder == token or string.sub(holder, 1, #token + 1) == token .. '-')
+  return claims.is(holder, token)
 end)
 if #mine == 0 then
   return {'OK'}

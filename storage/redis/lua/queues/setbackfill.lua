@@ -33,7 +33,7 @@ acl.require(changes_key, 'HSET', 'PEXPIREAT', 'ZREM', 'HDEL', 'XADD')
 local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 local token = claims.backfill(id)
 local mine = claims.held(claims_key, backfill.list(fields.tickets), function(holder)
-  return holder == token
+  return claims.is(holder, token)
 end)
 
 fields.generation, fields.content, fields.tickets = time.decimal(fields.generation + 1), content, ''

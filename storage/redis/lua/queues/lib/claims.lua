@@ -1,5 +1,7 @@
 -- claims.lua releases tickets that were handed out, or that a backfill has. The token of a director of the service is
--- its fence, a dot and a number. The token of a backfill is "backfill." and its ID.
+-- its fence, a dot and a number. That of a hand-out is the ULID of its request, a dash and the number of the match,
+-- after "backfill.", the ID of the backfill and a dash if the match has one: a hand-out that nobody got is released
+-- alone.
 
 local claims = {}
 
@@ -11,9 +13,14 @@ function claims.handed_out(token)
   return token and not string.match(token, claims.DIRECTOR)
 end
 
--- backfill returns the token of a backfill.
+-- backfill returns what the tokens of all hand-outs with a backfill begin with.
 function claims.backfill(id)
   return 'backfill.' .. id
+end
+
+-- is reports whether a claim has a token, or one that begins with it and a dash.
+function claims.is(holder, token)
+  return holder and (holder == token or string.sub(holder, 1, #token + 1) == token .. '-')
 end
 
 -- held returns those of some tickets whose tokens a function accepts.
