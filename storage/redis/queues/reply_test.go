@@ -79,8 +79,9 @@ func TestReplies(t *testing.T) {
 	}
 	const backfill = `{'1700000000000', '2', '1704067200000000', '', '', ' a b'}`
 	right["backfill"] = []string{`{'OK', ` + backfill + `}`}
-	right["handout"] = []string{`{'OK', {{'OK', '1700000000000', ` + backfill + `}}}`, `{'CONFLICT', {{'CHANGED'}}}`,
-		`{'CONFLICT', {{'FULL'}}}`, `{'CONFLICT', {{'CONFLICT', {'a', 'gone', ''}}}}`}
+	right["handout"] = []string{`{'OK', '1', {{'OK', '1700000000000', ` + backfill + `}}}`,
+		`{'CONFLICT', '1', {{'CHANGED'}}}`, `{'CONFLICT', '1', {{'FULL'}}}`,
+		`{'CONFLICT', '1', {{'CONFLICT', {'a', 'gone', ''}}}}`}
 	const prolonged = `'OK', '1700000000000', '2', '1704067200000000', '', '', '', 'm1'`
 	right["prolong"] = []string{`{'OK', {` + prolonged + `}}`, `{'OK', {'TICKETS', ' a b', ` + prolonged + `}}`}
 	wrong := map[string][]string{
@@ -96,10 +97,12 @@ func TestReplies(t *testing.T) {
 			`{'OK', {'1', '2', '3', 'x', '', ''}}`,
 		},
 		"handout": {
-			`{'OK'}`, `{'OK', {}}`, `{'OK', {{'OK'}}}`, `{'OK', {{'OK', '1'}}}`,
-			`{'OK', {{'OK', '1', ` + backfill + `, 1}}}`, `{'OK', {{'OK', 'x', ` + backfill + `}}}`, `{'OK', {{'OK', '1', {}}}}`,
-			`{'OK', {{'CONFLICT', {'a'}}}}`, `{'OK', {{'LEASE'}}}`, `{'CREATED'}`,
-			`{'OK', {{'CHANGED'}, {'CHANGED'}}}`,
+			`{'OK'}`, `{'OK', '1', {}}`, `{'OK', 'x', {{'CHANGED'}}}`, `{'OK', {{'CHANGED'}}}`,
+			`{'OK', '1', {{'OK'}}}`, `{'OK', '1', {{'OK', '1'}}}`,
+			`{'OK', '1', {{'OK', '1', ` + backfill + `, 1}}}`, `{'OK', '1', {{'OK', 'x', ` + backfill + `}}}`,
+			`{'OK', '1', {{'OK', '1', {}}}}`,
+			`{'OK', '1', {{'CONFLICT', {'a'}}}}`, `{'OK', '1', {{'LEASE'}}}`, `{'CREATED'}`,
+			`{'OK', '1', {{'CHANGED'}, {'CHANGED'}}}`,
 		},
 		"create": {
 			`{'OK'}`, `{'OK', 0}`, `{'OK', 'x', {{'CREATED', '1', '2'}}}`, `{'OK', 0, {}}`, `{'OK', 0, {'CREATED'}}`,
