@@ -12,10 +12,13 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// TestCallsOfASilentDataCentre makes 10,000 Gets while one of two data centres is silent. Abandoned calls are bounded
+// TestCallsOfASilentDataCentre makes thousands of Gets while one of two data centres is silent. Abandoned calls are bounded
 // by MaxLate, or by the number that begin within the time-outs, and leave no resources in use.
 func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
-	const gets, perSecond, maxLate = 10_000, 2000, 100
+	// Few enough that they end before the silent connection is closed, 15 s after the last sign of life, also on a busy
+	// machine.
+	const gets, perSecond, maxLate = 4000, 2000, 100
+	const others = 20 // goroutines that other parts of the process, such as connections to Redis, may begin meanwhile
 	f := newTier(t, redistest.Standalone(t))
 	answers := f.start(t, "a", 1)
 	silent := f.start(t, "b", 1)
@@ -35,6 +38,7 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			require.NoError(t, client.check(t.Context(), edges))
 			idle, before := runtime.NumGoroutine(), heap()
 			silent.Hold()
+			t.Cleanup(silent.Pass)
 			limit, most := rate.NewLimiter(perSecond, 1), 0
 			for range gets {
 				require.NoError(t, limit.Wait(t.Context()))
@@ -43,11 +47,10 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			}
 			grown := heap() - before
 			t.Logf("at most %d goroutines more than when idle, and %d KiB of memory", most, grown>>10)
-			require.Less(t, most, c.bound+20)
+			require.Less(t, most, c.bound+others)
 			require.Less(t, grown, c.bound<<15)
 			silent.Pass()
-			idle++ // the goroutine of the condition
-			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= idle }, patience, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() < idle+others }, patience, 10*time.Millisecond)
 		})
 	}
 }
