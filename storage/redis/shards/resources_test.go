@@ -1,6 +1,7 @@
 package shards_test
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
@@ -35,6 +36,13 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			answers.Hold() // so that both have been connected to when goroutines are counted
 			require.NoError(t, client.check(t.Context(), edges))
 			answers.Pass()
+			require.Eventually(t, func() bool { // until the client knows again that it answers
+				silent.Hold()
+				defer silent.Pass()
+				soon, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				return client.check(soon, edges) == nil
+			}, patience, time.Millisecond)
 			require.NoError(t, client.check(t.Context(), edges))
 			idle, before := runtime.NumGoroutine(), heap()
 			silent.Hold()
