@@ -183,7 +183,7 @@ func parts(text string) (all []string) {
 	return all
 }
 
-// pathsOf returns the paths that segments in JavaScript can mean, in which {} is what a person enters.
+// pathsOf returns the paths that segments in JavaScript can mean, with {} in place of a person's input.
 func pathsOf(segments []string) []string {
 	all := []string{""}
 	for _, segment := range segments {

@@ -1,6 +1,6 @@
 // Package backend fetches matches for queues that their user directs: it runs match functions, lets an evaluator decide
-// between their proposals, hands out the tickets of the accepted ones, and returns these to the callers. It is what
-// Open Match calls its synchronizer. Start with [Synchronizer.Fetch].
+// between their proposals, hands out the tickets of the accepted ones, and returns these to the callers. Open
+// Match calls this its synchronizer. Start with [Synchronizer.Fetch].
 //
 // # Cycles
 //

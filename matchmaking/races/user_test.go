@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// told is what directors and game servers of a queue's user were told: the connections with which calls have assigned
+// told is the answers to directors and game servers of a queue's user: the connections with which calls have assigned
 // each ticket, and the claims on tickets by matches that were handed out.
 type told struct {
 	*arena

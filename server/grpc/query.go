@@ -133,7 +133,7 @@ type pages[T any] struct {
 	empty func() bool                           // reports whether the page is empty
 }
 
-// walked is what a query goes through: the waiting tickets or the backfills of a queue.
+// walked is the waiting tickets or the backfills of a queue, for a query to go through.
 type walked[T any] struct {
 	// each calls f with all of them, in batches. search is set if pass needs their search fields.
 	each func(ctx context.Context, queue string, search bool, f func([]*T) error) error

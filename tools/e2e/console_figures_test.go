@@ -260,7 +260,7 @@ func BenchmarkConsole(b *testing.B) {
 		b.Helper()
 		before, redisBefore := s.cpu()
 		calls := s.commands()
-		time.Sleep(window) //nolint:forbidigo // it is what is measured
+		time.Sleep(window) //nolint:forbidigo // the period of the measurement
 		after, redisAfter := s.cpu()
 		return (after - before) / window.Seconds() * 100, (redisAfter - redisBefore) / window.Seconds() * 100,
 			float64(s.commands()-calls) / window.Seconds()
