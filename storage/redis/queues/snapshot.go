@@ -234,8 +234,11 @@ func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p *pa
 	}
 	if s.replicas == nil {
 		values, err := s.values.First(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
 		p.tickets = p.tickets[:len(values)]
-		return values, err
+		return values, nil
 	}
 	return s.values.Read(ctx, keys, func(i int, value []byte) bool { return isRecordOf(value, p.tickets[i].created) })
 }
