@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -198,8 +200,11 @@ func (s *Synchronizer) end(size int) {
 	s.room.free(size)
 }
 
-// releaseTimeout limits a release.
-const releaseTimeout = 5 * time.Second
+// Limits of a release. Matches with a backfill have a token of their own, each a call.
+const (
+	releaseTimeout = 5 * time.Second
+	releasesAtOnce = 32
+)
 
 // release releases the tickets of matches of a queue, also after ctx has ended, and deletes the backfills that were
 // created with them, unless other matches have joined these.
@@ -219,9 +224,12 @@ func (s *Synchronizer) release(ctx context.Context, queue string, matches []hand
 	if len(created) > 0 {
 		err = s.o.Store.DeleteNewBackfills(ctx, queue, created)
 	}
+	var releasing errgroup.Group
+	releasing.SetLimit(releasesAtOnce)
 	for token, ids := range byToken {
-		err = errors.Join(err, s.o.Store.Release(ctx, queue, token, ids))
+		releasing.Go(func() error { return s.o.Store.Release(ctx, queue, token, ids) })
 	}
+	err = errors.Join(err, releasing.Wait())
 	s.o.Metrics.Released(queue, tickets)
 	return err
 }
