@@ -379,9 +379,9 @@ func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) 
 	return &p.backfill, nil, nil
 }
 
-// maxExpected limits the calls of acknowledge.lua in one acknowledgement: each further one means that the
-// backfill's tickets changed in between.
-const maxExpected = 16
+// maxExpected limits the calls of acknowledge.lua in one acknowledgement. Each further one means that the backfill's
+// tickets changed in between, which is likely while several servers hand out matches with it: of 16 calls all could fail.
+const maxExpected = 64
 
 // AcknowledgeBackfill runs prolong.lua, together with concurrent acknowledgements in the queue. If the backfill has
 // tickets, it runs acknowledge.lua with their keys, and again if others have to be assigned.
