@@ -20,8 +20,10 @@ PKG ?= ./...
 TESTFLAGS ?=
 
 # Tests mostly wait for Redis, for example for fail-overs of a Cluster, so more of them run at a time than there are
-# cores. With six, some ran into the five seconds that a call of Redis may take.
-PARALLEL ?= 4
+# cores: two of each of two packages for a core. More of fewer packages leave cores idle while a package begins or ends.
+# With six for a core, some ran into the five seconds that a call of Redis may take.
+PACKAGES ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+PARALLEL ?= 2
 
 FUZZTIME ?= 10s
 ARGS ?=
@@ -41,7 +43,7 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 	@scripts/install-curl.sh
 	@scripts/install-valkey.sh
 	@[ -n '$(RACE)' ] || echo 'test: the race detector is off, since there is no C compiler (Debian: gcc and libc6-dev)'
-	go test $(RACE) -ldflags=-w -parallel $(PARALLEL) -count=1 -timeout 20m $(TESTFLAGS) $(PKG)
+	go test $(RACE) -ldflags=-w -p $(PACKAGES) -parallel $(PARALLEL) -count=1 -timeout 20m $(TESTFLAGS) $(PKG)
 
 lint: ## check style, comments, the import rules, lines of JavaScript, and the dashboards
 	$(GOLANGCI) run
