@@ -14,17 +14,27 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-const (
-	// scriptLimit bounds a wait of a script, so that it fails and shows its state.
-	scriptLimit = time.Minute
-	// scriptStep is the polling interval of waits without a signal.
-	scriptStep = 5 * time.Millisecond
-)
+// scriptLimit bounds a wait of a script, so that it fails and shows its state.
+const scriptLimit = time.Minute
+
+// eventually waits until a condition holds.
+func eventually(t testing.TB, holds func() bool, about ...any) {
+	t.Helper()
+	for began := time.Now(); !holds(); <-time.After(pace.Look(began)) {
+		if time.Since(began) > scriptLimit {
+			require.FailNow(t, "the condition does not hold after "+scriptLimit.String(), about...)
+		}
+	}
+}
 
 // output collects the output of a process, and lets others wait for it.
 type output struct {

@@ -53,7 +53,7 @@ func TestManyIdleQueues(t *testing.T) {
 	})
 	_, err = admin.PutQueue(t.Context(), "one-too-many", json.RawMessage(`{}`))
 	require.ErrorIs(t, err, client.ErrTooManyQueues)
-	require.Eventually(t, func() bool { return redisTopics(t, n) > manyQueues }, scriptLimit, 10*time.Millisecond)
+	eventually(t, func() bool { return redisTopics(t, n) > manyQueues })
 	require.LessOrEqual(t, redisClients(t, n), connections+1, "with a subscription connection at most")
 	require.LessOrEqual(t, strings.Count(s.metrics(t), "\n"), lines+50)
 	least := math.Inf(1) // after a collection
@@ -65,8 +65,7 @@ func TestManyIdleQueues(t *testing.T) {
 
 	sent, began := idleCalls(t, n), redisTime(t, n)
 	const seconds = 4
-	require.Eventually(t, func() bool { return redisTime(t, n).Sub(began) > seconds*time.Second }, scriptLimit,
-		50*time.Millisecond)
+	eventually(t, func() bool { return redisTime(t, n).Sub(began) > seconds*time.Second })
 	took := redisTime(t, n).Sub(began).Seconds()
 	require.LessOrEqual(t, float64(idleCalls(t, n)-sent), idlePerSecond*took)
 
@@ -95,8 +94,7 @@ func TestManyIdleQueues(t *testing.T) {
 			}
 		}
 	})
-	require.Eventually(t, func() bool { return !strings.Contains(s.metrics(t), `queue="queue-`) }, scriptLimit,
-		10*time.Millisecond)
+	eventually(t, func() bool { return !strings.Contains(s.metrics(t), `queue="queue-`) })
 }
 
 // eachQueue calls a function for each of many queues, some at the same time.

@@ -25,7 +25,7 @@ func TestLimitsOfTheProcess(t *testing.T) {
 	require.NoError(t, err)
 	var held []net.Conn
 	// a connection of an earlier request may be in use until the server has seen its end
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		for range 4 {
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address.Host)
 			require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestLimitsOfTheProcess(t *testing.T) {
 		}
 		status, _ := s.request(t, http.MethodGet, s.url+"/v1/info", "")
 		return status == http.StatusServiceUnavailable
-	}, scriptLimit, scriptStep)
+	})
 	require.True(t, s.ready(t))
 
 	for _, conn := range held {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,14 +51,14 @@ func startPairWith(t *testing.T, places *allocator, leaseTTL, queue string, flag
 	servers := []*serverProcess{startServer(t, flags...), startServer(t, flags...)}
 	alone, err := servers[0].CreateTicket(t.Context(), client.NewTicket{Queue: duelQueue})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		first, second := servers[0].directs(t), servers[1].directs(t)
 		p.director, p.other = servers[0], servers[1]
 		if second {
 			p.director, p.other = servers[1], servers[0]
 		}
 		return first != second
-	}, scriptLimit, 5*time.Millisecond)
+	})
 	require.NoError(t, servers[0].CancelTicket(t.Context(), alone.ID))
 	return p
 }
@@ -99,18 +98,18 @@ func (p *pair) await(t *testing.T, s *serverProcess, ids []string) {
 // no director.
 func (p *pair) awaitDirector(t *testing.T, s *serverProcess) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		if !s.directs(t) {
 			p.create(t, s, 2)
 		}
 		return s.directs(t)
-	}, scriptLimit, 50*time.Millisecond)
+	})
 }
 
 // awaitAllocations waits until at least the given number of allocations are held back.
 func (p *pair) awaitAllocations(t *testing.T, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(p.allocator.waiting()) >= n }, scriptLimit, 5*time.Millisecond)
+	eventually(t, func() bool { return len(p.allocator.waiting()) >= n })
 }
 
 // judge requires that every ticket is in one match and has one message, that every match has two tickets and a place
@@ -135,8 +134,7 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 		require.Len(t, tickets, 2, "match %s", match)
 		require.False(t, p.allocator.wasReleased(match), "the place of match %s was given back", match)
 	}
-	require.Eventually(t, func() bool { return !p.director.directs(t) || !p.other.directs(t) }, scriptLimit,
-		5*time.Millisecond)
+	eventually(t, func() bool { return !p.director.directs(t) || !p.other.directs(t) })
 	return matches
 }
 
@@ -144,12 +142,12 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 // seen to be assigned.
 func (p *pair) clock(t *testing.T, s *serverProcess, id string) (at clock.Clock) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		d, err := s.Describe(t.Context(), matchmaking.ChannelOf(id))
 		require.NoError(t, err)
 		at = d.Clock
 		return at != 0
-	}, scriptLimit, 5*time.Millisecond, "ticket %s has no message", id)
+	}, "ticket %s has no message", id)
 	return at
 }
 

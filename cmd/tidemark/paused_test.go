@@ -2,7 +2,6 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,8 +87,7 @@ func pausedPastItsClaims(t *testing.T, url, prefix string) {
 	p.director.resume(t)
 	p.allocator.answer()
 	for _, match := range p.allocator.waiting() {
-		require.Eventually(t, func() bool { return p.allocator.wasReleased(match) }, scriptLimit, 5*time.Millisecond,
-			match)
+		eventually(t, func() bool { return p.allocator.wasReleased(match) }, match)
 	}
 	p.await(t, p.director, p.create(t, p.director, 10))
 	matches := p.judge(t)

@@ -47,7 +47,7 @@ func TestReadinessNeedsWrites(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, body)
 		require.Contains(t, body, "m1")
 		require.NoError(t, c.node.Do(t, strings.Fields(c.accept)...).Error())
-		require.Eventually(t, func() bool { return s.ready(t) }, scriptLimit, scriptStep)
+		eventually(t, func() bool { return s.ready(t) })
 	}
 }
 
@@ -73,7 +73,7 @@ func TestReadinessNeedsScripts(t *testing.T) {
 		require.NoError(t, node.Do(t, "ACL", "SETUSER", "default", "-evalsha").Error())
 		require.Equal(t, names[i:i+1], outOfReach())
 		require.NoError(t, node.Do(t, "ACL", "SETUSER", "default", "+evalsha").Error())
-		require.Eventually(t, func() bool { return s.ready(t) }, scriptLimit, scriptStep)
+		eventually(t, func() bool { return s.ready(t) })
 	}
 	nodes[1].Pause(t)
 	nodes[3].Pause(t)

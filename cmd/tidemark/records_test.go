@@ -58,11 +58,11 @@ func TestKeyMetrics(t *testing.T) {
 	}
 	const counted = `tidemark_keys{kind="viewed",redis="channels"} 1`
 	first := start()
-	require.Eventually(t, func() bool { return strings.Contains(first.metrics(t), counted) }, scriptLimit, scriptStep)
+	eventually(t, func() bool { return strings.Contains(first.metrics(t), counted) })
 	require.Contains(t, first.metrics(t), `tidemark_keys{kind="session",redis="channels"} 0`)
 	second := start()
 	require.NotContains(t, second.metrics(t), "tidemark_keys{")
 	require.NoError(t, first.End(syscall.SIGTERM))
 	first.killed = true
-	require.Eventually(t, func() bool { return strings.Contains(second.metrics(t), counted) }, scriptLimit, scriptStep)
+	eventually(t, func() bool { return strings.Contains(second.metrics(t), counted) })
 }

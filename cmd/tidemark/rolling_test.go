@@ -38,7 +38,7 @@ func TestRollingRestart(t *testing.T) {
 
 	next := startServer(t, flags...)
 	require.NoError(t, old.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return !old.ready(t) }, scriptLimit, scriptStep)
+	eventually(t, func() bool { return !old.ready(t) })
 	w.await(t, 200) // on new connections to the old process, which still serves
 	target.Store(&next.url)
 	<-old.Exited()
@@ -107,10 +107,10 @@ func (p *publishers) state() (sent int, err error) {
 func (p *publishers) await(t *testing.T, more int) {
 	t.Helper()
 	start, _ := p.state()
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		sent, err := p.state()
 		return sent >= start+more || err != nil
-	}, scriptLimit, scriptStep)
+	})
 	_, err := p.state()
 	require.NoError(t, err)
 }

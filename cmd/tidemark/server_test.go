@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
@@ -64,7 +65,8 @@ func startServerWith(t *testing.T, dir string, variables []string, flags ...stri
 func (s *serverProcess) awaitURLs(t *testing.T) (url, admin string) {
 	t.Helper()
 	pattern := regexp.MustCompile(`msg="tidemark is ready" url=(\S+) .* admin=(\S+)\n`)
-	for limit := time.After(scriptLimit); ; {
+	began, limit := time.Now(), time.After(scriptLimit)
+	for {
 		if match := pattern.FindStringSubmatch(s.Log()); match != nil {
 			return match[1], match[2]
 		}
@@ -73,7 +75,7 @@ func (s *serverProcess) awaitURLs(t *testing.T) (url, admin string) {
 			require.FailNow(t, "the service ended by itself", s.Log())
 		case <-limit:
 			require.FailNow(t, "the service is not ready", s.Log())
-		case <-time.After(scriptStep):
+		case <-time.After(pace.Look(began)):
 		}
 	}
 }

@@ -38,25 +38,24 @@ func TestServers(t *testing.T) {
 	two := startServer(t, flags...)
 	status, body := two.request(t, http.MethodPost, two.url+"/v1/tickets", "{}")
 	require.Equal(t, http.StatusCreated, status, body)
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		all := shownBy[wire.Servers](t, one, "/v1/servers").Servers
 		return len(all) == 2 && all[1].Listen[0] == two.url && !all[1].Self && all[1].SeenAt.After(all[1].StartedAt) &&
 			slices.Contains(slices.Concat(all[0].Leases, all[1].Leases), "director:default")
-	}, scriptLimit, scriptStep)
+	})
 	two.killed = true
 	require.NoError(t, two.End(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return len(shownBy[wire.Servers](t, one, "/v1/servers").Servers) == 1 },
-		scriptLimit, scriptStep)
+	eventually(t, func() bool { return len(shownBy[wire.Servers](t, one, "/v1/servers").Servers) == 1 })
 }
 
 // TestStateOfRedis: a server examines its Redis, and reports what is wrong with it.
 func TestStateOfRedis(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--redis", redistest.Start(t, redistest.Options{}).URL())
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		found := shownBy[wire.StorageStates](t, s, "/v1/storage").Redis
 		return len(found) == 1 && len(found[0].Primaries) == 1 && found[0].Primaries[0].UsedMemoryBytes > 0
-	}, scriptLimit, scriptStep)
+	})
 	var codes []string
 	for _, p := range shownBy[wire.Problems](t, s, "/v1/problems").Problems {
 		codes = append(codes, p.Code)
@@ -86,11 +85,11 @@ func TestShardsMissing(t *testing.T) {
 		"--cache", "topic", "--dc", "east", "--shards", "64"}), "%s%s", &out, &told)
 	s := startServer(t, "--redis", at, "--cache-shards", "topic")
 	var found []wire.FoundProblem
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		found = slices.DeleteFunc(shownBy[wire.Problems](t, s, "/v1/problems").Problems,
 			func(p wire.FoundProblem) bool { return p.Code != "TidemarkShardsMissing" })
 		return len(found) > 0
-	}, scriptLimit, scriptStep)
+	})
 	require.Len(t, found, 1)
 	require.Equal(t, "topic", found[0].About)
 	require.Equal(t, "64 of 64 shards of topic have no node: east 0-63", found[0].Text)

@@ -201,13 +201,13 @@ func (a *authors) awaitHits(t *testing.T, n float64) {
 		return a.reader.metric(t, `tidemark_shard_reads_total\{cache="author",outcome="hit"\}`)
 	}
 	before := hits()
-	require.Eventually(t, func() bool { return hits() >= before+n }, scriptLimit, 100*scriptStep)
+	eventually(t, func() bool { return hits() >= before+n })
 }
 
 // awaitSettled waits until nodes answer for all authors, each with the latest value.
 func (a *authors) awaitSettled(t *testing.T, seen *redistest.Proxy) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool {
 		before := seen.Count()
 		for id := range a.all {
 			version, err := a.version(t.Context(), id)
@@ -219,7 +219,7 @@ func (a *authors) awaitSettled(t *testing.T, seen *redistest.Proxy) {
 		return !slices.ContainsFunc(seen.Sent(before), func(command []string) bool {
 			return slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, "author:id:") })
 		})
-	}, scriptLimit, scriptStep)
+	})
 }
 
 // requestAuthor sends a request for an author to a service, and returns the body of the answer.

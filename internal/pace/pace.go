@@ -43,6 +43,18 @@ func Jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1) //nolint:gosec // it spreads load and isn't for security
 }
 
+// The bounds of the pause between two looks.
+const (
+	firstLook = time.Millisecond
+	lastLook  = 250 * time.Millisecond
+)
+
+// Look returns the pause before the next look at something that gives no signal, and that has been waited for since
+// began. It is a tenth of the time so far: a short wait isn't made much longer, and a long one costs little.
+func Look(began time.Time) time.Duration {
+	return min(max(time.Since(began)/10, firstLook), lastLook)
+}
+
 // The bounds of a backoff.
 const (
 	FirstBackoff = 50 * time.Millisecond

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"testing"
 	"time"
-)
 
-// pollEvery is the pause between two checks: servers don't notify anyone when they are ready.
-const pollEvery = 20 * time.Millisecond
+	"github.com/tidemark-dev/tidemark/internal/pace"
+)
 
 // final is an error that no further check can change.
 type final struct{ error }
@@ -18,10 +17,8 @@ func (f final) Unwrap() error { return f.error }
 // poll calls check until it returns nil or a final error, which poll returns, or until ctx ends. In the last case it
 // returns the last error that wasn't caused by ctx.
 func poll(ctx context.Context, check func(context.Context) error) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
 	var last error
-	for {
+	for began := time.Now(); ; {
 		err := check(ctx)
 		var f final
 		if err == nil || errors.As(err, &f) {
@@ -33,7 +30,7 @@ func poll(ctx context.Context, check func(context.Context) error) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(last, ctx.Err())
-		case <-tick.C:
+		case <-time.After(pace.Look(began)):
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/process"
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/shard"
@@ -54,7 +55,6 @@ type Nodes []*Node
 
 const (
 	patience = time.Minute // ends a test that would hang
-	step     = 10 * time.Millisecond
 )
 
 // New returns a tier without nodes. Those that are added end with the test, after the loads that it starts later.
@@ -169,12 +169,12 @@ func (f *Tier) AwaitNext(t testing.TB, dc string, number int, disturb func()) {
 // await calls check until it returns nil.
 func await(t testing.TB, check func() error) {
 	t.Helper()
-	for limit := time.Now().Add(patience); ; <-time.After(step) {
+	for began := time.Now(); ; <-time.After(pace.Look(began)) {
 		err := check()
 		if err == nil {
 			return
 		}
-		if time.Now().After(limit) {
+		if time.Since(began) > patience {
 			t.Fatalf("after %s: %v", patience, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -149,12 +150,10 @@ func (a *arena) directing(t *testing.T, queue string) *server {
 // eventually polls until is returns true. It fails the test if a player or server fails first.
 func (a *arena) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
 	limit := time.After(hang)
-	for !is() {
+	for began := time.Now(); !is(); {
 		select {
-		case <-tick.C:
+		case <-time.After(pace.Look(began)):
 		case err := <-a.failed:
 			require.NoError(t, err, "while waiting for "+what)
 		case <-limit:

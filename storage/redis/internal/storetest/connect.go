@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -71,12 +72,10 @@ func Shortly(t *testing.T) context.Context {
 // WaitFor polls until a condition holds. It gives up only if the test would hang otherwise.
 func WaitFor(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
 	limit := time.After(2 * time.Minute)
-	for !holds() {
+	for began := time.Now(); !holds(); {
 		select {
-		case <-tick.C:
+		case <-time.After(pace.Look(began)):
 		case <-limit:
 			require.FailNow(t, "timed out waiting for "+what)
 		}
