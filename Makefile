@@ -16,7 +16,8 @@ BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace
 # before it exits: every package's tests, and every command in a script.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 export GORACE ?= atexit_sleep_ms=0
-PKG ?= ./...
+# The packages with the longest tests come first, so that the short ones fill the time beside them.
+PKG ?= ./cmd/tidemark ./storage/redis/... ./...
 TESTFLAGS ?=
 
 # Tests mostly wait for Redis, for example for fail-overs of a Cluster, so more of them run at a time than there are
