@@ -288,16 +288,20 @@ func TestAssignTickets(t *testing.T) {
 func TestJSONOfBackend(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	h.matches.director.fetch = func(_ context.Context, _ backend.FetchRequest, each func(backend.Match) error) error {
-		content, err := proto.Marshal(&openmatch.Match{MatchId: "m"})
-		require.NoError(t, err)
-		require.NoError(t, each(backend.Match{Content: content}))
-		return &backend.Failure{Code: int(codes.Unknown), Text: "the function's own"}
+	for code, end := range map[codes.Code]string{
+		codes.Unknown:           `{"grpc_code":2,"http_code":502,"message":"the function's own","http_status":"Bad Gateway"}`,
+		codes.ResourceExhausted: `{"grpc_code":8,"http_code":503,"message":"the function's own","http_status":"Service Unavailable"}`,
+	} {
+		h.matches.director.fetch = func(_ context.Context, _ backend.FetchRequest, each func(backend.Match) error) error {
+			content, err := proto.Marshal(&openmatch.Match{MatchId: "m"})
+			require.NoError(t, err)
+			require.NoError(t, each(backend.Match{Content: content}))
+			return &backend.Failure{Code: int(code), Text: "the function's own"}
+		}
+		got := h.text("POST", "/v1/backendservice/matches:fetch",
+			`{"config":{"host":"function","port":7,"type":"GRPC"},"profile":{"name":"p"}}`)
+		require.Equal(t, `{"result":{"match":{"match_id":"m"}}}`+"\n"+`{"error":`+end+"}\n", got)
 	}
-	got := h.text("POST", "/v1/backendservice/matches:fetch",
-		`{"config":{"host":"function","port":7,"type":"GRPC"},"profile":{"name":"p"}}`)
-	require.Equal(t, `{"result":{"match":{"match_id":"m"}}}`+"\n"+
-		`{"error":{"grpc_code":2,"http_code":502,"message":"the function's own","http_status":"Bad Gateway"}}`+"\n", got)
 	require.Empty(t, h.answers(200, "POST", "/v1/backendservice/tickets:assign", `{}`))
 	require.Empty(t, h.answers(200, "POST", "/v1/backendservice/tickets:release", `{"ticket_ids":["a","b"]}`))
 	require.Equal(t, []string{"a", "b"}, h.matches.director.ids)

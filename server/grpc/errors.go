@@ -118,6 +118,8 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusRequestTimeout
 	case errors.Is(err, errQueries), errors.Is(err, errFetches):
 		return http.StatusServiceUnavailable // 413 would mean a too large request
+	case errors.As(err, &failed) && code == codes.ResourceExhausted:
+		return http.StatusServiceUnavailable // of this server, a match function or an evaluator: the request isn't too large
 	case errors.As(err, &failed) && statusOfCode(code) == http.StatusInternalServerError:
 		return http.StatusBadGateway // of a match function or an evaluator
 	}
