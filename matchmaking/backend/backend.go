@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -153,7 +154,11 @@ func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Matc
 		}
 		return err
 	}
-	for ctx.Err() == nil {
+	waits := pace.NewBackoff()
+	for round := 1; ctx.Err() == nil; round++ {
+		if round > 2 && !pace.Sleep(ctx, waits.NextBackOff()) { // the lease is lost as often as it is found
+			break
+		}
 		if l := s.held(r.Queue); l != nil && l.enter() {
 			return l.serve(newCall(ctx, r, s), counted)
 		}

@@ -41,6 +41,9 @@ type handedOut struct {
 	bytes int // in the room of the server that runs the cycle
 }
 
+// rounding is by how much the time that is left may be too long: the storage's clock counts whole milliseconds.
+const rounding = time.Millisecond
+
 // pass passes a match on to its caller, unless its tickets may be in another match by now.
 func (m handedOut) pass(each func(Match) error) error {
 	if !time.Now().Before(m.until) {

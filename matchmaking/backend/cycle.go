@@ -370,7 +370,7 @@ func (c *cycle) handOut(accepted []*candidate) {
 	began := time.Now()
 	for i, o := range c.s.o.Store.HandOut(c.ctx, r) {
 		p, m := accepted[i], handedOut{
-			token: r.Token, tickets: idsOf(r.Matches[i]), held: o.Held, until: began.Add(o.Left),
+			token: r.Token, tickets: idsOf(r.Matches[i]), held: o.Held, until: began.Add(o.Left - rounding),
 		}
 		if b := r.Matches[i].Backfill; b != nil {
 			m.token = matchmaking.BackfillToken(b.ID, r.Token)

@@ -133,7 +133,7 @@ func (c *remote) pass(then time.Time, asked Asked, each func(Match) error) (unre
 	}
 	defer c.s.room.free(size)
 	for i, m := range matches {
-		m.until = then.Add(m.held.Sub(asked.Now))
+		m.until = then.Add(m.held.Sub(asked.Now) - rounding)
 		if err := m.pass(each); err != nil {
 			return matches[i:], true, err
 		}
