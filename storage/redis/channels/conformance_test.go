@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest"
@@ -28,11 +27,7 @@ func TestConformance(t *testing.T) {
 		open := func(t testing.TB) *harness {
 			t.Helper()
 			prefix := redistest.Prefix(t)
-			conn, err := redis.Connect(t.Context(), redis.Options{
-				URL: r.URL, KeyPrefix: prefix, Logger: slog.New(slog.DiscardHandler),
-			})
-			require.NoError(t, err)
-			t.Cleanup(conn.Close)
+			conn := storetest.Unhurried(t, r.URL, prefix)
 			store, err := channels.New(conn, channels.Options{})
 			require.NoError(t, err)
 			t.Cleanup(store.Close)

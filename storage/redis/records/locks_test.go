@@ -3,7 +3,6 @@ package records_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +31,7 @@ type locksHarness struct {
 
 func open(t testing.TB, url string) *locksHarness {
 	t.Helper()
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t),
-		Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
+	conn := storetest.Unhurried(t, url, redistest.Prefix(t))
 	return &locksHarness{Store: records.NewLocks(conn), conn: conn}
 }
 

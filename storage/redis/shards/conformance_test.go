@@ -12,7 +12,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
@@ -36,7 +35,7 @@ type harness struct {
 func open(t testing.TB, url string) *harness {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	conn := storetest.Connect(t, redis.Options{URL: url, KeyPrefix: prefix})
+	conn := storetest.Unhurried(t, url, prefix)
 	return &harness{store: shards.New(conn), client: conn.Client(), prefix: prefix}
 }
 

@@ -31,6 +31,13 @@ func Connect(t testing.TB, o redis.Options) *redis.Conn {
 	return conn
 }
 
+// Unhurried connects as Connect does, for tests of what a store does and not of when: their calls may take long on a busy
+// machine.
+func Unhurried(t testing.TB, url, prefix string) *redis.Conn {
+	t.Helper()
+	return Connect(t, redis.Options{URL: url, KeyPrefix: prefix, Timeout: Patience})
+}
+
 // Standalone connects to the shared standalone Redis, under a prefix of its own.
 func Standalone(t testing.TB) (*redis.Conn, *redistest.Node) {
 	t.Helper()
