@@ -24,10 +24,11 @@ type Query struct {
 // Delivery is the result of a fetch.
 type Delivery struct {
 	Messages []Message
-	Receipt  string // acknowledges all of Messages, Expired and Purged; empty if there is nothing to acknowledge
+	Receipt  string // acknowledges all of Messages, Expired, Purged and Damaged; empty if there is nothing to acknowledge
 	More     bool   // there is more to fetch now
 	Expired  uint64 // messages that expired before they were read, and were skipped
 	Purged   uint64 // messages that an operator purged before they were read, and were skipped
+	Damaged  uint64 // messages that can't be read any more, since their storage is damaged, and were skipped
 }
 
 // Fetch returns the messages after the subscriber's mark, and waits if there are none. It returns early, with nothing,
@@ -134,7 +135,8 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 
 // delivery returns a batch, with a signed receipt for it.
 func (s *Service) delivery(r *FetchRequest, b *Batch) Delivery {
-	d := Delivery{Messages: b.Messages, Expired: b.Expired, Purged: b.Purged, More: b.Through != b.Clock}
+	d := Delivery{Messages: b.Messages, Expired: b.Expired, Purged: b.Purged, Damaged: b.Damaged,
+		More: b.Through != b.Clock}
 	if b.Through == b.Mark {
 		return d
 	}

@@ -13,7 +13,7 @@ import (
 type Message struct {
 	ID          string
 	Clock       clock.Clock
-	Content     []byte    // JSON, byte for byte as it was published
+	Content     []byte    // JSON in UTF-8, byte for byte as it was published
 	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
 	Trace       string    // that of its Draft
 }
@@ -30,7 +30,7 @@ func (p Position) Next() Position { return Position{Epoch: p.Epoch, Clock: p.Clo
 // Draft is a message to be published.
 type Draft struct {
 	ID      string // chosen by the publisher; empty: the service makes one
-	Content []byte // valid JSON, kept byte for byte; a store copies it
+	Content []byte // valid JSON in UTF-8, kept byte for byte; a store copies it
 	Trace   string // names the trace of the publish, as the header traceparent does; empty: it isn't traced
 }
 
@@ -47,17 +47,18 @@ type Batch struct {
 	Epoch    ulid.ULID
 	Mark     clock.Clock // the subscriber's mark at the time; of a tail the same as After
 	After    clock.Clock // where the reading began: at the mark, or at the position of the request if that is ahead of it
-	Through  clock.Clock // all messages after After up to here are in Messages or gone; equals After if there are none
+	Through  clock.Clock // all messages after After up to here are in Messages, gone or damaged; equals After if there are none
 	Clock    clock.Clock // the channel's clock at the time; there is more if Through differs from it
 	Messages []Message
 	Expired  uint64 // messages between After and Through that expired
 	Purged   uint64 // those that an operator has purged, until they would have expired
+	Damaged  uint64 // those whose stored text isn't a message any more: its envelope or its content is no JSON
 	// Elsewhere is set if a tail doesn't begin at the position of the request, which the channel doesn't have.
 	Elsewhere bool
 }
 
 // empty reports whether there is nothing to deliver.
-func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 && b.Purged == 0 }
+func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired+b.Purged+b.Damaged == 0 }
 
 // deliver adds the next message to an empty batch.
 func (b *Batch) deliver(m *Message) {

@@ -72,6 +72,7 @@ const (
 	GapExpired GapReason = "expired" // they expired before they were read
 	GapLost    GapReason = "lost"    // the storage has lost writes in a fail-over, or the channel began another life
 	GapPurged  GapReason = "purged"  // an operator purged them before they were read
+	GapDamaged GapReason = "damaged" // their storage is damaged: they can't be read any more
 	// an operator has set the mark: messages may be sent again, or left out
 	GapMoved GapReason = "moved"
 )

@@ -71,11 +71,13 @@ func (s *Stream) accept(i int, b *Batch) {
 	s.addGap(i, GapMoved, moved, 0)
 	s.addGap(i, GapExpired, !lost && b.Expired > 0, b.Expired)
 	s.addGap(i, GapPurged, !lost && b.Purged > 0, b.Purged)
-	if s.deliverAll(i, b.Messages) && s.at[i].Clock != b.Through {
+	s.addGap(i, GapDamaged, !lost && b.Damaged > 0, b.Damaged)
+	skips := s.deliverAll(i, b.Messages) && s.at[i].Clock != b.Through // damaged messages after the last one
+	if skips {
 		s.at[i].Clock, src.lastID = b.Through, ""
 	}
 	src.unread = s.at[i].Clock != b.Clock
-	if n := len(s.arrivals); n > 0 && s.arrivals[n-1].Source == i && s.arrivals[n-1].Gap != nil {
+	if n := len(s.arrivals); n > 0 && s.arrivals[n-1].Source == i && (skips || s.arrivals[n-1].Gap != nil) {
 		s.arrivals[n-1].Receipt = s.receipt(i)
 	}
 }

@@ -31,6 +31,9 @@ type Consumer struct {
 	Expired func(n uint64)
 	// Purged is called with the number of messages that an operator purged before they were read. It may be nil.
 	Purged func(n uint64)
+	// Damaged is called with the number of messages that can't be read any more, since their storage is damaged. It may
+	// be nil.
+	Damaged func(n uint64)
 	// FetchOptions are Max, the number of messages that may be handled and not yet acknowledged, with 0 meaning 64, and
 	// Wait, how long a poll waits, with 0 meaning 20 seconds. With a Max of 1 each message is acknowledged before the
 	// next one is handled.
@@ -77,7 +80,7 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 		case err != nil:
 			return err
 		}
-		consumer.skipped(d.Expired, d.Purged)
+		consumer.skipped(&d)
 		handled, err := consumer.handleAll(ctx, d.Messages)
 		if err != nil {
 			return errors.Join(unlessStop(err), c.ackHandled(ctx, consumer, d, handled))
@@ -103,9 +106,11 @@ func (c Consumer) take(ctx context.Context, a Arrival) (handled bool, err error)
 	if a.Message == nil {
 		switch a.Gap.Reason {
 		case GapExpired:
-			c.skipped(a.Gap.Count, 0)
+			c.skipped(&Delivery{Expired: a.Gap.Count})
 		case GapPurged:
-			c.skipped(0, a.Gap.Count)
+			c.skipped(&Delivery{Purged: a.Gap.Count})
+		case GapDamaged:
+			c.skipped(&Delivery{Damaged: a.Gap.Count})
 		}
 		return true, nil
 	}
@@ -113,14 +118,16 @@ func (c Consumer) take(ctx context.Context, a Arrival) (handled bool, err error)
 	return n > 0, err
 }
 
-// skipped reports messages that are gone.
-func (c Consumer) skipped(expired, purged uint64) {
-	if expired > 0 && c.Expired != nil {
-		c.Expired(expired)
+// skipped reports the messages that a delivery leaves out.
+func (c Consumer) skipped(d *Delivery) {
+	report := func(n uint64, call func(uint64)) {
+		if n > 0 && call != nil {
+			call(n)
+		}
 	}
-	if purged > 0 && c.Purged != nil {
-		c.Purged(purged)
-	}
+	report(d.Expired, c.Expired)
+	report(d.Purged, c.Purged)
+	report(d.Damaged, c.Damaged)
 }
 
 // handleAll calls Handle for the messages, and returns how many were handled.

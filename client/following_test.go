@@ -196,7 +196,7 @@ func TestConsumeContinues(t *testing.T) {
 		poll, ack http.HandlerFunc
 		handle    error // of message 2
 		want      error
-		expired   []uint64
+		skipped   []uint64
 		handled   []clock.Clock
 		requests  []string // message 1 may be acknowledged by a request of its own instead of the next poll
 		last      string   // of all requests, if not of those
@@ -215,10 +215,14 @@ func TestConsumeContinues(t *testing.T) {
 			handle: client.ErrStop, handled: []clock.Clock{2}, requests: []string{"stream", "next", "ack m2"}},
 		"not JSON": {streams: []http.HandlerFunc{streamOf("event: message\ndata: {\n\n")}, poll: rest,
 			handle: client.ErrStop, handled: []clock.Clock{2}, requests: []string{"stream", "next", "ack m2"}},
+		"no message": {streams: []http.HandlerFunc{streamOf("event: message\nid: m2\ndata: null\n\n")}, poll: rest,
+			handle: client.ErrStop, handled: []clock.Clock{2}, requests: []string{"stream", "next", "ack m2"}},
+		"no gap": {streams: []http.HandlerFunc{streamOf("event: gap\nid: m2\ndata: null\n\n", message("m2"))}, poll: rest,
+			handle: client.ErrStop, handled: []clock.Clock{2}, requests: []string{"stream", "next", "ack m2"}},
 		"handling fails": {streams: []http.HandlerFunc{streamOf(message("m1"), message("m2"))}, handle: broken, want: broken,
 			handled: []clock.Clock{1, 2}, requests: []string{"stream"}, last: "ack m1"},
-		"gaps": {streams: []http.HandlerFunc{streamOf(gap("m1", "expired", 3), gap("m1", "lost", 0), message("m2"))},
-			handle: client.ErrStop, expired: []uint64{3}, handled: []clock.Clock{2}, requests: []string{"stream", "ack m2"}},
+		"gaps": {streams: []http.HandlerFunc{streamOf(gap("m1", "expired", 3), gap("m1", "lost", 0), gap("m1", "damaged", 4),
+			message("m2"))}, handle: client.ErrStop, skipped: []uint64{3, 4}, handled: []clock.Clock{2}, requests: []string{"stream", "ack m2"}},
 		"the receipt is lost": {streams: []http.HandlerFunc{streamOf(message("m1"), message("m2"))},
 			ack: problem(409, fault.SlugReceiptEpoch, 0), handle: client.ErrStop, handled: []clock.Clock{1, 2},
 			requests: []string{"stream", "ack m2"}},
@@ -239,12 +243,13 @@ func TestConsumeContinues(t *testing.T) {
 				}
 				return nil
 			})
-			var expired []uint64
-			consumer.Expired = func(n uint64) { expired = append(expired, n) }
+			var skipped []uint64
+			consumer.Expired = func(n uint64) { skipped = append(skipped, n) }
+			consumer.Damaged = consumer.Expired
 			err := finish(t, s.client(t), consumer)
 			require.ErrorIs(t, err, tt.want)
 			require.Equal(t, tt.handled, got)
-			require.Equal(t, tt.expired, expired)
+			require.Equal(t, tt.skipped, skipped)
 			var requests []string
 			acknowledged := false
 			for _, r := range s.requests() {

@@ -80,6 +80,9 @@ type ManyConsumer struct {
 	Expired func(from Source, n uint64)
 	// Purged is called with the number of messages that an operator purged before they were read. It may be nil.
 	Purged func(from Source, n uint64)
+	// Damaged is called with the number of messages that can't be read any more, since their storage is damaged. It may
+	// be nil.
+	Damaged func(from Source, n uint64)
 	// Problem is called when the service refuses a source, such as with ErrNoSubscriber. If it returns nil, ConsumeMany
 	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the
 	// problem.
@@ -138,12 +141,13 @@ func (r *manyRun) of(channel, subscriber string) Consumer {
 		Channel: channel, Subscriber: subscriber, AckGrace: r.consumer.AckGrace,
 		Handle: func(ctx context.Context, m Message) error { return r.consumer.Handle(ctx, source, m) },
 	}
-	if r.consumer.Expired != nil {
-		one.Expired = func(n uint64) { r.consumer.Expired(source, n) }
+	of := func(call func(Source, uint64)) func(uint64) {
+		if call == nil {
+			return nil
+		}
+		return func(n uint64) { call(source, n) }
 	}
-	if r.consumer.Purged != nil {
-		one.Purged = func(n uint64) { r.consumer.Purged(source, n) }
-	}
+	one.Expired, one.Purged, one.Damaged = of(r.consumer.Expired), of(r.consumer.Purged), of(r.consumer.Damaged)
 	return one
 }
 
@@ -219,7 +223,7 @@ func (e *SourceError) concerns(s Source) bool {
 // acknowledged.
 func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
 	one := r.of(d.Channel, d.Subscriber)
-	one.skipped(d.Expired, d.Purged)
+	one.skipped(&d.Delivery)
 	handled, err := one.handleAll(ctx, d.Messages)
 	if err != nil {
 		r.failed = r.client.ackHandled(ctx, one, d.Delivery, handled)

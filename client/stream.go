@@ -38,6 +38,7 @@ const (
 	GapExpired = "expired" // they expired before they were read
 	GapLost    = "lost"    // the storage has lost writes in a fail-over, or the channel began another life
 	GapPurged  = "purged"  // an operator purged them before they were read
+	GapDamaged = "damaged" // their storage is damaged: they can't be read any more
 	GapMoved   = "moved"   // an operator has set the mark: messages may come again, or be left out
 )
 
@@ -69,6 +70,9 @@ var ErrNoStream = errors.New("there are no streams")
 
 // errSilent ends a stream on which nothing arrives.
 var errSilent = errors.New("nothing arrived for too long")
+
+// errNoArrival ends a stream with an event that isn't what its name says: to skip it could skip a message.
+var errNoArrival = errors.New("the data is not that of such an event")
 
 const (
 	firstArrival = 5 * time.Second  // until the service's first ping
@@ -208,11 +212,15 @@ func arrival(from []Source, e event) (a Arrival, err error) {
 	switch e.name {
 	case "message":
 		var m wire.StreamMessage
-		err = json.Unmarshal(e.data, &m)
+		if err = json.Unmarshal(e.data, &m); err == nil && (m.ID == "" || m.Content == nil) {
+			err = errNoArrival
+		}
 		a.Channel, a.Subscriber, a.ReceiptHandle, a.Message = m.Channel, m.Subscriber, m.ReceiptHandle, &m.Message
 	case "gap":
 		var g wire.StreamGap
-		err = json.Unmarshal(e.data, &g)
+		if err = json.Unmarshal(e.data, &g); err == nil && g.Reason == "" {
+			err = errNoArrival
+		}
 		a.Channel, a.Subscriber, a.ReceiptHandle = g.Channel, g.Subscriber, g.ReceiptHandle
 		a.Gap = &Gap{Reason: g.Reason, Count: g.Count}
 	case "problem":

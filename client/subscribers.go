@@ -35,8 +35,8 @@ type FetchOptions struct {
 	Wait time.Duration // how long to wait for a message if there is none, at most the limit in Info; 0: don't wait
 }
 
-// Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages, and the Expired and Purged ones;
-// it is empty if there is nothing to acknowledge. More reports whether there is more to fetch now.
+// Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages, and the Expired, Purged and
+// Damaged ones; it is empty if there is nothing to acknowledge. More reports whether there is more to fetch now.
 type Delivery = wire.Delivery
 
 // Subscribe creates a subscriber, and its channel if that does not exist. Errors: ErrInvalidChannel,

@@ -278,7 +278,7 @@ func refuse(prefixes []string, name string) error {
 }
 
 // messageCounts counts the messages that clients publish, fetch and acknowledge.
-type messageCounts struct{ published, duplicates, delivered, expired, purged, acks prometheus.Counter }
+type messageCounts struct{ published, duplicates, delivered, expired, purged, damaged, acks prometheus.Counter }
 
 func newMessageCounts(registry *prometheus.Registry) messageCounts {
 	counter := func(name, help string) prometheus.Counter {
@@ -294,6 +294,8 @@ func newMessageCounts(registry *prometheus.Registry) messageCounts {
 			"Messages that fetches skipped because they had expired."),
 		purged: counter("tidemark_messages_purged_total",
 			"Messages that fetches skipped because an operator had purged them."),
+		damaged: counter("tidemark_messages_damaged_total",
+			"Messages that fetches skipped because their storage is damaged."),
 		acks: counter("tidemark_acks_total", "Receipts acknowledged, repeats included."),
 	}
 }
@@ -310,9 +312,12 @@ func (m *messageCounts) addPublished(published []channel.Published) {
 
 // addGap counts the messages of a gap.
 func (m *messageCounts) addGap(g *channel.Gap) {
-	if g.Reason == channel.GapPurged {
+	switch g.Reason {
+	case channel.GapPurged:
 		m.purged.Add(float64(g.Count))
-	} else {
+	case channel.GapDamaged:
+		m.damaged.Add(float64(g.Count))
+	default: // the others have no count
 		m.expired.Add(float64(g.Count))
 	}
 }
@@ -322,4 +327,5 @@ func (m *messageCounts) addDelivered(d *channel.Delivery) {
 	m.delivered.Add(float64(len(d.Messages)))
 	m.expired.Add(float64(d.Expired))
 	m.purged.Add(float64(d.Purged))
+	m.damaged.Add(float64(d.Damaged))
 }

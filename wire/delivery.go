@@ -23,6 +23,7 @@ type Delivery struct {
 	More          bool      `json:"more"`                    // there is more to fetch now
 	Expired       uint64    `json:"expired"`                 // number of messages that expired unread and are skipped
 	Purged        uint64    `json:"purged,omitempty"`        // number of messages that an operator purged before they were read
+	Damaged       uint64    `json:"damaged,omitempty"`       // number of messages whose storage is damaged, and that are skipped
 }
 
 // AppendJSON appends the JSON of d, with the contents unchanged. The IDs must be names and the receipt handle
@@ -50,6 +51,10 @@ func (d *Delivery) appendMembers(dst []byte) []byte {
 	if d.Purged > 0 {
 		dst = append(dst, `,"purged":`...)
 		dst = strconv.AppendUint(dst, d.Purged, 10)
+	}
+	if d.Damaged > 0 {
+		dst = append(dst, `,"damaged":`...)
+		dst = strconv.AppendUint(dst, d.Damaged, 10)
 	}
 	return append(dst, '}')
 }

@@ -145,7 +145,7 @@ func (l *LiveSettings) follow(ctx context.Context) error {
 			return err
 		}
 		receipt = d.ReceiptHandle
-		if d.Expired+d.Purged > 0 {
+		if d.Expired+d.Purged+d.Damaged > 0 {
 			err = l.readAll(ctx)
 		} else {
 			err = l.readSome(ctx, d.Messages)

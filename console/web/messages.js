@@ -185,7 +185,8 @@ export function Messages({ channel, clock, oldest }) {
 }
 
 const reasons = {
-  expired: "expired before they could be read", purged: "were purged", slow: "were left out: this page was too slow",
+  expired: "expired before they could be read", purged: "were purged",
+  damaged: "can't be read any more: they are damaged", slow: "were left out: this page was too slow",
 };
 
 const gapText = ({ reason, count: n }) => reasons[reason]

@@ -198,7 +198,7 @@ func (s *subscriber) delivered(d client.Delivery) error {
 		s.clock = messages[i].Clock
 	}
 	s.Messages.Delivered(s.channel, s.name, messages)
-	s.Messages.Expired(d.Expired)
+	s.Messages.Expired(d.Expired + d.Damaged)
 	s.receipt = d.ReceiptHandle
 	return nil
 }

@@ -166,6 +166,7 @@ func (s *subscribing) run(ctx context.Context, from client.From) (err error) {
 	}
 	return s.client.ConsumeMany(ctx, client.ManyConsumer{
 		From: sources, Handle: s.write, Expired: s.tell("had expired"), Purged: s.tell("were purged"),
+		Damaged:      s.tell("were damaged"),
 		FetchOptions: client.FetchOptions{Max: s.together(), Wait: s.wait},
 		AckGrace:     cleanupTimeout,
 	})

@@ -68,6 +68,7 @@ var (
 		count("acks", "tidemark_acks_total"),
 		count("expired", "tidemark_messages_expired_total"),
 		count("purged", "tidemark_messages_purged_total"),
+		count("damaged", "tidemark_messages_damaged_total"),
 		gauge("waits", "tidemark_waiting_fetches"),
 		gauge("streams", "tidemark_streams").where("transport", "sse"),
 		gauge("sockets", "tidemark_streams").where("transport", "websocket"),

@@ -43,7 +43,8 @@ type Problem struct {
 // deploy/prometheus/rules.yaml.
 var criticalAfter = map[string]time.Duration{
 	"TidemarkAccessOld": 2 * time.Minute, "TidemarkAllocationsFail": 5 * time.Minute, "TidemarkNoDirector": time.Minute,
-	"TidemarkRedisFails": 2 * time.Minute, "TidemarkRedisFull": 0, "TidemarkRequestsFail": 5 * time.Minute,
+	"TidemarkMessagesDamaged": 0, "TidemarkRedisFails": 2 * time.Minute, "TidemarkRedisFull": 0,
+	"TidemarkRequestsFail": 5 * time.Minute,
 }
 
 // unready is how long other critical problems must last: as for TidemarkNotReady.

@@ -66,6 +66,8 @@ var risingRules = []rising{
 		within: 10 * time.Minute},
 	{code: "TidemarkMessagesExpire", metric: "tidemark_messages_expired_total",
 		text: "Messages expired before a subscriber fetched them.", within: 10 * time.Minute},
+	{code: "TidemarkMessagesDamaged", metric: "tidemark_messages_damaged_total",
+		text: "Stored messages can't be read any more, and subscribers skip them.", within: 10 * time.Minute},
 	{code: "TidemarkStreamsCut", metric: "tidemark_streams_cut_total", about: []string{"transport"},
 		text: "Streams (%s) are cut off, because their clients read too slowly.", within: 10 * time.Minute, more: 10},
 	{code: "TidemarkRedisFull", metric: "tidemark_redis_failures_total", about: []string{"redis"},

@@ -85,6 +85,7 @@ const (
 	Refused   Outcome = "refused"   // the follower has no channel, or it refuses the message
 	Expired   Outcome = "expired"   // a message that expired before it was copied
 	Purged    Outcome = "purged"    // a message that an operator purged before it was copied
+	Damaged   Outcome = "damaged"   // a message that can't be read any more, since its storage is damaged
 )
 
 // Metrics counts copies.

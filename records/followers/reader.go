@@ -58,6 +58,7 @@ func (r *reader) run(ctx context.Context) error {
 		receipt = d.Receipt
 		r.count(Expired, int(d.Expired))
 		r.count(Purged, int(d.Purged))
+		r.count(Damaged, int(d.Damaged))
 		switch {
 		case len(d.Messages) > 0:
 			if err := r.copy(ctx, d.Messages); err != nil {

@@ -166,8 +166,9 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 		return fmt.Errorf("%w: %w", ErrGap, err)
 	case err != nil:
 		return err
-	case d.Expired+d.Purged > 0:
-		return fmt.Errorf("%w: %d messages expired or were purged before they were read", ErrGap, d.Expired+d.Purged)
+	case d.Expired+d.Purged+d.Damaged > 0:
+		return fmt.Errorf("%w: %d messages expired, were purged or are damaged", ErrGap,
+			d.Expired+d.Purged+d.Damaged)
 	}
 	f.receipt, f.more = d.Receipt, d.More
 	if !d.More {

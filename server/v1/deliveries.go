@@ -140,7 +140,7 @@ func answerDelivery(c *web.Call, d *channel.Delivery) error {
 func wireDelivery(d *channel.Delivery) wire.Delivery {
 	answer := wire.Delivery{
 		Messages: make([]wire.Message, len(d.Messages)), ReceiptHandle: d.Receipt, More: d.More, Expired: d.Expired,
-		Purged: d.Purged,
+		Purged: d.Purged, Damaged: d.Damaged,
 	}
 	for i := range d.Messages {
 		m := &d.Messages[i]

@@ -80,6 +80,7 @@ export class Poll implements Transport {
       if (d.receiptHandle) this.#open.set(key, d.receiptHandle);
       if (d.expired) this.link.gap(key, { reason: "expired", count: d.expired });
       if (d.purged) this.link.gap(key, { reason: "purged", count: d.purged });
+      if (d.damaged) this.link.gap(key, { reason: "damaged", count: d.damaged });
       d.messages.forEach((m, i) => {
         this.link.message(key, i === d.messages.length - 1 ? { ...m, receiptHandle: d.receiptHandle } : m);
       });

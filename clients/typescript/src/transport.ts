@@ -17,9 +17,9 @@ export type Arrival = components["schemas"]["Message"] & { readonly receiptHandl
 export interface Gap {
   /**
    * `expired`: they expired unread. `lost`: Redis lost writes in a fail-over, or the channel began another life.
-   * `purged`: an operator purged them. `moved`: an operator has set the mark; messages may come again, or be left out.
-   * `removed`: the subscriber didn't exist any more and was made again. `slow`: this page was too slow for a stream
-   * that it shares.
+   * `purged`: an operator purged them. `damaged`: Redis has them, but they can't be read any more.
+   * `moved`: an operator has set the mark; messages may come again, or be left out. `removed`: the subscriber didn't
+   * exist any more and was made again. `slow`: this page was too slow for a stream that it shares.
    */
   readonly reason: string;
   /** How many, or 0 if it isn't known. */

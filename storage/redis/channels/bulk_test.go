@@ -81,9 +81,14 @@ func TestLargeFetch(t *testing.T) {
 	for at := clock.Clock(200); at < 210; at++ {
 		require.NoError(t, n.Do(t, "DEL", s.keys("x").Message(at)).Error())
 	}
+	for _, at := range []clock.Clock{b.Through + 2, 250, 300} {
+		require.NoError(t, n.Do(t, "SETRANGE", s.keys("x").Message(at), "100", "\x01").Error())
+	}
 	b = fetch(all)
 	require.EqualValues(t, 10, b.Expired)
+	require.EqualValues(t, 3, b.Damaged)
 	require.EqualValues(t, 300, b.Through)
+	require.Len(t, b.Messages, len(next.Messages)-13)
 }
 
 // A large fetch stops if a fail-over has given the clock of its last message to another one: its receipt would
@@ -96,7 +101,7 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	call := s.fetchCall(&all, 1)
 	rep, err := s.conn.Run(t.Context(), fetchScript, call.Keys, call.Args)
 	require.NoError(t, err)
-	b, err := s.batch(t.Context(), rep)
+	b, err := s.batch(t.Context(), rep, keys)
 	require.NoError(t, err)
 	end := b.Through
 	require.Less(t, end, clock.Clock(100))
@@ -227,7 +232,7 @@ func TestLargeFetchOfManyAcrossAFailOver(t *testing.T) {
 	require.NoError(t, answer.Err)
 	results := make([]channel.BatchResult, 1)
 	var err error
-	results[0].Batch, err = s.batch(t.Context(), answer.Reply)
+	results[0].Batch, err = s.batch(t.Context(), answer.Reply, s.keys("x"))
 	require.NoError(t, err)
 	require.Empty(t, results[0].Messages)
 	keys := s.keys("x")

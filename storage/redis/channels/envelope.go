@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
@@ -39,7 +42,8 @@ func head(d channel.Draft) string {
 	return b.String()
 }
 
-// parseEnvelope returns the message of an envelope. The message's content shares the envelope's memory.
+// parseEnvelope returns the message of an envelope. The message's content shares the envelope's memory. The error is of
+// an envelope that is damaged, or whose content isn't JSON: an answer with such a content could not be parsed.
 func parseEnvelope(text []byte, at clock.Clock) (channel.Message, error) {
 	rest, ok := bytes.CutPrefix(text, []byte(beforeID))
 	if !ok {
@@ -52,10 +56,11 @@ func parseEnvelope(text []byte, at clock.Clock) (channel.Message, error) {
 		return parseForeign(text, at)
 	}
 	ms, err := strconv.ParseInt(string(rest[tail+len(beforeTime):len(rest)-1]), 10, 64)
-	if err != nil {
+	content := rest[:tail:tail]
+	if err != nil || !isTime(ms) || !isJSON(content) {
 		return parseForeign(text, at)
 	}
-	return channel.Message{ID: string(id), Clock: at, Content: rest[:tail:tail], PublishedAt: time.UnixMilli(ms),
+	return channel.Message{ID: string(id), Clock: at, Content: content, PublishedAt: time.UnixMilli(ms),
 		Trace: string(trace)}, nil
 }
 
@@ -73,9 +78,22 @@ func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 	if channel.CheckMessageID(e.ID) != nil || len(e.Content) == 0 {
 		return channel.Message{}, fmt.Errorf("message at clock %s has no id or no content", at)
 	}
+	if !isTime(e.At) || !isJSON(e.Content) {
+		return channel.Message{}, fmt.Errorf("message at clock %s has no time or a content that isn't JSON in UTF-8", at)
+	}
 	m := channel.Message{ID: e.ID, Clock: at, Content: e.Content, Trace: e.Trace}
 	if e.At != 0 {
 		m.PublishedAt = time.UnixMilli(e.At)
 	}
 	return m, nil
 }
+
+// isJSON reports whether a content is what a publish accepts: one JSON value in UTF-8, which may have the same name
+// twice in an object, and half of a surrogate pair as an escape. It takes a third of the time of json.Valid.
+func isJSON(content []byte) bool {
+	return utf8.Valid(content) &&
+		jsontext.Value(content).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// isTime reports whether RFC 3339 can express a time in milliseconds: its years have four digits.
+func isTime(ms int64) bool { return ms >= 0 && ms < 253_402_300_800_000 }

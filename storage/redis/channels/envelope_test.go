@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ var hostile = []string{
 	`1`, `""`, `null`, `{}`, `[]`, ` {"a": 1} `, "\n1\n",
 	`{"id":"x","content":1,"at":5}`, `{"a":1,"at":5}`, `[1,"at"]`, `{"b":"","at":1}`,
 	`"\",\"at\":7}"`, `",\"content\":"`, `"},\"at\":7}"`, `{"content":{"content":",\"at\":"}}`,
-	`"\u0000"`, `"!"`, `"a b c"`, `1e400`, `9007199254740993`, `{"a":1,"a":2}`, `"` + strings.Repeat("x", 5000) + `"`,
+	`"\u0000"`, `"\ud800"`, `"é"`, `"!"`, `"a b c"`, `1e400`, `9007199254740993`, `{"a":1,"a":2}`, `"` + strings.Repeat("x", 5000) + `"`,
 }
 
 func contents() *rapid.Generator[string] {
@@ -42,17 +43,17 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := channel.Draft{ID: storetest.Names().Draw(t, "id"), Content: []byte(contents().Draw(t, "content")),
 			Trace: rapid.SampledFrom([]string{"", trace}).Draw(t, "trace")}
-		at := rapid.Int64Range(0, 1<<53).Draw(t, "at")
+		at := rapid.Int64Range(0, 253_402_300_799_999).Draw(t, "at")
 		c := clock.Clock(rapid.Int64Range(int64(clock.Min), int64(clock.Max)).Draw(t, "clock"))
 		envelope := sealed(d, at)
 
 		m, err := parseEnvelope([]byte(envelope), c)
-		require.NoError(t, err)
-		require.Equal(t, channel.Message{ID: d.ID, Clock: c, Content: d.Content, PublishedAt: time.UnixMilli(at),
-			Trace: d.Trace}, m)
-		if !json.Valid(d.Content) {
+		if err != nil {
+			require.False(t, json.Valid(d.Content) && utf8.Valid(d.Content))
 			return
 		}
+		require.Equal(t, channel.Message{ID: d.ID, Clock: c, Content: d.Content, PublishedAt: time.UnixMilli(at),
+			Trace: d.Trace}, m)
 		var parts struct {
 			ID      string
 			Content json.RawMessage
@@ -121,7 +122,11 @@ func TestUnreadableEnvelopes(t *testing.T) {
 		`{"id":"a","content":1,"at":}`, `{"id":"a","content":1,"at":x}`, `{"id":"a","content":,"at":5}`,
 		`{"id":"a","content":1,"at":"5"}`,
 		`{"id":"a b","content":1,"at":5}`, `{"id":"a\"","content":1,"at":5}`, `{"id":"-a","content":1}`,
-		`{"id":"a","content":1,"at":99999999999999999999}`,
+		`{"id":"a","content":1,"at":99999999999999999999}`, `{"id":"a","content":1,"at":253402300800000}`,
+		`{"id":"a","content":1,"at":-1}`, `{"id":"a","content":1,"at":-1 }`,
+		"{\"id\":\"a\",\"content\":\"x\x01y\",\"at\":5}", "{\"id\":\"a\",\"content\":\"x\xffy\",\"at\":5}",
+		"{\"id\":\"a\",\"content\":\"x\xffy\",\"at\":5 }", `{"id":"a","content":"x" y",  "at":5}`,
+		`{"id":"a","content":{"x:1},"at":5}`, `{"id":"a","content":nu|l,"at":5}`,
 	} {
 		m, err := parseEnvelope([]byte(envelope), 7)
 		require.ErrorContains(t, err, "message at clock 7", "%s", envelope)
@@ -141,7 +146,7 @@ func FuzzParseEnvelope(f *testing.F) {
 			return
 		}
 		require.NoError(t, channel.CheckMessageID(m.ID))
-		require.NotEmpty(t, m.Content)
+		require.True(t, json.Valid(m.Content) && utf8.Valid(m.Content), "answers can be parsed: %q", m.Content)
 		require.Contains(t, string(envelope), string(m.Content), "contents are kept byte for byte")
 		again, err := parseEnvelope([]byte(sealed(channel.Draft{ID: m.ID, Content: m.Content}, 5)), 7)
 		m.Trace = ""
@@ -176,6 +181,7 @@ func TestUnreadableNews(t *testing.T) {
 		someEpoch[1:] + " 1",
 		someEpoch + " 1.0", someEpoch + " 1e3", someEpoch + " 01", someEpoch + " 9007199254740992", someEpoch + "\t1",
 		someEpoch + " 1 x", someEpoch + " 1 {}", someEpoch + ` 1  !s`, someEpoch + ` 1 {"id":"a"}`,
+		someEpoch + " 1 {\"id\":\"a\",\"content\":\"x\x01y\",\"at\":5}",
 	} {
 		event, err := parseNotification(news)
 		require.ErrorIs(t, err, errNotification, "%q", news)
@@ -186,6 +192,9 @@ func TestUnreadableNews(t *testing.T) {
 func FuzzParseNews(f *testing.F) {
 	f.Add(someEpoch + " 5")
 	f.Add(someEpoch + " 5 !subscriber")
+	f.Add(someEpoch + " 5 @subscriber")
+	f.Add(someEpoch + " 5 #")
+	f.Add(someEpoch + " 5 " + sealed(channel.Draft{ID: "a", Content: []byte("1"), Trace: trace}, 1))
 	for _, content := range hostile {
 		f.Add(someEpoch + " -5 " + sealed(channel.Draft{ID: "a", Content: []byte(content)}, 1))
 	}
@@ -200,9 +209,13 @@ func FuzzParseNews(f *testing.F) {
 		switch {
 		case event.Kind == channel.EventUnsubscribed:
 			text += " !" + event.Subscriber
+		case event.Kind == channel.EventSought:
+			text += " @" + event.Subscriber
+		case event.Kind == channel.EventDeleted:
+			text += " #"
 		case event.Message != nil:
 			require.Equal(t, event.Clock, event.Message.Clock)
-			event.Message.PublishedAt = time.UnixMilli(5)
+			event.Message.PublishedAt, event.Message.Trace = time.UnixMilli(5), ""
 			text += " " + sealed(channel.Draft{ID: event.Message.ID, Content: event.Message.Content}, 5)
 		}
 		again, err := parseNotification(text)

@@ -50,7 +50,7 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 		case a.Reply.Status == redis.Moving:
 			results[i].Batch, results[i].Err = s.fetchUntil(ctx, until, nil, r)
 		default:
-			results[i].Batch, results[i].Err = s.batch(ctx, a.Reply)
+			results[i].Batch, results[i].Err = s.batch(ctx, a.Reply, s.keys(r.Channel))
 		}
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -94,7 +94,7 @@ func (s *Store) fetchCall(r *channel.FetchRequest, least int) redis.Call {
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.
 func (s *Store) completed(ctx context.Context, rep redis.Reply, r *channel.FetchRequest) (channel.Batch, error) {
-	b, err := s.batch(ctx, rep)
+	b, err := s.batch(ctx, rep, s.keys(r.Channel))
 	if err != nil {
 		return channel.Batch{}, err
 	}
@@ -140,8 +140,8 @@ func appendReadArgs(args []string, r *channel.FetchRequest) []string {
 	)
 }
 
-// batch decodes the replies of fetch.lua and next.lua.
-func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, error) {
+// batch decodes the replies of fetch.lua and next.lua about the channel of keys.
+func (s *Store) batch(ctx context.Context, rep redis.Reply, keys Keys) (channel.Batch, error) {
 	if rep.Status != redis.OK && rep.Status != statusElsewhere {
 		return channel.Batch{}, refusals.Error(rep)
 	}
@@ -157,7 +157,7 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 				continue
 			}
 			if text := messages.Bytes(); messages.Err() == nil {
-				s.open(ctx, &b, at, text)
+				s.open(ctx, &b, keys, at, text)
 			}
 		}
 		list.Fail(messages.Err())
@@ -168,13 +168,14 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 	return b, nil
 }
 
-// open adds a message to a batch. A malformed one would block its subscribers until it expires: it is logged and
-// skipped, and counted as expired.
-func (s *Store) open(ctx context.Context, b *channel.Batch, at clock.Clock, text []byte) {
+// open adds the message of a key to a batch. A damaged one would block its subscribers until it expires: it is logged,
+// skipped and counted.
+func (s *Store) open(ctx context.Context, b *channel.Batch, keys Keys, at clock.Clock, text []byte) {
 	m, err := parseEnvelope(text, at)
 	if err != nil {
-		s.conn.Logger().ErrorContext(ctx, "cannot read a stored message, skipping it", "error", err)
-		b.Expired++
+		s.conn.Logger().ErrorContext(ctx, "cannot read a stored message, skipping it", "key", keys.Message(at),
+			"error", err)
+		b.Damaged++
 		return
 	}
 	b.Messages = append(b.Messages, m)

@@ -262,7 +262,7 @@ func (rd *bulkReader) add(ctx context.Context, b *channel.Batch, value rueidis.R
 		return false
 	}
 	rd.left -= len(envelope)
-	rd.store.open(ctx, b, b.Through.Next(), envelope)
+	rd.store.open(ctx, b, rd.keys, b.Through.Next(), envelope)
 	b.Through = b.Through.Next()
 	return true
 }

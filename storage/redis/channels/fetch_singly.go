@@ -71,7 +71,7 @@ func (f singleReads) read(ctx context.Context, r channel.FetchRequest) (channel.
 		if envelope == nil {
 			b.Expired++
 		} else {
-			f.store.open(ctx, &b, c, envelope)
+			f.store.open(ctx, &b, f.keys, c, envelope)
 		}
 		b.Through = c
 	}

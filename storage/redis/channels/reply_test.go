@@ -73,7 +73,7 @@ func TestReplies(t *testing.T) {
 		"unsubscribe": func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },
 		"ack":         func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusStale) },
 		"describe":    func(r redis.Reply) error { return storagetest.ErrorOf(description(r)) },
-		"fetch":       func(r redis.Reply) error { return storagetest.ErrorOf(s.batch(t.Context(), r)) },
+		"fetch":       func(r redis.Reply) error { return storagetest.ErrorOf(s.batch(t.Context(), r, s.keys("x"))) },
 	}, right, wrong)
 }
 

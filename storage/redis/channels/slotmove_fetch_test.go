@@ -57,6 +57,8 @@ func fetchWithEverySubsetMoved(t *testing.T, c storetest.TwoNodes) {
 		"the last one only":      {messages: 3, gone: []int{1, 2}},
 		"a gap":                  {messages: 3, gone: []int{2}},
 		"all gone":               {messages: 3, gone: []int{1, 2, 3}},
+		"a damaged one":          {messages: 3, damaged: 2},
+		"only a damaged one":     {messages: 1, damaged: 1},
 		"one at a time":          {messages: 2, max: 1},
 		"the channel keeps one":  {messages: 2, keeps: 1},
 		"across the wrap":        {start: clock.Max - 1, messages: 3},

@@ -45,6 +45,7 @@ type lore struct {
 	start    clock.Clock // the channel's clock before the first message
 	messages int
 	gone     []int     // messages that have expired, counted from 1
+	damaged  int       // a message with a wrong byte in its content, counted from 1; 0: none
 	keeps    int       // Policy.MaxMessages while it is read
 	max      int       // of a fetch; 0: 10
 	ahead    int       // the message after which it begins, counted from 1; 0: the mark
@@ -93,6 +94,11 @@ func (l lore) make(t *testing.T, s *Store, direct rueidis.Client, name string) u
 	for _, n := range l.gone {
 		del := direct.B().Del().Key(ch.Message(l.start.Add(uint64(n)))).Build()
 		require.NoError(t, direct.Do(ctx, del).Error())
+	}
+	if l.damaged > 0 {
+		key := ch.Message(l.start.Add(uint64(l.damaged)))
+		flip := direct.B().Setrange().Key(key).Offset(int64(len(`{"id":"m1","content":{"`))).Value("\x01").Build()
+		require.NoError(t, direct.Do(ctx, flip).Error())
 	}
 	return made.Epoch
 }

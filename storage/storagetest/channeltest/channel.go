@@ -353,7 +353,7 @@ func idsOf(b channel.Batch) []string {
 }
 
 // checkBatch checks the invariants of batches: the messages are in order, each clock from After to Through is
-// delivered or counted as expired or purged, and the batch is within the limits of the request.
+// delivered or counted as expired, purged or damaged, and the batch is within the limits of the request.
 func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 	if b.Through != b.After && !clock.Between(b.After, b.Through, b.Clock) {
 		return fmt.Errorf("the receipt is outside the unread messages: after %s, through %s, clock %s",
@@ -371,9 +371,9 @@ func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 		at, bytes = m.Clock, bytes+len(m.Content)
 	}
 	covered := clock.Distance(b.After, b.Through)
-	if counted := uint64(len(b.Messages)) + b.Expired + b.Purged; counted != covered {
-		return fmt.Errorf("the receipt covers %d clocks, but %d were delivered, and %d are counted as expired and %d as purged",
-			covered, len(b.Messages), b.Expired, b.Purged)
+	if counted := uint64(len(b.Messages)) + b.Expired + b.Purged + b.Damaged; counted != covered {
+		return fmt.Errorf("the receipt covers %d clocks, but %d were delivered, and %d are counted as expired, %d as purged and "+
+			"%d as damaged", covered, len(b.Messages), b.Expired, b.Purged, b.Damaged)
 	}
 	if len(b.Messages) > r.Max {
 		return fmt.Errorf("%d messages, at most %d were requested", len(b.Messages), r.Max)

@@ -1,0 +1,86 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// newDamaged returns a service with a channel c of five messages, of which the second and the last have a wrong byte in
+// their contents.
+func newDamaged(t *testing.T) *servertest.Harness {
+	t.Helper()
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	for i := range 5 {
+		h.Publish("c", fmt.Sprint("m", i+1), `"abc"`)
+	}
+	for _, at := range []string{"2", "5"} {
+		h.Redis.Do(t, "SETRANGE", h.Prefix+"c.{c}.m."+at, fmt.Sprint(len(`{"id":"m1","content":"a`)), "\x01")
+	}
+	return h
+}
+
+// TestFetchesSkipDamagedMessages: each kind of fetch has the messages that can be read, counts the others, and has a
+// receipt for all.
+func TestFetchesSkipDamagedMessages(t *testing.T) {
+	t.Parallel()
+	h := newDamaged(t)
+	one := func(method, path, body string) wire.Delivery {
+		return servertest.Decode[wire.Delivery](h.Do(method, servertest.At+path, body).With(http.StatusOK))
+	}
+	expect := func(d wire.Delivery, ids ...string) {
+		t.Helper()
+		require.Len(t, d.Messages, len(ids))
+		for i, m := range d.Messages {
+			require.Equal(t, ids[i], m.ID)
+		}
+		require.EqualValues(t, 2, d.Damaged)
+		require.Zero(t, d.Expired)
+	}
+	expect(one("GET", "/messages", ""), "m1", "m3", "m4")
+	expect(one("GET", "/messages?wait=20s", ""), "m1", "m3", "m4")
+	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s"}]}`).With(http.StatusOK)
+	expect(servertest.Decode[wire.Deliveries](many).Deliveries[0].Delivery, "m1", "m3", "m4")
+	first := one("GET", "/messages?max=1", "")
+	rest := one("POST", "/next", `{"receiptHandle":"`+first.ReceiptHandle+`"}`)
+	expect(rest, "m3", "m4")
+	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+rest.ReceiptHandle+`"}`).With(http.StatusNoContent)
+	require.Equal(t, servertest.Nothing, string(h.Do("GET", servertest.At+"/messages", "").Body))
+	require.Contains(t, string(h.OnAdmin().Do("GET", "/metrics", "").Body), "\ntidemark_messages_damaged_total 8\n")
+}
+
+// TestStreamsSkipDamagedMessages: they report a gap, and the receipt of the last message covers a damaged one after it.
+func TestStreamsSkipDamagedMessages(t *testing.T) {
+	t.Parallel()
+	h := newDamaged(t)
+	for _, path := range []string{streamOfS, "/v1/stream?sub=c/s", tailOfC + "?from=earliest"} {
+		s := openEvents(t, h, path)
+		gap := s.next()
+		require.Equal(t, "gap", gap.name)
+		require.Contains(t, gap.data, `"reason":"damaged","count":2`)
+		for _, id := range []string{"m1", "m3", "m4"} {
+			require.Equal(t, id, s.message().ID)
+		}
+	}
+	s := h.Dial()
+	s.Does(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s"}`, wire.FrameOK)
+	gap := s.Is(wire.FrameGap)
+	require.Equal(t, "damaged", gap.Reason)
+	require.EqualValues(t, 2, gap.Count)
+	last := ""
+	for _, id := range []string{"m1", "m3", "m4"} {
+		m := s.Is(wire.FrameMessage)
+		require.Equal(t, id, m.ID)
+		last = m.ReceiptHandle
+	}
+	s.Does(`{"type":"ack","ref":2,"channel":"c","subscriber":"s","receiptHandle":"`+last+`"}`, wire.FrameAcked)
+	require.Equal(t, servertest.Nothing, string(h.Do("GET", servertest.At+"/messages", "").Body))
+	h.Publish("c", "m6", "1")
+	require.Equal(t, "m6", s.Is(wire.FrameMessage).ID)
+}
