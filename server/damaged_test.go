@@ -3,10 +3,12 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -83,4 +85,17 @@ func TestStreamsSkipDamagedMessages(t *testing.T) {
 	require.Equal(t, servertest.Nothing, string(h.Do("GET", servertest.At+"/messages", "").Body))
 	h.Publish("c", "m6", "1")
 	require.Equal(t, "m6", s.Is(wire.FrameMessage).ID)
+}
+
+// TestDamagedTickets: a read of one is a problem.
+func TestDamagedTickets(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, servertest.WithQueues("alone", `{"match":{"teams":9}}`))
+	h.Do("POST", "/v1/tickets", `{"queue":"alone","id":"a","extensions":{"x":"abc"}}`).With(http.StatusCreated)
+	key := h.Prefix + "mm.{alone}.ticket.a"
+	text, err := h.Redis.Do(t, "GET", key).ToString()
+	require.NoError(t, err)
+	require.Contains(t, text, "abc")
+	h.Redis.Do(t, "SET", key, strings.Replace(text, "abc", "a\x01c", 1), "KEEPTTL")
+	h.Do("GET", "/v1/tickets/a", "").Problem(http.StatusInternalServerError, fault.SlugInternal)
 }

@@ -1,6 +1,7 @@
 package entities_test
 
 import (
+	"bytes"
 	"context"
 	"strconv"
 	"testing"
@@ -26,7 +27,7 @@ func (s *sized) Read(_ context.Context, _ *records.Kind, ids []string) ([]cache.
 	s.reads = append(s.reads, len(ids))
 	entries := make([]cache.Entry, len(ids))
 	for i := range entries {
-		entries[i] = cache.Entry{Found: true, Bytes: make([]byte, s.bytes)}
+		entries[i] = cache.Entry{Found: true, Bytes: bytes.Repeat([]byte("1"), s.bytes)}
 	}
 	return entries, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
@@ -36,9 +38,28 @@ func (v *Values) count(k *Kind, e cache.Entry) {
 	}
 }
 
+// read is Read of the store, in which values that aren't JSON, or UTF-8 if they are plain texts, count as missing: an
+// answer with one could not be parsed. Another program has written it, or its storage is damaged.
+func (v *Values) read(ctx context.Context, k *Kind, ids []string) ([]cache.Entry, error) {
+	entries, err := v.store.Read(ctx, k.Kind, ids)
+	for i := range entries {
+		if e := &entries[i]; e.Found && !k.isReadable(e.Bytes) {
+			e.Found, e.Bytes = false, nil
+		}
+	}
+	return entries, err
+}
+
+func (k *Kind) isReadable(value []byte) bool {
+	if k.JSON {
+		return strictjson.Valid(value)
+	}
+	return utf8.Valid(value)
+}
+
 // Get returns a value, which must not be changed. Errors: cache.ErrNotFound.
 func (v *Values) Get(ctx context.Context, k *Kind, id string) ([]byte, error) {
-	entries, err := v.store.Read(ctx, k.Kind, []string{id})
+	entries, err := v.read(ctx, k, []string{id})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +87,7 @@ func (v *Values) GetMany(ctx context.Context, k *Kind, ids []string) ([]cache.En
 	var all []cache.Entry
 	answer, bytes := unsent.From(ctx), 0
 	for step := manyFirst; len(all) < len(ids); step = nextStep(bytes, len(all)) {
-		entries, err := v.store.Read(ctx, k.Kind, ids[len(all):min(len(ids), len(all)+step)])
+		entries, err := v.read(ctx, k, ids[len(all):min(len(ids), len(all)+step)])
 		if err != nil {
 			return nil, err
 		}

@@ -180,8 +180,7 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 	return c.Value(http.StatusOK, manyOf(k, request.IDs, entries))
 }
 
-// manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only another program can
-// have written, counts as missing.
+// manyOf returns the answer for the entries of the first IDs.
 func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedValues {
 	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{},
 		Left: append([]string{}, ids[len(entries):]...)}
@@ -190,7 +189,7 @@ func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedVa
 		if e.Found && !k.JSON {
 			value, _ = json.Marshal(string(e.Bytes)) // a string is always valid as JSON
 		}
-		if !e.Found || !json.Valid(value) {
+		if !e.Found {
 			answer.Missing = append(answer.Missing, ids[i])
 			continue
 		}

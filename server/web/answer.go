@@ -2,10 +2,12 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
@@ -38,6 +40,9 @@ var (
 	lastAnswer     = []string{"close"}
 )
 
+// errNotUTF8 is the error of an answer that not all clients could parse: what it was made of is damaged in the storage.
+var errNotUTF8 = errors.New("a value isn't UTF-8")
+
 // Value answers with the JSON of v, by reflection. It returns an error in place of the answer if the client's
 // credential has ended the call.
 func (c *Call) Value(status int, v any) error {
@@ -46,6 +51,9 @@ func (c *Call) Value(status int, v any) error {
 	}
 	body, err := json.Marshal(v)
 	c.share.endTurn() // before the client reads
+	if err == nil && !utf8.Valid(body) {
+		err = errNotUTF8
+	}
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}

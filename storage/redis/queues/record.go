@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stored"
 )
@@ -128,6 +131,9 @@ func isJSON(spec []byte) bool { return len(spec) > 0 && spec[0] == '{' }
 // decodeSpec decodes the result of encodeSpec. It also reads the JSON that earlier versions stored.
 func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 	if isJSON(text) {
+		if !utf8.Valid(text) {
+			return s, "", errors.New("it isn't UTF-8")
+		}
 		err = json.Unmarshal(text, &s)
 		return s, "", err
 	}
@@ -152,6 +158,9 @@ func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 		Trace:      m.GetTrace(),
 		Sent:       m.Sent, PersistentField: mapOf[json.RawMessage](m.GetPersistentField()),
 	}
+	if err := checkStored(m, &s); err != nil {
+		return matchmaking.Spec{}, "", err
+	}
 	for _, c := range m.GetMatching().GetCriteria() {
 		s.Criteria = append(s.Criteria, matchmaking.Criterion{
 			Name: c.GetName(), MinValue: c.GetMinValue(), MaxValue: c.GetMaxValue(),
@@ -164,6 +173,30 @@ func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 		s.Statistics = s.SearchFields.Statistics()
 	}
 	return s, m.GetOwner(), nil
+}
+
+// checkStored refuses values that are damaged: a ticket that can't be written as JSON would fail each answer, and each
+// call of a match function, that it is part of.
+func checkStored(m *stored.Ticket, s *matchmaking.Spec) error {
+	for _, values := range []map[string]json.RawMessage{s.Extensions, s.PersistentField} {
+		for name, value := range values {
+			if !strictjson.Valid(value) {
+				return fmt.Errorf("the value of %q isn't JSON in UTF-8", name)
+			}
+		}
+	}
+	isFinite := func(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+	for _, c := range m.GetMatching().GetCriteria() {
+		if !isFinite(c.GetMinValue()) || !isFinite(c.GetMaxValue()) {
+			return fmt.Errorf("the criterion %q isn't a range of numbers", c.GetName())
+		}
+	}
+	for _, v := range m.GetMatching().GetStatistics() {
+		if !isFinite(v.GetValue()) {
+			return fmt.Errorf("the statistic %q isn't a number", v.GetName())
+		}
+	}
+	return nil
 }
 
 // mapOf returns a map with the same bytes, or nil if empty.

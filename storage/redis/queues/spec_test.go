@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
@@ -193,7 +194,18 @@ func TestEarlierVersions(t *testing.T) {
 	hero := convert.FromTicket(&matchmaking.Ticket{Spec: spec}).GetPersistentField()["hero"]
 	require.True(t, proto.Equal(&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, hero), "%v",
 		hero)
-	for _, broken := range []string{"{", "\x00", "\x0a\x01\x00"} {
+	damaged := func(s matchmaking.Spec) string {
+		text, err := encodeSpec(&s, "")
+		require.NoError(t, err)
+		return string(text)
+	}
+	nan := math.NaN()
+	for _, broken := range []string{"{", "\x00", "\x0a\x01\x00", "{\"extensions\":{\"x\":\"\xff\"}}",
+		damaged(matchmaking.Spec{Extensions: map[string]json.RawMessage{"x": []byte("\"\x01\"")}}),
+		damaged(matchmaking.Spec{PersistentField: map[string]json.RawMessage{"x": []byte("\"\xff\"")}}),
+		damaged(matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: nan}}}),
+		damaged(matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.Inf(1)}}}),
+	} {
 		_, _, err := decodeSpec([]byte(broken))
 		require.Error(t, err, "%q", broken)
 	}
@@ -249,7 +261,9 @@ func FuzzDecodeSpec(f *testing.F) {
 		if err != nil {
 			return
 		}
-		convert.WithExtensions(spec)
+		text, err := json.Marshal(convert.WithExtensions(spec))
+		require.NoError(t, err, "a damaged ticket would fail each answer that it is part of")
+		require.True(t, strictjson.Valid(text))
 		_, err = proto.Marshal(convert.FromTicket(&matchmaking.Ticket{Spec: spec}))
 		require.NoError(t, err)
 	})

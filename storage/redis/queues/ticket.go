@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -44,9 +45,12 @@ func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error
 	return t, nil
 }
 
-// setAssignment decodes the assignment of a ticket.
+// setAssignment decodes the assignment of a ticket. The error is of one that is damaged.
 func setAssignment(t *matchmaking.Ticket, content []byte) error {
 	t.Assignment = new(matchmaking.Assignment)
+	if !utf8.Valid(content) {
+		return errors.New("the assignment isn't UTF-8")
+	}
 	err := json.Unmarshal(content, t.Assignment)
 	t.MatchID = t.Assignment.MatchID
 	return err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/sessions"
@@ -74,7 +75,7 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create a session: %w", err)
 	}
-	return sessionOf(reply, d.Ref)
+	return s.session(ctx, reply, d.Ref)
 }
 
 // timeText returns a time in a unit, since 1970, or "" for the zero time.
@@ -92,7 +93,7 @@ func (s *Sessions) Check(ctx context.Context, of sessions.Ref, r sessions.Rules)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("check a session: %w", err)
 	}
-	return sessionOf(reply, of)
+	return s.session(ctx, reply, of)
 }
 
 // Rotate implements sessions.Store.
@@ -104,7 +105,7 @@ func (s *Sessions) Rotate(ctx context.Context, of sessions.Ref, newID string, r 
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("rotate a session: %w", err)
 	}
-	return sessionOf(reply, next)
+	return s.session(ctx, reply, next)
 }
 
 // Revoke implements sessions.Store.
@@ -161,7 +162,7 @@ func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, e
 		if err != nil {
 			return nil, err
 		}
-		found, rest, err := sessionsOf(reply, user)
+		found, rest, err := sessionsOf(reply, user, func(id string) { s.damaged(ctx, sessions.Ref{User: user, ID: id}) })
 		if err != nil {
 			return nil, err
 		}
@@ -179,6 +180,23 @@ func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, e
 	return all, nil
 }
 
+// session is sessionOf. A session that is damaged counts as one that doesn't exist: its user can log in again.
+func (s *Sessions) session(ctx context.Context, reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
+	found, err := sessionOf(reply, of)
+	if errors.Is(err, errDamagedSession) {
+		s.damaged(ctx, of)
+		return sessions.Session{}, sessions.ErrNotFound
+	}
+	return found, err
+}
+
+func (s *Sessions) damaged(ctx context.Context, of sessions.Ref) {
+	s.conn.Logger().ErrorContext(ctx, "cannot read a stored session, skipping it", "key", s.keys.session(of), "error",
+		errDamagedSession)
+}
+
+var errDamagedSession = errors.New("a session has a field that isn't JSON in UTF-8")
+
 // sessionOf decodes the replies of create.lua, check.lua and rotate.lua.
 func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
 	if reply.Status != redis.OK {
@@ -187,9 +205,14 @@ func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
 	d := reply.Decoder()
 	found := sessions.Session{ID: of.ID, User: of.User, Username: d.Text(), Created: seconds(d),
 		LastActivity: seconds(d)}
-	found.Device, found.AuthData = value(d), value(d)
+	var device, auth bool
+	found.Device, device = value(d)
+	found.AuthData, auth = value(d)
 	found.Expires = time.UnixMilli(d.Int64()).UTC()
-	return found, d.End()
+	if err := d.End(); err != nil || device && auth {
+		return found, err
+	}
+	return sessions.Session{}, errDamagedSession
 }
 
 // countOf decodes the reply of revokeall.lua.
@@ -201,8 +224,9 @@ func countOf(reply redis.Reply) (int, error) {
 	return int(d.Int64()), d.End()
 }
 
-// sessionsOf decodes the reply of list.lua.
-func sessionsOf(reply redis.Reply, user string) (page []sessions.Session, left []string, err error) {
+// sessionsOf decodes the reply of list.lua. It calls damaged with the IDs of sessions that it leaves out.
+func sessionsOf(reply redis.Reply, user string, damaged func(id string)) (page []sessions.Session, left []string,
+	err error) {
 	if reply.Status != redis.OK {
 		return nil, nil, sessionRefusals.Error(reply)
 	}
@@ -210,8 +234,13 @@ func sessionsOf(reply redis.Reply, user string) (page []sessions.Session, left [
 	left = d.Texts()
 	for d.More() {
 		one := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d),
-			LastActivity: seconds(d), Device: value(d)}
-		one.Expires = time.UnixMilli(d.Int64()).UTC()
+			LastActivity: seconds(d)}
+		device, ok := value(d)
+		one.Device, one.Expires = device, time.UnixMilli(d.Int64()).UTC()
+		if !ok {
+			damaged(one.ID)
+			continue
+		}
 		page = append(page, one)
 	}
 	return page, left, d.End()
@@ -219,16 +248,13 @@ func sessionsOf(reply redis.Reply, user string) (page []sessions.Session, left [
 
 func seconds(d *redis.Decoder) time.Time { return time.Unix(d.Int64(), 0).UTC() }
 
-// value returns JSON, or nil if there is none.
-func value(d *redis.Decoder) json.RawMessage {
+// value returns JSON, or nil if there is none. ok is false if it is damaged.
+func value(d *redis.Decoder) (v json.RawMessage, ok bool) {
 	b := d.Bytes()
-	switch {
-	case len(b) == 0:
-		return nil
-	case !json.Valid(b):
-		d.Fail(errors.New("a session has a field that isn't JSON"))
+	if len(b) == 0 {
+		return nil, true
 	}
-	return b
+	return b, strictjson.Valid(b)
 }
 
 // SessionTracker reads sessions on connections on which Redis reports their changes. It may be used by many goroutines.
