@@ -185,6 +185,35 @@ func TestTabs(t *testing.T) {
 	require.Eventually(t, func() bool { return c.streams() == 2 }, 3*patience, time.Second, "a slow machine polls at first")
 }
 
+// oddContents are what anybody may publish beside what a page expects.
+var oddContents = []string{`null`, `5`, `"x"`, `[]`, `{"text":null}`, `{"from":{"toString":1},"text":{"toString":1}}`,
+	`{"text":"` + strings.Repeat("x", 60_000) + `"}`}
+
+// publishAll publishes contents, one after the other.
+func publishAll(t *testing.T, service, channel string, contents ...string) {
+	t.Helper()
+	for _, content := range contents {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, service+"/v1/channels/"+channel+"/messages",
+			strings.NewReader(`{"content":`+content+`}`))
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusCreated, answer.StatusCode, content)
+	}
+}
+
+// TestChatShowsAnyContent: no message ends the page.
+func TestChatShowsAnyContent(t *testing.T) {
+	t.Parallel()
+	c := startChat(t)
+	w := browser(t, cuts)(c.url)
+	w.enterChat("Ann")
+	publishAll(t, c.service, "chat.Lobby", oddContents...)
+	w.say("still here")
+	w.sees(`li[not(contains(., "sending"))]/p`, "still here")
+}
+
 // TestPageOfTheDocs opens the page that docs/browsers.md makes.
 func TestPageOfTheDocs(t *testing.T) {
 	t.Parallel()
@@ -209,6 +238,7 @@ func TestPageOfTheDocs(t *testing.T) {
 	mux.HandleFunc("GET /favicon.ico", func(http.ResponseWriter, *http.Request) {})
 
 	w := browser(t, cuts)(site.URL)
+	publishAll(t, service, "lobby", oddContents...)
 	w.do(chromedp.SendKeys(chromedp.CSS(`form input`), "hello!"+kb.Enter))
 	w.sees("li", "hello!")
 }

@@ -5,7 +5,7 @@ import { Poll } from "./poll.js";
 import { Route, type Hub, type Sink, type State } from "./route.js";
 import { Socket } from "./socket.js";
 import { Sse } from "./sse.js";
-import { keyOf } from "./transport.js";
+import { check, keyOf, stable } from "./transport.js";
 import type { ArrivedGap, Arrival, Link, Source, Transport, TransportName } from "./transport.js";
 
 export interface ConnectionOptions {
@@ -21,8 +21,7 @@ export interface ConnectionOptions {
 /** How many sources a connection can carry. */
 const maxSources = 256;
 
-/** A connection that lasts less than this has broken early; after some in a row the next transport is tried. In ms. */
-const stable = 10_000;
+/** After so many early breaks in a row the next transport is tried. */
 const maxEarlyBreaks = 3;
 
 /** How long a transport that isn't the best one is used before the best one is tried again, in milliseconds. */
@@ -103,10 +102,12 @@ export class Connection implements Hub, Link {
   }
 
   message(key: string, m: Arrival): void {
+    check(m);
     this.#routes.get(key)?.message(m);
   }
 
   gap(key: string, g: ArrivedGap): void {
+    check(g);
     this.#routes.get(key)?.gap(g);
   }
 

@@ -5,7 +5,10 @@ export type Problem = components["schemas"]["Problem"];
 
 const typePrefix = "urn:tidemark:problem:";
 
-/** An error that the service answered, or that it can't be reached: then `status` is 0 and `slug` is "unreachable". */
+/**
+ * An error that the service answered. If it can't be reached, or what has arrived can't be read, `status` is 0 and
+ * `slug` is "unreachable" or "unreadable".
+ */
 export class TidemarkError extends Error {
   override readonly name = "TidemarkError";
 
@@ -50,6 +53,22 @@ export async function answerError(answer: Response): Promise<TidemarkError> {
   const p = await answer.json().catch(() => null) as Partial<Problem> | null;
   if (p?.type?.startsWith(typePrefix)) return problemError(p, retryAfter ?? p.retryAfter);
   return new TidemarkError(answer.status, "", `status ${answer.status} of a proxy`, retryAfter);
+}
+
+/** unreadable returns the error for what isn't what the service sends: something on the way has changed it. */
+export function unreadable(cause?: unknown): TidemarkError {
+  return new TidemarkError(0, "unreadable", "what has arrived can't be read", undefined, undefined, { cause });
+}
+
+/** parse returns the JSON object of an answer, an event or a frame. */
+export function parse<T>(text: unknown): T {
+  try {
+    const value: unknown = JSON.parse(text as string);
+    if (Object(value) === value) return value as T;
+  } catch (cause) {
+    throw unreadable(cause);
+  }
+  throw unreadable();
 }
 
 /** unreachable returns the error for a request without an answer. */

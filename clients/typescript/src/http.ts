@@ -1,4 +1,4 @@
-import { answerError, TidemarkError, unreachable } from "./errors.js";
+import { answerError, parse, TidemarkError, unreachable } from "./errors.js";
 import { backoff, pause, within } from "./pace.js";
 
 /** Returns an API key or a token. It is asked again when the service has refused the last one, as after its end. */
@@ -17,6 +17,9 @@ export interface Call {
 
 const answerTimeout = 30_000;
 
+/** What a path can't have: "." and ".." are taken out of URLs, and half of a surrogate pair isn't UTF-8. */
+const unsendable = /^\.{0,2}$|[\ud800-\udfff]/u;
+
 /** Http calls the service. */
 export class Http {
   #token: string | undefined;
@@ -29,8 +32,13 @@ export class Http {
     readonly fetch: typeof globalThis.fetch,
   ) {}
 
-  /** url returns the URL of a path below /v1, whose names are escaped. */
+  /** url returns the URL of a path below /v1, whose names are escaped. It refuses names that a URL can't have. */
   url(path: readonly string[], query: Call["query"] = []): URL {
+    path.forEach((name, i) => {
+      if (!unsendable.test(name)) return;
+      const what = { channels: i > 1 ? "subscriber-name" : "channel-name", tickets: "ticket" }[path[0]!] ?? "id";
+      throw new TidemarkError(400, "invalid-" + what, JSON.stringify(name) + " can't be a name");
+    });
     const url = new URL(this.base);
     url.pathname = [url.pathname.replace(/\/$/, ""), "v1", ...path.map(encodeURIComponent)].join("/");
     url.search = new URLSearchParams(query.map((pair) => [...pair])).toString();
@@ -53,6 +61,7 @@ export class Http {
 
   /** open tries once, with a new token if the first one is refused, and returns the answer if it is a success. */
   async open(path: readonly string[], call: Call = {}): Promise<Response> {
+    const url = this.url(path, call.query);
     for (let renewed = false; ; renewed = true) {
       const token = await within(this.token(), call.signal);
       const headers: Record<string, string> = {};
@@ -65,7 +74,7 @@ export class Http {
       }
       let answer: Response;
       try {
-        answer = await this.fetch.call(globalThis, this.url(path, call.query), init);
+        answer = await this.fetch.call(globalThis, url, init);
       } catch (cause) {
         call.signal?.throwIfAborted();
         throw unreachable("the service can't be reached", cause);
@@ -83,7 +92,7 @@ export class Http {
     try {
       const answer = await this.open(path, { ...call, signal });
       const text = await answer.text();
-      return (text === "" ? undefined : JSON.parse(text)) as T;
+      return text === "" ? (undefined as T) : parse<T>(text);
     } catch (cause) {
       call.signal?.throwIfAborted();
       if (cause instanceof TidemarkError) throw cause;

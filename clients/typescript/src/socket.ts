@@ -1,4 +1,4 @@
-import { problemError, TidemarkError, unreachable } from "./errors.js";
+import { parse, problemError, TidemarkError, unreachable } from "./errors.js";
 import type { ClientFrame, ServerFrame } from "./frames.js";
 import { Watchdog } from "./pace.js";
 import { firstByteTimeout, keyOf, silenceTimeout } from "./transport.js";
@@ -39,9 +39,14 @@ export class Socket implements Transport {
         socket.onerror = () => reject(unreachable("the socket failed"));
         socket.onmessage = ({ data }) => {
           silent.expect(silenceTimeout);
-          const frame = JSON.parse(data as string) as ServerFrame;
-          if (frame.type === "end") resolve();
-          else this.#dispatch(frame);
+          try {
+            const frame = parse<ServerFrame>(data);
+            if (frame.type === "end") resolve();
+            else this.#dispatch(frame);
+          } catch (error) {
+            socket.onmessage = null; // to acknowledge what follows would acknowledge this
+            reject(error);
+          }
         };
         socket.onopen = () => void this.#begin().catch(reject);
       });

@@ -1,4 +1,4 @@
-import { problemError, TidemarkError, unreachable, type Problem } from "./errors.js";
+import { parse, problemError, TidemarkError, unreachable, type Problem } from "./errors.js";
 import { pause, Watchdog } from "./pace.js";
 import { ackByHttp, firstByteTimeout, keyOf, silenceTimeout } from "./transport.js";
 import type { Arrival, Gap, Link, Source, Transport } from "./transport.js";
@@ -103,7 +103,7 @@ export class Sse implements Transport {
   }
 
   #dispatch({ event, data }: ServerEvent): void {
-    const value = JSON.parse(data) as Source & (Arrival | Gap | Problem);
+    const value = parse<Source & (Arrival | Gap | Problem)>(data);
     const key = keyOf(value);
     if (event === "message") this.link.message(key, value as Source & Arrival);
     else if (event === "gap") this.link.gap(key, value as Source & Gap);

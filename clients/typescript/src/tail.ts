@@ -1,12 +1,12 @@
 /** @module Tails: the messages of a channel without a subscriber, such as a ticker that anybody watches. */
 import type { components } from "./api.js";
 import type { CallOptions } from "./channel.js";
-import { TidemarkError, unreachable } from "./errors.js";
+import { parse, TidemarkError, unreachable } from "./errors.js";
 import { backoff, pause, Watchdog } from "./pace.js";
 import { events } from "./sse.js";
 import type { Message } from "./subscription.js";
 import type { Tidemark } from "./tidemark.js";
-import { firstByteTimeout, silenceTimeout, type Gap } from "./transport.js";
+import { check, firstByteTimeout, silenceTimeout, stable, type Gap } from "./transport.js";
 
 /** A message that can't be acknowledged. */
 export type TailMessage<T = unknown> = Omit<Message<T>, "ack">;
@@ -37,7 +37,7 @@ export async function* tail<T = unknown>(
   let last = ""; // event ID
   try {
     for (let failures = 0; !stop.aborted; ) {
-      let open = false;
+      let opened = 0; // when
       const silent = new Watchdog(() => unreachable("the stream is silent"));
       let error = unreachable("the stream has ended");
       try {
@@ -48,16 +48,21 @@ export async function* tail<T = unknown>(
         const { body } = await client.http.open(["channels", channel, "stream"], { query, signal });
         for await (const e of events(body!)) {
           silent.expect(silenceTimeout);
-          if (!open) options.onState?.(undefined);
-          open = true;
-          failures = 0;
-          if (e.id) last = e.id;
+          if (!opened) options.onState?.(undefined);
+          opened ||= Date.now();
           if (e.event === "end") break;
-          if (!e.data) continue;
-          const { id, clock, content, publishedAt, reason, count } = JSON.parse(e.data) as Data;
+          if (e.event !== "gap" && e.event !== "message") {
+            if (e.id) last = e.id;
+            continue;
+          }
+          const data = parse<Data>(e.data);
+          check(data);
+          const { id, clock, content, publishedAt, reason, count } = data;
+          if (e.id) last = e.id;
+          failures = 0;
           if (e.event === "gap") {
             options.onGap?.({ reason, count });
-          } else if (e.event === "message") {
+          } else {
             const at = publishedAt === undefined ? undefined : new Date(publishedAt);
             yield { channel, id, clock, content: content as T, publishedAt: at };
           }
@@ -70,6 +75,7 @@ export async function* tail<T = unknown>(
       } finally {
         silent.stop();
       }
+      if (opened && Date.now() - opened >= stable) failures = 0;
       options.onState?.(error);
       await pause(backoff(failures++, error), stop, true).catch(() => {});
     }

@@ -1,5 +1,5 @@
 import type { components } from "./api.js";
-import type { TidemarkError } from "./errors.js";
+import { unreadable, type TidemarkError } from "./errors.js";
 import type { Http } from "./http.js";
 
 export type TransportName = "socket" | "sse" | "poll";
@@ -39,6 +39,8 @@ export interface Link {
 
   /** Bytes have come through: nothing between here and the service breaks this transport. */
   proved(): void;
+
+  /** Both throw if it isn't one, and so break the connection: what follows would acknowledge what was not shown. */
   message(key: string, m: Arrival): void;
   gap(key: string, g: ArrivedGap): void;
 
@@ -61,11 +63,21 @@ export interface Transport {
   ack(source: Source, receiptHandle: string): Promise<void>;
 }
 
+/** check throws if what has arrived is neither a message nor a gap. */
+export function check(a: Partial<Arrival & Gap>): void {
+  if (typeof a.reason !== "string" && !(typeof a.id === "string" && typeof a.clock === "number" && "content" in a)) {
+    throw unreadable();
+  }
+}
+
 export const keyOf = (s: Source): string => s.channel + "/" + s.subscriber;
 
 /** How long a transport may be silent at first and later, in milliseconds. The service pings after 15 s. */
 export const firstByteTimeout = 5_000;
 export const silenceTimeout = 45_000;
+
+/** A connection that lasts less than this has broken early, in milliseconds. */
+export const stable = 10_000;
 
 /** ackByHttp acknowledges with a request of its own. */
 export const ackByHttp = (http: Http, { channel, subscriber }: Source, receiptHandle: string): Promise<void> =>
