@@ -70,7 +70,7 @@ monitoring: ## test the dashboards and the alert rules with Prometheus, which sc
 	@scripts/install-prometheus.sh
 	@scripts/monitoring.sh
 
-fuzz: ## run each fuzz target for FUZZTIME (10s)
+fuzz: ## run each fuzz target for FUZZTIME (10s), one for each core at a time
 	@scripts/fuzz.sh $(FUZZTIME)
 
 bench: build ## measure, and write docs/benchmarks.md; without ARGS, also the figures of docs/performance.md
@@ -88,10 +88,11 @@ upgrade: build ## test rolling from the previous release to this one and back un
 	@scripts/install-redis.sh
 	previous=$$(scripts/build-previous.sh) && go run ./internal/chaos -run '^upgrade' -previous "$$previous" $(ARGS)
 
-check: ## run what CI runs: lint, all tests with the race detector, openapi, and the size of the program
+check: ## run what CI runs: lint, all tests with the race detector, fuzz targets for 5 s each, openapi, and the size of the program
 	@scripts/install-cc.sh
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=5s
 	@$(MAKE) --no-print-directory openapi
 	@scripts/check-binary.sh
 
