@@ -84,7 +84,7 @@ chaos: build ## test the service under faults for ten minutes, and write docs/re
 	previous=$$(scripts/build-previous.sh) && \
 	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" -previous "$$previous" $(ARGS)
 
-upgrade: build ## test rolling from the previous release to this one and back under load, for two minutes
+upgrade: build ## test rolling from the previous release to this one and back under load, for a minute
 	@scripts/install-redis.sh
 	previous=$$(scripts/build-previous.sh) && go run ./internal/chaos -run '^upgrade' -previous "$$previous" $(ARGS)
 

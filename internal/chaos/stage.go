@@ -206,14 +206,19 @@ func (s *stage) redisFlags() []string {
 	return []string{"--redis", s.node.URL()}
 }
 
+// queueFlags returns the flags of the queues. Those of upgrades exist in the previous release, too: it has no call-outs.
+func (s *stage) queueFlags() []string {
+	if s.previous {
+		return []string{"--queues", "{" + ownQueues + "}"}
+	}
+	return []string{"--queues", queues, "--callout-allow", "127.0.0.1"}
+}
+
 func (s *stage) startServices() {
 	var starting sync.WaitGroup
 	errs := make([]error, servicesCount)
 	for i := range servicesCount {
-		args := append([]string{"--queues", queues, "--callout-allow", "127.0.0.1"}, s.redisFlags()...)
-		if s.previous {
-			args[1] = "{" + ownQueues + "}"
-		}
+		args := append(s.queueFlags(), s.redisFlags()...)
 		if s.failover {
 			args = append(args, waitForReplica...)
 		}

@@ -184,10 +184,20 @@ func (s *Service) Await(ctx context.Context, path string) error {
 			return fmt.Errorf("%s ended before it answered %s", s.name, path)
 		}
 		if !pace.Sleep(ctx, lookEvery) {
-			return fmt.Errorf("%s does not answer %s: %w", s.name, path, ctx.Err())
+			return s.unanswered(path, ctx.Err())
 		}
 	}
 	return nil
+}
+
+// unanswered returns the error for a path that was not answered, which includes why the process last exited by itself.
+func (s *Service) unanswered(path string, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.crashes); n > 0 {
+		return fmt.Errorf("%s does not answer %s: %w; %s", s.name, path, err, s.crashes[n-1])
+	}
+	return fmt.Errorf("%s does not answer %s: %w", s.name, path, err)
 }
 
 // CPU returns the CPU time that the process has used.
