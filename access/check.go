@@ -14,19 +14,19 @@ type request struct {
 	resource  Resource
 	subject   string // what {sub} stands for; "": it matches nothing
 
-	looked bool // for the rule
-	found  *rule
-	match  []int // of its pattern
+	rules *Rules // in which the channel's rule was looked up; nil: it wasn't
+	found *rule
+	match []int // of its pattern
+	ruled bool  // the rule allows the action, and no grant does
 }
 
 // rule returns the rule of the request's channel, or nil.
 func (r *request) rule() *rule {
-	if !r.looked {
-		r.looked = true
-		rules := *r.guard.rules.Load()
-		for i := range rules {
-			if rules[i].pattern.MatchString(r.resource.Channel) {
-				r.found = &rules[i]
+	if r.rules == nil {
+		r.rules = r.guard.rules.Load()
+		for i := range *r.rules {
+			if rule := &(*r.rules)[i]; rule.pattern.MatchString(r.resource.Channel) {
+				r.found = rule
 				break
 			}
 		}
@@ -64,12 +64,28 @@ func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource)
 	switch {
 	case err != nil:
 		return err
-	case allowed:
-		return nil
-	case p.Kind == Nobody:
-		return ErrNoCredential
+	case !allowed:
+		return p.refusal(a)
+	case r.ruled:
+		g.keep(ctx, &r, a)
 	}
-	return notGranted(a)
+	return nil
+}
+
+// Recheck returns the error of Check for something that Check has allowed before a change of the rules. It reads no
+// storage: rules don't decide about tickets.
+func (g *Guard) Recheck(p *Principal, a Action, res Resource) error {
+	if g == nil || p == nil || p.Kind == Administrator {
+		return nil
+	}
+	if _, ok := g.tickets.of(res.Channel); ok && (p.Kind != APIKey || p.Grants.have(Ticket)) {
+		return nil
+	}
+	r := request{guard: g, principal: p, resource: res, subject: p.Subject}
+	if r.granted(a) || r.byRule(a) {
+		return nil
+	}
+	return p.refusal(a)
 }
 
 // CheckSome is Check before the resource is known: it returns an error if the principal may do the action to no
@@ -83,10 +99,15 @@ func (g *Guard) CheckSome(p *Principal, a Action) error {
 	}
 	byOthers := len(*g.rules.Load()) > 0 || g.tickets.Owners != nil &&
 		p.Kind != Nobody // rules of channels, or the tickets' owners
-	switch {
-	case p.Kind == Administrator, p.Grants.have(a), byOthers:
+	if p.Kind == Administrator || p.Grants.have(a) || byOthers {
 		return nil
-	case p.Kind == Nobody:
+	}
+	return p.refusal(a)
+}
+
+// refusal returns the error for an action that the principal may not do.
+func (p *Principal) refusal(a Action) error {
+	if p.Kind == Nobody {
 		return ErrNoCredential
 	}
 	return notGranted(a)
@@ -111,7 +132,11 @@ func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
 			return false, nil
 		}
 	}
-	return r.granted(a) || r.ruled(a), nil
+	if r.granted(a) {
+		return true, nil
+	}
+	r.ruled = r.byRule(a)
+	return r.ruled, nil
 }
 
 // granted reports whether a grant allows an action other than Ticket.
@@ -185,8 +210,8 @@ func (r *request) record(g *Grant) bool {
 	return ok
 }
 
-// ruled reports whether the rule of the channel allows an action.
-func (r *request) ruled(a Action) bool {
+// byRule reports whether the rule of the channel allows an action.
+func (r *request) byRule(a Action) bool {
 	if r.resource.Channel == "" || a != Publish && a != Subscribe && a != Describe {
 		return false
 	}

@@ -97,9 +97,10 @@ type Guard struct {
 	tickets        Tickets
 	revoked        Revocations
 
-	mu    sync.Mutex
-	holds map[*hold]struct{} // that a revocation can end
-	stop  func()             // listening to revoked, while there are holds
+	mu      sync.Mutex
+	holds   map[*hold]struct{} // that a revocation or a change of the rules can end
+	stop    func()             // listening to revoked, while there are holds
+	changed []func()           // of OnRules
 }
 
 // New returns a guard. It listens to o.Revoked while requests wait. The error names the invalid rule.
@@ -115,12 +116,9 @@ func New(o Options) (*Guard, error) {
 		authenticators: slices.Clone(o.Authenticators), tickets: o.Tickets, revoked: o.Revoked,
 		holds: make(map[*hold]struct{}),
 	}
-	g.SetRules(rules)
+	g.rules.Store(&rules)
 	return g, nil
 }
-
-// SetRules replaces the rules for later checks.
-func (g *Guard) SetRules(rules Rules) { g.rules.Store(&rules) }
 
 // Authenticate returns the principal of a credential: Anonymous for "", and nil on an open service. Errors:
 // ErrInvalidCredential, ErrExpired, ErrRevoked, and one of kind fault.Unavailable if the storage can't be read.

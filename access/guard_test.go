@@ -180,17 +180,96 @@ func TestHoldIsRenewed(t *testing.T) {
 	})
 }
 
-// TestHoldOfNothing: a wait with a credential that can't end costs nothing.
-func TestHoldOfNothing(t *testing.T) {
+// TestHoldOfAdministrator: what nothing can end costs nothing.
+func TestHoldOfAdministrator(t *testing.T) {
 	t.Parallel()
-	for _, p := range []*access.Principal{access.Anonymous(), access.Local()} {
-		held, stop := newGuard(t, access.Options{Revoked: &revocations{}}).Hold(t.Context(), p)
-		require.Equal(t, t.Context(), held)
-		stop()
-	}
-	held, stop := newGuard(t, access.Options{}).Hold(t.Context(), &access.Principal{Kind: access.APIKey})
+	held, stop := newGuard(t, access.Options{Revoked: &revocations{}}).Hold(t.Context(), access.Local())
 	require.Equal(t, t.Context(), held)
 	stop()
+}
+
+// TestHoldOfRules: a wait ends when the rules change and no longer allow what only they allowed, and otherwise not.
+func TestHoldOfRules(t *testing.T) {
+	t.Parallel()
+	open := access.ChannelRule{Pattern: "open", Readers: []string{"anonymous"}, Writers: []string{"ann"}}
+	ann := user(t, "ann", `[{"actions":["subscribe"],"channels":["hers"]},{"actions":["ticket"]}]`)
+	shop := &access.Principal{Kind: access.APIKey, Credential: "shop",
+		Grants: access.Grants{{Actions: []access.Action{access.Ticket}}}}
+	read := func(channel, subscriber string) access.Resource {
+		return access.Resource{Channel: channel, Subscriber: subscriber}
+	}
+	nobody, tail := access.Anonymous(), access.Resource{Channel: "open", Tail: true}
+	type rules = []access.ChannelRule
+	without := rules{{Pattern: "other"}, {Pattern: "hers"}}
+	onlyAnn := rules{{Pattern: "open", Readers: []string{"ann"}}}
+	tests := map[string]struct {
+		principal *access.Principal
+		action    access.Action
+		resource  access.Resource
+		after     rules
+		want      error // nil: it goes on
+	}{
+		"anonymous":          {nobody, access.Subscribe, read("open", "anonymous:1"), without, access.ErrNoCredential},
+		"a tail":             {nobody, access.Subscribe, tail, without, access.ErrNoCredential},
+		"a user":             {ann, access.Subscribe, read("open", "ann"), without, access.ErrNotGranted},
+		"a writer":           {ann, access.Publish, read("open", ""), without, access.ErrNotGranted},
+		"an API key":         {shop, access.Subscribe, read("open", "x"), without, access.ErrNotGranted},
+		"an earlier rule":    {ann, access.Describe, read("open", ""), rules{{Pattern: "o.*"}, open}, access.ErrNotGranted},
+		"other readers":      {ann, access.Subscribe, read("open", "ann"), onlyAnn, nil},
+		"the same":           {nobody, access.Subscribe, tail, rules{{Pattern: "other"}, open}, nil},
+		"a grant":            {ann, access.Subscribe, read("hers", "ann"), without, nil},
+		"a ticket":           {ann, access.Subscribe, read("ticket.hers", "player"), without, nil},
+		"a ticket of a shop": {shop, access.Subscribe, read("ticket.hers", "player"), without, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compiled, err := access.CompileRules(tt.after)
+			require.NoError(t, err)
+			before := rules{open, {Pattern: "ticket[.].*|hers", Readers: []string{"*"}}}
+			guard := func() *access.Guard {
+				return newGuard(t, access.Options{Rules: before, Tickets: ticketsOf(owners{"hers": "ann"})})
+			}
+			g, changes := guard(), 0
+			g.OnRules(func() { changes++ })
+			held, stop := g.Hold(t.Context(), tt.principal)
+			require.NoError(t, g.Check(held, tt.principal, tt.action, tt.resource))
+			require.NoError(t, held.Err())
+			g.SetRules(compiled)
+			require.Equal(t, 1, changes)
+			if tt.want == nil {
+				require.NoError(t, held.Err())
+				require.NoError(t, g.Recheck(tt.principal, tt.action, tt.resource))
+			} else {
+				require.ErrorIs(t, context.Cause(held), tt.want)
+				require.ErrorIs(t, g.Recheck(tt.principal, tt.action, tt.resource), tt.want)
+			}
+			stop()
+
+			g = guard() // a wait that has ended isn't known any more
+			held, stop = g.Hold(t.Context(), tt.principal)
+			require.NoError(t, g.Check(held, tt.principal, tt.action, tt.resource))
+			stop()
+			require.NoError(t, g.Check(held, tt.principal, tt.action, tt.resource))
+			g.SetRules(compiled)
+			require.ErrorIs(t, context.Cause(held), context.Canceled)
+		})
+	}
+}
+
+// TestHoldWhileRulesChange: a check in progress while the rules change allows nothing that they don't allow.
+func TestHoldWhileRulesChange(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		g := newGuard(t, access.Options{Rules: []access.ChannelRule{{Pattern: "open", Readers: []string{"anonymous"}}}})
+		held, stop := g.Hold(t.Context(), access.Anonymous())
+		var changing sync.WaitGroup
+		changing.Go(func() { g.SetRules(nil) })
+		err := g.Check(held, access.Anonymous(), access.Subscribe, access.Resource{Channel: "open", Tail: true})
+		changing.Wait()
+		require.True(t, err != nil || held.Err() != nil)
+		stop()
+	}
 }
 
 // TestNoAllocation: a check of grants and rules without captures allocates nothing.

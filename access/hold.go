@@ -6,23 +6,42 @@ import (
 	"time"
 )
 
-// hold is a request that waits, and ends when its credential does.
+// hold is a request that waits. It ends when its credential does, or when a change of the rules takes a right that the
+// request was allowed by a rule. Guard.mu guards the last two fields.
 type hold struct {
 	principal *Principal
 	end       context.CancelCauseFunc
+	rights    []right // that rules gave it
+	stopped   bool
 }
 
+// right is what a rule allows a principal.
+type right struct {
+	action   Action
+	resource Resource
+}
+
+// holdKey is the context key of the *hold.
+type holdKey struct{}
+
 // Hold returns a context for a request that waits. It ends, with ErrExpired or ErrRevoked as its cause, when p's
-// credential does. stop must be called when the request has ended. For a principal whose credential never ends, and on
-// an open service, the context is ctx.
+// credential does. If Check allows p something with this context because of a rule, and a later change of the rules
+// takes it back, the context ends with the error that Check then returns. stop must be called when the request has
+// ended. For the administrator, and on an open service, the context is ctx.
 func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, stop func()) {
-	if g == nil || p == nil || p.Kind == Nobody || p.Kind == Administrator || p.Ends().IsZero() && g.revoked == nil {
+	if g == nil || p == nil || p.Kind == Administrator {
 		return ctx, func() {}
 	}
 	held, end := context.WithCancelCause(ctx)
 	h := &hold{principal: p, end: end}
+	held = context.WithValue(held, holdKey{}, h)
+	if p.Kind == Nobody {
+		return held, func() { g.release(h) }
+	}
 	if g.revoked != nil {
+		g.mu.Lock()
 		g.list(h)
+		g.mu.Unlock()
 	}
 	lasting, _ := p.Origin.(Lasting)
 	if lasting != nil {
@@ -40,30 +59,28 @@ func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, s
 		if lasting != nil {
 			lasting.Held(-1)
 		}
-		if g.revoked != nil {
-			g.unlist(h)
-		}
+		g.release(h)
 	}
 }
 
-// list adds a hold to those that a revocation ends.
+// list adds a hold to those that a revocation or a change of the rules can end. The lock is held.
 func (g *Guard) list(h *hold) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.holds) == 0 {
+	if len(g.holds) == 0 && g.revoked != nil {
 		g.stop = g.revoked.Notify(g.endRevoked)
 	}
 	g.holds[h] = struct{}{}
 }
 
-// unlist removes a hold, which may have been removed already.
-func (g *Guard) unlist(h *hold) {
+// release ends a hold.
+func (g *Guard) release(h *hold) {
+	h.end(context.Canceled)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	h.stopped = true
 	if _, ok := g.holds[h]; !ok {
 		return
 	}
-	if delete(g.holds, h); len(g.holds) == 0 {
+	if delete(g.holds, h); len(g.holds) == 0 && g.revoked != nil {
 		g.stop()
 	}
 }
@@ -98,5 +115,54 @@ func (g *Guard) endRevoked() {
 		if g.revoked.Revoked(h.principal) {
 			h.end(ErrRevoked)
 		}
+	}
+}
+
+// keep makes the hold of a context, if it has one, end when the rules no longer allow what they have just allowed.
+func (g *Guard) keep(ctx context.Context, r *request, a Action) {
+	h, _ := ctx.Value(holdKey{}).(*hold)
+	if h == nil || h.principal != r.principal {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if h.stopped {
+		return
+	}
+	h.rights = append(h.rights, right{action: a, resource: r.resource})
+	g.list(h)
+	if g.rules.Load() != r.rules { // they have changed since
+		g.recheck(h)
+	}
+}
+
+// recheck ends a hold whose principal has lost one of its rights. The lock is held.
+func (g *Guard) recheck(h *hold) {
+	for i := range h.rights {
+		if err := g.Recheck(h.principal, h.rights[i].action, h.rights[i].resource); err != nil {
+			h.end(err)
+			return
+		}
+	}
+}
+
+// OnRules calls changed after each change of the rules. It must not block.
+func (g *Guard) OnRules(changed func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changed = append(g.changed, changed)
+}
+
+// SetRules replaces the rules. Requests that wait, and that only the rules before allowed, end: see Hold.
+func (g *Guard) SetRules(rules Rules) {
+	g.rules.Store(&rules)
+	g.mu.Lock()
+	changed := g.changed
+	for h := range g.holds {
+		g.recheck(h)
+	}
+	g.mu.Unlock()
+	for _, f := range changed {
+		f()
 	}
 }

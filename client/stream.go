@@ -57,8 +57,8 @@ const (
 	EndDrain      = "drain"      // the server shuts down
 	EndAge        = "age"        // the stream is as old as it may become
 	EndWindow     = "window"     // a source has as many messages as the window that aren't acknowledged
-	EndCredential = "credential" // the client's credential has ended
-	EndRemoved    = "removed"    // no subscriber of the stream is left
+	EndCredential = "credential" // the client's credential has ended, or the client needs one now
+	EndRemoved    = "removed"    // no subscriber of the stream is left, or the client may not read it any more
 )
 
 // Error returns the reason in a sentence.

@@ -416,7 +416,8 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugNoCredential, Kinds: []Kind{Unauthenticated}, Title: "No credentials",
-		Cause:  "The request has no credentials, and the service requires them for it.",
+		Cause: "The request has no credentials, and the service requires them for it. A wait ends with this when a reload " +
+			"of the rules withdraws what they allowed to everybody.",
 		Remedy: "Send an API key or a token in the header `Authorization: Bearer …`.",
 	},
 	{
@@ -441,7 +442,8 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugNotGranted, Kinds: []Kind{Forbidden}, Title: "Not granted",
-		Cause:  "The credentials are valid, but do not grant this action on this channel, subscriber, ticket or queue.",
+		Cause: "The credentials are valid, but do not grant this action on this channel, subscriber, ticket or queue. A wait " +
+			"ends with this when a reload of the rules of channels withdraws what they allowed.",
 		Remedy: "Use other credentials, or have the action granted: [security.md](security.md).",
 	},
 	{

@@ -218,20 +218,17 @@ func (r *Registry) restore(ctx context.Context) error {
 	return nil
 }
 
-// apply applies values of the store, and notifies listeners if something was revoked.
+// apply applies values of the store, and notifies listeners: something was revoked, or a key has changed.
 func (r *Registry) apply(ctx context.Context, entries ...Entry) {
-	now, some := time.Now(), false
+	now := time.Now()
 	r.mu.Lock()
 	for _, e := range entries {
 		if err := r.known.take(e, now); err != nil {
 			r.log.ErrorContext(ctx, "an API key can't be used", "error", err)
 		}
-		some = some || e.Revocation != nil
 	}
 	r.mu.Unlock()
-	if some {
-		r.notify()
-	}
+	r.notify()
 }
 
 // take applies one value of the store. The error is that of a key's record.

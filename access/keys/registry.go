@@ -134,7 +134,7 @@ func (r *Registry) Revoked(p *access.Principal) bool {
 	return (p.Kind == access.User || p.Kind == access.Session) && r.known.revokes(p, time.Now())
 }
 
-// Notify calls f after something was revoked, until stop is called. f must not block.
+// Notify calls f after something was revoked or a key has changed, until stop is called. f must not block.
 func (r *Registry) Notify(f func()) (stop func()) {
 	r.listening.Lock()
 	defer r.listening.Unlock()

@@ -1,6 +1,7 @@
 package keys_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -541,6 +542,25 @@ func TestAKeyThatChanges(t *testing.T) {
 		stop()
 		require.NoError(t, <-done)
 	})
+}
+
+// TestAStoredKeyThatChanges is TestAKeyThatChanges for a record that is replaced in the store.
+func TestAStoredKeyThatChanges(t *testing.T) {
+	t.Parallel()
+	store := newFake()
+	r := open(t, store, "")
+	k, text := create(t, r, accesskeys.NewKey{})
+	require.NoError(t, r.Refresh(t.Context()))
+	p, err := r.Authenticate(t.Context(), text)
+	require.NoError(t, err)
+	ended := false
+	defer r.Notify(func() { ended = r.Revoked(p) })()
+	record := store.records[k.ID]
+	record.Value = bytes.Replace(record.Value, []byte(`"news"`), []byte(`"more"`), 1)
+	store.records[k.ID] = record
+	store.note(k.ID)
+	require.NoError(t, r.Refresh(t.Context()))
+	require.True(t, ended)
 }
 
 // TestAFileThatIsBeingWritten isn't read: without its last lines a grant would be for all channels.

@@ -312,6 +312,7 @@ func (s *socket) subscribe(f *wire.ClientFrame) {
 		_, _ = s.delist(sub) // the socket ends
 		return
 	}
+	s.recheckRules(sub) // they may have changed before it was enlisted
 	go s.follow(sub)
 }
 
@@ -517,20 +518,34 @@ func (s *socket) unsubscribe(f *wire.ClientFrame) {
 	s.fail(f.Ref, errNotSubscribed)
 }
 
+// all returns the subscriptions.
+func (s *socket) all() []*subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.subscriptions))
+}
+
 // recheck ends the subscriptions that the client's new credential doesn't allow.
 func (s *socket) recheck() {
-	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.subscriptions))
-	s.mu.Unlock()
 	guard, who := s.router.Guard(), s.who.Load()
-	for _, sub := range all {
-		err := guard.Check(who.ctx, who.principal, access.Subscribe, resourceOf(&sub.query.From[0]))
-		if err == nil {
-			continue
-		}
-		s.mu.Lock()
-		sub.refused = err
-		s.mu.Unlock()
-		sub.cancel()
+	for _, sub := range s.all() {
+		s.refuseReader(sub, guard.Check(who.ctx, who.principal, access.Subscribe, resourceOf(&sub.query.From[0])))
 	}
+}
+
+// recheckRules ends a subscription if the rules no longer allow it.
+func (s *socket) recheckRules(sub *subscription) {
+	who := s.who.Load()
+	s.refuseReader(sub, s.router.Guard().Recheck(who.principal, access.Subscribe, resourceOf(&sub.query.From[0])))
+}
+
+// refuseReader ends a subscription with the error of a check, if it isn't nil.
+func (s *socket) refuseReader(sub *subscription, err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	sub.refused = err
+	s.mu.Unlock()
+	sub.cancel()
 }

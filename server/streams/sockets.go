@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,6 +82,9 @@ func RegisterSockets(r *web.Router, o SocketOptions) *Sockets {
 	ss := &Sockets{SocketOptions: o, router: r, open: map[*socket]struct{}{}}
 	ss.gone.L = &ss.mu
 	ss.counts = newSocketCounts(o.Metrics)
+	if guard := r.Guard(); guard != nil {
+		guard.OnRules(ss.recheck)
+	}
 	a := web.API{Router: r, Fail: web.Fail}
 	a.Add(web.Route{Method: http.MethodGet, Path: "/v1/socket", Action: access.Any, Socket: true, Handle: ss.accept})
 	return ss
@@ -161,6 +165,18 @@ func (ss *Sockets) remove(s *socket) {
 	ss.counts.open.Dec()
 	if len(ss.open) == 0 {
 		ss.gone.Broadcast()
+	}
+}
+
+// recheck ends the subscriptions that a change of the rules no longer allows.
+func (ss *Sockets) recheck() {
+	ss.mu.Lock()
+	all := slices.Collect(maps.Keys(ss.open))
+	ss.mu.Unlock()
+	for _, s := range all {
+		for _, sub := range s.all() {
+			s.recheckRules(sub)
+		}
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -186,15 +185,15 @@ func delivery(ctx context.Context, arrivals []channel.Arrival) tracing.Span {
 // The reasons of the event "end".
 const (
 	endDrain      = "drain"      // the server shuts down
-	endCredential = "credential" // the client's credential has ended
+	endCredential = "credential" // the client's credential has ended, or the client now needs one
 	endAge        = "age"        // the stream is as old as it may become
 	endWindow     = "window"     // a window is full, which a reconnect acknowledges
-	endRemoved    = "removed"    // no subscriber of the stream is left
+	endRemoved    = "removed"    // no subscriber of the stream is left, or the client may not read it any more
 )
 
 // reasonOf returns why a stream ends, or "" if it goes on or its client has gone.
 func reasonOf(ctx context.Context, err error, end time.Time) string {
-	var e *fault.Error
+	lapsed := web.Lapsed(ctx)
 	switch {
 	case errors.Is(err, channel.ErrStreamDrained):
 		return endDrain
@@ -202,7 +201,9 @@ func reasonOf(ctx context.Context, err error, end time.Time) string {
 		return endWindow
 	case errors.Is(err, channel.ErrStreamEmpty):
 		return endRemoved
-	case errors.As(context.Cause(ctx), &e) && e.Kind == fault.Unauthenticated:
+	case errors.Is(lapsed, access.ErrNotGranted):
+		return endRemoved
+	case lapsed != nil:
 		return endCredential
 	case ctx.Err() == nil && !time.Now().Before(end):
 		return endAge

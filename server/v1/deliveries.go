@@ -89,7 +89,13 @@ func (d *deliveries) fetchMany(c *web.Call) error {
 	}
 	if len(q.From) > 0 || len(answer.Problems) == 0 {
 		all, err := d.service.FetchMany(c.Context(), q)
-		if err != nil {
+		switch {
+		case c.Withdrawn() && len(all.Found) == 0:
+			all.Problems = nil // of a read that was interrupted
+			if q, err = granted(c, &request, &answer); err != nil {
+				return err
+			}
+		case err != nil:
 			return err
 		}
 		for _, found := range all.Found {

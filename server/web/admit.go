@@ -111,6 +111,9 @@ func (c *Call) admit() error {
 	if err := c.checkRead(); err != nil {
 		return err
 	}
+	if c.route.Waits { // before the check, so that a later change of the rules ends the wait
+		c.hold(p)
+	}
 	switch {
 	case c.route.Socket && p.Kind == access.Nobody:
 		return nil
@@ -187,19 +190,30 @@ func (c *Call) Allow(a access.Action, r access.Resource) error {
 	return c.route.router.guard.Check(c.ctx, access.From(c.ctx), a, r)
 }
 
-// handle calls the route's handler. If it waits, its context ends when the client's credential does.
-func (c *Call) handle() error {
-	guard, p := c.route.router.guard, c.Principal()
-	if guard == nil || p == nil || !c.route.Waits {
-		return c.route.Handle(c)
-	}
+// hold gives the call a context that ends with the client's credential, or with what the rules allow it.
+func (c *Call) hold(p *access.Principal) {
 	request := c.ctx
-	held, stop := guard.Hold(request, p)
-	defer func() {
-		stop()
-		c.ctx = request
-	}()
+	held, stop := c.route.router.guard.Hold(request, p)
 	c.ctx = held
+	c.release = func() {
+		stop()
+		c.ctx, c.release = request, nil
+	}
+}
+
+// unhold ends hold, if it was called.
+func (c *Call) unhold() {
+	if c.release != nil {
+		c.release()
+	}
+}
+
+// handle checks the call and calls the route's handler.
+func (c *Call) handle() error {
+	defer c.unhold()
+	if err := c.check(); err != nil {
+		return err
+	}
 	err := c.route.Handle(c)
 	if lapsed := c.lapsed(); err != nil && lapsed != nil {
 		return lapsed
@@ -207,13 +221,29 @@ func (c *Call) handle() error {
 	return err
 }
 
-// lapsed returns why the client's credential is no longer valid, or nil if it is.
-func (c *Call) lapsed() error {
+// lapsed returns why the client may not wait any more, or nil if it may.
+func (c *Call) lapsed() error { return Lapsed(c.ctx) }
+
+// Lapsed returns why the context of a call that waits has ended, if the client's credential has ended (of the kind
+// fault.Unauthenticated), or the client may not do any more what it was allowed (fault.Forbidden; without a credential
+// access.ErrNoCredential). Otherwise it returns nil.
+func Lapsed(ctx context.Context) error {
 	var e *fault.Error
-	if errors.As(context.Cause(c.ctx), &e) && e.Kind == fault.Unauthenticated {
+	if errors.As(context.Cause(ctx), &e) && (e.Kind == fault.Unauthenticated || e.Kind == fault.Forbidden) {
 		return e
 	}
 	return nil
+}
+
+// Withdrawn reports whether the call's context has ended because a change of the rules took from the client something
+// that Allow had allowed. The call then has a context that hasn't ended, so that the handler can check again and answer.
+func (c *Call) Withdrawn() bool {
+	lapsed := c.lapsed()
+	if !errors.Is(lapsed, access.ErrNotGranted) && !errors.Is(lapsed, access.ErrNoCredential) {
+		return false
+	}
+	c.unhold()
+	return true
 }
 
 // challenge sets the header that describes the error of the client's credential, as in RFC 6750.

@@ -24,6 +24,7 @@ type Call struct {
 	params   []string // of the path, as they were sent
 	reserved bool     // the connection is one beyond the limit
 	inQuery  bool     // the client's credential was in the query
+	release  func()   // of the hold of a call that waits; nil: there is none
 	id       string   // of the request
 	started  time.Time
 	span     tracing.Span
@@ -89,7 +90,8 @@ func (c *Call) Request() *http.Request { return c.request }
 func (c *Call) Response() http.ResponseWriter { return c.response }
 
 // Context returns the request's context, which has its principal. It ends when the client goes away and, if the route
-// waits, when the client's credential expires or is revoked.
+// waits, when the client's credential expires or is revoked, or a change of the rules takes from the client what it was
+// allowed.
 func (c *Call) Context() context.Context { return c.ctx }
 
 // OnAdmin reports whether the admin listener serves the call.

@@ -43,7 +43,7 @@ type Route struct {
 	// pages of other origins may not open it. The handler checks what each of its frames does.
 	Socket bool
 	Open   bool // the route is served without credentials
-	Waits  bool // the answer may wait: the call's context ends when the client's credential does
+	Waits  bool // the answer may wait: the call's context ends when the client's credential or permission does
 	Large  bool // the call only reads, and its answer may be large, as that of a GET
 	Admin  bool // the route is served by Router.Admin only
 	// Linked is set if pages of other origins may link to it: the answer is a page, the same for everybody.
@@ -105,11 +105,7 @@ type route struct {
 func (r *route) serve(ec echo.Context) error {
 	c := newCall(r, ec)
 	defer c.finish()
-	err := c.check()
-	if err == nil {
-		err = c.handle()
-	}
-	if err != nil {
+	if err := c.handle(); err != nil {
 		c.err = err
 		c.challenge(err)
 		r.fail(c, err)
