@@ -311,8 +311,10 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugUnavailable, Kinds: []Kind{Unavailable}, Title: "Storage unavailable",
-		Cause:  "Redis cannot serve the request now: it is down, failing over, loading or read-only.",
-		Remedy: "Try again after `retryAfter` seconds.",
+		Cause: "Redis cannot serve the request now: it is down, failing over, loading or read-only. Or it refuses the " +
+			"service: its user lacks a right, the password or a certificate is wrong, or Redis lacks a command.",
+		Remedy: "Try again after `retryAfter` seconds. If Redis refuses the service, as `detail` says then, trying again " +
+			"doesn't help until an operator has made the change that the service's log and `tidemark doctor` name.",
 	},
 	{
 		Slug: SlugNotReplicated, Kinds: []Kind{Unavailable}, Title: "Not replicated",

@@ -2,8 +2,12 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +98,31 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		require.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, got.StatusCode, "%s %s", method,
 			path)
 		require.Empty(t, got.Header.Get("WWW-Authenticate"))
+	}
+}
+
+// TestSecurityPage: docs/security.md names the paths of all calls that need the actions of operators, and no others.
+func TestSecurityPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/security.md")
+	require.NoError(t, err)
+	routes := servertest.Start(t, servertest.WithQueues()).Routes()
+	for _, action := range []access.Action{access.Admin, access.Metrics} {
+		row := regexp.MustCompile("(?m)^\\| `" + string(action) + "` \\|.*$").FindString(string(page))
+		require.NotEmpty(t, row, action)
+		unused := map[string]bool{}
+		for _, m := range regexp.MustCompile("`(/[^`]*)`").FindAllStringSubmatch(row, -1) {
+			unused[m[1]] = true
+		}
+		named := slices.Collect(maps.Keys(unused))
+		for _, r := range routes {
+			at := slices.IndexFunc(named, func(path string) bool { return r.Path == path || strings.HasPrefix(r.Path, path+"/") })
+			if r.Action == action {
+				require.GreaterOrEqual(t, at, 0, "%s needs %s", r.Path, action)
+				delete(unused, named[at])
+			}
+		}
+		require.Empty(t, unused, "no call needs %s", action)
 	}
 }
 

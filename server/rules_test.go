@@ -103,7 +103,7 @@ func TestWaitsOfRulesThatChange(t *testing.T) {
 	got := servertest.Decode[wire.Deliveries](<-many)
 	require.Len(t, got.Problems, 1, "the other channels may still be read")
 	require.Equal(t, "c", got.Problems[0].Channel)
-	require.Equal(t, http.StatusForbidden, got.Problems[0].Problem.Status)
+	require.Equal(t, http.StatusForbidden, got.Problems[0].Status)
 	r.publish("stays")
 	require.Len(t, servertest.Decode[wire.Delivery](<-open).Messages, 1)
 }

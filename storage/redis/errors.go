@@ -98,6 +98,35 @@ func isFault(err error) bool {
 	return errors.As(err, &f)
 }
 
+// errRefused is the error of a call that fails until somebody changes the configuration of Redis or of the service.
+// Clients are told no more: the log has the cause and the advice.
+var errRefused = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: refusedAfter,
+	Detail: "the storage refuses what the service asks of it; trying again helps only after its operator has changed " +
+		"its configuration or that of the service, whose log says what to change"}
+
+// refusedAfter is the time after which clients should try again when somebody must change something first.
+const refusedAfter = 10 * time.Second
+
+// refusesService reports whether an error stays until somebody changes the configuration of Redis or of the service:
+// rights, credentials, commands that Redis lacks, certificates, another server at the address.
+func refusesService(err error) bool {
+	switch c := code(err); c {
+	case "NOAUTH", "WRONGPASS", "DENIED", codeNoPermission:
+		return true
+	case codeNetwork:
+		return permanent(err) && !errors.Is(err, context.Canceled)
+	default:
+		return isUnknownCommand(err)
+	}
+}
+
+// isUnknownCommand reports whether Redis doesn't have a command, or has renamed it.
+func isUnknownCommand(err error) bool {
+	var e *rueidis.RedisError
+	return errors.As(err, &e) && (strings.HasPrefix(e.Error(), "unknown command") ||
+		strings.HasPrefix(e.Error(), "Unknown Redis command called from script"))
+}
+
 // faultOf returns an error of package fault for an error of Redis or of its connection. It returns a fault as it is.
 func faultOf(err error) error {
 	if isFault(err) {
@@ -106,7 +135,9 @@ func faultOf(err error) error {
 	switch c := code(err); {
 	case c == "OOM":
 		return fault.ErrStorageFull.WithCause(err)
-	case transient(err), c == codeNetwork, c == "MISCONF", c == "NOAUTH", c == "WRONGPASS", c == codeNoPermission:
+	case refusesService(err):
+		return errRefused.WithCause(err)
+	case transient(err), c == codeNetwork, c == "MISCONF":
 		unavailable := fault.ErrUnavailable.WithCause(err)
 		unavailable.RetryAfter = retryAfter
 		return unavailable

@@ -160,6 +160,9 @@ func (a adviser) ofTopology(text string) string {
 	case a.sentinel != "" && strings.Contains(strings.ToLower(text), "unknown command 'sentinel"):
 		return fmt.Sprintf("with --redis-sentinel-master, --%s has the addresses of Sentinels, and this is no Sentinel",
 			a.option)
+	case strings.Contains(strings.ToLower(text), "unknown command"), strings.Contains(text, "Unknown Redis command"):
+		return "Redis lacks a command, or has renamed it: remove rename-command from its configuration, or use Redis 7.0 " +
+			"or newer; tidemark doctor names all commands that it lacks"
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
@@ -46,6 +47,46 @@ func TestAdviceInOperation(t *testing.T) {
 			err := conn.Ready(t.Context())
 			require.Contains(t, redis.Advice(err), c.says)
 			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+// TestRefusals: the error for clients says whether trying again helps, and the log what to change.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	const refused, retry = "trying again helps only after its operator has changed", "trying again is safe"
+	set := []string{"SET", "mm1:key", "1"}
+	for name, c := range map[string]struct {
+		change []string // on the server
+		call   []string
+		detail string // for clients
+		advice string
+	}{
+		"keys":     {[]string{"ACL", "SETUSER", "svc", "resetkeys"}, set, refused, "ACL SETUSER svc ~mm1:*"},
+		"rights":   {[]string{"ACL", "SETUSER", "svc", "-set"}, set, refused, "ACL SETUSER svc +set"},
+		"password": {[]string{"ACL", "SETUSER", "svc", "resetpass", ">other"}, set, refused, "check --redis-username"},
+		"command":  {[]string{"PING"}, []string{"NOSUCH"}, refused, "Redis lacks a command, or has renamed it"},
+		"command of a script": {[]string{"PING"}, []string{"EVAL", "return redis.call('nosuch')", "0"}, refused,
+			"Redis lacks a command, or has renamed it"},
+		"replica": {[]string{"REPLICAOF", "127.0.0.1", "1"}, set, retry, "set --redis to its primary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Start(t, redistest.Options{})
+			require.NoError(t, n.Do(t, "ACL", "SETUSER", "svc", "on", ">secret", "~mm1:*", "&mm1:*", "+@all").Error())
+			conn := storetest.Connect(t, redis.Options{URL: "redis://svc:secret@" + n.Addr(), KeyPrefix: "mm1:",
+				Timeout: time.Second})
+			require.NoError(t, n.Do(t, c.change...).Error())
+			require.NoError(t, n.Do(t, "CLIENT", "KILL", "USER", "svc").Error()) // a password counts for new connections
+			err := conn.Retry(t.Context(), "call", func(ctx context.Context) error {
+				return conn.Client().Do(ctx, conn.Client().B().Arbitrary(c.call...).Build()).Error()
+			})
+			var e *fault.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, fault.SlugUnavailable, e.Slug, err)
+			require.Contains(t, e.Detail, c.detail)
+			require.Positive(t, e.RetryAfter)
+			require.Contains(t, redis.Advice(err), c.advice)
 		})
 	}
 }
