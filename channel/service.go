@@ -358,17 +358,28 @@ type verifier struct {
 	failure  error // of that
 }
 
+// findKeys looks for keys of other servers, once for each request.
+func (v *verifier) findKeys(ctx context.Context) error {
+	if v.service.lookUp == nil {
+		return nil
+	}
+	if !v.lookedUp {
+		v.lookedUp, v.failure = true, v.service.lookUp(ctx)
+	}
+	if v.failure != nil {
+		return fmt.Errorf("look for the key of a receipt: %w", v.failure)
+	}
+	return nil
+}
+
 // verify returns the receipt of a handle. If none of the keys has signed it, verify looks for keys of other servers,
 // once for each request.
 func (v *verifier) verify(ctx context.Context, handle, channel, subscriber string) (*receipt.Receipt, error) {
 	s := v.service
 	r, err := s.receipts.Verify(handle, channel, subscriber)
-	if errors.Is(err, receipt.ErrForged) && s.lookUp != nil {
-		if !v.lookedUp {
-			v.lookedUp, v.failure = true, s.lookUp(ctx)
-		}
-		if v.failure != nil {
-			return nil, fmt.Errorf("look for the key of a receipt: %w", v.failure)
+	if errors.Is(err, receipt.ErrForged) {
+		if err := v.findKeys(ctx); err != nil {
+			return nil, err
 		}
 		r, err = s.receipts.Verify(handle, channel, subscriber)
 	}

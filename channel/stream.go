@@ -37,7 +37,8 @@ type StreamQuery struct {
 	// subscriber, without receipts.
 	From   []Source
 	Window int // of subscribers; 0: DefaultWindow
-	// Resume is a token of an earlier stream from the same sources; empty: none. It is verified in any case.
+	// Resume is a token of an earlier stream from the same sources; empty: none. It is verified in any case. With one that
+	// no known key has signed the stream begins without it, and each source with a GapLost.
 	Resume string
 	// Acknowledge acknowledges what Resume covers. The stream then ends with ErrStreamWindow when a window is full, so
 	// that the client resumes.

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -90,37 +89,46 @@ func appendEntry(raw []byte, i int, at *receipt.Receipt) []byte {
 	return append(append(raw, byte(len(at.MessageID))), at.MessageID...)
 }
 
-// resume returns the receipts of a token by source.
+// resume returns the receipts of a token by source. One that this service has not signed, as far as it knows now, is no
+// error, since a browser would give up: no receipt is returned, and each source begins with a gap.
 func (s *Stream) resume(ctx context.Context, token string) ([]*receipt.Receipt, error) {
 	receipts := make([]*receipt.Receipt, len(s.sources))
 	if token == "" {
 		return receipts, nil
 	}
 	v := verifier{service: s.service}
-	var err error
 	if len(s.sources) == 1 {
 		t := s.targets[0]
-		receipts[0], err = v.verify(ctx, token, t.channel, t.subscriber)
-		return receipts, atToken(err)
+		r, err := v.verify(ctx, token, t.channel, t.subscriber)
+		if !isUnsigned(err) {
+			receipts[0] = r
+			return receipts, atToken(err)
+		}
 	}
-	raw, err := tokenEncoding.DecodeString(token)
-	if err != nil || len(token) > MaxTokenBytes || len(raw) < tokenHead+receipt.MACBytes || raw[0] != tokenVersion {
-		return nil, refuseToken(fault.SlugReceiptMalformed, "is malformed")
-	}
-	signed, mac := raw[:len(raw)-receipt.MACBytes], raw[len(raw)-receipt.MACBytes:]
-	genuine, err := v.signed(ctx, signed, mac)
+	signed, err := v.signedToken(ctx, token)
 	switch {
 	case err != nil:
 		return nil, err
-	case !genuine:
-		return nil, refuseToken(fault.SlugReceiptForged, "was not signed by this service")
-	case [16]byte(signed[1:tokenHead]) != s.list:
+	case signed == nil && len(s.sources) > 1: // is it a receipt handle?
+		if _, err := v.verify(ctx, token, "", ""); err != nil && !isUnsigned(err) {
+			return nil, atToken(err)
+		}
+	}
+	switch {
+	case signed != nil && (len(s.sources) == 1 || [16]byte(signed[1:tokenHead]) != s.list):
 		return nil, refuseToken(fault.SlugReceiptChannel, "is of other channels or subscribers, or of another order of them")
+	case signed != nil && s.entries(signed[tokenHead:], receipts):
+		return receipts, nil
 	}
-	if !s.entries(signed[tokenHead:], receipts) {
-		return nil, refuseToken(fault.SlugReceiptMalformed, "is malformed")
+	for i := range s.sources {
+		s.sources[i].lapsed = true
 	}
-	return receipts, nil
+	return make([]*receipt.Receipt, len(s.sources)), nil
+}
+
+// isUnsigned reports whether an error of verify is that of a text that no known key has signed.
+func isUnsigned(err error) bool {
+	return errors.Is(err, receipt.ErrForged) || errors.Is(err, receipt.ErrMalformed)
 }
 
 // entries decodes the entries of a token.
@@ -139,19 +147,20 @@ func (s *Stream) entries(raw []byte, receipts []*receipt.Receipt) bool {
 	return len(raw) == 0
 }
 
-// signed reports whether a MAC is valid. If it isn't, it looks for keys of other servers, once.
-func (v *verifier) signed(ctx context.Context, data, mac []byte) (bool, error) {
-	s := v.service
-	if s.tokens.Signed(data, mac) {
-		return true, nil
+// signedToken returns the signed part of a token of a stream from many sources, or nil if no known key has signed it.
+func (v *verifier) signedToken(ctx context.Context, token string) ([]byte, error) {
+	raw, err := tokenEncoding.DecodeString(token)
+	if err != nil || len(token) > MaxTokenBytes || len(raw) < tokenHead+receipt.MACBytes || raw[0] != tokenVersion {
+		return nil, nil //nolint:nilerr,nilnil // another text isn't signed
 	}
-	if s.lookUp == nil {
-		return false, nil
+	signed, mac := raw[:len(raw)-receipt.MACBytes], raw[len(raw)-receipt.MACBytes:]
+	if v.service.tokens.Signed(signed, mac) {
+		return signed, nil
 	}
-	if err := s.lookUp(ctx); err != nil {
-		return false, fmt.Errorf("look for the key of a resume token: %w", err)
+	if err := v.findKeys(ctx); err != nil || !v.service.tokens.Signed(signed, mac) {
+		return nil, err
 	}
-	return s.tokens.Signed(data, mac), nil
+	return signed, nil
 }
 
 // atToken sets the field of an error to the token.
