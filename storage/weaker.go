@@ -52,7 +52,7 @@ func (s Description) Warnings() []string {
 	if d.EvictionPolicy != "noeviction" {
 		w = append(w,
 			fmt.Sprintf(
-				"maxmemory-policy is %s: when memory runs out, messages and clocks are deleted; set it to noeviction",
+				"maxmemory-policy is %s: when memory runs out, what must stay is deleted; set it to noeviction",
 				d.EvictionPolicy))
 	}
 	switch d.Level {

@@ -45,7 +45,7 @@ func checkRedis(ctx context.Context, c config.Config, one another) []finding {
 	}
 	s := found.Storage
 	k.add(fine, "connection", "", "%s %s, %s, as user %s", s.Product, s.Version, s.Kind, conn.User())
-	k.durability(one.of == "cache", s)
+	k.durability(one, s)
 	k.cluster(s, found)
 	for _, p := range found.Primaries {
 		k.primary(p, s.Durability.MaxMemoryBytes)
@@ -72,8 +72,8 @@ func (k *checks) failed(check string, err error) {
 }
 
 // durability checks what a Redis keeps. A cache needs to keep nothing.
-func (k *checks) durability(cache bool, s storage.Description) {
-	d := s.Durability
+func (k *checks) durability(of another, s storage.Description) {
+	d, cache := s.Durability, of.kept() == ""
 	o := fine
 	if !cache && d.Level != storage.DurableAlways && d.Level != storage.DurableEverysec {
 		o = warning
@@ -90,7 +90,7 @@ func (k *checks) durability(cache bool, s storage.Description) {
 	default:
 		o = fine
 	}
-	k.add(o, "eviction", "set maxmemory-policy noeviction in Redis: any other deletes messages and clocks",
+	k.add(o, "eviction", "set maxmemory-policy noeviction in Redis: any other deletes "+of.kept(),
 		"maxmemory-policy %s", d.EvictionPolicy)
 	o = fine
 	if !cache && s.Kind != "managed" && d.Replicas == 0 {

@@ -121,7 +121,7 @@ func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 
 // redisServers returns the Redis servers that a configuration names, that of the channels first.
 func redisServers(c config.Config) []another {
-	all := []another{{key: "redis", of: "channels"}, {key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets"},
+	all := []another{ofChannels, {key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets"},
 		{key: "sessionsRedis", url: c.Records.Sessions.Redis, of: "sessions"},
 		{key: "cacheRedis", url: c.Records.Cache.Redis, of: "cache"}}
 	return slices.DeleteFunc(all, func(one another) bool { return one.of != "channels" && one.url == "" })

@@ -91,6 +91,9 @@ func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 		return fmt.Errorf("look at the storage: %w", err)
 	}
 	logStorage(ctx, n.Log, found)
+	if err := ofChannels.mustKeep(ctx, found, n.Log); err != nil {
+		return err
+	}
 	open := records.Instances{Records: conn, Sessions: conn, Cache: conn}
 	if err := openCacheRedis(ctx, c, &open, s); err != nil {
 		return err

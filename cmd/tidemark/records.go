@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -20,24 +19,21 @@ import (
 )
 
 // openRecordsRedis connects to the Redis of sessions and to that of caches, unless they are that of the channels. It
-// refuses one that may evict records that must be kept.
-func openRecordsRedis(
-	ctx context.Context, c config.Config, channels *redis.Conn, found storage.Description, needs storeNeeds,
-) (records.Instances, error) {
+// refuses one that may evict sessions.
+func openRecordsRedis(ctx context.Context, c config.Config, channels *redis.Conn, needs storeNeeds) (records.Instances,
+	error) {
 	if !c.Records.On {
 		return records.Instances{}, nil
 	}
 	open := records.Instances{Records: channels, Sessions: channels, Cache: channels}
-	if err := mustKeep(ctx, "redis", "locks, settings and views", found, needs.log); err != nil {
-		return open, err
-	}
 	if url := c.Records.Sessions.Redis; url != "" {
-		conn, found, err := openAnother(ctx, c, another{key: "sessionsRedis", url: url, of: "sessions"}, needs)
+		sessions := another{key: "sessionsRedis", url: url, of: "sessions"}
+		conn, found, err := openAnother(ctx, c, sessions, needs)
 		if err != nil {
 			return open, err
 		}
-		logStorage(ctx, needs.log.With("of", "sessions"), found)
-		if err := mustKeep(ctx, "sessionsRedis", "sessions", found, needs.log); err != nil {
+		logStorage(ctx, needs.log.With("of", sessions.of), found)
+		if err := sessions.mustKeep(ctx, found, needs.log); err != nil {
 			return open, err
 		}
 		open.Sessions = conn
@@ -70,21 +66,6 @@ func openAnother(ctx context.Context, c config.Config, a another, needs storeNee
 		return nil, storage.Description{}, err
 	}
 	return a.connect(ctx, c, o, needs)
-}
-
-// mustKeep returns an error if a Redis evicts, and logs that it isn't known.
-func mustKeep(ctx context.Context, key, what string, found storage.Description, log *slog.Logger) error {
-	evicts, known := found.Durability.Evicts()
-	if evicts {
-		return fmt.Errorf(
-			"%s: evicts (maxmemory-policy %s): when its memory runs out, %s are deleted; set maxmemory-policy to noeviction, or records to off",
-			key, found.Durability.EvictionPolicy, what)
-	}
-	if !known {
-		log.WarnContext(ctx, "the Redis doesn't tell whether it evicts: see that its maxmemory-policy is noeviction",
-			"option", key, "records", what)
-	}
-	return nil
 }
 
 // startKeyMetrics starts the count of the keys of all Redis servers, if any kinds are configured.

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage"
 )
 
-// TestEvictingRedis: only the Redis of the cache may evict.
+// TestEvictingRedis: only the Redis of the cache may evict. doctor says the same.
 func TestEvictingRedis(t *testing.T) {
 	t.Parallel()
 	// but has no limit
@@ -23,11 +23,14 @@ func TestEvictingRedis(t *testing.T) {
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `of=cache kind=standalone`},
 		{"--redis=K --sessions-redis=K --cache-redis=E", "", `eviction=volatile-ttl maxMemory=1073741824`},
 		{"--redis=K --sessions-redis=E",
-			"sessionsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, sessions are deleted",
+			"sessionsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, sessions and tokens are deleted",
 			""},
-		{"--redis=E",
-			"redis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, locks, settings and views are deleted", ""},
-		{"--redis=E --records=off --sessions-redis=E", "", "maxmemory-policy is volatile-ttl"},
+		{"--redis=E", "redis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, messages, clocks, locks,", ""},
+		{"--redis=E --records=off", "redis: evicts (maxmemory-policy volatile-ttl)", ""},
+		{"--redis=K --records=off --tickets-redis=E",
+			"ticketsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, tickets, matches and", ""},
+		{"--redis=K --records=off --tickets-redis=E --matchmaking=off --sessions-redis=E", "",
+			"maxmemory-policy is allkeys-lru"}, // only K is used
 	} {
 		var log strings.Builder
 		t.Run(c.args, func(t *testing.T) {
@@ -41,9 +44,19 @@ func TestEvictingRedis(t *testing.T) {
 		})
 		require.Contains(t, log.String(), c.logged)
 	}
+	var out strings.Builder
+	require.Equal(t, exitFailure, runHere(t.Context(), &out, &out, nil, "shard", "serve", "--redis", evicts.URL(), "--cache",
+		"author", "--dc", "a", "--listen", "127.0.0.1:0", "--admin-listen", "off"))
+	require.Contains(t, out.String(), "redis: evicts (maxmemory-policy volatile-ttl)", "a node of shards")
+	out.Reset()
+	require.Equal(t, exitFailure, runHere(t.Context(), &out, &out, nil, "doctor", "--listen", "127.0.0.1:0", "--redis",
+		keeps.URL(), "--tickets-redis", evicts.URL(), "--cache-redis", evicts.URL()))
+	require.Regexp(t, `(?m)^failure +tickets +eviction +maxmemory-policy volatile-ttl$`, out.String())
+	require.Contains(t, out.String(), "any other deletes tickets, matches and assignments")
+	require.Regexp(t, `(?m)^ok +cache +eviction +maxmemory-policy volatile-ttl$`, out.String())
 	var log strings.Builder
 	silent := storage.Description{Durability: storage.Durability{EvictionPolicy: "unknown"}}
-	require.NoError(t, mustKeep(t.Context(), "sessionsRedis", "sessions", silent,
+	require.NoError(t, ofChannels.mustKeep(t.Context(), silent,
 		slog.New(slog.NewTextHandler(&log, nil))))
 	require.Contains(t, log.String(), "level=WARN msg=\"the Redis doesn't tell whether it evicts")
 }

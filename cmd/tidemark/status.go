@@ -201,7 +201,7 @@ func (e *examiner) examineRedis(ctx context.Context, i int, one examined) []over
 	shown := v1.StorageOf(found.Storage)
 	state.Storage, state.Uncovered = &shown, found.Uncovered
 	state.Primaries = make([]wire.PrimaryState, len(found.Primaries))
-	k.durability(one.of == "cache", found.Storage)
+	k.durability(another{of: one.of}, found.Storage)
 	k.cluster(found.Storage, found)
 	for i, p := range found.Primaries {
 		limit := found.Storage.Durability.MaxMemoryBytes

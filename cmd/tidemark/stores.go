@@ -58,10 +58,13 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 		return stores{}, fmt.Errorf("look at the storage: %w", err)
 	}
 	logStorage(ctx, needs.log, s.storage)
+	if err := ofChannels.mustKeep(ctx, s.storage, needs.log); err != nil {
+		return stores{}, err
+	}
 	if s.receipts, err = openReceipts(ctx, c, s.channels, needs.parts); err != nil {
 		return stores{}, err
 	}
-	if s.records, err = openRecordsRedis(ctx, c, conn, s.storage, needs); err != nil {
+	if s.records, err = openRecordsRedis(ctx, c, conn, needs); err != nil {
 		return stores{}, err
 	}
 	return s, s.openQueues(ctx, c, options, needs)
@@ -83,6 +86,9 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 			return err
 		}
 		logStorage(ctx, needs.log.With("of", tickets.of), found)
+		if err := tickets.mustKeep(ctx, found, needs.log); err != nil {
+			return err
+		}
 	}
 	if s.metrics, err = metrics.NewQueues(needs.metrics); err != nil {
 		return fmt.Errorf("matchmaking metrics: %w", err)
@@ -124,6 +130,36 @@ type another struct {
 	of  string // its contents, for the log and as the label of metrics
 
 	replica bool // a replica will do, since nothing is written
+}
+
+// ofChannels is the Redis of the channels, whose options are apart.
+var ofChannels = another{key: "redis", of: "channels"}
+
+// kept returns what an eviction deletes, although it must stay; "": only values of caches.
+func (a another) kept() string {
+	switch a.of {
+	case "channels":
+		return "messages, clocks, locks, settings and claims of shards"
+	case "tickets":
+		return "tickets, matches and assignments"
+	case "sessions":
+		return "sessions and tokens"
+	}
+	return ""
+}
+
+// mustKeep returns an error if a Redis evicts what must stay, and logs that it isn't known.
+func (a another) mustKeep(ctx context.Context, found storage.Description, log *slog.Logger) error {
+	evicts, known := found.Durability.Evicts()
+	if evicts {
+		return fmt.Errorf("%s: evicts (maxmemory-policy %s): when its memory runs out, %s are deleted; "+
+			"set maxmemory-policy to noeviction", a.key, found.Durability.EvictionPolicy, a.kept())
+	}
+	if !known {
+		log.WarnContext(ctx, "the Redis doesn't tell whether it evicts: see that its maxmemory-policy is noeviction",
+			"option", a.key, "keeps", a.kept())
+	}
+	return nil
 }
 
 // flagOf returns the name of the flag for a YAML key.

@@ -232,8 +232,8 @@ func matchmakingOptions(c *Config) []option {
 			addresses with or without a port, networks such as 10.0.0.0/8, or prefixes of URLs. Private addresses can be
 			called only if an address or network here contains them. Not set: nothing.`),
 		define("tickets-redis", "url", "", to(&c.Matchmaking.Redis, anyText), `
-			Another Redis for tickets and queues, with user and password in the URL if it needs them. Not set: that of
-			the channels.`),
+			Another Redis for tickets and queues, with user and password in the URL if it needs them. It must not evict.
+			Not set: that of the channels.`),
 		define("tickets-read-replicas", "replicas", "off", to(&c.Matchmaking.ReadReplicas, replicas), `
 			Where to read tickets: off for the primary, on for the replicas of a Cluster or behind Sentinels, or the
 			URL of a replica. A ticket that a replica doesn't have is read from the primary.`),
