@@ -25,7 +25,7 @@ type claimLease struct {
 	mu      sync.Mutex
 	token   string  // of the claim; "": there is none
 	granted bool    // the token has claimed a shard; false: it may have
-	claimed Claimed // if granted
+	claimed Claimed // the last one
 	keeps   bool    // the node keeps its shard: it wants the same one again, or none
 	loaded  bool    // sent with pings
 }
@@ -58,7 +58,11 @@ func (c *claimLease) Acquire(ctx context.Context, r lease.Request) (fence uint64
 	if c.token == "" {
 		c.token = r.Token
 	}
-	claimed, err := c.claims.Claim(ctx, c.member, c.token, r.TTL)
+	last := Claimed{}
+	if c.keeps {
+		last = c.claimed
+	}
+	claimed, err := c.claims.Claim(ctx, c.member, c.token, r.TTL, last)
 	switch {
 	case err == nil:
 		c.granted, c.claimed = true, claimed

@@ -50,7 +50,10 @@ type Claims interface {
 	// *lease.HeldError if none is free, with the time until one may be, joined with ErrSameHost if the host has one
 	// under another token, and with ErrUnsure if claims may be lost; ErrNoLayout; lease.ErrLost for a token whose claim
 	// has ended: it never gets another shard. After any other error it may be claimed.
-	Claim(ctx context.Context, m Member, token string, ttl time.Duration) (Claimed, error)
+	//
+	// last is the member's last claim, as far as it knows; zero: none. A store that has lost the layout restores it from
+	// there, unless the data centre was removed, and one that has lost the claim gives the member the same shard.
+	Claim(ctx context.Context, m Member, token string, ttl time.Duration, last Claimed) (Claimed, error)
 	// Ping renews a claim, and records whether the node has loaded its shard. Errors: ErrMoved, lease.ErrLost.
 	Ping(ctx context.Context, m Member, token string, ttl time.Duration, loaded bool) error
 	// Leave ends a claim, and notifies watchers. A repeat succeeds. Errors: lease.ErrLost.
@@ -64,7 +67,8 @@ type Claimed struct {
 	Shard       int
 	Interval    Interval
 	Generation  uint64
-	Incarnation uint64 // higher than that of each earlier holder of the shard in its data centre
+	Starts      []uint64 // first sharding keys of the shards of the layout; treat as read-only
+	Incarnation uint64   // higher than that of each earlier holder of the shard in its data centre
 }
 
 // Layouts keeps how caches are split.

@@ -136,10 +136,15 @@ func (m *memory) arrive(op string, effect func() (shard.Claimed, error)) (shard.
 	return c, err
 }
 
-func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl time.Duration) (shard.Claimed, error) {
+func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl time.Duration, last shard.Claimed) (
+	shard.Claimed, error) {
 	return m.do(ctx, who, "claim", func() (shard.Claimed, error) {
 		if len(m.layout.Starts) == 0 {
-			return shard.Claimed{}, shard.ErrNoLayout
+			if len(last.Starts) == 0 {
+				return shard.Claimed{}, shard.ErrNoLayout
+			}
+			m.layout = shard.Layout{Generation: last.Generation, Starts: last.Starts}
+			m.claims, m.unsure = make([]claim, len(last.Starts)), m.now().Add(ttl)
 		}
 		own := slices.IndexFunc(m.claims, func(c claim) bool { return c.host == who.Host && m.left(c) > 0 })
 		found := slices.IndexFunc(m.claims, func(c claim) bool { return c.token == token })
@@ -158,13 +163,13 @@ func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl 
 		if wait := m.unsure.Sub(m.now()); wait > 0 {
 			return shard.Claimed{}, errors.Join(shard.ErrUnsure, &lease.HeldError{For: wait})
 		}
-		if found = m.choose(who.Host); found < 0 {
+		if found = m.choose(who.Host, last); found < 0 {
 			next := slices.MinFunc(m.claims, func(a, b claim) int { return a.until.Compare(b.until) })
 			return shard.Claimed{}, &lease.HeldError{For: m.left(next)}
 		}
 		m.last++
 		c := shard.Claimed{Shard: found, Interval: m.layout.Interval(found), Generation: m.layout.Generation,
-			Incarnation: m.last}
+			Starts: m.layout.Starts, Incarnation: m.last}
 		m.over = append(m.over, m.claims[found].token)
 		m.claims[found] = claim{Claimed: c, host: who.Host, token: token, until: m.now().Add(ttl)}
 		return c, nil
@@ -173,8 +178,13 @@ func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl 
 
 // choose returns the free shard that a host had last, or else the shard that has been free the longest; -1: none is
 // free.
-func (m *memory) choose(host string) int {
+func (m *memory) choose(host string, last shard.Claimed) int {
 	found := -1
+	if known := slices.ContainsFunc(m.claims, func(c claim) bool { return c.host == host }); !known &&
+		last.Generation == m.layout.Generation && slices.Equal(last.Starts, m.layout.Starts) &&
+		m.left(m.claims[last.Shard]) <= 0 {
+		return last.Shard
+	}
 	for i, c := range m.claims {
 		switch {
 		case m.left(c) > 0:
@@ -254,6 +264,13 @@ func (m *memory) failOver() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.claims, m.unsure = make([]claim, len(m.claims)), m.now().Add(ttl)
+}
+
+// flush makes the store lose everything, the layout too.
+func (m *memory) flush() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.layout, m.claims, m.former, m.last = shard.Layout{}, nil, nil, 10
 }
 
 // holder returns the host that holds a shard, or "".

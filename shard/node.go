@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -152,7 +153,8 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 // hold answers for the claimed shard until holding ends. ctx is that of Run.
 func (n *Node[K, ID, V]) hold(ctx, holding context.Context) error {
 	c, token := n.claim.current()
-	if n.load != nil && n.load.Generation == c.Generation && n.load.Shard != c.Shard {
+	if n.load != nil && n.load.Shard != c.Shard && n.load.Generation == c.Generation &&
+		slices.Equal(n.load.Starts, c.Starts) {
 		return fmt.Errorf("%w: there is only shard %d, in place of %d", errOusted, c.Shard, n.load.Shard)
 	}
 	if n.load != nil && n.load.Interval != c.Interval {

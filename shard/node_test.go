@@ -301,6 +301,61 @@ func TestAStoreThatMayHaveLostClaims(t *testing.T) {
 	}
 }
 
+// The store loses everything, the layout too: the nodes restore it, and claim the shards that they have loaded once all
+// claims that were lost have ended.
+func TestAStoreThatHasLostEverything(t *testing.T) {
+	t.Parallel()
+	for name, keep := range map[string]bool{"it stops": false, "it goes on": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(2)
+				layout := m.layout
+				nodes := m.startTwo(t, keep)
+				m.flush()
+				pass(2 * ping)
+				for _, n := range nodes {
+					require.Equal(t, keep, n.ask(t).Assigned)
+				}
+				pass(ttl)
+				require.Equal(t, layout, m.layout)
+				for i, n := range nodes {
+					require.NoError(t, n.Ready())
+					require.Equal(t, layout.Interval(i), n.ask(t).Shard)
+					runs, _ := n.source.ran()
+					require.Len(t, runs, 1, "what is loaded was kept")
+				}
+			})
+		})
+	}
+}
+
+// startTwo starts the nodes of two shards.
+func (m *memory) startTwo(t *testing.T, keep bool) []*node {
+	t.Helper()
+	change := func(o *shard.NodeOptions, _ *source) { o.KeepServing = keep }
+	return []*node{start(t, m, "h1", change), start(t, m, "h2", change)}
+}
+
+// The store loses everything, and an operator sets another layout before the nodes notice: they load its shards, also
+// if its generation is that of the lost one.
+func TestAnotherLayoutInPlaceOfALostOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(2)
+		nodes := m.startTwo(t, false)
+		m.flush()
+		m.setLayout(0, 7)
+		pass(2 * ttl)
+		var answered []shard.Interval
+		for _, n := range nodes {
+			require.NoError(t, n.Ready())
+			answered = append(answered, n.ask(t).Shard)
+		}
+		require.ElementsMatch(t, []shard.Interval{m.layout.Interval(0), m.layout.Interval(1)}, answered)
+	})
+}
+
 // When a node gives its claim up, the claim is still valid in the store: no other node gets the shard.
 func TestAnOutageAsShortAsTheMargin(t *testing.T) {
 	t.Parallel()

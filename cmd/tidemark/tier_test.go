@@ -99,6 +99,61 @@ func TestReadTier(t *testing.T) {
 	}
 }
 
+// TestFlushedShards: after a FLUSHALL the nodes claim the shards again that they had, without a restart or a command,
+// and answer with the values that there are then.
+func TestFlushedShards(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	shardsCommand(t, server, "layout", "--dc", "a", "--dc", "b", "--shards", "2")
+	tier := newTier(t, server)
+	tier.Add(t, "a", 2)
+	tier.Add(t, "b", 2)
+	seen := redistest.NewProxy(t, server)
+	through := []string{"--cache-shards", "author", "--shard-ping-period", "200ms"}
+	a := &authors{
+		writer: startServer(t, append(through, "--redis", server.URL())...),
+		reader: startServer(t, append(through, "--redis", "redis://"+seen.Addr(), "--shard-timeout", "10s")...),
+	}
+	const lost = authorCount // an author that isn't written again
+	writeAll := func() {
+		for id := range authorCount {
+			require.NoError(t, a.write(t.Context(), id))
+		}
+	}
+	writeAll()
+	_, err := requestAuthor(t.Context(), http.MethodPut, a.writer.url, lost, http.StatusNoContent, []byte(`{"id":64}`))
+	require.NoError(t, err)
+	tier.All().Start(t)
+	tier.AwaitWhole(t, "a", "b")
+	a.awaitSettled(t, seen)
+	holder := func() (hosts []string) {
+		for _, dc := range []string{"a", "b"} {
+			hosts = append(hosts, tier.Holder(t, dc, 0)[0].Host, tier.Holder(t, dc, 1)[0].Host)
+		}
+		return hosts
+	}
+	before := holder()
+
+	require.NoError(t, server.Do(t, "FLUSHALL").Error())
+	writeAll()
+	tier.AwaitWhole(t, "a", "b")
+	require.Equal(t, before, holder())
+	a.awaitSettled(t, seen)
+	for _, reader := range []*serverProcess{a.reader, a.writer} {
+		eventually(t, func() bool {
+			_, err := requestAuthor(t.Context(), http.MethodGet, reader.url, lost, http.StatusNotFound, nil)
+			return err == nil
+		})
+	}
+	for _, n := range tier.All() {
+		select {
+		case <-n.Process.Exited():
+			t.Errorf("%s has ended", n.Host)
+		default:
+		}
+	}
+}
+
 // newTier returns a tier for nodes of authors.
 func newTier(t *testing.T, server *redistest.Node) *shardtest.Tier {
 	t.Helper()

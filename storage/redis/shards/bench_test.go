@@ -27,7 +27,7 @@ func BenchmarkScripts(b *testing.B) {
 			Address: fmt.Sprintf("node-%04d.shards.example:7100", i)}
 	}
 	for i := range shard.MaxShards {
-		_, err := h.store.Claim(b.Context(), member(i), "0123456789ABCDEFGHIJKLMNOP", time.Hour)
+		_, err := h.store.Claim(b.Context(), member(i), "0123456789ABCDEFGHIJKLMNOP", time.Hour, shard.Claimed{})
 		require.NoError(b, err)
 	}
 	hosts := h.store.Hosts("c")
@@ -36,7 +36,7 @@ func BenchmarkScripts(b *testing.B) {
 			return h.store.Ping(b.Context(), member(i%shard.MaxShards), "0123456789ABCDEFGHIJKLMNOP", time.Hour, true)
 		},
 		"claim while all are held": func(int) error {
-			_, err := h.store.Claim(b.Context(), member(shard.MaxShards), "spare", time.Hour)
+			_, err := h.store.Claim(b.Context(), member(shard.MaxShards), "spare", time.Hour, shard.Claimed{})
 			require.ErrorIs(b, err, lease.ErrHeld)
 			return nil
 		},

@@ -21,7 +21,7 @@ import (
 func (h *harness) hold(ctx context.Context, m shard.Member) error {
 	for n := 0; ; n++ {
 		token := fmt.Sprint(m.Host, n)
-		_, err := h.store.Claim(ctx, m, token, time.Minute)
+		_, err := h.store.Claim(ctx, m, token, time.Minute, shard.Claimed{})
 		for err == nil {
 			err = h.store.Ping(ctx, m, token, time.Minute, true)
 		}

@@ -53,6 +53,15 @@ func (h *harness) Lose(ctx context.Context, cache, dc, host string) error {
 	)
 }
 
+// Clear removes the keys of a cache.
+func (h *harness) Clear(ctx context.Context, cache string) error {
+	keys := []string{h.key(cache, "dcs")}
+	for _, dc := range []string{"a", "b"} {
+		keys = append(keys, h.key(cache, "layout."+dc), h.key(cache, "shards."+dc))
+	}
+	return h.client.Do(ctx, h.client.B().Del().Key(keys...).Build()).Error()
+}
+
 // Pass moves the end and the last ping of each holder, and the time when a change of the primary was detected, into the
 // past.
 func (h *harness) Pass(ctx context.Context, cache, dc string, d time.Duration) error {

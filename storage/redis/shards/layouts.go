@@ -105,11 +105,7 @@ func status(reply redis.Reply) (dc shard.DC, err error) {
 	d := reply.Decoder()
 	now := d.Int64()
 	dc.Layout.Generation = uint64(d.Int64())
-	for _, text := range strings.Fields(d.Text()) {
-		start, err := parseStart(text)
-		d.Fail(err)
-		dc.Layout.Starts = append(dc.Layout.Starts, start)
-	}
+	dc.Layout.Starts = starts(d)
 	if dc.Layout.Generation > 0 {
 		d.Fail(shard.CheckStarts(dc.Layout.Starts))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
@@ -81,13 +82,15 @@ func check(m shard.Member, token string, ttl time.Duration) error {
 }
 
 // Claim implements shard.Claims. A token gets one shard: after the end of that claim the error is lease.ErrLost.
-func (s *Store) Claim(ctx context.Context, m shard.Member, token string, ttl time.Duration) (shard.Claimed, error) {
+func (s *Store) Claim(ctx context.Context, m shard.Member, token string, ttl time.Duration, last shard.Claimed) (
+	shard.Claimed, error) {
 	if err := check(m, token, ttl); err != nil {
 		return shard.Claimed{}, fmt.Errorf("claim: %w", err)
 	}
 	k := s.keys(m.Cache)
-	args := []string{m.Host, token, redis.Milliseconds(ttl), m.Address}
-	reply, err := s.conn.Run(ctx, claimScript, []string{k.layout(m.DC), k.shards(m.DC)}, args)
+	args := []string{m.DC, m.Host, token, redis.Milliseconds(ttl), m.Address, strconv.FormatUint(last.Generation, 10),
+		strconv.Itoa(last.Shard), textOf(last.Starts)}
+	reply, err := s.conn.Run(ctx, claimScript, []string{k.dcs(), k.layout(m.DC), k.shards(m.DC)}, args)
 	if err != nil {
 		return shard.Claimed{}, fmt.Errorf("claim: %w", err)
 	}
@@ -99,7 +102,12 @@ func claimed(reply redis.Reply) (c shard.Claimed, err error) {
 	switch reply.Status {
 	case redis.OK:
 		c.Generation, c.Shard, c.Incarnation = uint64(d.Int64()), int(d.Int64()), uint64(d.Int64())
-		c.Interval = interval(d)
+		c.Starts = starts(d)
+		if c.Shard >= len(c.Starts) {
+			d.Fail(fmt.Errorf("there is no shard %d of %d", c.Shard, len(c.Starts)))
+			return shard.Claimed{}, d.End()
+		}
+		c.Interval = shard.Layout{Starts: c.Starts}.Interval(c.Shard)
 		return c, d.End()
 	case statusHeld, statusSameHost, statusUnsure:
 		err = errors.Join(whyHeld[reply.Status], &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond})
@@ -109,18 +117,14 @@ func claimed(reply redis.Reply) (c shard.Claimed, err error) {
 	}
 }
 
-// interval decodes the first sharding keys of a shard and of the one after it.
-func interval(d *redis.Decoder) shard.Interval {
-	in, text := shard.All, d.Text()
-	first, err := parseStart(text)
-	d.Fail(err)
-	in.First = first
-	if text = d.Text(); text != "" {
-		next, err := parseStart(text)
+// starts decodes the first sharding keys of the shards of a layout.
+func starts(d *redis.Decoder) (all []uint64) {
+	for _, text := range strings.Fields(d.Text()) {
+		start, err := parseStart(text)
 		d.Fail(err)
-		in.Last = next - 1
+		all = append(all, start)
 	}
-	return in
+	return all
 }
 
 func parseStart(text string) (uint64, error) { return strconv.ParseUint(text, 16, 64) }

@@ -38,7 +38,7 @@ func (h *harness) split(t *testing.T, generation uint64, n int) {
 
 func (h *harness) claim(t *testing.T, host string) shard.Claimed {
 	t.Helper()
-	c, err := h.store.Claim(t.Context(), member(host), host, time.Minute)
+	c, err := h.store.Claim(t.Context(), member(host), host, time.Minute, shard.Claimed{})
 	require.NoError(t, err)
 	return c
 }
@@ -157,7 +157,7 @@ func TestAnotherPrimary(t *testing.T) {
 		require.Equal(t, x, h.claim(t, "x"), name)
 		require.NoError(t, h.store.Ping(t.Context(), member("x"), "x", time.Minute, true), name)
 		for range 2 {
-			_, err := h.store.Claim(t.Context(), member("z"), "z", time.Minute)
+			_, err := h.store.Claim(t.Context(), member("z"), "z", time.Minute, shard.Claimed{})
 			require.ErrorIs(t, err, shard.ErrUnsure, name)
 		}
 		require.NoError(t, h.Pass(t.Context(), "c", "a", 90*time.Second))
@@ -250,7 +250,7 @@ func TestErrorsOfRedis(t *testing.T) {
 	h.do(t, "HSET", h.key("c", "layout.a"), "generation", "1", "starts", "0000000000000000")
 	var failure *fault.Error
 	for name, err := range map[string]error{
-		"claim":  storagetest.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute)),
+		"claim":  storagetest.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute, shard.Claimed{})),
 		"ping":   h.store.Ping(t.Context(), member("x"), "x", time.Minute, true),
 		"leave":  h.store.Leave(t.Context(), member("x"), "x"),
 		"set":    storagetest.ErrorOf(h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(2))),

@@ -69,13 +69,15 @@ func (w *world) any() *process {
 func (w *world) alive(p *process) bool { return p.got != nil && !p.over && w.now < p.ends }
 
 func (w *world) claim(p *process) {
-	c, err := w.s.store.Claim(w.s.Context(), p.Member, p.token, ttl)
+	c, err := w.s.store.Claim(w.s.Context(), p.Member, p.token, ttl, shard.Claimed{})
 	if err != nil {
 		require.True(w, errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrLost), err)
 		return
 	}
 	require.False(w, p.over, "%s has lost its shard", p.token)
-	require.True(w, p.got == nil || *p.got == c, "a token has one shard")
+	if p.got != nil {
+		require.Equal(w, *p.got, c, "a token has one shard")
+	}
 	require.Equal(w, w.layout.Generation, c.Generation)
 	require.Equal(w, w.layout.Interval(c.Shard), c.Interval)
 	for _, other := range w.all {
@@ -156,12 +158,12 @@ func (w *world) lose() {
 // end expects all shards to be free a TTL after the last request, or half a TTL later if claims were lost.
 func (w *world) end() {
 	last := shard.Member{Cache: w.cache, DC: dc, Host: "last0", Address: "last:1"}
-	_, err := w.s.store.Claim(w.s.Context(), last, "last0", ttl)
+	_, err := w.s.store.Claim(w.s.Context(), last, "last0", ttl, shard.Claimed{})
 	require.True(w, err == nil || errors.Is(err, lease.ErrHeld), err)
 	w.pass(4 + 2*min(w.losses, 1))
 	for i := range w.layout.Starts {
 		last.Host = fmt.Sprint("last", i+1)
-		_, err := w.s.store.Claim(w.s.Context(), last, "last", ttl)
+		_, err := w.s.store.Claim(w.s.Context(), last, "last", ttl, shard.Claimed{})
 		require.NoError(w, err)
 	}
 }

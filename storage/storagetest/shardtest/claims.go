@@ -19,7 +19,8 @@ func oneHolder(s *subject) {
 	l := s.split(0, 5)
 	for i := range 5 {
 		c := s.claim(fmt.Sprint("h", i))
-		require.Equal(s, shard.Claimed{Shard: i, Interval: l.Interval(i), Generation: 1, Incarnation: c.Incarnation}, c)
+		require.Equal(s, shard.Claimed{Shard: i, Interval: l.Interval(i), Generation: 1, Starts: l.Starts,
+			Incarnation: c.Incarnation}, c)
 	}
 	require.LessOrEqual(s, s.held("spare", token("spare")), ttl)
 	require.NotErrorIs(s, storagetest.ErrorOf(s.try("spare", token("spare"))), shard.ErrSameHost)
@@ -155,11 +156,11 @@ func apart(s *subject) {
 	s.claim("x")
 	for _, m := range []shard.Member{{Cache: cache, DC: "b"}, {Cache: "topics", DC: dc}} {
 		m.Host, m.Address = "x", "x:7100"
-		_, err := s.store.Claim(s.Context(), m, token("x"), ttl)
+		_, err := s.store.Claim(s.Context(), m, token("x"), ttl, shard.Claimed{})
 		require.ErrorIs(s, err, shard.ErrNoLayout)
 		_, err = s.store.SetLayout(s.Context(), m.Cache, m.DC, 0, shard.Even(1))
 		require.NoError(s, err)
-		_, err = s.store.Claim(s.Context(), m, token("x"), ttl)
+		_, err = s.store.Claim(s.Context(), m, token("x"), ttl, shard.Claimed{})
 		require.NoError(s, err)
 		require.NoError(s, s.store.Leave(s.Context(), m, token("x")))
 	}
@@ -231,7 +232,7 @@ func lostClaims(s *subject) {
 		"others may have had its shard since; any claim begins the wait")
 	require.InDelta(s, ttl*5/4, unsure("new", token("new")), float64(time.Minute),
 		"it comes after those that had a shard")
-	_, err := s.store.Claim(s.Context(), member("short"), token("short"), time.Minute)
+	_, err := s.store.Claim(s.Context(), member("short"), token("short"), time.Minute, shard.Claimed{})
 	require.ErrorIs(s, err, shard.ErrUnsure, "the longest TTL counts")
 	s.pass(-24 * time.Hour)
 	require.InDelta(s, ttl, unsure("z", another("z", 2)), float64(time.Minute), "not for a day")
@@ -247,6 +248,55 @@ func lostClaims(s *subject) {
 	s.claim("new")
 }
 
+// lostLayout: who had a shard restores the layout and gets the same shard, once all claims that were lost have ended.
+func lostLayout(s *subject) {
+	again := func(host string, last shard.Claimed) (shard.Claimed, error) {
+		return s.store.Claim(s.Context(), member(host), another(host, 2), ttl, last)
+	}
+	unsure := func(host string, last shard.Claimed) {
+		s.Helper()
+		_, err := again(host, last)
+		require.ErrorIs(s, err, shard.ErrUnsure)
+	}
+	s.split(0, 1)
+	layout := s.split(1, 3)
+	s.claim("x")
+	y, z := s.claim("y"), s.claim("z")
+	require.NoError(s, s.h.Clear(s.Context(), cache))
+	require.ErrorIs(s, s.ping("y"), lease.ErrLost)
+	require.ErrorIs(s, storagetest.ErrorOf(s.try("new", token("new"))), shard.ErrNoLayout, "it knows no layout")
+	unsure("z", z)
+	unsure("y", y)
+	require.Equal(s, layout, s.status().Layout)
+	s.pass(ttl)
+	unsure("new", shard.Claimed{})
+	for host, last := range map[string]shard.Claimed{"z": z, "y": y} {
+		c, err := again(host, last)
+		require.NoError(s, err)
+		require.Greater(s, c.Incarnation, last.Incarnation)
+		last.Incarnation = c.Incarnation
+		require.Equal(s, last, c)
+	}
+
+	// An operator sets the layout before the nodes notice the loss.
+	require.NoError(s, s.h.Clear(s.Context(), cache))
+	s.split(0, 1)
+	layout = s.split(1, 3)
+	unsure("z", z)
+	unsure("y", y)
+	s.pass(ttl)
+	c, err := again("z", z)
+	require.NoError(s, err)
+	require.Equal(s, z.Shard, c.Shard)
+
+	// A data centre that was removed stays so.
+	s.pass(2 * ttl)
+	require.NoError(s, s.store.Remove(s.Context(), cache, dc))
+	require.ErrorIs(s, storagetest.ErrorOf(again("y", y)), shard.ErrNoLayout)
+	s.split(0, 1)
+	require.Zero(s, s.claim("y").Shard)
+}
+
 // exclusion lets many nodes compete for few shards.
 func exclusion(s *subject) {
 	const nodes, shards, runs = 8, 3, 5
@@ -260,7 +310,7 @@ func exclusion(s *subject) {
 		all.Go(func() {
 			m := member(fmt.Sprint("h", n))
 			for run := 0; run < runs; {
-				c, err := s.store.Claim(ctx, m, another(m.Host, run), ttl)
+				c, err := s.store.Claim(ctx, m, another(m.Host, run), ttl, shard.Claimed{})
 				if err != nil {
 					if storagetest.Ignoring(err, lease.ErrHeld) != nil {
 						s.Error(err)

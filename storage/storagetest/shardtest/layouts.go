@@ -137,7 +137,7 @@ func hosts(s *subject) {
 	b := shard.Member{Cache: cache, DC: "b", Host: "x", Address: "[::1]:7100"}
 	_, err := s.store.SetLayout(s.Context(), cache, b.DC, 0, shard.Even(1))
 	require.NoError(s, err)
-	_, err = s.store.Claim(s.Context(), b, "t", ttl)
+	_, err = s.store.Claim(s.Context(), b, "t", ttl, shard.Claimed{})
 	require.NoError(s, err)
 	want := []shard.Host{{Address: "x:7100", DC: dc}, {Address: "y:7100", DC: dc}, {Address: b.Address, DC: b.DC}}
 	require.ElementsMatch(s, want, s.listed(list))
@@ -187,7 +187,7 @@ func names(s *subject) {
 	long := strings.Repeat("x", 64)
 	require.NoError(s,
 		storagetest.ErrorOf(s.store.Claim(s.Context(), shard.Member{Cache: cache, DC: dc, Host: long,
-			Address: "[::1]:7100"}, long, ttl)))
+			Address: "[::1]:7100"}, long, ttl, shard.Claimed{})))
 	for _, bad := range []string{"", "a b", "a}", "{a", "a\n", "-a", "é", long + "x"} {
 		for _, m := range []shard.Member{
 			{Cache: bad, DC: dc, Host: "x", Address: "x:1"}, {Cache: cache, DC: bad, Host: "x", Address: "x:1"},
@@ -211,7 +211,7 @@ func names(s *subject) {
 		require.ErrorIs(s, s.everything(member("x"), bad), shard.ErrName)
 	}
 	for _, bad := range []time.Duration{0, -1, time.Microsecond, 1 << 62} {
-		require.Error(s, storagetest.ErrorOf(s.store.Claim(s.Context(), member("x"), "t", bad)))
+		require.Error(s, storagetest.ErrorOf(s.store.Claim(s.Context(), member("x"), "t", bad, shard.Claimed{})))
 		require.Error(s, s.store.Ping(s.Context(), member("x"), "t", bad, true))
 	}
 }
@@ -219,7 +219,7 @@ func names(s *subject) {
 // everything makes each call of a member. Ping and Leave must fail with shard.ErrName. It returns the error of Claim.
 func (s *subject) everything(m shard.Member, token string) error {
 	s.Helper()
-	_, err := s.store.Claim(s.Context(), m, token, ttl)
+	_, err := s.store.Claim(s.Context(), m, token, ttl, shard.Claimed{})
 	for _, call := range []func(context.Context) error{
 		func(ctx context.Context) error { return s.store.Ping(ctx, m, token, ttl, true) },
 		func(ctx context.Context) error { return s.store.Leave(ctx, m, token) },

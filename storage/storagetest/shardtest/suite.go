@@ -33,6 +33,8 @@ type Harness interface {
 	Pass(ctx context.Context, cache, dc string, d time.Duration) error
 	// Lose makes the store lose the claims of a host, and possibly others, as in a fail-over.
 	Lose(ctx context.Context, cache, dc, host string) error
+	// Clear makes the store lose everything of a cache.
+	Clear(ctx context.Context, cache string) error
 }
 
 var cases = []storagetest.Case[*subject]{
@@ -58,6 +60,7 @@ var cases = []storagetest.Case[*subject]{
 	{Name: "the clock is set back", Notice: "a node that died keeps its shard for as long as the clock was set back",
 		Run: clockSetBack},
 	{Name: "claims may be lost", Notice: "after a fail-over two nodes answer for a shard", Run: lostClaims},
+	{Name: "everything may be lost", Notice: "nodes wait for good for a layout that they know", Run: lostLayout},
 	{Name: "the status shows who holds what", Notice: "an operator can't see what is missing", Run: status},
 	{Name: "hosts are those that hold shards", Notice: "clients ask nodes that are gone", Run: hosts},
 	{Name: "bounds", Notice: "somebody fills the store", Run: bounds},
@@ -105,7 +108,7 @@ func (s *subject) split(generation uint64, shards int) shard.Layout {
 }
 
 func (s *subject) try(host, token string) (shard.Claimed, error) {
-	return s.store.Claim(s.Context(), member(host), token, ttl)
+	return s.store.Claim(s.Context(), member(host), token, ttl, shard.Claimed{})
 }
 
 // claim claims a shard for the first process of a host.

@@ -1,32 +1,43 @@
 #!lua flags=allow-oom
 -- claim.lua gives a free shard of a data centre to a token: the shard that its host had last, or else the one with the
--- oldest ping. A primary that may have lost claims grants none until those have expired. It may run when Redis is out
--- of memory.
+-- oldest ping. A Redis that may have lost claims grants none until those have expired. A layout that is lost, and that
+-- nobody removed, is restored from what the caller knows of it. It may run when Redis is out of memory.
 --
--- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
--- KEYS[2] shards  hash  holders of the data centre, by host
+-- KEYS[1] dcs     set   data centres of the cache
+-- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
+-- KEYS[3] shards  hash  holders of the data centre, by host
 --
--- ARGV[1] host     string  of the caller
--- ARGV[2] token    string  of the caller
--- ARGV[3] ttl_ms   int     how long from now on
--- ARGV[4] address  string  at which clients reach the host
+-- ARGV[1] dc               string  the data centre
+-- ARGV[2] host             string  of the caller
+-- ARGV[3] token            string  of the caller
+-- ARGV[4] ttl_ms           int     how long from now on
+-- ARGV[5] address          string  at which clients reach the host
+-- ARGV[6] last_generation  int     of the layout of the shard that the caller had last, 0 if it had none
+-- ARGV[7] last_shard       int     that shard
+-- ARGV[8] last_starts      string  first sharding keys of the shards of that layout
 --
--- Returns {"OK", generation, shard, incarnation, first, next}: the first sharding keys of the shard and of the one
--- after it, or '' if there is none. Otherwise no shard was given: {"HELD", left_ms}, with the time until one may be
--- free: holders of an earlier layout are left, or all shards are held; {"SAME_HOST", left_ms} if another token holds
--- one for the host; {"UNSURE", left_ms} if claims may have been lost; {"NO_LAYOUT"}; {"LOST"} if the token had a shard
--- and its claim has ended.
+-- Returns {"OK", generation, shard, incarnation, starts}: starts are the first sharding keys of all shards. Otherwise
+-- no shard was given: {"HELD", left_ms}, with the time until one may be free: holders of an earlier layout are left, or
+-- all shards are held; {"SAME_HOST", left_ms} if another token holds one for the host; {"UNSURE", left_ms} if claims
+-- may have been lost; {"NO_LAYOUT"}; {"LOST"} if the token had a shard and its claim has ended.
 -- Safe to run twice: yes, while the token holds its shard it gets the same one.
-local layout_key, shards_key = KEYS[1], KEYS[2]
-local host, token, ttl_ms, address = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local dcs_key, layout_key, shards_key = KEYS[1], KEYS[2], KEYS[3]
+local dc, host, token, ttl_ms, address = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local last_generation, last_shard, last_starts = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 
 local layout = redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation', 'run', 'since')
 local generation, starts, latest, run, since = unpack(layout)
+local now_us, now_ms = time.now()
 if not generation then
-  return {'NO_LAYOUT'}
+  if last_generation == 0 or redis.call('HEXISTS', shards_key, holder.REMOVED) == 1 then
+    return {'NO_LAYOUT'}
+  end
+  generation, starts, run, since = last_generation, last_starts, primary.history(), now_ms
+  redis.call('SADD', dcs_key, dc)
+  redis.call('HSET', layout_key, 'generation', time.decimal(generation), 'starts', starts)
+  redis.call('HSET', layout_key, 'run', run, 'since', time.decimal(since))
 end
 generation = tonumber(generation)
-local now_us, now_ms = time.now()
 local own = redis.call('HGET', shards_key, host)
 local until_ms, pinged_ms, shard, of, back = holder.parse(own, now_ms)
 if back then
@@ -39,11 +50,18 @@ if holder.has(own, token) then
     return {'HELD', until_ms - now_ms}
   end
   holder.write(shards_key, host, now_ms + ttl_ms, now_ms, own)
-  return {'OK', time.decimal(of), shard, string.match(own, '^%d+ %d+ %d+ %d+ (%d+)'), pick.bounds(starts, shard)}
+  return {'OK', time.decimal(of), shard, string.match(own, '^%d+ %d+ %d+ %d+ (%d+)'), starts}
+end
+if not own and last_generation > 0 and since == '0' then
+  -- The caller's claim is missing, so others may be, although the layout was set on this primary.
+  run = nil
 end
 local unsure_ms = primary.unsure(layout_key, run, since, now_ms)
 if until_ms > now_ms then
   return {'SAME_HOST', until_ms - now_ms}
+end
+if not own and last_generation == generation and last_starts == starts then
+  shard, of = last_shard, last_generation
 end
 local had = of == generation
 local shards = (#starts + 1) / 17
@@ -72,4 +90,4 @@ local ends, now, of_layout = time.decimal(now_ms + ttl_ms), time.decimal(now_ms)
 local mine = {ends, now, shard, of_layout, incarnation, now, 0, token, address}
 redis.call('HSET', shards_key, host, table.concat(mine, ' '))
 time.prolong(now_ms, holder.KEEP_MS, shards_key)
-return {'OK', time.decimal(generation), shard, incarnation, pick.bounds(starts, shard)}
+return {'OK', time.decimal(generation), shard, incarnation, starts}

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- remove.lua removes a data centre that has no holders, and notifies waiters for its shards. It may run when Redis is
--- out of memory.
+-- remove.lua removes a data centre that has no holders, and notifies waiters for its shards. A field of the
+-- holders says so for as long as they are kept, so that no host that had a shard restores the layout. It may run when
+-- Redis is out of memory.
 --
 -- KEYS[1] dcs     set   data centres of the cache
 -- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
@@ -21,5 +22,7 @@ end
 acl.require_publish(topic)
 redis.call('SREM', dcs_key, dc)
 redis.call('DEL', layout_key, shards_key)
+redis.call('HSET', shards_key, holder.REMOVED, time.decimal(now_ms))
+time.prolong(now_ms, holder.KEEP_MS, shards_key)
 redis.call('SPUBLISH', topic, 'layout')
 return {'OK'}

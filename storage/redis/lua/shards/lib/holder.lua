@@ -44,3 +44,6 @@ end
 
 -- KEEP_MS is how long the holders of a data centre are kept after the last ping, so that a host gets the shard it had.
 holder.KEEP_MS = 604800000
+
+-- REMOVED is the field of a data centre that was removed. It is no name of a host.
+holder.REMOVED = '.removed'

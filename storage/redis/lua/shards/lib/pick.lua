@@ -2,12 +2,6 @@
 
 local pick = {}
 
--- bounds returns the first sharding keys of a shard and of the one after it, or ''.
-function pick.bounds(starts, shard)
-  local at = shard * 17
-  return string.sub(starts, at + 1, at + 16), string.sub(starts, at + 18, at + 33)
-end
-
 -- SPARE is the number of holders that are kept in addition to one per shard of a layout.
 pick.SPARE = 100
 
