@@ -94,6 +94,7 @@ func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 	if err := ofChannels.mustKeep(ctx, found, n.Log); err != nil {
 		return err
 	}
+	n.Parts.Run(ctx, "failovers of Redis", conn.WatchFailovers)
 	open := records.Instances{Records: conn, Sessions: conn, Cache: conn}
 	if err := openCacheRedis(ctx, c, &open, s); err != nil {
 		return err

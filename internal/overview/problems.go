@@ -44,6 +44,7 @@ type Problem struct {
 var criticalAfter = map[string]time.Duration{
 	"TidemarkAccessOld": 2 * time.Minute, "TidemarkAllocationsFail": 5 * time.Minute, "TidemarkNoDirector": time.Minute,
 	"TidemarkMessagesDamaged": 0, "TidemarkRedisFails": 2 * time.Minute, "TidemarkRedisFull": 0,
+	"TidemarkRedisLostWrites": 0,
 	"TidemarkRequestsFail": 5 * time.Minute,
 }
 

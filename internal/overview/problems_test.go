@@ -106,6 +106,29 @@ func TestRules(t *testing.T) {
 	require.Equal(t, []string{"TidemarkCertificateExpires s.pem"}, w.after(62))
 }
 
+// TestLosses: a failover that lost writes is a problem for an hour, with the time of the writes.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	w := watch(t, nil)
+	w.now = time.Date(2026, 11, 28, 15, 2, 40, 0, time.UTC)
+	gauge := func(name string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tidemark_redis_lost_" + name}, []string{"redis"})
+		w.registry.MustRegister(g)
+		return g
+	}
+	since, until := gauge("since_timestamp_seconds"), gauge("until_timestamp_seconds")
+	require.Empty(t, w.after(1))
+	since.WithLabelValues("tickets").Set(float64(w.now.Add(-40 * time.Second).Unix()))
+	until.WithLabelValues("tickets").Set(float64(w.now.Unix()))
+	require.Equal(t, []string{"TidemarkRedisLostWrites tickets"}, w.after(1))
+	found := w.problems.Problems().Problems[0]
+	require.Equal(t, wire.SeverityCritical, found.Severity)
+	require.Equal(t, "The Redis of tickets failed over, and has lost writes that were answered between "+
+		"2026-11-28 15:02:10 and 2026-11-28 15:02:50 UTC.", found.Text)
+	require.Len(t, w.after(358), 1)
+	require.Empty(t, w.after(1))
+}
+
 // TestQueueRules: a queue in use without a director, one whose tickets wait, and one whose tickets expire.
 func TestQueueRules(t *testing.T) {
 	t.Parallel()

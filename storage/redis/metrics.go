@@ -9,6 +9,9 @@ type metrics struct {
 	failures      *prometheus.CounterVec
 	interruptions prometheus.Counter
 	moves         prometheus.Counter
+	changes       *prometheus.CounterVec // of the primary
+	lostSince     *prometheus.GaugeVec   // without labels: it has no value before the first loss
+	lostUntil     *prometheus.GaugeVec
 	largeWaiting  prometheus.Gauge
 	largeBytes    prometheus.Gauge
 }
@@ -42,6 +45,18 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "tidemark_redis_moves_total",
 			Help: "Times that Redis was a replica, its address had a primary, and all connections were made again.",
 		}),
+		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidemark_redis_failovers_total",
+			Help: "Changes of a primary that this server noticed, by whether the former one had writes that are lost.",
+		}, []string{"writes"}),
+		lostSince: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidemark_redis_lost_since_timestamp_seconds",
+			Help: "When the writes began that the last failover with a loss has lost, to within a second.",
+		}, nil),
+		lostUntil: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidemark_redis_lost_until_timestamp_seconds",
+			Help: "When this server noticed the last failover with a loss.",
+		}, nil),
 		largeWaiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidemark_redis_large_fetches_waiting",
 			Help: "Large fetches that wait for their share of the bytes under way from Redis.",
@@ -55,8 +70,11 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 		m.failures.WithLabelValues(code)
 		m.retries.WithLabelValues(code)
 	}
-	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.moves,
-		m.largeWaiting, m.largeBytes} {
+	for _, writes := range []string{writesKept, writesLost} {
+		m.changes.WithLabelValues(writes)
+	}
+	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.moves, m.changes,
+		m.lostSince, m.lostUntil, m.largeWaiting, m.largeBytes} {
 		if err := r.Register(c); err != nil {
 			return metrics{}, err
 		}
@@ -96,6 +114,25 @@ func (m metrics) resubscribed() {
 func (m metrics) moved() {
 	if m.moves != nil {
 		m.moves.Inc()
+	}
+}
+
+// The values of the label writes.
+const (
+	writesKept = "kept"
+	writesLost = "lost"
+)
+
+// failedOver counts a change of a primary.
+func (m metrics) failedOver(f Failover) {
+	switch {
+	case m.changes == nil:
+	case f.Lost:
+		m.changes.WithLabelValues(writesLost).Inc()
+		m.lostSince.WithLabelValues().Set(float64(f.LostSince.Unix()))
+		m.lostUntil.WithLabelValues().Set(float64(f.At.Unix()))
+	default:
+		m.changes.WithLabelValues(writesKept).Inc()
 	}
 }
 

@@ -89,7 +89,7 @@ func WaitFor(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Counted returns the sum of a counter over its labels.
+// Counted returns the sum of a counter, or of a gauge, over its labels.
 func Counted(t testing.TB, registry *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -98,7 +98,7 @@ func Counted(t testing.TB, registry *prometheus.Registry, name string) float64 {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == name {
-				sum += m.GetCounter().GetValue()
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
