@@ -26,6 +26,7 @@ func Weaker(a, b Description) Description {
 		a.Version = b.Version
 	}
 	a.Durability.Replicas = min(a.Durability.Replicas, b.Durability.Replicas)
+	a.Durability.MostReplicas = max(a.Durability.MostReplicas, b.Durability.MostReplicas)
 	if b.Durability.MaxMemoryBytes != 0 &&
 		(a.Durability.MaxMemoryBytes == 0 || b.Durability.MaxMemoryBytes < a.Durability.MaxMemoryBytes) {
 		a.Durability.MaxMemoryBytes = b.Durability.MaxMemoryBytes

@@ -19,7 +19,7 @@ func TestOlderVersion(t *testing.T) {
 // safe is a storage that needs no warning.
 func safe() Description {
 	return Description{Kind: "cluster", Product: "redis", Version: "7.2.4", Durability: Durability{
-		Level: DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, EvictionPolicy: "noeviction",
+		Level: DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, MostReplicas: 2, EvictionPolicy: "noeviction",
 	}}
 }
 
@@ -33,6 +33,7 @@ func TestWeaker(t *testing.T) {
 		"unknown":           func(s *Description) { s.Durability.Level = DurableUnknown },
 		"snapshot":          func(s *Description) { s.Durability.Level = DurableSnapshot },
 		"no replica":        func(s *Description) { s.Durability.Replicas = 0 },
+		"more replicas":     func(s *Description) { s.Durability.MostReplicas = 3 },
 		"eviction":          func(s *Description) { s.Durability.EvictionPolicy = "allkeys-lru" },
 		"unknown eviction":  func(s *Description) { s.Durability.EvictionPolicy = "unknown" },
 		"a limit of memory": func(s *Description) { s.Durability.MaxMemoryBytes = 5 },

@@ -46,6 +46,7 @@ func checkRedis(ctx context.Context, c config.Config, one another) []finding {
 	s := found.Storage
 	k.add(fine, "connection", "", "%s %s, %s, as user %s", s.Product, s.Version, s.Kind, conn.User())
 	k.durability(one, s)
+	k.confirmations(confirmationsOf(c, one.of), s.Durability)
 	k.cluster(s, found)
 	for _, p := range found.Primaries {
 		k.primary(p, s.Durability.MaxMemoryBytes)

@@ -81,6 +81,7 @@ type reloadable struct {
 	guard    *access.Guard       // nil: the service is open
 	matches  *startedMatchmaking // nil: matchmaking is off
 	compared *comparison
+	examined *examiner
 	server   *server.Server
 }
 
@@ -196,6 +197,7 @@ func (p reloadable) apply(before, c config.Config) error {
 		return err
 	}
 	// nothing fails from here on
+	p.examined.configure(c)
 	if p.guard != nil {
 		p.guard.SetRules(rules)
 	}

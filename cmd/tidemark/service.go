@@ -116,7 +116,7 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 	options := serverOptions(ctx, c, stores, needs)
 	options.Reload = reloads.serve
 	options.Differences = compared.shown
-	startStatus(ctx, c, stores, compared, needs, &options)
+	examined := startStatus(ctx, c, stores, compared, needs, &options)
 	options.Service, options.Tracer = service, tracer
 	if kept != nil {
 		options.Records = &kept.API
@@ -133,7 +133,7 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 	}
 	served := server.New(options)
 	reloads.apply = reloadable{channels: service, guard: options.Guard, matches: matches, compared: compared,
-		server: served}.apply
+		examined: examined, server: served}.apply
 	if err := listenAndServe(ctx, served, on, needs, compared.listening); err != nil {
 		return err
 	}

@@ -127,8 +127,9 @@ type examiner struct {
 	caches  []string
 	to      *overview.Problems
 
-	mu    sync.Mutex
-	found []wire.RedisState
+	mu     sync.Mutex
+	config config.Config
+	found  []wire.RedisState
 }
 
 // examined is a Redis.
@@ -139,7 +140,7 @@ type examined struct {
 
 func newExaminer(c config.Config, s stores, to *overview.Problems) *examiner {
 	e := &examiner{redis: []examined{{"channels", s.conn}}, layouts: shards.New(s.conn), caches: c.Shards.Reads.Caches,
-		to: to}
+		to: to, config: c}
 	for _, one := range []examined{{"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}} {
 		if one.conn != nil && one.conn != s.conn {
 			e.redis = append(e.redis, one)
@@ -150,6 +151,13 @@ func newExaminer(c config.Config, s stores, to *overview.Problems) *examiner {
 		e.found[i] = wire.RedisState{Of: one.of, Primaries: []wire.PrimaryState{}}
 	}
 	return e
+}
+
+// configure makes the next examination check a changed configuration.
+func (e *examiner) configure(c config.Config) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.config = c
 }
 
 // run examines periodically until ctx ends.
@@ -202,6 +210,7 @@ func (e *examiner) examineRedis(ctx context.Context, i int, one examined) []over
 	state.Storage, state.Uncovered = &shown, found.Uncovered
 	state.Primaries = make([]wire.PrimaryState, len(found.Primaries))
 	k.durability(another{of: one.of}, found.Storage)
+	k.confirmations(confirmationsOf(e.config, one.of), found.Storage.Durability)
 	k.cluster(found.Storage, found)
 	for i, p := range found.Primaries {
 		limit := found.Storage.Durability.MaxMemoryBytes
@@ -219,7 +228,7 @@ func (e *examiner) examineRedis(ctx context.Context, i int, one examined) []over
 var pages = map[string]string{
 	"connection": "runbook.md#tidemarknotready", "node": "runbook.md#tidemarknotready",
 	"persistence": "durability.md", "replicas": "durability.md",
-	"eviction": "deployment.md#your-own-redis", "rights": "deployment.md#your-own-redis",
+	"confirmations": "durability.md#replicas", "eviction": "deployment.md#your-own-redis", "rights": "deployment.md#your-own-redis",
 	"slots": "runbook.md#tidemarknotready", "memory": "runbook.md#tidemarkredisfull",
 	"latency": "runbook.md#tidemarkredisunsteady", "clock": "deployment.md#your-own-redis",
 }
@@ -312,7 +321,7 @@ func holderOf(h shard.Holder) wire.ShardHolder {
 // startStatus starts the parts that know the state of this server and of Redis, and adds them to the options of the
 // server.
 func startStatus(ctx context.Context, c config.Config, s stores, compared *comparison, needs partNeeds,
-	o *server.Options) {
+	o *server.Options) *examiner {
 	var problems overview.Problems
 	history := overview.NewHistory(needs.metrics, compared.server)
 	history.OnSample(compared.peers.hold)
@@ -327,4 +336,5 @@ func startStatus(ctx context.Context, c config.Config, s stores, compared *compa
 	needs.parts.Run(ctx, "survey of keys", o.Survey.Run)
 	needs.parts.Run(ctx, "history", history.Run)
 	needs.parts.Run(ctx, "state of Redis", examined.run)
+	return examined
 }

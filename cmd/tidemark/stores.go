@@ -57,6 +57,7 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	if s.storage, err = conn.Inspect(ctx); err != nil {
 		return stores{}, fmt.Errorf("look at the storage: %w", err)
 	}
+	warnOfConfirmations(c, ofChannels.of, &s.storage.Durability)
 	logStorage(ctx, needs.log, s.storage)
 	if err := ofChannels.mustKeep(ctx, s.storage, needs.log); err != nil {
 		return stores{}, err
@@ -85,6 +86,7 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 		if s.tickets, found, err = tickets.connect(ctx, c, options, needs); err != nil {
 			return err
 		}
+		warnOfConfirmations(c, tickets.of, &found.Durability)
 		logStorage(ctx, needs.log.With("of", tickets.of), found)
 		if err := tickets.mustKeep(ctx, found, needs.log); err != nil {
 			return err

@@ -147,6 +147,7 @@ func (n node) storage(ctx context.Context, kind string) storage.Description {
 		AppendOnly:     n.info.number("aof_enabled") == 1,
 		Fsync:          n.config(ctx, "appendfsync"),
 		Replicas:       int(n.info.number("connected_slaves")),
+		MostReplicas:   int(n.info.number("connected_slaves")),
 		EvictionPolicy: cmp.Or(n.info["maxmemory_policy"], "unknown"),
 		MaxMemoryBytes: n.info.number("maxmemory"),
 	}

@@ -146,6 +146,7 @@ func TestInspectCountsReplicas(t *testing.T) {
 		found, err := s.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, n, found.Durability.Replicas)
+		require.Equal(t, n, found.Durability.MostReplicas)
 		require.Equal(t, "mine", found.Kind)
 		if n == 0 {
 			redistest.StartReplica(t, primary)
