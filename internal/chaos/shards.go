@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/launch"
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/internal/report"
 )
 
@@ -51,7 +52,7 @@ type authors struct {
 }
 
 func stopRedisOfShards(s *stage) {
-	nodes, a := s.startNodes(), new(authors)
+	nodes, a := s.startNodes(s.node), new(authors)
 	for id := range authorCount {
 		s.Must(a.write(s.Context(), s, id))
 	}
@@ -78,10 +79,10 @@ func stopRedisOfShards(s *stage) {
 	s.judgeAuthors(a)
 }
 
-// startNodes starts two data centres of nodes for authors, each with two shards.
-func (s *stage) startNodes() []*launch.Service {
+// startNodes starts two data centres of nodes for authors, each with two shards, on a Redis.
+func (s *stage) startNodes(on *redistest.Node) []*launch.Service {
 	dcs := []string{"a", "b"}
-	layout := exec.CommandContext(s.Context(), s.settings.tidemark, "shards", "layout", "--redis", s.node.URL(), //nolint:gosec // the binary under test
+	layout := exec.CommandContext(s.Context(), s.settings.tidemark, "shards", "layout", "--redis", on.URL(), //nolint:gosec // the binary under test
 		"--cache", "author", "--shards", "2", "--dc", dcs[0], "--dc", dcs[1])
 	text, err := layout.CombinedOutput()
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *stage) startNodes() []*launch.Service {
 		host := "node-" + strconv.Itoa(i)
 		one, err := launch.New(s.Context(), launch.Options{
 			Program: s.settings.tidemark, Name: host, Logs: s.dir,
-			Args: []string{"shard", "serve", "--redis", s.node.URL(), "--cache", "author", "--dc", dcs[i%len(dcs)],
+			Args: []string{"shard", "serve", "--redis", on.URL(), "--cache", "author", "--dc", dcs[i%len(dcs)],
 				"--host", host, "--ping-period", "200ms", "--lease-ttl", "12s"},
 			Listen: []string{"--admin-listen", "--listen"},
 			Env:    []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "GOMAXPROCS=1"},
