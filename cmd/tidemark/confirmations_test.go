@@ -52,7 +52,7 @@ func TestTooFewConfirmations(t *testing.T) {
 		})
 	})
 	var log strings.Builder
-	t.Run("the start", func(t *testing.T) { //nolint:paralleltest // the log is read when the service has stopped
+	t.Run("the start", func(t *testing.T) { // whose log is read when the service has stopped
 		_, err := startHere(t, slog.NewTextHandler(&log, nil), append([]string{"--redis=" + primary.URL()}, asks...)...)
 		require.NoError(t, err)
 	})

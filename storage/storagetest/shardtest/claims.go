@@ -281,7 +281,7 @@ func lostLayout(s *subject) {
 	// An operator sets the layout before the nodes notice the loss.
 	require.NoError(s, s.h.Clear(s.Context(), cache))
 	s.split(0, 1)
-	layout = s.split(1, 3)
+	s.split(1, 3)
 	unsure("z", z)
 	unsure("y", y)
 	s.pass(ttl)
