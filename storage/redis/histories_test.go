@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
@@ -74,6 +75,34 @@ func TestFailovers(t *testing.T) {
 			require.LessOrEqual(t, float64(began.Unix()), until)
 		})
 	}
+}
+
+// In a Cluster each primary has a history of its own.
+func TestFailoversOfACluster(t *testing.T) {
+	t.Parallel()
+	cluster, registry := redistest.StartCluster(t, redistest.Options{}), prometheus.NewRegistry()
+	c := storetest.Connect(t, redis.Options{URL: strings.Join(cluster.Addrs(), ","), Metrics: registry})
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { _ = c.WatchFailovers(ctx) })
+	defer watching.Wait()
+	defer stop()
+	const key = "key"
+	slot := cluster.Slot(key)
+	awaitAsked(t, cluster.Owner(t, slot))
+	cluster.Switchover(t, slot)
+	counted := func(metric string) float64 { return storetest.Counted(t, registry, metric) }
+	storetest.WaitFor(t, "the change to be noticed", func() bool { return counted("tidemark_redis_failovers_total") == 1 })
+	require.Zero(t, counted("tidemark_redis_lost_until_timestamp_seconds"))
+	owner := cluster.Owner(t, slot)
+	awaitAsked(t, owner)
+	cluster.FailoverThatLoses(t, slot, func() {
+		require.NoError(t, owner.Do(t, "SET", key, "lost").Error())
+		awaitAsked(t, owner)
+	})
+	storetest.WaitFor(t, "the loss to be noticed", func() bool {
+		return counted("tidemark_redis_failovers_total") == 2 && counted("tidemark_redis_lost_until_timestamp_seconds") > 0
+	})
 }
 
 // awaitAsked waits until a server has been asked for its history twice more: what it had before is known then.
