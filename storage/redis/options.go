@@ -213,6 +213,9 @@ func hosts(list []string) ([]string, error) {
 
 const defaultPort = "6379"
 
+// bulkBuffer is the size of the buffers of a connection for large replies, which are read past it.
+const bulkBuffer = 64 << 10
+
 // bulkOptions returns the options of the second client, for large reads and replicated writes. Without pipelining and
 // pings in the background its dedicated connections never unsubscribe when they are released: see package pubsub.
 // timeout is that of the Conn: WAIT, and a large reply, may take as long.
@@ -223,5 +226,8 @@ func bulkOptions(c rueidis.ClientOption, timeout time.Duration) rueidis.ClientOp
 	c.Dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: c.Dialer.KeepAlive, Interval: c.Dialer.KeepAlive}
 	c.Dialer.KeepAlive = -1
 	c.BlockingPoolCleanup = 10 * time.Second
+	// Each publish that waits for replicas has a connection. The default of 512 KiB for each buffer takes hundreds of
+	// megabytes while replicas are cut off.
+	c.ReadBufferEachConn, c.WriteBufferEachConn = bulkBuffer, bulkBuffer
 	return c
 }
