@@ -45,7 +45,7 @@ var criticalAfter = map[string]time.Duration{
 	"TidemarkAccessOld": 2 * time.Minute, "TidemarkAllocationsFail": 5 * time.Minute, "TidemarkNoDirector": time.Minute,
 	"TidemarkMessagesDamaged": 0, "TidemarkRedisFails": 2 * time.Minute, "TidemarkRedisFull": 0,
 	"TidemarkRedisLostWrites": 0,
-	"TidemarkRequestsFail": 5 * time.Minute,
+	"TidemarkRequestsFail":    5 * time.Minute,
 }
 
 // unready is how long other critical problems must last: as for TidemarkNotReady.
