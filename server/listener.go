@@ -16,21 +16,22 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/frames"
+	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 const (
-	// reservedConnections is how many connections a listener accepts beyond the limit. Each gets one answer: that of a
-	// probe or, from the admin listener, the metrics and profiles, and otherwise an error. If there are more of them
-	// the oldest is closed, so that probes are answered even if a client holds all the others.
+	// reservedConnections is how many connections a listener accepts when all places are in use. Each gets one answer:
+	// that of a probe or, from the admin listener, the metrics and profiles, and otherwise an error. If there are more of
+	// them the oldest is closed, so that probes are answered even if clients use all the others.
 	reservedConnections = 64
 	adminConnections    = 64          // the limit of the admin listener
 	fullLogPause        = time.Minute // between two messages that a limit is reached
 )
 
-// connections counts the connections of all listeners. Its methods may be called by several goroutines.
+// connections limits the connections of some listeners. Its methods may be called by several goroutines.
 type connections struct {
-	limit   int                  // 0: no limit
+	*places.Limit
 	refused func()               // counts a connection
 	streams int                  // concurrent ones of an HTTP/2 connection
 	flooded func(frames.Outcome) // counts a connection with too many frames
@@ -38,42 +39,16 @@ type connections struct {
 
 	full   rate.Sometimes // when the limit is logged
 	floods rate.Sometimes // when a connection with too many frames is logged at level info
-
-	mu   sync.Mutex
-	open int // within the limit
 }
 
-// take counts a connection, and reports whether it is within the limit. If it is, release must be called.
-func (c *connections) take() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.limit == 0 || c.open < c.limit {
-		c.open++
-		return true
-	}
-	c.full.Do(func() { c.log.Warn("connection limit reached", "limit", c.limit) })
-	return false
-}
-
-func (c *connections) release() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open--
-}
-
-func (c *connections) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.open
-}
-
-// takeOrRefuse counts a connection that is closed if it isn't within the limit, and reports whether it is.
-func (c *connections) takeOrRefuse() bool {
-	if c.take() {
-		return true
-	}
-	c.refused()
-	return false
+// limitTo sets the limit; 0 is none.
+func (c *connections) limitTo(limit int) {
+	c.Limit = places.New(limit, func(gaveWay bool) {
+		if gaveWay {
+			c.refused()
+		}
+		c.full.Do(func() { c.log.Warn("connection limit reached", "limit", limit) })
+	})
 }
 
 // limitFrames returns a connection on which the rate of HTTP/2 frames is limited.
@@ -104,8 +79,8 @@ func (l *framesListener) Accept() (net.Conn, error) {
 	return l.connections.limitFrames(conn), nil
 }
 
-// limitedListener counts connections, and accepts some beyond the limit as reserved ones. It also limits the rate of
-// HTTP/2 frames. Its methods and those of its connections may be called by several goroutines.
+// limitedListener gives connections a place, and accepts some that have none as reserved ones. It also limits the rate
+// of HTTP/2 frames. Its methods and those of its connections may be called by several goroutines.
 type limitedListener struct {
 	net.Listener
 	connections *connections
@@ -120,7 +95,8 @@ type limitedConn struct {
 	net.Conn
 	accepted net.Conn // in which Conn reads and writes
 	listener *limitedListener
-	place    *list.Element // in reserved; nil: the connection is within the limit
+	place    *places.Place // nil: the connection is a reserved one
+	reserve  *list.Element // in reserved; nil: it isn't
 	closing  sync.Once
 	failed   atomic.Bool // the TLS handshake has
 	lengths  lengths
@@ -133,25 +109,21 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &limitedConn{Conn: l.connections.limitFrames(conn), accepted: conn, listener: l}
-	if evicted := l.add(c); evicted != nil {
-		l.connections.refused()
-		_ = evicted.Close() // its client has waited longest
+	if c.place = l.connections.Take(conn); c.place == nil {
+		l.reserve(c)
 	}
 	return c, nil
 }
 
-// add counts a connection, and returns the reserved one that must make room for it, or nil.
-func (l *limitedListener) add(c *limitedConn) (evicted *limitedConn) {
-	if l.connections.take() {
-		return nil
-	}
+// reserve adds a reserved connection. If there are too many of them it closes the one whose client has waited longest.
+func (l *limitedListener) reserve(c *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reserved.Len() == reservedConnections {
-		evicted = l.reserved.Front().Value.(*limitedConn)
+		places.Cut(l.reserved.Remove(l.reserved.Front()).(*limitedConn).accepted)
+		l.connections.refused()
 	}
-	c.place = l.reserved.PushBack(c)
-	return evicted
+	c.reserve = l.reserved.PushBack(c)
 }
 
 // beyond returns how many connections are reserved ones.
@@ -164,13 +136,12 @@ func (l *limitedListener) beyond() int {
 // Close closes the connection.
 func (c *limitedConn) Close() error {
 	c.closing.Do(func() {
-		if c.place == nil {
-			c.listener.connections.release()
-			return
+		c.place.Release()
+		if c.reserve != nil {
+			c.listener.mu.Lock()
+			defer c.listener.mu.Unlock()
+			c.listener.reserved.Remove(c.reserve) // does nothing after it had to make room
 		}
-		c.listener.mu.Lock()
-		defer c.listener.mu.Unlock()
-		c.listener.reserved.Remove(c.place)
 	})
 	return c.Conn.Close()
 }
@@ -234,8 +205,9 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*limitedConn); ok {
 		ctx = withLengths(ctx, &c.lengths)
 		if c.place != nil {
-			ctx = web.WithReserved(ctx)
+			return places.With(ctx, c.place)
 		}
+		return web.WithReserved(ctx)
 	}
 	return ctx
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -31,13 +33,26 @@ func fill(h *servertest.Harness, n int) []net.Conn {
 	return conns
 }
 
-// TestConnectionLimit holds all connections. Until one is closed, others are refused, probes are served, and
+// occupy holds n connections by requests in progress, until release is called.
+func occupy(h *servertest.Harness, n int) (release func()) {
+	h.TB.Helper()
+	h.Subscribe("c", "s")
+	ctx, cancel := context.WithCancel(h.TB.Context())
+	h.Waiting(ctx, n, "GET "+servertest.At+"/messages?wait=1m")
+	require.Eventually(h.TB, func() bool { return server.Connections(h.Server) >= n }, servertest.Patience,
+		servertest.Step)
+	return cancel
+}
+
+// TestConnectionLimit holds all connections. Until one is no longer in use, others are refused, probes are served, and
 // so is the admin listener.
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 5
 	h := servertest.Start(t, func(s *servertest.Setup) { s.Limits.MaxConnections = limit })
-	held := fill(h, limit)
+	occupy(h, limit-1)
+	release := occupy(h, 1)
+	h.Client = servertest.Client(t, false)
 	for _, call := range []string{"GET /v1/info", `POST /v1/channels/c/messages {"content":1}`, "GET /nothing"} {
 		method, path, body := servertest.Cut(call)
 		got := h.Do(method, path, body)
@@ -62,7 +77,7 @@ func TestConnectionLimit(t *testing.T) {
 	require.Equal(t, "5", logged.Attributes["limit"])
 
 	require.False(t, h.OnAdmin().Do("GET", "/v1/info", "").Last)
-	require.NoError(t, held[0].Close())
+	release()
 	require.Eventually(t, func() bool { return h.Do("GET", "/v1/info", "").Status == 200 }, servertest.Patience,
 		servertest.Step)
 	require.False(t, h.Do("GET", "/v1/info", "").Last, "it is kept again")
@@ -72,7 +87,7 @@ func TestConnectionLimit(t *testing.T) {
 func TestConnectionLimitOnHTTP2(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, func(s *servertest.Setup) { s.Limits.MaxConnections = 1 })
-	fill(h, 1)
+	occupy(h, 1)
 	h.Client = servertest.Client(t, true)
 	h.Do("GET", "/v1/info", "").Problem(503, fault.SlugOverloaded)
 	require.Equal(t, 200, h.Do("GET", "/readyz", "").Status)
@@ -84,7 +99,8 @@ func TestReserveIsHeld(t *testing.T) {
 	t.Parallel()
 	const limit = 3
 	h := servertest.Start(t, func(s *servertest.Setup) { s.Limits.MaxConnections = limit })
-	fill(h, limit)
+	occupy(h, limit)
+	h.Client = servertest.Client(t, false)
 	reserved := fill(h, server.ReservedConnections)
 	for range 10 {
 		require.Equal(t, 200, h.Do("GET", "/readyz", "").Status)
@@ -95,6 +111,71 @@ func TestReserveIsHeld(t *testing.T) {
 	c, err := load.DialFlood(t.Context(), h.Addr, true)
 	require.NoError(t, err)
 	c.Close()
+}
+
+// TestStrangersGiveWay: clients without a credential that keep all connections open, silently or by probes, shut nobody
+// out, on any listener. What isn't admitted is answered for the last time while all places are taken.
+func TestStrangersGiveWay(t *testing.T) {
+	t.Parallel()
+	const probe = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	people := new(servertest.People)
+	closed := servertest.Closed(t, people)
+	people.Add(t, "root", servertest.Everything)
+	people.Add(t, "player", `[{"actions":["subscribe"]}]`)
+	h := servertest.Start(t, closed, servertest.WithQueues(),
+		func(s *servertest.Setup) { s.Limits.MaxConnections = server.AdminConnections })
+	for name, c := range map[string]struct {
+		at   *servertest.Harness
+		call string
+	}{
+		"public": {h, "GET /v1/channels/c"}, "admin": {h.OnAdmin(), "GET /v1/revocations"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []net.Conn
+			for range server.AdminConnections - 1 {
+				asked = append(asked, c.at.Connect(probe))
+				require.Equal(t, 200, servertest.StatusOn(t, asked[len(asked)-1]))
+			}
+			c.at.Connect("") // sends nothing
+			c.at.Client = servertest.Client(t, false)
+			method, path, _ := servertest.Cut(c.call)
+			for range 3 {
+				got := c.at.Do(method, path, "", servertest.Bearer("root"))
+				require.NotContains(t, []int{401, 503}, got.Status)
+				require.False(t, got.Last, "the connection is kept")
+			}
+			_, err := asked[0].Read(make([]byte, 1))
+			require.Error(t, err, "it has given way")
+			_, err = io.WriteString(asked[1], probe)
+			require.NoError(t, err)
+			resp, err := http.ReadResponse(bufio.NewReader(asked[1]), nil)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.True(t, resp.Close, "its next answer is the last one")
+		})
+	}
+}
+
+// TestPlayersLeaveRoomForAdministrators: who has a credential without the right to administer can't keep the admin
+// listener's connections.
+func TestPlayersLeaveRoomForAdministrators(t *testing.T) {
+	t.Parallel()
+	people := new(servertest.People)
+	closed := servertest.Closed(t, people)
+	people.Add(t, "root", servertest.Everything)
+	people.Add(t, "player", `[{"actions":["subscribe"]}]`)
+	h := servertest.Start(t, closed)
+	h.Do("PUT", servertest.At, "{}", servertest.Bearer("player"))
+	admin := h.OnAdmin()
+	for range server.AdminConnections {
+		admin.Connect("GET " + servertest.At + "/messages?wait=1m HTTP/1.1\r\nHost: localhost\r\n" +
+			"Authorization: Bearer player\r\n\r\n")
+	}
+	require.Eventually(t, func() bool {
+		waiting, _ := h.Service.Waiting()
+		return waiting == server.AdminConnections
+	}, servertest.Patience, servertest.Step)
+	require.Equal(t, 200, admin.Do("GET", "/v1/revocations", "", servertest.Bearer("root")).Status)
 }
 
 // TestConnectionsAreCountedOnce opens and closes connections in every possible way.
@@ -121,11 +202,10 @@ func TestConnectionsAreCountedOnce(t *testing.T) {
 		servertest.Step, "those that are kept open")
 }
 
-// TestConnectionsOfGRPC: they count like those of HTTP. Beyond the limit they are closed.
+// TestConnectionsOfGRPC: they count like those of HTTP. If all are in use, further ones are closed.
 func TestConnectionsOfGRPC(t *testing.T) {
 	t.Parallel()
-	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Limits.MaxConnections = 2 })
-	held := fill(h, 1)
+	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Limits.MaxConnections = 1 })
 	get := func(f openmatch.FrontendServiceClient) codes.Code {
 		_, err := f.GetTicket(t.Context(), &openmatch.GetTicketRequest{TicketId: "nobody"})
 		return status.Code(err)
@@ -133,12 +213,27 @@ func TestConnectionsOfGRPC(t *testing.T) {
 	dial := func() openmatch.FrontendServiceClient {
 		return openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.GRPCAddr, h.URL))
 	}
-	first, second := dial(), dial()
-	require.Equal(t, codes.NotFound, get(first))
-	require.Equal(t, 2, server.Connections(h.Server))
-	require.Equal(t, codes.Unavailable, get(second))
+	idle, busy := dial(), dial()
+	require.Equal(t, codes.NotFound, get(idle))
+	require.Equal(t, 1, server.Connections(h.Server))
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h.Store.Intercept(func(context.Context, string) error {
+		close(entered)
+		<-leave
+		return nil
+	})
+	created := make(chan error)
+	go func() {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "tidemark-ticket-id", "mine")
+		_, err := busy.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+		created <- err
+	}()
+	<-entered // the idle connection has given way
+	require.Equal(t, codes.Unavailable, get(idle), "the other one is in use")
+	h.Client = servertest.Client(t, false)
 	h.Do("GET", "/v1/info", "").Problem(503, fault.SlugOverloaded)
-	require.NoError(t, held[0].Close())
-	require.Eventually(t, func() bool { return get(second) == codes.NotFound }, servertest.Patience, servertest.Step)
-	require.Equal(t, codes.NotFound, get(first))
+	h.Store.Fail(nil)
+	close(leave)
+	require.NoError(t, <-created)
+	require.Eventually(t, func() bool { return get(idle) == codes.NotFound }, servertest.Patience, servertest.Step)
 }

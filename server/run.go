@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -81,8 +81,9 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 	}
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {
-			limited := grpcserver.Limit(l.GRPC, s.connections.takeOrRefuse, s.connections.release)
-			if err := s.services.Serve(&framesListener{Listener: limited, connections: &s.connections}); err != nil {
+			counted := &framesListener{Listener: l.GRPC, connections: &s.connections}
+			limited := &places.Listener{Listener: counted, Limit: s.connections.Limit, Refused: s.connections.refused}
+			if err := s.services.Serve(limited); err != nil {
 				fail(err)
 			}
 		})
@@ -114,7 +115,7 @@ func (s *Server) limit(l net.Listener) *limitedListener {
 
 // openConnections returns how many connections are open.
 func (s *Server) openConnections() int {
-	open := s.connections.count()
+	open := s.connections.Open()
 	s.listening.Lock()
 	defer s.listening.Unlock()
 	for _, l := range s.listeners {

@@ -11,10 +11,9 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -72,21 +71,22 @@ func (a *administration) serve(ctx context.Context, l net.Listener) error {
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			if conn.LocalAddr().Network() == "unix" { // anybody who can connect is the administrator
-				return access.With(ctx, access.Local())
+				ctx = access.With(ctx, access.Local())
 			}
-			return ctx
+			return places.With(ctx, conn.(*places.Conn).Place)
 		},
 	}
+	limited := &places.Listener{Listener: l, Limit: places.New(adminConnections, nil)}
 	failed := make(chan error, 1)
-	go func() { failed <- served.Serve(netutil.LimitListener(l, adminConnections)) }()
+	go func() { failed <- served.Serve(limited) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminRequestTime)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminRequestTime)
 	defer cancel()
-	if err := served.Shutdown(limited); err != nil {
+	if err := served.Shutdown(ending); err != nil {
 		return errors.Join(err, served.Close())
 	}
 	return nil

@@ -142,6 +142,9 @@ func New(conn net.Conn, streams int, exceeded func(Outcome)) *Conn {
 	}
 }
 
+// NetConn returns the connection in which c reads and writes.
+func (c *Conn) NetConn() net.Conn { return c.Conn }
+
 // Read reads what the client has sent, and waits if that is beyond the limit. It returns net.ErrClosed if the connection
 // must be closed.
 func (c *Conn) Read(p []byte) (int, error) {

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/internal/unsent"
@@ -16,7 +15,7 @@ import (
 // Count takes memory for the answer to a unary call if it is large, for a part that it calls part for, and returns the
 // answer to send in its place. The memory is returned when grpc-go frees the encoded answer, or drops it: it was written,
 // or the call was reset. The end of the connection returns all. The answer isn't compressed. Errors: those of unsent.Part.Grow.
-func (s *Server) Count(ctx context.Context, answer any, part func() unsent.Part) (any, error) {
+func Count(ctx context.Context, answer any, part func() unsent.Part) (any, error) {
 	message, ok := answer.(proto.Message)
 	if !ok {
 		return answer, nil
@@ -29,7 +28,7 @@ func (s *Server) Count(ctx context.Context, answer any, part func() unsent.Part)
 	if err := a.part.Grow(size); err != nil {
 		return nil, err
 	}
-	a.on = s.answersOn(ctx)
+	a.on = answersOn(ctx)
 	a.on.add(a)
 	if err := grpc.SetSendCompressor(ctx, encoding.Identity); err != nil { // grpc-go would free the answer early
 		a.on.remove(a)
@@ -39,13 +38,9 @@ func (s *Server) Count(ctx context.Context, answer any, part func() unsent.Part)
 }
 
 // answersOn returns the answers on the connection of a call.
-func (s *Server) answersOn(ctx context.Context) *answers {
-	if from, ok := peer.FromContext(ctx); ok {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c := s.connections[from.Addr.String()]; c != nil {
-			return &c.answers
-		}
+func answersOn(ctx context.Context) *answers {
+	if c := connOf(ctx); c != nil {
+		return &c.answers
 	}
 	return &answers{ended: true}
 }

@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/tidemark-dev/tidemark/internal/places"
 )
 
 // Server is a server that drains in time. grpc-go waits, also when it stops, until each connection has sent its preface
@@ -16,15 +19,14 @@ import (
 type Server struct {
 	*grpc.Server
 
-	mu          sync.Mutex
-	open        map[*trackedConn]struct{}
-	connections map[string]*trackedConn // open ones, by the addresses of their clients
-	draining    bool
+	mu       sync.Mutex
+	open     map[*trackedConn]struct{}
+	draining bool
 }
 
 // New returns a server with the services of s.
 func New(s *grpc.Server) *Server {
-	return &Server{Server: s, open: map[*trackedConn]struct{}{}, connections: map[string]*trackedConn{}}
+	return &Server{Server: s, open: map[*trackedConn]struct{}{}}
 }
 
 // Serve serves calls on connections of l until the server is stopped.
@@ -66,6 +68,35 @@ type trackedConn struct {
 	answers     answers
 }
 
+// clientAddr is the address of a client, which calls have as that of their peer, with its connection.
+type clientAddr struct {
+	net.Addr
+	conn *trackedConn
+}
+
+// RemoteAddr returns the address of the client.
+func (c *trackedConn) RemoteAddr() net.Addr { return clientAddr{c.Conn.RemoteAddr(), c} }
+
+// connOf returns the connection of a call, or nil.
+func connOf(ctx context.Context) *trackedConn {
+	if from, ok := peer.FromContext(ctx); ok {
+		if at, ok := from.Addr.(clientAddr); ok {
+			return at.conn
+		}
+	}
+	return nil
+}
+
+// PlaceOf returns the place of the connection of a call, if it came from a listener with places. It may be nil.
+func PlaceOf(ctx context.Context) *places.Place {
+	if c := connOf(ctx); c != nil {
+		if placed, ok := c.Conn.(*places.Conn); ok {
+			return placed.Place
+		}
+	}
+	return nil
+}
+
 // Read reads what the client sends.
 func (c *trackedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
@@ -87,7 +118,6 @@ func (s *Server) add(c *trackedConn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[c] = struct{}{}
-	s.connections[c.RemoteAddr().String()] = c
 	return !s.draining
 }
 
@@ -95,9 +125,6 @@ func (s *Server) remove(c *trackedConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
-	if address := c.RemoteAddr().String(); s.connections[address] == c {
-		delete(s.connections, address)
-	}
 }
 
 // end closes the connections for which which returns true, and those that are accepted from now on. It closes them at
@@ -113,44 +140,6 @@ func (s *Server) end(which func(*trackedConn) bool) {
 			closing.Go(func() { _ = c.Conn.Close() }) // grpc-go closes it again
 		}
 	}
-}
-
-// Limit returns a listener that calls take for each connection, closes the connection at once if take returns false,
-// and otherwise calls release when it is closed.
-func Limit(l net.Listener, take func() bool, release func()) net.Listener {
-	return &listener{Listener: l, take: take, release: release}
-}
-
-type listener struct {
-	net.Listener
-	take    func() bool
-	release func()
-}
-
-// Accept waits for the next connection.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.take() {
-			return &connection{Conn: conn, release: sync.OnceFunc(l.release)}, nil
-		}
-		_ = conn.Close() // without pending writes
-	}
-}
-
-// connection is an open connection of a listener.
-type connection struct {
-	net.Conn
-	release func()
-}
-
-// Close closes the connection.
-func (c *connection) Close() error {
-	c.release()
-	return c.Conn.Close()
 }
 
 // Drain closes the listener of the server and connections on which no client has spoken, tells clients to use other

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -33,8 +34,6 @@ type method struct {
 	arrivals *grpcserver.Arrivals // on the listener of gRPC; nil: the request has arrived when the call begins
 	router   *web.Router
 	need     need // of the client, on a service that isn't open
-	// count is grpcserver.Server.Count, on the listener of gRPC.
-	count func(ctx context.Context, answer any, part func() unsent.Part) (any, error)
 }
 
 // around returns a copy of a service's description, whose handlers begin and end a call. It wraps handlers and has no
@@ -64,6 +63,7 @@ func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
 		if err := c.authorize(); err != nil {
 			return nil, err
 		}
+		c.use()
 		receive := func(message any) error { return c.receive(message, read) }
 		answer, err = handler(srv, c.ctx, receive, interceptor)
 		switch {
@@ -72,7 +72,7 @@ func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
 		case m.http: // before the status is sent: a refusal afterwards can only cut the answer off
 			return answer, unsent.From(ctx).Grow(int64(proto.Size(answer.(proto.Message))))
 		}
-		return m.count(ctx, answer, c.part)
+		return grpcserver.Count(ctx, answer, c.part)
 	}
 }
 
@@ -83,6 +83,7 @@ func (m *method) stream(handler grpc.StreamHandler) grpc.StreamHandler {
 		if err := c.authorize(); err != nil {
 			return err
 		}
+		c.use()
 		return c.whileValid(func() error { return handler(srv, &stream{ServerStream: ss, call: c}) })
 	}
 }
@@ -100,7 +101,8 @@ type call struct {
 	status   int    // for metrics and log
 	err      error  // the cause, for the log
 	client   *access.Principal
-	span     tracing.Span // on the listener of gRPC; on the HTTP port it is the router's
+	place    *places.Place // of the connection on the listener of gRPC, while it is in use by the call
+	span     tracing.Span  // on the listener of gRPC; on the HTTP port it is the router's
 }
 
 func (m *method) begin(ctx context.Context) *call {
@@ -115,6 +117,14 @@ func (m *method) begin(ctx context.Context) *call {
 	return c
 }
 
+// use keeps the connection of an admitted call on the listener of gRPC from giving way to others until the call ends.
+func (c *call) use() {
+	if m := c.method; !m.http && m.path != "" && !m.need.open {
+		c.place = grpcserver.PlaceOf(c.ctx)
+		c.place.Begin(c.client != nil && c.client.Kind != access.Nobody)
+	}
+}
+
 // end ends a call with the error of its handler, and replaces that with the error for the client. It must be deferred.
 func (c *call) end(err *error) {
 	if p := recover(); p != nil {
@@ -122,6 +132,7 @@ func (c *call) end(err *error) {
 		*err = web.ErrPanic
 	}
 	*err = c.explain(*err)
+	c.place.End()
 	c.head() // of an answer without a message
 	c.trail(*err)
 	c.finish()

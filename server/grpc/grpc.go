@@ -12,7 +12,6 @@ import (
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
-	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -191,9 +190,6 @@ func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Ser
 			}
 			if !onRoutes {
 				m.counts, m.arrivals = s.router.Procedure(path), &s.arrivals
-				m.count = func(ctx context.Context, answer any, part func() unsent.Part) (any, error) {
-					return s.native().Count(ctx, answer, part)
-				}
 			}
 			return m
 		})

@@ -140,6 +140,7 @@ func (s *socket) allow(a access.Action, of access.Resource) error {
 		return err
 	}
 	if s.known.CompareAndSwap(false, true) {
+		s.place.Begin(false)
 		s.conn.SetReadLimit(s.router.MaxBodyBytes())
 	}
 	return nil

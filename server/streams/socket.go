@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -42,6 +43,7 @@ type socket struct {
 	plain   context.Context //nolint:containedctx // ctx without an end: the library closes the connection when one ends
 	conn    *websocket.Conn
 	pipe    pipe
+	place   *places.Place       // of the connection, which the client uses once it is known
 	work    *semaphore.Weighted // bytes of the frames under way, of which each counts as a 64th at least
 	began   atomic.Int64        // when the frame that is being read began, in nanoseconds of the Unix epoch; 0: none is
 	size    atomic.Int64        // of that frame so far
@@ -94,6 +96,7 @@ func (s *socket) become(p *access.Principal, client limits.Client, of *limits.Li
 	}
 	if p == nil || p.Kind != access.Nobody {
 		s.known.Store(true)
+		s.place.Begin(p != nil)
 	}
 	if before := s.who.Swap(now); before != nil {
 		before.release()

@@ -104,7 +104,7 @@ func (ss *Sockets) accept(c *web.Call) error {
 		return errHandshake
 	}
 	s := &socket{
-		Sockets: ss, id: c.ID(), address: r.RemoteAddr, inQuery: c.InQuery(), opened: time.Now(),
+		Sockets: ss, id: c.ID(), address: r.RemoteAddr, inQuery: c.InQuery(), opened: time.Now(), place: c.Place(),
 		subscriptions: map[wire.StreamSource]*subscription{},
 		work:          semaphore.NewWeighted(ss.router.MaxBodyBytes()),
 	}

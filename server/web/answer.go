@@ -170,10 +170,10 @@ func setSafetyHeaders(header http.Header) {
 	header[headerSniffing] = noSniffing
 }
 
-// CloseIfLast sets the header that closes the connection if the server is draining or the connection is beyond the
-// limit. On HTTP/2 net/http sends GOAWAY in place of the header.
+// CloseIfLast sets the header that closes the connection if the server is draining, or other clients need the place of
+// the connection. On HTTP/2 net/http sends GOAWAY in place of the header.
 func (c *Call) CloseIfLast() {
-	if c.reserved || c.route.router.IsDraining() {
+	if c.reserved || c.route.router.IsDraining() || !c.admitted && c.place.Wanted() {
 		c.response.Header()[headerConnection] = lastAnswer
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
@@ -21,11 +22,13 @@ type Call struct {
 	ctx      context.Context //nolint:containedctx // the request's, with its principal, as in net/http
 	request  *http.Request
 	response http.ResponseWriter
-	params   []string // of the path, as they were sent
-	reserved bool     // the connection is one beyond the limit
-	inQuery  bool     // the client's credential was in the query
-	release  func()   // of the hold of a call that waits; nil: there is none
-	id       string   // of the request
+	params   []string      // of the path, as they were sent
+	place    *places.Place // of the connection; nil: it has none
+	reserved bool          // all places are in use, and the connection has none
+	admitted bool          // the connection is in use by the call
+	inQuery  bool          // the client's credential was in the query
+	release  func()        // of the hold of a call that waits; nil: there is none
+	id       string        // of the request
 	started  time.Time
 	span     tracing.Span
 	share    share // of the memory of all bodies
@@ -39,7 +42,7 @@ type Call struct {
 // reservedKey is the context key of requests on reserved connections.
 type reservedKey struct{}
 
-// WithReserved returns the context of a connection beyond the limit. Its requests are refused, except for routes that
+// WithReserved returns the context of a connection for which there is no place. Its requests are refused, except for routes that
 // are always served, and it is closed after one answer.
 func WithReserved(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reservedKey{}, true)
@@ -64,7 +67,8 @@ func newCall(r *route, ec echo.Context) *Call {
 	c.ctx = unsent.With(c.request.Context(), &c.unsent)
 	c.beginSpan()
 	c.share.call, c.share.memory = c, &r.router.bodies
-	c.reserved = c.ctx.Value(reservedKey{}) != nil
+	c.place = places.From(c.ctx)
+	c.reserved = c.place == nil && c.ctx.Value(reservedKey{}) != nil
 	c.id = RequestID(c.request.Header[headerRequestID], c.started)
 	return c
 }
@@ -108,6 +112,28 @@ func (c *Call) Param(i int) string {
 		return value // impossible: net/http has checked the escapes. And no name has a percent sign.
 	}
 	return plain
+}
+
+// use keeps the connection of an admitted call from giving way to others until the call ends. On the admin listener only
+// calls for administrators do, so that others can't shut these out.
+func (c *Call) use() {
+	if !c.route.Open && c.Place() != nil {
+		p := c.Principal()
+		if c.route.Socket && p != nil && p.Kind == access.Nobody {
+			return // its client has yet to send a credential
+		}
+		c.admitted = true
+		c.place.Begin(p != nil && p.Kind != access.Nobody)
+	}
+}
+
+// Place returns the place of the connection, or nil if the call's client can't keep it.
+func (c *Call) Place() *places.Place {
+	p := c.Principal()
+	if c.OnAdmin() && !c.route.Admin && (p == nil || p.Kind != access.Administrator) {
+		return nil
+	}
+	return c.place
 }
 
 // SetOutcome sets the status and the error that metrics and log show, for handlers that write the answer themselves.

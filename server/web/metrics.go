@@ -42,7 +42,8 @@ func newMetrics(registry *prometheus.Registry, bodies *bodyMemory, answers *unse
 			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		), []string{"route", "method"}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tidemark_http_connections_refused_total", Help: "Connections refused because there were too many.",
+			Name: "tidemark_http_connections_refused_total", Help: "Connections refused, or closed because they " +
+				"weren't in use, when there were too many.",
 		}),
 	}
 	registry.MustRegister(

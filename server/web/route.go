@@ -125,6 +125,7 @@ func (c *Call) check() error {
 	if err := c.admit(); err != nil {
 		return err
 	}
+	c.use()
 	if c.route.Query == QueryRefused && c.request.URL.RawQuery != "" {
 		return &wire.InputError{Slug: fault.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
 	}
@@ -136,6 +137,9 @@ func (c *Call) finish() {
 	c.share.endTurn()
 	c.share.release()
 	c.unsent.Close()
+	if c.admitted {
+		c.place.End()
+	}
 	if p := recover(); p != nil {
 		c.panicked(p)
 	}

@@ -79,8 +79,12 @@ func (c *calls) around(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &made
 }
 
-// countAnswer calls handle unless the client has left too many answers unread, and counts its answer.
+// countAnswer calls handle unless the client has left too many answers unread, and counts its answer. The client has the
+// token, if there is one: its connection doesn't give way to others meanwhile.
 func (s *Server) countAnswer(ctx context.Context, handle func() (any, error)) (any, error) {
+	place := grpcserver.PlaceOf(ctx)
+	place.Begin(s.hasToken)
+	defer place.End()
 	client := func() string { return addressOf(ctx) }
 	if err := s.answers.Check(client); err != nil {
 		return nil, errUnread
@@ -89,7 +93,7 @@ func (s *Server) countAnswer(ctx context.Context, handle func() (any, error)) (a
 	if err != nil {
 		return nil, err
 	}
-	answer, err = s.served().Count(ctx, answer, func() unsent.Part { return s.answers.Part(client) })
+	answer, err = grpcserver.Count(ctx, answer, func() unsent.Part { return s.answers.Part(client) })
 	var refused *fault.Error
 	if errors.As(err, &refused) {
 		return nil, errUnread

@@ -69,6 +69,33 @@ func TestBadCalls(t *testing.T) {
 	require.Contains(t, logs.String(), "the cause")
 }
 
+// TestStrangersGiveWay: clients without the token that keep all connections open shut out nobody who has it.
+func TestStrangersGiveWay(t *testing.T) {
+	t.Parallel()
+	const limit = 4
+	_, address := start(t, found(nil), withLimits(rpc.Limits{Connections: limit}),
+		func(o *rpc.ServerOptions) { o.Token = "right" })
+	for range 2 * limit {
+		_, err := grpc_health_v1.NewHealthClient(foreign(t, address)).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+	}
+	known := dial(t, rpc.ClientOptions{Token: "right"})
+	_, err := call(t, known, address, nil)
+	require.NoError(t, err)
+	other := make([]net.Conn, 2*limit)
+	for i := range other {
+		other[i], err = new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, other[i].Close()) }()
+	}
+	_, err = other[0].Read(make([]byte, 1<<10))
+	for err == nil { // it was sent the settings
+		_, err = other[0].Read(make([]byte, 1<<10))
+	}
+	_, err = call(t, known, address, nil)
+	require.NoError(t, err)
+}
+
 // TestTooManyCalls are refused at once, and connections beyond their number are closed.
 func TestTooManyCalls(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -23,6 +22,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
@@ -47,15 +47,16 @@ type Server struct {
 	log     *slog.Logger
 	served  func() *grpcserver.Server // made when it is first needed, since it starts goroutines
 
-	open    atomic.Int64 // connections
-	gets    calls        // of Get
-	watches calls        // of health
-	others  calls        // all other calls
-	memory  *semaphore.Weighted
-	answers *unsent.Budget
-	turns   chan struct{} // one of each call that is handled
-	drained chan struct{} // closed when the server drains
-	drain   func()        // closes it
+	hasToken bool          // calls need one
+	open     *places.Limit // of connections
+	gets     calls         // of Get
+	watches  calls         // of health
+	others   calls         // all other calls
+	memory   *semaphore.Weighted
+	answers  *unsent.Budget
+	turns    chan struct{} // one of each call that is handled
+	drained  chan struct{} // closed when the server drains
+	drain    func()        // closes it
 }
 
 var (
@@ -72,6 +73,7 @@ const healthPeriod = time.Second // between two checks of a watch
 func NewServer(o ServerOptions) *Server {
 	limits := o.Limits.withDefaults()
 	s := &Server{
+		hasToken: o.Token != "", open: places.New(limits.Connections, nil),
 		handler: o.Handler, limits: limits, tls: o.TLS, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		memory: semaphore.NewWeighted(limits.Memory), answers: unsent.New(limits.Answers),
 		turns:   make(chan struct{}, limits.Handlers),
@@ -129,20 +131,10 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves calls on connections of l until Drain is called. It must be called at most once.
 func (s *Server) Serve(l net.Listener) error {
-	l = grpcserver.Limit(l, s.connect, func() { s.open.Add(-1) })
 	if s.tls != nil {
 		l = tls.NewListener(l, s.tls)
 	}
-	return s.served().Serve(l)
-}
-
-// connect counts a connection, and reports whether it is within the limit.
-func (s *Server) connect() bool {
-	if s.open.Add(1) <= int64(s.limits.Connections) {
-		return true
-	}
-	s.open.Add(-1)
-	return false
+	return s.served().Serve(&places.Listener{Listener: l, Limit: s.open})
 }
 
 // Drain makes health checks report that the node doesn't serve, closes the listener, tells clients to use other

@@ -1,0 +1,173 @@
+// Package places bounds how many connections listeners have open at a time.
+//
+// When all places of a [Limit] are taken, a new connection takes that of a connection that isn't in use: on which no
+// request that the service has admitted is in progress. Connections on which no credential was accepted give way first,
+// and of these the one that has been open for longest. So clients that keep connections open, or ask what everybody may
+// ask, shut nobody out. Only if all places are in use there is none for the new connection.
+package places
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// maxSkips bounds how many connections in use are passed over to find one that isn't.
+const maxSkips = 1024
+
+// Limit is a limit on the open connections of one or more listeners. All methods may be called by several goroutines.
+type Limit struct {
+	limit int // 0: none
+	full  func(gaveWay bool)
+
+	mu   sync.Mutex
+	open int
+	// The open places in the order in which they give way, but for those in use: first those on whose connections no
+	// credential was accepted, then the others.
+	unknown, known list.List // of *Place
+}
+
+// New returns a limit; 0 is none. It calls full, which may be nil, for each connection that finds all places taken, with
+// whether another one gave way.
+func New(limit int, full func(gaveWay bool)) *Limit { return &Limit{limit: limit, full: full} }
+
+// Take returns a place for a connection, or nil if all are in use. If another connection must give way, it is closed.
+func (l *Limit) Take(conn net.Conn) *Place {
+	p, evicted, isFull := l.take(conn)
+	if isFull && l.full != nil {
+		l.full(evicted != nil)
+	}
+	if evicted != nil {
+		Cut(evicted.conn)
+	}
+	return p
+}
+
+func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if isFull = l.limit > 0 && l.open >= l.limit; isFull {
+		if evicted = unused(&l.unknown); evicted == nil {
+			evicted = unused(&l.known)
+		}
+		if evicted == nil {
+			return nil, nil, true
+		}
+		l.release(evicted)
+	}
+	l.open++
+	p = &Place{limit: l, conn: conn, list: &l.unknown}
+	p.element = p.list.PushBack(p)
+	return p, evicted, isFull
+}
+
+// unused returns the first place that isn't in use, or nil. It moves those before it to the end, so that the next call
+// goes on behind them.
+func unused(places *list.List) *Place {
+	for range min(places.Len(), maxSkips) {
+		first := places.Front()
+		if p := first.Value.(*Place); p.requests.Load() == 0 {
+			return p
+		}
+		places.MoveToBack(first)
+	}
+	return nil
+}
+
+// release frees a place, once. The lock is held.
+func (l *Limit) release(p *Place) {
+	if p.element != nil {
+		p.list.Remove(p.element)
+		p.element = nil
+		l.open--
+	}
+}
+
+// Open returns how many places are taken.
+func (l *Limit) Open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open
+}
+
+// Place is the place of an open connection. All methods may be called by several goroutines, and on nil: they do nothing.
+type Place struct {
+	limit    *Limit
+	conn     net.Conn
+	requests atomic.Int64 // that were admitted and are in progress
+	isKnown  atomic.Bool  // a credential was accepted
+
+	// guarded by limit.mu
+	list    *list.List
+	element *list.Element // in list; nil: released
+}
+
+// Begin counts a request that the service has admitted, until End is called. The connection doesn't give way meanwhile.
+// known is set if the client has a credential for it.
+func (p *Place) Begin(known bool) {
+	if p == nil {
+		return
+	}
+	p.requests.Add(1)
+	if !known || p.isKnown.Swap(true) {
+		return
+	}
+	p.limit.mu.Lock()
+	defer p.limit.mu.Unlock()
+	if p.element != nil {
+		p.list.Remove(p.element)
+		p.list = &p.limit.known
+		p.element = p.list.PushBack(p)
+	}
+}
+
+// End ends a request that Begin has counted.
+func (p *Place) End() {
+	if p != nil {
+		p.requests.Add(-1)
+	}
+}
+
+// Wanted reports whether all places are taken and no credential was accepted on the connection: it should be closed
+// after the answer to a request that wasn't admitted.
+func (p *Place) Wanted() bool {
+	if p == nil || p.isKnown.Load() || p.limit.limit == 0 {
+		return false
+	}
+	return p.limit.Open() >= p.limit.limit
+}
+
+// Release frees the place of a connection that is closed.
+func (p *Place) Release() {
+	if p == nil {
+		return
+	}
+	p.limit.mu.Lock()
+	defer p.limit.mu.Unlock()
+	p.limit.release(p)
+}
+
+// Cut closes a connection at once: the end of TLS would wait for its client. Its owner finds it closed.
+func Cut(conn net.Conn) {
+	for {
+		outer, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		conn = outer.NetConn()
+	}
+	_ = conn.Close() // its owner closes it, too
+}
+
+type key struct{}
+
+// With returns a context for the requests on a connection with a place.
+func With(ctx context.Context, p *Place) context.Context { return context.WithValue(ctx, key{}, p) }
+
+// From returns the place of the connection of a request, or nil.
+func From(ctx context.Context) *Place {
+	p, _ := ctx.Value(key{}).(*Place)
+	return p
+}

@@ -1,0 +1,90 @@
+package places_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/places"
+)
+
+// conn is a connection that reports when it is closed.
+type conn struct {
+	net.Conn
+	closed bool
+}
+
+func (c *conn) Close() error {
+	c.closed = true
+	return nil
+}
+
+// TestWhoGivesWay fills a limit with connections of each kind, and opens others.
+func TestWhoGivesWay(t *testing.T) {
+	t.Parallel()
+	gaveWay, refused := 0, 0
+	limit := places.New(5, func(evicted bool) {
+		if evicted {
+			gaveWay++
+		} else {
+			refused++
+		}
+	})
+	conns, taken := map[string]*conn{}, map[string]*places.Place{}
+	open := func(name string) *places.Place {
+		conns[name] = &conn{}
+		taken[name] = limit.Take(conns[name])
+		return taken[name]
+	}
+	open("known").Begin(true)
+	taken["known"].End()
+	open("busy").Begin(true)
+	open("waits").Begin(false)
+	open("old")
+	require.Zero(t, gaveWay)
+	require.False(t, taken["old"].Wanted(), "there is room")
+	open("new")
+	require.True(t, taken["old"].Wanted())
+	require.False(t, taken["known"].Wanted())
+
+	for i, step := range []struct{ opened, closed string }{
+		{"a", "old"}, {"b", "new"}, {"c", "a"}, {"d", "b"},
+	} {
+		require.NotNil(t, open(step.opened), step.opened)
+		require.True(t, conns[step.closed].closed, "%s gives way to %s", step.closed, step.opened)
+		require.Equal(t, i+1, gaveWay)
+		require.Equal(t, 5, limit.Open())
+	}
+	taken["c"].Begin(false)
+	taken["d"].Begin(true)
+	require.NotNil(t, open("e"))
+	require.True(t, conns["known"].closed, "it isn't in use, and no connection without a credential gives way")
+	taken["e"].Begin(false)
+	require.Nil(t, open("f"), "all are in use")
+	require.Equal(t, 1, refused)
+	taken["waits"].End()
+	require.NotNil(t, open("f"))
+	require.True(t, conns["waits"].closed)
+
+	taken["old"].Release() // its owner finds it closed
+	require.Equal(t, 5, limit.Open())
+	taken["f"].Release()
+	taken["f"].Release()
+	require.Equal(t, 4, limit.Open())
+	require.NotNil(t, open("g"))
+	for _, name := range []string{"busy", "c", "d", "e", "f", "g"} {
+		require.False(t, conns[name].closed, name)
+	}
+}
+
+// TestNoLimit: connections are counted, and none gives way.
+func TestNoLimit(t *testing.T) {
+	t.Parallel()
+	limit := places.New(0, nil)
+	for range 10 {
+		place := limit.Take(&conn{})
+		require.False(t, place.Wanted())
+	}
+	require.Equal(t, 10, limit.Open())
+}
