@@ -18,11 +18,19 @@ const (
 // Failure is the error of a match function or an evaluator, for the caller of Fetch.
 type Failure struct {
 	Code int    `json:"code"` // of google.rpc.Code
-	Text string `json:"text"`
+	Text string `json:"text"` // for the caller
+	// Detail is what the service answered, or why it could not be reached: for the log, since the caller chose the
+	// address. It may be empty.
+	Detail string `json:"detail,omitempty"`
 }
 
-// Error returns the text.
-func (f *Failure) Error() string { return f.Text }
+// Error returns the text and the detail.
+func (f *Failure) Error() string {
+	if f.Detail != "" {
+		return f.Text + ": " + f.Detail
+	}
+	return f.Text
+}
 
 func failuref(code int, format string, args ...any) *Failure {
 	return &Failure{Code: code, Text: fmt.Sprintf(format, args...)}
@@ -63,7 +71,7 @@ func tellError(err error) *told {
 	case err == nil:
 		return nil
 	case errors.As(err, &failure):
-		return &told{Failure: &Failure{Code: failure.Code, Text: err.Error()}}
+		return &told{Failure: failure}
 	case errors.As(err, &f):
 		return &told{Fault: f}
 	}

@@ -161,7 +161,7 @@ func TestFetchFunctionErrors(t *testing.T) {
 		"gRPC": {fetchAt(t, backend.FunctionGRPC, serveFunction(t,
 			func(context.Context, *openmatch.RunRequest, runStream) error {
 				return status.Error(codes.NotFound, "my custom error")
-			})), codes.NotFound, "match function: my custom error"},
+			})), codes.NotFound, "match function: it ended with NotFound"},
 		"no proposal": {fetchAt(t, backend.FunctionGRPC, serveFunction(t, proposing(nil))), codes.Unknown,
 			"match function: a response has no proposal"},
 		"unreachable": {fetchAt(t, backend.FunctionGRPC, "127.0.0.1:1"), codes.Unavailable, "connection refused"},
@@ -170,9 +170,9 @@ func TestFetchFunctionErrors(t *testing.T) {
 		"HTTP, later gateways": {fetchAt(t, backend.FunctionREST, serve(t, element(
 			`{"error":{"code":9,"message":"my custom error"}}`))), codes.FailedPrecondition, "my custom error"},
 		"status": {fetchAt(t, backend.FunctionREST, serve(t, answer(501, "", "no such path"))), codes.Unknown,
-			`match function: status 501 Not Implemented: "no such path"`},
+			"match function: it answered with status 501"},
 		"no JSON": {fetchAt(t, backend.FunctionREST, serve(t, element("hello"))), codes.Unavailable,
-			"match function: read the response: "},
+			"read the response: "},
 		"wrong message": {fetchAt(t, backend.FunctionREST, serve(t, element(`{"result":{"proposal":7}}`))),
 			codes.Unavailable, "match function: "},
 		"too large": {fetchAt(t, backend.FunctionREST, serve(t, element(
@@ -187,7 +187,17 @@ func TestFetchFunctionErrors(t *testing.T) {
 			require.ErrorAs(t, err, &failure)
 			require.ErrorContains(t, err, c.want)
 			require.Equal(t, int(c.code), failure.Code)
+			revealsNothing(t, failure)
 		})
+	}
+}
+
+// revealsNothing checks that a caller of FetchMatches isn't told what a service answered, or which address its name has:
+// it may have named any that the operator allows. The log has both.
+func revealsNothing(t *testing.T, failure *backend.Failure) {
+	t.Helper()
+	for _, secret := range []string{"custom", "no such path", "oh", "hello", "127.0.0.1", "refused"} {
+		require.NotContains(t, strings.TrimSuffix(failure.Text, "; the log of the service has more"), secret)
 	}
 }
 
@@ -384,11 +394,11 @@ func TestFetchEvaluatorErrors(t *testing.T) {
 		code      codes.Code
 		want      string
 	}{
-		"gRPC": {EvaluatorGRPC, failing, time.Minute, codes.DataLoss, "evaluator: my custom error"},
+		"gRPC": {EvaluatorGRPC, failing, time.Minute, codes.DataLoss, "evaluator: it ended with DataLoss"},
 		"HTTP": {EvaluatorHTTP, serve(t, streaming(func(_ *http.Request, send func(string)) {
 			send(`{"error":{"code":15,"message":"my custom error"}}`)
 		})), time.Minute, codes.DataLoss, "my custom error"},
-		"status":            {EvaluatorHTTP, serve(t, answer(500, "", "oh")), time.Minute, codes.Unknown, `evaluator: status 500`},
+		"status":            {EvaluatorHTTP, serve(t, answer(500, "", "oh")), time.Minute, codes.Unknown, "evaluator: it answered with status 500"},
 		"unreachable":       {EvaluatorGRPC, "http://127.0.0.1:1", time.Minute, codes.Unavailable, "connection refused"},
 		"HTTP, unreachable": {EvaluatorHTTP, "http://127.0.0.1:1", time.Minute, codes.Unavailable, "connection refused"},
 		"late": {EvaluatorGRPC, idle, time.Millisecond, codes.DeadlineExceeded,
@@ -404,6 +414,7 @@ func TestFetchEvaluatorErrors(t *testing.T) {
 			require.ErrorAs(t, err, &failure)
 			require.ErrorContains(t, err, c.want)
 			require.Equal(t, int(c.code), failure.Code)
+			revealsNothing(t, failure)
 		})
 	}
 	// An evaluator that ends at once needs no proposal, and the error of accept ends the call.

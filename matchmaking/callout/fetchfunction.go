@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -232,7 +233,8 @@ func proposalFrom(m *openmatch.Match) (p backend.Proposal, err error) {
 }
 
 // failureOf returns the failure of a call of a function or an evaluator, or the cause of ctx if that has ended. Errors
-// of the caller's own functions are returned as they are.
+// of the caller's own functions are returned as they are. The text for the caller has the kind of the failure only: the
+// caller names the address that is called, and must not read what is there.
 func failureOf(ctx context.Context, what string, err error) error {
 	var failure *backend.Failure
 	var told *fault.Error
@@ -242,12 +244,15 @@ func failureOf(ctx context.Context, what string, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
+	failed := func(code int, kind string) error {
+		return &backend.Failure{Code: code, Text: what + ": " + kind + "; the log of the service has more", Detail: err.Error()}
+	}
 	if s, ok := status.FromError(err); ok {
-		return &backend.Failure{Code: int(s.Code()), Text: what + ": " + s.Message()}
+		return failed(int(s.Code()), "it ended with "+s.Code().String())
 	}
 	var answered *jsonhttp.StatusError
 	if errors.As(err, &answered) {
-		return &backend.Failure{Code: backend.CodeUnknown, Text: what + ": " + answered.Error()}
+		return failed(backend.CodeUnknown, fmt.Sprintf("it answered with status %d", answered.Status))
 	}
-	return &backend.Failure{Code: backend.CodeUnavailable, Text: what + ": " + err.Error()}
+	return failed(backend.CodeUnavailable, "it can't be reached, or its answer can't be read")
 }

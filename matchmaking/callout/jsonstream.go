@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tidemark-dev/tidemark/matchmaking/backend"
@@ -46,7 +48,7 @@ func eachResult(stream io.Reader, each func(text []byte) error) error {
 			if code < 1 || code > 16 {
 				code = backend.CodeUnknown
 			}
-			return &backend.Failure{Code: code, Text: r.Error.Message}
+			return status.Error(codes.Code(code), r.Error.Message)
 		}
 		if err := each(r.Result); err != nil {
 			return err

@@ -121,7 +121,7 @@ func TestFetchMatches(t *testing.T) {
 					return err
 				}
 			}
-			return &backend.Failure{Code: int(codes.Unknown), Text: "the function's own"}
+			return &backend.Failure{Code: int(codes.Unknown), Text: "the function's own", Detail: "what it answered"}
 		}
 		stream, err := h.backend(p).FetchMatches(h.inQueue("q"), aFetch())
 		require.NoError(t, err)

@@ -72,7 +72,7 @@ func toldOf(ctx context.Context, err error) *status.Status {
 	case errors.As(err, &told):
 		return told.GRPCStatus()
 	case errors.As(err, &failed) && ctx.Err() == nil:
-		return status.New(codes.Code(failed.Code), err.Error())
+		return status.New(codes.Code(failed.Code), failed.Text)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return status.New(codes.DeadlineExceeded, "the call's deadline has passed")
 	case ctx.Err() != nil:
@@ -118,6 +118,8 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusRequestTimeout
 	case errors.Is(err, errQueries), errors.Is(err, errFetches):
 		return http.StatusServiceUnavailable // 413 would mean a too large request
+	case errors.As(err, &failed) && failed.Detail != "":
+		return http.StatusBadGateway // of a match function or an evaluator; the log has the detail
 	case errors.As(err, &failed) && code == codes.ResourceExhausted:
 		return http.StatusServiceUnavailable // of this server, a match function or an evaluator: the request isn't too large
 	case errors.As(err, &failed) && statusOfCode(code) == http.StatusInternalServerError:
