@@ -59,14 +59,8 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 	}
 	s.console = l.Console
 	public, admin := s.httpServer(requests, s.router), s.httpServer(requests, s.router.Admin())
-	if isLoopback(l.HTTP) {
-		s.router.Loopback()
-	}
 	serve(public, s.limit(l.HTTP))
 	if l.Admin != nil {
-		if isLoopback(l.Admin) {
-			s.router.AdminLoopback()
-		}
 		serve(admin, &limitedListener{Listener: l.Admin, connections: &s.admin, refuse: s.router.RefuseUnread})
 	}
 	others := make([]*http.Server, 0, len(l.OpenMatch))
@@ -75,7 +69,6 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 			break
 		}
 		hs := s.httpServer(requests, s.services.Only(name))
-		hs.BaseContext = func(net.Listener) context.Context { return web.OnLoopback(requests, isLoopback(one)) }
 		others = append(others, hs)
 		serve(hs, s.limit(one))
 	}
@@ -97,11 +90,6 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 	err := s.drain(requests, draining{public: append(others, public), admin: admin, failed: served.Done()})
 	serving.Wait()
 	return errors.Join(failed, err)
-}
-
-func isLoopback(l net.Listener) bool {
-	addr, ok := l.Addr().(*net.TCPAddr)
-	return ok && addr.IP.IsLoopback()
 }
 
 // limit returns a listener that enforces the limit on connections.
@@ -134,7 +122,7 @@ func (s *Server) httpServer(ctx context.Context, h http.Handler) *http.Server {
 	protocols.SetUnencryptedHTTP2(true) // for gRPC
 	return &http.Server{
 		Handler:           closeAmbiguous(h),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       web.BaseContext(ctx),
 		ConnContext:       connContext,
 		Protocols:         protocols,
 		HTTP2:             s.http2Config(),

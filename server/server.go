@@ -65,8 +65,8 @@ type Options struct {
 	Version string
 	CORS    CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com matches all
-	// names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every name
-	// is allowed, except when Run's listener is on a loopback address.
+	// names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty no other name
+	// is allowed on an open service and by listeners on a loopback address, and otherwise every name.
 	AllowHosts []string
 	OldPrefix  string // of the paths of the predecessor's API
 	Limits     Limits

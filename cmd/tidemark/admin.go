@@ -61,11 +61,8 @@ func newAdministration(ready func() error, n nodeNeeds) (*administration, error)
 
 // serve serves on a listener until ctx ends, and finishes the requests in flight.
 func (a *administration) serve(ctx context.Context, l net.Listener) error {
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
-		a.router.AdminLoopback()
-	}
 	served := &http.Server{
-		Handler: a.router.Admin(), ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime,
+		Handler: a.router.Admin(), BaseContext: web.BaseContext(context.WithoutCancel(ctx)), ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime,
 		WriteTimeout: adminAnswerTime,
 		IdleTimeout:  adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),

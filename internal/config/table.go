@@ -48,8 +48,8 @@ func serverOptions(c *Config) []option {
 			service's own.`),
 		define("allow-hosts", kindList, "", to(&c.Server.AllowHosts, listOf(host)), `
 			Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP
-			addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback
-			address.`),
+			addresses and localhost are always allowed. Not set: none if it needs no credentials or listens on a
+			loopback address, and otherwise all names.`),
 		define("trust-traces", kindSwitch, "", to(&c.Server.TrustTraces, onOrOff), `
 			Whether the sampled flag of a request's header traceparent alone decides that it is traced. Otherwise
 			OTEL_TRACES_SAMPLER_ARG applies to these requests too, so that clients can't make the service trace all that

@@ -45,7 +45,7 @@ func showConsole(c *web.Call) error {
 	request, header := c.Request().Header, c.Response().Header()
 	c.SetHeaders()
 	for name, value := range map[string]string{
-		"Content-Security-Policy": consolePolicy, "Referrer-Policy": "no-referrer",
+		"Content-Security-Policy": consolePolicy, "Referrer-Policy": "same-origin",
 		"Cache-Control": "no-cache", "Etag": file.ETag, "Vary": "Accept-Encoding", "Content-Type": file.MediaType,
 	} {
 		header.Set(name, value)

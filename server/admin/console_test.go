@@ -17,7 +17,7 @@ func TestConsole(t *testing.T) {
 	page := h.Do("GET", "/console/", "")
 	require.Equal(t, 200, page.Status)
 	require.Equal(t, "text/html; charset=utf-8", page.Header.Get("Content-Type"))
-	require.Equal(t, "no-referrer", page.Header.Get("Referrer-Policy"))
+	require.Equal(t, "same-origin", page.Header.Get("Referrer-Policy"))
 	policy := page.Header.Get("Content-Security-Policy")
 	require.Contains(t, policy, "default-src 'none'; script-src 'self'; style-src 'self'; ")
 	require.Contains(t, policy, "frame-ancestors 'none'")

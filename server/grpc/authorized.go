@@ -21,6 +21,9 @@ func (m *method) guarded() bool {
 // call the method.
 func (c *call) authorize() (err error) {
 	m := c.method
+	if err := c.checkHost(); err != nil {
+		return err
+	}
 	if !m.guarded() {
 		return nil
 	}
@@ -28,6 +31,19 @@ func (c *call) authorize() (err error) {
 		return err
 	}
 	return m.router.Guard().Check(c.ctx, c.client, m.need.action, access.Resource{})
+}
+
+// checkHost checks the name under which the client calls the listener of gRPC. On the HTTP port the router has done so.
+func (c *call) checkHost() error {
+	m := c.method
+	if m.http || m.path == "" || m.need.open {
+		return nil
+	}
+	host := ""
+	if authority := metadata.ValueFromIncomingContext(c.ctx, ":authority"); len(authority) > 0 {
+		host = authority[0]
+	}
+	return m.router.CheckHost(host, m.onLoopback.Load())
 }
 
 // admit authenticates the client, counts the call, and returns its context with the client's principal. On the HTTP

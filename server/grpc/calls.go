@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -33,7 +34,9 @@ type method struct {
 	drained  <-chan struct{}      // closed when the server drains
 	arrivals *grpcserver.Arrivals // on the listener of gRPC; nil: the request has arrived when the call begins
 	router   *web.Router
-	need     need // of the client, on a service that isn't open
+	// onLoopback is whether the listener of gRPC is on a loopback address; nil: it is called on the HTTP port
+	onLoopback *atomic.Bool
+	need       need // of the client, on a service that isn't open
 }
 
 // around returns a copy of a service's description, whose handlers begin and end a call. It wraps handlers and has no

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -105,6 +106,7 @@ type Services struct {
 	onRoutes   *grpc.Server              // on the HTTP port
 	lines      map[string]streamed       // of the HTTP port, by path
 	arrivals   grpcserver.Arrivals       // on the listener of its own
+	onLoopback atomic.Bool               // the listener of its own is on a loopback address
 	keepalives keepalives
 	answers    answers // of queries
 	fetched    answers // of FetchMatches
@@ -189,7 +191,7 @@ func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Ser
 				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path),
 			}
 			if !onRoutes {
-				m.counts, m.arrivals = s.router.Procedure(path), &s.arrivals
+				m.counts, m.arrivals, m.onLoopback = s.router.Procedure(path), &s.arrivals, &s.onLoopback
 			}
 			return m
 		})

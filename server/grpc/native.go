@@ -70,6 +70,7 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves gRPC on connections of l until Drain is called. It must be called at most once.
 func (s *Services) Serve(l net.Listener) error {
+	s.onLoopback.Store(web.IsLoopback(l))
 	return s.native().Serve(l)
 }
 

@@ -25,6 +25,7 @@ const (
 	headerConnection    = "Connection"
 	headerSniffing      = "X-Content-Type-Options"
 	headerChallenge     = "Www-Authenticate"
+	headerUsers         = "Cross-Origin-Resource-Policy"
 
 	headerRateLimit       = "Ratelimit"
 	headerRateLimitPolicy = "Ratelimit-Policy"
@@ -37,6 +38,7 @@ var (
 	noStore        = []string{"no-store"}
 	privateNoStore = []string{"private, no-store"} // RFC 6750 asks for it
 	noSniffing     = []string{"nosniff"}
+	sameOrigin     = []string{"same-origin"}
 	lastAnswer     = []string{"close"}
 )
 
@@ -164,10 +166,12 @@ func (c *Call) setRateLimit(header http.Header) {
 	header[headerRateLimit] = []string{name + ";r=" + strconv.Itoa(s.Remaining) + ";t=" + seconds(s.Reset)}
 }
 
-// setSafetyHeaders keeps browsers and caches from storing an answer, and from guessing another media type.
+// setSafetyHeaders keeps browsers and caches from storing an answer, from guessing another media type, and from using it
+// in pages of other origins: those of CORS ask by CORS, to which this doesn't apply.
 func setSafetyHeaders(header http.Header) {
 	header[headerCacheControl] = noStore
 	header[headerSniffing] = noSniffing
+	header[headerUsers] = sameOrigin
 }
 
 // CloseIfLast sets the header that closes the connection if the server is draining, or other clients need the place of

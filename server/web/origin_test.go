@@ -1,12 +1,20 @@
 package web_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
@@ -100,5 +108,88 @@ func TestHosts(t *testing.T) {
 			call(h, "/v1/info", host).Problem(421, fault.SlugUnknownHost)
 			call(h, "/probe/liveness", host).OldError(421, "")
 		}
+	}
+}
+
+// TestHostsOfOpenServices calls services on an address that other machines reach, as in a container: one that needs no
+// credentials has no names but the configured ones.
+func TestHostsOfOpenServices(t *testing.T) {
+	t.Parallel()
+	get := func(handler http.Handler, path, host string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody), httptest.NewRecorder()
+		r.Host = host
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	people := new(servertest.People)
+	open, closed := servertest.Start(t).Server, servertest.Start(t, servertest.Closed(t, people)).Server
+	named := servertest.Start(t, func(s *servertest.Setup) { s.AllowHosts = []string{"tidemark"} }).Server
+	for _, path := range []string{"/livez", "/v1/info", "/"} {
+		for _, handlerOf := range []func(*server.Server) http.Handler{(*server.Server).Handler, (*server.Server).AdminHandler} {
+			for _, host := range []string{"172.17.0.2:8080", "localhost:8080", "[fd00::1]:8080", "tidemark:8080"} {
+				require.Less(t, get(handlerOf(named), path, host).Code, 400, host)
+			}
+			require.Equal(t, 200, get(handlerOf(open), "/livez", "172.17.0.2:8080").Code)
+			for _, host := range []string{"evil.example:8080", "tidemark", "tidemark.evil.example"} {
+				require.Equal(t, 421, get(handlerOf(open), path, host).Code, host)
+				require.NotEqual(t, 421, get(handlerOf(closed), path, host).Code, host)
+			}
+			require.Equal(t, 421, get(handlerOf(named), path, "evil.example").Code)
+		}
+	}
+	require.Contains(t, get(open.Handler(), "/v1/info", "Tidemark:8080").Body.String(),
+		"--allow-hosts tidemark, TIDEMARK_ALLOW_HOSTS=tidemark,", "the answer has the remedy")
+	require.NotContains(t, get(open.Handler(), "/v1/info", "a'b").Body.String(), "a'b")
+}
+
+// TestAuthorities calls the listener of gRPC under names.
+func TestAuthorities(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, servertest.WithQueues(),
+		func(s *servertest.Setup) { s.AllowHosts = []string{"tidemark"} })
+	for authority, want := range map[string]codes.Code{
+		"tidemark:50504": codes.NotFound, "127.0.0.1:50504": codes.NotFound, "evil.example": codes.PermissionDenied,
+	} {
+		conn, err := grpc.NewClient(h.GRPCAddr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithAuthority(authority))
+		require.NoError(t, err)
+		_, err = openmatch.NewFrontendServiceClient(conn).GetTicket(t.Context(),
+			&openmatch.GetTicketRequest{TicketId: "nobody"})
+		require.Equal(t, want, status.Code(err), "%s: %v", authority, err)
+		health, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, health.GetStatus())
+		require.NoError(t, conn.Close())
+	}
+}
+
+// TestPagesOnAdmin sends the requests that only read, of a browser that was made to call an admin address which isn't a
+// loopback one: without TLS it sends neither Origin nor Sec-Fetch-Site there.
+func TestPagesOnAdmin(t *testing.T) {
+	t.Parallel()
+	admin := servertest.Start(t).OnAdmin()
+	firefox := servertest.Header{Name: "User-Agent", Value: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"}
+	for name, headers := range map[string][]servertest.Header{
+		"an image":                       {firefox, {Name: "Referer", Value: servertest.Evil + "/"}},
+		"an image without a Referer":     {firefox},
+		"a page of another port":         {firefox, {Name: "Referer", Value: "http://127.0.0.1:1/console/"}},
+		"a modern browser":               {firefox, {Name: "Sec-Fetch-Site", Value: "cross-site"}},
+		"a request of CORS":              {firefox, {Name: "Origin", Value: servertest.Evil}},
+		"a page that claims its address": {firefox, {Name: "Referer", Value: servertest.Evil + "/?" + admin.URL}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/metrics", "/v1/keys", "/v1/info"} {
+				require.Equal(t, 403, admin.Do("GET", path, "", headers...).Status, path)
+			}
+			require.Equal(t, 200, admin.Do("GET", "/console/", "", headers[:1]...).Status, "it has no data")
+		})
+	}
+	for name, headers := range map[string][]servertest.Header{
+		"Prometheus":        {{Name: "User-Agent", Value: "Prometheus/3.5.0"}},
+		"the console":       {firefox, {Name: "Referer", Value: admin.URL + "/console/queues"}},
+		"one on loopback":   {firefox, {Name: "Sec-Fetch-Site", Value: "same-origin"}},
+		"with a credential": {firefox, {Name: "Authorization", Value: "Bearer x"}},
+	} {
+		require.Equal(t, 200, admin.Do("GET", "/v1/keys", "", headers...).Status, name)
 	}
 }

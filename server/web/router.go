@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -35,8 +36,8 @@ type Options struct {
 
 	CORS CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com matches all
-	// names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every name
-	// is allowed, except after Loopback.
+	// names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty no other name
+	// is allowed on an open service and on loopback addresses, and otherwise every name.
 	AllowHosts []string
 
 	MaxBodyBytes int64         // of one request
@@ -89,8 +90,8 @@ type unrouted struct {
 func New(o Options) *Router {
 	r := &Router{
 		routing: routing{
-			public: view{echo.New(), &origins{cors: o.CORS, hosts: o.AllowHosts}},
-			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts}},
+			public: view{echo.New(), &origins{cors: o.CORS, hosts: o.AllowHosts, open: o.Guard == nil}},
+			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts, open: o.Guard == nil}},
 		},
 		gate: gate{
 			guard: o.Guard, failures: access.NewFailureLimiter(), limiter: o.Limiter, proxies: trust(o.TrustProxies),
@@ -152,20 +153,30 @@ func (r *Router) Tracer() *tracing.Tracer { return r.tracer }
 // Answers returns the memory of all answers that were not read.
 func (r *Router) Answers() *unsent.Budget { return r.answers }
 
-// Loopback tells the router that it is served on a loopback address. From then on it refuses host names other than
-// AllowHosts, because a web page can make a name of its own resolve to this machine.
-func (r *Router) Loopback() { r.public.origins.loopback.Store(true) }
-
-// AdminLoopback is Loopback for Admin.
-func (r *Router) AdminLoopback() { r.admin.origins.loopback.Store(true) }
-
-// onLoopback is the context key of OnLoopback.
+// onLoopback is the context key of connections of a listener on a loopback address.
 type onLoopback struct{}
 
-// OnLoopback returns a context for the connections of a listener other than the one that Loopback is about: its requests
-// may have other host names than AllowHosts unless the listener is on a loopback address.
-func OnLoopback(ctx context.Context, loopback bool) context.Context {
-	return context.WithValue(ctx, onLoopback{}, loopback)
+// BaseContext returns the http.Server.BaseContext of servers whose requests a Router serves. On a loopback address these
+// have no host names but AllowHosts, because a web page can make a name of its own resolve to this machine.
+func BaseContext(ctx context.Context) func(net.Listener) context.Context {
+	return func(l net.Listener) context.Context {
+		if IsLoopback(l) {
+			return context.WithValue(ctx, onLoopback{}, true)
+		}
+		return ctx
+	}
+}
+
+// IsLoopback reports whether a listener is on a loopback address.
+func IsLoopback(l net.Listener) bool {
+	addr, ok := l.Addr().(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
+}
+
+// CheckHost returns an error unless calls may be for a host, the authority of HTTP/2. It is for other servers than
+// net/http's. loopback is set if the listener is on a loopback address.
+func (r *Router) CheckHost(host string, loopback bool) error {
+	return r.public.origins.checkHost(host, loopback)
 }
 
 // Refuse answers a request with an error, as one that has no route.

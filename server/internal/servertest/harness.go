@@ -320,11 +320,12 @@ func (h *Harness) Try(ctx context.Context, method, path string, body io.Reader, 
 	return got, nil
 }
 
-// IsSafe checks the headers that keep browsers and caches from storing and guessing.
+// IsSafe checks the headers that keep browsers and caches from storing, guessing, and using it in pages of other origins.
 func (a Answer) IsSafe() {
 	a.TB.Helper()
 	require.Regexp(a.TB, "^((private, )?no-store|no-cache)$", a.Header.Get("Cache-Control"))
 	require.Equal(a.TB, []string{"nosniff"}, a.Header["X-Content-Type-Options"])
+	require.Equal(a.TB, []string{"same-origin"}, a.Header["Cross-Origin-Resource-Policy"])
 }
 
 // Is checks the status and the body.

@@ -195,6 +195,29 @@ func TestPodsStart(t *testing.T) {
 	}
 }
 
+// TestNames: pods that need no credentials answer under the names of the Service, and the given ones.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	const own = name + "," + name + ".chat," + name + ".chat.svc," + name + ".chat.svc.cluster.local"
+	for values, want := range map[string]string{
+		small: own,
+		"redis: {url: 'redis://redis:6379'}\naccess: {insecure: true, allowHosts: [play.example.com]}": own +
+			",play.example.com",
+		small + "\noptions: {allowHosts: [play.example.com]}":                    "", // the file has them
+		"redis: {url: 'redis://redis:6379'}\naccess: {requireCredentials: true}": "",
+	} {
+		objects, err := render(t, values)
+		require.NoError(t, err)
+		got := ""
+		for _, v := range objects["Deployment/"+name].(*apps.Deployment).Spec.Template.Spec.Containers[0].Env {
+			if v.Name == "TIDEMARK_ALLOW_HOSTS" {
+				got = v.Value
+			}
+		}
+		require.Equal(t, want, got, values)
+	}
+}
+
 // TestRefusedValues: a mistake is reported before anything is installed.
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()

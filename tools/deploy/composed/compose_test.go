@@ -31,6 +31,23 @@ func TestProfiles(t *testing.T) {
 		"cluster-3", "cluster-4", "cluster-5", "cluster-6"}, load(t, "cluster").ServiceNames())
 }
 
+// TestOpenMatch: the example's service may call one address, and is reached by its name.
+func TestOpenMatch(t *testing.T) {
+	t.Parallel()
+	o, err := cli.NewProjectOptions([]string{"../../../examples/open-match/compose.yaml"})
+	require.NoError(t, err)
+	project, err := o.LoadProject(t.Context())
+	require.NoError(t, err)
+	function := project.Services["matchfunction"].Networks["default"].Ipv4Address
+	options := project.Services["tidemark"].Environment
+	require.Equal(t, "matchfunction:50502,"+function+":50502", *options["TIDEMARK_CALLOUT_ALLOW"])
+	require.Equal(t, "tidemark", *options["TIDEMARK_ALLOW_HOSTS"])
+	require.True(t, project.Networks["default"].Internal)
+	for name, service := range project.Services {
+		require.Empty(t, service.Ports, name)
+	}
+}
+
 func TestServices(t *testing.T) {
 	t.Parallel()
 	binary := os.Getenv("TIDEMARK_TEST_BINARY")

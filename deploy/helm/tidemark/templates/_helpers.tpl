@@ -4,6 +4,14 @@
 {{- default $full .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end }}
 
+{{- /* The names under which the service is called: those of its Service, and the given ones. */ -}}
+{{- define "tidemark.hosts" -}}
+{{- $name := include "tidemark.fullname" . -}}
+{{- $in := printf "%s.%s" $name .Release.Namespace -}}
+{{- $own := list $name $in (printf "%s.svc" $in) (printf "%s.svc.%s" $in .Values.clusterDomain) -}}
+{{- concat $own .Values.access.allowHosts | join "," -}}
+{{- end }}
+
 {{- define "tidemark.selector" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
 app.kubernetes.io/instance: {{ .Release.Name }}
