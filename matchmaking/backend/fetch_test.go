@@ -161,14 +161,17 @@ func TestErrorsOfFunctionAndEvaluatorPassThrough(t *testing.T) {
 			require.Subset(t, []string{"1"}, ids, "its accepted match comes first, if its ticket is free")
 			var failure *backend.Failure
 			require.ErrorAs(t, err, &failure)
-			require.Equal(t, backend.Failure{Code: int(codes.Aborted), Text: "match function: my function"}, *failure)
+			require.Equal(t, backend.Failure{Code: int(codes.Aborted),
+				Text:   "match function: it ended with Aborted; the log of the service has more",
+				Detail: "rpc error: code = Aborted desc = my function"}, *failure, "from both servers")
 		}
 		require.Equal(t, matchmaking.Pending, w.status("a"))
 		w.evaluator(func(context.Context, func() *openmatch.Match, func(string)) error {
 			return errors.New("my evaluator")
 		})
 		err := w.server().fetch("").end()
-		require.EqualError(t, err, "evaluator: my evaluator")
+		require.EqualError(t, err, "evaluator: it ended with Unknown; the log of the service has more: "+
+			"rpc error: code = Unknown desc = my evaluator")
 	})
 }
 
@@ -655,7 +658,8 @@ func TestFailuresAreLoggedWhenTheyBeginAndEnd(t *testing.T) {
 	log := strings.Split(strings.TrimSpace(s.metrics.log.String()), "\n")
 	require.Len(t, log, 2)
 	require.Contains(t, log[0], `level=WARN msg="match function failing" queue=open function="`+w.mmf.String()+
-		`" error="match function: first"`)
+		`" error="match function: it ended with Unknown; the log of the service has more: `+
+		`rpc error: code = Unknown desc = first"`)
 	require.Contains(t, log[1], `level=INFO msg="recovered: match function failing"`)
 }
 
@@ -671,7 +675,7 @@ func TestFunctionsAreCalledBeforeTheEvaluatorFails(t *testing.T) {
 			close(called)
 			return nil
 		})
-		require.EqualError(t, s.fetch("").end(), "evaluator: at once")
+		require.ErrorContains(t, s.fetch("").end(), "desc = at once")
 		await(t, called)
 	}
 }
