@@ -131,6 +131,7 @@ func TestStrangersGiveWay(t *testing.T) {
 		"public": {h, "GET /v1/channels/c"}, "admin": {h.OnAdmin(), "GET /v1/revocations"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var asked []net.Conn
 			for range server.AdminConnections - 1 {
 				asked = append(asked, c.at.Connect(probe))

@@ -178,6 +178,7 @@ func TestPagesOnAdmin(t *testing.T) {
 		"a page that claims its address": {firefox, {Name: "Referer", Value: servertest.Evil + "/?" + admin.URL}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, path := range []string{"/metrics", "/v1/keys", "/v1/info"} {
 				require.Equal(t, 403, admin.Do("GET", path, "", headers...).Status, path)
 			}
