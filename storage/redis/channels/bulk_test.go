@@ -98,7 +98,7 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	s, n := openStandalone(t)
 	all := fill(t, s, "x", 100)
 	keys := s.keys("x")
-	call := s.fetchCall(&all, 1)
+	call := s.fetchCall(&all, 1, firstRead)
 	rep, err := s.conn.Run(t.Context(), fetchScript, call.Keys, call.Args)
 	require.NoError(t, err)
 	b, err := s.batch(t.Context(), rep, keys)
@@ -222,13 +222,41 @@ func TestLargeFetchOfMany(t *testing.T) {
 	require.Equal(t, "m2", r.Messages[0].ID)
 }
 
+// The scripts of a fetch of many read little together, however many channels have a message that one script would read:
+// all else needs a share of the budget, and counts as an answer while it is read.
+func TestLargeFetchOfManyMediumMessages(t *testing.T) {
+	t.Parallel()
+	shared, n := openStandalone(t)
+	const channels, size = 64, firstRead - 5000
+	requests := make([]channel.FetchRequest, channels)
+	for i := range requests {
+		requests[i] = fillWith(t, shared, "x"+strconv.Itoa(i), 1, size)
+		requests[i].MaxBytes = size
+	}
+	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: time.Second})
+	answers := unsent.New(64 << 20)
+	answer := answers.Part(func() string { return "ann" })
+	ctx := unsent.With(t.Context(), &answer)
+	_, release, err := s.conn.LargeRead(t.Context(), "another", redis.DefaultLargeReadBytes)
+	require.NoError(t, err)
+	for _, r := range s.FetchEach(ctx, requests) {
+		require.ErrorIs(t, r.Err, fault.ErrUnavailable)
+	}
+	release()
+	for _, r := range s.FetchEach(ctx, requests) {
+		require.NoError(t, r.Err)
+		require.Len(t, r.Messages, 1)
+	}
+	require.EqualValues(t, channels*size, answers.Bytes())
+}
+
 // A fetch of many whose messages a fail-over has lost since its scripts ran doesn't take them for expired: its receipt
 // would acknowledge messages that get their clocks.
 func TestLargeFetchOfManyAcrossAFailOver(t *testing.T) {
 	t.Parallel()
 	s, n := openStandalone(t)
 	requests := []channel.FetchRequest{fillWith(t, s, "x", 3, firstRead+1)}
-	answer := s.fetchAll(t.Context(), []redis.Call{s.fetchCall(&requests[0], 0)})[0]
+	answer := s.fetchAll(t.Context(), []redis.Call{s.fetchCall(&requests[0], 0, firstRead)})[0]
 	require.NoError(t, answer.Err)
 	results := make([]channel.BatchResult, 1)
 	var err error

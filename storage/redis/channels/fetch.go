@@ -22,7 +22,7 @@ var (
 // key by key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
-	call := s.fetchCall(&r, 1)
+	call := s.fetchCall(&r, 1, firstRead)
 	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, call.Keys, call.Args)
 	if errors.Is(err, redis.ErrMoving) {
 		return s.fetchUntil(ctx, until, nil, &r)
@@ -33,13 +33,13 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batc
 	return s.completed(ctx, rep, &r)
 }
 
-// FetchEach runs fetch.lua for all requests in one round trip. The scripts read no message of more than firstRead bytes:
-// these, and the rest of large batches, are then read in bulk, for all requests with one share of the budget.
+// FetchEach runs fetch.lua for all requests in one round trip. Its scripts read about firstRead bytes in all: larger
+// messages, and the rest of large batches, are then read in bulk, for all requests with one share of the budget.
 func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) []channel.BatchResult {
 	until := time.Now().Add(s.conn.Timeout())
 	calls, results := make([]redis.Call, len(requests)), make([]channel.BatchResult, len(requests))
 	for i := range requests {
-		calls[i] = s.fetchCall(&requests[i], 0)
+		calls[i] = s.fetchCall(&requests[i], 0, firstOfEach(len(requests)))
 	}
 	answers := s.fetchAll(ctx, calls)
 	for i := range requests {
@@ -76,15 +76,15 @@ func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result
 	})
 }
 
-// fetchCall returns the call of fetch.lua for a request. It reads at least as many messages, 0 or 1, even if they have
-// more than firstRead bytes.
-func (s *Store) fetchCall(r *channel.FetchRequest, least int) redis.Call {
+// fetchCall returns the call of fetch.lua for a request. It reads first bytes at most, but at least as many messages, 0 or
+// 1, even if they have more.
+func (s *Store) fetchCall(r *channel.FetchRequest, least, first int) redis.Call {
 	ch := s.keys(r.Channel)
 	from := fromMark
 	if r.Tail != nil {
 		from = fromText(*r.Tail)
 	}
-	args := append(appendReadArgs(append(make([]string, 0, 12), ch.MessagePrefix()), r), strconv.Itoa(least), from)
+	args := append(appendReadArgs(append(make([]string, 0, 12), ch.MessagePrefix()), r, first), strconv.Itoa(least), from)
 	if r.After == nil {
 		return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: append(args, "", "", "", ch.Purged())}
 	}
@@ -130,12 +130,12 @@ func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchR
 
 func (s *Store) nextArgs(a channel.AckRequest, r *channel.FetchRequest) []string {
 	ch := s.keys(r.Channel)
-	return append(appendReadArgs(append(receiptArgs(a.Receipt), ch.MessagePrefix()), r), ch.Purged())
+	return append(appendReadArgs(append(receiptArgs(a.Receipt), ch.MessagePrefix()), r, firstRead), ch.Purged())
 }
 
-func appendReadArgs(args []string, r *channel.FetchRequest) []string {
+func appendReadArgs(args []string, r *channel.FetchRequest, first int) []string {
 	return append(
-		args, ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(min(r.MaxBytes, firstRead)),
+		args, ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(min(r.MaxBytes, first)),
 		strconv.Itoa(r.Policy.MaxMessages), redis.Milliseconds(r.Wait),
 	)
 }

@@ -13,19 +13,24 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// A fetch reads at most firstRead bytes with its script on the shared connection; a fetch of one subscriber always one
-// message. The rest of a large fetch is read with MGET on the connection for large replies, within the budget: Redis
-// copies each message into a script and out again, which takes thirty times as long as MGET.
+// A fetch reads at most firstRead bytes with its scripts on the shared connection, however many subscribers it is for; a
+// fetch of one subscriber always one message. The rest of a large fetch is read with MGET on the connection for large
+// replies, within the budget: Redis copies each message into a script and out again, which takes thirty times as long as
+// MGET.
 const (
 	firstRead = 64 << 10
+	leastRead = 1 << 10 // bytes for each of many subscribers, which may exceed firstRead together
 	bulkRead  = 1 << 20 // bytes that one MGET should read, by the average of the messages before
 	bulkKeys  = 256     // keys that one MGET reads at most
 )
 
+// firstOfEach returns how many bytes the script of each of a number of requests reads.
+func firstOfEach(requests int) int { return max(leastRead, firstRead/max(1, requests)) }
+
 // rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end
 // it: the budget was exhausted until the deadline, its client leaves too much unread, or Redis refused.
 func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Batch) channel.Batch {
-	if !hasRest(r, &b) {
+	if !hasRest(r, &b, firstRead) {
 		return b
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.conn.Timeout())
@@ -48,35 +53,37 @@ func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Bat
 // their channels by name: fetches from the same channels wait for each other. A batch that has no message yet gets the
 // error.
 func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest, results []channel.BatchResult) {
-	owner, bytes := "", 0
+	owner, bytes, read, first := "", 0, 0, firstOfEach(len(requests))
 	for i := range requests {
-		r := &requests[i]
-		if results[i].Err != nil || !hasRest(r, &results[i].Batch) {
+		r, n := &requests[i], bytesOf(results[i].Messages)
+		read += n
+		if results[i].Err != nil || !hasRest(r, &results[i].Batch, first) {
 			continue
 		}
 		if owner == "" || r.Channel < owner {
 			owner = r.Channel
 		}
-		bytes += r.MaxBytes - bytesOf(results[i].Messages)
-	}
-	if owner == "" {
-		return
+		bytes += r.MaxBytes - n
 	}
 	answer := unsent.From(ctx)
 	before := answer.Taken() // by other channels of the same answer
+	if owner == "" {
+		_ = answer.Reserve(before + int64(read)) // what is read already is returned in any case
+		return
+	}
 	left, release, err := s.conn.LargeRead(ctx, owner, bytes)
 	if err == nil {
 		defer release()
-		err = answer.Reserve(before + int64(bytes))
+		err = answer.Reserve(before + int64(read+bytes))
 	} else {
 		err = s.conn.Failure(ctx, "fetch", err)
 	}
-	read := 0
 	for i := range requests {
 		r, result := &requests[i], &results[i]
-		if result.Err != nil || !hasRest(r, &result.Batch) {
+		if result.Err != nil || !hasRest(r, &result.Batch, first) {
 			continue
 		}
+		read -= bytesOf(result.Messages)
 		failed := err
 		if failed == nil {
 			left, failed = s.tryRest(ctx, r, &result.Batch, left)
@@ -106,15 +113,15 @@ func (s *Store) tryRest(ctx context.Context, r *channel.FetchRequest, b *channel
 	return left, err
 }
 
-// hasRest reports whether the script has ended a batch at firstRead bytes and there is room for more.
-func hasRest(r *channel.FetchRequest, b *channel.Batch) bool {
+// hasRest reports whether the script has ended a batch at first bytes and there is room for more.
+func hasRest(r *channel.FetchRequest, b *channel.Batch, first int) bool {
 	switch n := len(b.Messages); {
 	case b.Through == b.Clock, r.Max == 0:
 		return false
 	case n == 0: // its first message is larger than that
 		return true
 	default:
-		return r.MaxBytes > firstRead && n < r.Max && bytesOf(b.Messages) < r.MaxBytes
+		return r.MaxBytes > first && n < r.Max && bytesOf(b.Messages) < r.MaxBytes
 	}
 }
 
