@@ -171,13 +171,16 @@ func (c *channels) Ack(ctx context.Context, name, subscriber, handle string) err
 // half of it if others wait on the same channels, half as much again if nobody does.
 const sourcesPerWait = 8
 
-// FetchMany acknowledges receipts, fetches messages of several subscribers, and counts both. Each 8 of them are one of
-// the client's waits while it may wait.
+// FetchMany acknowledges receipts, fetches messages of several subscribers, and counts both. Each 8 of them are a request,
+// and one of the client's waits while it may wait.
 func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
 	for _, from := range q.From {
 		if err := c.reserved.read(from.Channel); err != nil {
 			return channel.Deliveries{}, err
 		}
+	}
+	if err := countSources(ctx, q.From); err != nil {
+		return channel.Deliveries{}, err
 	}
 	var d channel.Deliveries
 	var err error
@@ -194,6 +197,14 @@ func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.
 		link(ctx, d.Found[i].Messages)
 	}
 	return d, nil
+}
+
+// countSources counts the sources of a call as further requests, since the store reads each of them.
+func countSources(ctx context.Context, from []channel.Source) error {
+	if len(from) <= sourcesPerWait {
+		return nil
+	}
+	return limits.From(ctx).Further(ctx, (len(from)-1)/sourcesPerWait)
 }
 
 // link links the trace of a fetch to those of the publishes of its messages.

@@ -12,13 +12,16 @@ import (
 	"github.com/tidemark-dev/tidemark/server/streams"
 )
 
-// OpenStream opens a stream and counts its messages. Each 8 of its sources are one of the client's waits. The channels
+// OpenStream opens a stream and counts its messages. Each 8 of its sources are a request, and one of the client's waits. The channels
 // of tickets are made if need be, and their players are present as long as the stream.
 func (c *channels) OpenStream(ctx context.Context, q channel.StreamQuery) (streams.Stream, error) {
 	for _, from := range q.From {
 		if err := c.reserved.read(from.Channel); err != nil {
 			return nil, err
 		}
+	}
+	if err := countSources(ctx, q.From); err != nil {
+		return nil, err
 	}
 	done, err := limits.From(ctx).Wait((len(q.From) + sourcesPerWait - 1) / sourcesPerWait)
 	if err != nil {

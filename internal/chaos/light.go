@@ -26,6 +26,7 @@ import (
 const (
 	lightPause = 20 * time.Millisecond
 	lightAlone = 2 * time.Second // without an attack, for comparison
+	lightLimit = 100 * time.Millisecond
 )
 
 // phase is a part of a scenario beside which a light client works.

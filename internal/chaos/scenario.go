@@ -49,6 +49,6 @@ const (
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
 	all := slices.Concat(kills(), directorDeaths(), failovers(), stalls(), networks(), streamCuts(), replies(), clocks(), hostiles(),
-		unread(), costly(), strangerScenarios(), readTier(), losses(), upgrades())
+		greedy(), unread(), costly(), strangerScenarios(), readTier(), losses(), upgrades())
 	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })
 }

@@ -6,22 +6,13 @@
 // answers earn: so clients whose requests are answered are not limited, nor are those that send WINDOW_UPDATE frames to
 // receive large answers. If a connection spends more, its frames are read later. If it always does so for the patience,
 // it is closed. A connection isn't closed at once: a client may cancel all its requests when the server doesn't answer.
+// A [Budget] is that limit, which connections of WebSockets have, too.
 package frames
 
 import (
 	"encoding/binary"
 	"net"
-	"sync"
 	"sync/atomic"
-	"time"
-)
-
-const (
-	rate       = 1000            // prices of a second
-	leastBurst = 500             // prices at once
-	resume     = 100             // prices that a connection that has waited may spend before it waits again
-	patience   = 5 * time.Second // for a connection that is always beyond the limit
-	pieceBytes = 4096            // read at a time while a connection is beyond the limit
 )
 
 // Types and flags of frames: RFC 9113, section 6.
@@ -98,48 +89,28 @@ func earned(kind byte, length int) int {
 	return 0
 }
 
-// Outcome is the effect of the limit on a connection.
-type Outcome string
-
-// The outcomes. A connection is slowed before it is closed.
-const (
-	Slowed Outcome = "slowed"
-	Closed Outcome = "closed"
-)
-
 // Conn is a connection of a server. If its client speaks HTTP/2, the rate of the client's frames is limited. Read must be
 // called by one goroutine at a time, and so must Write, as net/http and grpc-go do. The other methods may be called by
 // several.
 type Conn struct {
 	net.Conn
-	exceeded func(Outcome)
-	burst    float64
+
+	budget *Budget
 
 	// of the goroutine that reads
 	spoken   int // bytes of the preface
 	received parser
-	block    fields    // of the current frame, if inBlock
-	inBlock  bool      // the current frame is a HEADERS frame
-	left     float64   // what the connection may spend
-	refilled time.Time // when left was last refilled
-	beyond   time.Time // since when the connection has always been beyond the limit; zero: it isn't
-	slowed   bool      // it was beyond the limit
+	block    fields // of the current frame, if inBlock
+	inBlock  bool   // the current frame is a HEADERS frame
 
-	sent   parser       // of the goroutine that writes
-	earned atomic.Int64 // since left was last refilled
-	other  atomic.Bool  // the client doesn't speak HTTP/2
-
-	closing sync.Once
-	closed  chan struct{}
+	sent  parser      // of the goroutine that writes
+	other atomic.Bool // the client doesn't speak HTTP/2
 }
 
 // New limits the rate of frames on a new connection, whose client may have a number of concurrent streams. Read calls
 // exceeded at most once with each outcome.
 func New(conn net.Conn, streams int, exceeded func(Outcome)) *Conn {
-	burst := float64(max(leastBurst, 2*streams)) // to open all streams, or to reset all
-	return &Conn{
-		Conn: conn, exceeded: exceeded, burst: burst, left: burst, refilled: time.Now(), closed: make(chan struct{}),
-	}
+	return &Conn{Conn: conn, budget: NewBudget(2*streams, exceeded)} // to open all streams, or to reset all
 }
 
 // NetConn returns the connection in which c reads and writes.
@@ -148,11 +119,8 @@ func (c *Conn) NetConn() net.Conn { return c.Conn }
 // Read reads what the client has sent, and waits if that is beyond the limit. It returns net.ErrClosed if the connection
 // must be closed.
 func (c *Conn) Read(p []byte) (int, error) {
-	if !c.beyond.IsZero() && len(p) > pieceBytes {
-		p = p[:pieceBytes]
-	}
-	n, err := c.Conn.Read(p)
-	if c.left -= float64(c.priceOf(p[:n])); c.left < 0 && !c.refill(time.Now()) {
+	n, err := c.Conn.Read(c.budget.Piece(p))
+	if !c.budget.Spend(c.priceOf(p[:n])) {
 		return 0, net.ErrClosed
 	}
 	return n, err
@@ -163,14 +131,14 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if !c.other.Load() {
 		sum := 0
 		c.sent.parse(p, func(kind, _ byte, length int) { sum += earned(kind, length) }, nil)
-		c.earned.Add(int64(sum))
+		c.budget.Earn(sum)
 	}
 	return c.Conn.Write(p)
 }
 
 // Close closes the connection. A Read that waits ends.
 func (c *Conn) Close() error {
-	c.closing.Do(func() { close(c.closed) })
+	c.budget.End()
 	return c.Conn.Close()
 }
 
@@ -227,38 +195,4 @@ func (p *parser) parse(data []byte, found func(kind, flags byte, length int), co
 			found(p.header[3], p.header[4], p.payload)
 		}
 	}
-}
-
-// refill refills what the connection may spend, and waits if that isn't enough. It returns false if the connection must
-// be closed.
-func (c *Conn) refill(now time.Time) bool {
-	c.left += now.Sub(c.refilled).Seconds()*rate + float64(c.earned.Swap(0))
-	c.left = min(c.left, c.burst)
-	c.refilled = now
-	if c.left >= resume {
-		c.beyond = time.Time{}
-	}
-	if c.left >= 0 {
-		return true
-	}
-	switch {
-	case c.beyond.IsZero():
-		c.beyond = now
-	case now.Sub(c.beyond) > patience:
-		c.exceeded(Closed)
-		return false
-	}
-	if !c.slowed {
-		c.slowed = true
-		c.exceeded(Slowed)
-	}
-	// a frame of the largest possible size would make it wait for a minute
-	pause := time.NewTimer(min(patience, time.Duration((resume-c.left)/rate*float64(time.Second))))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-c.closed:
-	}
-	c.left, c.refilled = resume, time.Now()
-	return true
 }

@@ -2,8 +2,10 @@ package streams
 
 import (
 	"net"
+	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
@@ -46,9 +48,36 @@ const QueueBytes = queueBytes
 
 // NewPipe returns a Pipe. It calls slow if the client reads too slowly.
 func NewPipe(conn net.Conn, part unsent.Part, slow func()) *Pipe {
-	p := &pipe{Conn: conn, part: part, slow: slow}
+	p := &pipe{Conn: conn, part: part, slow: slow, over: make(chan struct{}),
+		budget: frames.NewBudget(0, func(frames.Outcome) {})}
 	p.room.L = &p.mu
 	return p
+}
+
+// NewReadingPipe returns a Pipe whose client is read from a connection. It calls exceeded if the client sends too many
+// frames.
+func NewReadingPipe(conn net.Conn, exceeded func(frames.Outcome)) *Pipe {
+	p := NewPipe(conn, unsent.Part{}, func() {})
+	p.remaining, p.price, p.budget = lastBytes, func() int { return 1 }, frames.NewBudget(0, exceeded)
+	return p
+}
+
+// LastBytes is how much is read of a client whose socket ends.
+const LastBytes = lastBytes
+
+// Condemn is condemn.
+func (p *pipe) Condemn() { p.condemn() }
+
+// Expire is expire.
+func (p *pipe) Expire() { p.expire() }
+
+// PriceOf returns the price of the frames in data, which is read in pieces.
+func PriceOf(data string, piece int) (price int) {
+	var m meter
+	for part := range slices.Chunk([]byte(data), piece) {
+		price += m.count(part)
+	}
+	return price
 }
 
 // Hold is hold.

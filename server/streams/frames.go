@@ -139,8 +139,8 @@ func (s *socket) allow(a access.Action, of access.Resource) error {
 	if err := guard.Check(who.ctx, who.principal, a, of); err != nil {
 		return err
 	}
-	if s.known.CompareAndSwap(false, true) {
-		s.place.Begin(false)
+	if !s.known.Load() {
+		s.acquaint(false)
 		s.conn.SetReadLimit(s.router.MaxBodyBytes())
 	}
 	return nil
@@ -173,12 +173,52 @@ func (s *socket) authenticate(f *wire.ClientFrame, size int) {
 		s.strike()
 		return
 	}
+	if who.principal.Kind == access.Nobody {
+		if err := s.transfer(limits.With(s.ctx, client)); err != nil {
+			s.limited(f.Ref, err)
+			return
+		}
+	}
 	s.refusals.Store(0)
 	s.inQuery = false
 	s.become(p, client, now)
 	s.conn.SetReadLimit(s.router.MaxBodyBytes())
 	s.recheck()
 	s.answer(wire.FrameOK, f.Ref)
+}
+
+// transfer makes the socket's waits those of the client of a context.
+func (s *socket) transfer(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.waits)
+	s.endWaits(0)
+	err := s.wait(ctx, n)
+	if err != nil {
+		s.endWaits(0)
+		_ = s.wait(s.who.Load().ctx, n) // others may have taken them meanwhile
+	}
+	return err
+}
+
+// wait counts a number of waits of the client of a context. The lock is held.
+func (s *socket) wait(ctx context.Context, n int) error {
+	for range n {
+		done, err := s.Channels.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		s.waits = append(s.waits, done)
+	}
+	return nil
+}
+
+// endWaits ends all waits but some. The lock is held.
+func (s *socket) endWaits(but int) {
+	for _, end := range s.waits[but:] {
+		end()
+	}
+	s.waits = s.waits[:but]
 }
 
 // take takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It waits
@@ -193,6 +233,7 @@ func (s *socket) take(bytes int) (done func()) {
 		s.work.Release(cost)
 		return nil
 	}
+	s.pipe.budget.Earn(1) // it is served
 	return func() { s.work.Release(cost) }
 }
 
@@ -356,12 +397,10 @@ func (s *socket) enlist(ctx context.Context, sub *subscription) error {
 	case n == maxSubscriptions:
 		return errTooMany
 	}
-	if !s.ending && n == perWait*len(s.waits) {
-		done, err := s.Channels.Wait(ctx)
-		if err != nil {
+	if !s.ending && n >= perWait*len(s.waits) {
+		if err := s.wait(ctx, 1); err != nil {
 			return err
 		}
-		s.waits = append(s.waits, done)
 	}
 	s.subscriptions[sub.of()] = sub
 	s.counts.subscriptions.Inc()
@@ -375,9 +414,8 @@ func (s *socket) delist(sub *subscription) (ended uint64, refused error) {
 	defer s.mu.Unlock()
 	delete(s.subscriptions, sub.of())
 	s.counts.subscriptions.Dec()
-	if last := len(s.waits) - 1; last >= 0 && len(s.subscriptions) <= perWait*last {
-		s.waits[last]()
-		s.waits = s.waits[:last]
+	if last := len(s.waits) - 1; last > 0 && len(s.subscriptions) <= perWait*last {
+		s.endWaits(last)
 	}
 	return sub.ended, sub.refused
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
@@ -24,6 +25,9 @@ const (
 	writeBuffer = 128
 	// closeTime is how long the end of a connection waits for its last bytes to be written.
 	closeTime = time.Second
+	// lastBytes is how much is read of a client whose socket ends, and lastTime is how long it may take to close its side.
+	lastBytes = 64 << 10
+	lastTime  = 2 * time.Second
 )
 
 // pipe is the connection of a socket. What is written is queued, and the writer that finds the queue without one writes
@@ -31,7 +35,15 @@ const (
 type pipe struct {
 	net.Conn
 
-	early   []byte       // read together with the handshake
+	early     []byte         // read together with the handshake
+	received  meter          // the reader's
+	budget    *frames.Budget // for frames
+	price     func() int     // of a frame
+	remaining int            // bytes that are still read once it is condemned; the reader's
+	condemned atomic.Bool    // the socket ends
+	over      chan struct{}  // closed when nothing more is read
+	ending    sync.Once
+
 	held    atomic.Int32 // writers that will call flush
 	closing atomic.Bool  // writes end within closeTime
 	read    atomic.Int64 // when something was read last, in nanoseconds of the Unix epoch
@@ -82,14 +94,34 @@ func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	p.Conn, p.room.L = conn, &p.mu
 	p.early, err = buffers.Peek(buffers.Reader.Buffered())
 	p.early = append([]byte(nil), p.early...)
+	p.over, p.remaining = make(chan struct{}), lastBytes
 	now := time.Now().UnixNano()
 	p.read.Store(now)
 	p.wrote.Store(now)
 	return p, bufio.NewReadWriter(bufio.NewReaderSize(p, readBuffer), bufio.NewWriterSize(p, writeBuffer)), err
 }
 
-// Read reads what the client sends.
+// Read reads what the client sends. Frames beyond the client's budget are read later, and of a client whose socket ends
+// little is read at all.
 func (p *pipe) Read(b []byte) (int, error) {
+	if p.condemned.Load() && p.remaining <= 0 {
+		<-p.over
+		return 0, net.ErrClosed
+	}
+	b = p.budget.Piece(b)
+	n, err := p.take(b)
+	if p.condemned.Load() {
+		p.remaining -= n
+	}
+	if cost := p.received.count(b[:n]); cost > 0 && !p.budget.Spend(cost*p.price()) {
+		p.condemn()
+		p.remaining = 0
+	}
+	return n, err
+}
+
+// take reads what came together with the handshake, and then what the client sends.
+func (p *pipe) take(b []byte) (int, error) {
 	if len(p.early) > 0 {
 		n := copy(b, p.early)
 		p.early = p.early[n:]
@@ -100,6 +132,30 @@ func (p *pipe) Read(b []byte) (int, error) {
 		p.read.Store(time.Now().UnixNano())
 	}
 	return n, err
+}
+
+// condemn limits what is still read: the socket ends.
+func (p *pipe) condemn() { p.condemned.Store(true) }
+
+// expire limits the time in which something is still read: the client has been told that the socket has ended.
+func (p *pipe) expire() {
+	p.condemn()
+	_ = p.SetReadDeadline(time.Now().Add(lastTime)) // fails only if the connection is closed
+	time.AfterFunc(lastTime, p.stop)
+}
+
+// stop ends a read that waits for a budget, or for the end.
+func (p *pipe) stop() {
+	p.ending.Do(func() {
+		p.budget.End()
+		close(p.over)
+	})
+}
+
+// abort closes the connection at once: its reader ends.
+func (p *pipe) abort() {
+	p.stop()
+	_ = p.Conn.Close() // it may be closed already
 }
 
 // queues are buffers of queued bytes, without those that are larger than queueBytes.
@@ -250,7 +306,7 @@ func (p *pipe) fail(err error) {
 		p.slow()
 	}
 	p.room.Broadcast()
-	_ = p.Conn.Close() // its reader ends
+	p.abort()
 }
 
 // Close closes the connection, after what is queued is written or closeTime is over.

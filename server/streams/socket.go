@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/internal/places"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -27,7 +28,7 @@ const statusCredential websocket.StatusCode = 4401
 const (
 	endFlood    = "flood"    // too many frames beyond the client's limit of requests
 	endInvalid  = "invalid"  // a frame isn't JSON in UTF-8, or isn't text, or takes too long to arrive
-	endOverload = "overload" // the server has no memory for a large frame
+	endOverload = "overload" // the server, or the client's share of it, has no memory for a large frame
 	endInternal = "internal" // a defect of the service
 )
 
@@ -50,6 +51,8 @@ type socket struct {
 	asked   atomic.Bool         // a ping of the protocol has had no answer
 	known   atomic.Bool         // the client has a credential, or has done what needs none
 
+	stranger string // the address for which it counts until then, or empty; guarded by the lock of Sockets
+
 	sending  sync.Mutex               // held by put, so that one frame at most is beyond queueBytes
 	who      atomic.Pointer[identity] // written by the reader
 	inQuery  bool                     // its credential came in the query; the reader's
@@ -60,7 +63,7 @@ type socket struct {
 	running       sync.WaitGroup // goroutines; Add under mu and before ending
 	closing       sync.WaitGroup // the call of end
 	subscriptions map[wire.StreamSource]*subscription
-	waits         []func() // end one of the client's waits each
+	waits         []func() // end one of the client's waits each; the socket is one itself
 	timers        []*time.Timer
 }
 
@@ -95,11 +98,37 @@ func (s *socket) become(p *access.Principal, client limits.Client, of *limits.Li
 		}
 	}
 	if p == nil || p.Kind != access.Nobody {
-		s.known.Store(true)
-		s.place.Begin(p != nil)
+		s.acquaint(p != nil)
 	}
 	if before := s.who.Swap(now); before != nil {
 		before.release()
+	}
+}
+
+// acquaint records that the client has a credential, or has done what needs none. The connection is in use from then on.
+func (s *socket) acquaint(credential bool) {
+	first := s.known.CompareAndSwap(false, true)
+	if first {
+		s.forgetStranger(s)
+	}
+	if first || credential {
+		s.place.Begin(credential)
+	}
+}
+
+// price returns the price of a frame.
+func (s *socket) price() int {
+	if s.known.Load() {
+		return 1
+	}
+	return strangerPrice
+}
+
+// exceeded ends a socket whose client always sends more frames than its budget allows.
+func (s *socket) exceeded(o frames.Outcome) {
+	if o == frames.Closed {
+		s.counts.refused.Inc()
+		go s.end(endFlood, websocket.StatusPolicyViolation) // the library can't close while it reads
 	}
 }
 
@@ -137,10 +166,7 @@ func (s *socket) leave() {
 	for _, t := range s.timers {
 		t.Stop()
 	}
-	for _, end := range s.waits {
-		end()
-	}
-	s.waits = nil
+	s.endWaits(0)
 }
 
 // start sets the timers.
@@ -209,7 +235,7 @@ func (s *socket) look() time.Duration {
 	silent := now.Sub(time.Unix(0, s.pipe.read.Load()))
 	switch {
 	case silent > deadAfter:
-		_ = s.pipe.Conn.Close() // the reader ends
+		s.pipe.abort()
 		return pingEvery
 	case silent > silentAfter:
 		s.asked.Store(true)
@@ -263,6 +289,7 @@ func (s *socket) end(reason string, code websocket.StatusCode) {
 		return
 	}
 	s.ending = true
+	s.pipe.condemn()
 	s.closing.Add(1)
 	for _, sub := range s.subscriptions {
 		sub.cancel()
@@ -271,11 +298,23 @@ func (s *socket) end(reason string, code websocket.StatusCode) {
 	defer s.closing.Done()
 	s.running.Wait()
 	s.send(func(b []byte) []byte { return wire.AppendEnd(b, reason) })
+	s.close(code, reason)
+}
+
+// close sends the close frame, and gives the client little time to answer it.
+func (s *socket) close(code websocket.StatusCode, reason string) {
+	s.pipe.expire()
 	_ = s.conn.Close(code, reason) // fails if the client has gone
 }
 
-// frames are the buffers of frames.
-var frames = sync.Pool{New: func() any { return &frame{bytes: make([]byte, 0, 1<<10)} }}
+// firstRead is the size of the buffer with which the reading of a frame begins. It isn't counted.
+const firstRead = 1 << 10
+
+// The buffers of frames. Those to read into have firstRead bytes, so that the begin of a frame holds no large buffer.
+var (
+	readFrames  = sync.Pool{New: func() any { return &frame{bytes: make([]byte, 0, firstRead)} }}
+	writeFrames = sync.Pool{New: func() any { return &frame{bytes: make([]byte, 0, firstRead)} }}
+)
 
 // frame is a frame from the client.
 type frame struct {
@@ -286,9 +325,12 @@ type frame struct {
 // release makes the buffer available to other frames. It must not be in use any more.
 func (f *frame) release() {
 	f.forget()
-	if cap(f.bytes) <= queueBytes {
-		f.bytes = f.bytes[:0]
-		frames.Put(f)
+	f.bytes = f.bytes[:0]
+	switch n := cap(f.bytes); {
+	case n == firstRead:
+		readFrames.Put(f)
+	case n <= queueBytes:
+		writeFrames.Put(f)
 	}
 }
 
@@ -309,7 +351,7 @@ func (s *socket) next() *frame {
 			s.refuseProtocol(err)
 			return nil
 		}
-		f := frames.Get().(*frame)
+		f := readFrames.Get().(*frame)
 		if err := s.read(reader, f); err != nil {
 			f.release()
 			if !s.unread(err) {
@@ -358,7 +400,7 @@ func (s *socket) read(r io.Reader, f *frame) error {
 		if f.part == nil {
 			f.part = s.router.BodyPart()
 		}
-		if err := f.part.Grow(int64(size)); err != nil {
+		if err := f.part.Grow(s.who.Load().principal, s.address, int64(size)); err != nil {
 			return err
 		}
 		f.bytes = append(make([]byte, 0, size), f.bytes...)
@@ -380,7 +422,7 @@ func (s *socket) unread(err error) bool {
 // refuseProtocol sends the close frame for errors for which the library doesn't.
 func (s *socket) refuseProtocol(err error) {
 	if websocket.CloseStatus(err) == -1 && s.ctx.Err() == nil {
-		_ = s.conn.Close(websocket.StatusProtocolError, "the frame isn't valid") // fails if the client has gone
+		s.close(websocket.StatusProtocolError, "the frame isn't valid")
 	}
 }
 
@@ -398,7 +440,7 @@ func (s *socket) put(appendJSON func([]byte) []byte) bool {
 	if s.pipe.await() != nil {
 		return false
 	}
-	f := frames.Get().(*frame)
+	f := writeFrames.Get().(*frame)
 	defer f.release()
 	f.bytes = appendJSON(f.bytes)
 	return s.conn.Write(s.plain, websocket.MessageText, f.bytes) == nil

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -53,6 +54,10 @@ const (
 	underWay         = 64 // publishes and acknowledgements at a time; fewer if they are large
 	// maxRefusals is how many frames in a row may be refused because of the client's limit of requests.
 	maxRefusals = 256
+	// maxStrangers is how many sockets of one address may be open whose clients have no credential yet. strangerPrice is
+	// the price of a frame of these, which may be refused.
+	maxStrangers  = 256
+	strangerPrice = 20
 	// firstFrame is the largest frame before the first credential, in bytes: a credential and its frame.
 	firstFrame = access.MaxCredentialBytes + 1<<10
 
@@ -66,9 +71,10 @@ type Sockets struct {
 	router *web.Router
 	counts socketCounts
 
-	mu   sync.Mutex
-	open map[*socket]struct{}
-	gone sync.Cond // signals that open has become empty
+	mu        sync.Mutex
+	open      map[*socket]struct{}
+	gone      sync.Cond      // signals that open has become empty
+	strangers map[string]int // sockets without a credential, by their address; without entries of 0
 }
 
 // RegisterSockets adds the route of sockets. It registers its metrics, so it must be called once per registry.
@@ -79,7 +85,7 @@ func RegisterSockets(r *web.Router, o SocketOptions) *Sockets {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	ss := &Sockets{SocketOptions: o, router: r, open: map[*socket]struct{}{}}
+	ss := &Sockets{SocketOptions: o, router: r, open: map[*socket]struct{}{}, strangers: map[string]int{}}
 	ss.gone.L = &ss.mu
 	ss.counts = newSocketCounts(o.Metrics)
 	if guard := r.Guard(); guard != nil {
@@ -94,7 +100,8 @@ func RegisterSockets(r *web.Router, o SocketOptions) *Sockets {
 var errHandshake = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidRequest,
 	Detail: "this path is for WebSockets with the subprotocol " + wire.SocketProtocol}
 
-// accept is GET /v1/socket. The socket outlives the request, so that it needs less memory.
+// accept is GET /v1/socket. The socket outlives the request, so that it needs less memory. It is one of the client's
+// waits.
 func (ss *Sockets) accept(c *web.Call) error {
 	if ss.router.IsDraining() {
 		return web.ErrDraining
@@ -111,6 +118,18 @@ func (ss *Sockets) accept(c *web.Call) error {
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(r.Context()))
 	s.plain = context.WithoutCancel(s.ctx)
 	s.pipe.part, s.pipe.slow = ss.router.Answers().Part(s.client), ss.counts.cut.Inc
+	s.pipe.budget, s.pipe.price = frames.NewBudget(0, s.exceeded), s.price
+	done, err := ss.Channels.Wait(c.Context())
+	if err != nil {
+		return err
+	}
+	s.waits = []func(){done}
+	if p := c.Principal(); p != nil && p.Kind == access.Nobody {
+		if err := ss.addStranger(s); err != nil {
+			s.leave()
+			return err
+		}
+	}
 	c.SetHeaders()
 	h := &handshake{ResponseWriter: c.Response(), pipe: &s.pipe}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
@@ -119,6 +138,7 @@ func (ss *Sockets) accept(c *web.Call) error {
 	})
 	if err != nil {
 		s.leave()
+		ss.forgetStranger(s)
 		if h.refused == nil {
 			return err
 		}
@@ -158,7 +178,34 @@ func (ss *Sockets) add(s *socket) {
 	}
 }
 
+// addStranger counts a socket whose client has no credential yet.
+func (ss *Sockets) addStranger(s *socket) error {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	name := web.Client(nil, s.address)
+	if ss.strangers[name] == maxStrangers {
+		return errStrangers
+	}
+	ss.strangers[name]++
+	s.stranger = name
+	return nil
+}
+
+// forgetStranger ends what addStranger has counted, if it has.
+func (ss *Sockets) forgetStranger(s *socket) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s.stranger == "" {
+		return
+	}
+	if ss.strangers[s.stranger]--; ss.strangers[s.stranger] == 0 {
+		delete(ss.strangers, s.stranger)
+	}
+	s.stranger = ""
+}
+
 func (ss *Sockets) remove(s *socket) {
+	ss.forgetStranger(s)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.open, s)
@@ -197,7 +244,7 @@ func (ss *Sockets) Wait(ctx context.Context) (err error) {
 		for s := range ss.open {
 			err = ctx.Err()
 			s.cancel(err)
-			_ = s.pipe.Conn.Close() // its reader ends
+			s.pipe.abort()
 		}
 	})
 	defer stop()
@@ -263,6 +310,8 @@ var (
 		Detail: fmt.Sprintf("the socket has %d subscriptions, which is the most", maxSubscriptions)}
 	errTwice = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidSources,
 		Detail: "the socket has this subscription already"}
+	errStrangers = &fault.Error{Kind: fault.Limited, Slug: fault.SlugTooManyWaits, RetryAfter: time.Second,
+		Detail: fmt.Sprintf("%d WebSockets of this address have no credential yet, which is the most", maxStrangers)}
 	errNotSubscribed = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidSources,
 		Detail: "the socket doesn't have this subscription"}
 	errOther = &fault.Error{Kind: fault.Forbidden, Slug: fault.SlugNotGranted, Field: "/token",

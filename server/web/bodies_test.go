@@ -35,8 +35,8 @@ func createLarge(h *servertest.Harness, size int) error {
 	return err
 }
 
-// TestBodyMemory stalls as many large bodies as fit into the memory. Further large ones are refused until memory is
-// free again; small ones never are.
+// TestBodyMemory stalls as many large bodies of different clients as fit into the memory. Further large ones are refused
+// until memory is free again; small ones never are.
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	const size, request = 100 << 10, "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
@@ -53,8 +53,8 @@ func TestBodyMemory(t *testing.T) {
 			})
 			const short = 20
 			var stalled []net.Conn
-			for range 3 {
-				stalled = append(stalled, h.Connect(message[:len(message)-short]))
+			for n := range byte(3) {
+				stalled = append(stalled, h.ConnectFrom(n+2, message[:len(message)-short]))
 			}
 			publish := func() servertest.Answer { return h.Do("POST", "/v1/channels/c/messages", body) }
 			require.Eventually(t, func() bool { return h.BodyBytes() >= 3*size }, servertest.Patience,
@@ -78,6 +78,30 @@ func TestBodyMemory(t *testing.T) {
 				servertest.Step)
 		})
 	}
+}
+
+// TestBodyMemoryOfOneClient stalls as many large bodies of one client as it may. Its further ones are refused, and those of
+// others aren't.
+func TestBodyMemoryOfOneClient(t *testing.T) {
+	t.Parallel()
+	const size, path = 100 << 10, "/v1/channels/c/messages"
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Limits.BodyMemory = 8 * (size + 1) })
+	body := batch(size)
+	message := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, size, body)
+	var stalled []net.Conn
+	for range 2 {
+		stalled = append(stalled, h.ConnectFrom(2, message[:len(message)-1]))
+	}
+	require.Eventually(t, func() bool { return h.BodyBytes() >= 2*size }, servertest.Patience, servertest.Step)
+	refused := h.ConnectFrom(2, message)
+	require.Equal(t, 429, servertest.StatusOn(t, refused))
+	require.Equal(t, 201, h.Do("POST", path, body).Status, "of another client")
+	for _, conn := range stalled {
+		_, err := io.WriteString(conn, message[len(message)-1:])
+		require.NoError(t, err)
+		require.Equal(t, 201, servertest.StatusOn(t, conn))
+	}
+	require.Equal(t, 201, servertest.StatusOn(t, h.ConnectFrom(2, message)))
 }
 
 // TestBodyMemoryIsReturned ends requests with large bodies in every possible way.

@@ -31,11 +31,21 @@ type Buffer struct {
 	share *share // of the memory of all bodies, for a request's body; nil: it needs none
 }
 
-var buffers = sync.Pool{New: func() any { return &Buffer{Bytes: make([]byte, 0, smallBuffer)} }}
+// Released buffers. Those of smallBuffer bytes are apart, so that a small body, which isn't counted, holds no large buffer.
+var (
+	smallBuffers = sync.Pool{New: func() any { return &Buffer{Bytes: make([]byte, 0, smallBuffer)} }}
+	largeBuffers sync.Pool
+)
 
-// newBuffer returns an empty buffer with room for size bytes.
+// newBuffer returns an empty buffer with room for size bytes: smallBuffer, if that is enough.
 func newBuffer(size int) *Buffer {
-	b := buffers.Get().(*Buffer)
+	if size <= smallBuffer {
+		return smallBuffers.Get().(*Buffer)
+	}
+	b, ok := largeBuffers.Get().(*Buffer)
+	if !ok {
+		b = new(Buffer)
+	}
 	if cap(b.Bytes) < size {
 		b.Bytes = make([]byte, 0, size)
 	}
@@ -57,9 +67,12 @@ func (b *Buffer) Copied() {
 		b.share.release()
 		b.share = nil
 	}
-	if cap(b.Bytes) <= largeBuffer {
-		b.Bytes = b.Bytes[:0]
-		buffers.Put(b)
+	b.Bytes = b.Bytes[:0]
+	switch n := cap(b.Bytes); {
+	case n == smallBuffer:
+		smallBuffers.Put(b)
+	case n <= largeBuffer:
+		largeBuffers.Put(b)
 	}
 }
 
@@ -82,7 +95,7 @@ func (c *Call) Body() (*Buffer, error) {
 	}
 	b := newBuffer(size)
 	b.share = &c.share
-	err := b.share.grow(int64(size))
+	err := b.share.grow(int64(cap(b.Bytes))) // a reused buffer may be larger
 	if err == nil {
 		err = b.read(c.request.Body, length, limit)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 )
 
@@ -19,14 +21,64 @@ const (
 	bodyRate      = 32 << 10
 )
 
+// The parts of the memory of all bodies: of one client, of one address without a credential on a service that requires
+// them, and of all of these addresses together.
+const (
+	clientShares  = 4
+	addressShares = 16
+	unknownShares = 4
+)
+
 // bodyMemory is the memory of the bodies of all requests in progress. It may be used by several goroutines.
 type bodyMemory struct {
-	free        *semaphore.Weighted
-	used        atomic.Int64        // bytes
+	size        int64               // bytes
+	closed      bool                // the service requires credentials
+	used        atomic.Int64        // bytes; changed under mu
 	turns       *semaphore.Weighted // of large bodies that are decoded
 	waiting     atomic.Int64        // for a turn
 	maxBody     int64               // the largest body
 	readTimeout time.Duration
+
+	mu      sync.Mutex
+	clients map[string]int64 // bytes, without entries of 0
+	unknown int64            // bytes of clients without a credential
+}
+
+// take takes n more bytes for a body of a client, which has some already. If it is the only one it may have any size.
+func (m *bodyMemory) take(client string, unknown bool, had, n int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	share := m.size / clientShares
+	if unknown {
+		share = m.size / addressShares
+	}
+	mine := m.clients[client]
+	switch {
+	case mine+n > share && mine > had:
+		return errBodiesShare
+	case m.used.Load()+n > m.size, unknown && m.unknown+n > m.size/unknownShares && m.unknown > had:
+		return errBodiesFull
+	}
+	m.add(client, unknown, n)
+	return nil
+}
+
+// add changes what a client uses. The lock is held.
+func (m *bodyMemory) add(client string, unknown bool, n int64) {
+	m.used.Add(n)
+	if m.clients[client] += n; m.clients[client] == 0 {
+		delete(m.clients, client)
+	}
+	if unknown {
+		m.unknown += n
+	}
+}
+
+// release returns n bytes of a client.
+func (m *bodyMemory) release(client string, unknown bool, n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add(client, unknown, -n)
 }
 
 // share is one body's part of the memory of all bodies. Except for endTurn it is used by one goroutine.
@@ -39,9 +91,11 @@ type share struct {
 
 // BodyPart is the memory of one body among that of all bodies. Except for EndTurn it is used by one goroutine.
 type BodyPart struct {
-	memory *bodyMemory
-	taken  int64
-	turn   atomic.Bool // it holds one of the memory's turns; ended by the goroutine that answers, too
+	memory  *bodyMemory
+	client  string // whose share it takes; set while it has memory
+	unknown bool   // the client has no credential, and the service requires them
+	taken   int64
+	turn    atomic.Bool // it holds one of the memory's turns; ended by the goroutine that answers, too
 }
 
 // BodyPart returns the part of a body that doesn't come with a request: a frame of a WebSocket.
@@ -109,7 +163,7 @@ func (p *BodyPart) EndTurn() {
 // Small bodies need no memory: they are never refused.
 func (s *share) grow(size int64) error {
 	before := s.taken
-	if err := s.Grow(size); err != nil || s.taken == before {
+	if err := s.Grow(s.call.Principal(), s.call.request.RemoteAddr, size); err != nil || s.taken == before {
 		return err
 	}
 	s.slow = true
@@ -122,16 +176,20 @@ func BodyTime(size int64) time.Duration {
 	return bodyHeadStart + time.Duration(size)*time.Second/bodyRate
 }
 
-// Grow takes memory for a body of size bytes, if it has less, without waiting. Bodies of up to 1 KiB need none. Errors:
-// kind Unavailable.
-func (p *BodyPart) Grow(size int64) error {
+// Grow takes memory for a body of size bytes, if it has less, without waiting. It is taken of the share of a principal or,
+// without a credential, of an address. Bodies of up to 1 KiB need none. Errors: kind Limited if the share is used up, and
+// kind Unavailable if the memory of all clients is.
+func (p *BodyPart) Grow(principal *access.Principal, address string, size int64) error {
 	if size <= smallBuffer || size <= p.taken {
 		return nil
 	}
-	if !p.memory.free.TryAcquire(size - p.taken) {
-		return errBodiesFull
+	if p.taken == 0 {
+		p.client = Client(principal, address)
+		p.unknown = p.memory.closed && (principal == nil || principal.Kind == access.Nobody)
 	}
-	p.memory.used.Add(size - p.taken)
+	if err := p.memory.take(p.client, p.unknown, p.taken, size-p.taken); err != nil {
+		return err
+	}
 	p.taken = size
 	return nil
 }
@@ -153,8 +211,7 @@ func (s *share) release() { s.Release() }
 // Release returns the memory.
 func (p *BodyPart) Release() {
 	if p.taken > 0 {
-		p.memory.used.Add(-p.taken)
-		p.memory.free.Release(p.taken)
+		p.memory.release(p.client, p.unknown, p.taken)
 	}
 	p.taken = 0
 }

@@ -33,6 +33,10 @@ var (
 		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "the server is receiving too many large bodies; trying again is safe",
 	}
+	errBodiesShare = &fault.Error{
+		Kind: fault.Limited, Slug: fault.SlugRateLimited, RetryAfter: time.Second,
+		Detail: "the server is receiving too many large bodies of this client; trying again is safe",
+	}
 	errDecoders = &fault.Error{
 		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "the server is decoding or encoding too many large bodies; trying again is safe",

@@ -98,8 +98,8 @@ func New(o Options) *Router {
 		},
 		log: newRequestLog(o.Logger), tracer: o.Tracer, ready: o.Ready,
 		bodies: bodyMemory{
-			free: semaphore.NewWeighted(o.BodyMemory), turns: semaphore.NewWeighted(Turns()),
-			maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
+			size: o.BodyMemory, closed: o.Guard != nil, clients: map[string]int64{},
+			turns: semaphore.NewWeighted(Turns()), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
 		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
 		draining: make(chan struct{}),

@@ -16,7 +16,14 @@ const Everything = `[{"actions":["publish","subscribe","describe","ticket","queu
 // Connect opens a connection, and sends text as it is.
 func (h *Harness) Connect(text string) net.Conn {
 	h.TB.Helper()
-	conn, err := (&net.Dialer{}).DialContext(h.TB.Context(), "tcp", h.Addr)
+	return h.ConnectFrom(1, text)
+}
+
+// ConnectFrom is Connect from the address 127.0.0.<last>: without credentials a client is its address.
+func (h *Harness) ConnectFrom(last byte, text string) net.Conn {
+	h.TB.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, last)}}
+	conn, err := dialer.DialContext(h.TB.Context(), "tcp", h.Addr)
 	require.NoError(h.TB, err)
 	h.TB.Cleanup(func() { _ = conn.Close() }) // it may be closed already
 	_, err = io.WriteString(conn, text)
