@@ -132,7 +132,7 @@ func TestSocketOfRefusedFrames(t *testing.T) {
 		s.Limits.SocketPatience = 2 * time.Second
 	})
 	conn := h.Connect(handshakeOf(offered))
-	go func() { _, _ = io.WriteString(conn, strings.Repeat(rawFrame('\x81', publishC), sent)) }() // until it is closed
+	go func() { _, _ = io.WriteString(conn, strings.Repeat("\x81"+rawFrame('x', publishC)[1:], sent)) }() // until it is closed
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(servertest.Patience)))
 	answers, err := io.ReadAll(conn)
 	if err != nil {
