@@ -117,6 +117,20 @@ func TestLargeBodiesCount(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, got.Status, "%s", got.Body)
 }
 
+// TestUnaffordableBodiesAreNotReceived: a body beyond the limit of its client is refused before it is sent.
+func TestUnaffordableBodiesAreNotReceived(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p))
+	as := limited(t, &p, "requests=4/h")
+	head := fmt.Sprintf("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\n"+
+		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", as.Value, 60<<10)
+	require.Equal(t, http.StatusContinue, servertest.StatusOn(t, h.Connect(head)))
+	require.Equal(t, http.StatusOK, h.Do("GET", "/v1/info", "", as).Status)
+	require.Equal(t, http.StatusTooManyRequests, servertest.StatusOn(t, h.Connect(head)))
+	require.Equal(t, http.StatusOK, h.Do("GET", "/v1/info", "", as).Status, "the refused one cost one request")
+}
+
 // TestRefusedBodiesCountOnce: a body for which the server has no memory counts as one request, whatever its size.
 func TestRefusedBodiesCountOnce(t *testing.T) {
 	t.Parallel()

@@ -56,6 +56,20 @@ func (c Client) Further(ctx context.Context, n int) error {
 	return c.takeQuota(ctx, requests, n, 1)
 }
 
+// Affords returns the error with which Further would refuse n requests now, and counts nothing.
+func (c Client) Affords(n int) error {
+	for _, counts := range [...]*counts{c.address, c.principal} {
+		b := counts.bucket(requests)
+		if b == nil {
+			continue
+		}
+		if n := min(n, b.Burst()-1); b.Tokens() < float64(n) {
+			return c.limiter.refuse(counts, requests, until(b, n+1))
+		}
+	}
+	return nil
+}
+
 // Spent counts an answer as n further requests, even beyond the limit, but by no more than the limit's count. The
 // client's next requests are refused until enough are available again. Quotas don't count answers.
 func (c Client) Spent(n int) {

@@ -31,10 +31,10 @@ func greedy() []scenario {
 		{
 			name: "fetches-of-many", fault: "30 loops of one client fetch from 256 channels with a message of 60,000 bytes " +
 				"each for 8 s",
-			limits: within, inject: fetchFromMany,
+			flags: rationed, limits: within, inject: fetchFromMany,
 		},
 		{
-			name: "unfinished-frames", fault: "64 WebSockets of one client announce frames of 1 MB and send half of each",
+			name: "unfinished-frames", fault: "64 WebSockets of one client announce frames of 1 MB and send 600 KB of each",
 			limits: within, inject: leaveFramesUnfinished,
 		},
 		{
@@ -60,12 +60,11 @@ func fetchFromMany(s *stage) {
 	for i := range from {
 		from[i] = map[string]string{"channel": fmt.Sprint("greedy-", i), "subscriber": "r"}
 	}
-	s.make(http.MethodPut, greedySources, func(n int) (path, body string) {
-		return fmt.Sprintf("/v1/channels/greedy-%d/subscribers/r", n), `{"from":"earliest"}`
-	})
-	s.make(http.MethodPut, greedySources, func(n int) (path, body string) {
-		return fmt.Sprintf("/v1/channels/greedy-%d/messages/m", n), content
-	})
+	for n := range from {
+		channel := fmt.Sprint("/v1/channels/greedy-", n)
+		s.prepare(1, s.public(http.MethodPut, channel+"/subscribers/r", `{"from":"earliest"}`))
+		s.prepare(1, s.public(http.MethodPut, channel+"/messages/m", content))
+	}
 	body, err := json.Marshal(map[string]any{"from": from})
 	s.Must(err)
 	var bytes, answered, refused atomic.Int64
@@ -74,7 +73,7 @@ func fetchFromMany(s *stage) {
 			n, err := s.readAll(ctx, http.MethodPost, "http://"+s.services[0].HTTP+"/v1/fetch", string(body))
 			if err != nil {
 				refused.Add(1)
-				pace.Sleep(ctx, floodPause) // the loop checks ctx
+				pace.Sleep(ctx, lookEvery) // the loop checks ctx
 				continue
 			}
 			answered.Add(1)
@@ -92,7 +91,7 @@ const handshake = "GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upg
 
 // openSocket opens a WebSocket of the attacker, which is closed when ctx ends. It reports whether the service has
 // accepted it.
-func (s *stage) openSocket(ctx context.Context) (conn net.Conn, opened bool) {
+func (s *stage) openSocket(ctx context.Context) (opened net.Conn, ok bool) {
 	conn, err := hostileDialer().DialContext(ctx, "tcp", s.services[0].HTTP)
 	if err != nil {
 		return nil, false
@@ -109,10 +108,10 @@ func (s *stage) openSocket(ctx context.Context) (conn net.Conn, opened bool) {
 	return conn, true
 }
 
-// leaveFramesUnfinished sends half of a large frame on each socket, and opens another one for each that ends.
+// leaveFramesUnfinished sends a part of a large frame on each socket, and opens another one for each that ends.
 func leaveFramesUnfinished(s *stage) {
 	const announced = 1_000_000
-	frame := append([]byte("\x81\xff\x00\x00\x00\x00\x00\x0f\x42\x40\x00\x00\x00\x00"), make([]byte, announced/2)...)
+	frame := append([]byte("\x81\xff\x00\x00\x00\x00\x00\x0f\x42\x40\x00\x00\x00\x00"), make([]byte, announced*3/5)...)
 	var sent, ended atomic.Int64
 	s.attack(greedyFrames, attackTime, func(ctx context.Context, _ int) error {
 		for pace.Sleep(ctx, lookEvery) {

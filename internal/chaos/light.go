@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ import (
 const (
 	lightPause = 20 * time.Millisecond
 	lightAlone = 2 * time.Second // without an attack, for comparison
+	lightBytes = 2000            // more than bodies that need no memory
 	lightLimit = 100 * time.Millisecond
 )
 
@@ -39,7 +41,7 @@ const (
 	phases
 )
 
-// light is a client that publishes, fetches and describes a channel every 20 ms. Its calls are measured alone and
+// light is a client that publishes 2,000 bytes, fetches, and describes a channel every 20 ms. Its calls are measured alone and
 // beside an attack. It has a process of its own: in the attackers' process it would wait for them, too.
 type light struct {
 	mu     sync.Mutex
@@ -101,10 +103,10 @@ func (l *light) run(ctx context.Context, c *client.Client) error {
 	if _, err := c.Subscribe(ctx, channel, subscriber, client.Latest); err != nil {
 		return err
 	}
-	receipt := ""
+	receipt, content := "", []byte(`"`+strings.Repeat("x", lightBytes-2)+`"`)
 	for ctx.Err() == nil {
 		l.measure(ctx, func() error {
-			_, err := c.Publish(ctx, channel, client.Draft{Content: []byte("1")})
+			_, err := c.Publish(ctx, channel, client.Draft{Content: content})
 			return err
 		})
 		l.measure(ctx, func() error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -88,6 +89,12 @@ func (c *Call) Body() (*Buffer, error) {
 	}
 	if length == 0 {
 		return newBuffer(0), nil
+	}
+	if length > requestBytes { // it is counted when it has arrived, but not received for nothing
+		if err := limits.From(c.ctx).Affords(furtherRequests(length)); err != nil {
+			c.drop()
+			return nil, err
+		}
 	}
 	size := smallBuffer
 	if length > 0 {

@@ -110,8 +110,11 @@ func CountBody(ctx context.Context, size int64) error {
 	if size <= requestBytes {
 		return nil
 	}
-	return limits.From(ctx).Further(ctx, int((size-1)/requestBytes))
+	return limits.From(ctx).Further(ctx, furtherRequests(size))
 }
+
+// furtherRequests returns as how many requests a body counts, besides the one that has it.
+func furtherRequests(size int64) int { return int((size - 1) / requestBytes) }
 
 // turnTimeout is how long a body waits for its turn at most.
 const turnTimeout = 5 * time.Second

@@ -137,12 +137,13 @@ func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules)
 }
 
 const (
-	sessionsPage = 100 // sessions that one run of list.lua reads
-	listedBytes  = 256 // of a session in the answer, besides its name and its device, at most
+	sessionsPage = 100     // sessions that one run of list.lua reads
+	pageShare    = 1 << 20 // bytes of the budget of large reads that a run takes, so that few of them follow each other
+	listedBytes  = 256     // of a session in the answer, besides its name and its device, at most
 )
 
-// List implements sessions.Store. It reads in pages on the connection for large replies: other requests don't wait. The
-// memory of the answer is taken page by page; its errors are returned.
+// List implements sessions.Store. It reads in pages on the connection for large replies, within the budget: other
+// requests don't wait. The memory of the answer is taken page by page; its errors are returned.
 func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, error) {
 	var all []sessions.Session
 	var left []string // IDs that are to be read
@@ -153,6 +154,11 @@ func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, e
 		args := append([]string{s.keys.base(user), strconv.Itoa(sessionsPage)}, page...)
 		err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
 			keys := []string{s.keys.sessions(user)}
+			_, release, err := s.conn.LargeRead(ctx, keys[0], pageShare)
+			if err != nil {
+				return err
+			}
+			defer release()
 			result := listScript.Exec(ctx, s.conn.At(ctx, s.conn.Bulk(), keys[0]), keys, args)
 			if reply, err = redis.NewReply(listScript.Name(), result); err == nil && reply.Status == redis.Moving {
 				return redis.ErrMoving
