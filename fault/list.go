@@ -455,12 +455,13 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugRateLimited, Kinds: []Kind{Limited}, Title: "Too many requests",
-		Cause:  "The caller, or its address, has used up a limit, or has not read its answers.",
+		Cause:  "The caller, or its address, has used up a limit, has not read its answers, or sends too many large " +
+			"bodies at a time.",
 		Remedy: "Try again after `retryAfter` seconds.",
 	},
 	{
 		Slug: SlugTooManyWaits, Kinds: []Kind{Limited}, Title: "Too many waits",
-		Cause:  "The caller, or its address, has as many requests waiting as it may have.",
+		Cause:  "The caller, or its address, has as many requests waiting, and streams and WebSockets open, as it may have.",
 		Remedy: "Let one of them end first.",
 	},
 	{

@@ -160,3 +160,18 @@ func TestFetchOfManyCostsRequests(t *testing.T) {
 	h.Do("POST", "/v1/fetch", servertest.FetchBody(from...), as).Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
 	h.Do("POST", "/v1/fetch", servertest.FetchBody(from[:8]...), as).With(200)
 }
+
+// TestQueriesCostRequests: each 100 tickets that a query goes through count as a request.
+func TestQueriesCostRequests(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	h := servertest.Start(t, servertest.WithQueues("held", `{"director":"user"}`), servertest.Closed(t, &p))
+	all, as := limited(t, &p, "off"), limited(t, &p, "requests=3/h")
+	for range 150 {
+		h.Do("POST", "/v1/tickets", `{"queue":"held"}`, all).With(http.StatusCreated)
+	}
+	h.Do("POST", "/v1/queryservice/tickets:query", `{"pool":{"name":"x"}}`, as,
+		servertest.Header{Name: "Tidemark-Queue", Value: "held"}).With(http.StatusOK)
+	h.Do("GET", "/v1/info", "", as).With(http.StatusOK)
+	h.Do("GET", "/v1/info", "", as).Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
+}

@@ -12,22 +12,29 @@ import (
 type Arrivals struct {
 	Limit time.Duration // a message may take to arrive
 	Slow  time.Duration // a message that takes longer is a slow one
-	Most  int           // slow messages at a time; the oldest are refused
+	Most  int           // slow messages at a time; of the client with the most, the oldest are refused
 	Err   error         // with which calls are ended
 
 	mu    sync.Mutex
-	calls list.List // of *endable, the oldest first
+	calls list.List // of arrival, the oldest first
 	armed bool      // the timer of sweep is running
 }
 
-// Receive calls read, which reads a message of the call with the context ctx. If the message is refused, Receive ends
-// the call and returns Err. The time of a message begins with its call, so Receive is for the first message of one.
-func (a *Arrivals) Receive(ctx context.Context, read func() error) error {
+// arrival is a message that arrives.
+type arrival struct {
+	*endable
+
+	client string
+}
+
+// Receive calls read, which reads a message of a client's call with the context ctx. If the message is refused, Receive
+// ends the call and returns Err. The time of a message begins with its call, so Receive is for the first message of one.
+func (a *Arrivals) Receive(ctx context.Context, client string, read func() error) error {
 	c, ok := ctx.Value(endableKey{}).(*endable)
 	if !ok {
 		return read()
 	}
-	entry := a.begin(c)
+	entry := a.begin(arrival{c, client})
 	err := read()
 	a.end(entry)
 	if ended := Ended(ctx); err != nil && ended != nil {
@@ -36,7 +43,7 @@ func (a *Arrivals) Receive(ctx context.Context, read func() error) error {
 	return err
 }
 
-func (a *Arrivals) begin(c *endable) *list.Element {
+func (a *Arrivals) begin(c arrival) *list.Element {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.armed {
@@ -72,13 +79,26 @@ func (a *Arrivals) refused(now time.Time) (calls []*endable) {
 		return nil
 	}
 	a.arm()
-	slow := 0
-	for e := a.calls.Front(); e != nil && now.Sub(e.Value.(*endable).began) > a.Slow; e = e.Next() {
-		slow++
+	slow, number := map[string][]*endable{}, 0 // of each client, the oldest first
+	for e := a.calls.Front(); e != nil; e = e.Next() {
+		one := e.Value.(arrival)
+		switch age := now.Sub(one.began); {
+		case age > a.Limit:
+			calls = append(calls, one.endable)
+		case age > a.Slow:
+			slow[one.client] = append(slow[one.client], one.endable)
+			number++
+		}
 	}
-	for e := a.calls.Front(); e != nil && (slow > a.Most || now.Sub(e.Value.(*endable).began) > a.Limit); e = e.Next() {
-		calls = append(calls, e.Value.(*endable))
-		slow--
+	for ; number > a.Most; number-- {
+		most := ""
+		for client, all := range slow {
+			if before := len(slow[most]); len(all) > before || len(all) == before && all[0].began.Before(slow[most][0].began) {
+				most = client
+			}
+		}
+		calls = append(calls, slow[most][0])
+		slow[most] = slow[most][1:]
 	}
 	return calls
 }

@@ -3,7 +3,9 @@ package grpcserver_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +28,12 @@ func begin(t *testing.T) context.Context {
 
 // stalled reads a message that never arrives, as grpc-go does, and returns the error of Receive.
 func stalled(ctx context.Context, a *grpcserver.Arrivals) error {
-	return a.Receive(ctx, func() error {
+	return stalledOf(ctx, a, "ann")
+}
+
+// stalledOf is stalled for a client.
+func stalledOf(ctx context.Context, a *grpcserver.Arrivals, client string) error {
+	return a.Receive(ctx, client, func() error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
@@ -58,14 +65,42 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
+// TestArrivalsOfManyClients: of too many slow messages those of the client with the most are refused.
+func TestArrivalsOfManyClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Second, Most: 4, Err: errSlow}
+		light := begin(t)
+		var waiting sync.WaitGroup
+		waiting.Go(func() { require.Error(t, stalledOf(light, a, "light")) })
+		synctest.Wait()
+		var greedy []context.Context
+		for range 10 {
+			ctx := begin(t)
+			greedy = append(greedy, ctx)
+			waiting.Go(func() { require.Equal(t, errSlow, stalledOf(ctx, a, "greedy")) })
+			time.Sleep(time.Millisecond) //nolint:forbidigo // the time of synctest
+		}
+		time.Sleep(3 * time.Second) //nolint:forbidigo // the time of synctest
+		require.NoError(t, light.Err())
+		for i, ctx := range greedy {
+			require.Equal(t, i < 7, ctx.Err() != nil, "%d: the oldest are refused", i)
+			grpcserver.End(ctx, errSlow)
+		}
+		grpcserver.End(light, errSlow)
+		waiting.Wait()
+		time.Sleep(time.Second) //nolint:forbidigo // the timer ends
+	})
+}
+
 // TestReceive: messages that arrive in time are returned, and so are their errors.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Hour, Most: 1, Err: errSlow}
 	failure := errors.New("malformed")
 	for _, want := range []error{nil, failure} {
-		require.Equal(t, want, a.Receive(begin(t), func() error { return want }))
-		require.Equal(t, want, a.Receive(t.Context(), func() error { return want }), "a call that can't be ended")
+		require.Equal(t, want, a.Receive(begin(t), "ann", func() error { return want }))
+		require.Equal(t, want, a.Receive(t.Context(), "ann", func() error { return want }), "a call that can't be ended")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -140,7 +141,8 @@ type walked[T any] struct {
 	pass func(pool matchmaking.Pool, one *T) bool
 }
 
-// walk sends the tickets or backfills of a pool. It keeps a batch of them in memory at a time.
+// walk sends the tickets or backfills of a pool. It keeps a batch of them in memory at a time, and counts each after the
+// first as another request.
 func walk[T any](ctx context.Context, q *query, asked *openmatch.Pool, all walked[T], answer pages[T]) error {
 	if asked == nil {
 		return badRequest(".pool is required")
@@ -174,7 +176,10 @@ func walk[T any](ctx context.Context, q *query, asked *openmatch.Pool, all walke
 		return turn.next(ctx)
 	}
 	search := len(pool.DoubleRanges)+len(pool.StringEquals)+len(pool.TagsPresent) > 0
+	further := 0
 	err = all.each(ctx, queue, search, func(batch []*T) error {
+		limits.From(ctx).Spent(further)
+		further = 1
 		if err := turn.next(ctx); err != nil {
 			return err
 		}

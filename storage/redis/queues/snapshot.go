@@ -16,10 +16,10 @@ import (
 var snapshotScript = lua.Must("queues/snapshot")
 
 const (
-	pageSize       = 1000 // tickets per page
-	contentsAtOnce = 32   // tickets that a replica is read for at once: each may have the queue's maximum size
-	maxBatch       = 100  // of Waiting
-	pagesAtOnce    = 4    // pages whose contents a snapshot reads at the same time
+	pageSize       = 250 // tickets per page: Redis serves nobody else while it reads one
+	contentsAtOnce = 32  // tickets that a replica is read for at once: each may have the queue's maximum size
+	maxBatch       = 100 // of Waiting
+	pagesAtOnce    = 4   // pages whose contents a snapshot reads at the same time
 )
 
 // page contains some of the waiting tickets, without their contents.

@@ -51,7 +51,7 @@ var contentsScript = lua.Must("queues/contents")
 // Limits of one call of contents.lua.
 const (
 	firstKeys  = pageSize
-	firstBytes = 1 << 20 // after which it ends
+	firstBytes = 256 << 10 // after which it ends
 )
 
 // First reads the values of the first keys from the primary, with one command: of as many keys as have firstBytes, and

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- contents.lua reads tickets, in order, until their values have a number of bytes.
 --
--- KEYS[1…] tickets  string  tickets, at most 1,000
+-- KEYS[1…] tickets  string  tickets, at most 250
 --
 -- ARGV[1]  most  int  bytes after which it ends
 --
