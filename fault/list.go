@@ -455,7 +455,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugRateLimited, Kinds: []Kind{Limited}, Title: "Too many requests",
-		Cause:  "The caller, or its address, has used up a limit, has not read its answers, or sends too many large " +
+		Cause: "The caller, or its address, has used up a limit, has not read its answers, or sends too many large " +
 			"bodies at a time.",
 		Remedy: "Try again after `retryAfter` seconds.",
 	},
