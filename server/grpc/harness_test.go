@@ -59,7 +59,7 @@ func serve(t testing.TB, m *matches, guard *access.Guard, changes ...func(*grpc.
 	h := &harness{t: t, logs: servertest.NewLogs(), matches: m, metrics: prometheus.NewRegistry()}
 	h.router = web.New(web.Options{
 		Guard:  guard,
-		Logger: slog.New(h.logs), Metrics: h.metrics, MaxBodyBytes: maxBodyBytes, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
+		Logger: slog.New(h.logs), Metrics: h.metrics, MaxBodyBytes: maxBodyBytes, BodyMemory: 8 << 20, ReadTimeout: time.Minute,
 		Ready: func(context.Context) error {
 			if err := h.ready.Load(); err != nil {
 				return *err
