@@ -20,7 +20,7 @@ const (
 	greedyBytes   = 60_000 // of a message, which one script would read
 	greedyLoops   = 30
 	greedySockets = 300
-	greedyFrames  = 64 // sockets with an unfinished frame
+	greedyFrames  = 160 // sockets with an unfinished frame
 )
 
 // greedy are scenarios in which one client takes as much as it can get of what all clients share: memory of answers and
@@ -34,7 +34,7 @@ func greedy() []scenario {
 			flags: rationed, limits: within, inject: fetchFromMany,
 		},
 		{
-			name: "unfinished-frames", fault: "64 WebSockets of one client announce frames of 1 MB and send 600 KB of each",
+			name: "unfinished-frames", fault: "160 WebSockets of one client announce frames of 1 MB and send 2 to 600 KB of each",
 			limits: within, inject: leaveFramesUnfinished,
 		},
 		{
@@ -113,13 +113,13 @@ func leaveFramesUnfinished(s *stage) {
 	const announced = 1_000_000
 	frame := append([]byte("\x81\xff\x00\x00\x00\x00\x00\x0f\x42\x40\x00\x00\x00\x00"), make([]byte, announced*3/5)...)
 	var sent, ended atomic.Int64
-	s.attack(greedyFrames, attackTime, func(ctx context.Context, _ int) error {
+	s.attack(greedyFrames, attackTime, func(ctx context.Context, number int) error {
 		for pace.Sleep(ctx, lookEvery) {
 			conn, opened := s.openSocket(ctx)
 			if !opened {
 				continue
 			}
-			if _, err := conn.Write(frame); err == nil {
+			if _, err := conn.Write(frame[:len(frame)>>(number%2*(number%5)*2)]); err == nil { // what is left is taken in small parts
 				sent.Add(1)
 			}
 			_, _ = io.Copy(io.Discard, conn) // until the service ends it
