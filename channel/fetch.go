@@ -140,10 +140,16 @@ func (s *Service) delivery(r *FetchRequest, b *Batch) Delivery {
 	if b.Through == b.Mark {
 		return d
 	}
-	through := receipt.Receipt{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: b.Epoch, Clock: b.Through}
-	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
-		through.MessageID = b.Messages[n-1].ID
-	}
+	through := receiptFor(r, Position{Epoch: b.Epoch, Clock: b.Through}, &b.Last)
 	d.Receipt = s.receipts.Sign(through)
 	return d
+}
+
+// receiptFor returns the receipt for everything up to a position. last is the message there, if it has the clock.
+func receiptFor(r *FetchRequest, at Position, last *Message) receipt.Receipt {
+	through := receipt.Receipt{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: at.Epoch, Clock: at.Clock}
+	if last.Clock == at.Clock {
+		through.MessageID, through.Write, through.PublishedAt = last.ID, last.Write, last.PublishedAt
+	}
+	return through
 }

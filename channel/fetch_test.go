@@ -67,22 +67,24 @@ func TestDelivery(t *testing.T) {
 	}{
 		{name: "nothing", batch: Batch{Mark: 5, Through: 5, Clock: 5}},
 		{
-			name: "all", batch: Batch{Mark: 4, Through: 6, Clock: 6, Messages: []Message{*messageAt(5), *messageAt(6)}},
+			name: "all", batch: Batch{Mark: 4, Through: 6, Clock: 6, Messages: []Message{*messageAt(5), *messageAt(6)},
+				Last: *messageAt(6)},
 			receipt: &receipt.Receipt{Clock: 6, MessageID: "m6"},
 		},
 		{
-			name: "some", batch: Batch{Mark: 4, Through: 5, Clock: 6, Messages: []Message{*messageAt(5)}},
+			name: "some", batch: Batch{Mark: 4, Through: 5, Clock: 6, Messages: []Message{*messageAt(5)},
+				Last: *messageAt(5)},
 			receipt: &receipt.Receipt{Clock: 5, MessageID: "m5"}, more: true,
 		},
 		{
 			name: "across the wrap", batch: Batch{Mark: clock.Max, Through: clock.Min, Clock: clock.Min,
-				Messages: []Message{*messageAt(clock.Min)}},
+				Messages: []Message{*messageAt(clock.Min)}, Last: *messageAt(clock.Min)},
 			receipt: &receipt.Receipt{Clock: clock.Min, MessageID: "m" + clock.Min.String()},
 		},
 		{name: "expired", batch: Batch{Mark: 4, Through: 9, Clock: 9, Expired: 5}, receipt: &receipt.Receipt{Clock: 9}},
 		{
 			name: "expired before and after", batch: Batch{Mark: 4, Through: 7, Clock: 9, Expired: 2,
-				Messages: []Message{*messageAt(6)}},
+				Messages: []Message{*messageAt(6)}, Last: *messageAt(6)},
 			receipt: &receipt.Receipt{Clock: 7}, more: true,
 		},
 	} {
@@ -111,6 +113,8 @@ func requireReceipt(t *testing.T, s *Service, want *receipt.Receipt, handle stri
 	got, err := s.receipts.Verify(handle, "ch", "s")
 	require.NoError(t, err)
 	want.Channel, want.Subscriber, want.Epoch = "ch", "s", life1
+	require.Equal(t, want.MessageID == "", got.Write.IsZero(), "the write of the message")
+	want.Write = got.Write
 	require.Equal(t, *want, got)
 }
 
@@ -120,7 +124,8 @@ func TestNext(t *testing.T) {
 	var fetched FetchRequest
 	s := serviceOn(t, &stubStore{next: func(a AckRequest, f FetchRequest) (Batch, error) {
 		acked, fetched = a, f
-		return Batch{Epoch: life1, Mark: 5, Through: 6, Clock: 6, Messages: []Message{*messageAt(6)}}, nil
+		return Batch{Epoch: life1, Mark: 5, Through: 6, Clock: 6, Messages: []Message{*messageAt(6)},
+			Last: *messageAt(6)}, nil
 	}}, DefaultLimits())
 	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: 5, MessageID: "m5"}
 	for _, wait := range []time.Duration{0, time.Second} {

@@ -275,7 +275,8 @@ func TestManyWaits(t *testing.T) {
 		}
 		r, err := s.receipts.Verify(got.Found[1].Receipt, "ch", "b")
 		require.NoError(t, err)
-		require.Equal(t, receipt.Receipt{Channel: "ch", Subscriber: "b", Epoch: life1, Clock: 2, MessageID: "m2"}, r)
+		require.Equal(t, receipt.Receipt{Channel: "ch", Subscriber: "b", Epoch: life1, Clock: 2, MessageID: "m2",
+			Write: m.Write}, r)
 		require.Equal(t, 5, w.fetches, "the messages came with the notification")
 
 		one := manyPoll(t.Context(), s, 1, Source{Channel: "ch", Subscriber: "a", Receipt: got.Found[0].Receipt},
@@ -310,7 +311,7 @@ func TestManyThatIsOvertaken(t *testing.T) {
 		w.stale, w.marks["a"] = false, 2
 		third := manyPoll(t.Context(), s, 0,
 			Source{Channel: "ch", Subscriber: "a", Receipt: s.receipts.Sign(receipt.Receipt{
-				Channel: "ch", Subscriber: "a", Epoch: life1, Clock: 2, MessageID: "m2",
+				Channel: "ch", Subscriber: "a", Epoch: life1, Clock: 2, MessageID: "m2", Write: m.Write,
 			})})
 		w.restart(life2)
 		w.publish("m3", true)

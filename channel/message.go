@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/receipt"
 )
 
 // Message is a message as a subscriber receives it. It may be shared by many readers: treat as read-only.
@@ -16,6 +17,13 @@ type Message struct {
 	Content     []byte    // JSON in UTF-8, byte for byte as it was published
 	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
 	Trace       string    // that of its Draft
+	// Write is the write that stored the message, which a receipt stands for; zero if an earlier version stored it.
+	Write receipt.Write
+}
+
+// Identity returns the message without its content.
+func (m *Message) Identity() Message {
+	return Message{ID: m.ID, Clock: m.Clock, PublishedAt: m.PublishedAt, Write: m.Write}
 }
 
 // Position is a clock in one life of a channel, which an epoch identifies.
@@ -53,8 +61,11 @@ type Batch struct {
 	Expired  uint64 // messages between After and Through that expired
 	Purged   uint64 // those that an operator has purged, until they would have expired
 	Damaged  uint64 // those whose stored text isn't a message any more: its envelope or its content is no JSON
-	// Elsewhere is set if a tail doesn't begin at the position of the request, which the channel doesn't have.
-	Elsewhere bool
+	// Last is the message at Through without its content, if its Clock is Through: it may be one that was skipped, being
+	// damaged. It is gone or not known otherwise.
+	Last Message
+	// Lost is set if the position of the request isn't one of the channel's history.
+	Lost bool
 }
 
 // empty reports whether there is nothing to deliver.
@@ -62,7 +73,7 @@ func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired+b.Purged
 
 // deliver adds the next message to an empty batch.
 func (b *Batch) deliver(m *Message) {
-	b.Messages, b.Through, b.Clock = []Message{*m}, m.Clock, m.Clock
+	b.Messages, b.Through, b.Clock, b.Last = []Message{*m}, m.Clock, m.Clock, m.Identity()
 }
 
 // From is the initial mark of a new subscriber.

@@ -127,11 +127,15 @@ type FetchRequest struct {
 	Max      int // most messages; a tail may ask for 0, to find where it begins
 	MaxBytes int // most bytes of messages, 1 or more; one message is always returned
 	Policy   Policy
-	// After is the position to begin at, with the fields of a receipt, if the mark hasn't passed it and the channel
-	// still has its history: see Batch.After. nil: the mark. Next and Poll don't use it. A tail whose position the channel
-	// doesn't have begins at Tail, or at the channel's clock if that is ahead of it, or before the oldest message alive if
-	// the position is of an earlier life.
+	// After is a position to begin at, with the fields of a receipt, if the mark hasn't passed it and the channel
+	// still has its history: see Batch.After and Batch.Lost. nil: the mark. Next and Poll don't use it. A tail whose
+	// position the channel doesn't have begins at Tail, or at the channel's clock if that is ahead of it, or before the
+	// oldest message alive if the position is of an earlier life.
 	After *receipt.Receipt
+	// FromMark makes the reading begin at the mark all the same: After is only checked.
+	FromMark bool
+	// Identify asks for Batch.Last also if no messages are found, so that the batch has a position to begin at later.
+	Identify bool
 	// Wait is how long the caller will wait if there is no message. The subscriber's TTL begins at the end of it, so
 	// that a caller that receives a message by an event needn't renew the subscriber.
 	Wait time.Duration

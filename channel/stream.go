@@ -450,6 +450,7 @@ func (s *Stream) read(ctx context.Context, which []int) (left int, failed error)
 	for n, i := range which {
 		src, r := &s.sources[i], &requests[n]
 		*r = src.request
+		r.Identify = true
 		r.Max, r.MaxBytes = s.service.configured.Load().limits.DefaultMax, streamBytes/len(which)
 		if !src.isTail() {
 			r.Max, r.MaxBytes = min(r.Max, s.window-len(src.sent)), min(r.MaxBytes, WindowBytes-src.bytes)
@@ -558,8 +559,7 @@ func (s *Stream) position(i int) receipt.Receipt {
 	if at == noChannel {
 		at = Position{}
 	}
-	return receipt.Receipt{Channel: src.request.Channel, Subscriber: src.request.Subscriber, Epoch: at.Epoch,
-		Clock: at.Clock, MessageID: src.lastID}
+	return receiptFor(&src.request, at, &src.last)
 }
 
 // receipt returns the handle for everything that has arrived from a source.

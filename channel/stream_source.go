@@ -13,7 +13,7 @@ import (
 type streamSource struct {
 	request FetchRequest // without Max, MaxBytes and After
 	from    From         // where a tail begins
-	lastID  string       // of the message at the stream's position; empty: none is known
+	last    Message      // without its content: the one at the stream's position, if it has that clock
 	mark    clock.Clock
 	sent    []sentMessage // that aren't acknowledged, in clock order
 	bytes   int           // of their contents
@@ -37,7 +37,7 @@ func (src *streamSource) isTail() bool { return src.request.Tail != nil }
 // sentMessage is a message that a stream has sent, and that isn't acknowledged.
 type sentMessage struct {
 	clock clock.Clock
-	id    uint64 // a hash of its ID
+	id    uint64 // see hashOf
 	bytes int
 }
 
@@ -45,14 +45,13 @@ type sentMessage struct {
 // elsewhere, and the mark hasn't passed it: then the stream continues at the mark, without what it has sent already.
 func (s *Stream) accept(i int, b *Batch) {
 	src, asked := &s.sources[i], s.at[i]
-	lost := src.lapsed || b.Elsewhere ||
-		!src.fresh && (b.Epoch != asked.Epoch || b.After != asked.Clock && isAhead(asked.Clock, b.Mark))
+	lost := src.lapsed || b.Lost
 	if lost {
 		src.restart(b.Epoch == asked.Epoch)
 		s.fill(i)
 	}
 	if b.After != asked.Clock || b.Epoch != asked.Epoch {
-		s.at[i], src.lastID = Position{Epoch: b.Epoch, Clock: b.After}, ""
+		s.at[i], src.last = Position{Epoch: b.Epoch, Clock: b.After}, Message{}
 	}
 	moved := src.moved && !lost
 	src.fresh, src.lapsed, src.renew = false, false, false
@@ -72,9 +71,10 @@ func (s *Stream) accept(i int, b *Batch) {
 	s.addGap(i, GapExpired, !lost && b.Expired > 0, b.Expired)
 	s.addGap(i, GapPurged, !lost && b.Purged > 0, b.Purged)
 	s.addGap(i, GapDamaged, !lost && b.Damaged > 0, b.Damaged)
-	skips := s.deliverAll(i, b.Messages) && s.at[i].Clock != b.Through // damaged messages after the last one
-	if skips {
-		s.at[i].Clock, src.lastID = b.Through, ""
+	skips := false // damaged messages after the last one
+	if s.deliverAll(i, b.Messages) {
+		skips = s.at[i].Clock != b.Through
+		s.at[i].Clock, src.last = b.Through, b.Last
 	}
 	src.unread = s.at[i].Clock != b.Clock
 	if n := len(s.arrivals); n > 0 && s.arrivals[n-1].Source == i && (skips || s.arrivals[n-1].Gap != nil) {
@@ -99,7 +99,7 @@ func (s *Stream) skip(to []*receipt.Receipt) {
 		case r.Epoch != s.at[i].Epoch:
 			src.lapsed, src.unread = true, true
 		case isAhead(r.Clock, s.at[i].Clock):
-			s.at[i].Clock, src.lastID, src.unread = r.Clock, r.MessageID, true
+			s.at[i].Clock, src.last, src.unread = r.Clock, messageOf(r), true
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (s *Stream) deliverAll(i int, messages []Message) bool {
 	for n := range messages {
 		m := &messages[n]
 		if src.hasSent(m) {
-			s.at[i].Clock, src.lastID = m.Clock, m.ID
+			s.at[i].Clock, src.last = m.Clock, m.Identity()
 			s.fill(i)
 			continue
 		}
@@ -127,13 +127,21 @@ func (s *Stream) deliverAll(i int, messages []Message) bool {
 func (s *Stream) deliver(i int, m *Message) {
 	src := &s.sources[i]
 	s.sequence++
-	s.at[i].Clock, src.lastID, src.order = m.Clock, m.ID, s.sequence
-	src.count(sentMessage{clock: m.Clock, id: hashOf(m), bytes: len(m.Content)})
+	s.at[i].Clock, src.last, src.order = m.Clock, m.Identity(), s.sequence
+	src.count(sentMessage{clock: m.Clock, id: src.hashOf(m), bytes: len(m.Content)})
 	s.add(Arrival{Source: i, Message: m, Receipt: s.receipt(i)})
 	s.fill(i)
 }
 
-func hashOf(m *Message) uint64 { return maphash.String(hashSeed, m.ID) }
+// hashOf returns a hash of a message's ID, for a subscriber also of its write: a message that was written again has to be
+// sent again, with a receipt for its new write.
+func (src *streamSource) hashOf(m *Message) uint64 {
+	id := maphash.String(hashSeed, m.ID)
+	if src.isTail() {
+		return id
+	}
+	return id ^ maphash.Bytes(hashSeed, m.Write[:])
+}
 
 // hasSent reports whether a message was sent before a fail-over, and counts it again. The others that were sent may be
 // lost: no client could acknowledge them, so they don't count any more.
@@ -146,7 +154,7 @@ func (src *streamSource) hasSent(m *Message) bool {
 		src.before = nil
 		return false
 	}
-	at := slices.IndexFunc(src.before, func(one sentMessage) bool { return one.clock == m.Clock && one.id == hashOf(m) })
+	at := slices.IndexFunc(src.before, func(one sentMessage) bool { return one.clock == m.Clock && one.id == src.hashOf(m) })
 	if at >= 0 {
 		src.count(src.before[at])
 	}
@@ -183,7 +191,12 @@ func (s *Stream) continueAt(i int, r *receipt.Receipt) {
 		src.begin(From{Start: StartEarliest})
 		return
 	}
-	src.fresh, src.lastID, s.at[i] = false, r.MessageID, Position{Epoch: r.Epoch, Clock: r.Clock}
+	src.fresh, src.last, s.at[i] = false, messageOf(r), Position{Epoch: r.Epoch, Clock: r.Clock}
+}
+
+// messageOf returns the message of a receipt, as far as that is known.
+func messageOf(r *receipt.Receipt) Message {
+	return Message{ID: r.MessageID, Clock: r.Clock, Write: r.Write, PublishedAt: r.PublishedAt}
 }
 
 // lapse makes a tail wait for the next life of its channel. One that begins at a clock fails if there was none.
@@ -195,7 +208,7 @@ func (s *Stream) lapse(i int) {
 	}
 	src.lapsed, src.fresh, src.unread = src.lapsed || !src.fresh, true, false
 	src.begin(From{Start: StartEarliest})
-	src.lastID, s.at[i] = "", noChannel
+	src.last, s.at[i] = Message{}, noChannel
 }
 
 // seek makes the source continue at its mark, which an operator has set.
@@ -203,7 +216,7 @@ func (src *streamSource) seek() {
 	if src.failed || src.isTail() {
 		return
 	}
-	src.sent, src.bytes, src.before, src.lastID = nil, 0, nil, ""
+	src.sent, src.bytes, src.before, src.last = nil, 0, nil, Message{}
 	src.fresh, src.moved, src.unread = true, true, true
 }
 

@@ -78,7 +78,8 @@ func TestTail(t *testing.T) {
 		require.Equal(t, [2]int{before, polls}, [2]int{fetches, polled}, "an idle tail reads nothing, and renews nothing")
 		at, err := s.receipts.Verify(st.last().Receipt, "ch", "")
 		require.NoError(t, err)
-		require.Equal(t, receipt.Receipt{Channel: "ch", Epoch: life1, Clock: 515, MessageID: "511"}, at)
+		require.Equal(t, receipt.Receipt{Channel: "ch", Epoch: life1, Clock: 515, MessageID: "511",
+			Write: at.Write}, at)
 	})
 }
 

@@ -216,8 +216,9 @@ func TestStreamWindow(t *testing.T) {
 	onStream(t, func(t *testing.T, s *Service, w *world) {
 		st := openStream(t.Context(), t, s, StreamQuery{Window: 2})
 		defer st.close()
+		var all []Message
 		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-			w.publish(id, false)
+			all = append(all, w.publish(id, false))
 		}
 		w.settle()
 		require.Equal(t, []string{"a", "b"}, st.take())
@@ -226,7 +227,7 @@ func TestStreamWindow(t *testing.T) {
 		require.Equal(t, []string{"c", "d"}, st.take())
 		require.Zero(t, time.Since(began))
 
-		m := AckRequest{Receipt: receipt.Receipt{Subscriber: "s", Epoch: life1, Clock: 3}}
+		m := AckRequest{Receipt: receipt.Receipt{Subscriber: "s", Epoch: life1, Clock: 3, MessageID: "c", Write: all[2].Write}}
 		require.NoError(t, w.Ack(t.Context(), m), "by way of another server")
 		require.Empty(t, st.take())
 		pass(5 * time.Second)
@@ -376,6 +377,39 @@ func TestStreamGaps(t *testing.T) {
 	})
 }
 
+// A publisher repeats a message that a fail-over has lost, after one of another publisher, so that it has its clock again.
+// The subscriber gets it again, with a receipt for the new write, even if its window is full. The tail doesn't.
+func TestStreamAfterALostWriteIsRepeated(t *testing.T) {
+	t.Parallel()
+	for _, window := range []int{0, 2} {
+		onStream(t, func(t *testing.T, s *Service, w *world) {
+			st := openStream(t.Context(), t, s, StreamQuery{Window: window})
+			defer st.close()
+			tail := openStream(t.Context(), t, s, StreamQuery{From: tailOf(From{})})
+			defer tail.close()
+			w.replicate()
+			w.publish("x", false)
+			w.publish("y", false)
+			w.settle()
+			require.Equal(t, []string{"x", "y"}, st.take())
+			require.Equal(t, []string{"x", "y"}, tail.take())
+			lost := st.last().Receipt
+
+			w.failOver()
+			w.publish("z", false)
+			w.publish("y", false)
+			w.connect()
+			w.settle()
+			pass(5 * time.Second)
+			require.ErrorIs(t, s.Ack(t.Context(), "ch", "s", lost), ErrReceiptSuperseded)
+			require.Equal(t, []string{"lost 0", "z", "y"}, st.take())
+			require.Equal(t, []string{"lost 0", "z"}, tail.take())
+			st.ack(t)
+			require.Equal(t, clock.Clock(2), w.look().marks["s"])
+		})
+	}
+}
+
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	onStream(t, func(t *testing.T, s *Service, w *world) {
@@ -482,7 +516,7 @@ func TestStreamOfMany(t *testing.T) {
 		for _, mark := range w.look().marks {
 			moved += int(mark)
 		}
-		require.Greater(t, moved, 40)
+		require.Greater(t, moved, 30)
 		require.Len(t, again.take(), 256-moved, "the rest is sent again")
 
 		from[0], from[1] = from[1], from[0]

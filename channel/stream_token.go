@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -19,18 +20,21 @@ import (
 
 // A resume token of a stream from one source is a receipt handle. That of many is the base64url form of a version, the
 // hash of the sources, an entry for each tail and for each subscriber with messages that aren't acknowledged, and a
-// MAC. An entry is the source's index, epoch, clock, and message ID with its length in front.
+// MAC. An entry is the source's index, epoch, clock, write, the message's time in milliseconds, and its ID with its
+// length in front. Version 1 had no write and no time; its tokens are still accepted.
 const (
-	tokenVersion    = 1
+	tokenVersion    = 2
+	tokenVersion1   = 1
 	tokenPurpose    = "tidemark stream"
 	tokenHead       = 1 + 16
-	entryBytes      = 1 + 16 + 8 + 1
+	positionBytes   = 1 + 16 + 8 // of an entry: index, epoch, clock
+	entryBytes      = positionBytes + len(receipt.Write{}) + 8 + 1
 	maxTokenEntries = MaxTokenBytes/4*3 - tokenHead - receipt.MACBytes // bytes
 )
 
-// MaxTokenBytes is the length of the longest resume token. One with more sources than fit leaves out the IDs of
-// messages of tails, by which a fail-over is noticed, and subscribers, whose messages since the mark are sent again:
-// first those whose last message is the oldest.
+// MaxTokenBytes is the length of the longest resume token. One with more sources than fit leaves out the IDs of messages
+// of tails, without which the message isn't recognized once it is gone, and subscribers, whose messages since the mark
+// are sent again: first those whose last message is the oldest.
 const MaxTokenBytes = 2 << 10
 
 var tokenEncoding = base64.RawURLEncoding.Strict()
@@ -86,6 +90,11 @@ func (s *Stream) latest(of func(i int) bool) []int {
 func appendEntry(raw []byte, i int, at *receipt.Receipt) []byte {
 	raw = append(append(raw, byte(i)), at.Epoch[:]...)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(at.Clock))
+	published := int64(0)
+	if !at.PublishedAt.IsZero() {
+		published = at.PublishedAt.UnixMilli()
+	}
+	raw = binary.BigEndian.AppendUint64(append(raw, at.Write[:]...), uint64(published))
 	return append(append(raw, byte(len(at.MessageID))), at.MessageID...)
 }
 
@@ -117,7 +126,7 @@ func (s *Stream) resume(ctx context.Context, token string) ([]*receipt.Receipt, 
 	switch {
 	case signed != nil && (len(s.sources) == 1 || [16]byte(signed[1:tokenHead]) != s.list):
 		return nil, refuseToken(fault.SlugReceiptChannel, "is of other channels or subscribers, or of another order of them")
-	case signed != nil && s.entries(signed[tokenHead:], receipts):
+	case signed != nil && s.entries(signed[0], signed[tokenHead:], receipts):
 		return receipts, nil
 	}
 	for i := range s.sources {
@@ -132,17 +141,27 @@ func isUnsigned(err error) bool {
 }
 
 // entries decodes the entries of a token.
-func (s *Stream) entries(raw []byte, receipts []*receipt.Receipt) bool {
-	for len(raw) >= entryBytes {
-		i, end := int(raw[0]), entryBytes+int(raw[entryBytes-1])
+func (s *Stream) entries(version byte, raw []byte, receipts []*receipt.Receipt) bool {
+	size := entryBytes
+	if version == tokenVersion1 {
+		size = positionBytes + 1
+	}
+	for len(raw) >= size {
+		i, end := int(raw[0]), size+int(raw[size-1])
 		if i >= len(s.targets) || end > len(raw) {
 			return false
 		}
-		receipts[i] = &receipt.Receipt{
+		r := &receipt.Receipt{
 			Channel: s.targets[i].channel, Subscriber: s.targets[i].subscriber, Epoch: ulid.ULID(raw[1:17]),
-			Clock: clock.Clock(binary.BigEndian.Uint64(raw[17:25])), MessageID: string(raw[entryBytes:end]),
+			Clock: clock.Clock(binary.BigEndian.Uint64(raw[17:positionBytes])), MessageID: string(raw[size:end]),
 		}
-		raw = raw[end:]
+		if made := raw[positionBytes : size-1]; len(made) > 0 {
+			r.Write = receipt.Write(made[:len(r.Write)])
+			if ms := binary.BigEndian.Uint64(made[len(r.Write):]); ms != 0 {
+				r.PublishedAt = time.UnixMilli(int64(ms))
+			}
+		}
+		receipts[i], raw = r, raw[end:]
 	}
 	return len(raw) == 0
 }
@@ -150,7 +169,8 @@ func (s *Stream) entries(raw []byte, receipts []*receipt.Receipt) bool {
 // signedToken returns the signed part of a token of a stream from many sources, or nil if no known key has signed it.
 func (v *verifier) signedToken(ctx context.Context, token string) ([]byte, error) {
 	raw, err := tokenEncoding.DecodeString(token)
-	if err != nil || len(token) > MaxTokenBytes || len(raw) < tokenHead+receipt.MACBytes || raw[0] != tokenVersion {
+	if err != nil || len(token) > MaxTokenBytes || len(raw) < tokenHead+receipt.MACBytes ||
+		raw[0] != tokenVersion && raw[0] != tokenVersion1 {
 		return nil, nil //nolint:nilerr,nilnil // another text isn't signed
 	}
 	signed, mac := raw[:len(raw)-receipt.MACBytes], raw[len(raw)-receipt.MACBytes:]

@@ -28,7 +28,7 @@ var (
 func in1(c clock.Clock) Position { return Position{Epoch: life1, Clock: c} }
 
 func messageAt(c clock.Clock) *Message {
-	return &Message{ID: "m" + c.String(), Clock: c, Content: []byte(`"` + c.String() + `"`)}
+	return &Message{ID: "m" + c.String(), Clock: c, Content: []byte(`"` + c.String() + `"`), Write: receipt.Write{1}}
 }
 
 var (
@@ -74,6 +74,7 @@ type world struct {
 	stale   bool          // polls find marks one behind
 	wait    time.Duration // that the last fetch announced
 	reads   int           // of the clock
+	writes  uint16        // of messages, in all histories
 }
 
 var _ Store = (*world)(nil)
@@ -261,7 +262,8 @@ func (w *world) publish(id string, large bool) Message {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now.Clock = w.now.Clock.Next()
-	m := Message{ID: id, Clock: w.now.Clock, Content: []byte(`"` + id + `"`)}
+	w.writes++
+	m := Message{ID: id, Clock: w.now.Clock, Content: []byte(`"` + id + `"`), Write: receipt.Write{byte(w.writes), byte(w.writes >> 8)}}
 	w.messages[m.Clock], w.log[w.now] = m, id
 	e := Event{Kind: EventPublished, Position: w.now, Message: &m}
 	if large {
@@ -322,26 +324,47 @@ func (w *world) fetch(r FetchRequest) (Batch, error) {
 	if !ok {
 		return Batch{}, ErrNoSubscriber
 	}
-	b := Batch{Epoch: w.now.Epoch, Mark: mark, After: mark, Clock: w.now.Clock, Elsewhere: r.Tail != nil && r.After != nil}
-	if a := r.After; a != nil && a.Epoch == w.now.Epoch && clock.Behind(a.Clock, w.now.Clock) &&
-		(r.Tail != nil || clock.Between(mark, a.Clock, w.now.Clock)) &&
-		(a.MessageID == "" || a.MessageID == w.log[Position{Epoch: a.Epoch, Clock: a.Clock}]) {
-		b.After, b.Elsewhere = a.Clock, false
+	b := Batch{Epoch: w.now.Epoch, Mark: mark, After: mark, Clock: w.now.Clock}
+	if a := r.After; a != nil {
+		b.Lost = !w.knows(a, mark, r.Tail != nil)
+		if !b.Lost && !r.FromMark && (r.Tail != nil || clock.Between(mark, a.Clock, w.now.Clock)) {
+			b.After = a.Clock
+		}
 	}
 	b.Through = b.After
+	if m, alive := w.messages[b.Through]; alive && r.Identify {
+		b.Last = m.Identity()
+	}
 	for c := range clock.After(b.After, w.now.Clock, 1000) {
 		m, alive := w.messages[c]
 		switch {
 		case !alive:
 			b.Expired++
 		case len(b.Messages) < r.Max:
-			b.Messages = append(b.Messages, m)
+			b.Messages, b.Last = append(b.Messages, m), m.Identity()
 		default:
 			return b, nil
 		}
 		b.Through = c
 	}
 	return b, nil
+}
+
+// knows reports whether a position is of the channel's history. The lock is held.
+func (w *world) knows(r *receipt.Receipt, mark clock.Clock, tail bool) bool {
+	if r.Epoch != w.now.Epoch || !clock.Behind(r.Clock, w.now.Clock) {
+		return false
+	}
+	if r.MessageID == "" && r.Write.IsZero() && !tail && clock.Behind(r.Clock, mark) {
+		return true
+	}
+	return w.matches(r)
+}
+
+// matches reports whether the message of a receipt is at its clock, or gone. The lock is held.
+func (w *world) matches(r *receipt.Receipt) bool {
+	m, alive := w.messages[r.Clock]
+	return !alive || r.Write == m.Write && r.MessageID == m.ID
 }
 
 // beginning returns where a tail begins without its position. The lock is held.
@@ -381,8 +404,7 @@ func (w *world) Ack(_ context.Context, r AckRequest) error {
 		}
 		return nil
 	}
-	m, alive := w.messages[r.Receipt.Clock]
-	if alive && r.Receipt.MessageID != "" && r.Receipt.MessageID != m.ID {
+	if !w.matches(&r.Receipt) {
 		return ErrReceiptSuperseded
 	}
 	w.marks[r.Receipt.Subscriber] = r.Receipt.Clock

@@ -19,12 +19,12 @@ const (
 )
 
 const (
-	version          = 2
-	version1         = 1
-	macBytes         = 16
-	fixedBytes       = 1 + 16 + 8 // version, epoch, clock
-	fingerprintBytes = 8          // of version 1
-	maxRawBytes      = fixedBytes + 3*(1+MaxNameBytes) + macBytes
+	version     = 3
+	version2    = 2
+	macBytes    = 16
+	fixedBytes  = 1 + 16 + 8     // version, epoch, clock
+	madeBytes   = writeBytes + 8 // write, time
+	maxRawBytes = fixedBytes + madeBytes + 3*(1+MaxNameBytes) + macBytes
 )
 
 // handleEncoding refuses trailing bits, so that no two handles decode to the same bytes. It ignores line breaks, which
@@ -37,6 +37,8 @@ type fields struct {
 	mac        []byte
 	epoch      ulid.ULID
 	clock      clock.Clock
+	write      Write
+	published  int64 // Unix milliseconds; 0: unknown
 	channel    []byte
 	subscriber []byte
 	messageID  []byte
@@ -47,6 +49,12 @@ func appendSigned(b []byte, r *Receipt) []byte {
 	b = append(b, version)
 	b = append(b, r.Epoch[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Clock))
+	b = append(b, r.Write[:]...)
+	published := int64(0)
+	if !r.PublishedAt.IsZero() {
+		published = r.PublishedAt.UnixMilli()
+	}
+	b = binary.BigEndian.AppendUint64(b, uint64(published))
 	for _, name := range []string{r.Channel, r.Subscriber, r.MessageID} {
 		b = append(b, byte(len(name)))
 		b = append(b, name...)
@@ -77,8 +85,8 @@ func split(raw []byte) (fields, error) {
 	end, start := len(raw)-macBytes, fixedBytes
 	switch raw[0] {
 	case version:
-	case version1:
-		start += fingerprintBytes
+		start += madeBytes
+	case version2:
 	default:
 		return fields{}, fmt.Errorf("%w: unknown version %d", ErrMalformed, raw[0])
 	}
@@ -91,15 +99,15 @@ func split(raw []byte) (fields, error) {
 		epoch:  ulid.ULID(raw[1:17]),
 		clock:  clock.Clock(binary.BigEndian.Uint64(raw[17:25])),
 	}
-	names := []struct {
-		what string
-		to   *[]byte
-	}{{"channel", &f.channel}, {"subscriber", &f.subscriber}, {"message ID", &f.messageID}}
-	if raw[0] == version1 {
-		names = names[:2]
+	if raw[0] == version {
+		f.write = Write(raw[fixedBytes : fixedBytes+writeBytes])
+		f.published = int64(binary.BigEndian.Uint64(raw[fixedBytes+writeBytes : start]))
 	}
 	rest := raw[start:end]
-	for _, name := range names {
+	for _, name := range []struct {
+		what string
+		to   *[]byte
+	}{{"channel", &f.channel}, {"subscriber", &f.subscriber}, {"message ID", &f.messageID}} {
 		var ok bool
 		if *name.to, rest, ok = cutName(rest); !ok {
 			return fields{}, fmt.Errorf("%w: %s is cut short", ErrMalformed, name.what)

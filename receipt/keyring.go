@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Errors of Verify. They come wrapped: use errors.Is.
@@ -101,7 +102,8 @@ func (k *Keyring) Sign(r Receipt) string {
 // Verify returns the receipt of a handle that was signed with one of the keys for this subscriber of this channel. The
 // error is ErrMalformed, ErrForged, ErrWrongChannel (also if the subscriber is wrong too) or ErrWrongSubscriber.
 //
-// The caller must check that the epoch is still that of the channel, and that the message at the clock has the ID.
+// The caller must check that the epoch is still that of the channel, and that the message at the clock is still that of
+// the write.
 func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
 	keys := k.keys.Load()
 	w := keys.workers.Get().(*worker)
@@ -126,13 +128,14 @@ func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
 	case string(f.subscriber) != subscriber:
 		return Receipt{}, ErrWrongSubscriber
 	}
-	return Receipt{
-		Channel:    channel,
-		Subscriber: subscriber,
-		Epoch:      f.epoch,
-		Clock:      f.clock,
-		MessageID:  string(f.messageID),
-	}, nil
+	r := Receipt{
+		Channel: channel, Subscriber: subscriber, Epoch: f.epoch, Clock: f.clock,
+		MessageID: string(f.messageID), Write: f.write,
+	}
+	if f.published != 0 {
+		r.PublishedAt = time.UnixMilli(f.published)
+	}
+	return r, nil
 }
 
 // mac returns the MAC of data with a key. It is valid until the next call.

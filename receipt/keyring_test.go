@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -20,10 +21,10 @@ import (
 
 // golden is the handle of example under fixedKey(1). A change of it invalidates the handles of running consumers: give
 // the new format another version.
-const golden = "AgFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAQNjaFgCc0EGbXNnMTIz3SoJsy9kpmWfj9AhTamagA"
+const golden = "AwFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAQECAwQFBgcIAAABi8_laAADY2hYAnNBBm1zZzEyM6aZxUOnxvoTsC8Hld8s_AI"
 
-// golden1 is the same in version 1, which has a fingerprint in place of the message ID.
-const golden1 = "AQFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAcs0_m6SobKuA2NoWAJzQTQgUSSsNio9ukYUW954r50"
+// golden2 is the same in version 2, which has no write and no time.
+const golden2 = "AgFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAQNjaFgCc0EGbXNnMTIz3SoJsy9kpmWfj9AhTamagA"
 
 // macBytes is the length of the MAC at the end of a handle.
 const macBytes = 16
@@ -52,14 +53,29 @@ func TestGoldenHandle(t *testing.T) {
 	require.Equal(t, example, got)
 }
 
-// TestVersion1 checks that receipts stay valid when a server is replaced by one of this version.
-func TestVersion1(t *testing.T) {
+// TestVersion2 checks that receipts stay valid when a server is replaced by one of this version.
+func TestVersion2(t *testing.T) {
 	t.Parallel()
-	got, err := newKeyring(t, fixedKey(1)).Verify(golden1, example.Channel, example.Subscriber)
+	got, err := newKeyring(t, fixedKey(1)).Verify(golden2, example.Channel, example.Subscriber)
 	require.NoError(t, err)
 	want := example
-	want.MessageID = ""
+	want.Write, want.PublishedAt = receipt.Write{}, time.Time{}
 	require.Equal(t, want, got)
+}
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	w := receipt.NewWrite()
+	require.NotEqual(t, w, receipt.NewWrite())
+	require.Len(t, w.String(), receipt.WriteTextBytes)
+	parsed, err := receipt.ParseWrite(w.String())
+	require.NoError(t, err)
+	require.Equal(t, w, parsed)
+	require.Empty(t, receipt.Write{}.String())
+	for _, text := range []string{"", "AQIDBAUGBw", "AQIDBAUGBwgA", "AQIDBAUGBw?", "AQIDBAUGBwh"} {
+		_, err := receipt.ParseWrite(text)
+		require.ErrorIs(t, err, receipt.ErrMalformed, text)
+	}
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -137,9 +153,9 @@ func TestVerifyRefusesText(t *testing.T) {
 		"line break inside":     {golden[:20] + "\r\n" + golden[20:], receipt.ErrMalformed, "line break"},
 		"bits left over":        {string(leftOver), receipt.ErrMalformed, "illegal base64"},
 		"too long": {strings.Repeat("A", receipt.MaxHandleBytes+1), receipt.ErrMalformed,
-			"longer than 1079 bytes"},
-		"megabytes":     {strings.Repeat("\n", 1<<22), receipt.ErrMalformed, "longer than 1079 bytes"},
-		"version alone": {encode([]byte{1}), receipt.ErrMalformed, "too short"},
+			"longer than 1100 bytes"},
+		"megabytes":     {strings.Repeat("\n", 1<<22), receipt.ErrMalformed, "longer than 1100 bytes"},
+		"version alone": {encode([]byte{3}), receipt.ErrMalformed, "too short"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,18 +178,18 @@ func TestVerifyRefusesContent(t *testing.T) {
 	setClock := func(n int64) []byte { return set(17, binary.BigEndian.AppendUint64(nil, uint64(n))...) }
 
 	for name, content := range map[string]refusal{
-		"version 0":      {seal(key, set(0, 0)), receipt.ErrMalformed, "unknown version 0"},
-		"version 3":      {seal(key, set(0, 3)), receipt.ErrMalformed, "unknown version 3"},
-		"version 1, cut": {seal(key, set(0, 1)[:32]), receipt.ErrMalformed, "too short"},
-		"version 1 with an ID": {seal(key, append(decode(t, golden1)[:40], 1, 'm')), receipt.ErrMalformed,
-			"after the names"},
-		"names missing":         {seal(key, signed[:25]), receipt.ErrMalformed, "channel"},
-		"channel too long":      {seal(key, set(25, 14)), receipt.ErrMalformed, "channel"},
-		"channel takes all":     {seal(key, set(25, 13)), receipt.ErrMalformed, "subscriber"},
-		"subscriber too long":   {seal(key, set(29, 10)), receipt.ErrMalformed, "subscriber"},
-		"subscriber takes all":  {seal(key, set(29, 9)), receipt.ErrMalformed, "message ID"},
-		"message ID too long":   {seal(key, set(32, 7)), receipt.ErrMalformed, "message ID"},
-		"message ID too short":  {seal(key, set(32, 5)), receipt.ErrMalformed, "after the names"},
+		"version 0":             {seal(key, set(0, 0)), receipt.ErrMalformed, "unknown version 0"},
+		"version 1":             {seal(key, set(0, 1)), receipt.ErrMalformed, "unknown version 1"},
+		"version 4":             {seal(key, set(0, 4)), receipt.ErrMalformed, "unknown version 4"},
+		"cut":                   {seal(key, signed[:40]), receipt.ErrMalformed, "too short"},
+		"version 2, cut":        {seal(key, set(0, 2)[:24]), receipt.ErrMalformed, "too short"},
+		"names missing":         {seal(key, signed[:41]), receipt.ErrMalformed, "channel"},
+		"channel too long":      {seal(key, set(41, 14)), receipt.ErrMalformed, "channel"},
+		"channel takes all":     {seal(key, set(41, 13)), receipt.ErrMalformed, "subscriber"},
+		"subscriber too long":   {seal(key, set(45, 10)), receipt.ErrMalformed, "subscriber"},
+		"subscriber takes all":  {seal(key, set(45, 9)), receipt.ErrMalformed, "message ID"},
+		"message ID too long":   {seal(key, set(48, 7)), receipt.ErrMalformed, "message ID"},
+		"message ID too short":  {seal(key, set(48, 5)), receipt.ErrMalformed, "after the names"},
 		"bytes after the names": {seal(key, append(signed, 0)), receipt.ErrMalformed, "after the names"},
 		"clock above Max": {seal(key, setClock(1<<53)), receipt.ErrMalformed,
 			"9007199254740992 is no clock"},
@@ -183,10 +199,10 @@ func TestVerifyRefusesContent(t *testing.T) {
 		"MAC of zeros":                {encode(append(signed, make([]byte, macBytes)...)), receipt.ErrForged, ""},
 		"another key":                 {seal(fixedKey(2), signed), receipt.ErrForged, ""},
 		"another key and a bad clock": {seal(fixedKey(2), setClock(1<<53)), receipt.ErrForged, ""},
-		"another key and channel":     {seal(fixedKey(2), set(28, 'Y')), receipt.ErrForged, ""},
-		"another channel":             {seal(key, set(28, 'Y')), receipt.ErrWrongChannel, ""},
-		"another subscriber":          {seal(key, set(31, 'B')), receipt.ErrWrongSubscriber, ""},
-		"both are others":             {seal(key, set(28, 'Y', 2, 's', 'B')), receipt.ErrWrongChannel, ""},
+		"another key and channel":     {seal(fixedKey(2), set(44, 'Y')), receipt.ErrForged, ""},
+		"another channel":             {seal(key, set(44, 'Y')), receipt.ErrWrongChannel, ""},
+		"another subscriber":          {seal(key, set(47, 'B')), receipt.ErrWrongSubscriber, ""},
+		"both are others":             {seal(key, set(44, 'Y', 2, 's', 'B')), receipt.ErrWrongChannel, ""},
 		"the same letters cut elsewhere": {ring.Sign(receipt.Receipt{Channel: "chXs", Subscriber: "A"}),
 			receipt.ErrWrongChannel, ""},
 	} {

@@ -5,13 +5,15 @@
 // Verify turns a handle back into a receipt, if it was signed with a key of the ring for the same subscriber of the
 // same channel. A handle is signed but not secret.
 //
-// # Format, version 2
+// # Format, version 3
 //
 // A handle is base64url (RFC 4648, without padding, without line breaks) of
 //
 //	version       1 byte, 2
 //	epoch        16 bytes, the ULID
 //	clock         8 bytes, big-endian two's complement
+//	write         8 bytes; zeros: unknown
+//	published     8 bytes, big-endian milliseconds since 1970; zeros: unknown
 //	channel       1 byte for the length, then the name
 //	subscriber    1 byte for the length, then the name
 //	message ID    1 byte for the length, then the ID
@@ -19,8 +21,7 @@
 //
 // A receipt and a key have exactly one handle.
 //
-// Version 1 had the first 8 bytes of the SHA-1 of the message ID after the clock, and no message ID. Its handles are
-// still verified; their receipts have no message ID.
+// Version 2 had no write and no time. Its handles are still verified.
 //
 // # Other tokens
 //
@@ -29,16 +30,21 @@
 package receipt
 
 import (
+	"time"
+
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// Receipt means: Subscriber of Channel has read everything up to Clock in Epoch, and the message at Clock is MessageID.
+// Receipt means: Subscriber of Channel has read everything up to Clock in Epoch, and the message at Clock is MessageID,
+// as it was stored by Write. All three are unknown if the message was gone when the receipt was made.
 type Receipt struct {
-	Channel    string // at most MaxNameBytes
-	Subscriber string // at most MaxNameBytes
-	Epoch      ulid.ULID
-	Clock      clock.Clock
-	MessageID  string // at most MaxNameBytes; empty: unknown
+	Channel     string // at most MaxNameBytes
+	Subscriber  string // at most MaxNameBytes
+	Epoch       ulid.ULID
+	Clock       clock.Clock
+	MessageID   string    // at most MaxNameBytes; empty: unknown
+	Write       Write     // zero also for a message that has none: one of an earlier version
+	PublishedAt time.Time // Redis time, to the millisecond; zero: unknown
 }

@@ -1,6 +1,8 @@
 package receipt_test
 
 import (
+	"time"
+
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -11,11 +13,13 @@ import (
 
 // example is the receipt of the golden handle.
 var example = receipt.Receipt{
-	Channel:    "chX",
-	Subscriber: "sA",
-	Epoch:      ulid.MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
-	Clock:      1,
-	MessageID:  "msg123",
+	Channel:     "chX",
+	Subscriber:  "sA",
+	Epoch:       ulid.MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+	Clock:       1,
+	MessageID:   "msg123",
+	Write:       receipt.Write{1, 2, 3, 4, 5, 6, 7, 8},
+	PublishedAt: time.UnixMilli(1_700_000_000_000),
 }
 
 // fixedKey returns a key of the minimum length, with all bytes b.
@@ -47,12 +51,17 @@ func receipts() *rapid.Generator[receipt.Receipt] {
 		rapid.Int64Range(int64(clock.Min), int64(clock.Max)),
 	)
 	return rapid.Custom(func(t *rapid.T) receipt.Receipt {
-		return receipt.Receipt{
+		r := receipt.Receipt{
 			Channel:    names.Draw(t, "channel"),
 			Subscriber: names.Draw(t, "subscriber"),
 			Epoch:      ulid.ULID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "epoch")),
 			Clock:      clock.Clock(clocks.Draw(t, "clock")),
 			MessageID:  names.Draw(t, "message ID"),
+			Write:      receipt.Write(rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "write")),
 		}
+		if ms := rapid.Int64Range(0, 1<<53).Draw(t, "published at"); ms != 0 {
+			r.PublishedAt = time.UnixMilli(ms)
+		}
+		return r
 	})
 }

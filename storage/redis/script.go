@@ -73,14 +73,19 @@ func (c *Conn) RunUnlessMoving(ctx context.Context, script *lua.Script, keys, ar
 // be independent of each other; they may be for different slots.
 func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []Result {
 	return c.RetryMany(ctx, script, calls, func(ctx context.Context, calls []Call) []Result {
-		results, _ := c.TryMany(ctx, script, calls, nil)
-		for i, r := range results {
-			if status := r.Reply.Status; status == Again || status == Moving {
-				results[i].Reply, results[i].Err = c.Try(ctx, script, calls[i].Keys, calls[i].Args)
-			}
-		}
-		return results
+		return c.TryEach(ctx, script, calls)
 	})
+}
+
+// TryEach is RunMany without trying again after errors: call it inside RetryEach or RetryMany.
+func (c *Conn) TryEach(ctx context.Context, script *lua.Script, calls []Call) []Result {
+	results, _ := c.TryMany(ctx, script, calls, nil)
+	for i, r := range results {
+		if status := r.Reply.Status; status == Again || status == Moving {
+			results[i].Reply, results[i].Err = c.Try(ctx, script, calls[i].Keys, calls[i].Args)
+		}
+	}
+	return results
 }
 
 // TryMany runs a script once for each call, and then commands whose first argument is a key, all in one round trip and

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,13 +12,15 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
+	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Messages are stored as {"id":"…","content":…,"at":<ms>}, an envelope around the content, whose bytes never change.
-// One whose publish was traced has "trace":"…" after the ID. Versions that don't know that read the envelope by
-// parseForeign.
+// Messages are stored as {"id":"…","write":"…","content":…,"at":<ms>}, an envelope around the content, whose bytes never
+// change. The write is a receipt.Write. A message whose publish was traced has "trace":"…" after the write. Versions
+// that don't know these two read the envelope by parseForeign.
 const (
 	beforeID      = `{"id":"`
+	beforeWrite   = `","write":"`
 	beforeTrace   = `","trace":"`
 	beforeContent = `","content":`
 
@@ -26,11 +29,14 @@ const (
 )
 
 // head returns an envelope up to the end of its content; the publish script adds the time. IDs need no escaping.
-func head(d channel.Draft) string {
+func head(d channel.Draft, w receipt.Write) string {
 	var b strings.Builder
-	b.Grow(len(beforeID) + len(d.ID) + len(beforeTrace) + len(d.Trace) + len(beforeContent) + len(d.Content))
+	b.Grow(len(beforeID) + len(d.ID) + len(beforeWrite) + receipt.WriteTextBytes + len(beforeTrace) + len(d.Trace) +
+		len(beforeContent) + len(d.Content))
 	b.WriteString(beforeID)
 	b.WriteString(d.ID)
+	b.WriteString(beforeWrite)
+	b.WriteString(w.String())
 	if d.Trace != "" {
 		b.WriteString(beforeTrace)
 		b.WriteString(d.Trace)
@@ -49,6 +55,7 @@ func parseEnvelope(text []byte, at clock.Clock) (channel.Message, error) {
 	}
 	id, rest, ok := bytes.Cut(rest, []byte(beforeContent))
 	id, trace, _ := bytes.Cut(id, []byte(beforeTrace))
+	id, write, _ := bytes.Cut(id, []byte(beforeWrite))
 	tail := bytes.LastIndex(rest, []byte(beforeTime))
 	if !ok || tail <= 0 || rest[len(rest)-1] != '}' || channel.CheckMessageID(string(id)) != nil {
 		return parseForeign(text, at)
@@ -59,7 +66,31 @@ func parseEnvelope(text []byte, at clock.Clock) (channel.Message, error) {
 		return parseForeign(text, at)
 	}
 	return channel.Message{ID: string(id), Clock: at, Content: content, PublishedAt: time.UnixMilli(ms),
-		Trace: string(trace)}, nil
+		Write: writeOf(write), Trace: string(trace)}, nil
+}
+
+// writeOf returns the write of an envelope. One that is missing or damaged is unknown.
+func writeOf(text []byte) receipt.Write {
+	w, err := receipt.ParseWrite(string(text))
+	if err != nil {
+		return receipt.Write{}
+	}
+	return w
+}
+
+// headBytes is how much of an envelope scripts read to find its ID and its write.
+const headBytes = 160
+
+// idPattern is the pattern by which scripts find the ID of an envelope.
+var idPattern = regexp.MustCompile(`^[\t-\r ]*\{[\t-\r ]*"id"[\t-\r ]*:[\t-\r ]*"([^"]*)"`)
+
+// damagedID returns what scripts take for the ID of an envelope that parseEnvelope can't read. It may be no valid ID.
+func damagedID(text []byte) string {
+	found := idPattern.FindSubmatch(text[:min(len(text), headBytes)])
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
 }
 
 // parseForeign returns the message of an envelope of the predecessor: any JSON object with an id and a content.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
@@ -33,9 +34,11 @@ func contents() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.SampledFrom(hostile), joined, rapid.StringN(1, 40, -1))
 }
 
+var someWrite = receipt.Write{1, 2, 3, 4, 5, 6, 7, 8}
+
 // sealed is an envelope as the publish script completes it.
 func sealed(d channel.Draft, at int64) string {
-	return head(d) + beforeTime + strconv.FormatInt(at, 10) + "}"
+	return head(d, someWrite) + beforeTime + strconv.FormatInt(at, 10) + "}"
 }
 
 func TestEnvelopeRoundTrip(t *testing.T) {
@@ -53,7 +56,9 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 			return
 		}
 		require.Equal(t, channel.Message{ID: d.ID, Clock: c, Content: d.Content, PublishedAt: time.UnixMilli(at),
-			Trace: d.Trace}, m)
+			Trace: d.Trace, Write: someWrite}, m)
+		found := idPattern.FindSubmatch([]byte(envelope))
+		require.Equal(t, d.ID, string(found[1]))
 		var parts struct {
 			ID      string
 			Content json.RawMessage
@@ -69,17 +74,34 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 // trace is the trace of a publish.
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// Versions that don't know traces have the same messages, and one without a trace is stored as they do.
-func TestATraceChangesNothingForEarlierVersions(t *testing.T) {
+// Versions that don't know writes and traces have the same messages: they read them by parseForeign, since the content
+// isn't after the ID.
+func TestEarlierVersionsReadEnvelopes(t *testing.T) {
 	t.Parallel()
-	d := channel.Draft{ID: "a", Content: []byte(` {"b":[1, 2]}`)}
-	require.Equal(t, `{"id":"a","content": {"b":[1, 2]}`, head(d))
-	d.Trace = trace
-	require.Equal(t, `{"id":"a","trace":"`+trace+`","content": {"b":[1, 2]}`, head(d))
-	m, err := parseForeign([]byte(sealed(d, 5)), 7) // as they do, since the content isn't after the ID
+	for _, traced := range []string{"", trace} {
+		d := channel.Draft{ID: "a", Content: []byte(` {"b":[1, 2]}`), Trace: traced}
+		stored := sealed(d, 5)
+		require.True(t, strings.HasPrefix(stored, `{"id":"a","write":"AQIDBAUGBwg",`), stored)
+		m, err := parseForeign([]byte(stored), 7)
+		require.NoError(t, err)
+		require.Equal(t, channel.Message{ID: "a", Clock: 7, Content: []byte(`{"b":[1, 2]}`),
+			PublishedAt: time.UnixMilli(5), Trace: traced}, m)
+	}
+}
+
+// A message whose write is damaged is readable, and its receipt is for its ID. What scripts take for the ID of a message
+// that isn't readable is in its receipt.
+func TestIdentityOfDamagedEnvelopes(t *testing.T) {
+	t.Parallel()
+	m, err := parseEnvelope([]byte(`{"id":"a","write":"AQIDBA?GBwg","content":1,"at":5}`), 7)
 	require.NoError(t, err)
-	require.Equal(t, channel.Message{ID: "a", Clock: 7, Content: []byte(`{"b":[1, 2]}`),
-		PublishedAt: time.UnixMilli(5), Trace: trace}, m)
+	require.Equal(t, channel.Message{ID: "a", Clock: 7, Content: []byte(`1`), PublishedAt: time.UnixMilli(5)}, m)
+	for envelope, want := range map[string]string{
+		`{"id":"a b","content":1}`: "a b", "\v{ \"id\"\n:\t\"a\x00\xff": "", "\v{ \"id\"\n:\t\"a\x00\xff\"": "a\x00\xff",
+		`{"id":"` + strings.Repeat("x", headBytes) + `"`: "", `{id":"a"}`: "", "": "",
+	} {
+		require.Equal(t, want, damagedID([]byte(envelope)), "%q", envelope)
+	}
 }
 
 func TestEnvelopeContentCantReachWhatFollows(t *testing.T) {
@@ -149,7 +171,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		require.True(t, json.Valid(m.Content) && utf8.Valid(m.Content), "answers can be parsed: %q", m.Content)
 		require.Contains(t, string(envelope), string(m.Content), "contents are kept byte for byte")
 		again, err := parseEnvelope([]byte(sealed(channel.Draft{ID: m.ID, Content: m.Content}, 5)), 7)
-		m.Trace = ""
+		m.Trace, m.Write = "", someWrite
 		require.NoError(t, err)
 		m.PublishedAt = time.UnixMilli(5)
 		require.Equal(t, m, again)
@@ -215,7 +237,7 @@ func FuzzParseNews(f *testing.F) {
 			text += " #"
 		case event.Message != nil:
 			require.Equal(t, event.Clock, event.Message.Clock)
-			event.Message.PublishedAt, event.Message.Trace = time.UnixMilli(5), ""
+			event.Message.PublishedAt, event.Message.Trace, event.Message.Write = time.UnixMilli(5), "", someWrite
 			text += " " + sealed(channel.Draft{ID: event.Message.ID, Content: event.Message.Content}, 5)
 		}
 		again, err := parseNotification(text)

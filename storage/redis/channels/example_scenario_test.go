@@ -16,7 +16,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
@@ -372,7 +371,8 @@ func TestLivesKeepTheirOrder(t *testing.T) {
 			case "ack":
 				var b channel.Batch
 				if b, err = l.Fetch(t.Context(), request); err == nil {
-					about := receipt.Receipt{Channel: "ch", Subscriber: subscriber, Epoch: b.Epoch, Clock: b.Through}
+					about := receiptOf("ch", b)
+					about.Subscriber = subscriber
 					err = l.Ack(t.Context(), channel.AckRequest{Receipt: about, Policy: policy})
 				}
 			case "pass":

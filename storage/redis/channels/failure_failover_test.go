@@ -304,3 +304,51 @@ func errorText(err error) string {
 	}
 	return err.Error()
 }
+
+// A fail-over loses two publishes, and both are repeated by their publishers, after one of another publisher: the last
+// one has the same ID and the same clock as before. The receipts of the lost history acknowledge nothing.
+func TestFailoverThatLosesPublishes(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{})
+	s := open(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Minute})
+	lore{messages: 3}.make(t, s, nil, "x")
+	request := lore{}.fetch("x")
+	var lost, position channel.Batch
+	c.FailoverThatLoses(t, c.Slot("{x}"), func() {
+		for _, id := range []string{"x", "y"} {
+			require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", id))))
+		}
+		var err error
+		lost, err = s.Fetch(t.Context(), request)
+		require.NoError(t, err)
+		require.Len(t, lost.Messages, 5)
+		tail := request
+		tail.Subscriber, tail.Tail, tail.Max, tail.Identify = "", &channel.From{}, 0, true
+		position, err = s.Fetch(t.Context(), tail)
+		require.NoError(t, err)
+	})
+	for _, id := range []string{"z", "y"} {
+		require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", id))))
+	}
+	old := receiptOf("x", lost)
+	require.ErrorIs(t, s.Ack(t.Context(), channel.AckRequest{Receipt: old, Policy: request.Policy}),
+		channel.ErrReceiptSuperseded)
+	_, err := s.Next(t.Context(), channel.AckRequest{Receipt: old, Policy: request.Policy}, request)
+	require.ErrorIs(t, err, channel.ErrReceiptSuperseded)
+	ahead := request
+	ahead.After = &old
+	b, err := s.Fetch(t.Context(), ahead)
+	require.NoError(t, err)
+	require.True(t, b.Lost)
+	ids := make([]string, len(b.Messages))
+	for i, m := range b.Messages {
+		ids[i] = m.ID
+	}
+	require.Equal(t, []string{"m1", "m2", "m3", "z", "y"}, ids)
+	begun := receiptOf("x", position)
+	ahead.Subscriber, ahead.Tail, ahead.After = "", &channel.From{Start: channel.StartEarliest}, &begun
+	b, err = s.Fetch(t.Context(), ahead)
+	require.NoError(t, err)
+	require.True(t, b.Lost)
+	require.Len(t, b.Messages, 5)
+}

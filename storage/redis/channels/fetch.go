@@ -84,12 +84,20 @@ func (s *Store) fetchCall(r *channel.FetchRequest, least, first int) redis.Call 
 	if r.Tail != nil {
 		from = fromText(*r.Tail)
 	}
-	args := append(appendReadArgs(append(make([]string, 0, 12), ch.MessagePrefix()), r, first), strconv.Itoa(least), from)
-	if r.After == nil {
-		return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: append(args, "", "", "", ch.Purged())}
+	identify := "0"
+	if r.Identify {
+		identify = "1"
 	}
-	return redis.Call{Keys: ackKeys(ch, *r.After), Args: append(args, r.After.Clock.String(), r.After.Epoch.String(),
-		r.After.MessageID, ch.Purged())}
+	args := append(appendReadArgs(append(make([]string, 0, 16), ch.MessagePrefix()), r, first), strconv.Itoa(least), from,
+		ch.Purged(), identify)
+	if r.After == nil {
+		return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: args}
+	}
+	ahead := "1"
+	if r.FromMark {
+		ahead = "0"
+	}
+	return redis.Call{Keys: ackKeys(ch, *r.After), Args: append(append(args, receiptArgs(r.After, r.Policy)...), ahead)}
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.
@@ -130,7 +138,7 @@ func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchR
 
 func (s *Store) nextArgs(a channel.AckRequest, r *channel.FetchRequest) []string {
 	ch := s.keys(r.Channel)
-	return append(appendReadArgs(append(receiptArgs(a.Receipt), ch.MessagePrefix()), r, firstRead), ch.Purged())
+	return append(appendReadArgs(append(receiptArgs(&a.Receipt, r.Policy), ch.MessagePrefix()), r, firstRead), ch.Purged())
 }
 
 func appendReadArgs(args []string, r *channel.FetchRequest, first int) []string {
@@ -142,13 +150,19 @@ func appendReadArgs(args []string, r *channel.FetchRequest, first int) []string 
 
 // batch decodes the replies of fetch.lua and next.lua about the channel of keys.
 func (s *Store) batch(ctx context.Context, rep redis.Reply, keys Keys) (channel.Batch, error) {
-	if rep.Status != redis.OK && rep.Status != statusElsewhere {
+	if rep.Status != redis.OK {
 		return channel.Batch{}, refusals.Error(rep)
 	}
 	d := rep.Decoder()
 	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), After: clockOf(d), Clock: clockOf(d), Through: clockOf(d),
-		Expired: uint64(d.Int64()), Purged: uint64(d.Int64())}
-	b.Messages, b.Elsewhere = []channel.Message{}, rep.Status == statusElsewhere
+		Expired: uint64(d.Int64()), Purged: uint64(d.Int64()), Lost: d.Int64() != 0, Messages: []channel.Message{}}
+	if last := d.List(); last.More() {
+		b.Last = channel.Message{ID: last.Text(), Clock: b.Through, Write: writeOf(last.Bytes())}
+		if at := last.Millis(); !at.IsZero() {
+			b.Last.PublishedAt = at.Local()
+		}
+		d.Fail(last.End())
+	}
 	d.Each(func(list *redis.Decoder) {
 		at, messages := clockOf(list), list.List()
 		b.Messages = slices.Grow(b.Messages, messages.Len())
@@ -176,7 +190,8 @@ func (s *Store) open(ctx context.Context, b *channel.Batch, keys Keys, at clock.
 		s.conn.Logger().ErrorContext(ctx, "cannot read a stored message, skipping it", "key", keys.Message(at),
 			"error", err)
 		b.Damaged++
+		b.Last = channel.Message{ID: damagedID(text), Clock: at}
 		return
 	}
-	b.Messages = append(b.Messages, m)
+	b.Messages, b.Last = append(b.Messages, m), m.Identity()
 }

@@ -230,7 +230,7 @@ func sameHistory(b *channel.Batch, witness rueidis.RedisMessage) (bool, error) {
 	}
 	last := &b.Messages[n-1]
 	again, err := parseEnvelope(text, last.Clock)
-	return err == nil && again.ID == last.ID, err
+	return err == nil && again.ID == last.ID && again.Write == last.Write, err
 }
 
 // fitting returns the keys of as many messages as there is room for, at least of one, after the key that is read again.

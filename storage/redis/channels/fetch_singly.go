@@ -36,6 +36,9 @@ func (s *Store) fetchSingly(ctx context.Context, r channel.FetchRequest) (channe
 
 func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	b, err := f.read(ctx, r)
+	if err == nil && r.Identify && len(b.Messages) == 0 {
+		err = f.identify(ctx, &b)
+	}
 	if err != nil || b.Expired == 0 {
 		return b, err
 	}
@@ -43,6 +46,20 @@ func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel
 	b.Purged = min(b.Expired, purged.between(b.After, b.Through))
 	b.Expired -= b.Purged
 	return b, err
+}
+
+// identify sets the last message of a batch without messages.
+func (f singleReads) identify(ctx context.Context, b *channel.Batch) error {
+	envelope, err := f.get(ctx, f.keys.Message(b.Through))
+	if err != nil || envelope == nil {
+		return err
+	}
+	m, err := parseEnvelope(envelope, b.Through)
+	if err != nil {
+		m = channel.Message{ID: damagedID(envelope), Clock: b.Through}
+	}
+	b.Last = m.Identity()
+	return nil
 }
 
 func (f singleReads) read(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
@@ -90,19 +107,21 @@ func (f singleReads) beginning(ctx context.Context, r *channel.FetchRequest) (b 
 	if err != nil {
 		return b, err
 	}
-	reached := false
 	if r.After != nil {
-		reached, err = f.reached(ctx, &b, r)
+		known, err := f.known(ctx, &b, r)
+		if err != nil {
+			return b, err
+		}
+		b.Lost = !known
 	}
 	switch {
-	case err != nil:
-	case reached:
+	case r.After != nil && !r.FromMark && !b.Lost && (r.Tail != nil || clock.Between(b.Mark, r.After.Clock, b.Clock)):
 		b.After = r.After.Clock
 	case r.Tail != nil:
 		b.After, err = f.tail(ctx, &b, r)
 	}
 	if b.Through = b.After; r.Tail != nil {
-		b.Mark, b.Elsewhere = b.After, r.After != nil && !reached
+		b.Mark = b.After
 	}
 	return b, err
 }
@@ -157,26 +176,51 @@ func (f singleReads) position(ctx context.Context, subscriber string) (channel.B
 	return b, nil
 }
 
-// reached reports whether a fetch begins at its position, as ack.reached of the scripts does.
-func (f singleReads) reached(ctx context.Context, b *channel.Batch, r *channel.FetchRequest) (bool, error) {
-	after, keeps := r.After, uint64(r.Policy.MaxMessages)
-	if after.Epoch != b.Epoch || !clock.Behind(after.Clock, b.Clock) ||
-		r.Tail == nil && !clock.Between(b.Mark, after.Clock, b.Clock) {
+// known reports whether the position of a request is of the channel's history, as ack.known of the scripts does.
+func (f singleReads) known(ctx context.Context, b *channel.Batch, r *channel.FetchRequest) (bool, error) {
+	after := r.After
+	if after.Epoch != b.Epoch || !clock.Behind(after.Clock, b.Clock) {
 		return false, nil
 	}
+	if after.MessageID == "" && after.Write.IsZero() && r.Tail == nil && clock.Behind(after.Clock, b.Mark) {
+		return true, nil
+	}
+	envelope, err := f.get(ctx, f.keys.Message(after.Clock))
+	switch {
+	case err != nil:
+		return false, err
+	case envelope == nil:
+		return f.wasThere(ctx, b, r)
+	}
+	m, err := parseEnvelope(envelope, after.Clock)
+	if err != nil {
+		m = channel.Message{ID: damagedID(envelope)}
+	}
+	if !after.Write.IsZero() {
+		return m.Write == after.Write, nil
+	}
+	return m.ID == after.MessageID, nil
+}
+
+// wasThere reports whether the message of a position, which is gone, can have been there: see ack.matches.
+func (f singleReads) wasThere(ctx context.Context, b *channel.Batch, r *channel.FetchRequest) (bool, error) {
+	after, keeps := r.After, uint64(r.Policy.MaxMessages)
 	if after.MessageID == "" {
 		return true, nil
 	}
-	recorded, known, err := f.clockAt(ctx, f.keys.MessageID(after.MessageID))
-	if err != nil || known && recorded == after.Clock {
-		return err == nil, err
+	record := f.keys.MessageID(after.MessageID)
+	recorded, exists, err := f.clockAt(ctx, record)
+	switch {
+	case err != nil:
+		return false, err
+	case !exists:
+		return keeps == 0 || clock.Distance(after.Clock, b.Clock) < keeps, nil
+	case recorded != after.Clock || after.PublishedAt.IsZero():
+		return recorded == after.Clock, nil
 	}
-	envelope, err := f.get(ctx, f.keys.Message(after.Clock))
-	if err != nil || envelope == nil {
-		return !known && (keeps == 0 || clock.Distance(after.Clock, b.Clock) < keeps), err
-	}
-	m, err := parseEnvelope(envelope, after.Clock)
-	return err != nil || m.ID == after.MessageID, nil
+	c := f.store.conn.Client()
+	ends, err := c.Do(ctx, c.B().Pexpiretime().Key(record).Build()).AsInt64()
+	return ends == after.PublishedAt.Add(r.Policy.TTL).UnixMilli(), err
 }
 
 // channelPosition reads the channel's epoch and clock. Errors: ErrNoChannel.

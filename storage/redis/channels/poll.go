@@ -161,7 +161,7 @@ func leastLife(r *channel.FetchRequest) time.Duration {
 // ackCall returns the call of ack.lua. Its TTL covers the wait, as leastLife requires.
 func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
 	life := redis.Milliseconds(r.Policy.TTL + r.Wait)
-	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(*r.Receipt), life,
+	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(r.Receipt, r.Policy), life,
 		strconv.Itoa(r.Policy.MaxMessages))}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -17,31 +18,37 @@ import (
 var publishScript = lua.Must("channels/publish")
 
 // Publish runs publish.lua, together with concurrent publishes to the channel: see shared.go. If that fails in a way
-// that may pass, the publish is tried again alone. If an attempt may have published the messages although it failed,
-// recognizeOwn looks at the duplicates that the next one finds.
+// that may pass, the publish is tried again alone, as other writes. If an attempt may have published the messages
+// although it failed, recognizeOwn looks at the duplicates that the next one finds.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
 	var rep redis.Reply
-	begun, doubtful, share := time.Now(), false, sharable(&r)
+	var attempts [][]message // whose writes may have been made although they failed
+	share, until := sharable(&r), time.Now().Add(s.conn.Timeout())
 	err := s.conn.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
+		messages := messagesOf(r.Drafts)
 		switch {
 		case share:
 			share = false
-			rep, err = s.shared.Do(ctx, termsOf(&r), headsOf(r.Drafts)[0])
+			rep, err = s.shared.Do(ctx, termsOf(&r), messages[0])
 		case r.Policy.Replicas > 0:
-			rep, err = s.tryReplicated(ctx, r)
+			rep, err = s.tryReplicated(ctx, &r, messages)
 		default:
-			keys, args := s.publishCall(&r, headsOf(r.Drafts), len(r.Drafts) == 1)
+			keys, args := s.publishCall(&r, messages, len(messages) == 1)
 			rep, err = s.conn.Try(ctx, publishScript, keys, args)
 		}
-		doubtful = doubtful || err != nil && (redis.ReplyLost(err) || isPublished(rep))
+		if err != nil && (redis.ReplyLost(err) || isPublished(rep)) {
+			attempts = append(attempts, messages)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	published, err := decodePublished(rep, r.Drafts)
-	if err == nil && doubtful {
-		s.recognizeOwn(ctx, r, published, begun)
+	if err == nil && len(attempts) > 0 {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		s.recognizeOwn(ctx, r.Channel, published, attempts)
 	}
 	return published, err
 }
@@ -70,18 +77,24 @@ func (s *Store) PublishEach(ctx context.Context, requests []channel.PublishReque
 	return results
 }
 
-// publishTogether runs publish.lua for some of the requests.
+// publishTogether runs publish.lua for some of the requests. Each attempt is other writes.
 func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishRequest, which []int,
 	results []channel.PublishResult) {
-	calls := make([]redis.Call, len(which))
+	answers := make([]redis.Reply, len(requests))
+	errs := s.conn.RetryEach(ctx, publishScript.Name(), len(which), func(ctx context.Context, some []int) []error {
+		calls, errs := make([]redis.Call, len(some)), make([]error, len(some))
+		for n, at := range some {
+			r := &requests[which[at]]
+			calls[n].Keys, calls[n].Args = s.publishCall(r, messagesOf(r.Drafts), len(r.Drafts) == 1)
+		}
+		for n, answer := range s.conn.TryEach(ctx, publishScript, calls) {
+			answers[which[some[n]]], errs[n] = answer.Reply, answer.Err
+		}
+		return errs
+	})
 	for n, i := range which {
-		r := &requests[i]
-		calls[n].Keys, calls[n].Args = s.publishCall(r, headsOf(r.Drafts), len(r.Drafts) == 1)
-	}
-	for n, answer := range s.conn.RunMany(ctx, publishScript, calls) {
-		i := which[n]
-		if results[i].Err = answer.Err; answer.Err == nil {
-			results[i].Published, results[i].Err = decodePublished(answer.Reply, requests[i].Drafts)
+		if results[i].Err = errs[n]; errs[n] == nil {
+			results[i].Published, results[i].Err = decodePublished(answers[i], requests[i].Drafts)
 		}
 	}
 }
@@ -110,14 +123,17 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 // message is a message as publish.lua gets it.
 type message struct {
 	id, head string
+	write    receipt.Write
 	trace    string // of its draft
 }
 
-// headsOf returns the messages of drafts. They share no memory with the drafts' contents.
-func headsOf(drafts []channel.Draft) []message {
+// messagesOf returns the messages of drafts for one attempt to publish them. They share no memory with the drafts'
+// contents.
+func messagesOf(drafts []channel.Draft) []message {
 	messages := make([]message, len(drafts))
 	for i, draft := range drafts {
-		messages[i] = message{id: draft.ID, head: head(draft), trace: draft.Trace}
+		write := receipt.NewWrite()
+		messages[i] = message{id: draft.ID, head: head(draft, write), write: write, trace: draft.Trace}
 	}
 	return messages
 }
@@ -154,14 +170,15 @@ func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }
 
 // tryReplicated publishes once and returns when as many replicas as the policy requires have confirmed it. A repeat
 // finds the dedup records and waits again. It can return the script's reply together with an error.
-func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest) (redis.Reply, error) {
+func (s *Store) tryReplicated(ctx context.Context, publish *channel.PublishRequest, messages []message) (redis.Reply,
+	error) {
 	var r redis.Reply
-	keys, args := s.publishCall(&publish, headsOf(publish.Drafts), len(publish.Drafts) == 1)
+	keys, args := s.publishCall(publish, messages, len(messages) == 1)
 	err := s.conn.Session(ctx, keys[0], func(own *redis.Session) (err error) {
 		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) {
 			return err
 		}
-		last := s.keys(publish.Channel).MessageID(publish.Drafts[len(publish.Drafts)-1].ID)
+		last := s.keys(publish.Channel).MessageID(messages[len(messages)-1].id)
 		return own.Confirm(ctx, publish.Policy.Replicas, touch(own.B(), last, r)...)
 	})
 	return r, err

@@ -1,7 +1,6 @@
 package channels
 
 import (
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,7 +87,6 @@ func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
 	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "m1"))))
-	c.ageMessage(t, "x", 1)
 	left := c.loseAnswers(publishScript, 1)
 	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
 	require.Negative(t, left.Load())
@@ -107,7 +105,6 @@ func TestOwnRetryOfABatch(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
 	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "a"))))
-	c.ageMessage(t, "x", 1)
 	batch := one("x", "a")
 	batch.Drafts = drafted("a", "b", "c", "b")
 	left := c.loseAnswers(publishScript, 1)
@@ -139,67 +136,17 @@ func TestOwnRetryOfAReplicatedPublish(t *testing.T) {
 // TestUnknownOriginIsADuplicate: a message whose origin can't be read stays a duplicate.
 func TestUnknownOriginIsADuplicate(t *testing.T) {
 	t.Parallel()
-	for name, fails := range map[string]string{"no time": "PTTL", "no end": "PEXPIRETIME", "no message": "GET"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := openCut(t, redistest.Standalone(t))
-			var lost atomic.Bool
-			c.proxy.Fail(func(command []string) string {
-				switch {
-				case strings.HasPrefix(command[0], "EVAL") && lost.CompareAndSwap(false, true):
-					c.proxy.Cut()
-				case command[0] == fails:
-					return "ERR not now"
-				}
-				return ""
-			})
-			require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
-			require.True(t, lost.Load())
-		})
-	}
-}
-
-// TestTimeOfARecord reads Redis's time by a record's end.
-func TestTimeOfARecord(t *testing.T) {
-	t.Parallel()
-	s, n := openStandalone(t)
-	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
-	ch := s.keys("x")
-	stamps := make([]time.Time, 2)
-	var found timedValues
-	for i := range stamps {
-		now, err := n.Do(t, "TIME").AsStrSlice()
-		require.NoError(t, err)
-		seconds, err := strconv.ParseInt(now[0], 10, 64)
-		require.NoError(t, err)
-		micros, err := strconv.ParseInt(now[1], 10, 64)
-		require.NoError(t, err)
-		stamps[i] = time.Unix(seconds, micros*1000)
-		if i == 0 {
-			found, err = s.readTimed(t.Context(), ch.MessageID("m1"), []string{ch.Message(1), ch.Message(2)})
-			require.NoError(t, err)
+	c := openCut(t, redistest.Standalone(t))
+	var lost atomic.Bool
+	c.proxy.Fail(func(command []string) string {
+		switch {
+		case strings.HasPrefix(command[0], "EVAL") && lost.CompareAndSwap(false, true):
+			c.proxy.Cut()
+		case command[0] == "GET":
+			return "ERR not now"
 		}
-	}
-	require.False(t, found.now.Before(stamps[0].Truncate(time.Millisecond)))
-	require.False(t, found.now.After(stamps[1].Add(time.Millisecond)))
-	require.Contains(t, found.values[0], `"id":"m1"`)
-	require.Empty(t, found.values[1])
-	found, err := s.readTimed(t.Context(), ch.MessageID("gone"), []string{ch.Message(1)})
-	require.NoError(t, err)
-	require.True(t, found.now.IsZero())
-}
-
-// ageMessage makes a message older than the duration of any call here.
-func (c cutStore) ageMessage(t *testing.T, name string, at clock.Clock) {
-	t.Helper()
-	key := c.keys(name).Message(at)
-	text, err := c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Get().Key(key).Build()).ToString()
-	require.NoError(t, err)
-	m, err := parseEnvelope([]byte(text), at)
-	require.NoError(t, err)
-	head, _, _ := strings.Cut(text, beforeTime)
-	older := head + beforeTime + strconv.FormatInt(m.PublishedAt.Add(-2*c.conn.Timeout()).UnixMilli(), 10) + "}"
-	require.NoError(t,
-		c.direct.conn.Client().Do(t.Context(),
-			c.direct.conn.Client().B().Set().Key(key).Value(older).Keepttl().Build()).Error())
+		return ""
+	})
+	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
+	require.True(t, lost.Load())
 }

@@ -17,7 +17,6 @@ const (
 	statusNoChannel    redis.Status = "NO_CHANNEL"
 	statusOtherLife    redis.Status = "OTHER_LIFE"
 	statusAhead        redis.Status = "AHEAD"
-	statusElsewhere    redis.Status = "ELSEWHERE"
 	statusNoSubscriber redis.Status = "NO_SUBSCRIBER"
 )
 

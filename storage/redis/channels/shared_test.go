@@ -194,7 +194,7 @@ func TestSharedCallMakesTheChannel(t *testing.T) {
 	t.Parallel()
 	s, _ := openStandalone(t)
 	replies, _, err := s.tryShared(t.Context(), terms{channel: "x", ttl: time.Hour},
-		headsOf(drafted("a", "b")))
+		messagesOf(drafted("a", "b")))
 	require.NoError(t, err)
 	for i, id := range []string{"a", "b"} {
 		published, err := decodePublished(replies[i], drafted(id))
@@ -246,7 +246,6 @@ func TestAnswerOfASharedCallIsLost(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
 	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "known"))))
-	c.ageMessage(t, "x", 1)
 	all := c.beginShared(t.Context(), t, one("x", "a"), one("x", "known"), one("x", "b"))
 	var lost atomic.Bool
 	c.proxy.Fail(func(command []string) string {

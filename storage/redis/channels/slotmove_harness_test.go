@@ -58,7 +58,8 @@ func (l lore) policy() channel.Policy {
 }
 
 func (l lore) fetch(name string) channel.FetchRequest {
-	r := channel.FetchRequest{Channel: name, Subscriber: reader, Max: l.max, MaxBytes: 1 << 20, Policy: l.policy()}
+	r := channel.FetchRequest{Channel: name, Subscriber: reader, Max: l.max, MaxBytes: 1 << 20, Policy: l.policy(),
+		Identify: l.tail != nil}
 	if r.Max == 0 {
 		r.Max = 10
 	}
@@ -125,8 +126,8 @@ func (l lore) parts(s *Store, name string) []string {
 // receiptOf returns the receipt of a batch.
 func receiptOf(name string, b channel.Batch) receipt.Receipt {
 	r := receipt.Receipt{Channel: name, Subscriber: reader, Epoch: b.Epoch, Clock: b.Through}
-	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
-		r.MessageID = b.Messages[n-1].ID
+	if b.Last.Clock == b.Through {
+		r.MessageID, r.Write, r.PublishedAt = b.Last.ID, b.Last.Write, b.Last.PublishedAt
 	}
 	return r
 }

@@ -44,7 +44,7 @@ func ackAll(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
 }
 
 func ackFirstAndFetch(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
-	b.Messages, b.Through = b.Messages[:1], b.Messages[0].Clock
+	b.Messages, b.Through, b.Last = b.Messages[:1], b.Messages[0].Clock, b.Messages[0].Identity()
 	ack := channel.AckRequest{Receipt: receiptOf(h.name, b), Policy: h.policy()}
 	next, err := s.Next(ctx, ack, h.fetch(h.name))
 	if err == nil && (len(next.Messages) != 1 || next.Messages[0].ID != "m2" || next.Expired != 0 ||

@@ -21,13 +21,19 @@ func aheadCases() []testCase {
 }
 
 // fetchAfter fetches the messages after the position of a receipt, alone and together with another fetch, and checks
-// where the fetch has begun.
-func (s *testChannel) fetchAfter(after receipt.Receipt, begins int) channel.Batch {
+// where the fetch has begun, and whether the position is of another history.
+func (s *testChannel) fetchAfter(after receipt.Receipt, begins int, lost bool) channel.Batch {
 	s.T.Helper()
 	r := s.Request(after.Subscriber, 100)
 	r.After = &after
 	b := s.FetchWith(r)
 	require.Equal(s.T, s.At(begins), b.After, "where it begins")
+	require.Equal(s.T, lost, b.Lost, "whether the position is of another history")
+	checked := r
+	checked.FromMark = true
+	fromMark := s.FetchWith(checked)
+	require.Equal(s.T, lost, fromMark.Lost)
+	require.Equal(s.T, fromMark.Mark, fromMark.After, "a position that is only checked moves nothing")
 	together := s.Store.FetchEach(s.Ctx(), []channel.FetchRequest{r, s.Request(after.Subscriber, 100)})
 	require.Equal(s.T, channel.BatchResult{Batch: b}, together[0])
 	require.Equal(s.T, together[1].Mark, together[1].After)
@@ -40,19 +46,19 @@ func aheadReads(s *testChannel) {
 	two := s.ReceiptFor("s", s.FetchUpTo("s", 2))
 	all := s.ReceiptFor("s", s.Fetch("s"))
 	for range 2 {
-		b := s.fetchAfter(two, 2)
+		b := s.fetchAfter(two, 2, false)
 		s.CheckMessages(b, 0, "c", "d")
 		require.Equal(s.T, s.At(0), b.Mark)
-		s.CheckMessages(s.fetchAfter(all, 4), 0)
+		s.CheckMessages(s.fetchAfter(all, 4, false), 0)
 	}
 	require.Equal(s.T, s.At(0), s.MarkOf("s"))
 
 	require.NoError(s.T, s.TryAck(two))
-	s.CheckMessages(s.fetchAfter(two, 2), 0, "c", "d")
+	s.CheckMessages(s.fetchAfter(two, 2, false), 0, "c", "d")
 	require.NoError(s.T, s.TryAck(all))
-	require.Equal(s.T, s.At(4), s.fetchAfter(two, 4).Mark, "the mark has passed the position")
+	require.Equal(s.T, s.At(4), s.fetchAfter(two, 4, false).Mark, "the mark has passed the position")
 	s.Publish("e")
-	s.CheckMessages(s.fetchAfter(two, 4), 0, "e")
+	s.CheckMessages(s.fetchAfter(two, 4, false), 0, "e")
 }
 
 // aheadElsewhere has positions of another life, ahead of the clock, and of messages that a fail-over has lost.
@@ -64,16 +70,18 @@ func aheadElsewhere(s *testChannel) {
 	other.Epoch = ulid.MustNew(1, nil)
 	ahead.Clock = s.At(million)
 	for _, r := range []receipt.Receipt{other, ahead} {
-		s.CheckMessages(s.fetchAfter(r, 0), 0, "a", "b", "c")
+		s.CheckMessages(s.fetchAfter(r, 0, true), 0, "a", "b", "c")
 	}
-	s.SetClock(s.At(1))
-	s.Expire(message(s.At(2)), message(s.At(3)), record("b"), record("c"))
-	s.CheckMessages(s.fetchAfter(after, 0), 0, "a")
+	s.loseAfter(1, "b", "c")
+	s.CheckMessages(s.fetchAfter(after, 0, true), 0, "a")
 	s.Publish("x", "y")
-	s.CheckMessages(s.fetchAfter(after, 0), 0, "a", "x", "y")
+	s.CheckMessages(s.fetchAfter(after, 0, true), 0, "a", "x", "y")
 	unknown := after
-	unknown.MessageID = ""
-	s.CheckMessages(s.fetchAfter(unknown, 3), 0)
+	unknown.MessageID, unknown.Write = "", receipt.Write{}
+	s.CheckMessages(s.fetchAfter(unknown, 0, true), 0, "a", "x", "y")
+	s.Ack("s", s.Fetch("s"))
+	s.CheckMessages(s.fetchAfter(after, 3, true), 0)
+	s.CheckMessages(s.fetchAfter(unknown, 3, false), 0) // as that of a mark
 }
 
 func aheadExpired(s *testChannel) {
@@ -81,9 +89,9 @@ func aheadExpired(s *testChannel) {
 	s.Publish("a", "b", "c", "d")
 	after := s.ReceiptFor("s", s.FetchUpTo("s", 2))
 	s.ExpireMessages(1, 3)
-	s.CheckMessages(s.fetchAfter(after, 2), 1, "d")
+	s.CheckMessages(s.fetchAfter(after, 2, false), 1, "d")
 	s.Expire(record("b"))
-	s.CheckMessages(s.fetchAfter(after, 2), 1, "d")
+	s.CheckMessages(s.fetchAfter(after, 2, false), 1, "d")
 	s.Policy.MaxMessages = 1
 	s.Publish("e", "f")
 	s.CheckMessages(s.Fetch("s"), 5, "f")

@@ -92,6 +92,15 @@ func (s *testChannel) Expire(first Part, others ...Part) {
 	require.NoError(s.T, s.H.Expire(s.Ctx(), s.Name, append(others, first)...))
 }
 
+// loseAfter simulates a fail-over that loses the messages after the n-th, whose IDs it gets.
+func (s *testChannel) loseAfter(n int, ids ...string) {
+	s.T.Helper()
+	s.SetClock(s.At(n))
+	for i, id := range ids {
+		s.Expire(message(s.At(n+1+i)), record(id))
+	}
+}
+
 // ExpireAll ends the channel's life.
 func (s *testChannel) ExpireAll() {
 	s.T.Helper()
@@ -268,8 +277,8 @@ func (s *testChannel) CheckMessages(b channel.Batch, expired int, ids ...string)
 // ReceiptFor returns the receipt that the service issues for a batch.
 func (s *testChannel) ReceiptFor(name string, b channel.Batch) receipt.Receipt {
 	r := receipt.Receipt{Channel: s.Name, Subscriber: name, Epoch: b.Epoch, Clock: b.Through}
-	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
-		r.MessageID = b.Messages[n-1].ID
+	if b.Last.Clock == b.Through {
+		r.MessageID, r.Write, r.PublishedAt = b.Last.ID, b.Last.Write, b.Last.PublishedAt
 	}
 	return r
 }
@@ -368,7 +377,13 @@ func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 		if m.PublishedAt.IsZero() {
 			return fmt.Errorf("message %s has no publish time", m.ID)
 		}
+		if m.Write.IsZero() {
+			return fmt.Errorf("message %s has no write", m.ID)
+		}
 		at, bytes = m.Clock, bytes+len(m.Content)
+	}
+	if n := len(b.Messages); n > 0 && !sameMessage(b.Last, b.Messages[n-1]) && b.Messages[n-1].Clock == b.Through {
+		return fmt.Errorf("the last message is %+v, and the batch has %+v for it", b.Messages[n-1], b.Last)
 	}
 	covered := clock.Distance(b.After, b.Through)
 	if counted := uint64(len(b.Messages)) + b.Expired + b.Purged + b.Damaged; counted != covered {
@@ -386,4 +401,9 @@ func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 			b.After, b.Clock)
 	}
 	return nil
+}
+
+// sameMessage compares messages without their contents.
+func sameMessage(a, b channel.Message) bool {
+	return a.ID == b.ID && a.Clock == b.Clock && a.Write == b.Write && a.PublishedAt.Equal(b.PublishedAt)
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
 )
 
 func epochCases() []testCase {
@@ -31,8 +32,12 @@ func epochWithoutClock(s *testChannel) {
 	s.NoSubscriber("s")
 	s.SubscribeFrom("s", earliest)
 	require.ErrorIs(s.T, s.TryAck(s.ReceiptFor("s", b)), channel.ErrReceiptEpoch)
+	for i, id := range []string{"c", "a"} { // the clock of c's record is ahead, and a's has become b's
+		require.Equal(s.T, []channel.Published{{ID: id, Clock: clock.Clock(2 + i)}}, s.Publish(id))
+		require.True(s.T, s.Publish(id)[0].Duplicate)
+	}
 	s.Publish("x", "y", "z")
-	s.Reads("s", 0, "b", "x", "y", "z")
+	s.Reads("s", 0, "b", "c", "a", "x", "y", "z")
 }
 
 // epochMarkAhead leaves only a mark of the channel's earlier life, as an eviction can do.

@@ -61,17 +61,13 @@ func keepAckLost(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b", "c")
 	lost := s.ReceiptFor("s", s.Reads("s", 0, "a", "b", "c"))
-	s.SetClock(s.At(1))
-	s.Expire(message(s.At(2)), message(s.At(3)), record("b"), record("c"))
+	s.loseAfter(1, "b", "c")
 	ids := numbered(10)
 	s.Publish(ids...)
 	refused := func() {
 		s.T.Helper()
-		require.ErrorIs(s.T, s.TryAck(lost), channel.ErrReceiptSuperseded)
-		_, err := s.TryNext(lost, 10)
-		require.ErrorIs(s.T, err, channel.ErrReceiptSuperseded)
-		b := s.Reads("s", 8, ids[7:]...)
-		require.Equal(s.T, s.At(0), b.Mark, "a refused receipt doesn't move the mark")
+		s.refuses(lost)
+		s.Reads("s", 8, ids[7:]...)
 	}
 	refused()
 	s.Expire(record("m1"), record("m2")) // the lives of the messages that replaced them have ended

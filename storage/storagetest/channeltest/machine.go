@@ -198,9 +198,9 @@ func (c *machine) receipt(t *rapid.T) modelReceipt {
 	case 0:
 		r.Clock = r.Clock.Add(rapid.Uint64Range(1, 3).Draw(t, "ahead"))
 	case 1:
-		r.MessageID = "nothing"
+		r.MessageID, r.Write = "nothing", receipt.NewWrite()
 	case 2:
-		r.MessageID = ""
+		r.MessageID, r.Write = "", receipt.Write{}
 	case 3:
 		r.Epoch, r.life = ulid.ULID{1}, -1
 	}

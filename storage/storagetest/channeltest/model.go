@@ -123,7 +123,7 @@ func (m *model) ack(r receipt.Receipt, life int) error {
 		return nil
 	case !clock.Between(at, r.Clock, m.clock):
 		return channel.ErrReceiptAhead
-	case r.MessageID != "" && !m.held(r):
+	case !m.held(r):
 		return channel.ErrReceiptSuperseded
 	}
 	m.marks[r.Subscriber] = r.Clock
@@ -131,10 +131,13 @@ func (m *model) ack(r receipt.Receipt, life int) error {
 }
 
 // held reports whether the receipt's message can have been at its clock: the message or its dedup record is at that
-// clock, or the lives of both have ended.
+// clock, or the lives of both have ended. A receipt for no message is valid if there is none.
 func (m *model) held(r receipt.Receipt) bool {
 	if current, alive := m.messages[r.Clock]; alive {
 		return current.ID == r.MessageID
+	}
+	if r.MessageID == "" {
+		return true
 	}
 	if at, ok := m.records[r.MessageID]; ok {
 		return at == r.Clock

@@ -182,7 +182,7 @@ func purgeAhead(s *testChannel) {
 	for _, r := range []channel.FetchRequest{r, {Channel: s.Name, Tail: &latest, After: &after, Max: 10, MaxBytes: large,
 		Policy: s.Policy}} {
 		b := s.FetchWith(r)
-		require.False(s.T, b.Elsewhere)
+		require.False(s.T, b.Lost)
 		require.Equal(s.T, []string{"e"}, idsOf(b))
 		require.Equal(s.T, [2]uint64{0, 2}, [2]uint64{b.Expired, b.Purged})
 	}

@@ -111,7 +111,7 @@ func pollAcks(s *testChannel) {
 		require.Equal(s.T, s.At(3), r.Clock)
 	}
 	ahead, other, replaced := good, good, s.ReceiptFor("s", s.Fetch("s"))
-	ahead.Clock, other.Epoch, replaced.MessageID = s.At(4), ulid.MustNew(1, nil), "x"
+	ahead.Clock, other.Epoch, replaced.Write = s.At(4), ulid.MustNew(1, nil), receipt.NewWrite()
 	nobody := good
 	nobody.Subscriber = "nobody"
 	requests := make([]channel.PollRequest, 5)

@@ -13,6 +13,7 @@ func tailCases() []testCase {
 		{Name: "a tail begins at the latest, the earliest or any clock", Clocks: true, Run: tailBegins},
 		{Name: "a tail continues at a position", Clocks: true, Run: tailContinues},
 		{Name: "a tail from a position of another history begins elsewhere", Clocks: true, Run: tailElsewhere},
+		{Name: "a tail continues where it began without a message", Clocks: true, Run: tailIdle},
 		{Name: "a tail needs a channel", Run: tailOfNothing},
 		{Name: "a tail renews nothing", Run: tailRenewsNothing},
 		{Name: "tails and subscribers are fetched together", Run: tailEach},
@@ -22,14 +23,14 @@ func tailCases() []testCase {
 var latest = channel.From{Start: channel.StartLatest}
 
 // tailFrom fetches as a tail, alone and together with another one, and checks where it has begun.
-func (s *testChannel) tailFrom(from channel.From, after *receipt.Receipt, begins int, elsewhere bool) channel.Batch {
+func (s *testChannel) tailFrom(from channel.From, after *receipt.Receipt, begins int, lost bool) channel.Batch {
 	s.T.Helper()
 	r := s.tail(from)
 	r.After = after
 	b := s.FetchWith(r)
 	require.Equal(s.T, s.At(begins), b.After, "where it begins")
 	require.Equal(s.T, b.After, b.Mark)
-	require.Equal(s.T, elsewhere, b.Elsewhere)
+	require.Equal(s.T, lost, b.Lost)
 	together := s.Store.FetchEach(s.Ctx(), []channel.FetchRequest{r, s.tail(latest)})
 	require.Equal(s.T, channel.BatchResult{Batch: b}, together[0])
 	require.Empty(s.T, together[1].Messages)
@@ -83,8 +84,9 @@ func tailContinues(s *testChannel) {
 		s.CheckMessages(s.tailFrom(from, &after, 4, false), 0)
 	}
 	s.Publish("e")
-	two := after
-	two.Clock, two.MessageID = s.At(2), "b"
+	limited := s.tail(s.fromClock(0))
+	limited.Max = 2
+	two := s.ReceiptFor("", s.FetchWith(limited))
 	for _, from := range []channel.From{latest, earliest, s.fromClock(3)} {
 		s.CheckMessages(s.tailFrom(from, &after, 4, false), 0, "e")
 		s.CheckMessages(s.tailFrom(from, &two, 2, false), 0, "c", "d", "e")
@@ -106,11 +108,27 @@ func tailElsewhere(s *testChannel) {
 	s.CheckMessages(s.tailFrom(earliest, &ahead, 0, true), 0, "a", "b", "c")
 	s.CheckMessages(s.tailFrom(latest, &ahead, 3, true), 0)
 	s.CheckMessages(s.tailFrom(s.fromClock(million), &ahead, 3, true), 0)
-	s.SetClock(s.At(1))
-	s.Expire(message(s.At(2)), message(s.At(3)), record("b"), record("c"))
+	s.loseAfter(1, "b", "c")
 	s.Publish("x", "y")
 	s.CheckMessages(s.tailFrom(s.fromClock(1), &after, 1, true), 0, "x", "y")
 	s.CheckMessages(s.tailFrom(latest, &after, 3, true), 0)
+}
+
+// tailIdle continues from where a tail has begun without a message.
+func tailIdle(s *testChannel) {
+	s.Publish("a", "b", "c")
+	r := s.tail(latest)
+	r.Max, r.Identify = 0, true
+	begun := s.ReceiptFor("", s.FetchWith(r))
+	require.Equal(s.T, "c", begun.MessageID)
+	s.CheckMessages(s.tailFrom(latest, &begun, 3, false), 0)
+	s.loseAfter(1, "b", "c")
+	s.Publish("x", "c")
+	s.CheckMessages(s.tailFrom(s.fromClock(1), &begun, 1, true), 0, "x", "c")
+	s.ExpireMessages(1, 3)
+	gone := s.ReceiptFor("", s.FetchWith(r))
+	require.Empty(s.T, gone.MessageID)
+	s.CheckMessages(s.tailFrom(latest, &gone, 3, false), 0)
 }
 
 func tailOfNothing(s *testChannel) {

@@ -98,6 +98,7 @@ func (l *Lab) RequireStep(t *testing.T, step Step, slack time.Duration, read fun
 // placeholders are the placeholders in the page's values, each with its pattern.
 var placeholders = map[string]string{
 	"<ULID>": "[0-7][0-9A-HJKMNP-TV-Z]{25}", "<ms>": "[0-9]{13}", "<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}",
+	"<write>":   "[0-9A-Za-z_-]{11}",
 	"<n>":       "[0-9]+",
 	"<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}",
 }

@@ -73,6 +73,18 @@ if mark_key then
   call('SET', mark_key, format('%d', last), 'PXAT', message_ends)
 end
 
+-- stands reports whether a dedup record is of this history: the message at its clock has the ID, or is gone. Others
+-- were left by a life that was deleted or evicted.
+local function stands(known, head)
+  local at, deleted = tonumber(known), channel.deleted(deleted_key)
+  if not at or not clocks.behind(at, last) or deleted and clocks.behind(at, deleted) then
+    return false
+  end
+  local found = redis.pcall('GETRANGE', message_prefix .. known, '0', '159') -- fails if the slot is half moved
+  local id = type(found) == 'string' and messages.identity(found)
+  return not id or id == messages.identity(head)
+end
+
 epoch = epoch or new_epoch
 local reply = clock and {'OK'} or {'CREATED'}
 for i = 4, #KEYS do
@@ -80,8 +92,7 @@ for i = 4, #KEYS do
   local at = format('%d', next)
   if clock or i > 4 then
     known = call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
-    local deleted = known and channel.deleted(deleted_key)
-    if deleted and clocks.behind(tonumber(known), deleted) then -- a record of the life that was deleted
+    if known and not stands(known, ARGV[i + 9]) then
       known = nil
       call('SET', KEYS[i], at, 'PXAT', message_ends)
     end

@@ -2,31 +2,36 @@
 
 local ack = {}
 
--- matches reports whether the receipt's message can have been at the receipt's clock: its dedup record has that clock,
--- or the message is there, or both have expired. The record of a trimmed message stays until the message would have
--- expired. Only the start of the message is read, which has the ID.
+-- A receipt, or a position, is a table: at (its clock as text), clock, epoch, and id, write and ends of the message at
+-- the clock: its ID, the write that stored it, and when it expires, in milliseconds; each is empty if it is not known.
+
+-- matches reports whether the message at the receipt's clock is the one that the receipt is for. A message that is gone
+-- was trimmed or purged, if its dedup record is there, which ends when the message would have expired; or both have
+-- expired. A receipt for no message is only valid if there is none: it was gone when the receipt was made.
 function ack.matches(keys, receipt, clock, max_messages)
-  local record = receipt.id ~= '' and redis.call('GET', keys.record)
-  if receipt.id == '' or record == receipt.at then
-    return true
-  end
   local head = redis.call('GETRANGE', keys.message, '0', '159')
   if head ~= '' then
-    local id = string.match(head, '^%s*{%s*"id"%s*:%s*"([^"]*)"')
-    return not id or id == receipt.id
+    local id, write = messages.identity(head)
+    if receipt.write ~= '' then
+      return write == receipt.write
+    end
+    return not id and receipt.id == '' or id == receipt.id
+  elseif receipt.id == '' then
+    return true
   end
-  return not record and (max_messages == 0 or clocks.distance(receipt.clock, clock) < max_messages)
+  local record = redis.call('GET', keys.record)
+  if record then
+    return record == receipt.at
+      and (receipt.ends == '' or redis.call('PEXPIRETIME', keys.record) == tonumber(receipt.ends))
+  end
+  return max_messages == 0 or clocks.distance(receipt.clock, clock) < max_messages
 end
 
--- reached returns the clock of a position, which has the fields of a receipt, if it is of the channel's history and
--- after the mark, unless that is nil. Otherwise it returns nil.
-function ack.reached(keys, position, max_messages, epoch, mark, clock)
-  if position.epoch ~= epoch or not clocks.behind(position.clock, clock)
-    or mark and not clocks.between(mark, position.clock, clock)
-    or not ack.matches(keys, position, clock, max_messages) then
-    return nil
-  end
-  return position.clock
+-- known reports whether a position is of the channel's history. One without a message may be that of a mark.
+function ack.known(keys, position, max_messages, epoch, mark, clock)
+  return position.epoch == epoch and clocks.behind(position.clock, clock)
+    and (position.id .. position.write == '' and mark and clocks.behind(position.clock, mark)
+      or ack.matches(keys, position, clock, max_messages))
 end
 
 -- apply moves the mark to the receipt's clock and renews it for life_ms. It returns OK, STALE if the mark is there or

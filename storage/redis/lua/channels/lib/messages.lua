@@ -18,6 +18,29 @@ function messages.alive(log, clock)
   return slot.read('EXISTS', log.here, messages.key(log, clock)) == 2
 end
 
+-- identity returns the ID of a message and the write that stored it, by the first 160 bytes of its value. Each is nil
+-- if it is not readable; messages of earlier versions have no write.
+function messages.identity(head)
+  return string.match(head, '^%s*{%s*"id"%s*:%s*"([^"]*)"'), string.match(head, '^{"id":"[^"]*","write":"([^"]*)"')
+end
+
+-- published_at returns the time of a message in milliseconds, as text, by the last 24 bytes of its value. It is nil if
+-- the predecessor stored the message.
+function messages.published_at(tail)
+  return string.match(tail, ',"at":(%d+)}$')
+end
+
+-- last returns the message at a clock as a list: ID, write, time. The list is empty if the message is gone, and an item
+-- is empty if it is not readable.
+function messages.last(log, clock)
+  if not messages.alive(log, clock) then
+    return {}
+  end
+  local key = messages.key(log, clock)
+  local id, write = messages.identity(slot.read('GETRANGE', key, '0', '159'))
+  return {id or '', write or '', messages.published_at(slot.read('GETRANGE', key, '-24', '-1')) or ''}
+end
+
 -- oldest_in returns the distance from mark to the oldest message alive in (mark, clock], or nil if there is none.
 function messages.oldest_in(log, mark, clock)
   local low, high = 0, clocks.distance(mark, clock)
@@ -68,7 +91,7 @@ function messages.since(log, mark, clock, time_ms)
   while high - low > 1 do
     local middle = math.floor((low + high) / 2)
     local tail = slot.read('GETRANGE', messages.key(log, clocks.add(mark, middle)), '-24', '-1')
-    if (tonumber(string.match(tail, ',"at":(%d+)}$')) or 0) < time_ms then
+    if (tonumber(messages.published_at(tail)) or 0) < time_ms then
       low = middle
     else
       high = middle
