@@ -19,6 +19,9 @@ type Query struct {
 	// found nothing. It saves a read if there is rarely a message yet, and costs a subscription if there is one.
 	ListenFirst bool
 	Copies      bool // the fetch may be for CopiesSubscriber
+	// Last is a receipt handle that the client had before, if the fetch acknowledges none. It only tells whether the
+	// channel still has the history that it is of: Delivery.Lost. Empty: none.
+	Last string
 }
 
 // Delivery is the result of a fetch.
@@ -29,11 +32,14 @@ type Delivery struct {
 	Expired  uint64 // messages that expired before they were read, and were skipped
 	Purged   uint64 // messages that an operator purged before they were read, and were skipped
 	Damaged  uint64 // messages that can't be read any more, since their storage is damaged, and were skipped
+	// Lost is set if the channel doesn't have the history of Query.Last any more: the storage has lost writes, or the
+	// channel has begun another life. Messages after it may be gone, and others come again.
+	Lost bool
 }
 
-// Fetch returns the messages after the subscriber's mark, and waits if there are none. It returns early, with nothing,
-// when ctx ends or the service drains, or after half of the channel's TTL: a fetch that waits doesn't renew the
-// subscriber. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
+// Fetch returns the messages after the subscriber's mark, and waits if there are none, unless the delivery is Lost. It
+// returns early, with nothing, when ctx ends or the service drains, or after half of the channel's TTL: a fetch that
+// waits doesn't renew the subscriber. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
 // fault.SlugInvalidMax, fault.SlugInvalidWait, ErrNoSubscriber and the store's.
 func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 	return s.Next(ctx, q, "")
@@ -80,9 +86,13 @@ func (f *fetch) prepare(ctx context.Context, q *Query, handle string) error {
 		Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: limits.FetchBytes, Policy: policy,
 		Wait: min(q.Wait, policy.TTL/2), // the subscriber isn't renewed meanwhile
 	}
-	if handle != "" {
-		v := verifier{service: f.service}
+	v := verifier{service: f.service}
+	switch {
+	case handle != "":
 		f.ack, err = v.verify(ctx, handle, q.Channel, q.Subscriber)
+	case q.Last != "":
+		f.request.After, err = v.verifyLast(ctx, q.Last, q.Channel, q.Subscriber)
+		f.request.FromMark = true
 	}
 	return err
 }
@@ -124,7 +134,7 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 		read: func(ctx context.Context, _ []int) (bool, error) {
 			err := f.read(ctx)
 			at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
-			return !f.batch.empty(), err
+			return !f.batch.empty() || f.batch.Lost, err
 		},
 	})
 	if len(woken) > 0 {
@@ -136,7 +146,7 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 // delivery returns a batch, with a signed receipt for it.
 func (s *Service) delivery(r *FetchRequest, b *Batch) Delivery {
 	d := Delivery{Messages: b.Messages, Expired: b.Expired, Purged: b.Purged, Damaged: b.Damaged,
-		More: b.Through != b.Clock}
+		More: b.Through != b.Clock, Lost: b.Lost}
 	if b.Through == b.Mark {
 		return d
 	}

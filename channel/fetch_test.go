@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -493,5 +494,58 @@ func TestPollThatListensFirst(t *testing.T) {
 		require.Equal(t, 1, w.fetches)
 		fetch()
 		require.Equal(t, []Message{m}, (<-ended).Messages)
+	})
+}
+
+// A long poll that sends its last receipt is told that the history that it is of was lost, also while it waits.
+func TestPollIsToldOfALoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"] = 0
+		w.connected = true
+		w.replicate()
+		w.publish("x", false)
+		w.publish("y", false)
+		d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "s"})
+		require.NoError(t, err)
+		require.NoError(t, s.Ack(t.Context(), "ch", "s", d.Receipt))
+		waiting := Query{Channel: "ch", Subscriber: "s", Wait: time.Minute, Last: d.Receipt}
+		ended := make(chan polled, 2)
+		fetch := func() {
+			d, err := s.Fetch(t.Context(), waiting)
+			ended <- polled{d, err}
+		}
+		go fetch()
+		many := manyPoll(t.Context(), s, 0, Source{Channel: "ch", Subscriber: "s", Last: d.Receipt})
+		synctest.Wait()
+		require.Empty(t, ended, "nothing was lost yet")
+		w.failOver()
+		w.connect()
+		w.settle()
+		require.True(t, (<-ended).Lost)
+		all := <-many
+		require.Len(t, all.Found, 1)
+		require.True(t, all.Found[0].Lost)
+		require.Empty(t, all.Found[0].Receipt)
+
+		w.publish("z", false)
+		w.publish("y", false)
+		fetch()
+		got := <-ended
+		require.True(t, got.Lost)
+		require.Len(t, got.Messages, 2)
+		waiting.Last = got.Receipt
+		fetch()
+		require.False(t, (<-ended).Lost)
+
+		keys, err := receipt.NewKeyring(bytes.Repeat([]byte("other"), receipt.MinKeyBytes))
+		require.NoError(t, err)
+		waiting.Last = keys.Sign(receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1})
+		fetch()
+		require.True(t, (<-ended).Lost, "a receipt whose key is lost")
+		waiting.Last = "x"
+		fetch()
+		requireError(t, (<-ended).err, fault.Invalid, fault.SlugReceiptMalformed)
 	})
 }

@@ -21,6 +21,7 @@ type Source struct {
 	Channel    string
 	Subscriber string
 	Receipt    string // acknowledged first; empty: none, as always in a stream
+	Last       string // as that of a Query; empty: none, as always in a stream
 	// Tail is where a tail begins: a source of a stream without a subscriber. nil: the source has one.
 	Tail *From
 }
@@ -86,6 +87,7 @@ type many struct {
 	requests []PollRequest
 	at       []Position // of sources that were read and had no messages; nil if the fetch doesn't wait
 	found    []foundBatch
+	lost     map[int]Batch // sources that don't have the history of their Last, without messages
 	problems []Problem
 }
 
@@ -127,6 +129,12 @@ func (m *many) prepare(ctx context.Context, q *ManyQuery) (good []int, err error
 		m.wait = min(m.wait, r.Wait)
 		if from.Receipt != "" {
 			if r.Receipt, err = v.verify(ctx, from.Receipt, from.Channel, from.Subscriber); err != nil {
+				m.fail(i, atSource(err, i))
+				continue
+			}
+		}
+		if from.Last != "" {
+			if r.Last, err = v.verifyLast(ctx, from.Last, from.Channel, from.Subscriber); err != nil {
 				m.fail(i, atSource(err, i))
 				continue
 			}
@@ -242,6 +250,9 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 			m.service.marks.acknowledged(m.requests[i].Receipt)
 		}
 		m.requests[i].Receipt = nil // acknowledged once, however often it is read
+		if r.Lost && r.Err == nil {
+			m.lose(i, r)
+		}
 		switch {
 		case r.Err != nil:
 			m.fail(i, fmt.Errorf("poll %s/%s: %w", requests[n].Channel, requests[n].Subscriber, r.Err))
@@ -259,7 +270,15 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 		!slices.ContainsFunc(m.problems, func(p Problem) bool { return !unserved(p.Err) }) {
 		return true, m.problems[0].Err
 	}
-	return len(m.found)+len(m.problems) > 0, nil
+	return len(m.found)+len(m.problems)+len(m.lost) > 0, nil
+}
+
+// lose records a source that doesn't have the history of its Last.
+func (m *many) lose(i int, r *PollResult) {
+	if m.lost == nil {
+		m.lost = make(map[int]Batch)
+	}
+	m.lost[i] = Batch{Epoch: r.Epoch, Mark: r.Mark, After: r.Mark, Through: r.Mark, Clock: r.Clock, Lost: true}
 }
 
 // unserved reports whether an error is the store's, and not about one source.
@@ -270,6 +289,14 @@ func unserved(err error) bool {
 
 // deliveries returns the deliveries of the sources, in the order of the query.
 func (m *many) deliveries() Deliveries {
+	for n := range m.found {
+		b := &m.found[n]
+		_, b.Lost = m.lost[b.source]
+		delete(m.lost, b.source)
+	}
+	for i, b := range m.lost {
+		m.found = append(m.found, foundBatch{source: i, Batch: b})
+	}
 	slices.SortFunc(m.problems, func(a, b Problem) int { return a.Source - b.Source })
 	slices.SortFunc(m.found, func(a, b foundBatch) int { return a.source - b.source })
 	d := Deliveries{Problems: m.problems, Found: make([]Found, len(m.found))}

@@ -145,13 +145,17 @@ type FetchRequest struct {
 type PollRequest struct {
 	FetchRequest
 	Receipt *receipt.Receipt // acknowledged first, as by Ack; nil: none
+	// Last is a receipt that the client had before. It is only compared with the channel's history: PollResult.Lost. nil:
+	// none.
+	Last *receipt.Receipt
 }
 
 // PollResult is the result of Poll for a channel.
 type PollResult struct {
-	Position             // the channel's; its epoch only if the request may wait
+	Position             // the channel's; its epoch only if the request may wait, or has a Last
 	Mark     clock.Clock // the subscriber's; there is something to fetch if it differs from the channel's clock
 	Due      bool        // the subscriber must be renewed, by a fetch, even if there is nothing to fetch
+	Lost     bool        // Last isn't of the channel's history, as far as Redis shows it
 	Err      error
 }
 

@@ -212,9 +212,6 @@ func (s *Stream) begin(ctx context.Context, receipts []*receipt.Receipt) error {
 	timer := time.NewTimer(confirmationTimeout)
 	defer timer.Stop()
 	s.waiter.awaitConfirmation(ctx, timer, time.Now().Add(confirmationTimeout))
-	if !s.acknowledge {
-		receipts = nil
-	}
 	subscribers, tails := s.which(false), s.which(true)
 	s.waiter.prepare(subscribers)
 	left, failed := s.poll(ctx, subscribers, receipts)
@@ -380,8 +377,9 @@ func (s *Stream) readable() (which []int) {
 	return which
 }
 
-// poll reads the marks and the clocks of subscribers, after acknowledging receipts, if there are any. It returns how
-// many the store can't serve, which have to be read, and its error.
+// poll reads the marks and the clocks of subscribers, compares the receipts of a token, if there are any, with the
+// histories of their channels, and acknowledges them before that if the stream does. It returns how many the store can't
+// serve, which have to be read, and its error.
 func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Receipt) (left int, failed error) {
 	if len(which) == 0 {
 		return 0, nil
@@ -389,7 +387,7 @@ func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Rece
 	end, err := s.service.awaitTurn(ctx, len(which))
 	if err != nil {
 		for _, i := range which {
-			s.sources[i].unread = true
+			s.postpone(i, receipts)
 		}
 		return len(which), err
 	}
@@ -397,8 +395,13 @@ func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Rece
 	requests := make([]PollRequest, len(which))
 	for n, i := range which {
 		requests[n].FetchRequest = s.sources[i].request
-		if receipts != nil {
-			requests[n].Receipt = receipts[i]
+		switch {
+		case receipts == nil:
+			requests[n].Last = s.sources[i].resumed
+		case s.acknowledge:
+			requests[n].Last, requests[n].Receipt = receipts[i], receipts[i]
+		default:
+			requests[n].Last = receipts[i]
 		}
 	}
 	for n, r := range aside(func() []PollResult { return s.service.store.Poll(ctx, requests) }) {
@@ -407,16 +410,25 @@ func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Rece
 		switch {
 		case r.Err == nil:
 			s.service.marks.acknowledged(requests[n].Receipt)
+			s.sources[i].lapsed, s.sources[i].resumed = s.sources[i].lapsed || r.Lost, nil
 			s.found(i, &r)
 		case isOfHistory(r.Err):
 			s.sources[i].lapsed, s.sources[i].unread = true, true // the stream begins at the mark
 		case unserved(r.Err):
-			left, failed, s.sources[i].unread = left+1, r.Err, true
+			left, failed = left+1, r.Err
+			s.postpone(i, receipts)
 		default:
 			s.fail(i, r.Err)
 		}
 	}
 	return left, failed
+}
+
+// postpone makes a source that can't be polled now be read, and compares its receipt, if there is one, then.
+func (s *Stream) postpone(i int, receipts []*receipt.Receipt) {
+	if s.sources[i].unread = true; receipts != nil {
+		s.sources[i].resumed = receipts[i]
+	}
 }
 
 // isOfHistory reports whether an error is of a receipt of a history that the channel doesn't have.
@@ -459,8 +471,11 @@ func (s *Stream) read(ctx context.Context, which []int) (left int, failed error)
 		if s.opening { // nothing has arrived that the token for the beginning would cover
 			r.Max = 0
 		}
-		if !src.fresh {
+		switch {
+		case !src.fresh:
 			after[n], r.After = s.position(i), &after[n]
+		case src.resumed != nil:
+			r.After, r.FromMark = src.resumed, true
 		}
 	}
 	for n, r := range aside(func() []BatchResult { return s.fetch(ctx, requests) }) {

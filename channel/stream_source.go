@@ -11,9 +11,10 @@ import (
 
 // streamSource is a source of a stream.
 type streamSource struct {
-	request FetchRequest // without Max, MaxBytes and After
-	from    From         // where a tail begins
-	last    Message      // without its content: the one at the stream's position, if it has that clock
+	request FetchRequest     // without Max, MaxBytes and After
+	from    From             // where a tail begins
+	last    Message          // without its content: the one at the stream's position, if it has that clock
+	resumed *receipt.Receipt // of the client's token, to be compared with the channel's history; nil: it is, or there is none
 	mark    clock.Clock
 	sent    []sentMessage // that aren't acknowledged, in clock order
 	bytes   int           // of their contents
@@ -54,7 +55,7 @@ func (s *Stream) accept(i int, b *Batch) {
 		s.at[i], src.last = Position{Epoch: b.Epoch, Clock: b.After}, Message{}
 	}
 	moved := src.moved && !lost
-	src.fresh, src.lapsed, src.renew = false, false, false
+	src.fresh, src.lapsed, src.renew, src.resumed = false, false, false, nil
 	switch {
 	case !src.isTail():
 		s.acknowledged(i, b.Mark)

@@ -377,6 +377,45 @@ func TestStreamGaps(t *testing.T) {
 	})
 }
 
+// A client that reconnects is told that the history that it knows was lost, whatever it acknowledges, and once.
+func TestStreamThatReconnectsAfterALoss(t *testing.T) {
+	t.Parallel()
+	for _, query := range []StreamQuery{{}, {Acknowledge: true}, {Ahead: true}} {
+		for _, broken := range []bool{false, true} { // when it reconnects
+			q := query
+			onStream(t, func(t *testing.T, s *Service, w *world) {
+				st := openStream(t.Context(), t, s, q)
+				w.replicate()
+				w.publish("x", false)
+				w.publish("y", false)
+				w.settle()
+				require.Equal(t, []string{"x", "y"}, st.take())
+				st.ack(t)
+				q.Resume = st.last().Receipt
+				st.close()
+				again := openStream(t.Context(), t, s, q)
+				w.settle()
+				require.Empty(t, again.take(), "nothing was lost")
+				again.close()
+
+				w.failOver()
+				w.publish("z", false)
+				w.publish("y", false)
+				w.connect()
+				w.settle()
+				if broken {
+					w.change(func() { w.broken = true })
+					time.AfterFunc(time.Second, func() { w.change(func() { w.broken = false }) })
+				}
+				again = openStream(t.Context(), t, s, q)
+				defer again.close()
+				pass(5 * time.Second)
+				require.Equal(t, []string{"lost 0", "z", "y"}, again.take())
+			})
+		}
+	}
+}
+
 // A publisher repeats a message that a fail-over has lost, after one of another publisher, so that it has its clock again.
 // The subscriber gets it again, with a receipt for the new write, even if its window is full. The tail doesn't.
 func TestStreamAfterALostWriteIsRepeated(t *testing.T) {

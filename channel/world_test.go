@@ -431,7 +431,7 @@ func (w *world) Poll(ctx context.Context, requests []PollRequest) []PollResult {
 		if w.stale {
 			mark = mark.Sub(1)
 		}
-		results[i] = PollResult{Position: w.now, Mark: mark, Due: w.due}
+		results[i] = PollResult{Position: w.now, Mark: mark, Due: w.due, Lost: r.Last != nil && !w.knows(r.Last, mark, false)}
 		if !ok {
 			results[i] = PollResult{Err: ErrNoSubscriber}
 		}

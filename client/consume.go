@@ -27,13 +27,8 @@ type Consumer struct {
 	// Handle is called for each message, in order, one at a time. Its context ends when that of Consume does. After a
 	// failure a message can be delivered again: Handle must be safe to repeat.
 	Handle func(context.Context, Message) error
-	// Expired is called with the number of messages that expired before they were read. It may be nil.
-	Expired func(n uint64)
-	// Purged is called with the number of messages that an operator purged before they were read. It may be nil.
-	Purged func(n uint64)
-	// Damaged is called with the number of messages that can't be read any more, since their storage is damaged. It may
-	// be nil.
-	Damaged func(n uint64)
+	// Gap is called for messages that Handle doesn't get, or that may come again, before those after them. It may be nil.
+	Gap func(Gap)
 	// FetchOptions are Max, the number of messages that may be handled and not yet acknowledged, with 0 meaning 64, and
 	// Wait, how long a poll waits, with 0 meaning 20 seconds. With a Max of 1 each message is acknowledged before the
 	// next one is handled.
@@ -61,22 +56,23 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 	}
 	streams := c.newFollower(consumer.Max)
 	from := []Source{{Channel: consumer.Channel, Subscriber: consumer.Subscriber}}
-	receipt := &from[0].ReceiptHandle // to be acknowledged next
+	source := &from[0] // its receipt is acknowledged next
 	for {
 		if streams.due() {
 			err := streams.follow(ctx, from, func(a Arrival) (bool, error) { return consumer.take(ctx, a) })
 			if err != nil {
-				return errors.Join(unlessStop(err), c.ackLast(ctx, consumer, *receipt))
+				return errors.Join(unlessStop(err), c.ackLast(ctx, consumer, source.ReceiptHandle))
 			}
 		}
 		asked := time.Now()
-		d, err := c.Next(ctx, consumer.Channel, consumer.Subscriber, *receipt, consumer.FetchOptions)
+		d, err := c.next(ctx, *source, consumer.FetchOptions)
 		switch {
-		case *receipt != "" && lostReceipt(err):
-			*receipt = ""
+		case source.ReceiptHandle != "" && lostReceipt(err):
+			lose(source)
+			consumer.lost()
 			continue
 		case err != nil && ctx.Err() != nil:
-			return errors.Join(err, c.ackLast(ctx, consumer, *receipt)) // the service may not have received it
+			return errors.Join(err, c.ackLast(ctx, consumer, source.ReceiptHandle)) // the service may not have received it
 		case err != nil:
 			return err
 		}
@@ -85,7 +81,8 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 		if err != nil {
 			return errors.Join(unlessStop(err), c.ackHandled(ctx, consumer, d, handled))
 		}
-		if *receipt = d.ReceiptHandle; *receipt == "" && time.Since(asked) < emptyPause {
+		delivered(source, &d)
+		if d.ReceiptHandle == "" && time.Since(asked) < emptyPause {
 			if !pace.Sleep(ctx, emptyPause) {
 				return ended(ctx)
 			}
@@ -104,30 +101,32 @@ func unlessStop(err error) error {
 // take handles what a stream has received. It reports whether that is to be acknowledged.
 func (c Consumer) take(ctx context.Context, a Arrival) (handled bool, err error) {
 	if a.Message == nil {
-		switch a.Gap.Reason {
-		case GapExpired:
-			c.skipped(&Delivery{Expired: a.Gap.Count})
-		case GapPurged:
-			c.skipped(&Delivery{Purged: a.Gap.Count})
-		case GapDamaged:
-			c.skipped(&Delivery{Damaged: a.Gap.Count})
-		}
+		c.report(*a.Gap)
 		return true, nil
 	}
 	n, err := c.handleAll(ctx, []Message{*a.Message})
 	return n > 0, err
 }
 
-// skipped reports the messages that a delivery leaves out.
+// skipped reports the messages that a delivery leaves out, and that the channel has lost its history.
 func (c Consumer) skipped(d *Delivery) {
-	report := func(n uint64, call func(uint64)) {
-		if n > 0 && call != nil {
-			call(n)
+	if d.Lost {
+		c.lost()
+	}
+	for _, gap := range []Gap{{GapExpired, d.Expired}, {GapPurged, d.Purged}, {GapDamaged, d.Damaged}} {
+		if gap.Count > 0 {
+			c.report(gap)
 		}
 	}
-	report(d.Expired, c.Expired)
-	report(d.Purged, c.Purged)
-	report(d.Damaged, c.Damaged)
+}
+
+// lost reports that the channel has lost its history.
+func (c Consumer) lost() { c.report(Gap{Reason: GapLost}) }
+
+func (c Consumer) report(gap Gap) {
+	if c.Gap != nil {
+		c.Gap(gap)
+	}
 }
 
 // handleAll calls Handle for the messages, and returns how many were handled.

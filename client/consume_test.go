@@ -208,15 +208,15 @@ func TestConsumeTellsOfExpiredMessages(t *testing.T) {
 	q, c := newQueue(t, 0)
 	q.expired, q.mark = 7, 10 // all of them: the answer has only a receipt
 	ctx, cancel := context.WithCancel(t.Context())
-	var told []uint64
+	var gaps []client.Gap
 	consumer := consumption(new([]clock.Clock), stopAt(1))
-	consumer.Expired = func(n uint64) { told = append(told, n) }
+	consumer.Gap = func(gap client.Gap) { gaps = append(gaps, gap) }
 	go func() {
 		<-q.idle
 		cancel()
 	}()
 	require.ErrorIs(t, c.Consume(ctx, consumer), context.Canceled)
-	require.Equal(t, []uint64{7}, told)
+	require.Equal(t, []client.Gap{{Reason: client.GapExpired, Count: 7}}, gaps)
 }
 
 func TestConsumeEndsWithItsContext(t *testing.T) {

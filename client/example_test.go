@@ -243,7 +243,7 @@ func ExampleClient_Consume() {
 			}
 			return nil // it is acknowledged now
 		},
-		Expired: func(n uint64) { fmt.Println("came too late for", n) },
+		Gap: func(gap client.Gap) { fmt.Println("messages are missing:", gap.Reason, gap.Count) },
 	})
 	fmt.Println(err)
 	// Output:

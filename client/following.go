@@ -214,15 +214,21 @@ func (r *following) took(a Arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.from {
-		if a.ReceiptHandle != "" && r.from[i].Channel == a.Channel && r.from[i].Subscriber == a.Subscriber {
-			r.from[i].ReceiptHandle = a.ReceiptHandle
+		if a.ReceiptHandle != "" && isOf(&r.from[i], &a.Source) {
+			r.from[i].ReceiptHandle, r.from[i].LastReceiptHandle = a.ReceiptHandle, a.ReceiptHandle
 			r.pending++
 			r.unsent++
+		} else if a.Gap != nil && a.Gap.Reason == GapLost && isOf(&r.from[i], &a.Source) {
+			lose(&r.from[i]) // it is reported once
 		}
 	}
 	if r.unsent > 0 && (len(r.arrived) == 0 || 2*r.unsent >= r.unacked) {
 		pace.Signal(r.handled)
 	}
+}
+
+func isOf(s, other *Source) bool {
+	return s.Channel == other.Channel && s.Subscriber == other.Subscriber
 }
 
 // acknowledge sends the newest receipts, one request after the other.

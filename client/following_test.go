@@ -222,7 +222,7 @@ func TestConsumeContinues(t *testing.T) {
 		"handling fails": {streams: []http.HandlerFunc{streamOf(message("m1"), message("m2"))}, handle: broken, want: broken,
 			handled: []clock.Clock{1, 2}, requests: []string{"stream"}, last: "ack m1"},
 		"gaps": {streams: []http.HandlerFunc{streamOf(gap("m1", "expired", 3), gap("m1", "lost", 0), gap("m1", "damaged", 4),
-			message("m2"))}, handle: client.ErrStop, skipped: []uint64{3, 4}, handled: []clock.Clock{2}, requests: []string{"stream", "ack m2"}},
+			message("m2"))}, handle: client.ErrStop, skipped: []uint64{3, 0, 4}, handled: []clock.Clock{2}, requests: []string{"stream", "ack m2"}},
 		"the receipt is lost": {streams: []http.HandlerFunc{streamOf(message("m1"), message("m2"))},
 			ack: problem(409, fault.SlugReceiptEpoch, 0), handle: client.ErrStop, handled: []clock.Clock{1, 2},
 			requests: []string{"stream", "ack m2"}},
@@ -244,8 +244,7 @@ func TestConsumeContinues(t *testing.T) {
 				return nil
 			})
 			var skipped []uint64
-			consumer.Expired = func(n uint64) { skipped = append(skipped, n) }
-			consumer.Damaged = consumer.Expired
+			consumer.Gap = func(gap client.Gap) { skipped = append(skipped, gap.Count) }
 			err := finish(t, s.client(t), consumer)
 			require.ErrorIs(t, err, tt.want)
 			require.Equal(t, tt.handled, got)
@@ -337,7 +336,7 @@ func TestConsumeManyWithoutOne(t *testing.T) {
 		}))
 		require.Equal(t, []string{"a a1", "a a2"}, handled)
 		require.Equal(t, []string{"b"}, problems)
-		require.Equal(t, []string{"stream", "fetch  a= b=", "fetch at once a=after-a1", "stream", "ack a2"}, s.requests())
+		require.Equal(t, []string{"stream", "fetch  a= b=", "fetch at once a=after-a1", "stream after-a1", "ack a2"}, s.requests())
 	})
 }
 

@@ -17,15 +17,27 @@ import (
 const MaxSources = wire.MaxSources
 
 // Source is a subscriber of a channel to fetch from. FetchMany acknowledges its ReceiptHandle first, unless that is
-// empty.
+// empty. With a LastReceiptHandle, one that the caller had before, the delivery tells whether the channel has lost the
+// history that it is of.
 type Source = wire.Source
+
+// delivered sets the receipts of a source after a delivery.
+func delivered(s *Source, d *Delivery) {
+	s.ReceiptHandle = d.ReceiptHandle
+	if d.Lost || d.ReceiptHandle != "" {
+		s.LastReceiptHandle = d.ReceiptHandle
+	}
+}
+
+// lose removes the receipts of a source whose history is lost, which has been reported.
+func lose(s *Source) { s.ReceiptHandle, s.LastReceiptHandle = "", "" }
 
 // SourceDelivery is the result of a fetch from a source.
 type SourceDelivery = wire.SourceDelivery
 
 // Deliveries is the result of FetchMany.
 type Deliveries struct {
-	Found    []SourceDelivery // sources with messages, or with some that expired
+	Found    []SourceDelivery // sources that have something, such as messages, or some that expired
 	Problems []*SourceError   // sources that failed
 }
 
@@ -76,13 +88,8 @@ type ManyConsumer struct {
 	From []Source // at most MaxSources; the subscribers must exist: see Subscribe
 	// Handle is called for each message, those of a channel in order, one at a time. See Consumer.
 	Handle func(context.Context, Source, Message) error
-	// Expired is called with the number of messages that expired before they were read. It may be nil.
-	Expired func(from Source, n uint64)
-	// Purged is called with the number of messages that an operator purged before they were read. It may be nil.
-	Purged func(from Source, n uint64)
-	// Damaged is called with the number of messages that can't be read any more, since their storage is damaged. It may
-	// be nil.
-	Damaged func(from Source, n uint64)
+	// Gap is called for messages that Handle doesn't get, or that may come again, before those after them. It may be nil.
+	Gap func(Source, Gap)
 	// Problem is called when the service refuses a source, such as with ErrNoSubscriber. If it returns nil, ConsumeMany
 	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the
 	// problem.
@@ -141,13 +148,9 @@ func (r *manyRun) of(channel, subscriber string) Consumer {
 		Channel: channel, Subscriber: subscriber, AckGrace: r.consumer.AckGrace,
 		Handle: func(ctx context.Context, m Message) error { return r.consumer.Handle(ctx, source, m) },
 	}
-	of := func(call func(Source, uint64)) func(uint64) {
-		if call == nil {
-			return nil
-		}
-		return func(n uint64) { call(source, n) }
+	if r.consumer.Gap != nil {
+		one.Gap = func(gap Gap) { r.consumer.Gap(source, gap) }
 	}
-	one.Expired, one.Purged, one.Damaged = of(r.consumer.Expired), of(r.consumer.Purged), of(r.consumer.Damaged)
 	return one
 }
 
@@ -187,6 +190,7 @@ func (r *manyRun) take(ctx context.Context, d Deliveries) (pause time.Duration, 
 	for _, p := range d.Problems {
 		switch {
 		case lostReceipt(p): // it continues from the mark
+			r.of(p.Channel, p.Subscriber).lost()
 		case r.client.retry.again(p):
 			pause = max(pause, emptyPause, atLeast(p))
 		case r.consumer.Problem == nil:
@@ -206,11 +210,14 @@ func (r *manyRun) take(ctx context.Context, d Deliveries) (pause time.Duration, 
 // forget removes the receipts that the service has had. Only sources that are tried again keep theirs.
 func (r *manyRun) forget(problems []*SourceError) {
 	for i := range r.from {
-		kept := slices.ContainsFunc(problems, func(p *SourceError) bool {
-			return p.concerns(r.from[i]) && r.client.retry.again(p)
-		})
-		if !kept {
-			r.from[i].ReceiptHandle = ""
+		source := &r.from[i]
+		switch p := slices.IndexFunc(problems, func(p *SourceError) bool { return p.concerns(*source) }); {
+		case p < 0:
+			source.ReceiptHandle = ""
+		case lostReceipt(problems[p]):
+			lose(source)
+		case !r.client.retry.again(problems[p]):
+			source.ReceiptHandle = ""
 		}
 	}
 }
@@ -229,9 +236,10 @@ func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
 		r.failed = r.client.ackHandled(ctx, one, d.Delivery, handled)
 		return err
 	}
-	now := Source{Channel: d.Channel, Subscriber: d.Subscriber} // it has no receipt now
-	if i := slices.Index(r.from, now); i >= 0 {
-		r.from[i].ReceiptHandle = d.ReceiptHandle
+	for i := range r.from {
+		if s := &r.from[i]; isOf(s, &Source{Channel: d.Channel, Subscriber: d.Subscriber}) {
+			delivered(s, &d.Delivery)
+		}
 	}
 	return nil
 }
@@ -269,11 +277,25 @@ func (c *Client) ackEach(ctx context.Context, from []Source) error {
 		}
 		return nil
 	}
-	d, err := c.FetchMany(ctx, some, FetchOptions{Max: 1})
+	_, err := c.resumeEach(ctx, some)
+	return err
+}
+
+// resumeEach acknowledges the receipts of sources, by a fetch whose messages are delivered again, and returns the sources
+// whose history is lost.
+func (c *Client) resumeEach(ctx context.Context, from []Source) (lost []Source, err error) {
+	d, err := c.FetchMany(ctx, from, FetchOptions{Max: 1})
+	for _, found := range d.Found {
+		if found.Lost {
+			lost = append(lost, Source{Channel: found.Channel, Subscriber: found.Subscriber})
+		}
+	}
 	for _, p := range d.Problems {
-		if !lostReceipt(p) {
+		if lostReceipt(p) {
+			lost = append(lost, Source{Channel: p.Channel, Subscriber: p.Subscriber})
+		} else {
 			err = errors.Join(err, p)
 		}
 	}
-	return err
+	return lost, err
 }

@@ -179,7 +179,7 @@ func TestConsumeAgainstTheService(t *testing.T) {
 		return handle(ctx, m)
 	}
 	consumer.Channel, consumer.Subscriber = "short", "ann"
-	consumer.Expired = func(n uint64) { expired += n }
+	consumer.Gap = func(gap client.Gap) { expired += gap.Count }
 	require.NoError(t, c.Consume(ctx, consumer))
 	require.Equal(t, []clock.Clock{4, 5, 6}, got)
 	require.Equal(t, uint64(3), expired)

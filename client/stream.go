@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,8 @@ const (
 )
 
 // Stream reads messages as they come, over one connection: those after the subscribers' marks, without waiting for
-// acknowledgements. The receipt handles of the sources are acknowledged first. Consume is the loop that most readers
+// acknowledgements. The receipt handles of the sources are acknowledged first, and a source that has lost the history of
+// a receipt handle begins with a gap. Consume is the loop that most readers
 // need: a stream isn't opened again when it ends.
 //
 // The iteration ends with an error: a *StreamEnd if the service has ended the stream, a *SourceError if it refuses one
@@ -100,7 +102,7 @@ func (c *Client) Stream(ctx context.Context, from []Source, o StreamOptions) ite
 // stream is Stream with a callback. It returns nil if that returned false.
 func (c *Client) stream(caller context.Context, from []Source, o StreamOptions, yield func(Arrival) bool) error {
 	if len(from) > 1 {
-		if err := c.ackEach(caller, from); err != nil {
+		if more, err := c.resumeStream(caller, from, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -120,6 +122,24 @@ func (c *Client) stream(caller context.Context, from []Source, o StreamOptions, 
 		err = fmt.Errorf("%w: %w", ErrUnreachable, errSilent)
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// resumeStream acknowledges the receipts of a stream of several sources, and yields a gap for each source whose history is
+// lost. It returns false if yield does.
+func (c *Client) resumeStream(ctx context.Context, from []Source, yield func(Arrival) bool) (more bool, err error) {
+	known := slices.DeleteFunc(slices.Clone(from), func(s Source) bool {
+		return s.ReceiptHandle == "" && s.LastReceiptHandle == ""
+	})
+	if len(known) == 0 {
+		return true, nil
+	}
+	lost, err := c.resumeEach(ctx, known)
+	for _, s := range lost {
+		if err == nil && !yield(Arrival{Source: s, Gap: &Gap{Reason: GapLost}}) {
+			return false, nil
+		}
+	}
+	return err == nil, err
 }
 
 // readStream opens a stream and reads it. It calls cancel when nothing arrives.
@@ -182,7 +202,7 @@ func (c *Client) streamRequest(ctx context.Context, from []Source, o StreamOptio
 	resume := ""
 	if len(from) == 1 {
 		r.path = []string{"channels", from[0].Channel, "subscribers", from[0].Subscriber, "stream"}
-		resume = from[0].ReceiptHandle
+		resume = cmp.Or(from[0].ReceiptHandle, from[0].LastReceiptHandle)
 	} else {
 		for _, s := range from {
 			r.query.Add("sub", s.Channel+"/"+s.Subscriber)

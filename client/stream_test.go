@@ -188,7 +188,7 @@ func TestStreamOfMany(t *testing.T) {
 	require.ErrorAs(t, err, &problem)
 	require.Equal(t, "a", problem.Channel)
 	require.Equal(t, "/v1/stream?ack=resume&sub=a%2Fs&sub=b%2Fs&window=300", target)
-	require.Equal(t, []string{"ack m6", "stream"}, s.requests())
+	require.Equal(t, []string{"fetch at once b=m6", "stream"}, s.requests())
 }
 
 // TestStreamFails with an error that says why.

@@ -36,7 +36,8 @@ type FetchOptions struct {
 }
 
 // Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages, and the Expired, Purged and
-// Damaged ones; it is empty if there is nothing to acknowledge. More reports whether there is more to fetch now.
+// Damaged ones; it is empty if there is nothing to acknowledge. More reports whether there is more to fetch now, and Lost
+// whether the channel has lost the history of the request's LastReceiptHandle.
 type Delivery = wire.Delivery
 
 // Subscribe creates a subscriber, and its channel if that does not exist. Errors: ErrInvalidChannel,
@@ -94,8 +95,15 @@ func (c *Client) Ack(ctx context.Context, channel, subscriber, receiptHandle str
 // error of Ack nothing is fetched.
 func (c *Client) Next(ctx context.Context, channel, subscriber, receiptHandle string, o FetchOptions) (Delivery,
 	error) {
+	return c.next(ctx, Source{Channel: channel, Subscriber: subscriber, ReceiptHandle: receiptHandle}, o)
+}
+
+// next is Next for a source, which may have a LastReceiptHandle.
+func (c *Client) next(ctx context.Context, from Source, o FetchOptions) (Delivery, error) {
+	channel, subscriber := from.Channel, from.Subscriber
 	r := subscriberRequest("fetch "+channel+"/"+subscriber, http.MethodPost, channel, subscriber, "next")
-	body, err := json.Marshal(wire.NextRequest{ReceiptHandle: receiptHandle, Max: o.Max, Wait: wire.Wait(o.Wait)})
+	body, err := json.Marshal(wire.NextRequest{ReceiptHandle: from.ReceiptHandle,
+		LastReceiptHandle: from.LastReceiptHandle, Max: o.Max, Wait: wire.Wait(o.Wait)})
 	if err != nil {
 		return Delivery{}, fmt.Errorf("%s: %w", r.what, err)
 	}

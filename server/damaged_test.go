@@ -23,7 +23,7 @@ func newDamaged(t *testing.T) *servertest.Harness {
 		h.Publish("c", fmt.Sprint("m", i+1), `"abc"`)
 	}
 	for _, at := range []string{"2", "5"} {
-		h.Redis.Do(t, "SETRANGE", h.Prefix+"c.{c}.m."+at, fmt.Sprint(len(`{"id":"m1","content":"a`)), "\x01")
+		h.Redis.Do(t, "SETRANGE", h.Prefix+"c.{c}.m."+at, fmt.Sprint(len(`{"id":"m1","write":"AQIDBAUGBwg","content":"a`)), "\x01")
 	}
 	return h
 }

@@ -188,7 +188,7 @@ func TestSocketBadFrames(t *testing.T) {
 	h.Subscribe("d", "s")
 	h.Publish("c", "a", "1")
 	handle := h.Fetch("c", "s").ReceiptHandle
-	forged := "AgGj" + handle[4:]
+	forged := "AwGj" + handle[4:]
 	s := h.Dial()
 	for text, want := range map[string]struct {
 		slug  fault.Slug

@@ -219,7 +219,7 @@ func TestDecodeNext(t *testing.T) {
 			Field: "/wait", Offset: 8},
 		`{"wait":-1}`:  {Slug: fault.SlugInvalidWait, Detail: waitWords + `"-1"`, Field: "/wait", Offset: 8},
 		`{"wait":1.5}`: {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1.5"`, Field: "/wait", Offset: 8},
-		`{"Max":1}`:    {Detail: "Max: unknown member (known: receiptHandle, max, wait)", Field: "/Max", Offset: 1},
+		`{"Max":1}`:    {Detail: "Max: unknown member (known: receiptHandle, lastReceiptHandle, max, wait)", Field: "/Max", Offset: 1},
 	} {
 		_, err := wire.DecodeNext([]byte(body))
 		refused(t, err, want)

@@ -24,6 +24,8 @@ type Delivery struct {
 	Expired       uint64    `json:"expired"`                 // number of messages that expired unread and are skipped
 	Purged        uint64    `json:"purged,omitempty"`        // number of messages that an operator purged before they were read
 	Damaged       uint64    `json:"damaged,omitempty"`       // number of messages whose storage is damaged, and that are skipped
+	// Lost is set if the channel doesn't have the history of the request's LastReceiptHandle any more.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // AppendJSON appends the JSON of d, with the contents unchanged. The IDs must be names and the receipt handle
@@ -55,6 +57,9 @@ func (d *Delivery) appendMembers(dst []byte) []byte {
 	if d.Damaged > 0 {
 		dst = append(dst, `,"damaged":`...)
 		dst = strconv.AppendUint(dst, d.Damaged, 10)
+	}
+	if d.Lost {
+		dst = append(dst, `,"lost":true`...)
 	}
 	return append(dst, '}')
 }

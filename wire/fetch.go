@@ -17,6 +17,8 @@ type Source struct {
 	Channel       string `json:"channel"`
 	Subscriber    string `json:"subscriber"`
 	ReceiptHandle string `json:"receiptHandle,omitempty"` // empty: nothing to acknowledge
+	// LastReceiptHandle is one that the client had before: Delivery.Lost. Empty: none.
+	LastReceiptHandle string `json:"lastReceiptHandle,omitempty"`
 }
 
 // Deliveries is the answer to a fetch from several channels.

@@ -21,8 +21,10 @@ type AckRequest struct {
 // NextRequest is the body of a next: acknowledge, then fetch.
 type NextRequest struct {
 	ReceiptHandle string `json:"receiptHandle,omitempty"` // empty: nothing to acknowledge
-	Max           int    `json:"max,omitempty"`           // 0: the server's default
-	Wait          Wait   `json:"wait,omitempty"`          // 0: don't wait
+	// LastReceiptHandle is one that the client had before, without a ReceiptHandle: Delivery.Lost. Empty: none.
+	LastReceiptHandle string `json:"lastReceiptHandle,omitempty"`
+	Max               int    `json:"max,omitempty"`  // 0: the server's default
+	Wait              Wait   `json:"wait,omitempty"` // 0: don't wait
 }
 
 // Wait is the longest time that a fetch waits for a message. In JSON it is a Go duration such as "20s".

@@ -40,16 +40,18 @@ const (
 
 // ClientFrame is a frame of a WebSocket from a client. Members that its type doesn't have are empty.
 type ClientFrame struct {
-	Type          string
-	Ref           uint64 // that the answer has; 0: an ack without an answer
-	Token         string // of authenticate
-	Channel       string
-	Subscriber    string // empty: the subscription is a tail
-	From          *From  // where a tail begins; nil: the subscribe has a subscriber
-	Window        int    // of subscribe; 0: the default
-	Resume        string // of subscribe, as ReceiptHandle; may be empty
-	ReceiptHandle string // of ack
-	Draft         Draft  // of publish
+	Type       string
+	Ref        uint64 // that the answer has; 0: an ack without an answer
+	Token      string // of authenticate
+	Channel    string
+	Subscriber string // empty: the subscription is a tail
+	From       *From  // where a tail begins; nil: the subscribe has a subscriber
+	Window     int    // of subscribe; 0: the default
+	Resume     string // of subscribe, as ReceiptHandle; may be empty
+	// LastReceiptHandle is one that the client had before: of subscribe, without Resume; may be empty.
+	LastReceiptHandle string
+	ReceiptHandle     string // of ack
+	Draft             Draft  // of publish
 }
 
 // frameForm is the form of a type of frames.
@@ -60,11 +62,12 @@ type frameForm struct {
 // frameForms are the forms of the frames from clients.
 var frameForms = map[string]frameForm{
 	FrameAuthenticate: {required: []string{"ref", "token"}},
-	FrameSubscribe:    {required: []string{"ref", "channel", "subscriber"}, optional: []string{"window", "resume"}},
-	FrameUnsubscribe:  {required: []string{"ref", "channel"}, optional: []string{"subscriber"}},
-	FrameAck:          {required: []string{"channel", "subscriber", "receiptHandle"}, optional: []string{"ref"}},
-	FramePublish:      {required: []string{"ref", "channel", "content"}, optional: []string{"id"}},
-	FramePing:         {required: []string{"ref"}},
+	FrameSubscribe: {required: []string{"ref", "channel", "subscriber"},
+		optional: []string{"window", "resume", "lastReceiptHandle"}},
+	FrameUnsubscribe: {required: []string{"ref", "channel"}, optional: []string{"subscriber"}},
+	FrameAck:         {required: []string{"channel", "subscriber", "receiptHandle"}, optional: []string{"ref"}},
+	FramePublish:     {required: []string{"ref", "channel", "content"}, optional: []string{"id"}},
+	FramePing:        {required: []string{"ref"}},
 }
 
 // tailForm is the form of a subscribe without a subscriber.
@@ -83,6 +86,7 @@ type clientFrame struct {
 	From          *From     `json:"from"`
 	Window        window    `json:"window"`
 	Resume        string    `json:"resume"`
+	Last          string    `json:"lastReceiptHandle"`
 	ReceiptHandle string    `json:"receiptHandle"`
 	ID            messageID `json:"id"`
 	Content       part      `json:"content"`
@@ -93,6 +97,7 @@ func (f *clientFrame) members(yield func(name string, there bool) bool) {
 	_ = yield("ref", f.Ref != 0) && yield("token", f.Token != strictjson.Absent) &&
 		yield("channel", f.Channel != strictjson.Absent) && yield("subscriber", f.Subscriber != strictjson.Absent) &&
 		yield("from", f.From != nil) && yield("window", f.Window != 0) && yield("resume", f.Resume != strictjson.Absent) &&
+		yield("lastReceiptHandle", f.Last != strictjson.Absent) &&
 		yield("receiptHandle", f.ReceiptHandle != strictjson.Absent) && yield("id", f.ID != "") &&
 		yield("content", f.Content.end != 0)
 }
@@ -101,7 +106,7 @@ func (f *clientFrame) members(yield func(name string, there bool) bool) {
 // fault.SlugInvalidBody, fault.SlugInvalidMax, fault.SlugInvalidFrom or fault.SlugInvalidMessageID.
 func DecodeFrame(text []byte) (ClientFrame, error) {
 	const absent = strictjson.Absent
-	f := clientFrame{Type: absent, Token: absent, Channel: absent, Subscriber: absent, Resume: absent,
+	f := clientFrame{Type: absent, Token: absent, Channel: absent, Subscriber: absent, Resume: absent, Last: absent,
 		ReceiptHandle: absent}
 	if err := decode(text, fault.SlugInvalidBody, &f); err != nil {
 		return ClientFrame{}, ofFrame(err)
@@ -140,7 +145,7 @@ func (f *clientFrame) in(text []byte) ClientFrame {
 	return ClientFrame{
 		Type: f.Type, Ref: uint64(f.Ref), Token: plain(f.Token), Channel: plain(f.Channel),
 		Subscriber: plain(f.Subscriber), From: f.From, Window: int(f.Window), Resume: plain(f.Resume),
-		ReceiptHandle: plain(f.ReceiptHandle), Draft: Draft{ID: string(f.ID), Content: f.Content.in(text)},
+		LastReceiptHandle: plain(f.Last), ReceiptHandle: plain(f.ReceiptHandle), Draft: Draft{ID: string(f.ID), Content: f.Content.in(text)},
 	}
 }
 

@@ -165,8 +165,7 @@ func (s *subscribing) run(ctx context.Context, from client.From) (err error) {
 		defer func() { err = errors.Join(err, s.remove(ctx, sources[i])) }()
 	}
 	return s.client.ConsumeMany(ctx, client.ManyConsumer{
-		From: sources, Handle: s.write, Expired: s.tell("had expired"), Purged: s.tell("were purged"),
-		Damaged:      s.tell("were damaged"),
+		From: sources, Handle: s.write, Gap: s.reportGap,
 		FetchOptions: client.FetchOptions{Max: s.together(), Wait: s.wait},
 		AckGrace:     cleanupTimeout,
 	})
@@ -246,13 +245,24 @@ type channelMessage struct {
 	client.Message
 }
 
-// tell returns a function that reports messages that were gone before they were read.
-func (s *subscribing) tell(gone string) func(client.Source, uint64) {
-	return func(from client.Source, n uint64) {
-		of := ""
-		if len(s.channels) > 1 {
-			of = " of " + from.Channel
-		}
-		s.terminal.Report("%d messages%s %s before they were read", n, of, gone)
+// reportGap reports messages that are not printed, or may be printed again.
+func (s *subscribing) reportGap(from client.Source, gap client.Gap) {
+	of := ""
+	if len(s.channels) > 1 {
+		of = " of " + from.Channel
 	}
+	switch gap.Reason {
+	case client.GapLost:
+		s.terminal.Report("the storage has lost messages%s, as after a fail-over: some may be missing, and others come again",
+			of)
+	case client.GapMoved:
+		s.terminal.Report("an operator has moved the subscriber%s: messages may be missing, or come again", of)
+	default:
+		s.terminal.Report("%d messages%s %s before they were read", gap.Count, of, wasGone[gap.Reason])
+	}
+}
+
+// wasGone says by the reason of a gap what has happened to its messages.
+var wasGone = map[string]string{
+	client.GapExpired: "had expired", client.GapPurged: "were purged", client.GapDamaged: "were damaged",
 }

@@ -63,7 +63,8 @@ func (d *deliveries) next(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	q := channel.Query{Channel: c.Param(0), Subscriber: c.Param(1), Max: request.Max, Wait: time.Duration(request.Wait)}
+	q := channel.Query{Channel: c.Param(0), Subscriber: c.Param(1), Max: request.Max, Wait: time.Duration(request.Wait),
+		Last: request.LastReceiptHandle}
 	delivery, err := d.service.Next(c.Context(), q, request.ReceiptHandle)
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func granted(c *web.Call, r *wire.FetchRequest, answer *wire.Deliveries) (channe
 		err := c.Allow(access.Subscribe, access.Resource{Channel: from.Channel, Subscriber: from.Subscriber})
 		if err == nil {
 			q.From = append(q.From, channel.Source{Channel: from.Channel, Subscriber: from.Subscriber,
-				Receipt: from.ReceiptHandle})
+				Receipt: from.ReceiptHandle, Last: from.LastReceiptHandle})
 			continue
 		}
 		if errors.Is(err, access.ErrNoCredential) {
@@ -146,7 +147,7 @@ func answerDelivery(c *web.Call, d *channel.Delivery) error {
 func wireDelivery(d *channel.Delivery) wire.Delivery {
 	answer := wire.Delivery{
 		Messages: make([]wire.Message, len(d.Messages)), ReceiptHandle: d.Receipt, More: d.More, Expired: d.Expired,
-		Purged: d.Purged, Damaged: d.Damaged,
+		Purged: d.Purged, Damaged: d.Damaged, Lost: d.Lost,
 	}
 	for i := range d.Messages {
 		m := &d.Messages[i]

@@ -12,19 +12,22 @@ import (
 
 // The parameters of queries.
 var (
-	fetchParameters   = []string{"max", "wait"}
+	fetchParameters   = []string{"max", "wait", "lastReceiptHandle"}
 	pageParameters    = []string{"cursor", "limit"}
 	queueParameters   = []string{"queue"}
 	waitingParameters = []string{"waiting"}
 )
 
-// fetchQuery reads max and wait.
+// fetchQuery reads max, wait and lastReceiptHandle.
 func fetchQuery(raw string, q *channel.Query) error {
 	return web.ReadQuery(raw, fetchParameters, func(name, value string) (err error) {
-		if name == "max" {
+		switch name {
+		case "max":
 			q.Max, err = wire.ParseMax(value)
-		} else {
+		case "wait":
 			q.Wait, err = wire.ParseWait(value)
+		default:
+			q.Last = value
 		}
 		return err
 	})

@@ -103,12 +103,16 @@ export class Connection implements Hub, Link {
 
   message(key: string, m: Arrival): void {
     check(m);
-    this.#routes.get(key)?.message(m);
+    const route = this.#routes.get(key);
+    if (route && m.receiptHandle) route.source.lastReceiptHandle = m.receiptHandle;
+    route?.message(m);
   }
 
   gap(key: string, g: ArrivedGap): void {
     check(g);
-    this.#routes.get(key)?.gap(g);
+    const route = this.#routes.get(key);
+    if (route && (g.receiptHandle || g.reason === "lost")) route.source.lastReceiptHandle = g.receiptHandle;
+    route?.gap(g);
   }
 
   /** failed leaves a source out for a while, or ends it. */

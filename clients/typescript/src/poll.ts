@@ -4,7 +4,7 @@ import { pause } from "./pace.js";
 import { ackByHttp, keyOf } from "./transport.js";
 import type { Link, Source, Transport } from "./transport.js";
 
-type Deliveries = components["schemas"]["Deliveries"];
+export type Deliveries = components["schemas"]["Deliveries"];
 
 /** How long a request waits for messages, and the shortest time between two answers without any, in milliseconds. */
 const longestWait = 25_000;
@@ -78,6 +78,7 @@ export class Poll implements Transport {
     for (const d of deliveries) {
       const key = keyOf(d);
       if (d.receiptHandle) this.#open.set(key, d.receiptHandle);
+      if (d.lost) this.link.gap(key, { reason: "lost", count: 0 });
       if (d.expired) this.link.gap(key, { reason: "expired", count: d.expired });
       if (d.purged) this.link.gap(key, { reason: "purged", count: d.purged });
       if (d.damaged) this.link.gap(key, { reason: "damaged", count: d.damaged });

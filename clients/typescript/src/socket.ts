@@ -75,11 +75,12 @@ export class Socket implements Transport {
         this.changed();
       });
     }
-    for (const [key, { channel, subscriber }] of sources) {
+    for (const [key, source] of sources) {
       if (this.#subscribed.has(key) || this.#leaving.has(key)) continue;
+      const { channel, subscriber } = source;
       this.#subscribed.set(key, { channel, subscriber });
       const window = this.link.window;
-      this.#ask({ type: "subscribe", channel, subscriber, ...(window && { window }) }).catch((error: TidemarkError) => {
+      this.#ask({ type: "subscribe", ...source, ...(window && { window }) }).catch((error: TidemarkError) => {
         if (error.slug !== "unreachable") this.#end(key, error);
       });
     }

@@ -1,5 +1,6 @@
 import { parse, problemError, TidemarkError, unreachable, type Problem } from "./errors.js";
 import { pause, Watchdog } from "./pace.js";
+import type { Deliveries } from "./poll.js";
 import { ackByHttp, firstByteTimeout, keyOf, silenceTimeout } from "./transport.js";
 import type { Arrival, Gap, Link, Source, Transport } from "./transport.js";
 
@@ -47,6 +48,7 @@ export class Sse implements Transport {
 
   async run(signal: AbortSignal): Promise<void> {
     await pause(collectTime, signal);
+    await this.#compare(signal);
     for (;;) {
       this.#reopen = new AbortController();
       try {
@@ -68,6 +70,15 @@ export class Sse implements Transport {
 
   ack(source: Source, receiptHandle: string): Promise<void> {
     return ackByHttp(this.link.http, source, receiptHandle);
+  }
+
+  /** #compare reports the sources whose history was lost since the last connection. */
+  async #compare(signal: AbortSignal): Promise<void> {
+    const from = [...this.link.sources().values()].filter((s) => s.lastReceiptHandle);
+    if (!from.length) return;
+    const body = { from, max: 1 };
+    const { deliveries } = await this.link.http.once<Deliveries>(["fetch"], { method: "POST", body, signal });
+    for (const d of deliveries) if (d.lost) this.link.gap(keyOf(d), { reason: "lost", count: 0 });
   }
 
   async #stream(stop: AbortSignal): Promise<void> {

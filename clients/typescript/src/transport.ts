@@ -8,6 +8,8 @@ export type TransportName = "socket" | "sse" | "poll";
 export interface Source {
   readonly channel: string;
   readonly subscriber: string;
+  /** The last one that has arrived: a connection that begins asks whether the history that it is of is lost. */
+  lastReceiptHandle?: string | undefined;
 }
 
 /** A message as it arrives. Only messages that can be acknowledged by themselves have a receipt handle. */

@@ -40,6 +40,36 @@ for (const transport of transports) {
   });
 }
 
+for (const transport of transports) {
+  test(`${transport}: Redis loses messages while the service is down`, { timeout: 60_000 }, async () => {
+    const service = await startService();
+    const tm = new Tidemark(service.url, { transports: [transport], retryFor: Infinity });
+    const channel = tm.channel("lobby");
+    const seen: unknown[] = [];
+    const subscription = channel.subscribe("ann", (m) => void seen.push(m.content), { signal: patience() });
+    subscription.on("gap", ({ reason }) => seen.push(reason));
+    const lag = async () => (await channel.describe().catch(() => undefined))?.subscribers[0]?.lag;
+    await until(async () => (await lag()) === 0);
+    for (const n of [1, 2, 3]) await channel.publish(n, { id: "m" + n });
+    await until(async () => seen.length === 3 && (await lag()) === 0);
+
+    await service.program.end("SIGTERM");
+    await service.change("SET", "c.{lobby}.clock", "2", "KEEPTTL");
+    await service.change("SET", "c.{lobby}.r.ann", "2", "KEEPTTL");
+    await service.change("DEL", "c.{lobby}.m.3", "c.{lobby}.mid.m3");
+    await service.program.start();
+    await channel.publish(4);
+    await until(async () => seen.includes(4) && (await lag()) === 0);
+    await service.program.end("SIGTERM");
+    await service.program.start();
+    await channel.publish(5);
+    await until(() => seen.includes(5));
+    assert.deepEqual(seen, [1, 2, 3, "lost", 4, 5], "it is reported once");
+    await subscription.close();
+    await tm.close();
+  });
+}
+
 /** transportThrough returns the transport by which a message comes through a proxy. */
 async function transportThrough(url: string): Promise<TransportName | undefined> {
   const tm = new Tidemark(url);

@@ -71,6 +71,8 @@ export interface Service {
   readonly redis: Program;
   /** operate posts to the admin listener. */
   operate(path: string, body: unknown): Promise<void>;
+  /** change runs a command of Redis. */
+  change(...command: string[]): Promise<void>;
 }
 
 /**
@@ -107,7 +109,11 @@ export async function startService(...options: string[]): Promise<Service> {
     answer.resume();
     if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode}`);
   };
-  return { url: "http://" + address, program, redis, operate };
+  const change = async (...command: string[]) => {
+    const [status] = await once(spawn("redis-cli", ["-e", "-s", socket, ...command], { stdio: "ignore" }), "exit");
+    if (status !== 0) throw new Error(`redis-cli ${command[0]} ended with ${status}`);
+  };
+  return { url: "http://" + address, program, redis, operate, change };
 }
 
 export interface ProxyOptions {

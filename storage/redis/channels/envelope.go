@@ -78,21 +78,6 @@ func writeOf(text []byte) receipt.Write {
 	return w
 }
 
-// headBytes is how much of an envelope scripts read to find its ID and its write.
-const headBytes = 160
-
-// idPattern is the pattern by which scripts find the ID of an envelope.
-var idPattern = regexp.MustCompile(`^[\t-\r ]*\{[\t-\r ]*"id"[\t-\r ]*:[\t-\r ]*"([^"]*)"`)
-
-// damagedID returns what scripts take for the ID of an envelope that parseEnvelope can't read. It may be no valid ID.
-func damagedID(text []byte) string {
-	found := idPattern.FindSubmatch(text[:min(len(text), headBytes)])
-	if found == nil {
-		return ""
-	}
-	return string(found[1])
-}
-
 // parseForeign returns the message of an envelope of the predecessor: any JSON object with an id and a content.
 func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 	var e struct {
@@ -119,3 +104,33 @@ func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 
 // isTime reports whether RFC 3339 can express a time in milliseconds: its years have four digits.
 func isTime(ms int64) bool { return ms >= 0 && ms < 253_402_300_800_000 }
+
+// headBytes is how much of an envelope scripts read to find its ID and its write.
+const headBytes = 160
+
+// idPattern is the pattern by which scripts find the ID of an envelope.
+var idPattern = regexp.MustCompile(`^[\t-\r ]*\{[\t-\r ]*"id"[\t-\r ]*:[\t-\r ]*"([^"]*)"`)
+
+// identityOf returns the ID and the write of an envelope as scripts read them, also of one that parseEnvelope can't read:
+// the ID may be no valid one then. The start of the envelope is enough, headBytes of it.
+func identityOf(text []byte) (id string, w receipt.Write) {
+	text = text[:min(len(text), headBytes)]
+	found := idPattern.FindSubmatch(text)
+	if found == nil {
+		return "", w
+	}
+	rest, ok := bytes.CutPrefix(text, []byte(beforeID+string(found[1])+beforeWrite))
+	if ok && len(rest) > receipt.WriteTextBytes {
+		w = writeOf(rest[:receipt.WriteTextBytes])
+	}
+	return string(found[1]), w
+}
+
+// isOf reports whether an envelope is that of a receipt's message.
+func isOf(text []byte, r *receipt.Receipt) bool {
+	id, write := identityOf(text)
+	if !r.Write.IsZero() {
+		return write == r.Write
+	}
+	return id == r.MessageID
+}

@@ -57,8 +57,9 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 		}
 		require.Equal(t, channel.Message{ID: d.ID, Clock: c, Content: d.Content, PublishedAt: time.UnixMilli(at),
 			Trace: d.Trace, Write: someWrite}, m)
-		found := idPattern.FindSubmatch([]byte(envelope))
-		require.Equal(t, d.ID, string(found[1]))
+		id, write := identityOf([]byte(envelope))
+		require.Equal(t, d.ID, id)
+		require.Equal(t, someWrite, write)
 		var parts struct {
 			ID      string
 			Content json.RawMessage
@@ -100,7 +101,9 @@ func TestIdentityOfDamagedEnvelopes(t *testing.T) {
 		`{"id":"a b","content":1}`: "a b", "\v{ \"id\"\n:\t\"a\x00\xff": "", "\v{ \"id\"\n:\t\"a\x00\xff\"": "a\x00\xff",
 		`{"id":"` + strings.Repeat("x", headBytes) + `"`: "", `{id":"a"}`: "", "": "",
 	} {
-		require.Equal(t, want, damagedID([]byte(envelope)), "%q", envelope)
+		id, write := identityOf([]byte(envelope))
+		require.Equal(t, want, id, "%q", envelope)
+		require.Zero(t, write)
 	}
 }
 

@@ -190,7 +190,8 @@ func (s *Store) open(ctx context.Context, b *channel.Batch, keys Keys, at clock.
 		s.conn.Logger().ErrorContext(ctx, "cannot read a stored message, skipping it", "key", keys.Message(at),
 			"error", err)
 		b.Damaged++
-		b.Last = channel.Message{ID: damagedID(text), Clock: at}
+		b.Last = channel.Message{Clock: at}
+		b.Last.ID, b.Last.Write = identityOf(text)
 		return
 	}
 	b.Messages, b.Last = append(b.Messages, m), m.Identity()

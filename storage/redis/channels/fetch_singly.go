@@ -56,7 +56,8 @@ func (f singleReads) identify(ctx context.Context, b *channel.Batch) error {
 	}
 	m, err := parseEnvelope(envelope, b.Through)
 	if err != nil {
-		m = channel.Message{ID: damagedID(envelope), Clock: b.Through}
+		m = channel.Message{Clock: b.Through}
+		m.ID, m.Write = identityOf(envelope)
 	}
 	b.Last = m.Identity()
 	return nil
@@ -192,14 +193,7 @@ func (f singleReads) known(ctx context.Context, b *channel.Batch, r *channel.Fet
 	case envelope == nil:
 		return f.wasThere(ctx, b, r)
 	}
-	m, err := parseEnvelope(envelope, after.Clock)
-	if err != nil {
-		m = channel.Message{ID: damagedID(envelope)}
-	}
-	if !after.Write.IsZero() {
-		return m.Write == after.Write, nil
-	}
-	return m.ID == after.MessageID, nil
+	return isOf(envelope, after), nil
 }
 
 // wasThere reports whether the message of a position, which is gone, can have been there: see ack.matches.

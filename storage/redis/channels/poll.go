@@ -44,7 +44,7 @@ func (p *polling) makeKeys() {
 		r := &p.requests[i]
 		size += 4*(len(prefix)+len(beforeChannel)+len(r.Channel)+len(afterChannel)) +
 			len(clockSuffix+markInfix+epochSuffix) + len(r.Subscriber)
-		if r.Wait > 0 {
+		if r.Wait > 0 || r.Last != nil {
 			p.reads.each = 3
 		}
 	}
@@ -67,7 +67,7 @@ func (p *polling) mark(i int) string { return p.reads.of(i)[1] }
 func (p *polling) try(ctx context.Context, left []int) []error {
 	commands, now := p.reads.commands(left), time.Now()
 	reads := len(commands)
-	var acks, marks []int
+	var acks, marks, lasts []int
 	var calls []redis.Call
 	for n, i := range left {
 		r := &p.requests[i]
@@ -77,10 +77,20 @@ func (p *polling) try(ctx context.Context, left []int) []error {
 			marks, commands = append(marks, i), append(commands, p.reads.client.B().Pttl().Key(p.mark(i)).Build())
 		}
 	}
+	for _, i := range left {
+		if last := p.requests[i].Last; last != nil {
+			key := p.store.keys(p.requests[i].Channel).Message(last.Clock)
+			lasts = append(lasts, i)
+			commands = append(commands, p.reads.client.B().Getrange().Key(key).Start(0).End(headBytes-1).Build())
+		}
+	}
 	acked, read := p.store.conn.TryMany(ctx, ackScript, calls, commands)
 	errs := p.reads.decode(left, read[:reads], p.one(ctx))
 	for n, i := range marks {
 		p.decodeTTL(i, now, read[reads+n])
+	}
+	for n, i := range lasts {
+		p.compare(i, read[reads+len(marks)+n])
 	}
 	for a, n := range acks {
 		if err := p.acked(left[n], now, acked[a]); err != nil {
@@ -147,6 +157,15 @@ func (p *polling) decodeTTL(i int, asked time.Time, read rueidis.RedisResult) {
 	left := time.Duration(ms) * time.Millisecond
 	p.store.ttls.set(p.mark(i), asked, left)
 	p.results[i].Due = left < leastLife(&p.requests[i].FetchRequest)
+}
+
+// compare compares a receipt that the client had before with the channel's history. A message that is gone, or can't be
+// read now, is taken for the receipt's.
+func (p *polling) compare(i int, read rueidis.RedisResult) {
+	r, last := &p.results[i], p.requests[i].Last
+	head, err := read.AsBytes()
+	r.Lost = last.Epoch != r.Epoch || !clock.Behind(last.Clock, r.Clock) ||
+		err == nil && len(head) > 0 && last.MessageID != "" && !isOf(head, last)
 }
 
 // leastLife returns the TTL that a mark must still have after a poll that found nothing: see "Lives" in
