@@ -14,10 +14,10 @@ type request struct {
 	resource  Resource
 	subject   string // what {sub} stands for; "": it matches nothing
 
-	rules *Rules // in which the channel's rule was looked up; nil: it wasn't
-	found *rule
-	match []int // of its pattern
-	ruled bool  // the rule allows the action, and no grant does
+	rules      *Rules // in which the channel's rule was looked up; nil: it wasn't
+	found      *rule
+	match      []int // of its pattern
+	onlyByRule bool  // the rule allows the action, and no grant does
 }
 
 // rule returns the rule of the request's channel, or nil.
@@ -66,7 +66,7 @@ func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource)
 		return err
 	case !allowed:
 		return p.refusal(a)
-	case r.ruled:
+	case r.onlyByRule:
 		g.keep(ctx, &r, a)
 	}
 	return nil
@@ -135,8 +135,8 @@ func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
 	if r.granted(a) {
 		return true, nil
 	}
-	r.ruled = r.byRule(a)
-	return r.ruled, nil
+	r.onlyByRule = r.byRule(a)
+	return r.onlyByRule, nil
 }
 
 // granted reports whether a grant allows an action other than Ticket.

@@ -16,8 +16,8 @@
 //	                                    └─ Grants ───┤
 //	                                    channel rules ┘
 //
-// A request that waits does so under [Guard.Hold], whose context ends when the credential expires or is revoked, or when
-// a change of the rules withdraws what only a rule allowed the request.
+// A request that waits does so under [Guard.Hold], whose context ends when the credential expires or is revoked, or
+// when a change of the rules withdraws what only a rule allowed the request.
 //
 // Checks need no storage, except that of a ticket's owner, which [Owners] keeps in memory. All functions may be called
 // by any number of goroutines.

@@ -118,7 +118,8 @@ func (g *Guard) endRevoked() {
 	}
 }
 
-// keep makes the hold of a context, if it has one, end when the rules no longer allow what they have just allowed.
+// keep records what the rules have allowed with the hold of a context, if it has one: the hold ends when they no longer
+// allow it.
 func (g *Guard) keep(ctx context.Context, r *request, a Action) {
 	h, _ := ctx.Value(holdKey{}).(*hold)
 	if h == nil || h.principal != r.principal {

@@ -251,7 +251,7 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 		}
 		m.requests[i].Receipt = nil // acknowledged once, however often it is read
 		if r.Lost && r.Err == nil {
-			m.lose(i, r)
+			m.addLost(i, r)
 		}
 		switch {
 		case r.Err != nil:
@@ -273,8 +273,8 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 	return len(m.found)+len(m.problems)+len(m.lost) > 0, nil
 }
 
-// lose records a source that doesn't have the history of its Last.
-func (m *many) lose(i int, r *PollResult) {
+// addLost records a source that doesn't have the history of its Last.
+func (m *many) addLost(i int, r *PollResult) {
 	if m.lost == nil {
 		m.lost = make(map[int]Batch)
 	}

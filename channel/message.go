@@ -55,7 +55,7 @@ type Batch struct {
 	Epoch    ulid.ULID
 	Mark     clock.Clock // the subscriber's mark at the time; of a tail the same as After
 	After    clock.Clock // where the reading began: at the mark, or at the position of the request if that is ahead of it
-	Through  clock.Clock // all messages after After up to here are in Messages, gone or damaged; equals After if there are none
+	Through  clock.Clock // messages after After up to here are in Messages, gone or damaged; equals After if there are none
 	Clock    clock.Clock // the channel's clock at the time; there is more if Through differs from it
 	Messages []Message
 	Expired  uint64 // messages between After and Through that expired

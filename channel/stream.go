@@ -378,8 +378,8 @@ func (s *Stream) readable() (which []int) {
 }
 
 // poll reads the marks and the clocks of subscribers, compares the receipts of a token, if there are any, with the
-// histories of their channels, and acknowledges them before that if the stream does. It returns how many the store can't
-// serve, which have to be read, and its error.
+// histories of their channels, and acknowledges them before that if the stream does. It returns how many the store
+// can't serve, which have to be read, and its error.
 func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Receipt) (left int, failed error) {
 	if len(which) == 0 {
 		return 0, nil
@@ -424,7 +424,7 @@ func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Rece
 	return left, failed
 }
 
-// postpone makes a source that can't be polled now be read, and compares its receipt, if there is one, then.
+// postpone marks a source that can't be polled now to be read; its receipt, if it has one, is compared by the read.
 func (s *Stream) postpone(i int, receipts []*receipt.Receipt) {
 	if s.sources[i].unread = true; receipts != nil {
 		s.sources[i].resumed = receipts[i]

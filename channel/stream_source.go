@@ -11,10 +11,11 @@ import (
 
 // streamSource is a source of a stream.
 type streamSource struct {
-	request FetchRequest     // without Max, MaxBytes and After
-	from    From             // where a tail begins
-	last    Message          // without its content: the one at the stream's position, if it has that clock
-	resumed *receipt.Receipt // of the client's token, to be compared with the channel's history; nil: it is, or there is none
+	request FetchRequest // without Max, MaxBytes and After
+	from    From         // where a tail begins
+	last    Message      // without its content: the one at the stream's position, if it has that clock
+	// resumed is the receipt of the client's token until it is compared with the channel's history; nil: none.
+	resumed *receipt.Receipt
 	mark    clock.Clock
 	sent    []sentMessage // that aren't acknowledged, in clock order
 	bytes   int           // of their contents
@@ -134,8 +135,8 @@ func (s *Stream) deliver(i int, m *Message) {
 	s.fill(i)
 }
 
-// hashOf returns a hash of a message's ID, for a subscriber also of its write: a message that was written again has to be
-// sent again, with a receipt for its new write.
+// hashOf returns a hash of a message's ID, for a subscriber also of its write: a message that was written again has to
+// be sent again, with a receipt for its new write.
 func (src *streamSource) hashOf(m *Message) uint64 {
 	id := maphash.String(hashSeed, m.ID)
 	if src.isTail() {
@@ -155,7 +156,9 @@ func (src *streamSource) hasSent(m *Message) bool {
 		src.before = nil
 		return false
 	}
-	at := slices.IndexFunc(src.before, func(one sentMessage) bool { return one.clock == m.Clock && one.id == src.hashOf(m) })
+	at := slices.IndexFunc(src.before, func(sent sentMessage) bool {
+		return sent.clock == m.Clock && sent.id == src.hashOf(m)
+	})
 	if at >= 0 {
 		src.count(src.before[at])
 	}

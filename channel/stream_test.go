@@ -416,8 +416,8 @@ func TestStreamThatReconnectsAfterALoss(t *testing.T) {
 	}
 }
 
-// A publisher repeats a message that a fail-over has lost, after one of another publisher, so that it has its clock again.
-// The subscriber gets it again, with a receipt for the new write, even if its window is full. The tail doesn't.
+// A publisher repeats a message that a fail-over has lost, after one of another publisher, so that it has its clock
+// again. The subscriber gets it again, with a receipt for the new write, even if its window is full. The tail doesn't.
 func TestStreamAfterALostWriteIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int{0, 2} {

@@ -32,9 +32,9 @@ const (
 	maxTokenEntries = MaxTokenBytes/4*3 - tokenHead - receipt.MACBytes // bytes
 )
 
-// MaxTokenBytes is the length of the longest resume token. One with more sources than fit leaves out the IDs of messages
-// of tails, without which the message isn't recognized once it is gone, and subscribers, whose messages since the mark
-// are sent again: first those whose last message is the oldest.
+// MaxTokenBytes is the length of the longest resume token. One with more sources than fit leaves out the IDs of
+// messages of tails, without which the message isn't recognized once it is gone, and subscribers, whose messages since
+// the mark are sent again: first those whose last message is the oldest.
 const MaxTokenBytes = 2 << 10
 
 var tokenEncoding = base64.RawURLEncoding.Strict()
@@ -155,9 +155,9 @@ func (s *Stream) entries(version byte, raw []byte, receipts []*receipt.Receipt) 
 			Channel: s.targets[i].channel, Subscriber: s.targets[i].subscriber, Epoch: ulid.ULID(raw[1:17]),
 			Clock: clock.Clock(binary.BigEndian.Uint64(raw[17:positionBytes])), MessageID: string(raw[size:end]),
 		}
-		if made := raw[positionBytes : size-1]; len(made) > 0 {
-			r.Write = receipt.Write(made[:len(r.Write)])
-			if ms := binary.BigEndian.Uint64(made[len(r.Write):]); ms != 0 {
+		if written := raw[positionBytes : size-1]; len(written) > 0 {
+			r.Write = receipt.Write(written[:len(r.Write)])
+			if ms := binary.BigEndian.Uint64(written[len(r.Write):]); ms != 0 {
 				r.PublishedAt = time.UnixMilli(int64(ms))
 			}
 		}

@@ -68,8 +68,8 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 		d, err := c.next(ctx, *source, consumer.FetchOptions)
 		switch {
 		case source.ReceiptHandle != "" && lostReceipt(err):
-			lose(source)
-			consumer.lost()
+			clearReceipts(source)
+			consumer.reportLost()
 			continue
 		case err != nil && ctx.Err() != nil:
 			return errors.Join(err, c.ackLast(ctx, consumer, source.ReceiptHandle)) // the service may not have received it
@@ -81,7 +81,7 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 		if err != nil {
 			return errors.Join(unlessStop(err), c.ackHandled(ctx, consumer, d, handled))
 		}
-		delivered(source, &d)
+		setReceipts(source, &d)
 		if d.ReceiptHandle == "" && time.Since(asked) < emptyPause {
 			if !pace.Sleep(ctx, emptyPause) {
 				return ended(ctx)
@@ -111,7 +111,7 @@ func (c Consumer) take(ctx context.Context, a Arrival) (handled bool, err error)
 // skipped reports the messages that a delivery leaves out, and that the channel has lost its history.
 func (c Consumer) skipped(d *Delivery) {
 	if d.Lost {
-		c.lost()
+		c.reportLost()
 	}
 	for _, gap := range []Gap{{GapExpired, d.Expired}, {GapPurged, d.Purged}, {GapDamaged, d.Damaged}} {
 		if gap.Count > 0 {
@@ -120,8 +120,8 @@ func (c Consumer) skipped(d *Delivery) {
 	}
 }
 
-// lost reports that the channel has lost its history.
-func (c Consumer) lost() { c.report(Gap{Reason: GapLost}) }
+// reportLost reports that the channel has lost its history.
+func (c Consumer) reportLost() { c.report(Gap{Reason: GapLost}) }
 
 func (c Consumer) report(gap Gap) {
 	if c.Gap != nil {

@@ -214,12 +214,12 @@ func (r *following) took(a Arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.from {
-		if a.ReceiptHandle != "" && isOf(&r.from[i], &a.Source) {
+		if a.ReceiptHandle != "" && sameSource(&r.from[i], &a.Source) {
 			r.from[i].ReceiptHandle, r.from[i].LastReceiptHandle = a.ReceiptHandle, a.ReceiptHandle
 			r.pending++
 			r.unsent++
-		} else if a.Gap != nil && a.Gap.Reason == GapLost && isOf(&r.from[i], &a.Source) {
-			lose(&r.from[i]) // it is reported once
+		} else if a.Gap != nil && a.Gap.Reason == GapLost && sameSource(&r.from[i], &a.Source) {
+			clearReceipts(&r.from[i]) // it is reported once
 		}
 	}
 	if r.unsent > 0 && (len(r.arrived) == 0 || 2*r.unsent >= r.unacked) {
@@ -227,7 +227,7 @@ func (r *following) took(a Arrival) {
 	}
 }
 
-func isOf(s, other *Source) bool {
+func sameSource(s, other *Source) bool {
 	return s.Channel == other.Channel && s.Subscriber == other.Subscriber
 }
 

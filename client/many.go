@@ -21,16 +21,16 @@ const MaxSources = wire.MaxSources
 // history that it is of.
 type Source = wire.Source
 
-// delivered sets the receipts of a source after a delivery.
-func delivered(s *Source, d *Delivery) {
+// setReceipts sets the receipts of a source after a delivery.
+func setReceipts(s *Source, d *Delivery) {
 	s.ReceiptHandle = d.ReceiptHandle
 	if d.Lost || d.ReceiptHandle != "" {
 		s.LastReceiptHandle = d.ReceiptHandle
 	}
 }
 
-// lose removes the receipts of a source whose history is lost, which has been reported.
-func lose(s *Source) { s.ReceiptHandle, s.LastReceiptHandle = "", "" }
+// clearReceipts removes the receipts of a source whose history is lost, which has been reported.
+func clearReceipts(s *Source) { s.ReceiptHandle, s.LastReceiptHandle = "", "" }
 
 // SourceDelivery is the result of a fetch from a source.
 type SourceDelivery = wire.SourceDelivery
@@ -190,7 +190,7 @@ func (r *manyRun) take(ctx context.Context, d Deliveries) (pause time.Duration, 
 	for _, p := range d.Problems {
 		switch {
 		case lostReceipt(p): // it continues from the mark
-			r.of(p.Channel, p.Subscriber).lost()
+			r.of(p.Channel, p.Subscriber).reportLost()
 		case r.client.retry.again(p):
 			pause = max(pause, emptyPause, atLeast(p))
 		case r.consumer.Problem == nil:
@@ -215,7 +215,7 @@ func (r *manyRun) forget(problems []*SourceError) {
 		case p < 0:
 			source.ReceiptHandle = ""
 		case lostReceipt(problems[p]):
-			lose(source)
+			clearReceipts(source)
 		case !r.client.retry.again(problems[p]):
 			source.ReceiptHandle = ""
 		}
@@ -237,8 +237,8 @@ func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
 		return err
 	}
 	for i := range r.from {
-		if s := &r.from[i]; isOf(s, &Source{Channel: d.Channel, Subscriber: d.Subscriber}) {
-			delivered(s, &d.Delivery)
+		if s := &r.from[i]; sameSource(s, &Source{Channel: d.Channel, Subscriber: d.Subscriber}) {
+			setReceipts(s, &d.Delivery)
 		}
 	}
 	return nil
@@ -281,8 +281,8 @@ func (c *Client) ackEach(ctx context.Context, from []Source) error {
 	return err
 }
 
-// resumeEach acknowledges the receipts of sources, by a fetch whose messages are delivered again, and returns the sources
-// whose history is lost.
+// resumeEach acknowledges the receipts of sources, by a fetch whose messages are delivered again, and returns the
+// sources whose history is lost.
 func (c *Client) resumeEach(ctx context.Context, from []Source) (lost []Source, err error) {
 	d, err := c.FetchMany(ctx, from, FetchOptions{Max: 1})
 	for _, found := range d.Found {

@@ -81,9 +81,9 @@ const (
 )
 
 // Stream reads messages as they come, over one connection: those after the subscribers' marks, without waiting for
-// acknowledgements. The receipt handles of the sources are acknowledged first, and a source that has lost the history of
-// a receipt handle begins with a gap. Consume is the loop that most readers
-// need: a stream isn't opened again when it ends.
+// acknowledgements. The receipt handles of the sources are acknowledged first, and a source that has lost the history
+// of a receipt handle begins with a gap. Consume is the loop that most readers need: a stream isn't opened again when
+// it ends.
 //
 // The iteration ends with an error: a *StreamEnd if the service has ended the stream, a *SourceError if it refuses one
 // of several sources, ErrUnreachable if the connection broke or was silent for 35 seconds, ErrNoStream, that of ctx, or
@@ -124,8 +124,8 @@ func (c *Client) stream(caller context.Context, from []Source, o StreamOptions, 
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// resumeStream acknowledges the receipts of a stream of several sources, and yields a gap for each source whose history is
-// lost. It returns false if yield does.
+// resumeStream acknowledges the receipts of a stream of several sources, and yields a gap for each source whose history
+// is lost. It returns false if yield does.
 func (c *Client) resumeStream(ctx context.Context, from []Source, yield func(Arrival) bool) (more bool, err error) {
 	known := slices.DeleteFunc(slices.Clone(from), func(s Source) bool {
 		return s.ReceiptHandle == "" && s.LastReceiptHandle == ""

@@ -36,8 +36,8 @@ type FetchOptions struct {
 }
 
 // Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages, and the Expired, Purged and
-// Damaged ones; it is empty if there is nothing to acknowledge. More reports whether there is more to fetch now, and Lost
-// whether the channel has lost the history of the request's LastReceiptHandle.
+// Damaged ones; it is empty if there is nothing to acknowledge. More reports whether there is more to fetch now, and
+// Lost whether the channel has lost the history of the request's LastReceiptHandle.
 type Delivery = wire.Delivery
 
 // Subscribe creates a subscriber, and its channel if that does not exist. Errors: ErrInvalidChannel,

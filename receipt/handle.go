@@ -19,12 +19,12 @@ const (
 )
 
 const (
-	version     = 3
-	version2    = 2
-	macBytes    = 16
-	fixedBytes  = 1 + 16 + 8     // version, epoch, clock
-	madeBytes   = writeBytes + 8 // write, time
-	maxRawBytes = fixedBytes + madeBytes + 3*(1+MaxNameBytes) + macBytes
+	version      = 3
+	version2     = 2
+	macBytes     = 16
+	fixedBytes   = 1 + 16 + 8     // version, epoch, clock
+	writtenBytes = writeBytes + 8 // write, time
+	maxRawBytes  = fixedBytes + writtenBytes + 3*(1+MaxNameBytes) + macBytes
 )
 
 // handleEncoding refuses trailing bits, so that no two handles decode to the same bytes. It ignores line breaks, which
@@ -85,7 +85,7 @@ func split(raw []byte) (fields, error) {
 	end, start := len(raw)-macBytes, fixedBytes
 	switch raw[0] {
 	case version:
-		start += madeBytes
+		start += writtenBytes
 	case version2:
 	default:
 		return fields{}, fmt.Errorf("%w: unknown version %d", ErrMalformed, raw[0])

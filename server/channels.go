@@ -171,8 +171,8 @@ func (c *channels) Ack(ctx context.Context, name, subscriber, handle string) err
 // half of it if others wait on the same channels, half as much again if nobody does.
 const sourcesPerWait = 8
 
-// FetchMany acknowledges receipts, fetches messages of several subscribers, and counts both. Each 8 of them are a request,
-// and one of the client's waits while it may wait.
+// FetchMany acknowledges receipts, fetches messages of several subscribers, and counts both. Each 8 of them are a
+// request, and one of the client's waits while it may wait.
 func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
 	for _, from := range q.From {
 		if err := c.reserved.read(from.Channel); err != nil {

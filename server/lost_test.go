@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// newLost returns a service whose Redis has lost the last of three messages, with their acknowledgement, and has another
-// one in its place. It returns the receipt for all three.
+// newLost returns a service whose Redis has lost the last of three messages, with their acknowledgement, and has
+// another one in its place. It returns the receipt for all three.
 func newLost(t *testing.T) (h *servertest.Harness, last string) {
 	t.Helper()
 	h = servertest.Start(t)

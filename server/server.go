@@ -87,8 +87,8 @@ type Limits struct {
 	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
 	MaxGRPCBytes int   // of a message in a gRPC call; 0: grpc.DefaultMessageBytes
 	QueryPage    int   // tickets in one message of QueryService's answers; 0: grpc.DefaultQueryPage
-	// MaxConnections is how many connections Run serves at a time; 0: no limit. Beyond it a connection gives way that isn't
-	// in use; if all are, a few more are served probes only. The admin listener has a limit of its own.
+	// MaxConnections is how many connections Run serves at a time; 0: no limit. Beyond it a connection gives way that
+	// isn't in use; if all are, a few more are served probes only. The admin listener has a limit of its own.
 	MaxConnections int
 	// StreamAge is how old a stream of messages may become; 0: streams.DefaultAge.
 	StreamAge time.Duration

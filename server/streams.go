@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/streams"
 )
 
-// OpenStream opens a stream and counts its messages. Each 8 of its sources are a request, and one of the client's waits. The channels
-// of tickets are made if need be, and their players are present as long as the stream.
+// OpenStream opens a stream and counts its messages. Each 8 of its sources are a request, and one of the client's
+// waits. The channels of tickets are made if need be, and their players are present as long as the stream.
 func (c *channels) OpenStream(ctx context.Context, q channel.StreamQuery) (streams.Stream, error) {
 	for _, from := range q.From {
 		if err := c.reserved.read(from.Channel); err != nil {

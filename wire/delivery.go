@@ -23,7 +23,7 @@ type Delivery struct {
 	More          bool      `json:"more"`                    // there is more to fetch now
 	Expired       uint64    `json:"expired"`                 // number of messages that expired unread and are skipped
 	Purged        uint64    `json:"purged,omitempty"`        // number of messages that an operator purged before they were read
-	Damaged       uint64    `json:"damaged,omitempty"`       // number of messages whose storage is damaged, and that are skipped
+	Damaged       uint64    `json:"damaged,omitempty"`       // number of messages that are damaged and are skipped
 	// Lost is set if the channel doesn't have the history of the request's LastReceiptHandle any more.
 	Lost bool `json:"lost,omitempty"`
 }

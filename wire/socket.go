@@ -145,7 +145,8 @@ func (f *clientFrame) in(text []byte) ClientFrame {
 	return ClientFrame{
 		Type: f.Type, Ref: uint64(f.Ref), Token: plain(f.Token), Channel: plain(f.Channel),
 		Subscriber: plain(f.Subscriber), From: f.From, Window: int(f.Window), Resume: plain(f.Resume),
-		LastReceiptHandle: plain(f.Last), ReceiptHandle: plain(f.ReceiptHandle), Draft: Draft{ID: string(f.ID), Content: f.Content.in(text)},
+		LastReceiptHandle: plain(f.Last), ReceiptHandle: plain(f.ReceiptHandle),
+		Draft: Draft{ID: string(f.ID), Content: f.Content.in(text)},
 	}
 }
 

@@ -62,9 +62,9 @@ func newAdministration(ready func() error, n nodeNeeds) (*administration, error)
 // serve serves on a listener until ctx ends, and finishes the requests in flight.
 func (a *administration) serve(ctx context.Context, l net.Listener) error {
 	served := &http.Server{
-		Handler: a.router.Admin(), BaseContext: web.BaseContext(context.WithoutCancel(ctx)), ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime,
-		WriteTimeout: adminAnswerTime,
-		IdleTimeout:  adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
+		Handler: a.router.Admin(), BaseContext: web.BaseContext(context.WithoutCancel(ctx)),
+		ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime,
+		WriteTimeout: adminAnswerTime, IdleTimeout: adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			if conn.LocalAddr().Network() == "unix" { // anybody who can connect is the administrator

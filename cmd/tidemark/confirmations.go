@@ -53,20 +53,20 @@ func (k confirmation) warnings(d storage.Durability) (all []string) {
 // warnOfConfirmations adds the warnings about what the options ask of the replicas of a Redis to those of its
 // durability.
 func warnOfConfirmations(c config.Config, of string, d *storage.Durability) {
-	for _, one := range confirmationsOf(c, of) {
-		d.Warnings = append(d.Warnings, one.warnings(*d)...)
+	for _, asked := range confirmationsOf(c, of) {
+		d.Warnings = append(d.Warnings, asked.warnings(*d)...)
 	}
 }
 
 // confirmations checks the numbers of replicas that options ask for.
-func (k *checks) confirmations(asked []confirmation, d storage.Durability) {
-	for _, one := range asked {
-		found := one.warnings(d)
+func (k *checks) confirmations(all []confirmation, d storage.Durability) {
+	for _, asked := range all {
+		found := asked.warnings(d)
 		for _, text := range found {
 			k.add(warning, "confirmations", "", "%s", text)
 		}
 		if len(found) == 0 {
-			k.add(fine, "confirmations", "", "%s is %d of %d replicas", one.option, one.replicas, d.MostReplicas)
+			k.add(fine, "confirmations", "", "%s is %d of %d replicas", asked.option, asked.replicas, d.MostReplicas)
 		}
 	}
 }

@@ -228,7 +228,8 @@ func (e *examiner) examineRedis(ctx context.Context, i int, one examined) []over
 var pages = map[string]string{
 	"connection": "runbook.md#tidemarknotready", "node": "runbook.md#tidemarknotready",
 	"persistence": "durability.md", "replicas": "durability.md",
-	"confirmations": "durability.md#replicas", "eviction": "deployment.md#your-own-redis", "rights": "deployment.md#your-own-redis",
+	"confirmations": "durability.md#replicas",
+	"eviction":      "deployment.md#your-own-redis", "rights": "deployment.md#your-own-redis",
 	"slots": "runbook.md#tidemarknotready", "memory": "runbook.md#tidemarkredisfull",
 	"latency": "runbook.md#tidemarkredisunsteady", "clock": "deployment.md#your-own-redis",
 }

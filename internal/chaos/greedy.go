@@ -119,7 +119,8 @@ func leaveFramesUnfinished(s *stage) {
 			if !opened {
 				continue
 			}
-			if _, err := conn.Write(frame[:len(frame)>>(number%2*(number%5)*2)]); err == nil { // what is left is taken in small parts
+			// after large parts the remaining memory is taken by small ones
+			if _, err := conn.Write(frame[:len(frame)>>(number%2*(number%5)*2)]); err == nil {
 				sent.Add(1)
 			}
 			_, _ = io.Copy(io.Discard, conn) // until the service ends it
@@ -158,10 +159,10 @@ func floodCondemned(s *stage) {
 
 // floodFragments sends fragments without content and pings.
 func floodFragments(s *stage) {
-	one := "\x00\x80\x00\x00\x00\x00" + "\x89\x80\x00\x00\x00\x00"
-	chunk := []byte(strings.Repeat(one, 1000))
+	pair := "\x00\x80\x00\x00\x00\x00" + "\x89\x80\x00\x00\x00\x00"
+	chunk := []byte(strings.Repeat(pair, 1000))
 	sockets, bytes := s.floodSockets([]byte("\x01\x81\x00\x00\x00\x00{"), chunk)
-	s.note("%d frames were sent on %d sockets", 2*bytes/int64(len(one)), sockets)
+	s.note("%d frames were sent on %d sockets", 2*bytes/int64(len(pair)), sockets)
 }
 
 // floodSockets opens sockets, and sends first and then chunks on each until it is closed. It returns how many were

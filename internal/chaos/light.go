@@ -41,8 +41,8 @@ const (
 	phases
 )
 
-// light is a client that publishes 2,000 bytes, fetches, and describes a channel every 20 ms. Its calls are measured alone and
-// beside an attack. It has a process of its own: in the attackers' process it would wait for them, too.
+// light is a client that publishes 2,000 bytes, fetches, and describes a channel every 20 ms. Its calls are measured
+// alone and beside an attack. It has a process of its own: in the attackers' process it would wait for them, too.
 type light struct {
 	mu     sync.Mutex
 	phase  phase

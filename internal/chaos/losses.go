@@ -82,9 +82,9 @@ func roleIs(s *stage, n *redistest.Node, role string) error {
 // lost: at least those that no replica has confirmed.
 func (s *stage) reportedLoss() error {
 	var missing []error
-	for _, one := range s.services {
-		if !strings.Contains(one.Log(), `msg="redis has another primary, which lacks writes of the former one"`) {
-			missing = append(missing, errors.New(one.Name()+" hasn't reported the lost writes"))
+	for _, service := range s.services {
+		if !strings.Contains(service.Log(), `msg="redis has another primary, which lacks writes of the former one"`) {
+			missing = append(missing, errors.New(service.Name()+" hasn't reported the lost writes"))
 		}
 	}
 	return errors.Join(missing...)
@@ -106,25 +106,25 @@ func flushShards(s *stage) {
 	for range 2 {
 		s.Must(redis.Do(s, "FLUSHALL").Error())
 		began := time.Now()
-		for _, one := range nodes { // each is ready again, which it wasn't without a claim
+		for _, node := range nodes { // each is ready again, which it wasn't without a claim
 			s.Must(s.retry(func() error {
-				if one.OK(s.Context(), "/readyz") {
-					return errors.New(one.Name() + " hasn't noticed that its claim is gone")
+				if node.OK(s.Context(), "/readyz") {
+					return errors.New(node.Name() + " hasn't noticed that its claim is gone")
 				}
 				return nil
 			}))
 		}
-		for _, one := range nodes {
-			s.Must(s.awaitReady(one))
+		for _, node := range nodes {
+			s.Must(s.awaitReady(node))
 		}
 		s.note("all shards had their nodes again %s after FLUSHALL", time.Since(began).Round(time.Second))
 	}
 	if after := status(); before == "" || after != before {
 		s.complain("the shards' nodes were\n%s\nand are\n%s", before, after)
 	}
-	for _, one := range nodes {
-		if !one.Alive() {
-			s.complain("%s has ended", one.Name())
+	for _, node := range nodes {
+		if !node.Alive() {
+			s.complain("%s has ended", node.Name())
 		}
 	}
 }

@@ -206,7 +206,8 @@ func (s *stage) redisFlags() []string {
 	return []string{"--redis", s.node.URL()}
 }
 
-// queueFlags returns the flags of the queues. Those of upgrades exist in the previous release, too: it has no call-outs.
+// queueFlags returns the flags of the queues. Those of upgrades exist in the previous release, too: it has no
+// call-outs.
 func (s *stage) queueFlags() []string {
 	if s.previous {
 		return []string{"--queues", "{" + ownQueues + "}"}

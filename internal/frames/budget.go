@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	rate       = 1000            // prices of a second
-	leastBurst = 500             // prices at once
-	resume     = 100             // prices that a connection that has waited may spend before it waits again
+	rate       = 1000            // spent per second
+	minBurst   = 500             // spent at once, at least
+	resume     = 100             // what a connection that has waited may spend before it waits again
 	patience   = 5 * time.Second // for a connection that is always beyond the limit
 	pieceBytes = 4096            // read at a time while a connection is beyond the limit
 )
@@ -29,11 +29,11 @@ type Budget struct {
 	exceeded func(Outcome)
 	burst    float64
 
-	left     float64      // what the connection may spend
-	refilled time.Time    // when left was last refilled
-	beyond   time.Time    // since when the connection has always been beyond the limit; zero: it isn't
-	slowed   bool         // it was beyond the limit
-	earned   atomic.Int64 // since left was last refilled
+	remaining float64      // what the connection may spend
+	refilled  time.Time    // when remaining was last refilled
+	beyond    time.Time    // since when the connection has always been beyond the limit; zero: it isn't
+	slowed    bool         // it was beyond the limit
+	earned    atomic.Int64 // since remaining was last refilled
 
 	ending sync.Once
 	ended  chan struct{}
@@ -42,8 +42,8 @@ type Budget struct {
 // NewBudget returns the budget of a new connection, which may spend burst at once, or 500 if that is more. Spend calls
 // exceeded at most once with each outcome.
 func NewBudget(burst int, exceeded func(Outcome)) *Budget {
-	most := float64(max(leastBurst, burst))
-	return &Budget{exceeded: exceeded, burst: most, left: most, refilled: time.Now(), ended: make(chan struct{})}
+	size := float64(max(minBurst, burst))
+	return &Budget{exceeded: exceeded, burst: size, remaining: size, refilled: time.Now(), ended: make(chan struct{})}
 }
 
 // Piece returns the part of a buffer to read into: a small one while the connection is beyond the limit.
@@ -56,8 +56,8 @@ func (b *Budget) Piece(p []byte) []byte {
 
 // Spend spends a price, and waits if that is beyond the limit. It returns false if the connection must be closed.
 func (b *Budget) Spend(price int) bool {
-	b.left -= float64(price)
-	return b.left >= 0 || b.refill(time.Now())
+	b.remaining -= float64(price)
+	return b.remaining >= 0 || b.refill(time.Now())
 }
 
 // Earn adds to what may be spent.
@@ -69,13 +69,13 @@ func (b *Budget) End() { b.ending.Do(func() { close(b.ended) }) }
 // refill refills what the connection may spend, and waits if that isn't enough. It returns false if the connection must
 // be closed.
 func (b *Budget) refill(now time.Time) bool {
-	b.left += now.Sub(b.refilled).Seconds()*rate + float64(b.earned.Swap(0))
-	b.left = min(b.left, b.burst)
+	b.remaining += now.Sub(b.refilled).Seconds()*rate + float64(b.earned.Swap(0))
+	b.remaining = min(b.remaining, b.burst)
 	b.refilled = now
-	if b.left >= resume {
+	if b.remaining >= resume {
 		b.beyond = time.Time{}
 	}
-	if b.left >= 0 {
+	if b.remaining >= 0 {
 		return true
 	}
 	switch {
@@ -90,12 +90,12 @@ func (b *Budget) refill(now time.Time) bool {
 		b.exceeded(Slowed)
 	}
 	// a frame of the largest possible size would make it wait for a minute
-	pause := time.NewTimer(min(patience, time.Duration((resume-b.left)/rate*float64(time.Second))))
+	pause := time.NewTimer(min(patience, time.Duration((resume-b.remaining)/rate*float64(time.Second))))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
 	case <-b.ended:
 	}
-	b.left, b.refilled = resume, time.Now()
+	b.remaining, b.refilled = resume, time.Now()
 	return true
 }

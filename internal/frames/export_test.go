@@ -4,9 +4,9 @@ import "slices"
 
 // The limits of a connection.
 const (
-	Rate       = rate
-	LeastBurst = leastBurst
-	Patience   = patience
+	Rate     = rate
+	MinBurst = minBurst
+	Patience = patience
 )
 
 // PriceOf returns the price of the frames whose headers end in data, which was read.

@@ -143,7 +143,7 @@ func TestFloods(t *testing.T) {
 				c.client.sends = io.MultiReader(strings.NewReader(http2.ClientPreface), &repeated{text: flood.text})
 				received := c.receiveFor(t, 2*time.Second)
 				require.Equal(t, []frames.Outcome{frames.Slowed}, c.outcomes)
-				require.InDelta(t, frames.LeastBurst+2*frames.Rate, flood.price*received/len(flood.text), 150)
+				require.InDelta(t, frames.MinBurst+2*frames.Rate, flood.price*received/len(flood.text), 150)
 				c.receiveFor(t, time.Hour)
 				require.Equal(t, []frames.Outcome{frames.Slowed, frames.Closed}, c.outcomes)
 				require.InDelta(t, frames.Patience, time.Since(began), float64(300*time.Millisecond))

@@ -28,7 +28,8 @@ type arrival struct {
 }
 
 // Receive calls read, which reads a message of a client's call with the context ctx. If the message is refused, Receive
-// ends the call and returns Err. The time of a message begins with its call, so Receive is for the first message of one.
+// ends the call and returns Err. The time of a message begins with its call, so Receive is for the first message of
+// message.
 func (a *Arrivals) Receive(ctx context.Context, client string, read func() error) error {
 	c, ok := ctx.Value(endableKey{}).(*endable)
 	if !ok {
@@ -81,24 +82,24 @@ func (a *Arrivals) refused(now time.Time) (calls []*endable) {
 	a.arm()
 	slow, number := map[string][]*endable{}, 0 // of each client, the oldest first
 	for e := a.calls.Front(); e != nil; e = e.Next() {
-		one := e.Value.(arrival)
-		switch age := now.Sub(one.began); {
+		message := e.Value.(arrival)
+		switch age := now.Sub(message.began); {
 		case age > a.Limit:
-			calls = append(calls, one.endable)
+			calls = append(calls, message.endable)
 		case age > a.Slow:
-			slow[one.client] = append(slow[one.client], one.endable)
+			slow[message.client] = append(slow[message.client], message.endable)
 			number++
 		}
 	}
 	for ; number > a.Most; number-- {
-		most := ""
+		busiest := ""
 		for client, all := range slow {
-			if before := len(slow[most]); len(all) > before || len(all) == before && all[0].began.Before(slow[most][0].began) {
-				most = client
+			if before := len(slow[busiest]); len(all) > before || len(all) == before && all[0].began.Before(slow[busiest][0].began) {
+				busiest = client
 			}
 		}
-		calls = append(calls, slow[most][0])
-		slow[most] = slow[most][1:]
+		calls = append(calls, slow[busiest][0])
+		slow[busiest] = slow[busiest][1:]
 	}
 	return calls
 }

@@ -29,8 +29,8 @@ type Limit struct {
 	unknown, known list.List // of *Place
 }
 
-// New returns a limit; 0 is none. It calls full, which may be nil, for each connection that finds all places taken, with
-// whether another one gave way.
+// New returns a limit; 0 is none. It calls full, which may be nil, for each connection that finds all places taken,
+// with whether another one gave way.
 func New(limit int, full func(gaveWay bool)) *Limit { return &Limit{limit: limit, full: full} }
 
 // Take returns a place for a connection, or nil if all are in use. If another connection must give way, it is closed.
@@ -92,7 +92,8 @@ func (l *Limit) Open() int {
 	return l.open
 }
 
-// Place is the place of an open connection. All methods may be called by several goroutines, and on nil: they do nothing.
+// Place is the place of an open connection. All methods may be called by several goroutines, and on nil: they do
+// nothing.
 type Place struct {
 	limit    *Limit
 	conn     net.Conn

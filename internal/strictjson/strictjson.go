@@ -190,8 +190,8 @@ func unmarshalPlain(d *jsontext.Decoder, v any) error {
 	return nil
 }
 
-// Valid reports whether text is one JSON value in UTF-8, which is what a body may have for a value that is kept as it is
-// written: an object may have the same name twice, and an escape may be half of a surrogate pair. It takes between a
+// Valid reports whether text is one JSON value in UTF-8, which is what a body may have for a value that is kept as it
+// is written: an object may have the same name twice, and an escape may be half of a surrogate pair. It takes between a
 // third and two thirds of the time of encoding/json's Valid, which doesn't look at UTF-8.
 func Valid(text []byte) bool {
 	return utf8.Valid(text) &&

@@ -192,8 +192,8 @@ func TestFetchFunctionErrors(t *testing.T) {
 	}
 }
 
-// revealsNothing checks that a caller of FetchMatches isn't told what a service answered, or which address its name has:
-// it may have named any that the operator allows. The log has both.
+// revealsNothing checks that a caller of FetchMatches isn't told what a service answered, or which address its name
+// has: it may have named any that the operator allows. The log has both.
 func revealsNothing(t *testing.T, failure *backend.Failure) {
 	t.Helper()
 	for _, secret := range []string{"custom", "no such path", "oh", "hello", "127.0.0.1", "refused"} {

@@ -245,7 +245,8 @@ func failureOf(ctx context.Context, what string, err error) error {
 		return context.Cause(ctx)
 	}
 	failed := func(code int, kind string) error {
-		return &backend.Failure{Code: code, Text: what + ": " + kind + "; the log of the service has more", Detail: err.Error()}
+		return &backend.Failure{Code: code, Text: what + ": " + kind + "; the log of the service has more",
+			Detail: err.Error()}
 	}
 	if s, ok := status.FromError(err); ok {
 		return failed(int(s.Code()), "it ended with "+s.Code().String())

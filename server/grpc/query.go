@@ -141,8 +141,8 @@ type walked[T any] struct {
 	pass func(pool matchmaking.Pool, one *T) bool
 }
 
-// walk sends the tickets or backfills of a pool. It keeps a batch of them in memory at a time, and counts each after the
-// first as another request.
+// walk sends the tickets or backfills of a pool. It keeps a batch of them in memory at a time, and counts each after
+// the first as another request.
 func walk[T any](ctx context.Context, q *query, asked *openmatch.Pool, all walked[T], answer pages[T]) error {
 	if asked == nil {
 		return badRequest(".pool is required")

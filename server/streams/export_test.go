@@ -65,8 +65,8 @@ func NewReadingPipe(conn net.Conn, exceeded func(frames.Outcome)) *Pipe {
 // LastBytes is how much is read of a client whose socket ends.
 const LastBytes = lastBytes
 
-// Condemn is condemn.
-func (p *pipe) Condemn() { p.condemn() }
+// LimitReads is limitReads.
+func (p *pipe) LimitReads() { p.limitReads() }
 
 // Expire is expire.
 func (p *pipe) Expire() { p.expire() }

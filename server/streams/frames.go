@@ -140,7 +140,7 @@ func (s *socket) allow(a access.Action, of access.Resource) error {
 		return err
 	}
 	if !s.known.Load() {
-		s.acquaint(false)
+		s.markKnown(false)
 		s.conn.SetReadLimit(s.router.MaxBodyBytes())
 	}
 	return nil

@@ -22,7 +22,8 @@ type meter struct {
 	payload uint64 // bytes left of the current frame
 }
 
-// count returns the price of the frames whose headers end in data: 1 for each message, control frame and small fragment.
+// count returns the price of the frames whose headers end in data: 1 for each message, control frame and small
+// fragment.
 func (m *meter) count(data []byte) (price int) {
 	for len(data) > 0 {
 		if m.payload > 0 {

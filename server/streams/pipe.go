@@ -35,14 +35,14 @@ const (
 type pipe struct {
 	net.Conn
 
-	early     []byte         // read together with the handshake
-	received  meter          // the reader's
-	budget    *frames.Budget // for frames
-	price     func() int     // of a frame
-	remaining int            // bytes that are still read once it is condemned; the reader's
-	condemned atomic.Bool    // the socket ends
-	over      chan struct{}  // closed when nothing more is read
-	ending    sync.Once
+	early        []byte         // read together with the handshake
+	received     meter          // the reader's
+	budget       *frames.Budget // for frames
+	price        func() int     // of a frame
+	remaining    int            // bytes that are still read once it is readsLimited; the reader's
+	readsLimited atomic.Bool    // the socket ends
+	over         chan struct{}  // closed when nothing more is read
+	ending       sync.Once
 
 	held    atomic.Int32 // writers that will call flush
 	closing atomic.Bool  // writes end within closeTime
@@ -104,17 +104,17 @@ func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Read reads what the client sends. Frames beyond the client's budget are read later, and of a client whose socket ends
 // little is read at all.
 func (p *pipe) Read(b []byte) (int, error) {
-	if p.condemned.Load() && p.remaining <= 0 {
+	if p.readsLimited.Load() && p.remaining <= 0 {
 		<-p.over
 		return 0, net.ErrClosed
 	}
 	b = p.budget.Piece(b)
 	n, err := p.take(b)
-	if p.condemned.Load() {
+	if p.readsLimited.Load() {
 		p.remaining -= n
 	}
 	if cost := p.received.count(b[:n]); cost > 0 && !p.budget.Spend(cost*p.price()) {
-		p.condemn()
+		p.limitReads()
 		p.remaining = 0
 	}
 	return n, err
@@ -134,12 +134,12 @@ func (p *pipe) take(b []byte) (int, error) {
 	return n, err
 }
 
-// condemn limits what is still read: the socket ends.
-func (p *pipe) condemn() { p.condemned.Store(true) }
+// limitReads limits what is still read: the socket ends.
+func (p *pipe) limitReads() { p.readsLimited.Store(true) }
 
 // expire limits the time in which something is still read: the client has been told that the socket has ended.
 func (p *pipe) expire() {
-	p.condemn()
+	p.limitReads()
 	_ = p.SetReadDeadline(time.Now().Add(lastTime)) // fails only if the connection is closed
 	time.AfterFunc(lastTime, p.stop)
 }

@@ -51,7 +51,7 @@ type socket struct {
 	asked   atomic.Bool         // a ping of the protocol has had no answer
 	known   atomic.Bool         // the client has a credential, or has done what needs none
 
-	stranger string // the address for which it counts until then, or empty; guarded by the lock of Sockets
+	countedAs string // the address for which it counts until then, or empty; guarded by the lock of Sockets
 
 	sending  sync.Mutex               // held by put, so that one frame at most is beyond queueBytes
 	who      atomic.Pointer[identity] // written by the reader
@@ -98,18 +98,19 @@ func (s *socket) become(p *access.Principal, client limits.Client, of *limits.Li
 		}
 	}
 	if p == nil || p.Kind != access.Nobody {
-		s.acquaint(p != nil)
+		s.markKnown(p != nil)
 	}
 	if before := s.who.Swap(now); before != nil {
 		before.release()
 	}
 }
 
-// acquaint records that the client has a credential, or has done what needs none. The connection is in use from then on.
-func (s *socket) acquaint(credential bool) {
+// markKnown records that the client has a credential, or has done what needs none. The connection is in use from then
+// on.
+func (s *socket) markKnown(credential bool) {
 	first := s.known.CompareAndSwap(false, true)
 	if first {
-		s.forgetStranger(s)
+		s.removeUnauthenticated(s)
 	}
 	if first || credential {
 		s.place.Begin(credential)
@@ -121,7 +122,7 @@ func (s *socket) price() int {
 	if s.known.Load() {
 		return 1
 	}
-	return strangerPrice
+	return unauthenticatedPrice
 }
 
 // exceeded ends a socket whose client always sends more frames than its budget allows.
@@ -289,7 +290,7 @@ func (s *socket) end(reason string, code websocket.StatusCode) {
 		return
 	}
 	s.ending = true
-	s.pipe.condemn()
+	s.pipe.limitReads()
 	s.closing.Add(1)
 	for _, sub := range s.subscriptions {
 		sub.cancel()

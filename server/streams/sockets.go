@@ -54,10 +54,10 @@ const (
 	underWay         = 64 // publishes and acknowledgements at a time; fewer if they are large
 	// maxRefusals is how many frames in a row may be refused because of the client's limit of requests.
 	maxRefusals = 256
-	// maxStrangers is how many sockets of one address may be open whose clients have no credential yet. strangerPrice is
+	// maxUnauthenticated is how many sockets of one address may be open whose clients have no credential yet. unauthenticatedPrice is
 	// the price of a frame of these, which may be refused.
-	maxStrangers  = 256
-	strangerPrice = 20
+	maxUnauthenticated   = 256
+	unauthenticatedPrice = 20
 	// firstFrame is the largest frame before the first credential, in bytes: a credential and its frame.
 	firstFrame = access.MaxCredentialBytes + 1<<10
 
@@ -71,10 +71,10 @@ type Sockets struct {
 	router *web.Router
 	counts socketCounts
 
-	mu        sync.Mutex
-	open      map[*socket]struct{}
-	gone      sync.Cond      // signals that open has become empty
-	strangers map[string]int // sockets without a credential, by their address; without entries of 0
+	mu              sync.Mutex
+	open            map[*socket]struct{}
+	gone            sync.Cond      // signals that open has become empty
+	unauthenticated map[string]int // sockets without a credential, by their address; without entries of 0
 }
 
 // RegisterSockets adds the route of sockets. It registers its metrics, so it must be called once per registry.
@@ -85,7 +85,7 @@ func RegisterSockets(r *web.Router, o SocketOptions) *Sockets {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	ss := &Sockets{SocketOptions: o, router: r, open: map[*socket]struct{}{}, strangers: map[string]int{}}
+	ss := &Sockets{SocketOptions: o, router: r, open: map[*socket]struct{}{}, unauthenticated: map[string]int{}}
 	ss.gone.L = &ss.mu
 	ss.counts = newSocketCounts(o.Metrics)
 	if guard := r.Guard(); guard != nil {
@@ -125,7 +125,7 @@ func (ss *Sockets) accept(c *web.Call) error {
 	}
 	s.waits = []func(){done}
 	if p := c.Principal(); p != nil && p.Kind == access.Nobody {
-		if err := ss.addStranger(s); err != nil {
+		if err := ss.addUnauthenticated(s); err != nil {
 			s.leave()
 			return err
 		}
@@ -138,7 +138,7 @@ func (ss *Sockets) accept(c *web.Call) error {
 	})
 	if err != nil {
 		s.leave()
-		ss.forgetStranger(s)
+		ss.removeUnauthenticated(s)
 		if h.refused == nil {
 			return err
 		}
@@ -178,34 +178,34 @@ func (ss *Sockets) add(s *socket) {
 	}
 }
 
-// addStranger counts a socket whose client has no credential yet.
-func (ss *Sockets) addStranger(s *socket) error {
+// addUnauthenticated counts a socket whose client has no credential yet.
+func (ss *Sockets) addUnauthenticated(s *socket) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	name := web.Client(nil, s.address)
-	if ss.strangers[name] == maxStrangers {
-		return errStrangers
+	if ss.unauthenticated[name] == maxUnauthenticated {
+		return errUnauthenticated
 	}
-	ss.strangers[name]++
-	s.stranger = name
+	ss.unauthenticated[name]++
+	s.countedAs = name
 	return nil
 }
 
-// forgetStranger ends what addStranger has counted, if it has.
-func (ss *Sockets) forgetStranger(s *socket) {
+// removeUnauthenticated ends what addUnauthenticated has counted, if it has.
+func (ss *Sockets) removeUnauthenticated(s *socket) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if s.stranger == "" {
+	if s.countedAs == "" {
 		return
 	}
-	if ss.strangers[s.stranger]--; ss.strangers[s.stranger] == 0 {
-		delete(ss.strangers, s.stranger)
+	if ss.unauthenticated[s.countedAs]--; ss.unauthenticated[s.countedAs] == 0 {
+		delete(ss.unauthenticated, s.countedAs)
 	}
-	s.stranger = ""
+	s.countedAs = ""
 }
 
 func (ss *Sockets) remove(s *socket) {
-	ss.forgetStranger(s)
+	ss.removeUnauthenticated(s)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.open, s)
@@ -310,8 +310,8 @@ var (
 		Detail: fmt.Sprintf("the socket has %d subscriptions, which is the most", maxSubscriptions)}
 	errTwice = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidSources,
 		Detail: "the socket has this subscription already"}
-	errStrangers = &fault.Error{Kind: fault.Limited, Slug: fault.SlugTooManyWaits, RetryAfter: time.Second,
-		Detail: fmt.Sprintf("%d WebSockets of this address have no credential yet, which is the most", maxStrangers)}
+	errUnauthenticated = &fault.Error{Kind: fault.Limited, Slug: fault.SlugTooManyWaits, RetryAfter: time.Second,
+		Detail: fmt.Sprintf("%d WebSockets of this address have no credential yet, which is the most", maxUnauthenticated)}
 	errNotSubscribed = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidSources,
 		Detail: "the socket doesn't have this subscription"}
 	errOther = &fault.Error{Kind: fault.Forbidden, Slug: fault.SlugNotGranted, Field: "/token",

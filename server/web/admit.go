@@ -201,8 +201,8 @@ func (c *Call) hold(p *access.Principal) {
 	}
 }
 
-// unhold ends hold, if it was called.
-func (c *Call) unhold() {
+// endHold ends hold, if it was called.
+func (c *Call) endHold() {
 	if c.release != nil {
 		c.release()
 	}
@@ -210,7 +210,7 @@ func (c *Call) unhold() {
 
 // handle checks the call and calls the route's handler.
 func (c *Call) handle() error {
-	defer c.unhold()
+	defer c.endHold()
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -236,13 +236,14 @@ func Lapsed(ctx context.Context) error {
 }
 
 // Withdrawn reports whether the call's context has ended because a change of the rules took from the client something
-// that Allow had allowed. The call then has a context that hasn't ended, so that the handler can check again and answer.
+// that Allow had allowed. The call then has a context that hasn't ended, so that the handler can check again and
+// answer.
 func (c *Call) Withdrawn() bool {
 	lapsed := c.lapsed()
 	if !errors.Is(lapsed, access.ErrNotGranted) && !errors.Is(lapsed, access.ErrNoCredential) {
 		return false
 	}
-	c.unhold()
+	c.endHold()
 	return true
 }
 

@@ -166,8 +166,8 @@ func (c *Call) setRateLimit(header http.Header) {
 	header[headerRateLimit] = []string{name + ";r=" + strconv.Itoa(s.Remaining) + ";t=" + seconds(s.Reset)}
 }
 
-// setSafetyHeaders keeps browsers and caches from storing an answer, from guessing another media type, and from using it
-// in pages of other origins: those of CORS ask by CORS, to which this doesn't apply.
+// setSafetyHeaders keeps browsers and caches from storing an answer, from guessing another media type, and from using
+// it in pages of other origins: those of CORS ask by CORS, to which this doesn't apply.
 func setSafetyHeaders(header http.Header) {
 	header[headerCacheControl] = noStore
 	header[headerSniffing] = noSniffing

@@ -35,8 +35,8 @@ func createLarge(h *servertest.Harness, size int) error {
 	return err
 }
 
-// TestBodyMemory stalls as many large bodies of different clients as fit into the memory. Further large ones are refused
-// until memory is free again; small ones never are.
+// TestBodyMemory stalls as many large bodies of different clients as fit into the memory. Further large ones are
+// refused until memory is free again; small ones never are.
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	const size, request = 100 << 10, "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
@@ -80,8 +80,8 @@ func TestBodyMemory(t *testing.T) {
 	}
 }
 
-// TestBodyMemoryOfOneClient stalls as many large bodies of one client as it may. Its further ones are refused, and those of
-// others aren't.
+// TestBodyMemoryOfOneClient stalls as many large bodies of one client as it may. Its further ones are refused, and
+// those of others aren't.
 func TestBodyMemoryOfOneClient(t *testing.T) {
 	t.Parallel()
 	const size, path = 100 << 10, "/v1/channels/c/messages"

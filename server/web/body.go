@@ -32,7 +32,8 @@ type Buffer struct {
 	share *share // of the memory of all bodies, for a request's body; nil: it needs none
 }
 
-// Released buffers. Those of smallBuffer bytes are apart, so that a small body, which isn't counted, holds no large buffer.
+// Released buffers. Those of smallBuffer bytes are apart, so that a small body, which isn't counted, holds no large
+// buffer.
 var (
 	smallBuffers = sync.Pool{New: func() any { return &Buffer{Bytes: make([]byte, 0, smallBuffer)} }}
 	largeBuffers sync.Pool

@@ -42,8 +42,8 @@ type Call struct {
 // reservedKey is the context key of requests on reserved connections.
 type reservedKey struct{}
 
-// WithReserved returns the context of a connection for which there is no place. Its requests are refused, except for routes that
-// are always served, and it is closed after one answer.
+// WithReserved returns the context of a connection for which there is no place. Its requests are refused, except for
+// routes that are always served, and it is closed after one answer.
 func WithReserved(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reservedKey{}, true)
 }
@@ -114,8 +114,8 @@ func (c *Call) Param(i int) string {
 	return plain
 }
 
-// use keeps the connection of an admitted call from giving way to others until the call ends. On the admin listener only
-// calls for administrators do, so that others can't shut these out.
+// use keeps the connection of an admitted call from giving way to others until the call ends. On the admin listener
+// only calls for administrators do, so that others can't shut these out.
 func (c *Call) use() {
 	if !c.route.Open && c.Place() != nil {
 		p := c.Principal()

@@ -31,16 +31,16 @@
 //
 // # Memory
 //
-// The bodies of all requests in progress share a fixed amount of memory. A body takes its part as it arrives, must arrive
-// at a minimum rate, and is refused with 503 when there is no memory left. A client has a quarter of it, beyond which its
-// bodies are refused with 429, and an address whose client has no credential yet a sixteenth. Bodies of up to 1 KiB are
-// always taken.
+// The bodies of all requests in progress share a fixed amount of memory. A body takes its part as it arrives, must
+// arrive at a minimum rate, and is refused with 503 when there is no memory left. A client has a quarter of it, beyond
+// which its bodies are refused with 429, and an address whose client has no credential yet a sixteenth. Bodies of up to
+// 1 KiB are always taken.
 //
-// All answers of more than 4 KiB have such an amount, too, from when their size is known until they are written; package internal/unsent
-// has the rules. A client has a quarter of it. One that leaves half of that unread is refused before the handler is
-// called if the route reads, and otherwise if its request is large; on the listener of gRPC all its calls are, except
-// for health checks. The answer of a call that has changed something is never refused. An answer must be read at a
-// minimum rate.
+// All answers of more than 4 KiB have such an amount, too, from when their size is known until they are written;
+// package internal/unsent has the rules. A client has a quarter of it. One that leaves half of that unread is refused
+// before the handler is called if the route reads, and otherwise if its request is large; on the listener of gRPC all
+// its calls are, except for health checks. The answer of a call that has changed something is never refused. An answer
+// must be read at a minimum rate.
 //
 // A Router may be used by several goroutines, once all routes are registered. A Call and its buffers belong to the
 // goroutine that serves the request.

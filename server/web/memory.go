@@ -52,9 +52,9 @@ func (m *bodyMemory) take(client string, unknown bool, had, n int64) error {
 	if unknown {
 		share = m.size / addressShares
 	}
-	mine := m.clients[client]
+	used := m.clients[client]
 	switch {
-	case mine+n > share && mine > had:
+	case used+n > share && used > had:
 		return errBodiesShare
 	case m.used.Load()+n > m.size, unknown && m.unknown+n > m.size/unknownShares && m.unknown > had:
 		return errBodiesFull
@@ -179,9 +179,9 @@ func BodyTime(size int64) time.Duration {
 	return bodyHeadStart + time.Duration(size)*time.Second/bodyRate
 }
 
-// Grow takes memory for a body of size bytes, if it has less, without waiting. It is taken of the share of a principal or,
-// without a credential, of an address. Bodies of up to 1 KiB need none. Errors: kind Limited if the share is used up, and
-// kind Unavailable if the memory of all clients is.
+// Grow takes memory for a body of size bytes, if it has less, without waiting. It is taken of the share of a principal
+// or, without a credential, of an address. Bodies of up to 1 KiB need none. Errors: kind Limited if the share is used
+// up, and kind Unavailable if the memory of all clients is.
 func (p *BodyPart) Grow(principal *access.Principal, address string, size int64) error {
 	if size <= smallBuffer || size <= p.taken {
 		return nil

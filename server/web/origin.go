@@ -69,7 +69,7 @@ func (o *origins) check(r *http.Request, of *Route) error {
 	if o.cors.allows(r.Header.Get("Origin")) {
 		return nil
 	}
-	if o.own && !isUnix && !of.Linked && hidesItsPage(r) {
+	if o.own && !isUnix && !of.Linked && lacksOrigin(r) {
 		return errCrossOrigin
 	}
 	if o.own || of.Socket {
@@ -81,10 +81,11 @@ func (o *origins) check(r *http.Request, of *Route) error {
 	return nil
 }
 
-// hidesItsPage reports whether a browser sends a request and doesn't reveal for which page. Without TLS browsers send
+// lacksOrigin reports whether a request is a browser's and doesn't show for which page it is sent. Without TLS browsers send
 // Sec-Fetch-Site to loopback addresses only, and Origin with no GET that another page can make them send. Pages of the
-// service's own origin, as those of the console, are named in the Referer, or show a credential, which other pages can't.
-func hidesItsPage(r *http.Request) bool {
+// service's own origin, as those of the console, are named in the Referer, or show a credential, which other pages
+// can't.
+func lacksOrigin(r *http.Request) bool {
 	h := r.Header
 	if h.Get("Origin") != "" || h.Get("Sec-Fetch-Site") != "" || h.Get(authorizationHeader) != "" ||
 		!strings.HasPrefix(h.Get("User-Agent"), "Mozilla/") {

@@ -156,8 +156,8 @@ func (r *Router) Answers() *unsent.Budget { return r.answers }
 // onLoopback is the context key of connections of a listener on a loopback address.
 type onLoopback struct{}
 
-// BaseContext returns the http.Server.BaseContext of servers whose requests a Router serves. On a loopback address these
-// have no host names but AllowHosts, because a web page can make a name of its own resolve to this machine.
+// BaseContext returns the http.Server.BaseContext of servers whose requests a Router serves. On a loopback address
+// these have no host names but AllowHosts, because a web page can make a name of its own resolve to this machine.
 func BaseContext(ctx context.Context) func(net.Listener) context.Context {
 	return func(l net.Listener) context.Context {
 		if IsLoopback(l) {

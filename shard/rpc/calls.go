@@ -79,8 +79,8 @@ func (c *calls) around(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &made
 }
 
-// countAnswer calls handle unless the client has left too many answers unread, and counts its answer. The client has the
-// token, if there is one: its connection doesn't give way to others meanwhile.
+// countAnswer calls handle unless the client has left too many answers unread, and counts its answer. The client has
+// the token, if there is one: its connection doesn't give way to others meanwhile.
 func (s *Server) countAnswer(ctx context.Context, handle func() (any, error)) (any, error) {
 	place := grpcserver.PlaceOf(ctx)
 	place.Begin(s.hasToken)

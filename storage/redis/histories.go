@@ -65,8 +65,8 @@ func (h *history) add(m mark) {
 
 func (h *history) last() mark { return h.marks[len(h.marks)-1] }
 
-// endsAt returns what is lost if the history was left at an offset.
-func (h *history) endsAt(offset int64) (lost bool, since time.Time, bytes int64) {
+// lostAfter returns what is lost if the history was left at an offset.
+func (h *history) lostAfter(offset int64) (lost bool, since time.Time, bytes int64) {
 	bytes = h.last().offset - offset
 	if bytes <= 0 {
 		return false, time.Time{}, 0
@@ -101,7 +101,7 @@ func (all histories) observe(at time.Time, address string, fields info) (f Failo
 		return f, false
 	}
 	f = Failover{From: before.address, To: address, At: at}
-	f.Lost, f.LostSince, f.LostBytes = before.endsAt(fields.number("second_repl_offset") - 1)
+	f.Lost, f.LostSince, f.LostBytes = before.lostAfter(fields.number("second_repl_offset") - 1)
 	return f, true
 }
 
@@ -110,8 +110,8 @@ func (all histories) forget(now time.Time) {
 	maps.DeleteFunc(all, func(_ string, h *history) bool { return now.Sub(h.last().at) > historyKept })
 }
 
-// WatchFailovers asks the primaries for their histories every second until ctx ends, and logs and counts each fail-over,
-// with what it has lost. A server that is cut off together with a primary learns of it when the cut heals.
+// WatchFailovers asks the primaries for their histories every second until ctx ends, and logs and counts each
+// fail-over, with what it has lost. A server that is cut off together with a primary learns of it when the cut heals.
 func (c *Conn) WatchFailovers(ctx context.Context) error {
 	seen := histories{}
 	for {

@@ -14,8 +14,9 @@ func primaryInfo(run, id string, offset int, before string, left int) info {
 		"master_replid2": before, "second_repl_offset": strconv.Itoa(left + 1)}
 }
 
-// What was written after the offset at which a history was left is lost, since the last mark up to it. An ID that changes
-// because a primary gets its first replica is no fail-over, nor is a primary that isn't known to continue another one.
+// What was written after the offset at which a history was left is lost, since the last mark up to it. An ID that
+// changes because a primary gets its first replica is no fail-over, nor is a primary that isn't known to continue
+// another one.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 28, 15, 0, 0, 0, time.UTC)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOtherPages: a service that needs no credentials, on all addresses as in a container, refuses a page whose name was
-// made to resolve to it (DNS rebinding). Pages of configured origins read it, and nobody else's can load an answer.
+// TestOtherPages: a service that needs no credentials, on all addresses as in a container, refuses a page whose name
+// was made to resolve to it (DNS rebinding). Pages of configured origins read it, and nobody else's can load an answer.
 func TestOtherPages(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<title>page</title>")) })

@@ -320,7 +320,8 @@ func (h *Harness) Try(ctx context.Context, method, path string, body io.Reader, 
 	return got, nil
 }
 
-// IsSafe checks the headers that keep browsers and caches from storing, guessing, and using it in pages of other origins.
+// IsSafe checks the headers that keep browsers and caches from storing, guessing, and using it in pages of other
+// origins.
 func (a Answer) IsSafe() {
 	a.TB.Helper()
 	require.Regexp(a.TB, "^((private, )?no-store|no-cache)$", a.Header.Get("Cache-Control"))

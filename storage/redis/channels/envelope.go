@@ -15,9 +15,9 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Messages are stored as {"id":"…","write":"…","content":…,"at":<ms>}, an envelope around the content, whose bytes never
-// change. The write is a receipt.Write. A message whose publish was traced has "trace":"…" after the write. Versions
-// that don't know these two read the envelope by parseForeign.
+// Messages are stored as {"id":"…","write":"…","content":…,"at":<ms>}, an envelope around the content, whose bytes
+// never change. The write is a receipt.Write. A message whose publish was traced has "trace":"…" after the write.
+// Versions that don't know these two read the envelope by parseForeign.
 const (
 	beforeID      = `{"id":"`
 	beforeWrite   = `","write":"`
@@ -111,8 +111,8 @@ const headBytes = 160
 // idPattern is the pattern by which scripts find the ID of an envelope.
 var idPattern = regexp.MustCompile(`^[\t-\r ]*\{[\t-\r ]*"id"[\t-\r ]*:[\t-\r ]*"([^"]*)"`)
 
-// identityOf returns the ID and the write of an envelope as scripts read them, also of one that parseEnvelope can't read:
-// the ID may be no valid one then. The start of the envelope is enough, headBytes of it.
+// identityOf returns the ID and the write of an envelope as scripts read them, also of one that parseEnvelope can't
+// read: the ID may be no valid one then. The start of the envelope is enough, headBytes of it.
 func identityOf(text []byte) (id string, w receipt.Write) {
 	text = text[:min(len(text), headBytes)]
 	found := idPattern.FindSubmatch(text)

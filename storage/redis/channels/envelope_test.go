@@ -90,8 +90,8 @@ func TestEarlierVersionsReadEnvelopes(t *testing.T) {
 	}
 }
 
-// A message whose write is damaged is readable, and its receipt is for its ID. What scripts take for the ID of a message
-// that isn't readable is in its receipt.
+// A message whose write is damaged is readable, and its receipt is for its ID. What scripts take for the ID of a
+// message that isn't readable is in its receipt.
 func TestIdentityOfDamagedEnvelopes(t *testing.T) {
 	t.Parallel()
 	m, err := parseEnvelope([]byte(`{"id":"a","write":"AQIDBA?GBwg","content":1,"at":5}`), 7)

@@ -76,8 +76,8 @@ func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result
 	})
 }
 
-// fetchCall returns the call of fetch.lua for a request. It reads first bytes at most, but at least as many messages, 0 or
-// 1, even if they have more.
+// fetchCall returns the call of fetch.lua for a request. It reads first bytes at most, but at least as many messages, 0
+// or 1, even if they have more.
 func (s *Store) fetchCall(r *channel.FetchRequest, least, first int) redis.Call {
 	ch := s.keys(r.Channel)
 	from := fromMark

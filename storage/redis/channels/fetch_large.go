@@ -13,19 +13,19 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// A fetch reads at most firstRead bytes with its scripts on the shared connection, however many subscribers it is for; a
-// fetch of one subscriber always one message. The rest of a large fetch is read with MGET on the connection for large
-// replies, within the budget: Redis copies each message into a script and out again, which takes thirty times as long as
-// MGET.
+// A fetch reads at most firstRead bytes with its scripts on the shared connection, however many subscribers it is for;
+// a fetch of one subscriber always one message. The rest of a large fetch is read with MGET on the connection for large
+// replies, within the budget: Redis copies each message into a script and out again, which takes thirty times as long
+// as MGET.
 const (
 	firstRead = 64 << 10
-	leastRead = 1 << 10 // bytes for each of many subscribers, which may exceed firstRead together
+	minRead   = 1 << 10 // bytes for each of many subscribers, which may exceed firstRead together
 	bulkRead  = 1 << 20 // bytes that one MGET should read, by the average of the messages before
 	bulkKeys  = 256     // keys that one MGET reads at most
 )
 
 // firstOfEach returns how many bytes the script of each of a number of requests reads.
-func firstOfEach(requests int) int { return max(leastRead, firstRead/max(1, requests)) }
+func firstOfEach(requests int) int { return max(minRead, firstRead/max(1, requests)) }
 
 // rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end
 // it: the budget was exhausted until the deadline, its client leaves too much unread, or Redis refused.

@@ -180,8 +180,8 @@ func leastLife(r *channel.FetchRequest) time.Duration {
 // ackCall returns the call of ack.lua. Its TTL covers the wait, as leastLife requires.
 func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
 	life := redis.Milliseconds(r.Policy.TTL + r.Wait)
-	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(r.Receipt, r.Policy), life,
-		strconv.Itoa(r.Policy.MaxMessages))}
+	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt),
+		Args: append(receiptArgs(r.Receipt, r.Policy), life, strconv.Itoa(r.Policy.MaxMessages))}
 }
 
 // acked decodes an acknowledgement. A repeat is stale, and succeeds. It moves the mark that was read, if the read ran

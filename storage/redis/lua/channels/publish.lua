@@ -73,9 +73,9 @@ if mark_key then
   call('SET', mark_key, format('%d', last), 'PXAT', message_ends)
 end
 
--- stands reports whether a dedup record is of this history: the message at its clock has the ID, or is gone. Others
+-- is_of_history reports whether a dedup record is of this history: the message at its clock has the ID, or is gone. Others
 -- were left by a life that was deleted or evicted.
-local function stands(known, head)
+local function is_of_history(known, head)
   local at, deleted = tonumber(known), channel.deleted(deleted_key)
   if not at or not clocks.behind(at, last) or deleted and clocks.behind(at, deleted) then
     return false
@@ -92,7 +92,7 @@ for i = 4, #KEYS do
   local at = format('%d', next)
   if clock or i > 4 then
     known = call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
-    if known and not stands(known, ARGV[i + 9]) then
+    if known and not is_of_history(known, ARGV[i + 9]) then
       known = nil
       call('SET', KEYS[i], at, 'PXAT', message_ends)
     end
