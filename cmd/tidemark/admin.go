@@ -64,7 +64,8 @@ func (a *administration) serve(ctx context.Context, l net.Listener) error {
 	served := &http.Server{
 		Handler: a.router.Admin(), BaseContext: web.BaseContext(context.WithoutCancel(ctx)),
 		ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime,
-		WriteTimeout: adminAnswerTime, IdleTimeout: adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
+		WriteTimeout: adminAnswerTime, IdleTimeout: adminAnswerTime,
+		MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			if conn.LocalAddr().Network() == "unix" { // anybody who can connect is the administrator

@@ -73,8 +73,8 @@ if mark_key then
   call('SET', mark_key, format('%d', last), 'PXAT', message_ends)
 end
 
--- is_of_history reports whether a dedup record is of this history: the message at its clock has the ID, or is gone. Others
--- were left by a life that was deleted or evicted.
+-- is_of_history reports whether a dedup record is of this history: the message at its clock has the ID, or is gone.
+-- Other records are of a life that was deleted or evicted.
 local function is_of_history(known, head)
   local at, deleted = tonumber(known), channel.deleted(deleted_key)
   if not at or not clocks.behind(at, last) or deleted and clocks.behind(at, deleted) then
