@@ -21,6 +21,9 @@ type channelLoad struct {
 	Subscribers int  // of each channel, besides one of a stream, and those of a stream and a WebSocket of all
 	Polls       bool // there are no streams
 	Pause       time.Duration
+	// Handling is how long subscribers that poll need for what they have fetched, before they acknowledge it. They fetch
+	// all that there is.
+	Handling time.Duration
 }
 
 // StartChannels creates the subscribers, and starts them and the publishers. When publishing is done, publishers
@@ -47,7 +50,7 @@ func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) 
 	for _, channel := range all {
 		for j := range c.Subscribers {
 			s := &subscriber{clients: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j),
-				separate: j%2 == 1}
+				separate: j%2 == 1, handling: c.Handling}
 			if err := s.subscribe(ctx, client.Latest); err != nil {
 				return err
 			}
@@ -115,6 +118,7 @@ type subscriber struct {
 	*turn
 	channel, name string
 	separate      bool
+	handling      time.Duration
 
 	receipt string // to be acknowledged
 	clock   int64  // of the last message that the receipt covers
@@ -153,6 +157,13 @@ func (s *subscriber) run(ctx context.Context) {
 
 // read acknowledges the last delivery and fetches the next.
 func (s *subscriber) read(ctx context.Context) error {
+	fetched := client.FetchOptions{Wait: pollWait}
+	if s.handling > 0 {
+		fetched.Max = 1000
+	}
+	if s.receipt != "" {
+		pace.Sleep(ctx, s.handling)
+	}
 	if s.separate && s.receipt != "" {
 		err := s.try(ctx, func(server int) error {
 			return s.servers.rest[server].Ack(ctx, s.channel, s.name, s.receipt)
@@ -165,7 +176,7 @@ func (s *subscriber) read(ctx context.Context) error {
 	var d client.Delivery
 	asked := time.Now()
 	err := s.try(ctx, func(server int) (err error) {
-		d, err = s.servers.rest[server].Next(ctx, s.channel, s.name, s.receipt, client.FetchOptions{Wait: pollWait})
+		d, err = s.servers.rest[server].Next(ctx, s.channel, s.name, s.receipt, fetched)
 		return err
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ type scenario struct {
 	previous bool     // the services begin as the previous release
 	failover bool     // Redis may lose its last writes, see oracle.Rules
 	players  int      // factor for the number of players; 0: 1
+	repeated bool     // many publishers and slow subscribers of each channel
 	limits   limits
 
 	// inject causes the fault while the load runs, and returns when it is over.

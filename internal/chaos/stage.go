@@ -318,6 +318,9 @@ func (s *stage) startLoad() (stop func()) {
 		s.balance(ctx, servers)
 	}
 	channels, players := s.settings.channels(), s.settings.players(max(s.players, 1))
+	if s.repeated {
+		channels.Publishers, channels.Handling = 8, time.Second
+	}
 	if s.previous {
 		players.Queues = slices.DeleteFunc(players.Queues, func(q string) bool { return q == arena })
 		if s.before().early {
