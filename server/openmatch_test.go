@@ -215,5 +215,5 @@ func TestFetchMatchesOverHTTP(t *testing.T) {
 	require.Equal(t, "h:1", h.Ticket(tickets[1].GetId()).Assignment.Connection)
 	_, err = fetch("other")
 	require.Equal(t, codes.FailedPrecondition, status.Code(err))
-	require.Equal(t, "no such profile", status.Convert(err).Message())
+	require.NotContains(t, status.Convert(err).Message(), "no such profile", "what a function answers stays in the log")
 }

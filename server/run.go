@@ -57,7 +57,7 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 			}
 		})
 	}
-	s.console = l.Console
+	s.console.Store(&l.Console)
 	public, admin := s.httpServer(requests, s.router), s.httpServer(requests, s.router.Admin())
 	serve(public, s.limit(l.HTTP))
 	if l.Admin != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -117,7 +118,7 @@ type Server struct {
 	limiter     *limits.Limiter
 	services    *grpc.Services // nil: there is no matchmaking
 	sockets     *streams.Sockets
-	console     string // URL; set by Run before it serves
+	console     atomic.Pointer[string] // URL; set by Run. Handlers may be called before
 	connections connections
 	admin       connections // of the admin listener
 
@@ -175,6 +176,14 @@ func withDefaults(o Options) Options {
 	return o
 }
 
+// consoleURL returns the URL of the console, or nothing before Run has set it.
+func (s *Server) consoleURL() string {
+	if url := s.console.Load(); url != nil {
+		return *url
+	}
+	return ""
+}
+
 func (s *Server) addRoutes() {
 	o, who := s.options, "open"
 	if o.Guard != nil {
@@ -183,7 +192,7 @@ func (s *Server) addRoutes() {
 	c := &channels{service: s.service, streams: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
 	c.reserved.service = o.Reserved
 	api := v1.Options{
-		Channels: c, Console: func() string { return s.console }, Info: v1.Info{
+		Channels: c, Console: s.consoleURL, Info: v1.Info{
 			Version: o.Version, Access: who, Storage: o.Storage, Limits: s.service.Limits, Differences: o.Differences,
 		},
 	}

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"math"
-	"net"
 	"net/http"
-	"net/url"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,24 +21,35 @@ func TestLimitsOfTheProcess(t *testing.T) {
 	require.Positive(t, limit)
 	require.Less(t, limit, float64(math.MaxInt64)/1024)
 
-	address, err := url.Parse(s.url)
+	_, err := s.Subscribe(t.Context(), "c", "s", client.Latest)
 	require.NoError(t, err)
-	var held []net.Conn
-	// a connection of an earlier request may be in use until the server has seen its end
+	waiting, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var waits sync.WaitGroup
+	for range 4 {
+		waits.Go(func() {
+			transport := &http.Transport{} // a connection of its own
+			defer transport.CloseIdleConnections()
+			for waiting.Err() == nil {
+				url := s.url + "/v1/channels/c/subscribers/s/messages?wait=20s"
+				request, err := http.NewRequestWithContext(waiting, http.MethodGet, url, http.NoBody)
+				if err != nil {
+					panic(err)
+				}
+				if answer, err := transport.RoundTrip(request); err == nil {
+					_ = answer.Body.Close() // it waits again
+				}
+			}
+		})
+	}
 	eventually(t, func() bool {
-		for range 4 {
-			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address.Host)
-			require.NoError(t, err)
-			held = append(held, conn)
-		}
 		status, _ := s.request(t, http.MethodGet, s.url+"/v1/info", "")
 		return status == http.StatusServiceUnavailable
 	})
 	require.True(t, s.ready(t))
 
-	for _, conn := range held {
-		require.NoError(t, conn.Close()) // the client tries again until then
-	}
+	cancel() // the client tries again until then
+	waits.Wait()
 	_, err = s.Publish(t.Context(), "c", client.Draft{Content: []byte("1")})
 	require.NoError(t, err)
 }

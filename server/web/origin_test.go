@@ -124,7 +124,7 @@ func TestHostsOfOpenServices(t *testing.T) {
 	people := new(servertest.People)
 	open, closed := servertest.Start(t).Server, servertest.Start(t, servertest.Closed(t, people)).Server
 	named := servertest.Start(t, func(s *servertest.Setup) { s.AllowHosts = []string{"tidemark"} }).Server
-	for _, path := range []string{"/livez", "/v1/info", "/"} {
+	for _, path := range []string{"/livez", "/v1/openapi.yaml", "/"} {
 		for _, handlerOf := range []func(*server.Server) http.Handler{(*server.Server).Handler, (*server.Server).AdminHandler} {
 			for _, host := range []string{"172.17.0.2:8080", "localhost:8080", "[fd00::1]:8080", "tidemark:8080"} {
 				require.Less(t, get(handlerOf(named), path, host).Code, 400, host)

@@ -237,7 +237,7 @@ func (s *service) request(t *testing.T, d *draw, operation string) {
 		require.NoError(t, err)
 		return string(quoted)
 	})
-	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(t.Context(), method, onLoopback+path, strings.NewReader(body))
 	answer := httptest.NewRecorder()
 	s.handler.ServeHTTP(answer, r)
 	require.Less(t, answer.Code, http.StatusInternalServerError, "%.300s %.300s: %s", path, body, answer.Body)

@@ -11,6 +11,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
+// onLoopback is what URLs of requests begin with: an open service is used by its address only.
+const onLoopback = "http://127.0.0.1"
+
 // TestMetrics: the counters of the services are shown.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
@@ -26,7 +29,7 @@ func TestMetrics(t *testing.T) {
 	} {
 		method, rest, _ := strings.Cut(request, " ")
 		path, body, _ := strings.Cut(rest, " ")
-		s.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path,
+		s.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, onLoopback+path,
 			strings.NewReader(body)))
 	}
 	families, err := s.needs.Metrics.(*prometheus.Registry).Gather()
