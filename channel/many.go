@@ -133,7 +133,7 @@ func (m *many) prepare(ctx context.Context, q *ManyQuery) (good []int, err error
 				continue
 			}
 		}
-		if from.Last != "" {
+		if from.Last != "" && from.Receipt == "" {
 			if r.Last, err = v.verifyLast(ctx, from.Last, from.Channel, from.Subscriber); err != nil {
 				m.fail(i, atSource(err, i))
 				continue

@@ -43,8 +43,8 @@ type sentMessage struct {
 	bytes int
 }
 
-// accept adds a batch to the arrivals. Its position isn't in the channel's history any more if the batch begins
-// elsewhere, and the mark hasn't passed it: then the stream continues at the mark, without what it has sent already.
+// accept adds a batch to the arrivals. If the store reports the stream's position as lost, the stream continues at the
+// mark, without what it has sent already.
 func (s *Stream) accept(i int, b *Batch) {
 	src, asked := &s.sources[i], s.at[i]
 	lost := src.lapsed || b.Lost

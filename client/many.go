@@ -63,6 +63,12 @@ func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (
 		what: fmt.Sprintf("fetch from %d channels", len(from)), method: http.MethodPost, path: []string{"fetch"},
 		wait: o.Wait,
 	}
+	from = slices.Clone(from)
+	for i := range from {
+		if from[i].ReceiptHandle != "" {
+			from[i].LastReceiptHandle = "" // which tells nothing more
+		}
+	}
 	var err error
 	if r.body, err = json.Marshal(wire.FetchRequest{From: from, Max: o.Max, Wait: wire.Wait(o.Wait)}); err != nil {
 		return Deliveries{}, fmt.Errorf("%s: %w", r.what, err)

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +100,7 @@ func (c *Client) Stream(ctx context.Context, from []Source, o StreamOptions) ite
 
 // stream is Stream with a callback. It returns nil if that returned false.
 func (c *Client) stream(caller context.Context, from []Source, o StreamOptions, yield func(Arrival) bool) error {
-	if len(from) > 1 {
+	if len(from) > 1 || from[0].ReceiptHandle == "" {
 		if more, err := c.resumeStream(caller, from, yield); err != nil || !more {
 			return err
 		}
@@ -202,7 +201,7 @@ func (c *Client) streamRequest(ctx context.Context, from []Source, o StreamOptio
 	resume := ""
 	if len(from) == 1 {
 		r.path = []string{"channels", from[0].Channel, "subscribers", from[0].Subscriber, "stream"}
-		resume = cmp.Or(from[0].ReceiptHandle, from[0].LastReceiptHandle)
+		resume = from[0].ReceiptHandle
 	} else {
 		for _, s := range from {
 			r.query.Add("sub", s.Channel+"/"+s.Subscriber)

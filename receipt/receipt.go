@@ -9,7 +9,7 @@
 //
 // A handle is base64url (RFC 4648, without padding, without line breaks) of
 //
-//	version       1 byte, 2
+//	version       1 byte, 3
 //	epoch        16 bytes, the ULID
 //	clock         8 bytes, big-endian two's complement
 //	write         8 bytes; zeros: unknown

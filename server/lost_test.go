@@ -98,3 +98,25 @@ func TestConsumersReportALoss(t *testing.T) {
 		})
 	}
 }
+
+// TestLastReceiptAcknowledgesNothing: it is only compared, also when a stream of the Go client begins with it.
+func TestLastReceiptAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	h.Publish("c", "m1", `"abc"`)
+	last := servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK)).ReceiptHandle
+	c, err := client.New(h.URL)
+	require.NoError(t, err)
+	from := []client.Source{{Channel: "c", Subscriber: "s", LastReceiptHandle: last}}
+	for range 2 {
+		for a, err := range c.Stream(t.Context(), from, client.StreamOptions{}) {
+			require.NoError(t, err)
+			require.Equal(t, "m1", a.Message.ID)
+			break
+		}
+		d, err := c.FetchMany(t.Context(), from, client.FetchOptions{})
+		require.NoError(t, err)
+		require.Len(t, d.Found[0].Messages, 1)
+	}
+}

@@ -128,7 +128,7 @@ func (l *LiveSettings) follow(ctx context.Context) error {
 	if err := l.readAll(ctx); err != nil {
 		return err
 	}
-	receipt, until := "", time.Now().Add(l.options.Refresh)
+	from, until := client.Source{Channel: SettingsChannel, Subscriber: l.name}, time.Now().Add(l.options.Refresh)
 	for {
 		left := time.Until(until)
 		if left <= 0 {
@@ -139,24 +139,39 @@ func (l *LiveSettings) follow(ctx context.Context) error {
 			continue
 		}
 		asked := time.Now()
-		d, err := l.client.service.Next(ctx, SettingsChannel, l.name, receipt,
-			client.FetchOptions{Max: liveAtOnce, Wait: min(liveWait, left)})
+		d, err := l.fetch(ctx, from, min(liveWait, left))
 		if err != nil {
 			return err
 		}
-		receipt = d.ReceiptHandle
-		if d.Expired+d.Purged+d.Damaged > 0 {
+		if from.ReceiptHandle = d.ReceiptHandle; from.ReceiptHandle != "" || d.Lost {
+			from.LastReceiptHandle = d.ReceiptHandle
+		}
+		if d.Expired+d.Purged+d.Damaged > 0 || d.Lost {
 			err = l.readAll(ctx)
 		} else {
 			err = l.readSome(ctx, d.Messages)
 		}
-		if err == nil && receipt == "" && time.Since(asked) < min(livePause, left) { // the service shuts down
+		if err == nil && d.ReceiptHandle == "" && time.Since(asked) < min(livePause, left) { // the service shuts down
 			err = pause(ctx, livePause)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// fetch acknowledges and fetches changes.
+func (l *LiveSettings) fetch(ctx context.Context, from client.Source, wait time.Duration) (d client.Delivery, err error) {
+	all, err := l.client.service.FetchMany(ctx, []client.Source{from}, client.FetchOptions{Max: liveAtOnce, Wait: wait})
+	switch {
+	case err != nil:
+		return d, err
+	case len(all.Problems) > 0:
+		return d, all.Problems[0]
+	case len(all.Found) > 0:
+		d = all.Found[0].Delivery
+	}
+	return d, nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -55,6 +55,7 @@ type announced struct {
 	waiting int                       // IDs of writes
 	dirty   map[string]struct{}       // IDs to be read
 	receipt string                    // of the fetched messages that aren't acknowledged
+	last    string                    // the last receipt, by which a loss is noticed
 	more    bool                      // there is more to fetch, which is done first
 	readFor uint64                    // the last refresh before a fetch after which there was no more
 	oldest  atomic.Pointer[time.Time] // when the first message was published that isn't applied yet; nil: there is none
@@ -156,7 +157,7 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 		wait = 0
 	}
 	d, err := f.o.Channels.Next(waiting, channel.Query{
-		Channel: Channel(f.o.Kind), Subscriber: f.subscriber, Max: maxMessages, Wait: wait,
+		Channel: Channel(f.o.Kind), Subscriber: f.subscriber, Max: maxMessages, Wait: wait, Last: f.last,
 	}, f.receipt)
 	var told *fault.Error
 	switch {
@@ -170,7 +171,12 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 		return fmt.Errorf("%w: %d messages expired, were purged or are damaged", ErrGap,
 			d.Expired+d.Purged+d.Damaged)
 	}
-	f.receipt, f.more = d.Receipt, d.More
+	if d.Lost {
+		return fmt.Errorf("%w: Redis has lost writes, or the channel began another life", ErrGap)
+	}
+	if f.receipt, f.more = d.Receipt, d.More; d.Receipt != "" {
+		f.last = d.Receipt
+	}
 	if !d.More {
 		f.readFor = refresh
 	}

@@ -79,6 +79,8 @@ export class Poll implements Transport {
       const key = keyOf(d);
       if (d.receiptHandle) this.#open.set(key, d.receiptHandle);
       if (d.lost) this.link.gap(key, { reason: "lost", count: 0 });
+      const source = sources.get(key);
+      if (source && d.receiptHandle) source.lastReceiptHandle = d.receiptHandle;
       if (d.expired) this.link.gap(key, { reason: "expired", count: d.expired });
       if (d.purged) this.link.gap(key, { reason: "purged", count: d.purged });
       if (d.damaged) this.link.gap(key, { reason: "damaged", count: d.damaged });

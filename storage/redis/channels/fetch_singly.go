@@ -2,6 +2,7 @@ package channels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 
@@ -202,19 +203,33 @@ func (f singleReads) wasThere(ctx context.Context, b *channel.Batch, r *channel.
 	if after.MessageID == "" {
 		return true, nil
 	}
-	record := f.keys.MessageID(after.MessageID)
+	record, timed := f.keys.MessageID(after.MessageID), !after.PublishedAt.IsZero()
+	ends := after.PublishedAt.Add(r.Policy.TTL).UnixMilli()
 	recorded, exists, err := f.clockAt(ctx, record)
 	switch {
 	case err != nil:
 		return false, err
-	case !exists:
-		return keeps == 0 || clock.Distance(after.Clock, b.Clock) < keeps, nil
-	case recorded != after.Clock || after.PublishedAt.IsZero():
+	case exists && (recorded != after.Clock || !timed):
 		return recorded == after.Clock, nil
+	case exists:
+		at, _, err := f.expiry(ctx, record)
+		return at == ends, err
+	case timed:
+		_, now, err := f.expiry(ctx, f.keys.Clock())
+		return now >= ends, err
+	default:
+		return keeps == 0 || clock.Distance(after.Clock, b.Clock) < keeps, nil
 	}
+}
+
+// expiry returns when a key expires, and the time of the Redis that has it, both in milliseconds. It reads no TIME: that
+// command has no key, so that in a Cluster any node could answer it.
+func (f singleReads) expiry(ctx context.Context, key string) (at, now int64, err error) {
 	c := f.store.conn.Client()
-	ends, err := c.Do(ctx, c.B().Pexpiretime().Key(record).Build()).AsInt64()
-	return ends == after.PublishedAt.Add(r.Policy.TTL).UnixMilli(), err
+	results := c.DoMulti(ctx, c.B().Pexpiretime().Key(key).Build(), c.B().Pttl().Key(key).Build())
+	at, err = results[0].AsInt64()
+	left, failed := results[1].AsInt64()
+	return at, at - left, errors.Join(err, failed)
 }
 
 // channelPosition reads the channel's epoch and clock. Errors: ErrNoChannel.

@@ -164,8 +164,9 @@ func (p *polling) decodeTTL(i int, asked time.Time, read rueidis.RedisResult) {
 func (p *polling) compare(i int, read rueidis.RedisResult) {
 	r, last := &p.results[i], p.requests[i].Last
 	head, err := read.AsBytes()
+	isOfMark := last.MessageID == "" && last.Write.IsZero() && clock.Behind(last.Clock, r.Mark)
 	r.Lost = last.Epoch != r.Epoch || !clock.Behind(last.Clock, r.Clock) ||
-		err == nil && len(head) > 0 && last.MessageID != "" && !isOf(head, last)
+		err == nil && len(head) > 0 && !isOfMark && !isOf(head, last)
 }
 
 // leastLife returns the TTL that a mark must still have after a poll that found nothing: see "Lives" in

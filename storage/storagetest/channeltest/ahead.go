@@ -91,7 +91,8 @@ func aheadExpired(s *testChannel) {
 	s.ExpireMessages(1, 3)
 	s.CheckMessages(s.fetchAfter(after, 2, false), 1, "d")
 	s.Expire(record("b"))
-	s.CheckMessages(s.fetchAfter(after, 2, false), 1, "d")
+	s.CheckMessages(s.fetchAfter(after, 0, true), 3, "d")
+	s.CheckMessages(s.fetchAfter(aged(after), 2, false), 1, "d")
 	s.Policy.MaxMessages = 1
 	s.Publish("e", "f")
 	s.CheckMessages(s.Fetch("s"), 5, "f")

@@ -283,6 +283,14 @@ func (s *testChannel) ReceiptFor(name string, b channel.Batch) receipt.Receipt {
 	return r
 }
 
+// aged returns a receipt as it is when the life of its message has ended.
+func aged(r receipt.Receipt) receipt.Receipt {
+	if !r.PublishedAt.IsZero() {
+		r.PublishedAt = r.PublishedAt.Add(-ttl)
+	}
+	return r
+}
+
 // TryAck acknowledges a receipt.
 func (s *testChannel) TryAck(r receipt.Receipt) error {
 	return s.Store.Ack(s.Ctx(), channel.AckRequest{Receipt: r, Policy: s.Policy})

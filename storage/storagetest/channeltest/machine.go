@@ -194,9 +194,13 @@ func (c *machine) receipt(t *rapid.T) modelReceipt {
 	}
 	recent := c.receipts[max(0, len(c.receipts)-6):]
 	r := rapid.SampledFrom(recent).Draw(t, "receipt")
+	if c.m.expired(r.Receipt) {
+		r.Receipt = aged(r.Receipt)
+	}
 	switch rapid.IntRange(0, 9).Draw(t, "change") {
 	case 0:
 		r.Clock = r.Clock.Add(rapid.Uint64Range(1, 3).Draw(t, "ahead"))
+		r.MessageID, r.Write = "nothing", receipt.NewWrite()
 	case 1:
 		r.MessageID, r.Write = "nothing", receipt.NewWrite()
 	case 2:

@@ -2,6 +2,7 @@ package channeltest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
@@ -131,7 +132,7 @@ func (m *model) ack(r receipt.Receipt, life int) error {
 }
 
 // held reports whether the receipt's message can have been at its clock: the message or its dedup record is at that
-// clock, or the lives of both have ended. A receipt for no message is valid if there is none.
+// clock, or its life has ended. A receipt for no message is valid if there is none.
 func (m *model) held(r receipt.Receipt) bool {
 	if current, alive := m.messages[r.Clock]; alive {
 		return current.ID == r.MessageID
@@ -142,7 +143,14 @@ func (m *model) held(r receipt.Receipt) bool {
 	if at, ok := m.records[r.MessageID]; ok {
 		return at == r.Clock
 	}
-	return m.keep == 0 || clock.Distance(r.Clock, m.clock) < uint64(m.keep)
+	return time.Since(r.PublishedAt) >= ttl
+}
+
+// expired reports whether the message of a receipt and its dedup record have expired.
+func (m *model) expired(r receipt.Receipt) bool {
+	_, alive := m.messages[r.Clock]
+	_, recorded := m.records[r.MessageID]
+	return !alive && !recorded
 }
 
 // state returns the expected description of the channel as text, without epoch and life.

@@ -6,8 +6,9 @@ local ack = {}
 -- the clock: its ID, the write that stored it, and when it expires, in milliseconds; each is empty if it is not known.
 
 -- matches reports whether the message at the receipt's clock is the one that the receipt is for. A message that is gone
--- was trimmed or purged, if its dedup record is there, which ends when the message would have expired; or both have
--- expired. A receipt for no message is only valid if there is none: it was gone when the receipt was made.
+-- was trimmed or purged, if its dedup record is there, which ends when the message would have expired; or it is past
+-- that end. A receipt for no message is only valid if there is none: it was gone when the receipt was made. Receipts of
+-- earlier versions have no end: if both are gone, their message has expired, unless it may have been trimmed.
 function ack.matches(keys, receipt, clock, max_messages)
   local head = redis.call('GETRANGE', keys.message, '0', '159')
   if head ~= '' then
@@ -23,6 +24,10 @@ function ack.matches(keys, receipt, clock, max_messages)
   if record then
     return record == receipt.at
       and (receipt.ends == '' or redis.call('PEXPIRETIME', keys.record) == tonumber(receipt.ends))
+  end
+  if receipt.ends ~= '' then
+    local _, now_ms = channel.expiry(keys.clock)
+    return now_ms >= tonumber(receipt.ends)
   end
   return max_messages == 0 or clocks.distance(receipt.clock, clock) < max_messages
 end
