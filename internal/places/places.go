@@ -9,6 +9,7 @@ package places
 import (
 	"container/list"
 	"context"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,10 @@ import (
 
 // maxSkips bounds how many connections in use are passed over to find one that isn't.
 const maxSkips = 1024
+
+// gaveWay is the number of requests of a place that gave way. It stays negative whatever Begin and End add to it, so a
+// request begins or the place gives way, without a lock.
+const gaveWay = math.MinInt64 / 2
 
 // Limit is a limit on the open connections of one or more listeners. All methods may be called by several goroutines.
 type Limit struct {
@@ -63,12 +68,12 @@ func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
 	return p, evicted, isFull
 }
 
-// unused returns the first place that isn't in use, or nil. It moves those before it to the end, so that the next call
-// goes on behind them.
+// unused returns the first place that isn't in use, or nil; no request begins on it any more. It moves those before it
+// to the end, so that the next call goes on behind them.
 func unused(places *list.List) *Place {
 	for range min(places.Len(), maxSkips) {
 		first := places.Front()
-		if p := first.Value.(*Place); p.requests.Load() == 0 {
+		if p := first.Value.(*Place); p.requests.CompareAndSwap(0, gaveWay) {
 			return p
 		}
 		places.MoveToBack(first)
@@ -97,7 +102,7 @@ func (l *Limit) Open() int {
 type Place struct {
 	limit    *Limit
 	conn     net.Conn
-	requests atomic.Int64 // that were admitted and are in progress
+	requests atomic.Int64 // that were admitted and are in progress; negative: the place gave way
 	isKnown  atomic.Bool  // a credential was accepted
 
 	// guarded by limit.mu
@@ -105,14 +110,25 @@ type Place struct {
 	element *list.Element // in list; nil: released
 }
 
-// Begin counts a request that the service has admitted, until End is called. The connection doesn't give way meanwhile.
+// Begin counts a request that the service has admitted, until End is called. It reports whether the connection still has
+// its place. If so, it doesn't give way before End; otherwise it is being closed, and the request must not be handled.
 // known is set if the client has a credential for it.
-func (p *Place) Begin(known bool) {
+func (p *Place) Begin(known bool) (held bool) {
 	if p == nil {
-		return
+		return true
 	}
-	p.requests.Add(1)
-	if !known || p.isKnown.Swap(true) {
+	if p.requests.Add(1) < 0 {
+		return false
+	}
+	if known {
+		p.MarkKnown()
+	}
+	return true
+}
+
+// MarkKnown records that a credential was accepted on the connection.
+func (p *Place) MarkKnown() {
+	if p == nil || p.isKnown.Swap(true) {
 		return
 	}
 	p.limit.mu.Lock()

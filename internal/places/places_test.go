@@ -78,6 +78,45 @@ func TestWhoGivesWay(t *testing.T) {
 	}
 }
 
+// TestRequestsDontBeginOnClosedConnections opens a connection while a request begins on the one that would give way:
+// either the request begins and the connection stays, or the connection is closed and no request begins.
+func TestRequestsDontBeginOnClosedConnections(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		limit := places.New(1, nil)
+		first := &conn{}
+		place := limit.Take(first)
+		start, began := make(chan struct{}), make(chan bool)
+		go func() {
+			<-start
+			began <- place.Begin(true)
+		}()
+		close(start)
+		second := limit.Take(&conn{})
+		held := <-began
+		require.Equal(t, held, second == nil)
+		require.Equal(t, held, !first.closed)
+		require.Equal(t, held, place.Begin(false), "again")
+		place.End()
+		require.Equal(t, 1, limit.Open())
+	}
+	var none *places.Place
+	require.True(t, none.Begin(true))
+	none.MarkKnown()
+}
+
+// TestKnownPlaces: the connection on which a credential was accepted gives way last, whether or not it has a request.
+func TestKnownPlaces(t *testing.T) {
+	t.Parallel()
+	limit := places.New(2, nil)
+	known, other := &conn{}, &conn{}
+	limit.Take(known).MarkKnown()
+	limit.Take(other)
+	require.NotNil(t, limit.Take(&conn{}))
+	require.True(t, other.closed)
+	require.False(t, known.closed)
+}
+
 // TestNoLimit: connections are counted, and none gives way.
 func TestNoLimit(t *testing.T) {
 	t.Parallel()

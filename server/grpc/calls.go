@@ -66,7 +66,9 @@ func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
 		if err := c.authorize(); err != nil {
 			return nil, err
 		}
-		c.use()
+		if err := c.use(); err != nil {
+			return nil, err
+		}
 		receive := func(message any) error { return c.receive(message, read) }
 		answer, err = handler(srv, c.ctx, receive, interceptor)
 		switch {
@@ -86,7 +88,9 @@ func (m *method) stream(handler grpc.StreamHandler) grpc.StreamHandler {
 		if err := c.authorize(); err != nil {
 			return err
 		}
-		c.use()
+		if err := c.use(); err != nil {
+			return err
+		}
 		return c.whileValid(func() error { return handler(srv, &stream{ServerStream: ss, call: c}) })
 	}
 }
@@ -121,11 +125,15 @@ func (m *method) begin(ctx context.Context) *call {
 }
 
 // use keeps the connection of an admitted call on the listener of gRPC from giving way to others until the call ends.
-func (c *call) use() {
+// Error: web.ErrConnections if it gave way already.
+func (c *call) use() error {
 	if m := c.method; !m.http && m.path != "" && !m.need.open {
 		c.place = grpcserver.PlaceOf(c.ctx)
-		c.place.Begin(c.client != nil && c.client.Kind != access.Nobody)
+		if !c.place.Begin(c.client != nil && c.client.Kind != access.Nobody) {
+			return web.ErrConnections
+		}
 	}
+	return nil
 }
 
 // end ends a call with the error of its handler, and replaces that with the error for the client. It must be deferred.

@@ -116,15 +116,20 @@ func (c *Call) Param(i int) string {
 
 // use keeps the connection of an admitted call from giving way to others until the call ends. On the admin listener
 // only calls for administrators do, so that others can't shut these out.
-func (c *Call) use() {
-	if !c.route.Open && c.Place() != nil {
-		p := c.Principal()
-		if c.route.Socket && p != nil && p.Kind == access.Nobody {
-			return // its client has yet to send a credential
-		}
-		c.admitted = true
-		c.place.Begin(p != nil && p.Kind != access.Nobody)
+// Error: ErrConnections if it gave way already.
+func (c *Call) use() error {
+	if c.route.Open || c.Place() == nil {
+		return nil
 	}
+	p := c.Principal()
+	if c.route.Socket && p != nil && p.Kind == access.Nobody {
+		return nil // its client has yet to send a credential
+	}
+	if !c.place.Begin(p != nil && p.Kind != access.Nobody) {
+		return ErrConnections
+	}
+	c.admitted = true
+	return nil
 }
 
 // Place returns the place of the connection, or nil if the call's client can't keep it.

@@ -18,6 +18,9 @@ var (
 	ErrBodySlow = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody,
 		Detail: "the body took too long to arrive"}
 	ErrPanic = errors.New("a handler panicked")
+	// ErrConnections refuses a request on a connection that has no place.
+	ErrConnections = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
+		Detail: "the server has too many open connections; trying again is safe"}
 )
 
 // OnlyAdmin returns an error about a path that names the listener which has it.
@@ -40,10 +43,6 @@ var (
 	errDecoders = &fault.Error{
 		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
 		Detail: "the server is decoding or encoding too many large bodies; trying again is safe",
-	}
-	errConnections = &fault.Error{
-		Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
-		Detail: "the server has too many open connections; trying again is safe",
 	}
 )
 

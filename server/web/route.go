@@ -117,7 +117,7 @@ func (r *route) serve(ec echo.Context) error {
 func (c *Call) check() error {
 	if c.reserved && !c.route.always {
 		c.route.router.CountRefused()
-		return errConnections
+		return ErrConnections
 	}
 	if err := c.route.origins.check(c.request, &c.route.Route); err != nil {
 		return err
@@ -125,7 +125,9 @@ func (c *Call) check() error {
 	if err := c.admit(); err != nil {
 		return err
 	}
-	c.use()
+	if err := c.use(); err != nil {
+		return err
+	}
 	if c.route.Query == QueryRefused && c.request.URL.RawQuery != "" {
 		return &wire.InputError{Slug: fault.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
 	}
