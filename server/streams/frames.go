@@ -140,7 +140,7 @@ func (s *socket) allow(a access.Action, of access.Resource) error {
 		return err
 	}
 	if !s.known.Load() {
-		s.markKnown(false)
+		s.markKnown()
 		s.conn.SetReadLimit(s.router.MaxBodyBytes())
 	}
 	return nil
@@ -174,7 +174,7 @@ func (s *socket) authenticate(f *wire.ClientFrame, size int) {
 		return
 	}
 	if who.principal.Kind == access.Nobody {
-		if err := s.transfer(limits.With(s.ctx, client)); err != nil {
+		if err := s.moveWaits(limits.With(s.ctx, client)); err != nil {
 			s.limited(f.Ref, err)
 			return
 		}
@@ -187,15 +187,15 @@ func (s *socket) authenticate(f *wire.ClientFrame, size int) {
 	s.answer(wire.FrameOK, f.Ref)
 }
 
-// transfer makes the socket's waits those of the client of a context.
-func (s *socket) transfer(ctx context.Context) error {
+// moveWaits makes the socket's waits those of the client of a context.
+func (s *socket) moveWaits(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.waits)
-	s.endWaits(0)
+	s.keepWaits(0)
 	err := s.wait(ctx, n)
 	if err != nil {
-		s.endWaits(0)
+		s.keepWaits(0)
 		_ = s.wait(s.who.Load().ctx, n) // others may have taken them meanwhile
 	}
 	return err
@@ -213,12 +213,12 @@ func (s *socket) wait(ctx context.Context, n int) error {
 	return nil
 }
 
-// endWaits ends all waits but some. The lock is held.
-func (s *socket) endWaits(but int) {
-	for _, end := range s.waits[but:] {
+// keepWaits ends all waits but the first n. The lock is held.
+func (s *socket) keepWaits(n int) {
+	for _, end := range s.waits[n:] {
 		end()
 	}
-	s.waits = s.waits[:but]
+	s.waits = s.waits[:n]
 }
 
 // take takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It waits
@@ -415,7 +415,7 @@ func (s *socket) delist(sub *subscription) (ended uint64, refused error) {
 	delete(s.subscriptions, sub.of())
 	s.counts.subscriptions.Dec()
 	if last := len(s.waits) - 1; last > 0 && len(s.subscriptions) <= perWait*last {
-		s.endWaits(last)
+		s.keepWaits(last)
 	}
 	return sub.ended, sub.refused
 }

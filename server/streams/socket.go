@@ -98,22 +98,25 @@ func (s *socket) become(p *access.Principal, client limits.Client, of *limits.Li
 		}
 	}
 	if p == nil || p.Kind != access.Nobody {
-		s.markKnown(p != nil)
+		s.markKnown()
+		if p != nil {
+			s.place.MarkKnown()
+		}
 	}
 	if before := s.who.Swap(now); before != nil {
 		before.release()
 	}
 }
 
-// markKnown records that the client has a credential, or has done what needs none. The connection is in use from then
-// on.
-func (s *socket) markKnown(credential bool) {
-	first := s.known.CompareAndSwap(false, true)
-	if first {
-		s.removeUnauthenticated(s)
+// markKnown records that the client has a credential, or has done what needs none. From then on the connection is in
+// use until the socket ends.
+func (s *socket) markKnown() {
+	if !s.known.CompareAndSwap(false, true) {
+		return
 	}
-	if first || credential {
-		s.place.Begin(credential)
+	s.removeUnauthenticated(s)
+	if !s.place.Begin(false) {
+		s.cancel(web.ErrConnections) // the connection is being closed, so that the next read ends the socket
 	}
 }
 
@@ -154,6 +157,9 @@ func (s *socket) finish() {
 	s.running.Wait()
 	s.closing.Wait()
 	s.who.Load().release()
+	if s.known.Load() {
+		s.place.End()
+	}
 	s.remove(s)
 	s.Logger.Debug("socket closed", "requestId", s.id, "client", s.address, "elapsed", time.Since(s.opened))
 }
@@ -167,16 +173,16 @@ func (s *socket) leave() {
 	for _, t := range s.timers {
 		t.Stop()
 	}
-	s.endWaits(0)
+	s.keepWaits(0)
 }
 
 // start sets the timers.
 func (s *socket) start() {
-	most := s.router.MaxBodyBytes()
+	maxFrame := s.router.MaxBodyBytes()
 	if !s.known.Load() {
-		most = firstFrame
+		maxFrame = firstFrame
 	}
-	s.conn.SetReadLimit(most)
+	s.conn.SetReadLimit(maxFrame)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.after(s.Age-rand.N(s.Age/4+1), func() { //nolint:gosec // chance to spread load, not to keep a secret

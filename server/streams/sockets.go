@@ -54,8 +54,8 @@ const (
 	underWay         = 64 // publishes and acknowledgements at a time; fewer if they are large
 	// maxRefusals is how many frames in a row may be refused because of the client's limit of requests.
 	maxRefusals = 256
-	// maxUnauthenticated is how many sockets of one address may be open whose clients have no credential yet. unauthenticatedPrice is
-	// the price of a frame of these, which may be refused.
+	// maxUnauthenticated is how many sockets of one address may be open whose clients have no credential yet.
+	// unauthenticatedPrice is the price of a frame of these, which may be refused.
 	maxUnauthenticated   = 256
 	unauthenticatedPrice = 20
 	// firstFrame is the largest frame before the first credential, in bytes: a credential and its frame.
