@@ -91,8 +91,8 @@ func (d *deliveries) fetchMany(c *web.Call) error {
 	if len(q.From) > 0 || len(answer.Problems) == 0 {
 		all, err := d.service.FetchMany(c.Context(), q)
 		switch {
-		case c.Withdrawn() && len(all.Found) == 0:
-			all.Problems = nil // of a read that was interrupted
+		case len(all.Found) == 0 && c.Withdrawn():
+			answer.Problems, all.Problems = nil, nil // of a read that was interrupted
 			if q, err = granted(c, &request, &answer); err != nil {
 				return err
 			}
