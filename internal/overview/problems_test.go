@@ -123,7 +123,7 @@ func TestLosses(t *testing.T) {
 	require.Equal(t, []string{"TidemarkRedisLostWrites tickets"}, w.after(1))
 	found := w.problems.Problems().Problems[0]
 	require.Equal(t, wire.SeverityCritical, found.Severity)
-	require.Equal(t, "The Redis of tickets failed over, and has lost writes that were answered between "+
+	require.Equal(t, "The Redis of tickets failed over, and may have lost writes that were answered between "+
 		"2026-11-28 15:02:10 and 2026-11-28 15:02:50 UTC.", found.Text)
 	require.Len(t, w.after(358), 1)
 	require.Empty(t, w.after(1))

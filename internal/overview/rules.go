@@ -212,14 +212,14 @@ func times(s Sample) (found []Problem) {
 // lossShown is how long a loss is a problem: an operator has to learn of it, and can't repair it.
 const lossShown = time.Hour
 
-// losses finds failovers that have lost writes.
+// losses finds failovers that may have lost writes.
 func losses(s Sample) (found []Problem) {
 	since := s.Values("tidemark_redis_lost_since_timestamp_seconds", "redis")
 	for of, until := range s.Values("tidemark_redis_lost_until_timestamp_seconds", "redis") {
 		from, to := time.Unix(int64(since[of]), 0).UTC(), time.Unix(int64(until), 0).UTC()
 		if s.At.Sub(to) < lossShown {
 			found = append(found, Problem{Code: "TidemarkRedisLostWrites", About: of, Since: to, Text: fmt.Sprintf(
-				"The Redis of %s failed over, and has lost writes that were answered between %s and %s UTC.", of,
+				"The Redis of %s failed over, and may have lost writes that were answered between %s and %s UTC.", of,
 				from.Format(time.DateTime), to.Format(time.DateTime))})
 		}
 	}

@@ -17,21 +17,24 @@ import (
 // replicas, but not from a server, answers that server until the cut heals: all of that is lost then.
 
 const (
-	historyEvery = time.Second // interval at which primaries are asked for their histories
+	historyEvery = time.Second // interval at which nodes are asked for their histories
 	historyLimit = time.Second // of one question
 	historyKept  = time.Hour   // after which a history that isn't continued is forgotten
 	historyMarks = 1024        // of one history, at most; more are thinned out
+
+	pingBytes = 14               // of a primary's PING to its replicas, which is a part of its history
+	pingEvery = 10 * time.Second // default of repl-ping-replica-period
 )
 
 // Failover is the change to a primary that continues the history of another one, or its own after a restart.
 type Failover struct {
 	From, To string    // addresses
 	At       time.Time // when this process noticed it
-	// Lost reports whether the former primary had writes that the new one lacks. Those are from after LostSince, which
-	// is when the former one was last seen without them, to within a second.
+	// Lost reports whether the history of the former primary has more than PINGs that the new one lacks: writes may be
+	// lost. Those are from after LostSince, which is when the former one was last seen without them, to within a second.
 	Lost      bool
 	LostSince time.Time
-	LostBytes int64 // of the former primary's history
+	LostBytes int64 // of the former primary's history; also of what no client wrote, such as expiries
 }
 
 // history is what a primary has written, as far as it was seen.
@@ -65,7 +68,7 @@ func (h *history) add(m mark) {
 
 func (h *history) last() mark { return h.marks[len(h.marks)-1] }
 
-// lostAfter returns what is lost if the history was left at an offset.
+// lostAfter returns what may be lost if the history was left at an offset. PINGs alone are no loss.
 func (h *history) lostAfter(offset int64) (lost bool, since time.Time, bytes int64) {
 	bytes = h.last().offset - offset
 	if bytes <= 0 {
@@ -77,6 +80,9 @@ func (h *history) lostAfter(offset int64) (lost bool, since time.Time, bytes int
 			break
 		}
 		since = m.at
+	}
+	if pings := 1 + int64(h.last().at.Sub(since)/pingEvery); bytes%pingBytes == 0 && bytes <= pings*pingBytes {
+		return false, time.Time{}, 0
 	}
 	return true, since, bytes
 }
@@ -110,20 +116,21 @@ func (all histories) forget(now time.Time) {
 	maps.DeleteFunc(all, func(_ string, h *history) bool { return now.Sub(h.last().at) > historyKept })
 }
 
-// WatchFailovers asks the primaries for their histories every second until ctx ends, and logs and counts each
-// fail-over, with what it has lost. A server that is cut off together with a primary learns of it when the cut heals.
+// WatchFailovers asks the primary, or all nodes of a Cluster, for their histories every second until ctx ends, and logs
+// and counts each fail-over, with what it may have lost. A server that is cut off together with a primary learns of it
+// when the cut heals.
 func (c *Conn) WatchFailovers(ctx context.Context) error {
 	seen := histories{}
 	for {
 		for _, f := range c.failovers(ctx, seen) {
 			c.metrics.failedOver(f)
 			if f.Lost {
-				c.logger.ErrorContext(ctx, "redis has another primary, which lacks writes of the former one", "from", f.From,
-					"to", f.To, "lostSince", f.LostSince.UTC().Format(time.RFC3339), "lostUntil", f.At.UTC().Format(time.RFC3339),
-					"lostBytes", f.LostBytes)
+				c.logger.ErrorContext(ctx, "redis has another primary, which lacks writes of the former one",
+					"from", f.From, "to", f.To, "lostSince", f.LostSince.UTC().Format(time.RFC3339),
+					"lostUntil", f.At.UTC().Format(time.RFC3339), "lostBytes", f.LostBytes)
 				continue
 			}
-			c.logger.WarnContext(ctx, "redis has another primary", "from", f.From, "to", f.To)
+			c.logger.InfoContext(ctx, "redis has another primary", "from", f.From, "to", f.To)
 		}
 		if !pace.Sleep(ctx, pace.Jitter(historyEvery)) {
 			return nil
@@ -131,7 +138,7 @@ func (c *Conn) WatchFailovers(ctx context.Context) error {
 	}
 }
 
-// failovers asks all primaries that can be reached.
+// failovers asks all nodes that can be reached. Those include the replicas of a Cluster, one of which may be promoted.
 func (c *Conn) failovers(ctx context.Context, seen histories) (found []Failover) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()

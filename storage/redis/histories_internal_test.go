@@ -8,6 +8,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A history that was left at offset 1,000 is seen there, and after some seconds with more bytes.
+func TestPingsAreNoLoss(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 28, 15, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		seconds, bytes int
+		lost           bool
+	}{
+		{1, 0, false},
+		{1, 14, false},
+		{1, 28, true}, // two PINGs take 10 s
+		{9, 28, true},
+		{10, 28, false},
+		{25, 42, false},
+		{25, 56, true},
+		{100, 32, true}, // no number of PINGs
+		{100, 13, true},
+	} {
+		h := &history{began: began, marks: []mark{{began, 1000}}}
+		h.add(mark{began.Add(time.Duration(tt.seconds) * time.Second), int64(1000 + tt.bytes)})
+		lost, since, bytes := h.lostAfter(1000)
+		require.Equal(t, tt.lost, lost, tt)
+		if lost {
+			require.Equal(t, began, since)
+			require.EqualValues(t, tt.bytes, bytes)
+		}
+	}
+}
+
 // primaryInfo is what a primary says of its history.
 func primaryInfo(run, id string, offset int, before string, left int) info {
 	return info{"role": "master", "run_id": run, "master_replid": id, "master_repl_offset": strconv.Itoa(offset),
