@@ -297,6 +297,54 @@ func lostLayout(s *subject) {
 	require.Zero(s, s.claim("y").Shard)
 }
 
+// newestLayout: nodes that had shards of several layouts restore the newest, whoever claims first. One that an operator
+// has set stays, and so does one of which a shard was given out.
+func newestLayout(s *subject) {
+	unsure := func(host string, last shard.Claimed) {
+		s.Helper()
+		_, err := s.store.Claim(s.Context(), member(host), another(host, 2), ttl, last)
+		require.ErrorIs(s, err, shard.ErrUnsure)
+	}
+	former := s.split(0, 1)
+	x := s.claim("x")
+	s.leave("x")
+	layout := s.split(1, 3)
+	y := s.claim("y")
+	s.leave("y")
+	newest := s.split(2, 2)
+	z := s.claim("z")
+	require.NoError(s, s.h.Clear(s.Context(), cache))
+	for _, step := range []struct {
+		host string
+		last shard.Claimed
+		want shard.Layout
+	}{
+		{"x", x, former}, {"y", y, layout}, {"x", x, layout}, {"z", z, newest}, {"y", y, newest},
+	} {
+		unsure(step.host, step.last)
+		require.Equal(s, step.want, s.status().Layout, step.host)
+	}
+	s.pass(ttl)
+	c, err := s.store.Claim(s.Context(), member("z"), another("z", 2), ttl, z)
+	require.NoError(s, err)
+	require.Equal(s, z.Shard, c.Shard)
+
+	require.NoError(s, s.h.Clear(s.Context(), cache))
+	unsure("x", x)
+	s.pass(2 * ttl)
+	s.claim("x")
+	_, err = s.store.Claim(s.Context(), member("z"), another("z", 3), ttl, z)
+	require.Error(s, err)
+	require.Equal(s, former, s.status().Layout, "a shard of it was given out")
+
+	require.NoError(s, s.h.Clear(s.Context(), cache))
+	unsure("x", x)
+	set := s.split(1, 4)
+	unsure("z", z)
+	unsure("z", z)
+	require.Equal(s, set, s.status().Layout, "an operator has set it")
+}
+
 // exclusion lets many nodes compete for few shards.
 func exclusion(s *subject) {
 	const nodes, shards, runs = 8, 3, 5

@@ -61,6 +61,8 @@ var cases = []storagetest.Case[*subject]{
 		Run: clockSetBack},
 	{Name: "claims may be lost", Notice: "after a fail-over two nodes answer for a shard", Run: lostClaims},
 	{Name: "everything may be lost", Notice: "nodes wait for good for a layout that they know", Run: lostLayout},
+	{Name: "the newest layout that a node knows is restored",
+		Notice: "after a loss of everything a node that was cut off brings back a former layout", Run: newestLayout},
 	{Name: "the status shows who holds what", Notice: "an operator can't see what is missing", Run: status},
 	{Name: "hosts are those that hold shards", Notice: "clients ask nodes that are gone", Run: hosts},
 	{Name: "bounds", Notice: "somebody fills the store", Run: bounds},

@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
 -- claim.lua gives a free shard of a data centre to a token: the shard that its host had last, or else the one with the
 -- oldest ping. A Redis that may have lost claims grants none until those have expired. A layout that is lost, and that
--- nobody removed, is restored from what the caller knows of it. It may run when Redis is out of memory.
+-- nobody removed, is restored from what the caller knows of it; until a shard of it is given out, a caller that knows a
+-- newer one replaces it. It may run when Redis is out of memory.
 --
 -- KEYS[1] dcs     set   data centres of the cache
--- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
+-- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre; whether it was restored
 -- KEYS[3] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] dc               string  the data centre
@@ -25,19 +26,22 @@ local dcs_key, layout_key, shards_key = KEYS[1], KEYS[2], KEYS[3]
 local dc, host, token, ttl_ms, address = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local last_generation, last_shard, last_starts = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 
-local layout = redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation', 'run', 'since')
-local generation, starts, latest, run, since = unpack(layout)
+local layout = redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation', 'run', 'since', 'restored')
+local generation, starts, latest, run, since, restored = unpack(layout)
 local now_us, now_ms = time.now()
 if not generation then
   if last_generation == 0 or redis.call('HEXISTS', shards_key, holder.REMOVED) == 1 then
     return {'NO_LAYOUT'}
   end
-  generation, starts, run, since = last_generation, last_starts, primary.history(), now_ms
+  generation, run, since, restored = 0, primary.history(), now_ms, '1'
   redis.call('SADD', dcs_key, dc)
-  redis.call('HSET', layout_key, 'generation', time.decimal(generation), 'starts', starts)
-  redis.call('HSET', layout_key, 'run', run, 'since', time.decimal(since))
+  redis.call('HSET', layout_key, 'run', run, 'since', time.decimal(since), 'restored', restored)
 end
 generation = tonumber(generation)
+if restored and last_generation > generation then
+  generation, starts = last_generation, last_starts
+  redis.call('HSET', layout_key, 'generation', time.decimal(generation), 'starts', starts)
+end
 local own = redis.call('HGET', shards_key, host)
 local until_ms, pinged_ms, shard, of, back = holder.parse(own, now_ms)
 if back then
@@ -86,6 +90,9 @@ if seen.over[shard] then
 end
 local incarnation = time.decimal(math.max(tonumber(latest or 0) + 1, now_us))
 redis.call('HSET', layout_key, 'incarnation', incarnation)
+if restored then
+  redis.call('HDEL', layout_key, 'restored')
+end
 local ends, now, of_layout = time.decimal(now_ms + ttl_ms), time.decimal(now_ms), time.decimal(generation)
 local mine = {ends, now, shard, of_layout, incarnation, now, 0, token, address}
 redis.call('HSET', shards_key, host, table.concat(mine, ' '))

@@ -38,5 +38,6 @@ if current == 0 then
 end
 redis.call('SADD', dcs_key, dc)
 redis.call('HSET', layout_key, 'generation', time.decimal(current + 1), 'starts', starts)
+redis.call('HDEL', layout_key, 'restored')
 redis.call('SPUBLISH', topic, 'layout')
 return {'OK', time.decimal(current + 1)}
