@@ -43,15 +43,15 @@ func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 		require.Len(t, d.Messages, 1)
 		require.Equal(t, "z", d.Messages[0].ID)
 	}
-	one := func(method, path, body string) wire.Delivery {
+	fetch := func(method, path, body string) wire.Delivery {
 		return servertest.Decode[wire.Delivery](h.Do(method, servertest.At+path, body).With(http.StatusOK))
 	}
 	for _, wait := range []string{"", "&wait=20s"} {
-		d := one("GET", "/messages?lastReceiptHandle="+last+wait, "")
+		d := fetch("GET", "/messages?lastReceiptHandle="+last+wait, "")
 		told(d)
-		require.False(t, one("GET", "/messages?lastReceiptHandle="+d.ReceiptHandle+wait, "").Lost, "told once")
+		require.False(t, fetch("GET", "/messages?lastReceiptHandle="+d.ReceiptHandle+wait, "").Lost, "told once")
 	}
-	told(one("POST", "/next", `{"lastReceiptHandle":"`+last+`"}`))
+	told(fetch("POST", "/next", `{"lastReceiptHandle":"`+last+`"}`))
 	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s","lastReceiptHandle":"`+last+`"}]}`)
 	told(servertest.Decode[wire.Deliveries](many.With(http.StatusOK)).Deliveries[0].Delivery)
 	h.Do("POST", servertest.At+"/next", `{"receiptHandle":"`+last+`"}`).Problem(http.StatusConflict,

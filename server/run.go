@@ -74,8 +74,8 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 	}
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {
-			counted := &framesListener{Listener: l.GRPC, connections: &s.connections}
-			limited := &places.Listener{Listener: counted, Limit: s.connections.Limit, Refused: s.connections.refused}
+			framed := &framesListener{Listener: l.GRPC, connections: &s.connections}
+			limited := &places.Listener{Listener: framed, Limit: s.connections.Limit, Refused: s.connections.refused}
 			if err := s.services.Serve(limited); err != nil {
 				fail(err)
 			}

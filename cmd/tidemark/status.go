@@ -331,8 +331,8 @@ func startStatus(ctx context.Context, c config.Config, s stores, compared *compa
 	o.Status = &overview.Board{Points: history, Found: &problems, Peers: compared.peers.all, Redis: examined.state}
 	o.Shards = examined.Shards
 	o.Survey = keyspace.NewJob(c.Records.Site.Caches.Table, keySources(s))
-	for _, one := range examined.redis {
-		needs.parts.Run(ctx, "failovers of the Redis of "+one.of, one.conn.WatchFailovers)
+	for _, item := range examined.redis {
+		needs.parts.Run(ctx, "failovers of the Redis of "+item.of, item.conn.WatchFailovers)
 	}
 	needs.parts.Run(ctx, "survey of keys", o.Survey.Run)
 	needs.parts.Run(ctx, "history", history.Run)

@@ -16,16 +16,16 @@ import (
 
 // Names of headers, in net/http's canonical form.
 const (
-	headerLocation      = "Location"
-	headerRequestID     = "X-Request-Id"
-	headerRetryAfter    = "Retry-After"
-	headerContentType   = "Content-Type"
-	headerContentLength = "Content-Length"
-	headerCacheControl  = "Cache-Control"
-	headerConnection    = "Connection"
-	headerSniffing      = "X-Content-Type-Options"
-	headerChallenge     = "Www-Authenticate"
-	headerUsers         = "Cross-Origin-Resource-Policy"
+	headerLocation       = "Location"
+	headerRequestID      = "X-Request-Id"
+	headerRetryAfter     = "Retry-After"
+	headerContentType    = "Content-Type"
+	headerContentLength  = "Content-Length"
+	headerCacheControl   = "Cache-Control"
+	headerConnection     = "Connection"
+	headerSniffing       = "X-Content-Type-Options"
+	headerChallenge      = "Www-Authenticate"
+	headerResourcePolicy = "Cross-Origin-Resource-Policy"
 
 	headerRateLimit       = "Ratelimit"
 	headerRateLimitPolicy = "Ratelimit-Policy"
@@ -171,7 +171,7 @@ func (c *Call) setRateLimit(header http.Header) {
 func setSafetyHeaders(header http.Header) {
 	header[headerCacheControl] = noStore
 	header[headerSniffing] = noSniffing
-	header[headerUsers] = sameOrigin
+	header[headerResourcePolicy] = sameOrigin
 }
 
 // CloseIfLast sets the header that closes the connection if the server is draining, or other clients need the place of
