@@ -43,8 +43,15 @@ func TestLimitsOfTheProcess(t *testing.T) {
 		})
 	}
 	eventually(t, func() bool {
-		status, _ := s.request(t, http.MethodGet, s.url+"/v1/info", "")
-		return status == http.StatusServiceUnavailable
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/info", http.NoBody)
+		require.NoError(t, err)
+		request.Close = true
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil { // the connection gave way to that of a poll, before the request was read
+			return false
+		}
+		require.NoError(t, answer.Body.Close())
+		return answer.StatusCode == http.StatusServiceUnavailable
 	})
 	require.True(t, s.ready(t))
 

@@ -34,7 +34,8 @@ func Main(m *testing.M, options ...goleak.Option) {
 // findLeaks gives the goroutines of closed clients more time to end than goleak does.
 func findLeaks(options []goleak.Option) error {
 	//nolint:forbidigo // TestMain has no context
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	// rueidis closes the connections to nodes that are gone after 5 s
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	options = append(options, container.Reaper)
 	return poll(ctx, func(context.Context) error { return goleak.Find(options...) })

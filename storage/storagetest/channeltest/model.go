@@ -143,6 +143,9 @@ func (m *model) held(r receipt.Receipt) bool {
 	if at, ok := m.records[r.MessageID]; ok {
 		return at == r.Clock
 	}
+	if r.PublishedAt.IsZero() {
+		return m.keep == 0 || clock.Distance(r.Clock, m.clock) < uint64(m.keep)
+	}
 	return time.Since(r.PublishedAt) >= ttl
 }
 
