@@ -546,6 +546,9 @@ func TestPollIsToldOfALoss(t *testing.T) {
 		require.True(t, (<-ended).Lost, "a receipt whose key is lost")
 		waiting.Last = "x"
 		fetch()
-		requireError(t, (<-ended).err, fault.Invalid, fault.SlugReceiptMalformed)
+		require.True(t, (<-ended).Lost, "a text that is none")
+		waiting.Last = s.receipts.Sign(receipt.Receipt{Channel: "other", Subscriber: "s"})
+		fetch()
+		requireError(t, (<-ended).err, fault.Invalid, fault.SlugReceiptChannel)
 	})
 }

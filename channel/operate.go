@@ -165,6 +165,10 @@ func (s *Service) addDetails(ctx context.Context, some []Summary) error {
 		if errors.Is(r.Err, ErrNoChannel) {
 			continue
 		}
+		var failed *fault.Error
+		if errors.As(r.Err, &failed) && failed.Kind == fault.Internal {
+			continue // the channel is damaged: the others are listed with their details
+		}
 		if r.Err != nil {
 			return r.Err
 		}

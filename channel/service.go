@@ -397,12 +397,12 @@ func (v *verifier) verify(ctx context.Context, handle, channel, subscriber strin
 	return nil, invalid(slug, "/receiptHandle", "the receipt handle %s", what).WithCause(err)
 }
 
-// verifyLast returns the receipt of a handle that is only compared with the channel's history. If its key is lost, the
-// receipt is of no history that a channel has.
+// verifyLast returns the receipt of a handle that is only compared with the channel's history. If no known key has signed
+// it, the receipt is of no history that a channel has.
 func (v *verifier) verifyLast(ctx context.Context, handle, channel, subscriber string) (*receipt.Receipt, error) {
 	r, err := v.verify(ctx, handle, channel, subscriber)
-	if errors.Is(err, receipt.ErrForged) {
+	if isUnsigned(err) {
 		return &receipt.Receipt{Channel: channel, Subscriber: subscriber, Epoch: noChannel.Epoch}, nil
 	}
-	return r, err
+	return r, ofField(err, "lastReceiptHandle", "last receipt handle")
 }

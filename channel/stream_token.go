@@ -184,12 +184,15 @@ func (v *verifier) signedToken(ctx context.Context, token string) ([]byte, error
 }
 
 // atToken sets the field of an error to the token.
-func atToken(err error) error {
+func atToken(err error) error { return ofField(err, "lastEventId", "resume token") }
+
+// ofField changes an error about a receipt handle to one about another field.
+func ofField(err error, field, name string) error {
 	var e *fault.Error
 	if errors.As(err, &e) && e.Field != "" {
-		of := *e
-		of.Field, of.Detail = "lastEventId", strings.Replace(e.Detail, "receipt handle", "resume token", 1)
-		return &of
+		other := *e
+		other.Field, other.Detail = field, strings.Replace(e.Detail, "receipt handle", name, 1)
+		return &other
 	}
 	return err
 }

@@ -99,3 +99,56 @@ func TestDamagedTickets(t *testing.T) {
 	h.Redis.Do(t, "SET", key, strings.Replace(text, "abc", "a\x01c", 1), "KEEPTTL")
 	h.Do("GET", "/v1/tickets/a", "").Problem(http.StatusInternalServerError, fault.SlugInternal)
 }
+
+// TestMessagesOfAnotherType: a key of a message that has a list is no message, on every way, also as the last one.
+func TestMessagesOfAnotherType(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	h.Subscribe("c", "s")
+	for _, id := range []string{"m1", "m2", "m3"} {
+		h.Publish("c", id, "1")
+	}
+	replace := func(at string) {
+		h.Redis.Do(t, "DEL", h.Prefix+"c.{c}.m."+at)
+		h.Redis.Do(t, "RPUSH", h.Prefix+"c.{c}.m."+at, "x")
+	}
+	replace("1")
+	replace("3")
+	for _, path := range []string{"/messages", "/messages?max=1", "/messages?wait=20s"} {
+		d := servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+path, "").With(http.StatusOK))
+		require.Equal(t, "m2", d.Messages[0].ID, path)
+	}
+	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s"}]}`).With(http.StatusOK)
+	d := servertest.Decode[wire.Deliveries](many).Deliveries[0]
+	require.EqualValues(t, 2, d.Expired)
+	for _, path := range []string{streamOfS, "/v1/stream?sub=c/s"} {
+		s := openEvents(t, h, path)
+		require.Equal(t, "gap", s.next().name)
+		require.Equal(t, "m2", s.message().ID)
+	}
+	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+d.ReceiptHandle+`"}`).With(http.StatusNoContent)
+	h.Publish("c", "m4", "1")
+	next := h.Do("POST", servertest.At+"/next", `{"receiptHandle":"`+d.ReceiptHandle+`"}`).With(http.StatusOK)
+	require.Equal(t, "m4", servertest.Decode[wire.Delivery](next).Messages[0].ID)
+	h.OnAdmin().Do("POST", servertest.At+"/seek", `{"to":"2026-11-21T12:00:00Z"}`).With(http.StatusOK)
+}
+
+// TestListWithADamagedChannel: the others are listed.
+func TestListWithADamagedChannel(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	for _, channel := range []string{"a", "b", "c", "d"} {
+		h.Publish(channel, "m1", "1")
+	}
+	h.Redis.Do(t, "SET", h.Prefix+"c.{a}.clock", "abc", "KEEPTTL")
+	h.Redis.Do(t, "SET", h.Prefix+"c.{b}.epoch", "abc", "KEEPTTL")
+	h.Redis.Do(t, "SET", h.Prefix+"c.{c}.subs", "abc")
+	for query, want := range map[string][]string{"": {"b", "d"}, "?details=true": {"b", "d"}} {
+		answer := h.OnAdmin().Do("GET", "/v1/channels"+query, "").With(http.StatusOK)
+		var names []string
+		for _, c := range servertest.Decode[wire.ChannelList](answer).Channels {
+			names = append(names, c.Channel)
+		}
+		require.Equal(t, want, names, query)
+	}
+}

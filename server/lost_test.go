@@ -68,8 +68,10 @@ func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 		require.Equal(t, "lost", s.Is(wire.FrameGap).Reason)
 		require.Equal(t, "z", s.Is(wire.FrameMessage).ID)
 	}
-	h.Do("GET", servertest.At+"/messages?lastReceiptHandle=x", "").Problem(http.StatusBadRequest,
-		fault.SlugReceiptMalformed)
+	require.True(t, fetch("GET", "/messages?lastReceiptHandle=x", "").Lost)
+	h.Subscribe("c", "other")
+	h.Do("GET", "/v1/channels/c/subscribers/other/messages?lastReceiptHandle="+last, "").Problem(http.StatusBadRequest,
+		fault.SlugReceiptSubscriber)
 }
 
 // TestConsumersReportALoss: the Go client's consumers report it when a stream or a poll finds it, and go on.

@@ -222,8 +222,8 @@ test("by long poll, a receipt that storage has lost ends nothing", { timeout: 60
   const subscription = tm.channel("forged").subscribe("ann", (m) => void order.push(m.content), { from: "earliest" });
   subscription.on("gap", (g) => order.push(g));
   await tm.channel("forged").publish(1);
-  await until(() => order.length === 2);
-  assert.deepEqual(order, [{ reason: "expired", count: 2 }, 1]);
+  await until(() => order.length === 3);
+  assert.deepEqual(order, [{ reason: "expired", count: 2 }, { reason: "lost", count: 0 }, 1]);
 });
 
 for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {

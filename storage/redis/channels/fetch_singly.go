@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"strings"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
@@ -301,8 +302,14 @@ func (f singleReads) gone(ctx context.Context, at clock.Clock, unread uint64) (u
 // get returns a key's value, or nil if the key does not exist.
 func (f singleReads) get(ctx context.Context, key string) ([]byte, error) {
 	value, err := f.store.conn.Client().Do(ctx, f.store.conn.Client().B().Get().Key(key).Build()).AsBytes()
-	if rueidis.IsRedisNil(err) {
+	if rueidis.IsRedisNil(err) || isWrongType(err) {
 		return nil, nil
 	}
 	return value, err
+}
+
+// isWrongType reports whether a key has a value of another type, which the scripts take for none.
+func isWrongType(err error) bool {
+	failed, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(failed.Error(), "WRONGTYPE")
 }

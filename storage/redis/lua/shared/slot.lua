@@ -10,12 +10,19 @@ function slot.forbidden(text)
   return string.find(text, '^NOPERM') or string.find(text, 'user executing the script', 1, true)
 end
 
--- read runs a reading command. One of its keys must be a declared key that exists: the node to which a slot is being
--- moved answers a command on a single key that has not arrived yet as if it did not exist, but refuses a command on
--- several keys of which one is missing, as does the node from which the slot is moved.
+-- WRONG_TYPE is what the error of a command begins with that reads a value of another type.
+slot.WRONG_TYPE = '^WRONGTYPE'
+
+-- read runs a reading command. It returns nil if a key has a value of another type. One of its keys must be a declared
+-- key that exists: the node to which a slot is being moved answers a command on a single key that has not arrived yet
+-- as if it did not exist, but refuses a command on several keys of which one is missing, as does the node from which
+-- the slot is moved.
 function slot.read(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then
+    if string.find(reply.err, slot.WRONG_TYPE) then
+      return nil
+    end
     error(slot.forbidden(reply.err) and reply.err or slot.MOVING, 0)
   end
   return reply

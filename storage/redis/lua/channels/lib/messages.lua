@@ -18,6 +18,18 @@ function messages.alive(log, clock)
   return slot.read('EXISTS', log.here, messages.key(log, clock)) == 2
 end
 
+-- head returns the first 160 bytes of the message at a declared key, or nothing if it is gone, or has another type:
+-- MGET does not find such a message either.
+function messages.head(key)
+  local found = redis.pcall('GETRANGE', key, '0', '159')
+  if type(found) == 'string' then
+    return found
+  elseif string.find(found.err, slot.WRONG_TYPE) then
+    return ''
+  end
+  error(found)
+end
+
 -- identity returns the ID of a message and the write that stored it, by the first 160 bytes of its value. Each is nil
 -- if it is not readable; messages of earlier versions have no write.
 function messages.identity(head)
@@ -37,8 +49,8 @@ function messages.last(log, clock)
     return {}
   end
   local key = messages.key(log, clock)
-  local id, write = messages.identity(slot.read('GETRANGE', key, '0', '159'))
-  return {id or '', write or '', messages.published_at(slot.read('GETRANGE', key, '-24', '-1')) or ''}
+  local id, write = messages.identity(slot.read('GETRANGE', key, '0', '159') or '')
+  return {id or '', write or '', messages.published_at(slot.read('GETRANGE', key, '-24', '-1') or '') or ''}
 end
 
 -- oldest_in returns the distance from mark to the oldest message alive in (mark, clock], or nil if there is none.
@@ -90,7 +102,7 @@ function messages.since(log, mark, clock, time_ms)
   local low, high = 0, clocks.distance(mark, clock) + 1
   while high - low > 1 do
     local middle = math.floor((low + high) / 2)
-    local tail = slot.read('GETRANGE', messages.key(log, clocks.add(mark, middle)), '-24', '-1')
+    local tail = slot.read('GETRANGE', messages.key(log, clocks.add(mark, middle)), '-24', '-1') or ''
     if (tonumber(messages.published_at(tail)) or 0) < time_ms then
       low = middle
     else
@@ -145,7 +157,7 @@ function messages.read(log, mark, clock)
   while at ~= clock and count < log.count do
     local size, keys, first = math.min(16, log.count - count, clocks.distance(at, clock)), {}, clocks.add(at, 1)
     if size > 1 or log.least == 0 then
-      local length = count > 0 and bytes / count or slot.read('STRLEN', messages.key(log, first))
+      local length = count > 0 and bytes / count or slot.read('STRLEN', messages.key(log, first)) or 0
       if log.least == 0 and count == 0 and length > log.bytes then
         break
       end
