@@ -10,8 +10,8 @@ type metrics struct {
 	interruptions prometheus.Counter
 	moves         prometheus.Counter
 	changes       *prometheus.CounterVec // of the primary
-	lostSince     *prometheus.GaugeVec   // without labels: it has no value before the first loss
-	lostUntil     *prometheus.GaugeVec
+	lostSince     prometheus.Gauge       // 0 before the first loss
+	lostUntil     prometheus.Gauge
 	largeWaiting  prometheus.Gauge
 	largeBytes    prometheus.Gauge
 }
@@ -49,14 +49,14 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "tidemark_redis_failovers_total",
 			Help: "Changes of a primary that this server noticed, by whether the former one had writes that are lost.",
 		}, []string{"writes"}),
-		lostSince: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		lostSince: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidemark_redis_lost_since_timestamp_seconds",
 			Help: "When the writes began that the last failover with a loss has lost, to within a second.",
-		}, nil),
-		lostUntil: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		}),
+		lostUntil: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidemark_redis_lost_until_timestamp_seconds",
 			Help: "When this server noticed the last failover with a loss.",
-		}, nil),
+		}),
 		largeWaiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidemark_redis_large_fetches_waiting",
 			Help: "Large fetches that wait for their share of the bytes under way from Redis.",
@@ -129,8 +129,8 @@ func (m metrics) failedOver(f Failover) {
 	case m.changes == nil:
 	case f.Lost:
 		m.changes.WithLabelValues(writesLost).Inc()
-		m.lostSince.WithLabelValues().Set(float64(f.LostSince.Unix()))
-		m.lostUntil.WithLabelValues().Set(float64(f.At.Unix()))
+		m.lostSince.Set(float64(f.LostSince.Unix()))
+		m.lostUntil.Set(float64(f.At.Unix()))
 	default:
 		m.changes.WithLabelValues(writesKept).Inc()
 	}
