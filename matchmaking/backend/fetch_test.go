@@ -483,11 +483,12 @@ func TestMatchIsNotDeliveredWhenItsTicketsAreFreeAgain(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		w.queue.PendingTimeout = matchmaking.Duration(2 * time.Second)
 		holder := w.server().leads()
-		for name, s := range map[string]*server{"here": holder, "there": w.server()} {
-			tickets, cycles := w.tickets(name+"1", name+"2"), holder.metrics.cyclesRun()
+		for i, s := range []*server{holder, w.server()} {
+			name := []string{"here", "there"}[i]
+			tickets := w.tickets(name+"1", name+"2")
 			w.function(name+" slow", proposing(match("1", tickets[0]), match("2", tickets[1])))
 			slow := s.fetch(name + " slow")
-			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() > cycles }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() == 2*i+2 }, patience, time.Millisecond)
 			w.awaitStatus(name+"2", matchmaking.Searching)
 			w.function(name+" quick", proposing(match("3", tickets[1])))
 			require.Equal(t, "3", holder.fetch(name+" quick").next())
@@ -504,12 +505,13 @@ func TestMatchIsNotDeliveredWhenItsNewBackfillHasEnded(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		w.queue.BackfillTTL = matchmaking.Duration(time.Second)
 		holder := w.server().leads()
-		for name, s := range map[string]*server{"here": holder, "there": w.server()} {
-			joined, cycles := match("2", w.tickets(name)...), holder.metrics.cyclesRun()
+		for i, s := range []*server{holder, w.server()} {
+			name := []string{"here", "there"}[i]
+			joined := match("2", w.tickets(name)...)
 			joined.Backfill = &openmatch.Backfill{}
 			w.function(name, proposing(match("1"), joined))
 			call := s.fetch(name)
-			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() > cycles }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() == i+2 }, patience, time.Millisecond)
 			require.Eventually(t, func() bool {
 				n := 0
 				require.NoError(t, w.store.EachBackfill(t.Context(), w.queue.Name, func(some []*matchmaking.Backfill) error {

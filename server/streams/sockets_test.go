@@ -127,9 +127,17 @@ func TestSocketCountsWhatSubscriptionsHold(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return held() > n }, 20*time.Second, time.Millisecond)
 	}
-	for n := range 9 {
-		subscribe(8 - n)
+	for n := range 8 {
+		subscribe(n + 1)
 	}
+	for range 8 { // behind the first message, a subscription waits to answer that it is open
+		head := make([]byte, 2)
+		_, err := io.ReadFull(conn, head)
+		require.NoError(t, err)
+		_, err = io.CopyN(io.Discard, conn, int64(head[1]))
+		require.NoError(t, err)
+	}
+	subscribe(0)
 	counts(first)
 	before := held()
 	close(channels.first)
