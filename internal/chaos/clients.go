@@ -56,9 +56,9 @@ type endpoint struct {
 // connect returns the servers at addresses. The caller must call Close at the end.
 func connect(addresses []endpoint, requests *oracle.Requests) (*servers, error) {
 	s := &servers{requests: requests, unready: make([]atomic.Bool, len(addresses))}
-	for _, address := range addresses {
+	for i, address := range addresses {
 		transport := &http.Transport{MaxIdleConnsPerHost: 1000}
-		rest, err := client.New(address.URL, client.WithHTTPClient(&http.Client{Transport: dispersed{transport}}),
+		rest, err := client.New(address.URL, client.WithHTTPClient(&http.Client{Transport: balanced{servers: s, server: i}}),
 			client.WithRetry(client.RetryPolicy{MaxTries: 1}), client.WithTimeout(tryLimit))
 		if err != nil {
 			return nil, err
@@ -89,8 +89,32 @@ func (s *servers) Close() {
 	}
 }
 
+// balanced sends each request to a server, or to another one if the load balancer avoids that: a call of the client may
+// be several requests.
+type balanced struct {
+	servers *servers
+	server  int
+}
+
+// RoundTrip sends a request.
+func (b balanced) RoundTrip(r *http.Request) (*http.Response, error) {
+	server := b.servers.pick(b.server)
+	if server != b.server {
+		r = r.Clone(r.Context())
+		r.URL.Host, r.Host = strings.TrimPrefix(b.servers.urls[server], "http://"), ""
+	}
+	return b.servers.transports[server].RoundTrip(r)
+}
+
 // SetReady sets whether a server is ready. Clients avoid servers that aren't ready, unless none is.
 func (s *servers) SetReady(server int, yes bool) { s.unready[server].Store(!yes) }
+
+// connects reports whether the last attempts to connect to a server for gRPC succeeded. Calls that must not wait fail
+// until the next attempt, also if the server has started meanwhile.
+func (s *servers) connects(server int) bool {
+	frontend, director := s.frontend[server].Connects(), s.director[server].Connects()
+	return frontend && director
+}
 
 // errRefused is an error that cannot be retried.
 var errRefused = errors.New("refused")
@@ -109,7 +133,7 @@ func (s *servers) newTurn() *turn { return &turn{servers: s, n: rand.IntN(len(s.
 func (t *turn) try(ctx context.Context, call func(server int) error) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		t.n++
-		err := call(t.pick())
+		err := call(t.servers.pick(t.n))
 		if err == nil {
 			t.servers.requests.Tried("")
 			return nil
@@ -127,15 +151,15 @@ func (t *turn) try(ctx context.Context, call func(server int) error) error {
 	}
 }
 
-// pick returns the server whose turn it is.
-func (t *turn) pick() int {
-	all := len(t.servers.rest)
+// pick returns a server, or the next one after it that is ready. If none is, it returns the server itself.
+func (s *servers) pick(server int) int {
+	all := len(s.rest)
 	for i := range all {
-		if server := (t.n + i) % all; !t.servers.unready[server].Load() {
-			return server
+		if next := (server + i) % all; !s.unready[next].Load() {
+			return next
 		}
 	}
-	return t.n % all
+	return server % all
 }
 
 // retryable reports whether another try may succeed.

@@ -82,7 +82,7 @@ func (d *director) direct(ctx context.Context, n int, dies bool) {
 	attempt, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
 	var matches []*openmatch.Match
-	_ = d.servers.director[d.pick()].Fetch(attempt, arena, d.pairs, func(m *openmatch.Match) error {
+	_ = d.servers.director[d.servers.pick(d.n)].Fetch(attempt, arena, d.pairs, func(m *openmatch.Match) error {
 		matches = append(matches, m)
 		if dies && n/oftenDeath%2 == 0 {
 			return errDied

@@ -149,7 +149,7 @@ func (p *player) awaitFor(ctx context.Context, server int, id string) error {
 			return err
 		}
 		p.n++
-		server = p.pick()
+		server = p.servers.pick(p.n)
 	}
 }
 

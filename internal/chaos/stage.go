@@ -344,7 +344,7 @@ func (s *stage) balance(ctx context.Context, servers *servers) {
 	for i, one := range s.services {
 		s.balancer.Go(func() {
 			for pace.Sleep(ctx, lookEvery) {
-				servers.SetReady(i, one.OK(ctx, "/readyz"))
+				servers.SetReady(i, one.OK(ctx, "/readyz") && servers.connects(i))
 			}
 		})
 	}

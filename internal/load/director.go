@@ -37,6 +37,9 @@ func DialDirector(address string, options ...grpc.DialOption) (*Director, error)
 	}, nil
 }
 
+// Connects connects at once if the last attempt failed, and reports whether none did since.
+func (d *Director) Connects() bool { return connects(d.connection) }
+
 // Close ends all calls.
 func (d *Director) Close() { _ = d.connection.Close() } // nothing is left to be sent
 

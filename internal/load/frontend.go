@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -25,6 +26,14 @@ func DialFrontend(address string, options ...grpc.DialOption) (*Frontend, error)
 		return nil, err
 	}
 	return &Frontend{connection: c, client: openmatch.NewFrontendServiceClient(c)}, nil
+}
+
+// Connects connects at once if the last attempt failed, and reports whether none did since.
+func (f *Frontend) Connects() bool { return connects(f.connection) }
+
+func connects(c *grpc.ClientConn) bool {
+	c.ResetConnectBackoff()
+	return c.GetState() != connectivity.TransientFailure
 }
 
 // Close ends all calls.
