@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 
 	want := newConfig()
 	want.Server.Listen, want.Server.AdminListen = "127.0.0.1:8080", "127.0.0.1:8081"
-	want.GRPC = GRPC{Listen: "127.0.0.1:50504", MessageBytes: 1 << 20, QueryPage: 1000}
+	want.GRPC = GRPC{Listen: "127.0.0.1:50504", MessageBytes: 1 << 20, QueryPage: 100}
 	want.Server.Grace = 30 * time.Second
 	want.Redis.Timeout, want.Redis.ConnectTimeout = 5*time.Second, 30*time.Second
 	want.Managed.DataDir = "./tidemark-data"

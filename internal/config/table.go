@@ -66,7 +66,7 @@ func grpcOptions(c *Config) []option {
 			Address to listen on for gRPC, as for HTTP; off for none: then gRPC is served on the HTTP port only.`),
 		define("grpc-message-bytes", "bytes", "1MiB", to(&c.GRPC.MessageBytes, ParseBytes), `
 			Maximum size of a message in a gRPC call, and so of a ticket with its extensions.`),
-		define("grpc-query-page", "int", "1000", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `
+		define("grpc-query-page", "int", "100", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `
 			Maximum number of tickets or backfills in one message of the answer to a query, from 10 to 10000.
 			A message also has at most 256KiB, unless one ticket has more.`),
 		define("query-page-size", "int", "", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `

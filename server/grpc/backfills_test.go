@@ -198,9 +198,9 @@ func TestQueryBackfills(t *testing.T) {
 		found, pages int
 		first        string
 	}{
-		{&openmatch.Pool{}, 2500, 3, "b0"},
+		{&openmatch.Pool{}, 2500, 25, "b0"},
 		{&openmatch.Pool{CreatedAfter: timestamppb.New(time.Unix(2400, 0))}, 99, 1, "b2401"},
-		{&openmatch.Pool{DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{DoubleArg: "free", Min: 3, Max: 4}}}, 1000, 1, "b3"},
+		{&openmatch.Pool{DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{DoubleArg: "free", Min: 3, Max: 4}}}, 1000, 10, "b3"},
 		{&openmatch.Pool{TagPresentFilters: []*openmatch.TagPresentFilter{{Tag: "eu"}}}, 0, 0, ""},
 	} {
 		stream, err := h.query().QueryBackfills(h.inQueue("q"), &openmatch.QueryBackfillsRequest{Pool: c.pool})

@@ -86,7 +86,7 @@ const (
 	DefaultMessageBytes = 1 << 20
 	DefaultSlowMessages = 64
 	DefaultStreams      = 250
-	DefaultQueryPage    = 1000
+	DefaultQueryPage    = 100    // each is encoded at once: larger ones keep other clients waiting
 	LargestQueryPage    = 10_000 // as in Open Match
 )
 

@@ -128,7 +128,7 @@ func TestQueryInPages(t *testing.T) {
 	ids, pages, err := h.ids(&openmatch.Pool{}, "many")
 	require.NoError(t, err)
 	require.Len(t, ids, 2500)
-	require.Equal(t, 3, pages)
+	require.Equal(t, 25, pages)
 	ids, _, err = h.ids(&openmatch.Pool{}, "large")
 	require.NoError(t, err)
 	require.Len(t, ids, 500)
