@@ -197,7 +197,7 @@ func send(ts *testscript.TestScript, _ bool, args []string) {
 func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]syscall.Signal{
 		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP,
-		"CONT": syscall.SIGCONT,
+		"CONT": syscall.SIGCONT, "QUIT": syscall.SIGQUIT,
 	}
 	sig, ok := signals[args[1]]
 	if !ok {
