@@ -2,7 +2,7 @@
 // each operation. docs/redis/channels.md documents the keys and the scripts.
 //
 // Start from [New]. A publish is publish.go, which runs lua/channels/publish.lua: it appends the messages and publishes
-// a notification of each on the channel's topic. Concurrent publishes to a channel share calls of it (shared.go).
+// a notification of each on the channel's topic. Concurrent publishes to a channel share calls of it (group_commit.go).
 // Listeners of the topic (listen.go) then wake waiters, which read with lua/channels/fetch.lua (fetch.go).
 //
 // All keys of a channel have its name as their hash tag, so that they are in one slot. While that slot is being moved,

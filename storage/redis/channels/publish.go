@@ -17,7 +17,7 @@ import (
 
 var publishScript = lua.Must("channels/publish")
 
-// Publish runs publish.lua, together with concurrent publishes to the channel: see shared.go. If that fails in a way
+// Publish runs publish.lua, together with concurrent publishes to the channel: see group_commit.go. If that fails in a way
 // that may pass, the publish is tried again alone, as other writes. If an attempt may have published the messages
 // although it failed, recognizeOwn looks at the duplicates that the next one finds.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
@@ -29,7 +29,7 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 		switch {
 		case share:
 			share = false
-			rep, err = s.shared.Do(ctx, termsOf(&r), messages[0])
+			rep, err = s.groupCommit.Do(ctx, termsOf(&r), messages[0])
 		case r.Policy.Replicas > 0:
 			rep, err = s.tryReplicated(ctx, &r, messages)
 		default:

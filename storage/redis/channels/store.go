@@ -16,7 +16,7 @@ type Store struct {
 	conn        *redis.Conn
 	notifyBytes int
 	ttls        *ttlCache
-	shared      *group.Group[terms, message, redis.Reply]
+	groupCommit *group.Group[terms, message, redis.Reply]
 	listened    sync.Map               // positionKeys by channel, while it is listened to
 	keyChanges  *prometheus.CounterVec // of receipt keys; nil: not counted
 }
@@ -41,7 +41,7 @@ func New(conn *redis.Conn, o Options) (*Store, error) {
 	if s.notifyBytes == 0 {
 		s.notifyBytes = DefaultNotifyBytes
 	}
-	s.shared = s.newShared(sharedCalls)
+	s.groupCommit = s.newGroupCommit(groupCalls)
 	if o.Metrics == nil {
 		return s, nil
 	}
@@ -55,7 +55,7 @@ func New(conn *redis.Conn, o Options) (*Store, error) {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidemark_redis_publishes_waiting",
 		Help: "Publishes that wait for the call of their channel in progress, to go together in the next one.",
-	}, func() float64 { return float64(s.shared.Waiting()) })
+	}, func() float64 { return float64(s.groupCommit.Waiting()) })
 	for _, c := range []prometheus.Collector{s.keyChanges, waiting} {
 		if err := o.Metrics.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics of channels: %w", err)
@@ -64,7 +64,7 @@ func New(conn *redis.Conn, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends shared publishes in progress.
-func (s *Store) Close() { s.shared.Close() }
+// Close ends the publishes of groups in progress.
+func (s *Store) Close() { s.groupCommit.Close() }
 
 func (s *Store) keys(channel string) Keys { return KeysOf(s.conn.Prefix(), channel) }

@@ -21,11 +21,11 @@ import (
 // Batches, which are one call already, messages for one life of a channel, and publishes that wait for replicas don't
 // share calls.
 
-// Limits of one shared call. Redis needs less than a millisecond for it, unless a single message is larger.
+// Limits of a call of a group. Redis needs less than a millisecond for it, unless a single message is larger.
 const (
-	sharedCalls    = 4 // in progress, before publishes wait; fewer would make those of many channels wait for little
-	sharedMessages = 64
-	sharedBytes    = 256 << 10
+	groupCalls    = 4 // in progress, before publishes wait; fewer would make those of many channels wait for little
+	groupMessages = 64
+	groupBytes    = 256 << 10
 )
 
 // terms are what the publishes of a shared call have in common.
@@ -46,10 +46,10 @@ func termsOf(r *channel.PublishRequest) terms {
 		existing: r.Existing}
 }
 
-// newShared returns the group of publishes that share calls, with a number of calls for a channel in progress.
-func (s *Store) newShared(calls int) *group.Group[terms, message, redis.Reply] {
+// newGroupCommit returns the group of publishes that share calls, with a number of calls for a channel in progress.
+func (s *Store) newGroupCommit(calls int) *group.Group[terms, message, redis.Reply] {
 	return group.New(group.Options[terms, message, redis.Reply]{
-		Run: s.tryShared, Calls: calls, Size: message.size, Items: sharedMessages, Bytes: sharedBytes,
+		Run: s.commitGroup, Calls: calls, Size: message.size, Items: groupMessages, Bytes: groupBytes,
 		Limit: s.conn.Timeout(),
 	})
 }
@@ -57,9 +57,9 @@ func (s *Store) newShared(calls int) *group.Group[terms, message, redis.Reply] {
 // size returns the approximate number of bytes of a message's arguments.
 func (m message) size() int { return len(m.head) + len(m.id) + 100 }
 
-// tryShared publishes messages, each as a publish of its own, and returns the reply to each. Callers may have left
+// commitGroup publishes messages, each as a publish of its own, and returns the reply to each. Callers may have left
 // meanwhile, and use the memory of their contents for something else.
-func (s *Store) tryShared(ctx context.Context, t terms, messages []message) ([]redis.Reply, time.Duration, error) {
+func (s *Store) commitGroup(ctx context.Context, t terms, messages []message) ([]redis.Reply, time.Duration, error) {
 	keys, args := s.publishCall(&channel.PublishRequest{
 		Channel: t.channel, Existing: t.existing,
 		Policy: channel.Policy{TTL: t.ttl, MaxMessages: t.maxMessages, Plain: t.plain},

@@ -57,18 +57,18 @@ func begin(ctx context.Context, t *testing.T, s *Store, r channel.PublishRequest
 		defer close(p.done)
 		p.published, p.err = s.Publish(ctx, r)
 	}()
-	storetest.WaitFor(t, "the publish to wait", func() bool { return s.shared.Waiting() == n })
+	storetest.WaitFor(t, "the publish to wait", func() bool { return s.groupCommit.Waiting() == n })
 	return p
 }
 
-// oneAtATime lets a store have one shared call for a channel in progress.
+// oneAtATime lets a store have one such call for a channel in progress.
 func oneAtATime(s *Store) {
-	s.shared.Close()
-	s.shared = s.newShared(1)
+	s.groupCommit.Close()
+	s.groupCommit = s.newGroupCommit(1)
 }
 
-// beginShared begins a publish of its own, holds its call, and begins the others, which will share the next one.
-func (c cutStore) beginShared(ctx context.Context, t *testing.T, requests ...channel.PublishRequest) []*begun {
+// beginGroup begins a publish of its own, holds its call, and begins the others, which will share the next one.
+func (c cutStore) beginGroup(ctx context.Context, t *testing.T, requests ...channel.PublishRequest) []*begun {
 	t.Helper()
 	oneAtATime(c.Store)
 	c.proxy.Hold(proxy.ToServer)
@@ -102,14 +102,14 @@ func TestPublishesShareCalls(t *testing.T) {
 
 	requests := []channel.PublishRequest{one("x", "known"), one("x", "twice"), one("x", "twice")}
 	want := []string{"2 false", "1 true", "3 false", "3 true"}
-	for i := len(requests); i < sharedMessages+1; i++ {
+	for i := len(requests); i < groupMessages+1; i++ {
 		requests, want = append(requests, one("x", strconv.Itoa(i))), append(want, fmt.Sprintf("%d false", i+1))
 	}
-	all, sent := c.beginShared(t.Context(), t, requests...), c.proxy.Count()-1
+	all, sent := c.beginGroup(t.Context(), t, requests...), c.proxy.Count()-1
 	c.proxy.Pass()
 	require.Equal(t, want, outcomes(t, all))
 	require.Len(t, c.proxy.Sent(sent), 3, "the first, 64 together, and the one left")
-	for at := clock.Clock(2); at <= sharedMessages; at++ {
+	for at := clock.Clock(2); at <= groupMessages; at++ {
 		e := <-events
 		require.Equal(t, at, e.Clock)
 		require.NotNil(t, e.Message)
@@ -136,7 +136,7 @@ func TestASharedCallIsLinkedToItsPublishes(t *testing.T) {
 		requests = append(requests, r)
 	}
 	ctx, span := tracer.Serve(t.Context(), nil, "first") // another request begins the goroutine of the call
-	all := c.beginShared(ctx, t, requests...)
+	all := c.beginGroup(ctx, t, requests...)
 	span.End()
 	c.proxy.Pass()
 	outcomes(t, all)
@@ -154,10 +154,10 @@ func TestLargeMessagesDelayNoOtherChannel(t *testing.T) {
 	c := openCut(t, redistest.Standalone(t))
 	large := func(id string) channel.PublishRequest {
 		r := one("x", id)
-		r.Drafts[0].Content = []byte(`"` + strings.Repeat("x", sharedBytes*2/3) + `"`)
+		r.Drafts[0].Content = []byte(`"` + strings.Repeat("x", groupBytes*2/3) + `"`)
 		return r
 	}
-	all, sent := c.beginShared(t.Context(), t, large("a"), large("b"), large("c")), c.proxy.Count()-1
+	all, sent := c.beginGroup(t.Context(), t, large("a"), large("b"), large("c")), c.proxy.Count()-1
 	other := begin(t.Context(), t, c.Store, one("y", "m"), 3)
 	c.proxy.Pass()
 	require.Equal(t, []string{"1 false", "2 false", "3 false", "4 false"}, outcomes(t, all))
@@ -193,7 +193,7 @@ func TestTermsOfSharedCalls(t *testing.T) {
 func TestSharedCallMakesTheChannel(t *testing.T) {
 	t.Parallel()
 	s, _ := openStandalone(t)
-	replies, _, err := s.tryShared(t.Context(), terms{channel: "x", ttl: time.Hour},
+	replies, _, err := s.commitGroup(t.Context(), terms{channel: "x", ttl: time.Hour},
 		messagesOf(drafted("a", "b")))
 	require.NoError(t, err)
 	for i, id := range []string{"a", "b"} {
@@ -208,7 +208,7 @@ func TestSharedCallMakesTheChannel(t *testing.T) {
 func TestPublisherLeavesBeforeItsCall(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	all := c.beginShared(t.Context(), t, one("x", "a"))
+	all := c.beginGroup(t.Context(), t, one("x", "a"))
 	ctx, leave := context.WithCancel(t.Context())
 	left := begin(ctx, t, c.Store, one("x", "b"), 2)
 	all = append(all, begin(t.Context(), t, c.Store, one("x", "c"), 3))
@@ -246,7 +246,7 @@ func TestAnswerOfASharedCallIsLost(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
 	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "known"))))
-	all := c.beginShared(t.Context(), t, one("x", "a"), one("x", "known"), one("x", "b"))
+	all := c.beginGroup(t.Context(), t, one("x", "a"), one("x", "known"), one("x", "b"))
 	var lost atomic.Bool
 	c.proxy.Fail(func(command []string) string {
 		if strings.Contains(strings.Join(command, " "), ".mid.a") && lost.CompareAndSwap(false, true) {
