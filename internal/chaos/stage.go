@@ -355,11 +355,11 @@ func (s *stage) drain(ctx context.Context) {
 	limit := time.Now().Add(drainLimit)
 	f := newFiller(s.clients, matchSeats)
 	for time.Now().Before(limit) && ctx.Err() == nil {
-		waiting := 0
+		busy, waiting := s.clients.Busy(), 0 // first: what a publisher has published when it ends must be delivered, too
 		for queue := range matchSeats {
 			waiting += s.clients.Tickets.Waiting(queue)
 		}
-		if waiting == 0 && s.clients.Messages.Missing() == 0 && s.clients.Busy() == 0 {
+		if busy == 0 && waiting == 0 && s.clients.Messages.Missing() == 0 {
 			break
 		}
 		f.Fill(ctx)
