@@ -10,18 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/posflag"
-	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 )
-
-// keyDelimiter would join the keys of nested mappings; no option is nested.
-const keyDelimiter = "."
 
 // source is a source of options.
 type source struct {
@@ -119,7 +112,7 @@ func (cmd command) merge(sources []source, found *findings) Config {
 	for _, s := range sources {
 		s.check(kinds, found)
 	}
-	merged := koanf.New(keyDelimiter)
+	merged := make(map[string]any)
 	for _, s := range sources {
 		scratch := base
 		options := allOptions(&scratch)
@@ -131,12 +124,10 @@ func (cmd command) merge(sources []source, found *findings) Config {
 			}
 			found.origins[key] = s
 		}
-		if err := merged.Load(confmap.Provider(s.values, ""), nil); err != nil {
-			found.add(finding{text: fmt.Sprintf("merge the configuration: %v", err)})
-		}
+		maps.Copy(merged, s.values)
 	}
 	c := base
-	if err := c.set(merged.Raw(), found.wrong); err != nil {
+	if err := c.set(merged, found.wrong); err != nil {
 		found.add(finding{text: err.Error()})
 	}
 	return c
@@ -284,17 +275,7 @@ func (cmd command) readSources(flags *pflag.FlagSet, environ []string, file read
 	if path := configPath(flags, environ); path != "" {
 		sources = append(sources, cmd.readFile(path, file, found))
 	}
-	for _, read := range []func() (source, error){
-		func() (source, error) { return cmd.readEnviron(environ) },
-		func() (source, error) { return cmd.readFlags(flags) },
-	} {
-		s, err := read()
-		if err != nil {
-			found.add(finding{text: err.Error()})
-		}
-		sources = append(sources, s)
-	}
-	return sources
+	return append(sources, cmd.readEnviron(environ), cmd.readFlags(flags))
 }
 
 func (cmd command) readFile(path string, read readFunc, found *findings) source {
@@ -321,31 +302,25 @@ func (cmd command) readFile(path string, read readFunc, found *findings) source 
 	return s
 }
 
-func (cmd command) readEnviron(environ []string) (source, error) {
+// readEnviron reads the variables with the prefix. An empty one isn't set; of two with one name the last counts.
+func (cmd command) readEnviron(environ []string) source {
 	keys := make(map[string]string) // of options, by their variables
 	for _, o := range allOptions(new(Config)) {
 		keys[o.env()] = o.key()
 	}
-	values := koanf.New(keyDelimiter)
-	provider := env.Provider("", env.Opt{
-		Prefix:      EnvPrefix,
-		EnvironFunc: func() []string { return environ },
-		TransformFunc: func(name, value string) (string, any) {
-			if value == "" || notForServe(name) {
-				return "", nil
-			}
-			return cmp.Or(keys[name], name), value
-		},
-	})
-	if err := values.Load(provider, nil); err != nil {
-		return source{}, fmt.Errorf("read the environment: %w", err)
+	values := make(map[string]any)
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, EnvPrefix) && value != "" && !notForServe(name) {
+			values[cmp.Or(keys[name], name)] = value
+		}
 	}
 	return source{
-		values: values.Raw(), name: option.env,
+		values: values, name: option.env,
 		other: func(key string) error {
 			return fmt.Errorf("%s: unknown environment variable%s", key, cmd.didYouMean(key, option.env))
 		},
-	}, nil
+	}
 }
 
 // ownVariables are variables of this program that aren't options of serve.
@@ -361,22 +336,24 @@ func notForServe(name string) bool {
 		serviceLink.MatchString(name)
 }
 
-func (cmd command) readFlags(flags *pflag.FlagSet) (source, error) {
+// readFlags reads the flags that were set; the defaults are another source.
+func (cmd command) readFlags(flags *pflag.FlagSet) source {
 	keys := make(map[string]string) // of options, by their flags
 	for _, o := range cmd.options(new(Config)) {
 		keys[cmd.name(o)] = o.key()
 	}
-	values := koanf.New(keyDelimiter)
-	provider := posflag.ProviderWithFlag(flags, keyDelimiter, nil, func(f *pflag.Flag) (string, any) {
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			return keys[f.Name], strings.Join(list.GetSlice(), ",")
+	values := make(map[string]any)
+	flags.Visit(func(f *pflag.Flag) {
+		key, ok := keys[f.Name]
+		if !ok {
+			return
 		}
-		return keys[f.Name], f.Value.String() // "" for a flag that is no option: it is left out
+		values[key] = f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values[key] = strings.Join(list.GetSlice(), ",")
+		}
 	})
-	if err := values.Load(provider, nil); err != nil {
-		return source{}, fmt.Errorf("read the flags: %w", err)
-	}
-	return source{values: values.Raw(), name: cmd.flag, other: errors.New}, nil
+	return source{values: values, name: cmd.flag, other: errors.New}
 }
 
 // configPath returns the path of the YAML file, or "".
