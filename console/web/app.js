@@ -9,7 +9,7 @@
 //   service.js  useAsked and usePages ask the API, and ask again; ask calls it once; may says what the key may do
 //   form.js     Text, Area, Choice, Form with useAction, Dialog, Confirm (asks for a name); Asked, Empty, Failure
 //   list.js     List: a table of any number of rows
-//   chart.js    Chart: lines over time; history.js  useHistory: the points of the last hour
+//   chart.js    Chart: lines over time; history.js  LastHour: charts of the last hour; useHistory: its points
 //   json.js     Json: a value that can be folded; line: the same as one line
 //   text.js     count, bytes, millis, duration, Time (relative, the absolute one on hover), visible (hostile texts)
 //   router.js   at makes addresses, go opens them, useQuery keeps what is searched for in the address

@@ -13,13 +13,13 @@ import { count, plural, visible } from "./text.js";
 export function Caches() {
   const [invalidating, invalidate] = useState(false);
   return html`<div class="stack">
-    ${may("admin") && html`<${Rates} />`}
     <section class="panel" aria-labelledby="cached">
       <header><h2 id="cached">A cached value</h2><span class="space"></span>
         ${may("write") && html`<button type="button" onClick=${() => invalidate(true)}>Invalidate</button>`}</header>
       <div class="content"><${Lookup} parts=${[["kind", "Kind", "topic"], ["id", "ID", "123"]]} /></div>
       <${Value} />
     </section>
+    ${may("admin") && html`<${Rates} />`}
     ${invalidating && html`<${Invalidate} onClose=${() => invalidate(false)} />`}
   </div>`;
 }

@@ -1,5 +1,7 @@
-// The points that a server keeps of its last hour.
-import { useEffect, useState } from "./lib/preact.js";
+// The points that a server keeps of its last hour, and their charts.
+import { Chart } from "./chart.js";
+import { Failure } from "./form.js";
+import { html, useEffect, useMemo, useState } from "./lib/preact.js";
 import { ask, returns } from "./service.js";
 
 const interval = 10_000; // ms, between two points
@@ -49,6 +51,23 @@ export function useHistory(queue) {
     };
   }, [queue, count]);
   return state;
+}
+
+const noPoints = { times: [], intervalMs: interval, columns: {} };
+
+/**
+ * LastHour shows the charts that chartsOf returns for the points of the last hour, of the service or of a queue. Charts
+ * without points hold the place until the points arrive: what is below would move away from a person who clicks on it.
+ */
+export function LastHour({ queue, chartsOf }) {
+  const { points, error } = useHistory(queue);
+  const charts = useMemo(() => chartsOf(points ?? noPoints), [points]);
+  if (!points && error) return html`<${Failure} error=${error} />`;
+  return html`<section aria-label="The last hour" aria-busy=${!points} class="stack">
+    <div class="row-of"><h2>The last hour</h2>
+      <span class="dim">of the server that answers, a point every ten seconds</span></div>
+    <div class="charts">${charts.map((c) => html`<${Chart} key=${c.title} ...${c} />`)}</div>
+  </section>`;
 }
 
 /** joined returns the points of an hour from those before and the next ones. A column may begin or end between. */

@@ -1,9 +1,9 @@
 // What is wrong now, the last hour, all servers, and Redis.
-import { html, useMemo } from "./lib/preact.js";
-import { Chart, units } from "./chart.js";
+import { html } from "./lib/preact.js";
+import { units } from "./chart.js";
 import { Asked, Empty, Failure } from "./form.js";
 import { Head } from "./head.js";
-import { colors, perSecond, useHistory } from "./history.js";
+import { colors, LastHour, perSecond } from "./history.js";
 import { Icon } from "./icons.js";
 import { at } from "./router.js";
 import { may, useAsked } from "./service.js";
@@ -15,7 +15,7 @@ export default function Overview() {
   if (!may("admin")) return html`<${Head} title="Overview" /><${Limited} />`;
   return html`<${Head} title="Overview" />
     <${Problems} />
-    <${History} />
+    <${LastHour} chartsOf=${chartsOf} />
     <${Servers} />
     <${Storage} />`;
 }
@@ -43,17 +43,6 @@ function Problems() {
           </li>`)}
           ${more > 0 && html`<li><span></span><p class="dim">${plural(more, "more problem")} are not listed.</p></li>`}
         </ul>`} />
-  </section>`;
-}
-
-function History() {
-  const { points, error } = useHistory();
-  const charts = useMemo(() => points && chartsOf(points), [points]);
-  if (!points) return error ? html`<${Failure} error=${error} />` : null;
-  return html`<section aria-label="The last hour" class="stack">
-    <div class="row-of"><h2>The last hour</h2>
-      <span class="dim">of the server that answers, a point every ten seconds</span></div>
-    <div class="charts">${charts.map((c) => html`<${Chart} key=${c.title} ...${c} />`)}</div>
   </section>`;
 }
 

@@ -1,10 +1,10 @@
 // One queue: its state, its last hour, why tickets wait, and its definition.
-import { html, useMemo, useState } from "./lib/preact.js";
-import { Chart, units } from "./chart.js";
+import { html, useState } from "./lib/preact.js";
+import { units } from "./chart.js";
 import { Definition } from "./definition.js";
 import { Asked, Confirm, Dialog, Empty, Failure, useAction } from "./form.js";
 import { Head } from "./head.js";
-import { colors, perSecond, useHistory } from "./history.js";
+import { colors, LastHour, perSecond } from "./history.js";
 import { Json } from "./json.js";
 import { List } from "./list.js";
 import { formOf } from "./queues.js";
@@ -30,7 +30,7 @@ export default function Queue({ params: { queue } }) {
         <${Empty} title="This queue doesn’t exist."><p>It was deleted, or its name is another one:
           <a href=${at("queues")}>all queues</a>.</p><//></section>`
       : html`<${Asked} of=${of} rows=${2} show=${(d) => html`<${Figures} of=${d} />`} />
-        ${(may("metrics") || may("admin")) && html`<${History} queue=${queue} />`}
+        ${(may("metrics") || may("admin")) && html`<${LastHour} queue=${queue} chartsOf=${chartsOf} />`}
         <${Waiting} queue=${queue} />
         <div class="columns"><${Matches} queue=${queue} />${of.data && html`<${Defined} of=${of.data} />`}</div>`}
     ${dialog === "edit" && html`<${Definition} of=${of.data} onClose=${close} onDone=${of.reload} />`}
@@ -61,17 +61,6 @@ const Figures = ({ of: { tickets: t, ...d } }) => html`<dl class="figures dense"
 
 /** wait returns how long a ticket waits, in one unit. */
 const wait = units.millis.format;
-
-function History({ queue }) {
-  const { points, error } = useHistory(queue);
-  const charts = useMemo(() => points && chartsOf(points), [points]);
-  if (!points) return error ? html`<${Failure} error=${error} />` : null;
-  return html`<section aria-label="The last hour" class="stack">
-    <div class="row-of"><h2>The last hour</h2>
-      <span class="dim">of the server that answers, a point every ten seconds</span></div>
-    <div class="charts">${charts.map((c) => html`<${Chart} key=${c.title} ...${c} />`)}</div>
-  </section>`;
-}
 
 function chartsOf({ times, intervalMs, columns }) {
   const of = (name) => columns[name] ?? times.map(() => null);

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
@@ -74,4 +78,40 @@ func TestConsoleCharts(t *testing.T) {
 		require.Subset(t, drawn[chart], want, "%s: %v", chart, drawn)
 	}
 	require.NotContains(t, drawn["few"], "0.5")
+}
+
+// holdHistory makes a page wait with its requests for the points of the last hour until it calls answerHistory.
+const holdHistory = `{
+	const send = fetch, {promise, resolve} = Promise.withResolvers();
+	globalThis.answerHistory = () => resolve();
+	globalThis.fetch = async (url, init) => {
+		if (String(url).includes("/v1/history")) await promise;
+		return send(url, init);
+	};
+}`
+
+// TestConsoleHoldsThePlaceOfCharts loads pages whose charts arrive late: nothing below them moves then, so that a click
+// there isn't lost.
+func TestConsoleHoldsThePlaceOfCharts(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	s.call(http.MethodPut, "queues/duel", object{"match": object{"function": "criteria"}})
+	w := browser(t, cuts)(s.console)
+	w.do(chromedp.EmulateViewport(1280, 900), func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: holdHistory})
+		return chromedp.Void{}, err
+	})
+	for path, below := range map[string][2]string{
+		"":            {"#servers", `.figures, .fine, .problems`},
+		"queues/duel": {"#waiting", `.figures`},
+	} {
+		top := chromedp.Evaluate[float64](`document.querySelector("` + below[0] + `").offsetTop`)
+		w.do(chromedp.Navigate(s.console+"/console/"+path), chromedp.WaitVisible(chromedp.CSS(below[0])),
+			chromedp.WaitVisible(chromedp.CSS(below[1])))
+		before := read(w, top)
+		w.do(chromedp.Evaluate[chromedp.Void](`answerHistory()`),
+			chromedp.WaitVisible(chromedp.CSS(`[aria-label="The last hour"]:not([aria-busy=true])`)))
+		require.InDelta(t, before, read(w, top), 1, path)
+	}
 }
