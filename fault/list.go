@@ -444,8 +444,8 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugNotGranted, Kinds: []Kind{Forbidden}, Title: "Not granted",
-		Cause: "The credentials are valid, but do not grant this action on this channel, subscriber, ticket or queue. A wait " +
-			"ends with this when a reload of the rules of channels withdraws what they allowed.",
+		Cause: "The credentials are valid, but do not grant this action on this channel, subscriber, ticket or queue. A " +
+			"wait ends with this when a reload of the rules of channels withdraws what they allowed.",
 		Remedy: "Use other credentials, or have the action granted: [security.md](security.md).",
 	},
 	{

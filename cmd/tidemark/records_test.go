@@ -25,7 +25,8 @@ func TestEvictingRedis(t *testing.T) {
 		{"--redis=K --sessions-redis=E",
 			"sessionsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, sessions and tokens are deleted",
 			""},
-		{"--redis=E", "redis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, messages, clocks, locks,", ""},
+		{"--redis=E",
+			"redis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, messages, clocks, locks,", ""},
 		{"--redis=E --records=off", "redis: evicts (maxmemory-policy volatile-ttl)", ""},
 		{"--redis=K --records=off --tickets-redis=E",
 			"ticketsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, tickets, matches and", ""},
@@ -45,8 +46,8 @@ func TestEvictingRedis(t *testing.T) {
 		require.Contains(t, log.String(), c.logged)
 	}
 	var out strings.Builder
-	require.Equal(t, exitFailure, runHere(t.Context(), &out, &out, nil, "shard", "serve", "--redis", evicts.URL(), "--cache",
-		"author", "--dc", "a", "--listen", "127.0.0.1:0", "--admin-listen", "off"))
+	require.Equal(t, exitFailure, runHere(t.Context(), &out, &out, nil, "shard", "serve", "--redis", evicts.URL(),
+		"--cache", "author", "--dc", "a", "--listen", "127.0.0.1:0", "--admin-listen", "off"))
 	require.Contains(t, out.String(), "redis: evicts (maxmemory-policy volatile-ttl)", "a node of shards")
 	out.Reset()
 	require.Equal(t, exitFailure, runHere(t.Context(), &out, &out, nil, "doctor", "--listen", "127.0.0.1:0", "--redis",

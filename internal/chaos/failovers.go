@@ -46,7 +46,8 @@ func failovers() []scenario {
 			failover: true, proxied: toRedis, players: 4, limits: limits{Gap: 10 * time.Second}, inject: failWithLoss,
 		},
 		{
-			name: "repeated-writes", fault: "the same with eight publishers of each channel, which repeat their messages, so that " +
+			name: "repeated-writes",
+			fault: "the same with eight publishers of each channel, which repeat their messages, so that " +
 				"those get the clocks of the lost ones in another order, and subscribers that acknowledge after a second",
 			failover: true, proxied: toRedis, repeated: true, limits: limits{Gap: 10 * time.Second}, inject: failWithLoss,
 		},

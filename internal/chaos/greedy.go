@@ -29,25 +29,30 @@ func greedy() []scenario {
 	within := limits{Gap: 2 * time.Second, Light: lightLimit, NoErrors: true, Memory: unreadMemory}
 	return []scenario{
 		{
-			name: "fetches-of-many", fault: "30 loops of one client fetch from 256 channels with a message of 60,000 bytes " +
+			name: "fetches-of-many",
+			fault: "30 loops of one client fetch from 256 channels with a message of 60,000 bytes " +
 				"each for 8 s",
 			flags: rationed, limits: within, inject: fetchFromMany,
 		},
 		{
-			name: "unfinished-frames", fault: "160 WebSockets of one client announce frames of 1 MB and send 2 to 600 KB of each",
+			name:   "unfinished-frames",
+			fault:  "160 WebSockets of one client announce frames of 1 MB and send 2 to 600 KB of each",
 			limits: within, inject: leaveFramesUnfinished,
 		},
 		{
-			name: "open-sockets", fault: "one client opens WebSockets until none is opened any more",
+			name:  "open-sockets",
+			fault: "one client opens WebSockets until none is opened any more",
 			flags: append([]string{"--max-connections", "300"}, rationed...), limits: within, inject: openSockets,
 		},
 		{
-			name: "condemned-sockets", fault: "eight WebSockets of one client are ended for a frame that isn't valid, and " +
+			name: "condemned-sockets",
+			fault: "eight WebSockets of one client are ended for a frame that isn't valid, and " +
 				"send all they can, again and again for 8 s",
 			flags: rationed, limits: within, inject: floodCondemned,
 		},
 		{
-			name: "empty-fragments", fault: "eight WebSockets of one client send fragments of length 0 and pings for 8 s",
+			name:  "empty-fragments",
+			fault: "eight WebSockets of one client send fragments of length 0 and pings for 8 s",
 			flags: rationed, limits: within, inject: floodFragments,
 		},
 	}
@@ -112,24 +117,32 @@ func (s *stage) openSocket(ctx context.Context) (opened net.Conn, ok bool) {
 func leaveFramesUnfinished(s *stage) {
 	const announced = 1_000_000
 	frame := append([]byte("\x81\xff\x00\x00\x00\x00\x00\x0f\x42\x40\x00\x00\x00\x00"), make([]byte, announced*3/5)...)
-	var sent, ended atomic.Int64
-	s.attack(greedyFrames, attackTime, func(ctx context.Context, number int) error {
+	var sent atomic.Int64
+	ended := s.attackSockets(greedyFrames, func(number int, conn net.Conn) {
+		// after large parts the remaining memory is taken by small ones
+		if _, err := conn.Write(frame[:len(frame)>>(number%2*(number%5)*2)]); err == nil {
+			sent.Add(1)
+		}
+		_, _ = io.Copy(io.Discard, conn) // until the service ends it
+	})
+	s.noteUnread(fmt.Sprintf("%d unfinished frames were sent, %d sockets ended", sent.Load(), ended))
+}
+
+// attackSockets opens one WebSocket after the other in each of some loops. use returns when its socket is broken.
+// attackSockets returns how many were opened.
+func (s *stage) attackSockets(loops int, use func(loop int, conn net.Conn)) (sockets int64) {
+	var opened atomic.Int64
+	s.attack(loops, attackTime, func(ctx context.Context, loop int) error {
 		for pace.Sleep(ctx, lookEvery) {
-			conn, opened := s.openSocket(ctx)
-			if !opened {
-				continue
+			if conn, ok := s.openSocket(ctx); ok {
+				opened.Add(1)
+				use(loop, conn)
+				_ = conn.Close() // it is broken
 			}
-			// after large parts the remaining memory is taken by small ones
-			if _, err := conn.Write(frame[:len(frame)>>(number%2*(number%5)*2)]); err == nil {
-				sent.Add(1)
-			}
-			_, _ = io.Copy(io.Discard, conn) // until the service ends it
-			ended.Add(1)
-			_ = conn.Close() // it may have ended already
 		}
 		return nil
 	})
-	s.noteUnread(fmt.Sprintf("%d unfinished frames were sent, %d sockets ended", sent.Load(), ended.Load()))
+	return opened.Load()
 }
 
 // openSockets opens sockets, and keeps them open. All that the service accepts are open at the same time.
@@ -168,25 +181,16 @@ func floodFragments(s *stage) {
 // floodSockets opens sockets, and sends first and then chunks on each until it is closed. It returns how many were
 // opened, and how many bytes were sent.
 func (s *stage) floodSockets(first, chunk []byte) (sockets, bytes int64) {
-	var opened, sent atomic.Int64
-	s.attack(floodConnections, attackTime, func(ctx context.Context, _ int) error {
-		for pace.Sleep(ctx, lookEvery) {
-			conn, ok := s.openSocket(ctx)
-			if !ok {
-				continue
+	var sent atomic.Int64
+	sockets = s.attackSockets(floodConnections, func(_ int, conn net.Conn) {
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
+		for data := first; ; data = chunk {
+			n, err := conn.Write(data)
+			sent.Add(int64(n))
+			if err != nil {
+				return
 			}
-			opened.Add(1)
-			go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
-			for data := first; ; data = chunk {
-				n, err := conn.Write(data)
-				sent.Add(int64(n))
-				if err != nil {
-					break
-				}
-			}
-			_ = conn.Close() // it is broken
 		}
-		return nil
 	})
-	return opened.Load(), sent.Load()
+	return sockets, sent.Load()
 }

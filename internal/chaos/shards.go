@@ -82,8 +82,8 @@ func stopRedisOfShards(s *stage) {
 // startNodes starts two data centres of nodes for authors, each with two shards, on a Redis.
 func (s *stage) startNodes(on *redistest.Node) []*launch.Service {
 	dcs := []string{"a", "b"}
-	layout := exec.CommandContext(s.Context(), s.settings.tidemark, "shards", "layout", "--redis", on.URL(), //nolint:gosec // the binary under test
-		"--cache", "author", "--shards", "2", "--dc", dcs[0], "--dc", dcs[1])
+	layout := exec.CommandContext(s.Context(), s.settings.tidemark, //nolint:gosec // the binary under test
+		"shards", "layout", "--redis", on.URL(), "--cache", "author", "--shards", "2", "--dc", dcs[0], "--dc", dcs[1])
 	text, err := layout.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, text)
