@@ -214,18 +214,18 @@ func (s *Stream) begin(ctx context.Context, receipts []*receipt.Receipt) error {
 	s.waiter.awaitConfirmation(ctx, timer, time.Now().Add(confirmationTimeout))
 	subscribers, tails := s.which(false), s.which(true)
 	s.waiter.prepare(subscribers)
-	left, failed := s.poll(ctx, subscribers, receipts)
+	remaining, failed := s.poll(ctx, subscribers, receipts)
 	if len(tails) > 0 {
 		s.opening = true
 		n, err := s.read(ctx, tails)
 		s.opening = false
-		left, failed = left+n, cmp.Or(failed, err)
+		remaining, failed = remaining+n, cmp.Or(failed, err)
 	}
 	s.renewAt = time.Now().Add(spread(s.renewal))
 	switch {
 	case s.failed == len(s.sources):
 		return s.arrivals[0].Err
-	case s.failed+left == len(s.sources):
+	case s.failed+remaining == len(s.sources):
 		return failed
 	case failed != nil:
 		s.fails(ctx)
@@ -380,7 +380,7 @@ func (s *Stream) readable() (which []int) {
 // poll reads the marks and the clocks of subscribers, compares the receipts of a token, if there are any, with the
 // histories of their channels, and acknowledges them before that if the stream does. It returns how many the store
 // can't serve, which have to be read, and its error.
-func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Receipt) (left int, failed error) {
+func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Receipt) (remaining int, failed error) {
 	if len(which) == 0 {
 		return 0, nil
 	}
@@ -415,13 +415,13 @@ func (s *Stream) poll(ctx context.Context, which []int, receipts []*receipt.Rece
 		case isOfHistory(r.Err):
 			s.sources[i].lapsed, s.sources[i].unread = true, true // the stream begins at the mark
 		case unserved(r.Err):
-			left, failed = left+1, r.Err
+			remaining, failed = remaining+1, r.Err
 			s.postpone(i, receipts)
 		default:
 			s.fail(i, r.Err)
 		}
 	}
-	return left, failed
+	return remaining, failed
 }
 
 // postpone marks a source that can't be polled now to be read; its receipt, if it has one, is compared by the read.
@@ -451,7 +451,7 @@ func (s *Stream) found(i int, r *PollResult) {
 
 // read reads sources after their positions, and adds what they have to the arrivals. It returns how many the store
 // can't serve, and its error.
-func (s *Stream) read(ctx context.Context, which []int) (left int, failed error) {
+func (s *Stream) read(ctx context.Context, which []int) (remaining int, failed error) {
 	end, err := s.service.awaitTurn(ctx, len(which))
 	if err != nil {
 		return len(which), err
@@ -485,12 +485,12 @@ func (s *Stream) read(ctx context.Context, which []int) (left int, failed error)
 		case errors.Is(r.Err, ErrNoChannel):
 			s.lapse(i)
 		case unserved(r.Err), isLimit(r.Err):
-			left, failed = left+1, r.Err
+			remaining, failed = remaining+1, r.Err
 		default:
 			s.fail(i, r.Err)
 		}
 	}
-	return left, failed
+	return remaining, failed
 }
 
 // isLimit reports whether an error is of a limit of the client's, such as that of answers that it hasn't read.

@@ -570,16 +570,16 @@ func TestStreamOfMany(t *testing.T) {
 // or where its tails begin, with a gap, and acknowledges nothing.
 func TestStreamResumesWithoutKey(t *testing.T) {
 	t.Parallel()
-	one, two := []Source{{Channel: "ch", Subscriber: "s"}}, []Source{{Channel: "ch", Subscriber: "s"},
+	single, several := []Source{{Channel: "ch", Subscriber: "s"}}, []Source{{Channel: "ch", Subscriber: "s"},
 		{Channel: "ch", Tail: &From{Start: StartAt, Clock: 2}}}
 	for name, tt := range map[string]struct {
 		query StreamQuery
 		want  []string
 	}{
-		"manual":       {StreamQuery{From: one}, []string{"lost 0", "b", "c"}},
-		"acknowledged": {StreamQuery{From: one, Acknowledge: true}, []string{"lost 0", "b", "c"}},
-		"ahead":        {StreamQuery{From: one, Ahead: true}, []string{"lost 0", "b", "c"}},
-		"many":         {StreamQuery{From: two, Acknowledge: true}, []string{"lost 0", "b", "c", "lost 0", "c"}},
+		"manual":       {StreamQuery{From: single}, []string{"lost 0", "b", "c"}},
+		"acknowledged": {StreamQuery{From: single, Acknowledge: true}, []string{"lost 0", "b", "c"}},
+		"ahead":        {StreamQuery{From: single, Ahead: true}, []string{"lost 0", "b", "c"}},
+		"many":         {StreamQuery{From: several, Acknowledge: true}, []string{"lost 0", "b", "c", "lost 0", "c"}},
 		"latest":       {StreamQuery{From: tailOf(From{})}, []string{"lost 0"}},
 		"earliest":     {StreamQuery{From: tailOf(From{Start: StartEarliest})}, []string{"lost 0", "a", "b", "c"}},
 	} {
@@ -606,7 +606,7 @@ func TestStreamResumesWithoutKey(t *testing.T) {
 					q.Resume, q.Acknowledge = again.tokenNow(), false
 					again.close()
 					again = openStream(t.Context(), t, s, q)
-					require.NotContains(t, again.take(), "lost 0", "told once")
+					require.NotContains(t, again.take(), "lost 0", "reported once")
 					again.close()
 				}
 				require.EqualValues(t, 1, w.look().marks["s"])

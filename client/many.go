@@ -150,14 +150,14 @@ func (r *manyRun) arrived(ctx context.Context, a Arrival) (handled bool, err err
 // of returns the consumer of one source.
 func (r *manyRun) of(channel, subscriber string) Consumer {
 	source := Source{Channel: channel, Subscriber: subscriber}
-	one := Consumer{
+	consumer := Consumer{
 		Channel: channel, Subscriber: subscriber, AckGrace: r.consumer.AckGrace,
 		Handle: func(ctx context.Context, m Message) error { return r.consumer.Handle(ctx, source, m) },
 	}
 	if r.consumer.Gap != nil {
-		one.Gap = func(gap Gap) { r.consumer.Gap(source, gap) }
+		consumer.Gap = func(gap Gap) { r.consumer.Gap(source, gap) }
 	}
-	return one
+	return consumer
 }
 
 // poll fetches and handles messages, and returns how long to pause, or that ConsumeMany is done. Then it has
@@ -235,11 +235,11 @@ func (e *SourceError) concerns(s Source) bool {
 // handle handles the messages of one source, and keeps its receipt. If it fails, the messages before that one are
 // acknowledged.
 func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
-	one := r.of(d.Channel, d.Subscriber)
-	one.skipped(&d.Delivery)
-	handled, err := one.handleAll(ctx, d.Messages)
+	consumer := r.of(d.Channel, d.Subscriber)
+	consumer.skipped(&d.Delivery)
+	handled, err := consumer.handleAll(ctx, d.Messages)
 	if err != nil {
-		r.failed = r.client.ackHandled(ctx, one, d.Delivery, handled)
+		r.failed = r.client.ackHandled(ctx, consumer, d.Delivery, handled)
 		return err
 	}
 	for i := range r.from {

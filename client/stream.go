@@ -126,13 +126,13 @@ func (c *Client) stream(caller context.Context, from []Source, o StreamOptions, 
 // resumeStream acknowledges the receipts of a stream of several sources, and yields a gap for each source whose history
 // is lost. It returns false if yield does.
 func (c *Client) resumeStream(ctx context.Context, from []Source, yield func(Arrival) bool) (more bool, err error) {
-	known := slices.DeleteFunc(slices.Clone(from), func(s Source) bool {
+	withReceipts := slices.DeleteFunc(slices.Clone(from), func(s Source) bool {
 		return s.ReceiptHandle == "" && s.LastReceiptHandle == ""
 	})
-	if len(known) == 0 {
+	if len(withReceipts) == 0 {
 		return true, nil
 	}
-	lost, err := c.resumeEach(ctx, known)
+	lost, err := c.resumeEach(ctx, withReceipts)
 	for _, s := range lost {
 		if err == nil && !yield(Arrival{Source: s, Gap: &Gap{Reason: GapLost}}) {
 			return false, nil

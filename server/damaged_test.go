@@ -33,7 +33,7 @@ func newDamaged(t *testing.T) *servertest.Harness {
 func TestFetchesSkipDamagedMessages(t *testing.T) {
 	t.Parallel()
 	h := newDamaged(t)
-	one := func(method, path, body string) wire.Delivery {
+	fetch := func(method, path, body string) wire.Delivery {
 		return servertest.Decode[wire.Delivery](h.Do(method, servertest.At+path, body).With(http.StatusOK))
 	}
 	expect := func(d wire.Delivery, ids ...string) {
@@ -45,12 +45,12 @@ func TestFetchesSkipDamagedMessages(t *testing.T) {
 		require.EqualValues(t, 2, d.Damaged)
 		require.Zero(t, d.Expired)
 	}
-	expect(one("GET", "/messages", ""), "m1", "m3", "m4")
-	expect(one("GET", "/messages?wait=20s", ""), "m1", "m3", "m4")
+	expect(fetch("GET", "/messages", ""), "m1", "m3", "m4")
+	expect(fetch("GET", "/messages?wait=20s", ""), "m1", "m3", "m4")
 	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s"}]}`).With(http.StatusOK)
 	expect(servertest.Decode[wire.Deliveries](many).Deliveries[0].Delivery, "m1", "m3", "m4")
-	first := one("GET", "/messages?max=1", "")
-	rest := one("POST", "/next", `{"receiptHandle":"`+first.ReceiptHandle+`"}`)
+	first := fetch("GET", "/messages?max=1", "")
+	rest := fetch("POST", "/next", `{"receiptHandle":"`+first.ReceiptHandle+`"}`)
 	expect(rest, "m3", "m4")
 	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+rest.ReceiptHandle+`"}`).With(http.StatusNoContent)
 	require.Equal(t, servertest.Nothing, string(h.Do("GET", servertest.At+"/messages", "").Body))

@@ -37,7 +37,7 @@ func newLost(t *testing.T) (h *servertest.Harness, last string) {
 func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 	t.Parallel()
 	h, last := newLost(t)
-	told := func(d wire.Delivery) {
+	expectLost := func(d wire.Delivery) {
 		t.Helper()
 		require.True(t, d.Lost)
 		require.Len(t, d.Messages, 1)
@@ -48,12 +48,12 @@ func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 	}
 	for _, wait := range []string{"", "&wait=20s"} {
 		d := fetch("GET", "/messages?lastReceiptHandle="+last+wait, "")
-		told(d)
-		require.False(t, fetch("GET", "/messages?lastReceiptHandle="+d.ReceiptHandle+wait, "").Lost, "told once")
+		expectLost(d)
+		require.False(t, fetch("GET", "/messages?lastReceiptHandle="+d.ReceiptHandle+wait, "").Lost, "reported once")
 	}
-	told(fetch("POST", "/next", `{"lastReceiptHandle":"`+last+`"}`))
+	expectLost(fetch("POST", "/next", `{"lastReceiptHandle":"`+last+`"}`))
 	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s","lastReceiptHandle":"`+last+`"}]}`)
-	told(servertest.Decode[wire.Deliveries](many.With(http.StatusOK)).Deliveries[0].Delivery)
+	expectLost(servertest.Decode[wire.Deliveries](many.With(http.StatusOK)).Deliveries[0].Delivery)
 	h.Do("POST", servertest.At+"/next", `{"receiptHandle":"`+last+`"}`).Problem(http.StatusConflict,
 		fault.SlugReceiptSuperseded)
 

@@ -84,7 +84,7 @@ func TestStreamsOfRulesThatChange(t *testing.T) {
 func TestWaitsOfRulesThatChange(t *testing.T) {
 	t.Parallel()
 	r := startRuled(t)
-	one := r.Waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/anonymous/messages?wait=1m")
+	single := r.Waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/anonymous/messages?wait=1m")
 	open := r.Waiting(t.Context(), 1, "GET /v1/channels/stays/subscribers/anonymous/messages?wait=1m")
 	nobody := r.Waiting(t.Context(), 1, `POST /v1/fetch {"wait":"1m","from":[{"channel":"c","subscriber":"anonymous"}]}`)
 	r.As("user")
@@ -95,7 +95,7 @@ func TestWaitsOfRulesThatChange(t *testing.T) {
 	many := r.Waiting(t.Context(), 1, `POST /v1/fetch {"wait":"1m","from":[{"channel":"c","subscriber":"s"},`+
 		`{"channel":"stays","subscriber":"s"}]}`)
 	r.open("stays")
-	(<-one).Problem(http.StatusUnauthorized, fault.SlugNoCredential)
+	(<-single).Problem(http.StatusUnauthorized, fault.SlugNoCredential)
 	(<-nobody).Problem(http.StatusUnauthorized, fault.SlugNoCredential)
 	for i, wait := range waits {
 		require.Equal(t, http.StatusForbidden, (<-wait).Status, servertest.Waits[i])

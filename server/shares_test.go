@@ -68,7 +68,7 @@ func TestUnfinishedCredentials(t *testing.T) {
 // counted any more.
 func TestSocketsWithoutCredential(t *testing.T) {
 	t.Parallel()
-	const most = 256
+	const maxSockets = 256
 	var p servertest.People
 	h := servertest.Start(t, servertest.Closed(t, &p), func(s *servertest.Setup) {
 		s.Limits.SocketPatience = time.Hour
@@ -76,7 +76,7 @@ func TestSocketsWithoutCredential(t *testing.T) {
 	good := limited(t, &p, "off")
 	first := h.Dial()
 	var last net.Conn
-	for range most - 1 {
+	for range maxSockets - 1 {
 		last = h.Connect(handshakeOf(offered))
 		require.Equal(t, http.StatusSwitchingProtocols, servertest.StatusOn(t, last))
 	}

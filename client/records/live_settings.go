@@ -130,8 +130,8 @@ func (l *LiveSettings) follow(ctx context.Context) error {
 	}
 	from, until := client.Source{Channel: SettingsChannel, Subscriber: l.name}, time.Now().Add(l.options.Refresh)
 	for {
-		left := time.Until(until)
-		if left <= 0 {
+		remaining := time.Until(until)
+		if remaining <= 0 {
 			until = time.Now().Add(l.options.Refresh)
 			if err := l.readAll(ctx); err != nil {
 				return err
@@ -139,7 +139,7 @@ func (l *LiveSettings) follow(ctx context.Context) error {
 			continue
 		}
 		asked := time.Now()
-		d, err := l.fetch(ctx, from, min(liveWait, left))
+		d, err := l.fetch(ctx, from, min(liveWait, remaining))
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,8 @@ func (l *LiveSettings) follow(ctx context.Context) error {
 		} else {
 			err = l.readSome(ctx, d.Messages)
 		}
-		if err == nil && d.ReceiptHandle == "" && time.Since(asked) < min(livePause, left) { // the service shuts down
+		// the service shuts down
+		if err == nil && d.ReceiptHandle == "" && time.Since(asked) < min(livePause, remaining) {
 			err = pause(ctx, livePause)
 		}
 		if err != nil {

@@ -16,13 +16,13 @@ import (
 // A number of confirmations is enough if it is a majority of the replicas that there are.
 func TestEnoughConfirmations(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ asked, fewest, most, warnings int }{
+	for _, c := range []struct{ asked, min, max, warnings int }{
 		{1, 1, 1, 0}, {1, 2, 2, 1}, {2, 2, 2, 0}, {1, 3, 3, 1}, {2, 3, 3, 0}, {2, 4, 4, 1}, {3, 4, 4, 0},
 		{1, 0, 0, 1},                             // none confirms
 		{2, 1, 1, 1}, {1, 1, 2, 1}, {2, 1, 2, 1}, // a Cluster
 		{1, 0, 2, 2},
 	} {
-		d := storage.Durability{Replicas: c.fewest, MostReplicas: c.most}
+		d := storage.Durability{Replicas: c.min, MostReplicas: c.max}
 		require.Len(t, confirmation{"channel-replicas", c.asked}.warnings(d), c.warnings, "%+v", c)
 	}
 }

@@ -73,7 +73,7 @@ type Sockets struct {
 
 	mu              sync.Mutex
 	open            map[*socket]struct{}
-	gone            sync.Cond      // signals that open has become empty
+	empty           sync.Cond      // signals that open has become empty
 	unauthenticated map[string]int // sockets without a credential, by their address; without entries of 0
 }
 
@@ -86,7 +86,7 @@ func RegisterSockets(r *web.Router, o SocketOptions) *Sockets {
 		o.Patience = DefaultPatience
 	}
 	ss := &Sockets{SocketOptions: o, router: r, open: map[*socket]struct{}{}, unauthenticated: map[string]int{}}
-	ss.gone.L = &ss.mu
+	ss.empty.L = &ss.mu
 	ss.counts = newSocketCounts(o.Metrics)
 	if guard := r.Guard(); guard != nil {
 		guard.OnRules(ss.recheck)
@@ -211,7 +211,7 @@ func (ss *Sockets) remove(s *socket) {
 	delete(ss.open, s)
 	ss.counts.open.Dec()
 	if len(ss.open) == 0 {
-		ss.gone.Broadcast()
+		ss.empty.Broadcast()
 	}
 }
 
@@ -251,7 +251,7 @@ func (ss *Sockets) Wait(ctx context.Context) (err error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	for len(ss.open) > 0 {
-		ss.gone.Wait()
+		ss.empty.Wait()
 	}
 	return err
 }

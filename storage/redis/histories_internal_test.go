@@ -38,9 +38,9 @@ func TestPingsAreNoLoss(t *testing.T) {
 }
 
 // primaryInfo is what a primary says of its history.
-func primaryInfo(run, id string, offset int, before string, left int) info {
+func primaryInfo(run, id string, offset int, before string, end int) info {
 	return info{"role": "master", "run_id": run, "master_replid": id, "master_repl_offset": strconv.Itoa(offset),
-		"master_replid2": before, "second_repl_offset": strconv.Itoa(left + 1)}
+		"master_replid2": before, "second_repl_offset": strconv.Itoa(end + 1)}
 }
 
 // What was written after the offset at which a history was left is lost, since the last mark up to it. An ID that

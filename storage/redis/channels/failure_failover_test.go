@@ -345,8 +345,8 @@ func TestFailoverThatLosesPublishes(t *testing.T) {
 		ids[i] = m.ID
 	}
 	require.Equal(t, []string{"m1", "m2", "m3", "z", "y"}, ids)
-	begun := receiptOf("x", position)
-	ahead.Subscriber, ahead.Tail, ahead.After = "", &channel.From{Start: channel.StartEarliest}, &begun
+	start := receiptOf("x", position)
+	ahead.Subscriber, ahead.Tail, ahead.After = "", &channel.From{Start: channel.StartEarliest}, &start
 	b, err = s.Fetch(t.Context(), ahead)
 	require.NoError(t, err)
 	require.True(t, b.Lost)

@@ -229,8 +229,8 @@ func (f singleReads) expiry(ctx context.Context, key string) (at, now int64, err
 	c := f.store.conn.Client()
 	results := c.DoMulti(ctx, c.B().Pexpiretime().Key(key).Build(), c.B().Pttl().Key(key).Build())
 	at, err = results[0].AsInt64()
-	left, failed := results[1].AsInt64()
-	return at, at - left, errors.Join(err, failed)
+	ttl, failed := results[1].AsInt64()
+	return at, at - ttl, errors.Join(err, failed)
 }
 
 // channelPosition reads the channel's epoch and clock. Errors: ErrNoChannel.

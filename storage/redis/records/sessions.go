@@ -231,25 +231,25 @@ func countOf(reply redis.Reply) (int, error) {
 }
 
 // sessionsOf decodes the reply of list.lua. It calls damaged with the IDs of sessions that it leaves out.
-func sessionsOf(reply redis.Reply, user string, damaged func(id string)) (page []sessions.Session, left []string,
+func sessionsOf(reply redis.Reply, user string, damaged func(id string)) (page []sessions.Session, remaining []string,
 	err error) {
 	if reply.Status != redis.OK {
 		return nil, nil, sessionRefusals.Error(reply)
 	}
 	d := reply.Decoder()
-	left = d.Texts()
+	remaining = d.Texts()
 	for d.More() {
-		one := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d),
+		session := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d),
 			LastActivity: seconds(d)}
 		device, ok := value(d)
-		one.Device, one.Expires = device, time.UnixMilli(d.Int64()).UTC()
+		session.Device, session.Expires = device, time.UnixMilli(d.Int64()).UTC()
 		if !ok {
-			damaged(one.ID)
+			damaged(session.ID)
 			continue
 		}
-		page = append(page, one)
+		page = append(page, session)
 	}
-	return page, left, d.End()
+	return page, remaining, d.End()
 }
 
 func seconds(d *redis.Decoder) time.Time { return time.Unix(d.Int64(), 0).UTC() }

@@ -365,23 +365,23 @@ func TestListInPages(t *testing.T) {
 	for n := range 2*sessionsPage + 1 {
 		h.create(t, n)
 	}
-	list := func(ids ...string) (page []sessions.Session, left []string) {
+	list := func(ids ...string) (page []sessions.Session, remaining []string) {
 		t.Helper()
 		args := append([]string{h.store.keys.base("ann"), strconv.Itoa(sessionsPage)}, ids...)
 		reply, err := redis.NewReply("list",
 			listScript.Exec(t.Context(), conn.Bulk(), []string{h.store.keys.sessions("ann")}, args))
 		require.NoError(t, err)
-		page, left, err = sessionsOf(reply, "ann", func(string) {})
+		page, remaining, err = sessionsOf(reply, "ann", func(string) {})
 		require.NoError(t, err)
-		return page, left
+		return page, remaining
 	}
-	found, left := list()
+	found, remaining := list()
 	require.Len(t, found, sessionsPage)
-	require.Len(t, left, sessionsPage+1)
-	require.NoError(t, h.store.Revoke(t.Context(), sessions.Ref{User: "ann", ID: left[0]}))
-	rotated := sessions.Ref{User: "ann", ID: left[1]}
+	require.Len(t, remaining, sessionsPage+1)
+	require.NoError(t, h.store.Revoke(t.Context(), sessions.Ref{User: "ann", ID: remaining[0]}))
+	rotated := sessions.Ref{User: "ann", ID: remaining[1]}
 	require.NoError(t, storagetest.ErrorOf(h.store.Rotate(t.Context(), rotated, ref(1<<20).ID, rules)))
-	found, none := list(left[:sessionsPage]...)
+	found, none := list(remaining[:sessionsPage]...)
 	require.Len(t, found, sessionsPage-2, "one was revoked, and one rotated, meanwhile")
 	require.Empty(t, none)
 

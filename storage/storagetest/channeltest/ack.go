@@ -17,7 +17,8 @@ func ackCases() []testCase {
 			Run: ackLostWrite},
 		{Name: "a receipt of a lost write is refused, although what has its clock was trimmed", Clocks: true,
 			Run: ackLostWriteTrimmed},
-		{Name: "a receipt for expired messages is refused once others have their clocks", Clocks: true, Run: ackLostGone},
+		{Name: "a receipt for expired messages is refused once others have their clocks", Clocks: true,
+			Run: ackLostExpired},
 		{Name: "a receipt of an earlier version is for a message ID", Run: ackWithoutWrite},
 		{Name: "a receipt of a message that was trimmed or has expired is accepted", Clocks: true, Run: ackGone},
 	}
@@ -93,15 +94,15 @@ func ackLostWriteTrimmed(s *testChannel) {
 	s.Reads("other", 3, "d", "e")
 }
 
-func ackLostGone(s *testChannel) {
+func ackLostExpired(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b", "c")
 	s.ExpireMessages(1, 3)
-	gone := s.Fetch("s")
-	require.Equal(s.T, uint64(3), gone.Expired)
+	expired := s.Fetch("s")
+	require.Equal(s.T, uint64(3), expired.Expired)
 	s.loseAfter(1, "b", "c")
 	s.Publish("x", "y")
-	s.refuses(s.ReceiptFor("s", gone))
+	s.refuses(s.ReceiptFor("s", expired))
 	s.Reads("s", 1, "x", "y")
 }
 

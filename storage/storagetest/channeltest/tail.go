@@ -119,16 +119,16 @@ func tailIdle(s *testChannel) {
 	s.Publish("a", "b", "c")
 	r := s.tail(latest)
 	r.Max, r.Identify = 0, true
-	begun := s.ReceiptFor("", s.FetchWith(r))
-	require.Equal(s.T, "c", begun.MessageID)
-	s.CheckMessages(s.tailFrom(latest, &begun, 3, false), 0)
+	start := s.ReceiptFor("", s.FetchWith(r))
+	require.Equal(s.T, "c", start.MessageID)
+	s.CheckMessages(s.tailFrom(latest, &start, 3, false), 0)
 	s.loseAfter(1, "b", "c")
 	s.Publish("x", "c")
-	s.CheckMessages(s.tailFrom(s.fromClock(1), &begun, 1, true), 0, "x", "c")
+	s.CheckMessages(s.tailFrom(s.fromClock(1), &start, 1, true), 0, "x", "c")
 	s.ExpireMessages(1, 3)
-	gone := s.ReceiptFor("", s.FetchWith(r))
-	require.Empty(s.T, gone.MessageID)
-	s.CheckMessages(s.tailFrom(latest, &gone, 3, false), 0)
+	empty := s.ReceiptFor("", s.FetchWith(r))
+	require.Empty(s.T, empty.MessageID)
+	s.CheckMessages(s.tailFrom(latest, &empty, 3, false), 0)
 }
 
 func tailOfNothing(s *testChannel) {
