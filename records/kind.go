@@ -47,7 +47,6 @@ type Kind struct {
 	Secret   bool          // the value must not be shown
 	MaxBytes int           // the longest value, with its members and fields
 	Instance Instance      // which Redis has it
-	Legacy   bool          // written by Discours.io's applications, and only read here: its parts aren't encoded
 	Quotes   bool          // quotes and backslashes in parts are encoded, too: xargs takes the keys as they are
 
 	claims   bool     // quotes are encoded if they are in keys of the kind that its last part names
@@ -111,11 +110,7 @@ func (k *Kind) key(quotes bool, parts []string) string {
 	}
 	key := append(make([]byte, 0, size), k.literals[0]...)
 	for i, part := range parts {
-		if k.Legacy {
-			key = append(key, part...)
-		} else {
-			key = appendEncoded(key, part, k.after(i)+also)
-		}
+		key = appendEncoded(key, part, k.after(i)+also)
 		key = append(key, k.literals[i+1]...)
 	}
 	return string(key)
@@ -129,9 +124,6 @@ func (k *Kind) after(part int) string {
 
 // Parse returns the parts of a key without prefix, and whether Key makes this key of them.
 func (k *Kind) Parse(key string) (parts []string, ok bool) {
-	if k.Legacy {
-		return k.parseLegacy(key)
-	}
 	rest, ok := strings.CutPrefix(key, k.literals[0])
 	if !ok {
 		return nil, false
@@ -153,38 +145,4 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 		parts = append(parts, part)
 	}
 	return parts, rest == "" && (k.Key(parts...) == key || k.claims && k.key(true, parts) == key)
-}
-
-// parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is the only difference from
-// a foreign key.
-func (k *Kind) parseLegacy(key string) (parts []string, ok bool) {
-	rest, ok := strings.CutPrefix(key, k.literals[0])
-	last := len(k.names) - 1
-	switch {
-	case !ok:
-		return nil, false
-	case last == 0:
-		return []string{rest}, rest != "" && !strings.ContainsAny(rest, "{}")
-	case !strings.Contains(rest, "eyJ"):
-		return nil, false
-	}
-	for _, separator := range k.literals[1:last] {
-		part, after, found := strings.Cut(rest, separator)
-		if !found {
-			return nil, false
-		}
-		parts, rest = append(parts, part), after
-	}
-	separator := k.literals[last]
-	at := strings.Index(rest, separator+"eyJ")
-	if at < 0 {
-		return nil, false
-	}
-	parts = append(parts, rest[:at], rest[at+len(separator):])
-	for _, part := range parts {
-		if part == "" || strings.ContainsAny(part, "{}") {
-			return nil, false
-		}
-	}
-	return parts, strings.Count(parts[last], ".") == 2
 }

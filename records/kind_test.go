@@ -34,9 +34,6 @@ func TestKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := site.Community().Caches.Table.Records()
 		k := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "kind")]
-		if k.Legacy {
-			return
-		}
 		var parts []string
 		for range k.Parts() {
 			parts = append(parts, part().Draw(t, "part"))
@@ -122,9 +119,6 @@ func TestKey(t *testing.T) {
 		{site.Kind("author"), []string{"o'brien"}, "author:id:{o'brien}"},
 		{records.Setting, []string{"\xff\n"}, "env_vars:{%FF%0A}"},
 		{records.Settings, nil, "env_vars"},
-		{records.LegacySession, []string{"7", "ann-b", "eyJh.eyJi.x-y"}, "7-ann-b-eyJh.eyJi.x-y"},
-		{records.SourceSession, []string{"7", "eyJh.eyJi.x"}, "session:7:eyJh.eyJi.x"},
-		{records.SourceUserSessions, []string{"7"}, "user_sessions:7"},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.want, tt.kind.Key(tt.parts...))
@@ -136,7 +130,7 @@ func TestKey(t *testing.T) {
 	for _, foreign := range []string{
 		"", "session:{ann}", "session:{ann}:", "session:{}:00", "session:{a%61}:00", "session:{a%7d}:00",
 		"session:{a%7}:00", "session:{a", "env_vars:", "x",
-		"session:7:00", "7-ann-token", "app-name-eyJh", "-a-eyJh.eyJi.x", "{a}-b-eyJh.eyJi.x", "topic_shouts_7",
+		"session:7:00", "session:7:eyJh.eyJi.x", "user_sessions:7", "7-ann-eyJh.eyJi.x", "topic_shouts_7",
 		"viewed:{7}:x", "viewed:{7} ", "search_cache:{o'brien}", "author:id:{o%27brien}",
 	} {
 		require.Nil(t, site.Community().Caches.Table.Of(foreign), "%q", foreign)
@@ -157,7 +151,7 @@ func TestKinds(t *testing.T) {
 		require.NotEmpty(t, k.Type, k.Name)
 		require.NotEmpty(t, k.Instance, k.Name)
 		start, _, _ := strings.Cut(k.Pattern, "<")
-		if !k.Legacy && start != k.Pattern && slices.Contains(site.Community().Caches.Table.Records(), k) {
+		if start != k.Pattern && slices.Contains(site.Community().Caches.Table.Records(), k) {
 			starts[k.Name] = start
 		}
 	}

@@ -26,26 +26,6 @@ var (
 		Name: "user-sessions", Pattern: "user_sessions:{<user>}", Type: Set, Form: "hashes of the user's sessions",
 		TTL: 30 * day, MaxBytes: mib, Instance: Sessions,
 	})
-	LegacySession = define(Kind{
-		Name: "legacy-session", Pattern: "<user>-<username>-<token>", Type: String,
-		Form: "as applications wrote it",
-		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
-	})
-	SourceSession = define(Kind{
-		Name: "source-session", Pattern: "session:<user>:<token>", Type: Hash,
-		Form: "as applications write it",
-		TTL:  30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
-	})
-	SourceUserSessions = define(Kind{
-		Name: "source-user-sessions", Pattern: "user_sessions:<user>", Type: Set,
-		Form: "tokens of the user's sessions, as applications write it",
-		TTL:  30 * day, Secret: true, MaxBytes: mib, Instance: Sessions, Legacy: true,
-	})
-	EndedSessions = define(Kind{
-		Name: "ended-sessions", Pattern: "ended_sessions:{<user>}", Type: String,
-		Form: "when all sessions of the user were revoked, while those of applications are accepted",
-		TTL:  30 * day, MaxBytes: 20, Instance: Sessions,
-	})
 	OAuthAccess = define(Kind{
 		Name: "oauth-access", Pattern: "oauth_access:{<user>}:<provider>", Type: String, Form: "sealed token",
 		TTL: time.Hour, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
@@ -166,13 +146,4 @@ var PendingCopies = define(Kind{
 	Name: "pending-copies", Pattern: "pending_copies:{all}", Type: SortedSet,
 	Form: "channel → when a message was last announced, in ms",
 	Why:  "emptied when all is copied", MaxBytes: 32 * mib, Instance: Records,
-})
-
-// Adopted is the mark of a record that was taken over from a key of Discours.io. It is in the slot of the record, and
-// in its Redis.
-var Adopted = define(Kind{
-	Name: "adopted", Pattern: "adopted:{<id>}:<kind>", Type: String,
-	Form: "what was taken over from the application's key of a record: SHA-256, or a number of views; in the record's Redis",
-	Why:  "of a setting or views: until the application's key is removed with it; otherwise 30 d after the end", MaxBytes: 64,
-	Instance: Records,
 })

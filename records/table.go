@@ -39,7 +39,7 @@ func NewCache(k Kind) (*Kind, error) {
 	case k.MaxBytes < 1 || k.MaxBytes > MaxCacheBytes:
 		return nil, fmt.Errorf("maxBytes: is %d, it must be from 1 to %d", k.MaxBytes, MaxCacheBytes)
 	}
-	k.Type, k.Instance, k.Legacy, k.Why, k.cached = String, Cache, false, "", true
+	k.Type, k.Instance, k.Why, k.cached = String, Cache, "", true
 	if k.TTL == 0 {
 		k.Why = "invalidated when the entity changes"
 	}

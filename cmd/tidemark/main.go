@@ -101,8 +101,7 @@ func newRoot(t cli.Terminal) *cobra.Command {
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
 "tidemark serve" runs the service. "tidemark shards serve" runs a node that holds a shard of a cache in memory. "tidemark
-doctor", "tidemark shards", "tidemark redis-keys" and "tidemark records adopt" connect to Redis. Most other commands are
-clients of a service.
+doctor", "tidemark shards" and "tidemark redis-keys" connect to Redis. Most other commands are clients of a service.
 
 The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly. All commands with a result have
 --json. docs/cli.md describes both, and the variables.`,
@@ -120,7 +119,7 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 	cli.SetHelp(root, t)
 	root.AddCommand(cli.In(cli.Service, newServe(t), newDoctor(t), newHealth(t), newRedisKeys(t), newSize(t))...)
 	root.AddCommand(cli.Renamed("keys", "redis-keys", newRedisKeys(t)))
-	root.AddCommand(cli.In(cli.Records, newRecords(t))...)
+	root.AddCommand(cli.In(cli.Records, cli.NewGroup("records", "Show the kinds of records", commands.NewKinds(t)))...)
 	root.AddCommand(cli.In(cli.Shards, newShards(t))...)
 	root.AddCommand(cli.In(cli.Other, newVersion(t))...)
 	root.AddCommand(commands.Clients(t)...)

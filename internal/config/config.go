@@ -166,7 +166,6 @@ type SessionOptions struct {
 	Redis  string        // URL of another Redis for them; "": that of the channels
 	TTL    time.Duration // of a session without activity
 	Grants access.Grants // of a session's token
-	Legacy bool          // the forms of Discours.io's applications are accepted, and moved
 }
 
 // OAuthOptions configures the tokens of providers.

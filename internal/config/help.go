@@ -27,12 +27,6 @@ func AddRedisFlags(flags *pflag.FlagSet) {
 	serve.addFlags(flags, append(channelsRedis(), others...))
 }
 
-// AddRecordsFlags adds the options for the addresses of all Redis servers with records, and for OAuth tokens.
-func AddRecordsFlags(flags *pflag.FlagSet) {
-	others := named(new(Config), "sessions-redis", "cache-redis", "kinds", "keyset", "oauth-providers")
-	serve.addFlags(flags, append(channelsRedis(), others...))
-}
-
 // AddChannelsRedisFlags adds the options for the Redis of the channels.
 func AddChannelsRedisFlags(flags *pflag.FlagSet) { serve.addFlags(flags, channelsRedis()) }
 

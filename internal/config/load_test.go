@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	want.Records = RecordOptions{
 		On: true, Site: site.Community(), Notifications: c.Records.Notifications, Cache: CacheOptions{Memory: 64 << 20},
-		Sessions: SessionOptions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
+		Sessions: SessionOptions{TTL: 720 * time.Hour, Grants: grants},
 		Metrics:  KeyMetricsOptions{Every: 10 * time.Minute, Rate: 5000},
 		OAuth: OAuthOptions{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk",
 			"yandex"}},
@@ -161,7 +161,7 @@ func TestEverySource(t *testing.T) {
 		"tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
 		"records": "off", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h",
 		"session-grants":  `[{"actions":["subscribe"],"channels":["news"]}]`,
-		"legacy-sessions": "off", "oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
+		"oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
 		"kinds":       `{"caches":[{"name":"author","key":"a:{<id>}"}]}`,
 		"key-metrics": "session,unknown", "key-metrics-pause": "1m", "key-metrics-rate": "7",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
@@ -246,7 +246,7 @@ func TestEverySource(t *testing.T) {
 		kept.OAuth.Keyset)
 	require.Equal(t, []access.Action{access.Subscribe}, kept.Sessions.Grants[0].Actions)
 	require.Equal(t, []string{"github", "my-own"}, kept.OAuth.Providers)
-	require.False(t, kept.On || kept.Sessions.Legacy)
+	require.False(t, kept.On)
 	require.Equal(t, KeyMetricsOptions{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7},
 		kept.Metrics)
 	require.Equal(t, ShardReads{

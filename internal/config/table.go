@@ -266,9 +266,6 @@ func recordOptions(c *Config) []option {
 		define("session-grants", kindGrants, defaultSessionGrants, c.setSessionGrants, `
 			What the token of a session allows its user, as in the record of an API key. If kinds is set, the default
 			has the notifications of what users follow there. In a flag or variable: a JSON array.`),
-		define("legacy-sessions", "switch", "on", to(&c.Records.Sessions.Legacy, onOrOff), `
-			Whether to accept sessions that applications wrote by hand, with the token in the key. The first check
-			moves such a session.`),
 		define("oauth-providers", kindList, strings.Join(tokens.DefaultProviders, ","),
 			to(&c.Records.OAuth.Providers, listOf(parseProvider)), `
 			OAuth providers whose tokens can be stored.`),

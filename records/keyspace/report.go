@@ -121,7 +121,7 @@ var token = regexp.MustCompile(`eyJ[\w-]*(\.[\w-]*)*`)
 // Shown returns a key as it may be shown: without tokens, on one line, and not too long.
 func Shown(name string) string { return shown(name, true) }
 
-func (k *Kind) shown(name string) string { return shown(name, k.kind == nil || k.kind.Legacy) }
+func (k *Kind) shown(name string) string { return shown(name, k.kind == nil) }
 
 func shown(name string, tokens bool) string {
 	cut := ""

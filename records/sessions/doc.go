@@ -9,12 +9,4 @@
 //
 // A session ends when it is revoked, or when it was not checked for its TTL, 30 days by default. A check renews it once
 // a tenth of the TTL has passed. A user has a bounded number of sessions: one more ends the one that was idle longest.
-//
-// # Sessions of Discours.io
-//
-// With Options.Legacy, sessions that applications of Discours.io's schema made are accepted, too: the credential is the
-// one stored in their browsers, a JSON Web Token or <user>-<username>-<token>. Its first check makes a session of it,
-// under the SHA-256 of the token, and then removes Discours.io's key, which has the token in the clear. The two keys
-// have different slots. If a process ends in between, nothing is lost: the next check removes the key. The signature of
-// the token isn't verified: the existence of the key proves the session.
 package sessions

@@ -31,7 +31,6 @@ type Options struct {
 	Store   Store         // required
 	TTL     time.Duration // life of a session without a check, from 1 s to DefaultTTL; 0: DefaultTTL
 	PerUser int           // sessions of a user at most, up to MaxPerUser; 0: MaxPerUser
-	Legacy  bool          // sessions of Discours.io's applications are accepted
 	// Revoked reports whether a session was revoked outside this service, such as with all credentials of its user;
 	// nil: none is.
 	Revoked func(Session) bool
@@ -69,7 +68,7 @@ type Service struct {
 func NewService(o Options) (*Service, error) {
 	s := &Service{
 		store: o.Store, revoked: o.Revoked, metrics: o.Metrics,
-		rules: Rules{TTL: cmp.Or(o.TTL, DefaultTTL), PerUser: cmp.Or(o.PerUser, MaxPerUser), Legacy: o.Legacy},
+		rules: Rules{TTL: cmp.Or(o.TTL, DefaultTTL), PerUser: cmp.Or(o.PerUser, MaxPerUser)},
 	}
 	if s.metrics == nil {
 		s.metrics = noMetrics{}
@@ -112,17 +111,17 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 // Check returns the session of a token, and renews it once a tenth of its TTL has passed. Errors: ErrNotFound, also for
 // a malformed token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
-	parsed, ok := s.Parse(token)
+	of, ok := s.Parse(token)
 	if !ok {
 		s.metrics.Check(Unknown)
 		return Session{}, ErrNotFound
 	}
-	return s.CheckToken(ctx, parsed)
+	return s.CheckRef(ctx, of)
 }
 
-// CheckToken is Check for a token that was parsed.
-func (s *Service) CheckToken(ctx context.Context, t Token) (Session, error) {
-	found, err := s.check(ctx, t)
+// CheckRef is Check for the session of a token that was parsed.
+func (s *Service) CheckRef(ctx context.Context, of Ref) (Session, error) {
+	found, err := s.valid(s.store.Check(ctx, of, s.rules))
 	switch {
 	case err == nil:
 		s.metrics.Check(Valid)
@@ -134,13 +133,6 @@ func (s *Service) CheckToken(ctx context.Context, t Token) (Session, error) {
 	return found, err
 }
 
-func (s *Service) check(ctx context.Context, t Token) (Session, error) {
-	if t.Legacy != nil {
-		return s.valid(s.checkLegacy(ctx, t))
-	}
-	return s.valid(s.store.Check(ctx, t.Ref, s.rules))
-}
-
 // valid returns the result of a call of the store, or ErrNotFound if the session was revoked elsewhere.
 func (s *Service) valid(found Session, err error) (Session, error) {
 	if err == nil && s.revoked != nil && s.revoked(found) {
@@ -149,58 +141,17 @@ func (s *Service) valid(found Session, err error) (Session, error) {
 	return found, err
 }
 
-// Accepts reports whether a token has the form of a session's token. It decodes only those of Discours.io, whose claims
-// distinguish them from other JSON Web Tokens.
-func (s *Service) Accepts(token string) bool {
-	if strings.HasPrefix(token, Prefix) || !s.rules.Legacy {
-		return strings.HasPrefix(token, Prefix)
-	}
-	_, ok := ParseLegacy(token)
-	return ok
-}
+// Accepts reports whether a token has the prefix of a session's token.
+func (s *Service) Accepts(token string) bool { return strings.HasPrefix(token, Prefix) }
 
-// Parse parses a token if it has the form of a session's token.
-func (s *Service) Parse(token string) (Token, bool) {
-	if t, ok := Parse(token); ok || !s.rules.Legacy {
-		return t, ok
-	}
-	l, ok := ParseLegacy(token)
+// Parse returns the session of a token if it has the form of one that Create has issued. The session need not exist.
+func (s *Service) Parse(token string) (Ref, bool) {
+	user, ok := tokens.User(token)
 	if !ok {
-		return Token{}, false
+		return Ref{}, false
 	}
-	return Token{Ref: refOf(l.User, l.Token), Legacy: &l}, true
+	return refOf(user, token), true
 }
-
-// checkLegacy checks a session of Discours.io, and migrates it at the first check. The new session exists before the
-// old key is removed, and the removal is repeated at each check, as a process may have ended in between.
-func (s *Service) checkLegacy(ctx context.Context, t Token) (Session, error) {
-	found, err := s.store.Check(ctx, t.Ref, s.rules)
-	if errors.Is(err, ErrNotFound) {
-		found, err = s.move(ctx, *t.Legacy)
-	}
-	if errors.Is(err, ErrNotFound) { // or another check has migrated it meanwhile
-		found, err = s.store.Check(ctx, t.Ref, s.rules)
-	}
-	if err != nil {
-		return Session{}, err
-	}
-	return found, s.store.Forget(ctx, *t.Legacy)
-}
-
-func (s *Service) move(ctx context.Context, l Legacy) (Session, error) {
-	old, err := s.store.Find(ctx, l)
-	if err != nil {
-		return Session{}, err
-	}
-	made, err := s.store.Create(ctx, l.draft(old), s.rules)
-	if errors.Is(err, ErrEnded) {
-		return Session{}, errors.Join(ErrNotFound, s.store.Forget(ctx, l))
-	}
-	return made, err
-}
-
-// ErrEnded is the error of a store for a session of Discours.io that was ended with all others of its user.
-var ErrEnded = errors.New("all sessions of the user were ended after this one was made")
 
 // Rotate replaces the token of a session by another one, in one step: the old one isn't valid any more. If its answer
 // was lost, it can be repeated with the same key, a secret random text of MinKeyBytes to MaxKeyBytes: it returns the
@@ -211,18 +162,12 @@ func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error)
 		return Issued{}, invalid("idempotencyKey", fmt.Sprintf("has %d bytes, it must have from %d to %d", len(key),
 			MinKeyBytes, MaxKeyBytes))
 	}
-	t, ok := s.Parse(token)
+	of, ok := s.Parse(token)
 	if !ok {
 		return Issued{}, ErrNotFound
 	}
-	if t.Legacy != nil {
-		// if it doesn't exist, it may have been rotated already
-		if _, err := s.check(ctx, t); err != nil && !errors.Is(err, ErrNotFound) {
-			return Issued{}, err
-		}
-	}
-	next := nextToken(t.User, token, key)
-	rotated, err := s.valid(s.store.Rotate(ctx, t.Ref, refOf(t.User, next).ID, s.rules))
+	next := nextToken(of.User, token, key)
+	rotated, err := s.valid(s.store.Rotate(ctx, of, refOf(of.User, next).ID, s.rules))
 	if err != nil {
 		return Issued{}, err
 	}
@@ -247,11 +192,11 @@ func (s *Service) RevokeAll(ctx context.Context, user string) (int, error) {
 	if err := records.CheckID("user", user); err != nil {
 		return 0, err
 	}
-	return s.store.RevokeAll(ctx, user, s.rules)
+	return s.store.RevokeAll(ctx, user)
 }
 
-// List returns all sessions of a user, without AuthData, the one that was active last first. Sessions of Discours.io
-// that weren't checked yet aren't among them. Errors: of kind Invalid, and those of the store.
+// List returns all sessions of a user, without AuthData, the one that was active last first. Errors: of kind
+// Invalid, and those of the store.
 func (s *Service) List(ctx context.Context, user string) ([]Session, error) {
 	if err := records.CheckID("user", user); err != nil {
 		return nil, err

@@ -3,10 +3,6 @@ package sessions_test
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,16 +11,12 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records/sessions"
-	"github.com/tidemark-dev/tidemark/records/site"
 )
 
 // memory is an in-memory store for tests of the service. before is called at the start of each operation, and may fail
 // it.
 type memory struct {
 	alive  map[sessions.Ref]sessions.Session
-	source map[string]sessions.Found // by token
-	ended  bool
-	draft  sessions.Draft // the last one
 	log    []string
 	before func(operation string) error
 }
@@ -41,12 +33,7 @@ func (m *memory) Create(_ context.Context, d sessions.Draft, _ sessions.Rules) (
 	if err := m.begin("create"); err != nil {
 		return sessions.Session{}, err
 	}
-	if m.ended && !d.Since.IsZero() {
-		return sessions.Session{}, sessions.ErrEnded
-	}
-	m.alive[d.Ref] = sessions.Session{ID: d.ID, User: d.User, Username: d.Username, Created: d.Created, Device: d.Device,
-		AuthData: d.AuthData}
-	m.draft = d
+	m.alive[d.Ref] = sessions.Session{ID: d.ID, User: d.User, Username: d.Username, Device: d.Device, AuthData: d.AuthData}
 	return m.alive[d.Ref], nil
 }
 
@@ -83,7 +70,7 @@ func (m *memory) Revoke(_ context.Context, of sessions.Ref) error {
 	return m.begin("revoke")
 }
 
-func (m *memory) RevokeAll(context.Context, string, sessions.Rules) (int, error) {
+func (m *memory) RevokeAll(context.Context, string) (int, error) {
 	return 7, m.begin("revoke all")
 }
 
@@ -93,27 +80,9 @@ func (m *memory) List(context.Context, string) ([]sessions.Session, error) {
 		{ID: "c", LastActivity: at(2)}}, m.begin("list")
 }
 
-func (m *memory) Find(_ context.Context, l sessions.Legacy) (sessions.Found, error) {
-	if err := m.begin("find"); err != nil {
-		return sessions.Found{}, err
-	}
-	if found, ok := m.source[l.Token]; ok {
-		return found, nil
-	}
-	return sessions.Found{}, sessions.ErrNotFound
-}
-
-func (m *memory) Forget(_ context.Context, l sessions.Legacy) error {
-	if err := m.begin("forget"); err != nil {
-		return err
-	}
-	delete(m.source, l.Token)
-	return nil
-}
-
 func open(t testing.TB, o sessions.Options) (*sessions.Service, *memory) {
 	t.Helper()
-	m := &memory{alive: map[sessions.Ref]sessions.Session{}, source: map[string]sessions.Found{}}
+	m := &memory{alive: map[sessions.Ref]sessions.Session{}}
 	o.Store = m
 	s, err := sessions.NewService(o)
 	require.NoError(t, err)
@@ -160,7 +129,7 @@ func TestTokens(t *testing.T) {
 		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte("a\x00b")),
 		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte("\xff")),
 		ann[:47] + base64.RawURLEncoding.EncodeToString([]byte(long+"x")), strings.Repeat(ann, 1000),
-		jwt(`{"user_id":7,"username":"Ann"}`), "7-Ann-" + jwt(`{"user_id":7,"username":"Ann"}`),
+		"eyJhbGciOiJIUzI1NiJ9.e30.c2ln", // a JSON Web Token
 	} {
 		_, err := s.Check(t.Context(), token)
 		require.ErrorIs(t, err, sessions.ErrNotFound, token)
@@ -174,19 +143,12 @@ func TestTokens(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	s, _ := open(f, sessions.Options{Legacy: true})
+	s, _ := open(f, sessions.Options{})
 	f.Add(issue(f, s, "ann").Token)
-	f.Add(jwt(`{"user_id":7,"username":"Ann"}`))
-	f.Add("7-Ann-" + jwt(`{"user_id":"7","username":"Ann"}`))
 	f.Fuzz(func(t *testing.T, token string) {
-		if of, ok := sessions.Parse(token); ok {
+		if of, ok := s.Parse(token); ok {
 			require.NotEmpty(t, of.User)
 			require.True(t, sessions.IsID(of.ID))
-		}
-		if l, ok := sessions.ParseLegacy(token); ok {
-			require.Regexp(t, `^\d+$`, l.User)
-			require.NotContains(t, l.Username, "{")
-			require.True(t, token == l.Token || token == l.User+"-"+l.Username+"-"+l.Token)
 		}
 	})
 }
@@ -287,219 +249,6 @@ func TestList(t *testing.T) {
 	require.Equal(t, 7, count)
 }
 
-func jwt(payload string) string {
-	e := base64.RawURLEncoding
-	return e.EncodeToString([]byte(`{"alg":"HS256"}`)) + "." + e.EncodeToString([]byte(payload)) + ".c2lnbmF0dXJl"
-}
-
-func TestParseLegacy(t *testing.T) {
-	t.Parallel()
-	for payload, want := range map[string]string{
-		`{"user_id":7,"username":"Ann"}`:             "7 Ann",
-		`{"user_id":"17","username":"Ann-Marie é:"}`: "17 Ann-Marie é:",
-		`{"user_id":"u_7","username":"Ann"}`:         "", // Discours.io's users are numbers
-		`{"user_id":-7,"username":"Ann"}`:            "",
-		`{"user_id":7,"username":"c.{x}.mid.f"}`:     "", // a key of a channel
-		`{"user_id":7,"username":"Ann}"}`:            "",
-		`{"user_id":7,"username":"Ann","iat":1.7e9}`: "7 Ann",
-		`{"user_id":7,"username":"Ann","sub":"7"}`:   "", // a token of another kind
-		`{"user_id":7}`:                                               "",
-		`{"username":"Ann"}`:                                          "",
-		`{"user_id":null,"username":"Ann"}`:                           "",
-		`{"user_id":[7],"username":"Ann"}`:                            "",
-		`{"user_id":7.5,"username":"Ann"}`:                            "",
-		`{"user_id":"a:b","username":"Ann"}`:                          "",
-		`{"user_id":"{a}","username":"Ann"}`:                          "",
-		`{"user_id":"a-b","username":"Ann"}`:                          "",
-		`{"user_id":7,"username":"a\nb"}`:                             "",
-		`{"user_id":7,"username":"` + strings.Repeat("x", 257) + `"}`: "",
-		`[]`: "", `{`: "", ``: "",
-	} {
-		token := jwt(payload)
-		l, ok := sessions.ParseLegacy(token)
-		require.Equal(t, want != "", ok, payload)
-		if !ok {
-			continue
-		}
-		require.Equal(t, want, l.User+" "+l.Username)
-		whole, ok := sessions.ParseLegacy(l.User + "-" + l.Username + "-" + token)
-		require.True(t, ok)
-		require.Equal(t, l, whole)
-		for _, other := range []string{"8-" + l.Username, l.User + "-Bob", l.User, ""} {
-			_, ok = sessions.ParseLegacy(other + "-" + token)
-			require.False(t, ok, other)
-		}
-	}
-	for _, token := range []string{"metrics:a-b-c", "7-Ann-token", "7-Ann-eyJh", "eyJh.eyJi", "eyJh.eyJi.x.y",
-		"eyJh..x", strings.Repeat("x", 9000)} {
-		_, ok := sessions.ParseLegacy(token)
-		require.False(t, ok, token)
-	}
-}
-
-// TestForeignKeys: a credential can't name a key of another installation, whatever its prefix and the part of the key
-// that a client chose are.
-func TestForeignKeys(t *testing.T) {
-	t.Parallel()
-	patterns := []string{"c.{<ch>}.mid.<id>", "c.{<ch>}.r.<subscriber>"}
-	for _, k := range site.Community().Caches.Table.Records() {
-		if !k.Legacy && len(k.Parts()) > 0 {
-			patterns = append(patterns, k.Pattern)
-		}
-	}
-	for _, prefix := range []string{"1-", "mm1-", "1-a-"} {
-		user, before, _ := strings.Cut(prefix, "-")
-		for _, pattern := range patterns {
-			at := strings.LastIndex(pattern, "<")
-			username := before + pattern[:at] + "f"
-			payload, err := json.Marshal(map[string]string{"user_id": user, "username": username})
-			require.NoError(t, err)
-			token := jwt(string(payload))
-			for _, credential := range []string{token, user + "-" + username + "-" + token} {
-				_, ok := sessions.ParseLegacy(credential)
-				require.False(t, ok, "%s-%s-<token>", user, username)
-			}
-		}
-	}
-}
-
-var errBroken = errors.New("broken")
-
-// TestMove: a session of Discours.io is migrated by its first check. It isn't lost if a process ends at any step, or
-// another check runs.
-func TestMove(t *testing.T) {
-	t.Parallel()
-	token := jwt(`{"user_id":7,"username":"Ann","iat":1600000000}`)
-	put := func(m *memory) {
-		m.source[token] = sessions.Found{Device: []byte("odd"), AuthData: []byte(`{"a":1}`)}
-	}
-	s, m := open(t, sessions.Options{Legacy: true})
-	put(m)
-	for _, form := range []string{token, "7-Ann-" + token} {
-		found, err := s.Check(t.Context(), form)
-		require.NoError(t, err)
-		of, _ := s.Parse(form)
-		require.Equal(t, sessions.Session{ID: of.ID, User: "7", Username: "Ann", Created: time.Unix(1_600_000_000, 0),
-			AuthData: []byte(`{"a":1}`)}, found)
-	}
-	require.Equal(t, []string{"check", "find", "create", "forget", "check", "forget"}, m.log)
-	require.Empty(t, m.source)
-	require.NoError(t, s.Revoke(t.Context(), "7", refOf(t, s, token)))
-	_, err := s.Check(t.Context(), token)
-	require.ErrorIs(t, err, sessions.ErrNotFound)
-
-	for _, step := range []string{"check", "find", "create", "forget"} { // ends there
-		s, m := open(t, sessions.Options{Legacy: true})
-		put(m)
-		m.before = func(operation string) error {
-			if operation == step {
-				return errBroken
-			}
-			return nil
-		}
-		_, err := s.Check(t.Context(), token)
-		require.ErrorIs(t, err, errBroken, step)
-		m.before = nil
-		_, err = s.Check(t.Context(), token)
-		require.NoError(t, err, step)
-		require.Empty(t, m.source, step)
-		require.Len(t, m.alive, 1)
-	}
-	s, m = open(t, sessions.Options{Legacy: true})
-	put(m)
-	m.before = func(operation string) error { // another check comes first
-		if operation == "find" && !slices.Contains(m.log, "other") {
-			m.log = append(m.log, "other")
-			_, err := s.Check(t.Context(), token)
-			require.NoError(t, err)
-		}
-		return nil
-	}
-	_, err = s.Check(t.Context(), token)
-	require.NoError(t, err)
-
-	s, m = open(t, sessions.Options{Legacy: true})
-	put(m)
-	m.ended = true
-	_, err = s.Check(t.Context(), token)
-	require.ErrorIs(t, err, sessions.ErrNotFound)
-	require.Empty(t, m.source)
-
-	s, m = open(t, sessions.Options{Legacy: true})
-	put(m)
-	const key = "0123456789abcdef"
-	next, err := s.Rotate(t.Context(), token, key)
-	require.NoError(t, err)
-	again, err := s.Rotate(t.Context(), token, key)
-	require.NoError(t, err)
-	require.Equal(t, next.Token, again.Token)
-	require.Empty(t, m.source)
-}
-
-func TestSourceTime(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1_750_000_000, 0)
-	for _, text := range []string{
-		"1750000000", "1750000000.9", "1.75e9", "1750000000000", "1750000000999.5", ` "1750000000" `,
-		"2025-06-15T15:06:40Z", "2025-06-15T15:06:40.999999", "2025-06-15T15:06:40", "2025-06-15 15:06:40",
-		"2025-06-15 18:06:40.5+03:00", "2025-06-15T18:06:40+0300", `"2025-06-15T15:06:40+00:00"`,
-	} {
-		require.Equal(t, at, sessions.SourceTime(text), text)
-	}
-	soon := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
-	for _, text := range []string{"", "0", "-1750000000", "NaN", "Inf", "1e300", "odd", "2025-06-15", "15:06:40",
-		"0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", soon, "2999-01-01T00:00:00"} {
-		require.Zero(t, sessions.SourceTime(text), text)
-	}
-}
-
-// TestSourceSessionsAfterAnEnd of all sessions are accepted if they are listed, which no earlier one is if the end has
-// emptied the list, and unless there was another end meanwhile. Their own time is that of another clock. Those without
-// a time are made now.
-func TestSourceSessionsAfterAnEnd(t *testing.T) {
-	t.Parallel()
-	at, ended, later := time.Unix(1_750_000_000, 0), time.Unix(1_760_000_000, 5e8), time.Unix(1_760_000_001, 0)
-	listedSince := ended.Add(time.Millisecond)
-	for name, c := range map[string]struct {
-		found          sessions.Found
-		claims         string
-		since, created time.Time
-	}{
-		"it has a time": {found: sessions.Found{Created: at, Ended: ended}, since: at, created: at},
-		"its token has a time": {found: sessions.Found{Listed: true, Ended: ended}, claims: `,"iat":1750000000`, since: at,
-			created: at},
-		"listed": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true}, since: listedSince},
-		"listed, with an earlier time": {found: sessions.Found{Created: at, Listed: true, Ended: ended, Emptied: true},
-			since: listedSince, created: at},
-		"listed, with an earlier time in its token": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true},
-			claims: `,"iat":1750000000`, since: listedSince, created: at},
-		"listed, in the same second": {since: listedSince, created: time.Unix(1_760_000_000, 0), found: sessions.Found{
-			Created: time.Unix(1_760_000_000, 0), Listed: true, Ended: ended, Emptied: true}},
-		"listed, with a later time in its token": {found: sessions.Found{Listed: true, Ended: ended, Emptied: true},
-			claims: `,"iat":1760000001`, since: later, created: later},
-		"not listed, with an earlier time": {found: sessions.Found{Created: at, Ended: ended, Emptied: true}, since: at,
-			created: at},
-		"listed, without end":                   {found: sessions.Found{Listed: true}, since: time.Unix(0, 0)},
-		"listed, the end didn't empty the list": {found: sessions.Found{Listed: true, Ended: ended}, since: time.Unix(0, 0)},
-		"not listed":                            {found: sessions.Found{Ended: ended, Emptied: true}, since: time.Unix(0, 0)},
-	} {
-		s, m := open(t, sessions.Options{Legacy: true})
-		token := jwt(`{"user_id":7,"username":"Ann"` + c.claims + `}`)
-		m.source[token] = c.found
-		_, err := s.Check(t.Context(), token)
-		require.NoError(t, err, name)
-		require.Equal(t, c.since, m.draft.Since, name)
-		require.Equal(t, c.created, m.draft.Created, name)
-	}
-}
-
-func refOf(t *testing.T, s *sessions.Service, token string) string {
-	t.Helper()
-	of, ok := s.Parse(token)
-	require.True(t, ok)
-	return of.ID
-}
-
 // outcomes counts checks.
 type outcomes map[sessions.Outcome]int
 
@@ -509,14 +258,11 @@ func (o outcomes) Check(of sessions.Outcome) { o[of]++ }
 func TestCountedChecks(t *testing.T) {
 	t.Parallel()
 	counts := outcomes{}
-	s, m := open(t, sessions.Options{Legacy: true, Metrics: counts})
-	token := jwt(`{"user_id":7,"username":"Ann","iat":1600000000}`)
-	m.source[token] = sessions.Found{}
+	s, m := open(t, sessions.Options{Metrics: counts})
+	token := issue(t, s, "ann").Token
 	_, err := s.Check(t.Context(), token)
 	require.NoError(t, err)
-	_, err = s.Rotate(t.Context(), token, "")
-	require.NoError(t, err)
-	for _, unknown := range []string{"guessed", jwt(`{"user_id":8,"username":"Ann"}`)} {
+	for _, unknown := range []string{"guessed", token[:len(token)-1]} {
 		_, err = s.Check(t.Context(), unknown)
 		require.ErrorIs(t, err, sessions.ErrNotFound)
 	}

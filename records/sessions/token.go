@@ -31,21 +31,6 @@ func nextToken(user, old, key string) string {
 	return tokens.With(user, mac.Sum(nil))
 }
 
-// Token is a parsed credential: it identifies a session, which need not exist.
-type Token struct {
-	Ref
-	Legacy *Legacy // of Discours.io's applications; nil: Service.Create has issued it
-}
-
-// Parse parses a token issued by Service.Create.
-func Parse(text string) (Token, bool) {
-	user, ok := tokens.User(text)
-	if !ok {
-		return Token{}, false
-	}
-	return Token{Ref: refOf(user, text)}, true
-}
-
 func refOf(user, token string) Ref {
 	sum := sha256.Sum256([]byte(token))
 	return Ref{User: user, ID: hex.EncodeToString(sum[:])}

@@ -32,7 +32,7 @@ func TestKinds(t *testing.T) {
 		require.Same(t, k.Kind, found)
 	}
 	for _, kind := range []*records.Kind{records.Session, records.Setting, records.CacheLoad, records.CacheTag,
-		records.Viewed, records.LegacySession} {
+		records.Viewed} {
 		_, err := tier.Describe(kind)
 		require.ErrorIs(t, err, tier.ErrKind)
 		_, err = tier.Find(site.Community().Caches.Table, kind.Name)

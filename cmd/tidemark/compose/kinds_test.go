@@ -2,7 +2,6 @@ package compose_test
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +50,6 @@ var operations = []string{
 	`DELETE /v1/users/{user}/sessions`,
 	`DELETE /v1/users/{user}/sessions/{id}`,
 	`POST /v1/sessions/check {"token":{token}}`,
-	`POST /v1/sessions/check {"token":{jwt}}`,
 	`POST /v1/sessions/rotate {"token":{token},"idempotencyKey":{text}}`,
 	`POST /v1/sessions/rotate {"token":{token}}`,
 
@@ -115,31 +113,8 @@ var operations = []string{
 	`POST /v1/channels/notifications:{user}/messages {"content":{json}}`,
 }
 
-// calls are operations without a request.
-var calls = []func(t *testing.T, d *draw, n compose.Needs){writeSourceSession}
-
-// writeSourceSession writes a session as Discours.io's applications do. A check migrates it.
-func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
-	t.Helper()
-	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"ann"}`))
-	token := fmt.Sprintf("eyJhbGciOiJIUzI1NiJ9.%s.c2ln%d", payload, d.IntN(1000))
-	client, prefix := n.Redis.Sessions.Client(), n.Redis.Sessions.Prefix()
-	for _, args := range [][]string{
-		{"HSET", prefix + records.SourceSession.Key("7", token), "user_id", "7", "username", "ann", "token_type",
-			"session", "created_at", "1750000000"},
-		{"EXPIRE", prefix + records.SourceSession.Key("7", token), "1000"},
-		{"SADD", prefix + "user_sessions:7", token},
-		{"EXPIRE", prefix + "user_sessions:7", "1000"},
-	} {
-		require.NoError(t,
-			client.Do(t.Context(), client.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()).Error())
-	}
-	d.seen["jwt"] = append(d.seen["jwt"], token)
-}
-
-// unwritten are kinds that none of them leaves behind: a claim ends with its put, copies need a rule for channels, and
-// only a command takes records over.
-var unwritten = []*records.Kind{records.CacheLoad, records.PendingCopies, records.Adopted}
+// unwritten are kinds that none of them leaves behind: a claim ends with its put, and copies need a rule for channels.
+var unwritten = []*records.Kind{records.CacheLoad, records.PendingCopies}
 
 // TestEveryKeyIsOfAKind runs random operations, and checks every key: it belongs to a kind, has the kind's type, isn't
 // larger than the kind allows, and expires as the kind requires. So all temporary keys have a TTL, whatever clients do.
@@ -152,12 +127,8 @@ func TestEveryKeyIsOfAKind(t *testing.T) {
 		d := &draw{Rand: rand.New(rand.NewPCG(seed, seed)), seen: make(map[string][]string)}
 		s := open(t, r.URL)
 		for round := 0; round < rounds || round < most && len(s.missing()) > 0; round++ {
-			for _, pick := range d.Perm(len(operations) + len(calls)) {
-				if pick < len(operations) {
-					s.request(t, d, operations[pick])
-				} else {
-					calls[pick-len(operations)](t, d, s.needs)
-				}
+			for _, pick := range d.Perm(len(operations)) {
+				s.request(t, d, operations[pick])
 			}
 			if round%3 == 0 || round >= rounds {
 				s.look(t, r)
@@ -180,7 +151,7 @@ type service struct {
 // missing returns the kinds that no operation has been seen to write.
 func (s *service) missing() (names []string) {
 	for _, k := range site.Community().Caches.Table.Records() {
-		if !s.written[k] && !k.Legacy && !slices.Contains(unwritten, k) {
+		if !s.written[k] && !slices.Contains(unwritten, k) {
 			names = append(names, k.Name)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 func openSessions(n Needs, m sessions.Metrics) (*sessions.Service, error) {
 	o := sessions.Options{Store: records.NewSessions(n.Redis.Sessions), TTL: n.Config.Sessions.TTL,
-		Legacy: n.Config.Sessions.Legacy, Metrics: m}
+		Metrics: m}
 	if revoked := n.Revoked; revoked != nil {
 		o.Revoked = func(s sessions.Session) bool {
 			return revoked.Revoked(&access.Principal{Kind: access.Session, Subject: s.User, Credential: s.ID,

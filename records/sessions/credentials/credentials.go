@@ -51,10 +51,10 @@ const maxKnown = 20_000
 type Service interface {
 	// Accepts reports whether a token looks like one that can have a session.
 	Accepts(token string) bool
-	// Parse parses a token if it has the form of a session's token.
-	Parse(token string) (sessions.Token, bool)
-	// CheckToken returns the session of a token, renews it if that is due, and migrates a session of Discours.io.
-	CheckToken(ctx context.Context, t sessions.Token) (sessions.Session, error)
+	// Parse returns the session of a token if it has the form of a session's token.
+	Parse(token string) (sessions.Ref, bool)
+	// CheckRef returns a session, and renews it if that is due.
+	CheckRef(ctx context.Context, of sessions.Ref) (sessions.Session, error)
 	// Rules returns the rules for all sessions.
 	Rules() sessions.Rules
 }
@@ -152,20 +152,20 @@ func (c *Credentials) Accepts(credential string) bool { return c.o.Service.Accep
 
 // Knows reports whether a credential's session is in memory, or can't exist.
 func (c *Credentials) Knows(credential string) bool {
-	t, ok := c.o.Service.Parse(credential)
-	return !ok || c.find(t.Ref) != nil
+	of, ok := c.o.Service.Parse(credential)
+	return !ok || c.find(of) != nil
 }
 
 // Authenticate returns the user of a session, and renews the session if that is due. Errors:
 // access.ErrInvalidCredential, and those of the storage.
 func (c *Credentials) Authenticate(ctx context.Context, credential string) (*access.Principal, error) {
-	t, ok := c.o.Service.Parse(credential)
+	of, ok := c.o.Service.Parse(credential)
 	if !ok {
 		return nil, access.ErrInvalidCredential
 	}
-	k := c.find(t.Ref)
+	k := c.find(of)
 	if k == nil {
-		found, err := c.read(ctx, t)
+		found, err := c.load(ctx, of)
 		switch {
 		case errors.Is(err, sessions.ErrNotFound):
 			return nil, access.ErrInvalidCredential.WithCause(err)
@@ -175,7 +175,7 @@ func (c *Credentials) Authenticate(ctx context.Context, credential string) (*acc
 		k = found
 	}
 	if c.isDue(k) {
-		if err := c.touch(ctx, k, t); err != nil {
+		if err := c.touch(ctx, k); err != nil {
 			return nil, err
 		}
 	}
@@ -188,18 +188,6 @@ func (c *Credentials) find(of sessions.Ref) *known {
 	defer c.mu.Unlock()
 	k, _ := c.valid.Get(of)
 	return k
-}
-
-// read reads the session of a token. A session of Discours.io is migrated first.
-func (c *Credentials) read(ctx context.Context, t sessions.Token) (*known, error) {
-	k, err := c.load(ctx, t.Ref)
-	if t.Legacy == nil || !errors.Is(err, sessions.ErrNotFound) {
-		return k, err
-	}
-	if _, err := c.o.Service.CheckToken(ctx, t); err != nil {
-		return nil, err
-	}
-	return c.load(ctx, t.Ref)
 }
 
 // readTries is the number of reads of a session that changes during each of them.
@@ -309,9 +297,9 @@ func (c *Credentials) isDue(k *known) bool {
 }
 
 // touch renews a session. If that fails, the session remains valid until its end.
-func (c *Credentials) touch(ctx context.Context, k *known, t sessions.Token) error {
+func (c *Credentials) touch(ctx context.Context, k *known) error {
 	defer k.touching.Store(false)
-	s, err := c.o.Service.CheckToken(ctx, t)
+	s, err := c.o.Service.CheckRef(ctx, k.of)
 	switch {
 	case errors.Is(err, sessions.ErrNotFound):
 		c.change(k.of)

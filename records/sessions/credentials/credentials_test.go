@@ -22,12 +22,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 100 * time.Hour
 
-// storage has sessions by their tokens, which are "s:" and the user, or "jwt:" for one of Discours.io. It is the
-// Service and the Tracker.
+// storage has sessions by their tokens, which are "s:" and the user. It is the Service and the Tracker.
 type storage struct {
 	mu       sync.Mutex
 	sessions map[string]sessions.Session // by user
-	source   map[string]bool             // users
 	reads    int
 	checks   int
 	err      error
@@ -41,25 +39,17 @@ func (s *storage) Accepts(token string) bool {
 	return ok
 }
 
-func (s *storage) Parse(token string) (sessions.Token, bool) {
-	kind, user, ok := strings.Cut(token, ":")
-	t := sessions.Token{Ref: sessions.Ref{User: user, ID: "id of " + user}}
-	if kind == "jwt" {
-		t.Legacy = &sessions.Legacy{User: user}
-	}
-	return t, ok && (kind == "s" || kind == "jwt")
+func (s *storage) Parse(token string) (sessions.Ref, bool) {
+	user, ok := strings.CutPrefix(token, "s:")
+	return sessions.Ref{User: user, ID: "id of " + user}, ok
 }
 
 func (s *storage) Rules() sessions.Rules { return sessions.Rules{TTL: ttl} }
 
-func (s *storage) CheckToken(_ context.Context, of sessions.Token) (sessions.Session, error) {
+func (s *storage) CheckRef(_ context.Context, of sessions.Ref) (sessions.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.checks++
-	if s.source[of.User] {
-		delete(s.source, of.User)
-		s.sessions[of.User] = sessions.Session{User: of.User, ID: of.ID}
-	}
 	found, ok := s.sessions[of.User]
 	switch {
 	case s.err != nil:
@@ -126,7 +116,7 @@ type rig struct {
 func run(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &storage{sessions: map[string]sessions.Session{}, source: map[string]bool{}}
+		s := &storage{sessions: map[string]sessions.Session{}}
 		grants, err := access.ParseGrants([]byte(`[{"actions":["subscribe"],"channels":["notifications:{sub}"]}]`))
 		require.NoError(t, err)
 		known := credentials.New(credentials.Options{Service: s, Tracker: s, Grants: grants,
@@ -310,19 +300,6 @@ func TestRenewal(t *testing.T) {
 		r.login(t, "s:ann") // it is the storage that decides
 		r.set("ann", time.Time{})
 		r.refused(t, "s:ann", access.ErrInvalidCredential)
-	})
-}
-
-// TestSource: a session of Discours.io is migrated before it is read.
-func TestSource(t *testing.T) {
-	t.Parallel()
-	run(t, func(t *testing.T, r *rig) {
-		r.source["ann"] = true
-		r.fail(fault.ErrUnavailable)
-		r.refused(t, "jwt:ann", fault.ErrUnavailable)
-		r.fail(nil)
-		require.Equal(t, access.Session, r.login(t, "jwt:ann").Kind)
-		r.refused(t, "jwt:bob", access.ErrInvalidCredential)
 	})
 }
 

@@ -87,41 +87,6 @@ func (h sessionsHarness) Age(ctx context.Context, of sessions.Ref, d time.Durati
 	return err
 }
 
-func (h sessionsHarness) source(l sessions.Legacy) (legacy, hash, set string) {
-	p := h.store.conn.Prefix()
-	return p + l.User + "-" + l.Username + "-" + l.Token, p + "session:" + l.User + ":" + l.Token,
-		p + "user_sessions:" + l.User
-}
-
-func (h sessionsHarness) PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error {
-	legacy, hash, set := h.source(l)
-	var err error
-	if fields == nil {
-		_, err = h.do(ctx, "SETNX", legacy, "x")
-	}
-	for name, value := range fields {
-		_, err = h.do(ctx, "HSET", hash, name, value)
-	}
-	if err == nil {
-		_, err = h.do(ctx, "SADD", set, l.Token)
-	}
-	return err
-}
-
-func (h sessionsHarness) Source(ctx context.Context, l sessions.Legacy) (int, error) {
-	legacy, hash, set := h.source(l)
-	one, err := h.do(ctx, "EXISTS", legacy)
-	if err != nil {
-		return 0, err
-	}
-	two, err := h.do(ctx, "EXISTS", hash)
-	if err != nil {
-		return 0, err
-	}
-	three, err := h.do(ctx, "SISMEMBER", set, l.Token)
-	return int(one + two + three), err
-}
-
 type settingsHarness struct {
 	store  *Settings
 	client rueidis.Client

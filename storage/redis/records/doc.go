@@ -3,8 +3,7 @@
 // There is one store for each subpackage of records, in the files of its name:
 //
 //   - [Sessions], and [SessionTracker], which reports their changes. A session and the set of its user's sessions have
-//     one slot, that of the user, and each operation is one script. Only the keys of Discours.io's applications, which
-//     are read and removed once, have slots of their own: sessions_legacy.go.
+//     one slot, that of the user, and each operation is one script.
 //   - [Settings]. The index of the settings, with a mark for each, is one key, and each value is a key in a slot of its
 //     own. A value is shown in the clear only if it is marked public both before and after the value was read.
 //   - [Tokens]: verification tokens, OAuth states, and the sealed tokens of OAuth providers (providers.go). All keys of
@@ -17,8 +16,6 @@
 //     are those of the subpackage cache; announcements are messages of channels.
 //   - [KeySource] scans the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose
 //     COUNT bounds how long one call keeps Redis busy, keeps no more than one page in memory, and changes nothing.
-//   - [OldRecords] reads and removes the keys of Discours.io's applications, and [Adopted] writes them as records of
-//     the service: adopt.go.
 //
 // [Instances] assigns records to Redis instances. topology.go finds the primaries, and detects changes of them.
 //

@@ -21,19 +21,3 @@ func (p keys) base(user string) string {
 }
 
 func (p keys) sessions(user string) string { return string(p) + records.UserSessions.Key(user) }
-
-func (p keys) ended(user string) string { return string(p) + records.EndedSessions.Key(user) }
-
-// The keys of Discours.io's applications.
-
-func (p keys) legacy(l sessions.Legacy) string {
-	return string(p) + records.LegacySession.Key(l.User, l.Username, l.Token)
-}
-
-func (p keys) source(l sessions.Legacy) string {
-	return string(p) + records.SourceSession.Key(l.User, l.Token)
-}
-
-func (p keys) sourceSet(l sessions.Legacy) string {
-	return string(p) + records.SourceUserSessions.Key(l.User)
-}

@@ -77,11 +77,10 @@ func TestSurvey(t *testing.T) {
 		require.Equal(t, map[string]string{
 			"session":         "2 {0 1 0 0 0 1} {1 0 0 0}",
 			"user-sessions":   "1 {0 0 0 0 0 1} {1 0 0 0}",
-			"source-session":  "1 {0 0 0 0 0 1} {1 0 1 0}",
 			"viewed":          "1 {0 0 0 0 0 1} {0 0 0 0}",
 			"channel-clock":   "1 {0 0 0 0 0 1} {1 0 1 0}",
 			"channel-message": "3000 {3000 0 0 0 0 0} {0 0 0 0}",
-			"unknown":         "8 {0 0 0 0 0 8} {0 0 0 8}",
+			"unknown":         "9 {0 0 0 0 0 9} {0 0 0 9}",
 		}, found)
 		total, err := source.Count(t.Context())
 		require.NoError(t, err)

@@ -18,7 +18,6 @@ func TestEachScriptHasOneCaller(t *testing.T) {
 		"list":  "List",
 		"patch": "Patch", "state": "Get", "change": "Change", "range": "Range",
 		"count": "Add", "import": "Import", "current": "Import",
-		"takeOver": "Put", "remove": "Remove", "forget": "Forget",
 		"issue": "Issue", "tokensState": "KeepState", "put": "Put", "get": "Get",
 	} {
 		want[script+"Script"] = []string{caller}

@@ -28,10 +28,7 @@ var (
 	listScript      = lua.Must("records/sessions/list")
 )
 
-var sessionRefusals = redis.Refusals{
-	"UNKNOWN": sessions.ErrNotFound,
-	"ENDED":   sessions.ErrEnded,
-}
+var sessionRefusals = redis.Refusals{"UNKNOWN": sessions.ErrNotFound}
 
 // The fields of a session, as in Discours.io. Its times are in the form of the scripts.
 const (
@@ -61,8 +58,7 @@ func NewSessions(conn *redis.Conn) *Sessions { return &Sessions{conn: conn, keys
 func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) (sessions.Session, error) {
 	args := []string{
 		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser),
-		timeText(d.Since, time.Millisecond), timeText(d.Created, time.Second), fieldUser, d.User, fieldUsername,
-		d.Username, fieldType, tokenType,
+		fieldUser, d.User, fieldUsername, d.Username, fieldType, tokenType,
 	}
 	if d.Device != nil {
 		args = append(args, fieldDevice, string(d.Device))
@@ -70,20 +66,11 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 	if d.AuthData != nil {
 		args = append(args, fieldAuth, string(d.AuthData))
 	}
-	reply, err := s.conn.Run(ctx, createScript, []string{s.keys.session(d.Ref), s.keys.sessions(d.User),
-		s.keys.ended(d.User)}, args)
+	reply, err := s.conn.Run(ctx, createScript, []string{s.keys.session(d.Ref), s.keys.sessions(d.User)}, args)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create a session: %w", err)
 	}
 	return s.session(ctx, reply, d.Ref)
-}
-
-// timeText returns a time in a unit, since 1970, or "" for the zero time.
-func timeText(t time.Time, unit time.Duration) string {
-	if t.IsZero() {
-		return ""
-	}
-	return strconv.FormatInt(t.UnixMilli()/unit.Milliseconds(), 10)
 }
 
 // Check implements sessions.Store.
@@ -117,23 +104,13 @@ func (s *Sessions) Revoke(ctx context.Context, of sessions.Ref) error {
 	return sessionRefusals.Check(reply, redis.OK)
 }
 
-// RevokeAll implements sessions.Store. Sessions of Discours.io are removed first: one that is still listed after the
-// script was made after it. If one couldn't be removed, the end isn't marked so, and the list proves nothing.
-func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules) (int, error) {
-	ended, emptied, listed, errSource := time.Duration(0), "0", 0, error(nil)
-	if r.Legacy {
-		ended = sessions.DefaultTTL
-		if listed, errSource = s.unlist(ctx, user); errSource == nil {
-			emptied = "1"
-		}
-	}
-	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)},
-		[]string{s.keys.base(user), redis.Milliseconds(ended), emptied})
+// RevokeAll implements sessions.Store.
+func (s *Sessions) RevokeAll(ctx context.Context, user string) (int, error) {
+	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user)}, []string{s.keys.base(user)})
 	if err != nil {
 		return 0, fmt.Errorf("revoke all sessions of a user: %w", err)
 	}
-	count, err := countOf(reply)
-	return count + listed, errors.Join(err, errSource)
+	return countOf(reply)
 }
 
 const (

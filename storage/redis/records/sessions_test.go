@@ -2,7 +2,6 @@ package records
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,16 +24,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
-var (
-	rules       = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}
-	legacyRules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser, Legacy: true}
-)
-
-// sourceSession returns a session of Discours.io whose token has no time.
-func sourceSession(username string) sessions.Legacy {
-	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"` + username + `"}`))
-	return sessions.Legacy{User: "7", Username: username, Token: "eyJhbGciOiJIUzI1NiJ9." + claims + ".c2ln"}
-}
+var rules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}
 
 func ref(n int) sessions.Ref { return sessions.Ref{User: "ann", ID: fmt.Sprintf("%064x", n)} }
 
@@ -60,7 +50,7 @@ func (h sessionsHarness) calls() []storetest.Call {
 		}},
 		{Name: "revoke", Do: func(ctx context.Context) error { return h.store.Revoke(ctx, ref(2)) }},
 		{Name: "revokeall",
-			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, "ann", rules)) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, "ann")) }},
 	}
 }
 
@@ -69,16 +59,13 @@ func TestSessionsPage(t *testing.T) {
 	const heading = "## Sessions"
 	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, "records", heading)
 	k, of := keys(""), sessions.Ref{User: "<user>", ID: "<hash>"}
-	l := sessions.Legacy{User: "<user>", Username: "<username>", Token: "<token>"}
 	storetest.RequireDocumented(t, map[string]string{
-		"session": k.session(of), "sessions": k.sessions(of.User), "ended": k.ended(of.User),
-		"legacy": k.legacy(l), "source": k.source(l), "sourceSet": k.sourceSet(l),
+		"session": k.session(of), "sessions": k.sessions(of.User),
 	}, rows, "base")
 	storetest.RequireSections(t, "records", heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)},
-		"ended": {k.ended(of.User)},
-	}, "find", "forget", "unlist")
+	})
 	require.Equal(t, "mm1:session:{a%7D}:", keys("mm1:").base("a}"))
 }
 
@@ -125,8 +112,7 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 			return func(t *rapid.T) {
 				life := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, sessions.DefaultTTL}).Draw(t,
 					"life of "+name)
-				err := do(sessions.Rules{TTL: life, PerUser: rapid.IntRange(1, 8).Draw(t, "most"),
-					Legacy: rapid.Bool().Draw(t, "legacy")})
+				err := do(sessions.Rules{TTL: life, PerUser: rapid.IntRange(1, 8).Draw(t, "most")})
 				require.NoError(t, storagetest.Ignoring(err, sessions.ErrNotFound), name)
 			}
 		}
@@ -142,7 +128,7 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 			}),
 			"revoke": run("revoke", func(sessions.Rules) error { return h.store.Revoke(ctx, of("one")) }),
 			"all": run("all",
-				func(r sessions.Rules) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, user, r)) }),
+				func(sessions.Rules) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, user)) }),
 			"age": func(t *rapid.T) {
 				if one := of("one"); storagetest.ErrorOf(h.store.Check(ctx, one, rules)) == nil {
 					require.NoError(t,
@@ -189,7 +175,7 @@ func TestCosts(t *testing.T) {
 		h.create(t, n)
 	}
 	m.Reset(t)
-	count, err := h.store.RevokeAll(t.Context(), "ann", rules)
+	count, err := h.store.RevokeAll(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, sessions.MaxPerUser, count)
 	require.Equal(t, 1, m.Stats(t)["evalsha"], "revoking 1,000 sessions is one command")
@@ -282,80 +268,6 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestEndsThatLeftTheList: a listed session may be one that was revoked if the list wasn't emptied. The end that is
-// written then can be read by earlier versions, and they write the same.
-func TestEndsThatLeftTheList(t *testing.T) {
-	t.Parallel()
-	l := sourceSession("Ann")
-	for name, end := range map[string]func(t *testing.T, node *redistest.Node, h sessionsHarness){
-		"of an earlier version": func(t *testing.T, node *redistest.Node, h sessionsHarness) {
-			t.Helper()
-			now := strconv.FormatInt(time.Now().Unix(), 10)
-			require.NoError(t, node.Do(t, "SET", h.store.keys.ended(l.User), now).Error())
-		},
-		"that failed": func(t *testing.T, node *redistest.Node, _ sessionsHarness) {
-			t.Helper()
-			require.NoError(t, node.Do(t, "ACL", "SETUSER", "weak", "on", ">secret", "~*{*", "allchannels", "+@all").Error())
-			weak := NewSessions(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "weak", Password: "secret"}))
-			storetest.RequireUnavailable(t, storagetest.ErrorOf(weak.RevokeAll(t.Context(), l.User, legacyRules)))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			node := redistest.Start(t, redistest.Options{})
-			h := sessionsHarness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
-			service, err := sessions.NewService(sessions.Options{Store: h.store, Legacy: true})
-			require.NoError(t, err)
-			require.NoError(t, h.PutSource(t.Context(), l, map[string]string{"user_id": l.User, "created_at": "odd"}))
-			end(t, node, h)
-			require.Regexp(t, `^\d{10}$`, endText(t, node, h, l.User))
-			require.ErrorIs(t, storagetest.ErrorOf(service.Check(t.Context(), l.Token)), sessions.ErrNotFound)
-
-			require.NoError(t, storagetest.ErrorOf(service.RevokeAll(t.Context(), l.User)))
-			require.Regexp(t, `^\d{10}\.\d{3}$`, endText(t, node, h, l.User))
-			require.NoError(t, h.PutSource(t.Context(), l, map[string]string{"user_id": l.User, "created_at": "odd"}))
-			require.NoError(t, storagetest.ErrorOf(service.Check(t.Context(), l.Token)), "made after that")
-		})
-	}
-}
-
-// endText returns what is stored of the end of all sessions of a user, which earlier versions compare as a number.
-func endText(t *testing.T, node *redistest.Node, h sessionsHarness, user string) string {
-	t.Helper()
-	text, err := node.Do(t, "GET", h.store.keys.ended(user)).ToString()
-	require.NoError(t, err)
-	number, err := node.Do(t, "EVAL", "return tostring(tonumber(ARGV[1]) > 1.7e9)", "0", text).ToString()
-	require.NoError(t, err)
-	require.Equal(t, "true", number)
-	return text
-}
-
-// TestAnEndInTheSameSecond: a listed session that was found before an end isn't created after it.
-func TestAnEndInTheSameSecond(t *testing.T) {
-	t.Parallel()
-	lab := storetest.NewLab(t)
-	h, l := sessionsHarness{NewSessions(lab.Conn)}, sourceSession("Ann")
-	service, err := sessions.NewService(sessions.Options{Store: betweenFindAndCreate{h.store, func() {
-		key := h.store.keys.ended(l.User)
-		require.NoError(t, lab.Node.Do(t, "SET", key, "1750000000.501").Error())
-	}}, Legacy: true})
-	require.NoError(t, err)
-	require.NoError(t, lab.Node.Do(t, "SET", h.store.keys.ended(l.User), "1750000000.500").Error())
-	require.NoError(t, h.PutSource(t.Context(), l, map[string]string{"user_id": l.User, "created_at": "odd"}))
-	require.ErrorIs(t, storagetest.ErrorOf(service.Check(t.Context(), l.Token)), sessions.ErrNotFound)
-}
-
-// betweenFindAndCreate calls a function after each Find.
-type betweenFindAndCreate struct {
-	sessions.Store
-	do func()
-}
-
-func (b betweenFindAndCreate) Find(ctx context.Context, l sessions.Legacy) (sessions.Found, error) {
-	defer b.do()
-	return b.Store.Find(ctx, l)
-}
-
 // TestListInPages: one run of the script reads a bounded number of sessions, and a list that doesn't fit into the
 // memory of answers is refused before all of it is read.
 func TestListInPages(t *testing.T) {
@@ -420,20 +332,17 @@ func TestSlotMove(t *testing.T) {
 	for n := 1; n <= 20; n++ {
 		require.NoError(t, storagetest.ErrorOf(slow.store.Check(t.Context(), ref(n), rules)))
 	}
-	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann", legacyRules)))
+	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann")))
 	slow.create(t, 1)
 	move = c.OpenMove(t, "ann")
-	// they exist already, and the session doesn't yet
-	for _, key := range []string{slow.store.keys.sessions("ann"), slow.store.keys.ended("ann")} {
-		move.MoveKey(t, key)
-	}
-	require.ErrorIs(t, storagetest.ErrorOf(h.store.RevokeAll(t.Context(), "ann", rules)), fault.ErrUnavailable)
+	move.MoveKey(t, slow.store.keys.sessions("ann")) // it exists already, and the session doesn't yet
+	require.ErrorIs(t, storagetest.ErrorOf(h.store.RevokeAll(t.Context(), "ann")), fault.ErrUnavailable)
 	require.ErrorIs(t, storagetest.ErrorOf(h.store.List(t.Context(), "ann")), fault.ErrUnavailable)
 	for move.MoveKeys(t, 100) > 0 {
 		continue
 	}
 	move.CloseSlot(t)
-	count, err := slow.store.RevokeAll(t.Context(), "ann", rules)
+	count, err := slow.store.RevokeAll(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, 1, count, "it wasn't removed halfway")
 	require.ErrorIs(t, storagetest.ErrorOf(slow.store.Check(t.Context(), ref(1), rules)), sessions.ErrNotFound)
@@ -457,8 +366,7 @@ func TestDecoding(t *testing.T) {
 		"session": wrong, "revokeall": {`{'OK'}`, `{'OK', 'x'}`},
 		"list": {`{'OK'}`, `{'OK', 'id'}`, `{'OK', {}, 'id'}`, `{'OK', {}, 'id', 'Ann', '1', '2', '', 3, 'id'}`},
 	})
-	storetest.RequireRefusals(t, sessionRefusals, map[string]error{"UNKNOWN": sessions.ErrNotFound,
-		"ENDED": sessions.ErrEnded})
+	storetest.RequireRefusals(t, sessionRefusals, map[string]error{"UNKNOWN": sessions.ErrNotFound})
 }
 
 func isUnavailable(err error) bool { return errors.Is(err, fault.ErrUnavailable) }

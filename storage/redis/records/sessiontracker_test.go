@@ -29,7 +29,7 @@ type server struct {
 func startServer(t *testing.T, o redis.Options) *server {
 	t.Helper()
 	conn := storetest.Connect(t, o)
-	service, err := sessions.NewService(sessions.Options{Store: NewSessions(conn), Legacy: true})
+	service, err := sessions.NewService(sessions.Options{Store: NewSessions(conn)})
 	require.NoError(t, err)
 	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)

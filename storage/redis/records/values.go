@@ -148,3 +148,9 @@ func (w *walk) end(ctx context.Context) error {
 	w.begun, w.second, w.node, w.cursor = false, true, 0, 0
 	return nil
 }
+
+// isWrongType reports whether a command was refused because its key has a value of another type.
+func isWrongType(err error) bool {
+	var refusal *rueidis.RedisError
+	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "WRONGTYPE ")
+}

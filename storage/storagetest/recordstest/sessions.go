@@ -2,11 +2,9 @@ package recordstest
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -23,11 +21,6 @@ type SessionHarness interface {
 	Store() sessions.Store
 	// Age makes a session appear idle for the given time, and ends it if that is longer than its TTL.
 	Age(ctx context.Context, of sessions.Ref, d time.Duration) error
-	// PutSource writes the keys of Discours.io's applications: a hash with these fields, or a string if there are none,
-	// and the set of the user's tokens.
-	PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error
-	// Source returns the number of these keys that exist. The set counts if it has the token.
-	Source(ctx context.Context, l sessions.Legacy) (int, error)
 }
 
 var sessionCases = []storagetest.Case[*sessionSubject]{
@@ -50,12 +43,6 @@ var sessionCases = []storagetest.Case[*sessionSubject]{
 		Notice: "a loop of logins fills the storage, or locks the user out", Run: sessionBounded},
 	{Name: "sessions that have ended make room", Notice: "a user is logged out although there is room",
 		Run: endedMakeRoom},
-	{Name: "sessions of the source are found and forgotten",
-		Notice: "users are logged out by the migration, or tokens stay in keys", Run: source},
-	{Name: "revoking all ends those of the source, too", Notice: "an attacker stays logged in with an old token",
-		Run: endsSource},
-	{Name: "revoking all ends listed ones of the source",
-		Notice: "an attacker stays logged in, or nobody can log in again", Run: endsListed},
 }
 
 // RunSessions runs all cases as parallel subtests of t, each on a harness of its own.
@@ -250,13 +237,13 @@ func revokesAll(s *sessionSubject) {
 	}
 	s.create(ref("bob", 1))
 	s.age(ref("ann", 7), 101*time.Hour)
-	count, err := s.store.RevokeAll(s.t.Context(), "ann", s.rules)
+	count, err := s.store.RevokeAll(s.t.Context(), "ann")
 	require.NoError(s.t, err)
 	require.Equal(s.t, sessions.MaxPerUser-1, count)
 	require.Empty(s.t, s.list("ann"))
 	s.gone(ref("ann", 0), ref("ann", 999))
 	s.check(ref("bob", 1))
-	count, err = s.store.RevokeAll(s.t.Context(), "ann", s.rules)
+	count, err = s.store.RevokeAll(s.t.Context(), "ann")
 	require.NoError(s.t, err)
 	require.Zero(s.t, count)
 	s.create(ref("ann", 1))
@@ -312,118 +299,4 @@ func endedMakeRoom(s *sessionSubject) {
 	s.age(ref("ann", 1), 101*time.Hour)
 	s.create(ref("ann", 3))
 	require.Equal(s.t, []string{ref("ann", 0).ID, ref("ann", 2).ID, ref("ann", 3).ID}, s.list("ann"))
-}
-
-func legacy(token string) sessions.Legacy {
-	return sessions.Legacy{User: "7", Username: "Ann", Token: "eyJh.eyJi." + token}
-}
-
-func (s *sessionSubject) put(l sessions.Legacy, fields map[string]string) {
-	s.t.Helper()
-	require.NoError(s.t, s.h.PutSource(s.t.Context(), l, fields))
-}
-
-func (s *sessionSubject) left(l sessions.Legacy, want int) {
-	s.t.Helper()
-	got, err := s.h.Source(s.t.Context(), l)
-	require.NoError(s.t, err)
-	require.Equal(s.t, want, got)
-}
-
-func source(s *sessionSubject) {
-	ctx := s.t.Context()
-	s.put(legacy("hash"), map[string]string{"user_id": "7", "created_at": "1700000000", "auth_data": `{"a":1}`,
-		"device_info": "odd"})
-	s.put(legacy("foreign"), map[string]string{"user_id": "8"})
-	s.put(legacy("string"), nil)
-	for token, want := range map[string]sessions.Found{
-		"hash": {Created: time.Unix(1_700_000_000, 0), AuthData: json.RawMessage(`{"a":1}`),
-			Device: json.RawMessage("odd")},
-		"string": {Listed: true},
-	} {
-		found, err := s.store.Find(ctx, legacy(token))
-		require.NoError(s.t, err)
-		require.Equal(s.t, want, found)
-		s.left(legacy(token), 2)
-		for range 2 {
-			require.NoError(s.t, s.store.Forget(ctx, legacy(token)))
-			s.left(legacy(token), 0)
-		}
-		_, err = s.store.Find(ctx, legacy(token))
-		require.ErrorIs(s.t, err, sessions.ErrNotFound)
-	}
-	_, err := s.store.Find(ctx, legacy("foreign"))
-	require.ErrorIs(s.t, err, sessions.ErrNotFound, "it names another user")
-	require.ErrorIs(s.t, storagetest.ErrorOf(s.store.Find(ctx, legacy("other"))), sessions.ErrNotFound)
-}
-
-func endsSource(s *sessionSubject) {
-	ctx := s.t.Context()
-	old, made := draft(ref("7", 1)), draft(ref("7", 2))
-	old.Since = s.create(ref("7", 3)).Created
-	old.Created = old.Since
-	_, err := s.store.Create(ctx, old, s.rules)
-	require.NoError(s.t, err)
-	require.Equal(s.t, old.Since.UTC(), s.check(old.Ref).Created)
-	_, err = s.store.RevokeAll(ctx, "7", s.rules)
-	require.NoError(s.t, err)
-	_, err = s.store.Create(ctx, old, s.rules)
-	require.NoError(s.t, err, "those of the source weren't ended, as they aren't accepted")
-	s.rules.Legacy = true
-	_, err = s.store.RevokeAll(ctx, "7", s.rules)
-	require.NoError(s.t, err)
-	_, err = s.store.Create(ctx, old, s.rules)
-	require.ErrorIs(s.t, err, sessions.ErrEnded)
-	s.gone(old.Ref)
-	_, err = s.store.Create(ctx, made, s.rules)
-	require.NoError(s.t, err)
-	old.Since = old.Since.Add(time.Hour)
-	_, err = s.store.Create(ctx, old, s.rules)
-	require.NoError(s.t, err, "made after that")
-	s.check(old.Ref)
-}
-
-// endsListed: sessions in which there is no time that can be read, or one that isn't after the end, are accepted if
-// they were made after it.
-func endsListed(s *sessionSubject) {
-	ctx := s.t.Context()
-	service, err := sessions.NewService(sessions.Options{Store: s.store, Legacy: true})
-	require.NoError(s.t, err)
-	of := func(name string) sessions.Legacy {
-		return sessions.Legacy{User: "7", Username: name, Token: "eyJhbGciOiJIUzI1NiJ9." +
-			base64.RawURLEncoding.EncodeToString([]byte(`{"user_id":7,"username":"`+name+`"}`)) + ".c2ln"}
-	}
-	odd := map[string]string{"user_id": "7", "created_at": "odd"}
-	first, second, text, later := of("first"), of("second"), of("text"), of("later")
-	s.put(first, odd)
-	s.put(second, odd)
-	s.put(text, nil)
-	made, err := service.Check(ctx, first.Token)
-	require.NoError(s.t, err)
-	require.Equal(s.t, made.LastActivity, made.Created, "when it was seen first")
-	found, err := s.store.Find(ctx, second)
-	require.NoError(s.t, err)
-	require.Equal(s.t, sessions.Found{Listed: true}, found)
-
-	count, err := service.RevokeAll(ctx, "7")
-	require.NoError(s.t, err)
-	require.Equal(s.t, 2, count)
-	s.left(second, 0)
-	for _, l := range []sessions.Legacy{first, second, text} {
-		require.ErrorIs(s.t, storagetest.ErrorOf(service.Check(ctx, l.Token)), sessions.ErrNotFound, l.Username)
-	}
-	s.put(later, odd)
-	require.NoError(s.t, storagetest.ErrorOf(service.Check(ctx, later.Token)))
-	for name, created := range map[string]string{
-		"local":  time.Now().UTC().Add(-5 * time.Hour).Format("2006-01-02T15:04:05.999999"), // at UTC-5
-		"second": strconv.FormatInt(made.Created.Unix(), 10),                                // as a rule that of the end
-	} {
-		s.put(of(name), map[string]string{"user_id": "7", "created_at": created})
-		require.NoError(s.t, storagetest.ErrorOf(service.Check(ctx, of(name).Token)), name)
-		s.left(of(name), 0)
-	}
-	found.Ended = time.Unix(1, 0) // it was found before the end
-	_, err = s.store.Create(ctx, sessions.Draft{Ref: ref("7", 1), New: draft(ref("7", 1)).New,
-		Since: found.Ended.Add(time.Second)}, s.rules)
-	require.ErrorIs(s.t, err, sessions.ErrEnded)
 }
