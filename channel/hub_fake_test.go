@@ -191,6 +191,7 @@ func (s *sleeper) sleep(t *testing.T, at Position) *sleeper {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s.cancel = cancel
+	s.w.members[0].write = messageAt(at.Clock).Write
 	go func() {
 		defer cancel()
 		s.ended <- outcomeOf(s.w.sleep(ctx, s.timer, []Position{at}))

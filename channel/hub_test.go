@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
 )
 
 // eventCases are the effects of one event on a waiter, the subscriber "s", at a position.
@@ -27,6 +28,8 @@ var eventCases = []struct {
 	{"a gap, too large to come along", in1(7), publishedLarge(in1(9)), refetch},
 	{"a gap across the wrap", in1(clock.Max - 1), published(in1(clock.Min)), refetch},
 	{"a message that the fetch saw", in1(7), published(in1(7)), asleep},
+	{"another write of a message that the fetch saw", in1(7), Event{Kind: EventPublished, Position: in1(7),
+		Message: &Message{ID: "m7", Clock: 7, Write: receipt.Write{2}}}, refetch},
 	{"a message long before the fetch", in1(7), published(in1(-5)), asleep},
 	{"a message that the fetch saw, too large to come along", in1(7), publishedLarge(in1(6)), asleep},
 	{"a message that the fetch saw, before the wrap", in1(clock.Min), published(in1(clock.Max)), asleep},

@@ -270,6 +270,7 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Arrival, error
 		for i := range s.sources { // a source that can't be read now must not end the sleep
 			src := &s.sources[i]
 			s.waiter.members[i].paused = src.full || src.failed || src.unread
+			s.waiter.members[i].write = s.position(i).Write
 		}
 		for _, woken := range s.waiter.sleep(ctx, timer.C, s.at) {
 			s.wake(woken)

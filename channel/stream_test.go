@@ -377,6 +377,34 @@ func TestStreamGaps(t *testing.T) {
 	})
 }
 
+// An operator restores an older state of a channel's keys while a stream listens: no connection breaks.
+func TestStreamOnAChannelThatIsRestored(t *testing.T) {
+	t.Parallel()
+	for _, awake := range []bool{false, true} {
+		onStream(t, func(t *testing.T, s *Service, w *world) {
+			w.publish("a", false)
+			w.replicate()
+			w.publish("b", false)
+			w.change(func() { w.queue = nil }) // nobody listens yet
+			st := openStream(t.Context(), t, s, StreamQuery{})
+			defer st.close()
+			tail := openStream(t.Context(), t, s, StreamQuery{From: tailOf(From{})})
+			defer tail.close()
+			require.Equal(t, []string{"a", "b"}, st.take())
+			if awake {
+				w.hold()
+			}
+			w.change(func() { w.state = w.replica.clone() })
+			for _, id := range []string{"x", "y"} {
+				w.publish(id, false)
+			}
+			w.settle()
+			require.Equal(t, []string{"lost 0", "x", "y"}, st.take(), "and not a, which it has sent")
+			require.Equal(t, []string{"lost 0", "y"}, tail.take())
+		})
+	}
+}
+
 // A client that reconnects is told that the history that it knows was lost, whatever it acknowledges, and once.
 func TestStreamThatReconnectsAfterALoss(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,13 @@
 package channel
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
 )
 
 // topic is a channel that is listened to. Its members are the fetches and the streams that wait on it. It decides which
@@ -45,6 +47,12 @@ func (u update) wakes(p Position) (bool, *Message) {
 	default:
 		return true, nil
 	}
+}
+
+// replaces reports whether an update's message has the place of the one that write, if it is known, stored at a
+// position: the channel has lost its history without a broken connection, as when an operator restores keys.
+func (u update) replaces(p Position, write receipt.Write) bool {
+	return u.Position == p && u.message != nil && !write.IsZero() && u.message.Write != write
 }
 
 // handle is the topic's sink: the store calls it with one event after the other.
@@ -106,6 +114,8 @@ func (t *topic) publish(u update) {
 	for _, one := range t.members {
 		if !one.asleep {
 			fetching = true
+		} else if u.replaces(one.at, one.write) {
+			one.deliver(nil)
 		} else if woken, m := u.wakes(one.at); woken {
 			one.deliver(m)
 		}
@@ -146,6 +156,12 @@ func (t *topic) next(at Position) *Message {
 		}
 	}
 	return nil
+}
+
+// replaced reports whether one of the last updates replaces the message at a position. The lock is held.
+func (t *topic) replaced(at Position, write receipt.Write) bool {
+	return t.latest.replaces(at, write) ||
+		slices.ContainsFunc(t.recent, func(u update) bool { return u.replaces(at, write) })
 }
 
 // refetch wakes a subscriber's members. Their next fetch finds that the subscriber does not exist, or where its mark is

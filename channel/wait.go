@@ -3,6 +3,8 @@ package channel
 import (
 	"context"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/receipt"
 )
 
 // target is a subscriber that a fetch waits for.
@@ -84,6 +86,9 @@ type member struct {
 	streams    bool // of a stream
 	// paused keeps the member awake while the waiter sleeps: no message wakes it. Only the waiter's goroutine uses it.
 	paused bool
+	// write is the one that stored the message at the position; zero: it isn't known. The waiter's goroutine sets it while
+	// the member is awake.
+	write receipt.Write
 	// wake receives the member's wake-ups. The topic sends under its lock, only to a member that is asleep, and so ends
 	// its sleep. The channel has room for one wake-up of each member: the send never blocks.
 	wake chan<- wakeup
@@ -205,6 +210,9 @@ func (m *member) fallAsleep(at Position) (woken bool, message *Message) {
 		return true, nil
 	}
 	if t.updates != m.prepared {
+		if t.replaced(at, m.write) {
+			return true, nil
+		}
 		if woken, message := t.latest.wakes(at); woken {
 			if message == nil {
 				message = t.next(at)
