@@ -95,6 +95,7 @@ type Purged struct {
 type DeleteRequest struct {
 	Channel string
 	Epoch   ulid.ULID // the life of the channel to delete; a later one stays
+	Damaged bool      // delete any life, if its clock or its epoch is damaged
 	Policy  Policy
 }
 
@@ -227,8 +228,9 @@ func (s *Service) Delete(ctx context.Context, channel string) error {
 	if errors.Is(at.Err, ErrNoChannel) {
 		return nil
 	}
-	if err = at.Err; err == nil {
-		err = s.store.Delete(ctx, DeleteRequest{Channel: channel, Epoch: at.Epoch, Policy: policy})
+	damaged := errors.Is(at.Err, fault.ErrDamaged)
+	if err = at.Err; err == nil || damaged {
+		err = s.store.Delete(ctx, DeleteRequest{Channel: channel, Epoch: at.Epoch, Damaged: damaged, Policy: policy})
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", channel, err)

@@ -52,6 +52,8 @@ var (
 		Detail: "the storage is out of memory; nothing was written"}
 	ErrUnavailable = &Error{Kind: Unavailable, Slug: SlugUnavailable,
 		Detail: "the storage can't serve the request now; trying again is safe"}
+	ErrDamaged = &Error{Kind: Internal, Slug: SlugInternal,
+		Detail: "a value in the storage is damaged; an operator can delete what it is part of"}
 )
 
 // Error returns the detail, followed by the cause if there is one.

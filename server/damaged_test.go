@@ -133,6 +133,63 @@ func TestMessagesOfAnotherType(t *testing.T) {
 	h.OnAdmin().Do("POST", servertest.At+"/seek", `{"to":"2026-11-21T12:00:00Z"}`).With(http.StatusOK)
 }
 
+// TestDamagedChannels: each way of reading and each write refuses one with the same problem, until it is deleted.
+func TestDamagedChannels(t *testing.T) {
+	t.Parallel()
+	for _, damaged := range []struct {
+		key, value string
+		writes     bool // publishes too are refused
+	}{
+		{"clock", "abc", true}, {"clock", "1e3", true}, {"epoch", "abc", true}, {"r.s", "abc", false},
+	} {
+		t.Run(damaged.key+" "+damaged.value, func(t *testing.T) {
+			t.Parallel()
+			h := servertest.Start(t)
+			h.Subscribe("c", "s")
+			h.Publish("c", "m1", "1")
+			receipt := h.Fetch("c", "s").ReceiptHandle
+			h.Redis.Do(t, "SET", h.Prefix+"c.{c}."+damaged.key, damaged.value, "KEEPTTL")
+			refused := func(r servertest.Answer) {
+				t.Helper()
+				r.Problem(http.StatusInternalServerError, fault.SlugInternal)
+			}
+			refused(h.Do("GET", servertest.At+"/messages", ""))
+			refused(h.Do("GET", servertest.At+"/messages?wait=20s", ""))
+			refused(h.Do("POST", servertest.At+"/next", `{"receiptHandle":"`+receipt+`"}`))
+			refused(h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+receipt+`"}`))
+			refused(h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s"}]}`))
+			refused(h.Do("GET", streamOfS, ""))
+			refused(h.Do("PUT", "/v1/channels/c/subscribers/s", ""))
+			if damaged.writes {
+				refused(h.Do("POST", "/v1/channels/c/messages", `{"content":1}`))
+				refused(h.Do("GET", tailOfC, ""))
+				refused(h.OnAdmin().Do("GET", "/v1/channels/c", ""))
+			}
+			for range 2 {
+				h.OnAdmin().Do("DELETE", "/v1/channels/c", "").With(http.StatusNoContent)
+			}
+			h.Subscribe("c", "s")
+			h.Publish("c", "m2", "1")
+			d := servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK))
+			require.Len(t, d.Messages, 1)
+			require.Equal(t, "m2", d.Messages[0].ID)
+		})
+	}
+}
+
+// TestDamagedDedupRecords: one that is no clock, or that the channel has not reached, is none.
+func TestDamagedDedupRecords(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	h.Publish("c", "m1", "1")
+	for i, record := range []string{"abc", "01", "1e0", "9"} {
+		id := fmt.Sprint("x", i)
+		h.Redis.Do(t, "SET", h.Prefix+"c.{c}.mid."+id, record, "PX", "600000")
+		p := servertest.Decode[wire.Published](h.Do("PUT", "/v1/channels/c/messages/"+id, "1").With(http.StatusCreated))
+		require.False(t, p.Duplicate, record)
+	}
+}
+
 // TestListWithADamagedChannel: the others are listed.
 func TestListWithADamagedChannel(t *testing.T) {
 	t.Parallel()

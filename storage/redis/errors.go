@@ -141,6 +141,8 @@ func faultOf(err error) error {
 		unavailable := fault.ErrUnavailable.WithCause(err)
 		unavailable.RetryAfter = retryAfter
 		return unavailable
+	case c == "DAMAGED": // of our scripts
+		return fault.ErrDamaged.WithCause(err)
 	default:
 		return &fault.Error{
 			Kind: fault.Internal, Slug: fault.SlugInternal,

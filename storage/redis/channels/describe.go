@@ -3,7 +3,6 @@ package channels
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -105,13 +104,13 @@ func position(values []rueidis.RedisMessage) (channel.Position, error) {
 		return at, channel.ErrNoChannel
 	}
 	if at.Clock, err = clock.Parse(text); err != nil {
-		return at, fmt.Errorf("%w: clock: %w", redis.ErrReply, err)
+		return at, damaged("clock", err)
 	}
 	if text, err = values[1].ToString(); err != nil {
 		return at, nil // created by the predecessor of this service: the zero epoch
 	}
 	if at.Epoch, err = ulid.ParseStrict(text); err != nil {
-		return at, fmt.Errorf("%w: epoch: %w", redis.ErrReply, err)
+		return at, damaged("epoch", err)
 	}
 	return at, nil
 }

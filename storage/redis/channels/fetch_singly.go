@@ -3,7 +3,6 @@ package channels
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sort"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
 // singleChunk limits how many messages one fetch reads key by key.
@@ -255,7 +253,7 @@ func (f singleReads) epoch(ctx context.Context) (ulid.ULID, error) {
 	}
 	epoch, err := ulid.ParseStrict(string(text))
 	if err != nil {
-		return epoch, fmt.Errorf("%w: epoch: %w", redis.ErrReply, err)
+		return epoch, damaged("epoch", err)
 	}
 	return epoch, nil
 }
@@ -267,7 +265,7 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 		return 0, false, err
 	}
 	if c, err = clock.Parse(string(text)); err != nil {
-		return 0, false, fmt.Errorf("%w: %s: %w", redis.ErrReply, key, err)
+		return 0, false, damaged(key, err)
 	}
 	return c, true, nil
 }

@@ -51,10 +51,13 @@ func (s *Store) Purge(ctx context.Context, r channel.PurgeRequest) (channel.Purg
 
 // Delete runs delete.lua, which removes a large channel in several runs.
 func (s *Store) Delete(ctx context.Context, r channel.DeleteRequest) error {
-	ch := s.keys(r.Channel)
+	ch, life := s.keys(r.Channel), r.Epoch.String()
+	if r.Damaged {
+		life = ""
+	}
 	rep, err := s.conn.Run(ctx, deleteScript, []string{ch.Clock(), ch.Epoch(), ch.Subscribers(), ch.Label()}, []string{
 		ch.MessagePrefix(), ch.MarkPrefix(), strconv.Itoa(r.Policy.MaxMessages), ttlMillis(r.Policy), ch.Purged(),
-		ch.Deleted(), ch.Topic(), r.Epoch.String(),
+		ch.Deleted(), ch.Topic(), life,
 	})
 	if err != nil {
 		return err

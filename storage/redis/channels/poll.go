@@ -2,7 +2,6 @@ package channels
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -128,7 +127,7 @@ func (p *polling) position(i int, values []rueidis.RedisMessage) error {
 			*to, err = clock.Parse(text)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: position of %s: %w", redis.ErrReply, p.requests[i].Channel, err)
+			return damaged("position of "+p.requests[i].Channel, err)
 		}
 	}
 	if !clock.Behind(r.Mark, r.Clock) {
@@ -140,7 +139,7 @@ func (p *polling) position(i int, values []rueidis.RedisMessage) error {
 			r.Epoch, err = ulid.ParseStrict(text)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: epoch of %s: %w", redis.ErrReply, p.requests[i].Channel, err)
+			return damaged("epoch of "+p.requests[i].Channel, err)
 		}
 	}
 	return nil

@@ -1,10 +1,12 @@
 package channels
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
@@ -30,6 +32,11 @@ var refusals = redis.Refusals{
 	statusOtherLife:    channel.ErrOtherLife,
 	"FULL":             channel.ErrTooManySubscribers,
 	"FROM_AHEAD":       channel.ErrClockAhead,
+}
+
+// damaged returns the error of a value of a channel that can't be parsed.
+func damaged(what string, err error) error {
+	return fault.ErrDamaged.WithCause(fmt.Errorf("%w: %s: %w", redis.ErrReply, what, err))
 }
 
 // clockOf reads a clock.

@@ -34,8 +34,8 @@ local max_messages, topic, notify_bytes, plain = tonumber(ARGV[7]), ARGV[8], ton
 local separate, deleted_key = ARGV[11] == '1', ARGV[12]
 local call, format, may = redis.call, string.format, redis.acl_check_cmd
 
-local clock = tonumber(call('GET', clock_key))
-local epoch = clock and call('GET', epoch_key)
+local clock, epoch = channel.position(clock_key, epoch_key)
+epoch = clock and epoch ~= channel.NO_EPOCH and epoch
 if last_epoch ~= '' and epoch and epoch > last_epoch then
   return {'LIFE'}
 elseif new_epoch == '' and not epoch then
@@ -74,9 +74,9 @@ if mark_key then
 end
 
 -- is_of_history reports whether a dedup record is of this history: the message at its clock has the ID, or is gone.
--- Other records are of a life that was deleted or evicted.
+-- Other records are damaged, or of a life that was deleted or evicted.
 local function is_of_history(known, head)
-  local at, deleted = tonumber(known), channel.deleted(deleted_key)
+  local at, deleted = clocks.parse(known), channel.deleted(deleted_key)
   if not at or not clocks.behind(at, last) or deleted and clocks.behind(at, deleted) then
     return false
   end

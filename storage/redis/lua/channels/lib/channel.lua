@@ -25,16 +25,45 @@ end
 -- NO_EPOCH is the epoch of a channel that the predecessor made, until its next publish or subscribe.
 channel.NO_EPOCH = '00000000000000000000000000'
 
--- position returns a channel's clock and epoch, and the mark at mark_key, unless that is nil. The clock is nil if the
--- channel does not exist, the mark if the subscriber does not exist: a mark ahead of the clock was left by an earlier
--- life of the channel.
-function channel.position(clock_key, epoch_key, mark_key)
-  local clock, epoch = tonumber(redis.call('GET', clock_key)), redis.call('GET', epoch_key)
-  local mark = clock and mark_key and tonumber(redis.call('GET', mark_key))
-  if mark and not clocks.behind(mark, clock) then
+-- get returns the value of a key, or nil if there is none. A value of another type is none: MGET finds none either.
+local function get(key)
+  local found = redis.pcall('GET', key)
+  if type(found) == 'string' then
+    return found
+  elseif found and not string.find(found.err, slot.WRONG_TYPE) then
+    error(found)
+  end
+end
+
+-- stored returns what position returns, but for its error: then it returns nil, and the key that is damaged.
+function channel.stored(clock_key, epoch_key, mark_key)
+  local at, epoch = get(clock_key), get(epoch_key)
+  if not at then
+    return nil, nil, channel.NO_EPOCH
+  end
+  local clock, text = clocks.parse(at), mark_key and get(mark_key)
+  local mark = text and clocks.parse(text)
+  if not clock then
+    return nil, clock_key
+  elseif epoch and not (#epoch == 26 and string.find(epoch, '^[0-7][0-9A-HJKMNP-TV-Z]+$')) then
+    return nil, epoch_key
+  elseif text and not mark then
+    return nil, mark_key
+  elseif mark and not clocks.behind(mark, clock) then
     mark = nil
   end
-  return clock, epoch or channel.NO_EPOCH, mark
+  return clock, nil, epoch or channel.NO_EPOCH, mark
+end
+
+-- position returns a channel's clock and epoch, and the mark at mark_key, unless that is nil. The clock is nil if the
+-- channel does not exist, the mark if the subscriber does not exist: a mark ahead of the clock was left by an earlier
+-- life of the channel. It raises an error if a value is damaged.
+function channel.position(clock_key, epoch_key, mark_key)
+  local clock, damaged, epoch, mark = channel.stored(clock_key, epoch_key, mark_key)
+  if damaged then
+    error({err = 'DAMAGED the value of ' .. damaged .. ' is none of a channel'})
+  end
+  return clock, epoch, mark
 end
 
 -- extend sets the expiry of the channel's subs, epoch and clock to a time plus spare, unless the clock lives until that
@@ -81,8 +110,12 @@ end
 -- clear removes the keys that an eviction left of a channel's earlier life: first marks, as many at a time as take
 -- Redis less than a millisecond, and when there are none, the given other keys. It reports whether all are removed.
 function channel.clear(subs_key, mark_prefix, ...)
-  local marks = redis.call('SPOP', subs_key, 200)
-  if #marks > 0 then
+  local marks = redis.pcall('SPOP', subs_key, 200)
+  if marks.err and string.find(marks.err, slot.WRONG_TYPE) then
+    redis.call('DEL', subs_key)
+  elseif marks.err then
+    error(marks)
+  elseif #marks > 0 then
     for i, name in ipairs(marks) do
       marks[i] = mark_prefix .. name
     end

@@ -11,6 +11,12 @@ function clocks.show(c)
   return string.format('%d', c)
 end
 
+-- parse returns the clock of a decimal text, as show returns it, or nil.
+function clocks.parse(text)
+  local c = tonumber(text)
+  return c and c >= -clocks.MAX and c <= clocks.MAX and clocks.show(c) == text and c or nil
+end
+
 -- add returns the clock n steps after c, n from 0 to MAX.
 function clocks.add(c, n)
   if n <= clocks.MAX - c then

@@ -2,8 +2,8 @@
 
 local subs = {}
 
--- marks returns name, mark, name, mark, … for the names that have a mark, and removes the others from the subs. It
--- reads undeclared keys: call it by slot.try.
+-- marks returns name, mark, name, mark, … for the names that have a mark, and removes the others from the subs, but for
+-- those whose mark is damaged. It reads undeclared keys: call it by slot.try.
 function subs.marks(keys, names, clock, mark_prefix)
   local wanted, found, gone = {keys.clock}, {}, {}
   for i, name in ipairs(names) do
@@ -11,10 +11,11 @@ function subs.marks(keys, names, clock, mark_prefix)
   end
   local values = slot.read('MGET', unpack(wanted))
   for i, name in ipairs(names) do
-    local mark = tonumber(values[i + 1])
+    local text = values[i + 1]
+    local mark = text and clocks.parse(text)
     if mark and clocks.behind(mark, clock) then
       found[#found + 1], found[#found + 2] = name, clocks.show(mark)
-    else
+    elseif mark or not text then
       gone[#gone + 1] = name
     end
   end
