@@ -68,6 +68,9 @@ func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 		require.Equal(t, "lost", s.Is(wire.FrameGap).Reason)
 		require.Equal(t, "z", s.Is(wire.FrameMessage).ID)
 	}
+	s := h.Dial()
+	require.Equal(t, "/lastReceiptHandle", s.Does(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s","resume":"`+last+
+		`","lastReceiptHandle":"`+last+`"}`, wire.FrameError).Problem.Field)
 	require.True(t, fetch("GET", "/messages?lastReceiptHandle=x", "").Lost)
 	h.Subscribe("c", "other")
 	h.Do("GET", "/v1/channels/c/subscribers/other/messages?lastReceiptHandle="+last, "").Problem(http.StatusBadRequest,

@@ -131,6 +131,10 @@ func DecodeFrame(text []byte) (ClientFrame, error) {
 				Detail: fmt.Sprintf("%s: this frame of the type %s doesn't have it", name, f.Type)}
 		}
 	}
+	if f.Resume != absent && f.Last != absent {
+		return ClientFrame{}, &InputError{Slug: fault.SlugInvalidBody, Field: "/lastReceiptHandle", Offset: -1,
+			Detail: "lastReceiptHandle: a frame with resume doesn't have it"}
+	}
 	return f.in(text), nil
 }
 

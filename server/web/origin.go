@@ -111,7 +111,10 @@ func (o *origins) checkHost(host string, loopback bool) error {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if inner, open := strings.CutPrefix(host, "["); open && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if _, err := netip.ParseAddr(host); err == nil || host == "" || host == "localhost" ||
 		strings.HasSuffix(host, ".localhost") {
 		return nil

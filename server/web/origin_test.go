@@ -85,7 +85,7 @@ func TestHosts(t *testing.T) {
 	always := []string{"127.0.0.1", "127.0.0.1:80", "[::1]:8080", "[::1]", "10.1.2.3:1", "localhost", "LOCALHOST:8080",
 		"localhost.", "tidemark.localhost"}
 	strange := []string{"evil.example.com", "evil.example.com:8080", "127.0.0.1.evil.example.com",
-		"localhost.evil.example.com", "mine.example.com.evil.com", "a:b"}
+		"localhost.evil.example.com", "mine.example.com.evil.com", "a:b", "[::1", "::1]", "[[::1]]"}
 	mine := []string{"mine.example.com", "Mine.Example.Com:8080", "a.b.other.example.com"}
 	call := func(h *servertest.Harness, path, host string) servertest.Answer {
 		got := h.Raw("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")
