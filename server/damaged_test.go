@@ -177,6 +177,26 @@ func TestDamagedChannels(t *testing.T) {
 	}
 }
 
+// TestChannelsOfAnotherType: a clock that is a list is none, on every way, and subscribers that are one can be deleted.
+func TestChannelsOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"clock", "subs"} {
+		h := servertest.Start(t)
+		h.Subscribe("c", "s")
+		h.Redis.Do(t, "DEL", h.Prefix+"c.{c}."+key)
+		h.Redis.Do(t, "RPUSH", h.Prefix+"c.{c}."+key, "x")
+		if key == "clock" {
+			for _, query := range []string{"", "?wait=20s"} {
+				h.Do("GET", servertest.At+"/messages"+query, "").Problem(http.StatusNotFound, fault.SlugNoSubscriber)
+			}
+			h.Do("POST", "/v1/channels/c/messages", "{\"content\":1}").With(http.StatusCreated)
+			continue
+		}
+		h.OnAdmin().Do("DELETE", "/v1/channels/c", "").With(http.StatusNoContent)
+		h.Subscribe("c", "s")
+	}
+}
+
 // TestDamagedDedupRecords: one that is no clock, or that the channel has not reached, is none.
 func TestDamagedDedupRecords(t *testing.T) {
 	t.Parallel()

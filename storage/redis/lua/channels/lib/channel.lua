@@ -37,11 +37,11 @@ end
 
 -- stored returns what position returns, but for its error: then it returns nil, and the key that is damaged.
 function channel.stored(clock_key, epoch_key, mark_key)
-  local at, epoch = get(clock_key), get(epoch_key)
+  local at = get(clock_key)
   if not at then
     return nil, nil, channel.NO_EPOCH
   end
-  local clock, text = clocks.parse(at), mark_key and get(mark_key)
+  local clock, epoch, text = clocks.parse(at), get(epoch_key), mark_key and get(mark_key)
   local mark = text and clocks.parse(text)
   if not clock then
     return nil, clock_key
