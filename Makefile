@@ -75,18 +75,18 @@ fuzz: ## run each fuzz target for FUZZTIME (10s), one for each core at a time
 
 bench: build ## measure, and write docs/benchmarks.md; without ARGS, also the figures of docs/performance.md
 	@scripts/install-redis.sh
-	go run ./internal/bench $(ARGS)
+	go run ./test/bench $(ARGS)
 	@[ -n '$(ARGS)' ] || go test ./docs -run Performance -update
 
 chaos: build ## test the service under faults for ten minutes, and write docs/reliability.md
 	@scripts/install-redis.sh
 	@scripts/install-faketime.sh
 	previous=$$(scripts/build-previous.sh) && \
-	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" -previous "$$previous" $(ARGS)
+	go run ./test/chaos -faketime "$$(scripts/install-faketime.sh --path)" -previous "$$previous" $(ARGS)
 
 upgrade: build ## test rolling from the previous release to this one and back under load, for a minute
 	@scripts/install-redis.sh
-	previous=$$(scripts/build-previous.sh) && go run ./internal/chaos -run '^upgrade' -previous "$$previous" $(ARGS)
+	previous=$$(scripts/build-previous.sh) && go run ./test/chaos -run '^upgrade' -previous "$$previous" $(ARGS)
 
 check: ## run what CI runs: lint, all tests with the race detector, fuzz targets for 5 s each, openapi, and the size of the program
 	@scripts/install-cc.sh

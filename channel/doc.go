@@ -30,4 +30,6 @@
 // No wake-up is lost: an event between a member's prepare and its sleep counts as if the member had slept already. No
 // fetch spins: only events after its prepare wake a member. After each confirmation every member reads once, from a
 // later prepare, and so finds what it missed before: a message, a removal or a fail-over.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package channel

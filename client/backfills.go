@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // NewBackfill is a backfill to create, in a queue that is directed by its user.

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 func TestNew(t *testing.T) {

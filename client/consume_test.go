@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // queue is a service with one subscriber, and without streams. Its receipts are plain clocks.

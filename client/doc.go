@@ -29,4 +29,6 @@
 // An error that the service answered is an *Error. Compare it with errors.Is and the sentinels of this package, such as
 // ErrNoSubscriber. If there was no answer, errors.Is reports ErrUnreachable. When the context ends, a call returns its
 // error at once.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package client

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Ready returns nil if the server can serve requests: it reaches its storage, and isn't shutting down. Errors:

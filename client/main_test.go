@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // serviceEnv makes this test binary run the service instead, see TestServiceProcess.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // MaxSources is how many sources a FetchMany or a ConsumeMany may have.

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // delivered returns the delivery of a channel: messages of these IDs, and a receipt that names the last.

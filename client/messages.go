@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Draft is a message to publish. If the ID is empty, the client makes one. Content is one JSON value, which subscribers

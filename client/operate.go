@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // The calls of this file are answered on the service's admin address only.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Reloaded is the result of a reload.

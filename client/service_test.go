@@ -19,17 +19,17 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
-	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
-	"github.com/tidemark-dev/tidemark/matchmaking/function"
-	matchservice "github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/delivery"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/function"
+	matchservice "github.com/tidemark-dev/tidemark/internal/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TestServiceProcess is the service that startService starts: it prints its address, and ends with its standard input.

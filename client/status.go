@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // The calls of this file are answered on the service's admin address only.

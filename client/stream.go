@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Arrival is a message or a gap that a stream has received.

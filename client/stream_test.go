@@ -17,7 +17,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // streamer is a service that answers requests for streams in order, the last answer repeatedly. Its receipts are the

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // From is the start of a new subscriber: Latest, Earliest, or After a clock.

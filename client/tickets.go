@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // NewTicket is a ticket to create.

@@ -9,6 +9,8 @@
 //
 // Functions and methods require clocks for which Valid is true, and return only such clocks. Nothing here fails except
 // parsing. All of it may be called by many goroutines.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package clock
 
 import "iter"

@@ -6,6 +6,8 @@
 // causes and remedies: docs/errors.md is generated from it.
 //
 // An error that no client receives, such as a lost lease, is not a fault: the package that returns it declares it.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package fault
 
 import "time"

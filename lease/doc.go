@@ -50,4 +50,6 @@
 // timer in memory for its deadline. A call that waits for a lease costs the store one request when the lease is free,
 // and one in the TTL of whoever holds it; calls of one Manager that wait for the same name wait for each other and cost
 // the store nothing.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package lease

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest/leasetest"
 )
 
 const (

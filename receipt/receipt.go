@@ -27,6 +27,8 @@
 //
 // Servers that share receipt keys can sign other tokens too: with keys that [Keyring.Derive] derives from these, one
 // for each purpose, so that a handle is never taken for another token.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package receipt
 
 import (

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-files=$(git ls-files '*.js' '*.mjs' '*.ts' ':!console/web/lib')
+files=$(git ls-files '*.js' '*.mjs' '*.ts' ':!internal/console/web/lib')
 # shellcheck disable=SC2086 # no name has a space
 if LC_ALL=C.UTF-8 grep -nE '^.{121,}' $files; then
   echo 'lint: these lines are longer than 120 columns' >&2

@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 func unrevoke(p *servertest.People) {
@@ -59,7 +59,7 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		}
 		method, path := servertest.CallOf(r)
 		if strings.HasPrefix(path, "/openmatch.") || strings.HasPrefix(path, "/grpc.") {
-			continue // a test of package server/grpc calls these by each protocol
+			continue // a test of package internal/api/grpc calls these by each protocol
 		}
 		require.NotEqual(t, r.Open, r.Action != "", "%s %s has an action, or is open", method, path)
 		if r.Open {

@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/jwt"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/access/jwt"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // TestOtherChannels uses credentials for the channel "mine" on others, under every name and path that may be taken for

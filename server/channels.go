@@ -11,12 +11,12 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
-	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
 // channels are the operations on channels for clients, over any transport. The steps of each method are in the order in

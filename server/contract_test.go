@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // TestRoutesMatchTheContract compares the routes with docs/openapi.yaml, but for those that others describe.

@@ -3,10 +3,10 @@ package server
 import (
 	"context"
 
-	"github.com/tidemark-dev/tidemark/access/limits"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/backend"
-	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/service"
 )
 
 // Fetcher fetches matches for users who direct queues. *backend.Synchronizer implements it.

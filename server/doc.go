@@ -2,12 +2,13 @@
 // probes; gRPC on a port of its own; and for administrators all of HTTP's, the metrics and profiles on a third
 // listener.
 //
-// Start at [Server]: [New] composes it from packages server/web (the common part of all requests), server/v1,
-// server/streams, server/predecessor, server/grpc and server/admin, and [Server.Run] listens, and drains when its
-// context ends. channels.go has the steps of every operation on a channel, for all APIs: reserved prefixes, the limits
-// of the client, the service, and counters; streams.go those of streams. tickets.go has those of the operations on
-// tickets. players.go handles the channels of tickets: their players are present while they poll, and the channels are
-// made when they are requested.
+// Only the program uses it: nothing in it is promised to others.
+//
+// Start at [Server]: [New] composes it from the packages below internal/api, of which web is the common part of all
+// requests, and [Server.Run] listens, and drains when its context ends. channels.go has the steps of every operation on
+// a channel, for all APIs: reserved prefixes, the limits of the client, the service, and counters; streams.go those of
+// streams. tickets.go has those of the operations on tickets. players.go handles the channels of tickets: their players
+// are present while they poll, and the channels are made when they are requested.
 //
 // # Drain
 //

@@ -19,8 +19,8 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // direct calls the handler without a connection, because a draining server accepts none.

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/receipt"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // storeCalls are the calls that need the storage.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/load"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/test/load"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // TestRapidReset opens and resets streams of long polls in a loop. Their handlers don't return, so that all handlers

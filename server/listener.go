@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/internal/places"
-	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // newLost returns a service whose Redis has lost the last of three messages, with their acknowledgement, and has

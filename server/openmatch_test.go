@@ -25,7 +25,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // at returns a harness whose requests go to the listener of a service of Open Match, and a connection to it.

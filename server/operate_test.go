@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // operated is a service with a subscriber and six messages, and a stream whose window is full after the first two.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
 // players records which players wait for a match, and makes the channels of their tickets.

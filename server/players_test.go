@@ -12,8 +12,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	v1 "github.com/tidemark-dev/tidemark/server/v1"
+	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
 // lobby records the present players, and the queries in the meantime. Channels exist after they were opened.

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/api/grpc"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/places"
-	"github.com/tidemark-dev/tidemark/server/grpc"
-	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // unfinished opens n sockets, sends text on each, and waits until each holds memory for a frame, of size bytes, or has

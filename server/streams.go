@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/server/streams"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/api/streams"
 )
 
 // OpenStream opens a stream and counts its messages. Each 8 of its sources are a request, and one of the client's

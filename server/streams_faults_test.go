@@ -11,9 +11,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // publishSome publishes messages with these numbers as IDs, each until it is accepted.

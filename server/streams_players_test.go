@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/server/streams"
+	"github.com/tidemark-dev/tidemark/internal/api/streams"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
 // fakeStream is a stream in which nothing arrives, or always something of source 1, or the error of source 0.

@@ -3,13 +3,13 @@ package server
 import (
 	"context"
 
-	"github.com/tidemark-dev/tidemark/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/api/grpc"
+	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/simulation"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/service"
-	"github.com/tidemark-dev/tidemark/matchmaking/simulation"
-	"github.com/tidemark-dev/tidemark/server/grpc"
-	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
 // Matchmaking is the operations on tickets and queues that the APIs call. *service.Service implements it.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 func packed(t testing.TB, m proto.Message) *anypb.Any {

@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/certs/certstest"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // startWithTLS returns a harness with TLS on all listeners, and the configuration of a client that trusts it.

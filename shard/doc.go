@@ -74,4 +74,6 @@
 // asked, the first answer, and calls that outlive their Get), fleet.go (the list of hosts, pings, and what an answer
 // teaches), hostmap.go (which host has which keys), hedge.go (the local data centre first), unanswered.go (errors). For
 // a node: node.go, claimlease.go (its claim as a lease), source.go (loading), answer.go (answering).
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package shard

@@ -19,11 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/tidemark-dev/tidemark/internal/process"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+	"github.com/tidemark-dev/tidemark/test/process"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // workerEnv makes a process of this test binary a node: its value is a worker in JSON.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 func TestMain(m *testing.M) {

@@ -1,4 +1,6 @@
 // Package storage describes the storage of the stores below it, and its durability.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package storage
 
 // Description describes the storage of a store, as found at start-up.

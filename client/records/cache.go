@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // PutOptions are options of PutCached.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Client calls a service's API for records. It is safe for concurrent use.

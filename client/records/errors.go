@@ -1,5 +1,7 @@
 // Package records is the part of the Go client for records: sessions, tokens, settings, caches, views, locks, states
 // and statistics.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package records
 
 import (
@@ -7,7 +9,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Errors returned by the service, besides those of package client. Compare with errors.Is.

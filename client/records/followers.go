@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Following is the channels of notifications that a user follows.

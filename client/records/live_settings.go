@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // SettingsChannel is the channel on which each change of a setting is published.

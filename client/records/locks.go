@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Lock is a lock that was granted. Its Fence is higher than that of every earlier holder.

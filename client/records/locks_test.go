@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // lockService is a fake service with one lock. A test may change its answers.

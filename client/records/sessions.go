@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // NewSession is the data for a new session.

@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Setting is a setting. Its Value is nil if it is a secret that isn't shown.

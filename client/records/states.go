@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // State is the state that a process has written for one of its runs.

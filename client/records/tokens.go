@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // VerificationType is the purpose of a verification token.

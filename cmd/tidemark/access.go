@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/jwt"
-	"github.com/tidemark-dev/tidemark/access/keys"
-	"github.com/tidemark-dev/tidemark/internal/config"
-	"github.com/tidemark-dev/tidemark/internal/metrics"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	sessions "github.com/tidemark-dev/tidemark/records/sessions/credentials"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/access/jwt"
+	"github.com/tidemark-dev/tidemark/internal/access/keys"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/program/metrics"
+	sessions "github.com/tidemark-dev/tidemark/internal/records/sessions/credentials"
 	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
 )
 

@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/api/admin"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/places"
-	"github.com/tidemark-dev/tidemark/server/admin"
-	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // Limits of the admin listener of a node.

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
 )
 
 // TestStrangersOfNodesGiveWay: clients without the token that keep all connections of a node's admin listener open shut

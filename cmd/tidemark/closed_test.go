@@ -14,7 +14,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access/keys"
+	"github.com/tidemark-dev/tidemark/internal/access/keys"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/program/metrics"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // answer starts a server that calls reply for each command of Redis on its connections, until the test ends. If raw, it

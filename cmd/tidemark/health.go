@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
 )
 
 // healthCommand is the command health.

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/internal/certs"
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/config"
-	"github.com/tidemark-dev/tidemark/internal/metrics"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/program/metrics"
 	"github.com/tidemark-dev/tidemark/server"
 )
 

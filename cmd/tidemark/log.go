@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 )
 

@@ -1,8 +1,8 @@
 // Command tidemark runs the Tidemark service, and is its command line client.
 //
-// The client commands are in package internal/commands, their common parts in internal/cli, and the options of serve in
-// internal/config. This package composes the service: service.go starts its parts, stores.go selects and opens the
-// stores.
+// The client commands are in package internal/program/commands, their common parts in internal/program/cli, and the
+// options of serve in internal/program/config. This package composes the service: service.go starts its parts,
+// stores.go selects and opens the stores.
 package main
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/commands"
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/commands"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
 )
 
 // The program's exit statuses.

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
 )
 
 func TestMain(m *testing.M) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TestPausedDirector stops the process that directs a queue, without its knowledge, for longer than its lease lasts.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TestEvictingRedis: only the Redis of the cache may evict. doctor says the same.

@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
-	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 const (

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/certs"
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/records/keyset"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
-	"github.com/tidemark-dev/tidemark/records/keyset"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 

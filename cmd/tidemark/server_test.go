@@ -16,7 +16,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/internal/process"
+	"github.com/tidemark-dev/tidemark/test/process"
 )
 
 // serverProcess is a process of the service, with a client of it.

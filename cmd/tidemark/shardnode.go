@@ -13,12 +13,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
-	"github.com/tidemark-dev/tidemark/internal/metrics"
-	domain "github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/program/metrics"
+	domain "github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 	"github.com/tidemark-dev/tidemark/storage/redis"

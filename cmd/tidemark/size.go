@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/config"
-	"github.com/tidemark-dev/tidemark/internal/sizing"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/program/sizing"
 )
 
 // Bounds of the values of tidemark size.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
 )
 
 // socket is a Unix socket that only the service's user can connect to.

@@ -10,17 +10,17 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/config"
-	"github.com/tidemark-dev/tidemark/internal/overview"
+	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/records/keyspace"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/program/overview"
+	"github.com/tidemark-dev/tidemark/internal/records/keyspace"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/server"
-	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/layout"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // maxLeases is how many leases a server announces, at most.

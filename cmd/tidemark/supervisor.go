@@ -9,7 +9,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
 )
 
 // notifyStopping tells systemd that the service ends, which its TimeoutStopSec bounds. The watchdog's time limit is

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/process"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/test/process"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TestNotifiesSystemd: systemd learns when the service is ready, that it answers, reloads and stops.

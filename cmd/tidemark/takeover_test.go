@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TestTakeover ends the process that directs a queue while players of the other process wait. Each gets one assignment.

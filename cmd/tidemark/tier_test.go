@@ -22,11 +22,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/internal/shardtest"
-	"github.com/tidemark-dev/tidemark/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records/entities"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/shardtest"
 )
 
 // TestReadTier runs three data centres of four nodes each, with two spare ones, as processes behind proxies. Meanwhile

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"os"
 
-	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
-	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // openTracing returns the tracer that OpenTelemetry's standard variables configure, or nil. It is stopped after all

@@ -17,10 +17,10 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/internal/tracing/tracingtest"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/test/load"
 )
 
 // clientTrace is the ID of the trace of a client, to which traced requests belong.

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
 )
 
 // The linker sets these in `make build` and in releases; otherwise they come from the build information, if it has them.

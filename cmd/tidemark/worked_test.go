@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/keyset"
+	"github.com/tidemark-dev/tidemark/internal/records/keyset"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // worked matches a worked table of docs/records.md: its title, the flags of the service, and its rows below the head.

@@ -22,4 +22,6 @@
 // A client bounds the answers of a node (ClientOptions.MaxBytes, and 16 KiB of headers), and the calls that wait for it
 // (MaxCalls), so that an unresponsive node costs no more memory than these. It keeps 512 bytes of the text of an error,
 // and quotes unprintable characters.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package rpc

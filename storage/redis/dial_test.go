@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TestEndOfARequestWhileRedisIsFull: a request ends just when Redis has refused the connection that is opened for it. The

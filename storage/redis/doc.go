@@ -21,4 +21,6 @@
 // one for a reply that no script returns. If ctx is cancelled the error is ctx's.
 //
 // Everything may be used by many goroutines, except a [Session] and a [Decoder].
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package redis

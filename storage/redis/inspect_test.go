@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 func TestParseInfo(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // optionalRights are the rights that docs/deployment.md lists for single options and commands.

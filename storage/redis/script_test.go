@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // Every way to call a script counts its calls.

@@ -8,4 +8,6 @@
 //
 // Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
 // otherwise.
+//
+// Only the program uses it: nothing in it is promised to others.
 package access

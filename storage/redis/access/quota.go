@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )

@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access"
-	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	accesskeys "github.com/tidemark-dev/tidemark/internal/access/keys"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // startServer returns the keys of a server, kept up to date until the test ends.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
+	accesskeys "github.com/tidemark-dev/tidemark/internal/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"

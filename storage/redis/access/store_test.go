@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
-	"github.com/tidemark-dev/tidemark/access/limits"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	accesskeys "github.com/tidemark-dev/tidemark/internal/access/keys"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/accesstest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest/accesstest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

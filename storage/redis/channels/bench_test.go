@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // BenchmarkPublish publishes messages of 256 bytes from 32 goroutines. cpu-us/op is the CPU time of this process

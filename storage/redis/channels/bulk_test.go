@@ -11,10 +11,10 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // heavy is the size of messages in large fetches.

@@ -13,4 +13,6 @@
 // (fetch_large.go).
 //
 // Errors are those that channel.Store documents. A [Store] may be used by many goroutines.
+//
+// Only the program uses it: nothing in it is promised to others.
 package channels

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // TestNoReplyIsFatal runs all operations and subscriptions with all error replies of Redis: none is treated as success,

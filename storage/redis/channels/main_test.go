@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // TestPublishPlainly: services that subscribe to Redis directly receive each new message once, byte for byte, on the

@@ -15,11 +15,11 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/process"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
+	"github.com/tidemark-dev/tidemark/test/process"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // workerEnv makes a process of this test binary hold a lease: "<URL of Redis> <key prefix>".

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // clockCalls runs functions of clocks.lua on triples of numbers, each as `name, a, b, c` in ARGV.

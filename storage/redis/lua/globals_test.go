@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // names are the names in a compiled script.

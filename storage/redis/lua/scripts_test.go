@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // forEach runs a rule on files as subtests.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"

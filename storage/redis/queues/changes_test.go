@@ -8,12 +8,12 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest/queuetest"
 )
 
 // A follower advances only by notifications that directly follow its position. The stream is read after any other,

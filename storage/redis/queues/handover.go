@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 )
 
 // line is a call that is handed over.

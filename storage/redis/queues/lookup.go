@@ -3,7 +3,7 @@ package queues
 import (
 	"context"
 
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"

@@ -14,8 +14,8 @@ import (
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
-	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stored"
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // withReplicas returns a store of the hall's queues that reads from replicas.

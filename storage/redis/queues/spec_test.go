@@ -17,10 +17,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
-	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // specOf returns the spec of a ticket of Open Match's API.

@@ -7,6 +7,8 @@
 // operations are tried again until the time limit.
 //
 // Errors are those that matchmaking.Store documents. A [Store] may be used by many goroutines.
+//
+// Only the program uses it: nothing in it is promised to others.
 package queues
 
 import (
@@ -16,9 +18,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"

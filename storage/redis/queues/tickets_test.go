@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest/queuetest"
 )
 
 // Properties that the conformance suite can't check: when keys expire, and that ended tickets leave nothing behind.

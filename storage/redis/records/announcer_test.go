@@ -14,10 +14,10 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/site"
-	domain "github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
+	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 

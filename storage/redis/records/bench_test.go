@@ -10,16 +10,16 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/site"
-	domain "github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
+	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // BenchmarkPut measures concurrent writes of a kind with a tier and of one without.

@@ -11,15 +11,15 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/counters"
-	"github.com/tidemark-dev/tidemark/records/sessions"
-	"github.com/tidemark-dev/tidemark/records/settings"
-	"github.com/tidemark-dev/tidemark/records/tokens"
+	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records/sessions"
+	"github.com/tidemark-dev/tidemark/internal/records/settings"
+	"github.com/tidemark-dev/tidemark/internal/records/tokens"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest/recordstest"
 )
 
 // TestConformance runs the suites of the stores on every kind of Redis, each case under a key prefix of its own.

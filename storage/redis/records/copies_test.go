@@ -15,20 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/process"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	domain "github.com/tidemark-dev/tidemark/internal/records/followers"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/receipt"
-	"github.com/tidemark-dev/tidemark/records/entities"
-	domain "github.com/tidemark-dev/tidemark/records/followers"
-	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/process"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // workerEnv makes a process of this test binary copy messages: "<URL of Redis> <key prefix>".

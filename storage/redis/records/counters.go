@@ -3,8 +3,8 @@ package records
 import (
 	"time"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/counters"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 

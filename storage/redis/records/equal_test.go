@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/site"
-	domain "github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
+	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // The two halves of the sharding keys.

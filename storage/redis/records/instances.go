@@ -1,7 +1,7 @@
 package records
 
 import (
-	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 

@@ -3,8 +3,8 @@ package records
 import (
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/sessions"
 )
 
 // keys makes the keys of sessions. Its value is the prefix.

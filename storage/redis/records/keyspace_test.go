@@ -10,13 +10,13 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/keyspace"
-	"github.com/tidemark-dev/tidemark/records/site"
+	"github.com/tidemark-dev/tidemark/internal/records/keyspace"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 func scanConnect(t *testing.T, o redis.Options) *redis.Conn {

@@ -3,7 +3,7 @@ package records
 import (
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/records/locks"
+	"github.com/tidemark-dev/tidemark/internal/records/locks"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 )

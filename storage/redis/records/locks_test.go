@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	domain "github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/lease"
-	domain "github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest/leasetest"
 )
 
 type locksHarness struct {

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	kinds "github.com/tidemark-dev/tidemark/internal/records"
+	domain "github.com/tidemark-dev/tidemark/internal/records/counters"
+	marks "github.com/tidemark-dev/tidemark/internal/records/settings"
 	"github.com/tidemark-dev/tidemark/lease"
-	kinds "github.com/tidemark-dev/tidemark/records"
-	domain "github.com/tidemark-dev/tidemark/records/counters"
-	marks "github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // turn is an operation on records that is repeated with a number rising from 1. It fails if its answer, or the state

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/tokens"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/tokens"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 

@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/site"
-	domain "github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
+	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // A node that was cut off from Redis until its claim ended doesn't answer again before it has read what was changed

@@ -14,14 +14,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/records/sessions"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
-	"github.com/tidemark-dev/tidemark/records/sessions"
-	"github.com/tidemark-dev/tidemark/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 var rules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}
@@ -57,7 +57,7 @@ func (h sessionsHarness) calls() []storetest.Call {
 func TestSessionsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Sessions"
-	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, "records", heading)
+	scripts, rows := luatest.Scripts(t, "internal/records/sessions"), storetest.KeyRows(t, "records", heading)
 	k, of := keys(""), sessions.Ref{User: "<user>", ID: "<hash>"}
 	storetest.RequireDocumented(t, map[string]string{
 		"session": k.session(of), "sessions": k.sessions(of.User),
@@ -71,7 +71,7 @@ func TestSessionsPage(t *testing.T) {
 
 func TestSessionsScripts(t *testing.T) {
 	t.Parallel()
-	scripts := luatest.Scripts(t, "records/sessions")
+	scripts := luatest.Scripts(t, "internal/records/sessions")
 	storetest.RequireStatuses(t, "sessions.go", scripts)
 }
 

@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/sessions"
-	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/records/sessions"
+	"github.com/tidemark-dev/tidemark/internal/records/sessions/credentials"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // server is the part of a server that handles sessions.

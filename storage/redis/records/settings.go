@@ -12,16 +12,16 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/settings"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // The scripts of settings.
 var (
-	markScript   = lua.Must("records/settings/mark")
-	unmarkScript = lua.Must("records/settings/unmark")
+	markScript   = lua.Must("internal/records/settings/mark")
+	unmarkScript = lua.Must("internal/records/settings/unmark")
 )
 
 const (

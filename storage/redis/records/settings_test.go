@@ -8,18 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/internal/records/settings"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 func TestSettingsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Settings"
-	scripts, rows := luatest.Scripts(t, "records/settings"), storetest.KeyRows(t, "records", heading)
+	scripts, rows := luatest.Scripts(t, "internal/records/settings"), storetest.KeyRows(t, "records", heading)
 	storetest.RequireSections(t, "records", heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read",
 		"names", "sweep")

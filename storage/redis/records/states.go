@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/counters"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )

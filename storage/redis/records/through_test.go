@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/site"
-	domain "github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
+	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // stale simulates nodes with outdated values: they have an old value for every ID but "none".

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/tokens"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/tokens"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // The scripts of tokens.
 var (
-	issueScript       = lua.Must("records/tokens/issue")
-	tokensStateScript = lua.Must("records/tokens/state")
-	takeScript        = lua.Must("records/tokens/take")
-	putScript         = lua.Must("records/tokens/put")
-	getScript         = lua.Must("records/tokens/get")
+	issueScript       = lua.Must("internal/records/tokens/issue")
+	tokensStateScript = lua.Must("internal/records/tokens/state")
+	takeScript        = lua.Must("internal/records/tokens/take")
+	putScript         = lua.Must("internal/records/tokens/put")
+	getScript         = lua.Must("internal/records/tokens/get")
 )
 
 const statusNone redis.Status = "NONE"

@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/site"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // A primary that was restarted, or promoted, has another life.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/counters"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 var cpu = regexp.MustCompile(`used_cpu_(?:user|sys)_main_thread:([\d.]+)`)

@@ -15,4 +15,6 @@
 //
 // Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
 // otherwise.
+//
+// Its exported names are public API, which changes incompatibly only in a release that says so: docs/api.txt.
 package shards

@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/proxy"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/internal/shardtest"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/layout"
+	"github.com/tidemark-dev/tidemark/test/proxy"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/shardtest"
 )
 
 // TestReadersNoticeNothing disturbs three data centres of four shards, with two spare nodes each, in one way after

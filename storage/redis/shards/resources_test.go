@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TestCallsOfASilentDataCentre makes thousands of Gets while one of two data centres is silent. Abandoned calls are bounded

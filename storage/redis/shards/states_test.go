@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/internal/shardtest"
 	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/shardtest"
 )
 
 // Reads of a client that starts first are answered once there are nodes.

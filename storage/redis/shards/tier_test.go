@@ -16,12 +16,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/internal/shardtest"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/shardtest"
 )
 
 // patience bounds a test that would otherwise hang.

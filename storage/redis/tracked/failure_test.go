@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // A connection that ends, and one that hangs, are reported. Changes made meanwhile are read.

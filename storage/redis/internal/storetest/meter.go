@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // Meter is a connection to a private Redis whose commands can be counted on both sides.

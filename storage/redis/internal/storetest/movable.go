@@ -11,8 +11,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // TwoNodes is a private cluster of two primaries, between which tests move slots.

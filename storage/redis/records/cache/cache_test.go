@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/site"
+	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // newProcess returns a store with connections of its own, as in a separate process.

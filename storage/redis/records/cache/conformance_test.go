@@ -4,11 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/storagetest"
+	"github.com/tidemark-dev/tidemark/test/storagetest/recordstest"
 )
 
 // processes are two processes. The first one's store is interrupted as the suite demands.

@@ -1,4 +1,4 @@
-// Package cache keeps the values of package records/cache in Redis. Start from [New].
+// Package cache keeps the values of package internal/records/cache in Redis. Start from [New].
 //
 // # Keys
 //

@@ -1,8 +1,8 @@
 package cache
 
 import (
-	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/cache"
 )
 
 // valueKey returns the key of a value, without prefix.

@@ -3,7 +3,7 @@ package cache_test
 import (
 	"testing"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

@@ -1,0 +1,13 @@
+// Package grpc serves Open Match's services for players and match functions, FrontendService and QueryService, and
+// gRPC's health and reflection services.
+//
+// [New] makes the services once. They are served twice: by grpc-go on a listener of its own ([Services.Serve]), and on
+// the HTTP port ([Services.AddRoutes]), where vanguard translates gRPC-Web, Connect and Open Match's JSON paths into
+// calls of the same handlers. frontend.go and query.go implement Open Match's services; package
+// internal/openmatch/convert turns messages into values of package matchmaking. calls.go has the common part of all
+// calls, authorized.go authenticates clients and checks the permissions that needs.go lists, and errors.go is the only
+// place that maps kinds of errors to gRPC codes.
+//
+// Errors of the service reach the client as gRPC codes with the error's detail. Details hidden from the client are in
+// the log, under the request's ID.
+package grpc

@@ -1,0 +1,71 @@
+package records_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/test/servertest"
+)
+
+// TestDamagedValuesOfTheCache: they count as missing.
+func TestDamagedValuesOfTheCache(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []string{"[\"a\x01b\"]", "[\"a\xffb\"]", `["a]`} {
+		h := servertest.Start(t)
+		const path = "/v1/cache/author-followers/"
+		h.Do("PUT", path+"1", `["abc"]`).Is(204, "")
+		for key := range h.Keys() {
+			h.Redis.Do(t, "SET", key, broken, "KEEPTTL")
+		}
+		h.Do("PUT", path+"2", `["abc"]`).Is(204, "")
+		h.Do("GET", path+"1", "").Problem(http.StatusNotFound, fault.SlugNotCached)
+		h.Do("POST", "/v1/cache/author-followers/get", `{"ids":["1","2"]}`).Is(200,
+			`{"values":[{"id":"2","value":["abc"]}],"missing":["1"],"left":[]}`)
+	}
+}
+
+// TestDamagedSessions: they count as ended, and lists have the others.
+func TestDamagedSessions(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	tokens := []string{}
+	for range 3 {
+		tokens = append(tokens, newSession(h, "ann"))
+	}
+	broken := []string{"{\"a\":\"\x01\"}", "{\"a\":\"\xff\"}"}
+	for key := range h.Keys() {
+		if strings.Contains(key, "session:{") && len(broken) > 0 {
+			h.Redis.Do(t, "HSET", key, "device_info", broken[0])
+			broken = broken[1:]
+		}
+	}
+	require.Empty(t, broken)
+	alive := 0
+	for _, token := range tokens {
+		if got := checkSession(h, token); got.Status == http.StatusOK {
+			alive++
+		} else {
+			got.Problem(http.StatusNotFound, fault.SlugNoSession)
+		}
+	}
+	require.Equal(t, 1, alive)
+	list := h.Do("GET", "/v1/users/ann/sessions", "").With(http.StatusOK)
+	require.Len(t, servertest.Decode[wire.Sessions](list).Sessions, 1)
+}
+
+// TestDamagedTexts: an answer is UTF-8, whatever is in the storage.
+func TestDamagedTexts(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	h.Do("PATCH", "/v1/states/p/i", `{"fields":{"a":"b"}}`).With(200)
+	for key := range h.Keys() {
+		h.Redis.Do(t, "HSET", key, "a", "b\xff")
+	}
+	state := servertest.Decode[wire.State](h.Do("GET", "/v1/states/p/i", "").With(http.StatusOK))
+	require.Equal(t, map[string]string{"a": "b\ufffd"}, state.Fields)
+}

@@ -1,0 +1,166 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+// Stats are statistics. *counters.Stats implements it.
+type Stats interface {
+	Add(ctx context.Context, of counters.Series, amounts map[string]int64, id string) (counters.Window, error)
+	Set(ctx context.Context, of counters.Series, values map[string]int64) (counters.Window, error)
+	Range(ctx context.Context, of counters.Series, from, to time.Time) ([]counters.Window, error)
+}
+
+type statsCalls struct{ service Stats }
+
+func addStats(a web.API, service Stats) {
+	const stats, metrics = "/v1/stats/:entity/:timeframe", "/v1/metrics/:name/:period"
+	h, entity, name := &statsCalls{service}, of("stats", 1), of("metrics", 1)
+	for _, r := range []web.Route{
+		{Method: http.MethodPost, Path: stats, Action: access.Write, Of: entity, Handle: h.add},
+		{Method: http.MethodPut, Path: stats, Action: access.Write, Of: entity, Handle: h.set},
+		{Method: http.MethodPost, Path: metrics, Action: access.Write, Of: name, Handle: h.addMetric},
+		{Method: http.MethodPut, Path: metrics, Action: access.Write, Of: name, Handle: h.setMetric},
+	} {
+		a.Add(r)
+	}
+	a.AddGet(web.Route{Path: stats, Query: web.QueryRead, Action: access.Read, Of: entity, Handle: h.show})
+	a.AddGet(web.Route{Path: metrics, Query: web.QueryRead, Action: access.Read, Of: name, Handle: h.showMetric})
+	a.NothingBelow(stats)
+	a.NothingBelow(metrics)
+}
+
+// add is POST /v1/stats/{entity}/{timeframe}.
+func (h *statsCalls) add(c *web.Call) error {
+	return h.changeStats(c, func(of counters.Series, asked wire.StatsChange) (counters.Window, error) {
+		return h.service.Add(c.Context(), of, asked.Fields, asked.ID)
+	})
+}
+
+// set is PUT /v1/stats/{entity}/{timeframe}.
+func (h *statsCalls) set(c *web.Call) error {
+	return h.changeStats(c, func(of counters.Series, asked wire.StatsChange) (counters.Window, error) {
+		return h.service.Set(c.Context(), of, asked.Fields)
+	})
+}
+
+func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, wire.StatsChange) (counters.Window,
+	error)) error {
+	of, err := counters.StatsOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	asked, err := decode[wire.StatsChange](c)
+	if err != nil {
+		return err
+	}
+	w, err := change(of, asked)
+	if err != nil {
+		return inBody(err)
+	}
+	return c.Value(http.StatusOK, statsWindow(of, w))
+}
+
+// addMetric is POST /v1/metrics/{name}/{period}.
+func (h *statsCalls) addMetric(c *web.Call) error {
+	return changeMetric(c, func(of counters.Series, asked wire.MetricAddition) (counters.Window, error) {
+		if asked.Add == nil {
+			return counters.Window{}, missing("add")
+		}
+		return h.service.Add(c.Context(), of, map[string]int64{"": *asked.Add}, asked.ID)
+	})
+}
+
+// setMetric is PUT /v1/metrics/{name}/{period}.
+func (h *statsCalls) setMetric(c *web.Call) error {
+	return changeMetric(c, func(of counters.Series, asked wire.MetricValue) (counters.Window, error) {
+		if asked.Value == nil {
+			return counters.Window{}, missing("value") // and not 0, which would lose the metric
+		}
+		return h.service.Set(c.Context(), of, map[string]int64{"": *asked.Value})
+	})
+}
+
+func changeMetric[T any](c *web.Call, change func(counters.Series, T) (counters.Window, error)) error {
+	of, err := counters.MetricOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	asked, err := decode[T](c)
+	if err != nil {
+		return err
+	}
+	w, err := change(of, asked)
+	if err != nil {
+		return inBody(err)
+	}
+	return c.Value(http.StatusOK, metricWindow(of, w))
+}
+
+// show is GET /v1/stats/{entity}/{timeframe}.
+func (h *statsCalls) show(c *web.Call) error {
+	of, err := counters.StatsOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	windows, err := windowsOf(h, c, of, statsWindow)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, wire.StatsRange{Windows: windows})
+}
+
+// showMetric is GET /v1/metrics/{name}/{period}.
+func (h *statsCalls) showMetric(c *web.Call) error {
+	of, err := counters.MetricOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	windows, err := windowsOf(h, c, of, metricWindow)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, wire.MetricRange{Windows: windows})
+}
+
+// windowsOf reads the windows from a query.
+func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) (
+	[]T, error) {
+	var from, to time.Time
+	err := web.ReadQuery(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
+		at := &from
+		if name == "to" {
+			at = &to
+		}
+		if *at, err = time.Parse(time.RFC3339, value); err != nil {
+			err = web.RefuseParameter(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name,
+				value))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	windows, err := h.service.Range(c.Context(), of, from, to)
+	found := make([]T, 0, len(windows))
+	for _, w := range windows {
+		found = append(found, body(of, w))
+	}
+	return found, err
+}
+
+func statsWindow(of counters.Series, w counters.Window) wire.StatsWindow {
+	return wire.StatsWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Fields: w.Values}
+}
+
+func metricWindow(of counters.Series, w counters.Window) wire.MetricWindow {
+	return wire.MetricWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Value: w.Values[""]}
+}

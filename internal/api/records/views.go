@@ -1,0 +1,137 @@
+package records
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+// Views are the views of publications. *counters.Views implements it.
+type Views interface {
+	Count(counts ...counters.Count) error
+	Totals(ctx context.Context, ids, slugs []string) ([]counters.Total, error)
+	Import(ctx context.Context, p counters.Part) (counters.Imported, error)
+	AddSlugs(ctx context.Context, slugs map[string]string) error
+}
+
+type viewCalls struct{ service Views }
+
+func addViews(a web.API, service Views) {
+	const path, one = "/v1/views", "/v1/views/:id"
+	h, whole := &viewCalls{service}, of("views", 0)
+	for _, r := range []web.Route{
+		{Method: http.MethodPost, Path: path, Action: access.Write, Handle: h.countMany},
+		{Method: http.MethodPost, Path: one, Action: access.Write, Of: of("views", 1), Handle: h.count},
+		{Method: http.MethodPost, Path: path + "/import", Action: access.Write, Of: whole, Handle: h.load},
+		{Method: http.MethodPost, Path: path + "/slugs", Action: access.Write, Of: whole, Handle: h.slugs},
+	} {
+		a.Add(r)
+	}
+	a.AddGet(web.Route{Path: path, Query: web.QueryRead, Action: access.Read, Handle: h.list})
+	a.AddGet(web.Route{Path: one, Action: access.Read, Of: of("views", 1), Handle: h.show})
+	a.NothingBelow(one)
+}
+
+// count is POST /v1/views/{id}. Most calls have no body.
+func (h *viewCalls) count(c *web.Call) error {
+	asked, err := decodeOptional(c, wire.ViewCount{Views: 1})
+	if err == nil {
+		err = h.service.Count(counters.Count{ID: c.Param(0), Views: asked.Views})
+	}
+	if err != nil {
+		return inBody(err, "id")
+	}
+	return c.Value(http.StatusAccepted, wire.ViewCounts{Views: map[string]int64{c.Param(0): asked.Views}})
+}
+
+// countMany is POST /v1/views.
+func (h *viewCalls) countMany(c *web.Call) error {
+	asked, err := decode[wire.ViewCounts](c)
+	if err != nil {
+		return err
+	}
+	counts := make([]counters.Count, 0, len(asked.Views))
+	for id, views := range asked.Views {
+		if err := counters.CheckID("views", id); err != nil {
+			return inBody(err)
+		}
+		if err := c.Allow(access.Write, access.Record("views", id)); err != nil {
+			return err
+		}
+		counts = append(counts, counters.Count{ID: id, Views: views})
+	}
+	if err := h.service.Count(counts...); err != nil {
+		return inBody(err)
+	}
+	return c.Value(http.StatusAccepted, asked)
+}
+
+func viewsOf(t counters.Total) wire.Views {
+	return wire.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
+}
+
+// show is GET /v1/views/{id}.
+func (h *viewCalls) show(c *web.Call) error {
+	totals, err := h.service.Totals(c.Context(), []string{c.Param(0)}, nil)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, viewsOf(totals[0]))
+}
+
+// list is GET /v1/views?id=…&slug=….
+func (h *viewCalls) list(c *web.Call) error {
+	asked, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return web.RefuseParameter("", "the query can't be read")
+	}
+	ids, slugs := asked["id"], asked["slug"]
+	delete(asked, "id")
+	delete(asked, "slug")
+	for name := range asked {
+		return web.RefuseParameter(name, "the only parameters are id and slug")
+	}
+	totals, err := h.service.Totals(c.Context(), ids, slugs)
+	if err != nil {
+		return err
+	}
+	answer := wire.ViewsList{Views: make([]wire.Views, 0, len(totals))}
+	for _, t := range totals {
+		if err := c.Allow(access.Read, access.Record("views", t.ID)); err != nil {
+			return err
+		}
+		answer.Views = append(answer.Views, viewsOf(t))
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// load is POST /v1/views/import.
+func (h *viewCalls) load(c *web.Call) error {
+	p, err := decode[wire.ViewsPart](c)
+	if err != nil {
+		return err
+	}
+	state, err := h.service.Import(c.Context(), counters.Part{At: p.Timestamp, Total: p.Total, Views: p.Views})
+	if err != nil {
+		return inBody(err)
+	}
+	return c.Value(http.StatusOK, wire.ViewsImport{IDs: state.Records, Complete: state.Complete,
+		Current: state.Current})
+}
+
+// slugs is POST /v1/views/slugs.
+func (h *viewCalls) slugs(c *web.Call) error {
+	asked, err := decode[wire.ViewsSlugs](c)
+	if err != nil {
+		return err
+	}
+	if err := h.service.AddSlugs(c.Context(), asked.Slugs); err != nil {
+		return inBody(err)
+	}
+	return c.NoContent()
+}

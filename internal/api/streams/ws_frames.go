@@ -1,0 +1,590 @@
+package streams
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/coder/websocket"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+// handle handles a frame. The next frame is read once this one's work is counted, or has ended.
+func (s *socket) handle(f *frame) {
+	defer s.recovered()
+	work := s.begun(f)
+	go s.serve()
+	if work != nil {
+		defer s.running.Done()
+		work()
+	}
+}
+
+// begun handles a frame and returns the part that may run concurrently with the next frame.
+func (s *socket) begun(f *frame) (work func()) {
+	defer s.recovered()
+	size := len(f.bytes)
+	one, err := s.decode(f)
+	if err != nil {
+		s.refuse(f, size, err)
+		return nil
+	}
+	if f.part != nil {
+		f.part.EndTurn()
+	}
+	s.counts.frames[one.Type].Inc()
+	if one.Type != wire.FrameAuthenticate || s.router.Guard() == nil { // otherwise it counts for the new client
+		if err := s.count(size); err != nil {
+			f.release()
+			s.limited(one.Ref, err)
+			return nil
+		}
+	}
+	if one.Type == wire.FramePublish {
+		return s.publish(f, &one)
+	}
+	f.release()
+	switch one.Type {
+	case wire.FrameAuthenticate:
+		s.authenticate(&one, size)
+	case wire.FrameSubscribe:
+		s.subscribe(&one)
+	case wire.FrameUnsubscribe:
+		s.unsubscribe(&one)
+	case wire.FrameAck:
+		return s.ack(&one)
+	default:
+		s.answer(wire.FramePong, one.Ref)
+	}
+	return nil
+}
+
+// decode decodes a large frame in its turn, which the caller ends.
+func (s *socket) decode(f *frame) (wire.ClientFrame, error) {
+	if f.part != nil {
+		if err := f.part.AwaitTurn(s.ctx, len(f.bytes)); err != nil {
+			return wire.ClientFrame{}, err
+		}
+	}
+	return wire.DecodeFrame(f.bytes)
+}
+
+// refuse answers a frame that can't be decoded. One that isn't JSON ends the socket.
+func (s *socket) refuse(f *frame, size int, err error) {
+	isJSON, isUTF8 := wire.IsJSON(f.bytes)
+	ref := wire.RefOf(f.bytes)
+	f.release() // and its turn, in which it was read again
+	s.counts.invalid.Inc()
+	if limited := s.count(size); limited != nil && isJSON {
+		s.limited(ref, limited)
+		return
+	}
+	s.fail(ref, err)
+	if !isJSON || !isUTF8 {
+		s.end(endInvalid, websocket.StatusInvalidFramePayloadData)
+	}
+}
+
+// count counts a frame of a number of bytes as a request of the client.
+func (s *socket) count(bytes int) error {
+	who := s.who.Load()
+	if now := s.router.Limits(); who.limits != now {
+		s.become(who.principal, s.router.Renew(who.principal, s.address), now)
+		who = s.who.Load()
+	}
+	if err := who.client.Request(who.ctx); err != nil {
+		return err
+	}
+	if err := web.CountBody(who.ctx, int64(bytes)); err != nil {
+		return err
+	}
+	s.refusals.Store(0)
+	return nil
+}
+
+// limited answers a frame beyond the client's limit of requests.
+func (s *socket) limited(ref uint64, err error) {
+	s.fail(ref, err)
+	if isLimited(err) {
+		s.counts.refused.Inc()
+		s.strike()
+	}
+}
+
+// strike counts a frame that was refused, whatever it does. Too many of them end the socket.
+func (s *socket) strike() {
+	if s.refusals.Add(1) >= maxRefusals {
+		s.end(endFlood, websocket.StatusPolicyViolation)
+	}
+}
+
+// allow returns an error if the client may not do an action.
+func (s *socket) allow(a access.Action, of access.Resource) error {
+	guard, who := s.router.Guard(), s.who.Load()
+	if guard == nil {
+		return nil
+	}
+	if s.inQuery && !guard.QueryToken(of.Channel) {
+		return web.ErrInQuery
+	}
+	if err := guard.Check(who.ctx, who.principal, a, of); err != nil {
+		return err
+	}
+	if !s.known.Load() {
+		s.markKnown()
+		s.conn.SetReadLimit(s.router.MaxBodyBytes())
+	}
+	return nil
+}
+
+// authenticate takes the client's credential, or a new one of the same principal.
+func (s *socket) authenticate(f *wire.ClientFrame, size int) {
+	guard, who := s.router.Guard(), s.who.Load()
+	if guard == nil {
+		s.answer(wire.FrameOK, f.Ref)
+		return
+	}
+	p, err := s.router.Authenticate(s.ctx, f.Token, s.address)
+	if err != nil {
+		s.fail(f.Ref, err)
+		s.strike()
+		return
+	}
+	now := s.router.Limits()
+	client, err := s.router.Count(s.ctx, p, s.address)
+	if err == nil {
+		err = web.CountBody(limits.With(s.ctx, client), int64(size))
+	}
+	if err != nil {
+		s.limited(f.Ref, err)
+		return
+	}
+	if who.principal.Kind != access.Nobody && who.principal.Name() != p.Name() {
+		s.fail(f.Ref, errOther)
+		s.strike()
+		return
+	}
+	if who.principal.Kind == access.Nobody {
+		if err := s.moveWaits(limits.With(s.ctx, client)); err != nil {
+			s.limited(f.Ref, err)
+			return
+		}
+	}
+	s.refusals.Store(0)
+	s.inQuery = false
+	s.become(p, client, now)
+	s.conn.SetReadLimit(s.router.MaxBodyBytes())
+	s.recheck()
+	s.answer(wire.FrameOK, f.Ref)
+}
+
+// moveWaits makes the socket's waits those of the client of a context.
+func (s *socket) moveWaits(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.waits)
+	s.keepWaits(0)
+	err := s.wait(ctx, n)
+	if err != nil {
+		s.keepWaits(0)
+		_ = s.wait(s.who.Load().ctx, n) // others may have taken them meanwhile
+	}
+	return err
+}
+
+// wait counts a number of waits of the client of a context. The lock is held.
+func (s *socket) wait(ctx context.Context, n int) error {
+	for range n {
+		done, err := s.Channels.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		s.waits = append(s.waits, done)
+	}
+	return nil
+}
+
+// keepWaits ends all waits but the first n. The lock is held.
+func (s *socket) keepWaits(n int) {
+	for _, end := range s.waits[n:] {
+		end()
+	}
+	s.waits = s.waits[:n]
+}
+
+// take takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It waits
+// until there is room. It returns nil if the socket ends.
+func (s *socket) take(bytes int) (done func()) {
+	most := s.router.MaxBodyBytes()
+	cost := min(most, max(int64(bytes), most/underWay))
+	if s.work.Acquire(s.ctx, cost) != nil {
+		return nil
+	}
+	if !s.begin() {
+		s.work.Release(cost)
+		return nil
+	}
+	s.pipe.budget.Earn(1) // it is served
+	return func() { s.work.Release(cost) }
+}
+
+// traced begins the span of a frame, which is a trace of its own: a socket may last for hours.
+func (s *socket) traced(ctx context.Context, name, channel string) (context.Context, tracing.Span) {
+	ctx, span := s.router.Tracer().Serve(ctx, nil, name)
+	if span.Recorded() {
+		span.Set(tracing.Text(tracing.Channel, channel))
+	}
+	return ctx, span
+}
+
+// publish returns the work of publishing the message of a frame.
+func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
+	if err := s.allow(access.Publish, access.Resource{Channel: one.Channel}); err != nil {
+		f.release()
+		s.fail(one.Ref, err)
+		return nil
+	}
+	done := s.take(len(f.bytes))
+	if done == nil {
+		f.forget()
+		return nil
+	}
+	ctx, ref, name := s.who.Load().ctx, one.Ref, one.Channel
+	drafts := []channel.Draft{{ID: one.Draft.ID, Content: one.Draft.Content}}
+	return func() {
+		defer done()
+		ctx, span := s.traced(ctx, "socket publish", name)
+		defer span.End()
+		left := f
+		defer func() {
+			if left != nil {
+				left.forget() // and not its bytes: an abandoned write may still be in progress
+			}
+		}()
+		published, err := s.Channels.Publish(ctx, channel.PublishRequest{Channel: name, Drafts: drafts})
+		if err != nil {
+			web.SetError(span, web.ProblemOf(err).Status, err)
+			s.fail(ref, err)
+			return
+		}
+		left = nil
+		f.release()
+		p := wire.Published{Channel: name, ID: published[0].ID, Clock: published[0].Clock,
+			Duplicate: published[0].Duplicate}
+		s.send(func(b []byte) []byte { return wire.AppendPublished(b, ref, &p) })
+	}
+}
+
+// ack returns the work of acknowledging the receipt of a frame.
+func (s *socket) ack(one *wire.ClientFrame) (work func()) {
+	of := access.Resource{Channel: one.Channel, Subscriber: one.Subscriber}
+	if err := s.allow(access.Subscribe, of); err != nil {
+		s.fail(one.Ref, err)
+		return nil
+	}
+	done := s.take(0)
+	if done == nil {
+		return nil
+	}
+	ctx := s.who.Load().ctx
+	return func() {
+		defer done()
+		ctx, span := s.traced(ctx, "socket ack", one.Channel)
+		defer span.End()
+		switch err := s.Channels.Ack(ctx, one.Channel, one.Subscriber, one.ReceiptHandle); {
+		case err != nil:
+			web.SetError(span, web.ProblemOf(err).Status, err)
+			s.fail(one.Ref, err)
+		case one.Ref != 0:
+			s.answer(wire.FrameAcked, one.Ref)
+		}
+	}
+}
+
+// subscription is a stream of a socket.
+type subscription struct {
+	query  channel.StreamQuery
+	part   unsent.Part     // contents that have been read and aren't queued yet
+	ref    uint64          // of its subscribe
+	ctx    context.Context //nolint:containedctx // ends with the subscription
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it has ended, and that is answered
+
+	// Guarded by the socket's lock.
+	refused error  // why it is canceled, if its client may not read any more
+	ended   uint64 // ref of the unsubscribe that ends it
+}
+
+// of returns the names of the subscription in frames.
+func (sub *subscription) of() wire.StreamSource {
+	return wire.StreamSource{Channel: sub.query.From[0].Channel, Subscriber: sub.query.From[0].Subscriber}
+}
+
+// subscribe begins a subscription.
+func (s *socket) subscribe(f *wire.ClientFrame) {
+	from := channel.Source{Channel: f.Channel, Subscriber: f.Subscriber}
+	if f.From != nil {
+		from.Tail = tailFrom(f.From)
+	}
+	if err := s.allow(access.Subscribe, resourceOf(&from)); err != nil {
+		s.fail(f.Ref, err)
+		return
+	}
+	who := s.who.Load()
+	s.awaitEnd(wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber})
+	sub := &subscription{ref: f.Ref, done: make(chan struct{}), query: channel.StreamQuery{Window: f.Window,
+		Resume: cmp.Or(f.Resume, f.LastReceiptHandle), Ahead: f.Resume != "", From: []channel.Source{from}}}
+	sub.part = s.router.Answers().Part(s.client)
+	sub.ctx, sub.cancel = context.WithCancel(unsent.With(who.ctx, &sub.part))
+	if err := s.enlist(who.ctx, sub); err != nil {
+		sub.cancel()
+		s.fail(f.Ref, err)
+		return
+	}
+	if !s.begin() {
+		_, _ = s.delist(sub) // the socket ends
+		return
+	}
+	s.recheckRules(sub) // they may have changed before it was enlisted
+	go s.follow(sub)
+}
+
+// awaitEnd waits until a subscription has ended, if an unsubscribe has begun to end it.
+func (s *socket) awaitEnd(of wire.StreamSource) {
+	s.mu.Lock()
+	before := s.subscriptions[of]
+	ends := before != nil && before.ended != 0
+	s.mu.Unlock()
+	if ends {
+		<-before.done
+	}
+}
+
+// tailFrom returns where a tail begins.
+func tailFrom(f *wire.From) *channel.From {
+	switch f.Start {
+	case wire.StartEarliest:
+		return &channel.From{Start: channel.StartEarliest}
+	case wire.StartAt:
+		return &channel.From{Start: channel.StartAt, Clock: f.Clock}
+	case wire.StartLatest:
+	}
+	return &channel.From{Start: channel.StartLatest}
+}
+
+// resourceOf returns what a subscription reads.
+func resourceOf(from *channel.Source) access.Resource {
+	return access.Resource{Channel: from.Channel, Subscriber: from.Subscriber, Tail: from.Tail != nil}
+}
+
+// enlist adds a subscription, and counts a wait if need be.
+func (s *socket) enlist(ctx context.Context, sub *subscription) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.subscriptions)
+	switch {
+	case s.subscriptions[sub.of()] != nil:
+		return errTwice
+	case n == maxSubscriptions:
+		return errTooMany
+	}
+	if !s.ending && n >= perWait*len(s.waits) {
+		if err := s.wait(ctx, 1); err != nil {
+			return err
+		}
+	}
+	s.subscriptions[sub.of()] = sub
+	s.counts.subscriptions.Inc()
+	return nil
+}
+
+// delist removes a subscription. It returns the ref of the unsubscribe that has ended it, and the reason if the client
+// may not read any more.
+func (s *socket) delist(sub *subscription) (ended uint64, refused error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.subscriptions, sub.of())
+	s.counts.subscriptions.Dec()
+	if last := len(s.waits) - 1; last > 0 && len(s.subscriptions) <= perWait*last {
+		s.keepWaits(last)
+	}
+	return sub.ended, sub.refused
+}
+
+// follow opens a stream, and sends what arrives until it ends. While it waits it needs little of its stack, so that the
+// runtime can shrink it.
+func (s *socket) follow(sub *subscription) {
+	defer s.running.Done()
+	defer s.recovered()
+	defer close(sub.done)
+	defer sub.cancel()
+	defer sub.part.Close()
+	stream, err := s.open(sub)
+	if stream == nil {
+		s.unopened(sub, err)
+		return
+	}
+	s.ended(sub, s.sent(sub, stream))
+}
+
+// sent sends what arrives until the stream ends, and closes it. The error is why it ends.
+func (s *socket) sent(sub *subscription, stream Stream) error {
+	defer stream.Close()
+	for {
+		arrivals, err := stream.Next(sub.ctx, s.Age)
+		if err := s.arrived(sub, arrivals, err); err != nil {
+			return err
+		}
+	}
+}
+
+// open opens the stream of a subscription, and answers.
+func (s *socket) open(sub *subscription) (Stream, error) {
+	var span tracing.Span
+	sub.ctx, span = s.traced(sub.ctx, "socket subscribe", sub.query.From[0].Channel)
+	defer span.End()
+	stream, err := s.Channels.OpenCounted(sub.ctx, sub.query)
+	if err != nil {
+		web.SetError(span, web.ProblemOf(err).Status, err)
+		return nil, err
+	}
+	s.answer(wire.FrameOK, sub.ref)
+	return stream, nil
+}
+
+// unopened ends a subscription whose stream could not be opened.
+func (s *socket) unopened(sub *subscription, err error) {
+	if sub.ctx.Err() == nil {
+		ended, _ := s.delist(sub)
+		s.fail(sub.ref, err)
+		if ended != 0 { // since it has failed
+			s.answer(wire.FrameOK, ended)
+		}
+		return
+	}
+	s.answer(wire.FrameOK, sub.ref) // and then it is ended
+	s.ended(sub, err)
+}
+
+// ended ends a subscription.
+func (s *socket) ended(sub *subscription, err error) {
+	ended, refused := s.delist(sub)
+	switch {
+	case errors.Is(err, channel.ErrStreamDrained):
+		go s.end(endDrain, websocket.StatusGoingAway)
+	case refused != nil:
+		s.failed(&wire.ErrorFrame{StreamSource: sub.of()}, refused)
+	case ended != 0:
+		s.answer(wire.FrameOK, ended)
+	case sub.ctx.Err() != nil, errors.Is(err, errCut): // the socket ends
+	default:
+		s.failed(&wire.ErrorFrame{StreamSource: sub.of()}, err)
+	}
+}
+
+// arrived sends what a call of Next has returned. The error is why the subscription ends.
+func (s *socket) arrived(sub *subscription, arrivals []channel.Arrival, err error) error {
+	if len(arrivals) > 0 {
+		if full := sub.part.Grow(contentBytes(arrivals)); full != nil {
+			s.pipe.cut(full)
+			return errCut
+		}
+		span := delivery(sub.ctx, arrivals)
+		good := s.deliver(sub.of(), arrivals)
+		span.End()
+		sub.part.Shrink(0)
+		if !good || s.pipe.await() != nil { // nothing is read while much is unread
+			return errCut
+		}
+	}
+	return cmp.Or(err, sub.ctx.Err())
+}
+
+// contentBytes returns the size of the contents of arrivals.
+func contentBytes(arrivals []channel.Arrival) (n int64) {
+	for i := range arrivals {
+		if m := arrivals[i].Message; m != nil {
+			n += int64(len(m.Content))
+		}
+	}
+	return n
+}
+
+// deliver sends arrivals. It reports whether the connection is good.
+func (s *socket) deliver(of wire.StreamSource, arrivals []channel.Arrival) bool {
+	s.pipe.hold()
+	defer s.pipe.release()
+	for i := range arrivals {
+		a := &arrivals[i]
+		good := s.put(func(b []byte) []byte {
+			if m := a.Message; m != nil {
+				return wire.AppendMessage(b, &wire.StreamMessage{StreamSource: of, ReceiptHandle: a.Receipt,
+					Message: wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}})
+			}
+			return wire.AppendGap(b, &wire.StreamGap{StreamSource: of, Reason: string(a.Gap.Reason), Count: a.Gap.Count},
+				a.Receipt)
+		})
+		if !good {
+			return false
+		}
+		if a.Message != nil {
+			s.counts.messages.Inc()
+		}
+	}
+	return true
+}
+
+// unsubscribe ends a subscription, which answers.
+func (s *socket) unsubscribe(f *wire.ClientFrame) {
+	s.mu.Lock()
+	sub := s.subscriptions[wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber}]
+	if sub != nil && sub.ended == 0 {
+		sub.ended = f.Ref
+		sub.cancel()
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	s.fail(f.Ref, errNotSubscribed)
+}
+
+// all returns the subscriptions.
+func (s *socket) all() []*subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.subscriptions))
+}
+
+// recheck ends the subscriptions that the client's new credential doesn't allow.
+func (s *socket) recheck() {
+	guard, who := s.router.Guard(), s.who.Load()
+	for _, sub := range s.all() {
+		s.refuseReader(sub, guard.Check(who.ctx, who.principal, access.Subscribe, resourceOf(&sub.query.From[0])))
+	}
+}
+
+// recheckRules ends a subscription if the rules no longer allow it.
+func (s *socket) recheckRules(sub *subscription) {
+	who := s.who.Load()
+	s.refuseReader(sub, s.router.Guard().Recheck(who.principal, access.Subscribe, resourceOf(&sub.query.From[0])))
+}
+
+// refuseReader ends a subscription with the error of a check, if it isn't nil.
+func (s *socket) refuseReader(sub *subscription, err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	sub.refused = err
+	s.mu.Unlock()
+	sub.cancel()
+}

@@ -1,0 +1,61 @@
+package v1
+
+import (
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/storage"
+)
+
+// Info is the content of GET /v1/info.
+type Info struct {
+	Version string
+	Access  string
+	Storage func() storage.Description
+	Limits  func() channel.Limits
+	// Differences returns the differences from the configurations of other servers; nil: there are none.
+	Differences func() wire.Differences
+}
+
+type info struct {
+	about   Info
+	queues  Queues // nil: no matchmaking
+	maxBody int64
+}
+
+// show is GET /v1/info.
+func (i *info) show(c *web.Call) error {
+	limits := i.about.Limits()
+	answer := wire.Info{
+		Version: i.about.Version,
+		Access:  i.about.Access,
+		Storage: StorageOf(i.about.Storage()),
+		Limits: wire.Limits{
+			MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody, MaxBatch: limits.MaxBatch,
+			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
+			MaxWaitMillis: limits.MaxWait.Milliseconds(),
+		},
+	}
+	if i.about.Differences != nil {
+		answer.Differences = i.about.Differences()
+	}
+	if i.queues != nil {
+		answer.Queues = len(i.queues.Definitions())
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// StorageOf returns the JSON of a storage.
+func StorageOf(s storage.Description) wire.Storage {
+	return wire.Storage{
+		Kind: s.Kind, Product: s.Product, Version: s.Version,
+		Durability: wire.Durability{
+			Level: string(s.Durability.Level), AppendOnly: s.Durability.AppendOnly, Fsync: s.Durability.Fsync,
+			Replicas: s.Durability.Replicas, EvictionPolicy: s.Durability.EvictionPolicy,
+			MaxMemoryBytes: s.Durability.MaxMemoryBytes,
+			Warnings:       append([]string{}, s.Durability.Warnings...), // never null
+		},
+	}
+}

@@ -1,0 +1,103 @@
+package v1
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+// Messages publishes messages.
+type Messages interface {
+	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
+}
+
+type messages struct{ service Messages }
+
+// publish is POST /v1/channels/{channel}/messages.
+func (m *messages) publish(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	var space [1]wire.Draft
+	decoded, batch, err := wire.AppendDrafts(space[:0], body.Bytes)
+	if err != nil {
+		body.Release()
+		return err
+	}
+	drafts := make([]channel.Draft, len(decoded))
+	for i, d := range decoded {
+		drafts[i] = channel.Draft{ID: d.ID, Content: d.Content}
+	}
+	c.Decoded()
+	published, err := m.service.Publish(c.Context(), channel.PublishRequest{Channel: c.Param(0), Drafts: drafts})
+	if err != nil {
+		return err // the body isn't released: an abandoned write may still be in progress
+	}
+	body.Release()
+	return answerPublished(c, published, batch)
+}
+
+// put is PUT /v1/channels/{channel}/messages/{id}.
+func (m *messages) put(c *web.Call) error {
+	id := c.Param(1)
+	if err := channel.CheckMessageID(id); err != nil { // the service would generate an ID for an empty one
+		return err
+	}
+	body, content, err := c.Content()
+	if err != nil {
+		return err
+	}
+	published, err := m.service.Publish(c.Context(), channel.PublishRequest{
+		Channel: c.Param(0), Drafts: []channel.Draft{{ID: id, Content: content}},
+	})
+	if err != nil {
+		return ofContent(err) // the body isn't released: see publish
+	}
+	body.Release()
+	return answerPublished(c, published, false)
+}
+
+// ofContent removes the field from an error about a content that is the whole body.
+func ofContent(err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Field, "/content") {
+		return err
+	}
+	whole := *e
+	whole.Field = strings.TrimPrefix(e.Field, "/content")
+	return &whole
+}
+
+// answerPublished answers 201, or 200 if all messages are duplicates.
+func answerPublished(c *web.Call, published []channel.Published, batch bool) error {
+	const perMessage = 2*channel.MaxNameBytes + 96
+	status, name := http.StatusOK, c.Param(0)
+	for i := range published {
+		if !published[i].Duplicate {
+			status = http.StatusCreated
+		}
+	}
+	return c.Append(status, len(published)*perMessage, func(b []byte) []byte {
+		if batch {
+			b = append(b, '[')
+		}
+		for i, p := range published {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			one := wire.Published{Channel: name, ID: p.ID, Clock: p.Clock, Duplicate: p.Duplicate}
+			b = one.AppendJSON(b)
+		}
+		if batch {
+			b = append(b, ']')
+		}
+		return b
+	})
+}

@@ -1,0 +1,212 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+const (
+	smallBuffer = 1 << 10
+	// largeBuffer is the largest buffer that is kept for another request, and the largest that is made before its
+	// bytes have arrived: a client that only announces a large body costs no memory.
+	largeBuffer = 64 << 10
+
+	dropBytes = 8 << 20 // of a refused body are read and dropped
+	dropTime  = 5 * time.Second
+)
+
+// Buffer holds the body of a request or an answer. Buffers are reused.
+type Buffer struct {
+	Bytes []byte
+	share *share // of the memory of all bodies, for a request's body; nil: it needs none
+}
+
+// Released buffers. Those of smallBuffer bytes are apart, so that a small body, which isn't counted, holds no large
+// buffer.
+var (
+	smallBuffers = sync.Pool{New: func() any { return &Buffer{Bytes: make([]byte, 0, smallBuffer)} }}
+	largeBuffers sync.Pool
+)
+
+// newBuffer returns an empty buffer with room for size bytes: smallBuffer, if that is enough.
+func newBuffer(size int) *Buffer {
+	if size <= smallBuffer {
+		return smallBuffers.Get().(*Buffer)
+	}
+	b, ok := largeBuffers.Get().(*Buffer)
+	if !ok {
+		b = new(Buffer)
+	}
+	if cap(b.Bytes) < size {
+		b.Bytes = make([]byte, 0, size)
+	}
+	return b
+}
+
+// Release makes the buffer available to other requests, and lets the next large body be decoded. Its bytes must not be in
+// use any more.
+func (b *Buffer) Release() {
+	if b.share != nil {
+		b.share.endTurn()
+	}
+	b.Copied()
+}
+
+// Copied is Release for a buffer whose bytes were copied and are yet to be decoded: [Call.Decoded] follows.
+func (b *Buffer) Copied() {
+	if b.share != nil {
+		b.share.release()
+		b.share = nil
+	}
+	b.Bytes = b.Bytes[:0]
+	switch n := cap(b.Bytes); {
+	case n == smallBuffer:
+		smallBuffers.Put(b)
+	case n <= largeBuffer:
+		largeBuffers.Put(b)
+	}
+}
+
+// Body reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it is
+// large: a body that is refused for lack of memory or turns isn't counted, and one that can't be decoded is. The caller
+// releases the buffer, or drops it: then its memory counts until the call has finished. A body may arrive slowly, so it
+// is an error if the client's credential isn't valid any more when it has arrived.
+func (c *Call) Body() (*Buffer, error) {
+	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
+	if length > limit {
+		c.drop()
+		return nil, bodyTooLarge(limit)
+	}
+	if length == 0 {
+		return newBuffer(0), nil
+	}
+	if length > requestBytes { // it is counted when it has arrived, but not received for nothing
+		if err := limits.From(c.ctx).Affords(furtherRequests(length)); err != nil {
+			c.drop()
+			return nil, err
+		}
+	}
+	size := smallBuffer
+	if length > 0 {
+		size = int(min(length, largeBuffer))
+	}
+	b := newBuffer(size)
+	b.share = &c.share
+	err := b.share.grow(int64(cap(b.Bytes))) // a reused buffer may be larger
+	if err == nil {
+		err = b.read(c.request.Body, length, limit)
+	}
+	if err != nil {
+		b.Release()
+		if !errors.Is(err, ErrBodySlow) { // otherwise the deadline has passed, and net/http doesn't wait for the rest
+			c.drop()
+		}
+		return nil, err
+	}
+	b.share.finish()
+	if len(b.Bytes) > unsent.Small {
+		err = c.checkUnread() // the answer may be as large
+	}
+	if err == nil {
+		err = b.share.awaitTurn(len(b.Bytes))
+	}
+	if err == nil {
+		err = c.route.router.guard.Valid(c.Principal())
+	}
+	if err == nil {
+		err = CountBody(c.ctx, int64(len(b.Bytes)))
+	}
+	if err != nil {
+		b.Release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Decoded lets the next large body be decoded. Buffer.Release and the end of the call do so, too: Decoded is for handlers
+// that need the bytes, or wait, after they have decoded them.
+func (c *Call) Decoded() { c.share.endTurn() }
+
+// Content reads a body that is one JSON value, and returns the part of the buffer that is the value. The rules of Body
+// for its buffer apply.
+func (c *Call) Content() (*Buffer, json.RawMessage, error) {
+	body, err := c.Body()
+	if err != nil {
+		return nil, nil, err
+	}
+	content, err := wire.DecodeContent(body.Bytes)
+	if err != nil {
+		body.Release()
+		return nil, nil, err
+	}
+	c.Decoded()
+	return body, content, nil
+}
+
+// drop reads a part of a refused body, so that a client that sends all of it before it reads sees the answer and not a
+// broken connection. A client that waits for 100 Continue is answered at once.
+func (c *Call) drop() {
+	if c.request.ProtoMajor > 1 || c.request.Header["Expect"] != nil {
+		return // an HTTP/2 stream is answered while its request is still being sent
+	}
+	controller := http.NewResponseController(c.response)
+	_ = controller.SetReadDeadline(time.Now().Add(dropTime)) // fails only without a connection
+	_, _ = io.CopyN(io.Discard, c.request.Body, dropBytes)   // any error ends the reading
+}
+
+// read reads as many bytes as are announced or, if length is negative, all there are.
+func (b *Buffer) read(r io.Reader, length, limit int64) error {
+	for int64(len(b.Bytes)) != length {
+		if len(b.Bytes) == cap(b.Bytes) {
+			if err := b.grow(length, limit); err != nil {
+				return err
+			}
+		}
+		n, err := r.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
+		b.Bytes = b.Bytes[:len(b.Bytes)+n]
+		switch {
+		case int64(len(b.Bytes)) > limit:
+			return bodyTooLarge(limit)
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return ErrBodySlow
+		case err != nil:
+			return fmt.Errorf("%w: %w", errBodyCutShort, err)
+		}
+	}
+	return nil
+}
+
+// grow doubles the buffer, up to the announced length or, if there is none, to one byte more than the limit, which
+// shows that a body is too large.
+func (b *Buffer) grow(length, limit int64) error {
+	most := length
+	if length < 0 {
+		most = limit + 1
+	}
+	size := min(2*int64(cap(b.Bytes)), most)
+	if err := b.share.grow(size); err != nil {
+		return err
+	}
+	b.Bytes = append(make([]byte, 0, size), b.Bytes...)
+	return nil
+}
+
+func bodyTooLarge(limit int64) error {
+	return &fault.Error{
+		Kind: fault.TooLarge, Slug: fault.SlugBodyTooLarge,
+		Detail: fmt.Sprintf("the body has more than %d bytes", limit),
+	}
+}

@@ -1,0 +1,167 @@
+package web
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/access"
+)
+
+var errCrossOrigin = &fault.Error{
+	Kind: fault.Forbidden, Slug: fault.SlugCrossOrigin,
+	Detail: "a web page of another origin sent this request; origins that may do so are configured",
+}
+
+// errHost returns the error of a request under a name that the service doesn't have.
+func errHost(name string) error {
+	e := &fault.Error{Kind: fault.Misdirected, Slug: fault.SlugUnknownHost,
+		Detail: "the service does not have this host name; its names are those of --allow-hosts, IP addresses and localhost"}
+	if isHostName(name) {
+		e.Detail = fmt.Sprintf("the service does not have the host name %s; if it should, add it: --allow-hosts %s, "+
+			"TIDEMARK_ALLOW_HOSTS=%s, or allowHosts in its configuration; IP addresses and localhost are always served",
+			name, name, name)
+	}
+	return e
+}
+
+// isHostName reports whether a name has only the characters of host names, so that it can be shown.
+func isHostName(name string) bool {
+	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("-._", r)
+	})
+}
+
+// origins decides which web pages may use a listener from a browser, and under which host names.
+type origins struct {
+	cors        CORS
+	hosts       []string // as Options.AllowHosts
+	open        bool     // the service needs no credentials
+	own         bool     // pages of other origins may not even send requests that only read
+	crossOrigin http.CrossOriginProtection
+}
+
+// check refuses requests that a browser sends for a web page which may not use the API: a page of another origin, and
+// one whose host name was made to resolve to this service (DNS rebinding). Clients that aren't browsers send neither
+// Origin nor Sec-Fetch-Site. A browser lets every page open a WebSocket, and read what it receives. No page can connect
+// to a Unix socket, whose clients are the administrator.
+func (o *origins) check(r *http.Request, of *Route) error {
+	isUnix := access.From(r.Context()) != nil
+	loopback, _ := r.Context().Value(onLoopback{}).(bool)
+	if !isUnix {
+		if err := o.checkHost(r.Host, loopback); err != nil {
+			return err
+		}
+	}
+	if of.Linked && isNavigation(r) {
+		return nil
+	}
+	if o.cors.allows(r.Header.Get("Origin")) {
+		return nil
+	}
+	if o.own && !isUnix && !of.Linked && lacksOrigin(r) {
+		return errCrossOrigin
+	}
+	if o.own || of.Socket {
+		r = &http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host} // Check lets every GET pass
+	}
+	if o.crossOrigin.Check(r) != nil {
+		return errCrossOrigin
+	}
+	return nil
+}
+
+// lacksOrigin reports whether a request is a browser's and doesn't show for which page it is sent. Without TLS browsers send
+// Sec-Fetch-Site to loopback addresses only, and Origin with no GET that another page can make them send. Pages of the
+// service's own origin, as those of the console, are named in the Referer, or show a credential, which other pages
+// can't.
+func lacksOrigin(r *http.Request) bool {
+	h := r.Header
+	if h.Get("Origin") != "" || h.Get("Sec-Fetch-Site") != "" || h.Get(authorizationHeader) != "" ||
+		!strings.HasPrefix(h.Get("User-Agent"), "Mozilla/") {
+		return false
+	}
+	page, err := url.Parse(h.Get("Referer"))
+	return err != nil || page.Host != r.Host
+}
+
+// isNavigation reports whether a browser asks for a page to show it in a tab, by a link or an address that was typed.
+func isNavigation(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+// checkHost returns an error unless the service has the name in a Host header. Any name may be made to resolve to a
+// service that needs no credentials, or that listens on a loopback address. No page can make an IP address or localhost
+// resolve to another service, so these are always served.
+func (o *origins) checkHost(host string, loopback bool) error {
+	if len(o.hosts) == 0 && !loopback && !o.open {
+		return nil
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if inner, open := strings.CutPrefix(host, "["); open && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if _, err := netip.ParseAddr(host); err == nil || host == "" || host == "localhost" ||
+		strings.HasSuffix(host, ".localhost") {
+		return nil
+	}
+	for _, pattern := range o.hosts {
+		if matched, err := path.Match(pattern, host); err == nil && matched {
+			return nil
+		}
+	}
+	return errHost(host)
+}
+
+// DefaultCORSMaxAge is how long a browser may cache the answer to a preflight request by default.
+const DefaultCORSMaxAge = time.Hour
+
+// CORS lists the origins whose web pages may use the API from a browser.
+type CORS struct {
+	// such as "https://app.example.com", "https://*.example.com" or "*"; none: no CORS headers
+	AllowOrigins []string
+	MaxAge       time.Duration // how long a browser may cache the answer to a preflight request; 0: DefaultCORSMaxAge
+
+	// RequestHeaders and ResponseHeaders are headers that pages may send and read in addition to those of this package.
+	RequestHeaders, ResponseHeaders []string
+}
+
+// allows reports whether pages of an origin may use the API.
+func (c CORS) allows(origin string) bool {
+	return origin != "" && slices.ContainsFunc(c.AllowOrigins, func(pattern string) bool {
+		matched, err := path.Match(pattern, origin)
+		return pattern == "*" || pattern == origin || (err == nil && matched)
+	})
+}
+
+// middleware returns the middleware. ok is false if none is needed.
+func (c CORS) middleware() (m echo.MiddlewareFunc, ok bool) {
+	if len(c.AllowOrigins) == 0 {
+		return nil, false
+	}
+	if c.MaxAge == 0 {
+		c.MaxAge = DefaultCORSMaxAge
+	}
+	return middleware.CORSWithConfig(middleware.CORSConfig{
+		AllowOrigins: c.AllowOrigins,
+		AllowHeaders: append([]string{authorizationHeader, headerContentType, headerRequestID}, c.RequestHeaders...),
+		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge,
+			headerRateLimit, headerRateLimitPolicy}, c.ResponseHeaders...),
+		MaxAge: int(c.MaxAge / time.Second),
+		// AllowMethods is left out: the answer to a preflight request has the methods of the path.
+	}), true
+}

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/redact"
+)
+
+// Refusal is a request whose credential was refused: it is missing, isn't valid, or doesn't grant the request. It never
+// has the credential.
+type Refusal struct {
+	Client       string // network of the client's address
+	Principal    string // empty: not known
+	Slug         fault.Slug
+	Reason       string // as in the log
+	Method, Path string
+	Since, Last  time.Time
+	Count        int // of the same client, principal and slug; the other members are those of the last one
+}
+
+// refused identifies refusals that are one entry.
+type refused struct {
+	client, principal string
+	slug              fault.Slug
+}
+
+// isRefusal reports whether an answer refuses a credential.
+func isRefusal(status int, err error) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden && errors.Is(err, access.ErrNotGranted)
+}
+
+// The bounds of the texts of a Refusal.
+const (
+	maxReason = 256
+	maxPath   = 256
+)
+
+// remember adds a refused request to the recent ones.
+func (l *requestLog) remember(one logged) {
+	var e *fault.Error
+	if !errors.As(one.err, &e) {
+		return
+	}
+	key := refused{client: access.NetworkName(access.Network(one.client)), slug: e.Slug}
+	if one.principal != nil && one.principal.Kind != access.Nobody {
+		key.principal = one.principal.Name()
+	}
+	l.recent.Add(key, Refusal{Reason: cut(redact.Credentials(one.err.Error()), maxReason), Method: one.method,
+		Path: cut(redact.Credentials(one.path), maxPath)}, time.Now())
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// Refusals returns the requests whose credentials were refused recently, the last one first: at most recent.Max.
+func (r *Router) Refusals() []Refusal {
+	entries := r.log.recent.All()
+	all := make([]Refusal, len(entries))
+	for i, e := range entries {
+		all[i] = e.Value
+		all[i].Client, all[i].Principal, all[i].Slug = e.Key.client, e.Key.principal, e.Key.slug
+		all[i].Since, all[i].Last, all[i].Count = e.Since, e.Last, e.Count
+	}
+	return all
+}

@@ -1,0 +1,240 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/lease"
+)
+
+// Options configures a Synchronizer. All but Follow, Metrics, Limits and LeaseTTL are required.
+type Options struct {
+	Store     Store
+	Handover  Handover
+	Functions Functions
+	// Evaluator returns the evaluator of a queue.
+	Evaluator func(d matchmaking.Definition) (Evaluator, error)
+	// Queue returns the definition of a queue that is directed by its user. Its errors are returned to callers.
+	Queue    func(ctx context.Context, name string) (matchmaking.Definition, error)
+	Follow   matchmaking.Follow // traces what other servers have handed over, and evaluations; nil: nothing is traced
+	Logger   *slog.Logger
+	Metrics  Metrics // nil: nothing is counted
+	Limits   Limits
+	LeaseTTL time.Duration // how long a queue has no synchronizer after its server has died; zero: DefaultLeaseTTL
+}
+
+// Limits are the limits of a Synchronizer. Zero values are replaced by the defaults.
+type Limits struct {
+	Calls        int // in progress in this server, with those that other servers have handed over
+	ProfileBytes int // of the profile of a call
+	Matches      int // proposed in a cycle
+	// Bytes limits what all calls of a server keep in memory, with those that other servers have handed over: profiles,
+	// proposals, and matches that their callers haven't read.
+	Bytes       int
+	BufferBytes int           // of the matches of a call that another server has handed over and hasn't read
+	Stall       time.Duration // of a caller that has unread matches and reads none
+	Cycle       time.Duration // of functions and evaluator beyond the queue's intervals: then they are cancelled
+	Idle        time.Duration // without a call, after which a server releases a queue's lease
+	Silence     time.Duration // of a server that has handed a call over, and that gives five signs of life in this time
+}
+
+// The defaults of Options.
+const (
+	DefaultLeaseTTL     = 3 * time.Second
+	DefaultCalls        = 1000
+	DefaultProfileBytes = 1 << 20
+	DefaultMatches      = 100_000
+	DefaultBytes        = 512 << 20
+	DefaultBufferBytes  = 8 << 20
+	DefaultStall        = time.Minute
+	DefaultCycle        = time.Minute
+	DefaultIdle         = 10 * time.Second
+	DefaultSilence      = 5 * time.Second
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Store == nil || o.Handover == nil || o.Functions == nil || o.Evaluator == nil || o.Queue == nil ||
+		o.Logger == nil {
+		return o, errors.New("one of Store, Handover, Functions, Evaluator, Queue and Logger is missing")
+	}
+	if o.Metrics == nil {
+		o.Metrics = uncounted{}
+	}
+	l := &o.Limits
+	l.Calls = cmp.Or(l.Calls, DefaultCalls)
+	l.ProfileBytes = cmp.Or(l.ProfileBytes, DefaultProfileBytes)
+	l.Matches = cmp.Or(l.Matches, DefaultMatches)
+	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
+	l.BufferBytes = cmp.Or(l.BufferBytes, DefaultBufferBytes)
+	l.Stall = cmp.Or(l.Stall, DefaultStall)
+	l.Cycle = cmp.Or(l.Cycle, DefaultCycle)
+	l.Idle = cmp.Or(l.Idle, DefaultIdle)
+	l.Silence = cmp.Or(l.Silence, DefaultSilence)
+	o.LeaseTTL = cmp.Or(o.LeaseTTL, DefaultLeaseTTL)
+	return o, nil
+}
+
+// Synchronizer fetches matches. It may be used by many goroutines.
+type Synchronizer struct {
+	o      Options
+	leases *lease.Manager
+	starts chan *term // to Run
+	room   room
+	ended  chan struct{} // closed when Run has ended
+
+	mu     sync.Mutex
+	terms  map[string]*term    // by queue
+	remote map[string]*waiting // by queue
+	calls  int                 // in progress
+}
+
+// New returns a Synchronizer.
+func New(o Options) (*Synchronizer, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("backend options: %w", err)
+	}
+	leases, err := lease.NewManager(o.Handover.Leases(), lease.Options{TTL: o.LeaseTTL, Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("backend options: %w", err)
+	}
+	return &Synchronizer{
+		o: o, leases: leases, starts: make(chan *term), ended: make(chan struct{}), terms: map[string]*term{},
+		remote: map[string]*waiting{}, room: room{limit: o.Limits.Bytes},
+	}, nil
+}
+
+// Run runs the cycles of queues until ctx ends. Then calls in progress fail as unavailable, and the leases are
+// released. It must be called once; Fetch waits for it.
+func (s *Synchronizer) Run(ctx context.Context) error {
+	defer close(s.ended)
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		select {
+		case t := <-s.starts:
+			running.Go(func() { s.runTerm(ctx, t) })
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Fetch runs a function, and calls each with every match that the evaluator accepts and whose tickets are handed out,
+// one after the other, as they come. The tickets of a match for which each returns an error, and of later ones, are
+// released; Fetch then returns that error. If ctx ends the function is cancelled. each is called with a match only
+// while the match's tickets are held: then they are in no other match.
+//
+// Errors: a *Failure of the function or the evaluator, perhaps wrapped; fault.SlugInvalidRequest; fault.SlugOverloaded
+// at the limit of calls; a *Failure at the limit of bytes; fault.SlugRateLimited if the caller reads too slowly;
+// fault.ErrUnavailable if the storage can't serve, or the server that ran the cycle has ended; those of Options.Queue.
+func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Match) error) (err error) {
+	began, matches := time.Now(), 0
+	if err := s.check(ctx, r); err != nil {
+		return err
+	}
+	if err := s.begin(len(r.Profile)); err != nil {
+		return err
+	}
+	defer s.end(len(r.Profile))
+	defer func() { s.o.Metrics.Fetched(r.Queue, time.Since(began), matches, err) }()
+	counted := func(m Match) error {
+		err := each(m)
+		if err == nil {
+			matches++
+		}
+		return err
+	}
+	waits := pace.NewBackoff()
+	for round := 1; ctx.Err() == nil; round++ {
+		if round > 2 && !pace.Sleep(ctx, waits.NextBackOff()) { // the lease is lost as often as it is found
+			break
+		}
+		if l := s.held(r.Queue); l != nil && l.enter() {
+			return l.serve(newCall(ctx, r, s), counted)
+		}
+		if err := s.handOver(ctx, r, counted); !errors.Is(err, ErrNoHolder) {
+			return err
+		}
+		if err := s.lead(ctx, r.Queue); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// check returns an error if a request can't be served.
+func (s *Synchronizer) check(ctx context.Context, r FetchRequest) error {
+	if len(r.Profile) > s.o.Limits.ProfileBytes {
+		return invalid("profile", "the profile has %d bytes, and may have %d", len(r.Profile), s.o.Limits.ProfileBytes)
+	}
+	if err := s.o.Functions.Check(r.Function); err != nil {
+		return err
+	}
+	_, err := s.o.Queue(ctx, r.Queue)
+	return err
+}
+
+// begin counts a call in progress, whose request has size bytes. Errors: errOverloaded, errNoRoom.
+func (s *Synchronizer) begin(size int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.calls >= s.o.Limits.Calls:
+		return errOverloaded
+	case !s.room.take(size):
+		return errNoRoom
+	}
+	s.calls++
+	return nil
+}
+
+func (s *Synchronizer) end(size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls--
+	s.room.free(size)
+}
+
+// Limits of a release. Matches with a backfill have a token of their own, each a call.
+const (
+	releaseTimeout = 5 * time.Second
+	releasesAtOnce = 32
+)
+
+// release releases the tickets of matches of a queue, also after ctx has ended, and deletes the backfills that were
+// created with them, unless other matches have joined these.
+func (s *Synchronizer) release(ctx context.Context, queue string, matches []handedOut) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	tickets, created, byToken := 0, []string(nil), map[string][]string{}
+	for _, m := range matches {
+		tickets += len(m.tickets)
+		if m.Created != nil {
+			created = append(created, m.Created.ID)
+		}
+		if len(m.tickets) > 0 {
+			byToken[m.token] = append(byToken[m.token], m.tickets...)
+		}
+	}
+	if len(created) > 0 {
+		err = s.o.Store.DeleteNewBackfills(ctx, queue, created)
+	}
+	var releasing errgroup.Group
+	releasing.SetLimit(releasesAtOnce)
+	for token, ids := range byToken {
+		releasing.Go(func() error { return s.o.Store.Release(ctx, queue, token, ids) })
+	}
+	err = errors.Join(err, releasing.Wait())
+	s.o.Metrics.Released(queue, tickets)
+	return err
+}

@@ -1,0 +1,107 @@
+package callout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/callout/jsonhttp"
+	"github.com/tidemark-dev/tidemark/openmatch"
+)
+
+// grpcFunction calls Open Match's MatchFunction service.
+type grpcFunction struct {
+	conn    *grpc.ClientConn
+	log     *slog.Logger
+	queue   string
+	teams   int // of a match
+	timeout time.Duration
+	limit   int // of all bytes of a response
+}
+
+func newGRPCFunction(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (*grpcFunction, error) {
+	conn, err := dialGRPC(d.Match.URL, targets)
+	if err != nil {
+		return nil, matchmaking.InvalidKey("match.url", err)
+	}
+	f := &grpcFunction{
+		conn:    conn,
+		log:     log,
+		queue:   d.Name,
+		teams:   max(d.Match.Teams, 1),
+		timeout: cmp.Or(d.Match.Timeout.Std(), matchmaking.DefaultCallTimeout),
+		limit:   responseBytes,
+	}
+	runtime.AddCleanup(f, closeConn, conn)
+	return f, nil
+}
+
+// Match calls the function once.
+func (f *grpcFunction) Match(
+	ctx context.Context, p matchmaking.Profile, pools map[string][]*matchmaking.Ticket,
+) ([]matchmaking.Proposal, error) {
+	profile, err := profileOf(f.queue, p, pools)
+	if err != nil {
+		return nil, fmt.Errorf("encode the profile of queue %s for its match function: %w", f.queue, err)
+	}
+	one, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	all := newProposals(pools)
+	if err := f.run(one, profile, all); err != nil {
+		return nil, fmt.Errorf("call the match function of queue %s: %w", f.queue, callError(ctx, one, err))
+	}
+	return all.made, nil
+}
+
+// run receives matches until the function ends the stream.
+func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ctx, span := inQueue(ctx, openmatch.MatchFunction_Run_FullMethodName, f.queue)
+	defer func() { endSpan(span, err) }()
+	stream, err := openmatch.NewMatchFunctionClient(f.conn).Run(ctx, &openmatch.RunRequest{Profile: profile})
+	if err != nil {
+		return err
+	}
+	for size := 0; ; {
+		answer, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if size += proto.Size(answer); size > f.limit {
+			return fmt.Errorf("%w: over %d bytes", jsonhttp.ErrTooLarge, f.limit)
+		}
+		if err := f.add(ctx, answer.GetProposal(), all); err != nil {
+			return err
+		}
+	}
+}
+
+// add adds a match, unless one of its tickets is not waiting: the function queries tickets itself, shortly before or
+// after the queue's director.
+func (f *grpcFunction) add(ctx context.Context, match *openmatch.Match, all *proposals) error {
+	a, err := foundOf(match, f.teams)
+	if err != nil {
+		return err
+	}
+	err = all.add(a)
+	var unknown *unknownTicketError
+	if errors.As(err, &unknown) {
+		f.log.LogAttrs(ctx, slog.LevelDebug, "ignored a match with a ticket that is not waiting",
+			slog.String("queue", f.queue), slog.String("match", unknown.match), slog.String("ticket", unknown.ticket))
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/pace"
+)
+
+// losses looks for tickets that the storage has lost, and ends the waits of their players.
+//
+// A fail-over can lose tickets whose creation was answered; their players would wait forever. So a ticket of a
+// director's pool is read if it no longer waits in the storage, and when the director has lost its lease. A ticket that
+// was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL longer. So one that can't be
+// read was lost, unless that time has passed since the lease was valid. A replica may have a ticket that the primary
+// has lost, so the primary is read first, for whether the ticket waits or is assigned.
+type losses struct {
+	store interface {
+		Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
+		States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
+	}
+	players  *players
+	queue    string
+	keep     time.Duration    // the queue's AssignmentTTL
+	leaseEnd func() time.Time // the end of the lease
+	tasks    *tasks
+	log      *slog.Logger
+}
+
+// check reads tickets in the background, and ends the waits of those that were lost.
+func (l *losses) check(tickets []*matchmaking.Ticket) {
+	if len(tickets) > 0 {
+		l.tasks.Start(func(ctx context.Context) { l.checkAll(ctx, tickets) })
+	}
+}
+
+// lossesAtOnce is how many tickets are read in one call.
+const lossesAtOnce = 500
+
+func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
+	ids := make([]string, 0, lossesAtOnce)
+	for some := range slices.Chunk(tickets, lossesAtOnce) {
+		ids = ids[:0]
+		for _, t := range some {
+			ids = append(ids, t.ID)
+		}
+		var states []matchmaking.TicketState
+		_, ok := l.ask(ctx, func() (err error) {
+			states, err = l.store.States(ctx, l.queue, ids)
+			return err
+		})
+		for i, t := range some {
+			if ok && !states[i].Created.Equal(t.CreateTime) {
+				l.checkEnded(ctx, t)
+			}
+		}
+	}
+}
+
+// checkEnded ends the wait of the player of a ticket that neither waits nor is assigned, unless the ticket can still be
+// read.
+func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
+	lost := false
+	asked, ok := l.ask(ctx, func() error {
+		found, err := l.store.Ticket(ctx, l.queue, t.ID)
+		if errors.Is(err, matchmaking.ErrNoTicket) {
+			lost, err = true, nil
+		} else if found.CreateTime.Equal(t.CreateTime) {
+			// a replica that lags was read
+			lost = found.Status != matchmaking.Cancelled && found.Status != matchmaking.Expired
+		}
+		return err
+	})
+	if ok && lost && l.provesLoss(asked) && l.players.release(ctx, t.ID, t.Epoch) {
+		l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", t.ID)
+	}
+}
+
+// ask calls read until it succeeds, as long as a read can prove a loss. It returns the time of the last call, and
+// reports whether that succeeded.
+func (l *losses) ask(ctx context.Context, read func() error) (asked time.Time, ok bool) {
+	wait := pace.NewBackoff()
+	for asked = time.Now(); l.provesLoss(asked); asked = time.Now() {
+		if read() == nil {
+			return asked, true
+		}
+		if !pace.Sleep(ctx, wait.NextBackOff()) {
+			break
+		}
+	}
+	return asked, false
+}
+
+// provesLoss reports whether a ticket that couldn't be read at a time was lost: a record of its end would not have
+// expired yet.
+func (l *losses) provesLoss(at time.Time) bool { return at.Before(l.leaseEnd().Add(l.keep)) }

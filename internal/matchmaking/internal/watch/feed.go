@@ -1,0 +1,332 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/pace"
+)
+
+// feed holds the waits of one queue. Its run owns the only goroutine. All fields except the first ones are guarded by
+// Watches' lock.
+type feed struct {
+	all     *Watches
+	queue   string
+	started time.Time
+	wake    chan struct{} // buffered (capacity 1): run has work
+
+	users     int       // waits, including those that are ending
+	idleSince time.Time // the time when users became 0
+	waits     map[string]*entry
+	holds     map[string][]chan struct{} // by ID, of assigned tickets
+	notes     notes
+	confirmed bool // no notifications are lost
+	ready     bool // it was confirmed at least once
+
+	fresh  []*entry  // to be read for the first time, or at once
+	agenda agenda    // to be read later
+	again  []*entry  // taken from the agenda, for a read at turn
+	turn   time.Time // the time when the rate limit permits the next read
+	resume time.Time // nothing is taken from the agenda before this time; after a failure
+	doubt  bool      // all of the agenda is due
+}
+
+func newFeed(w *Watches, queue string) *feed {
+	return &feed{all: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{},
+		holds: map[string][]chan struct{}{}, notes: newNotes(w)}
+}
+
+// run listens and reads until ctx ends or the feed had no waits for linger.
+func (f *feed) run(ctx context.Context) {
+	stop := f.all.store.ListenAssigned(f.queue, matchmaking.AssignedListener{
+		Confirmed: f.confirm, Ended: f.ended, Interrupted: f.interrupt,
+	})
+	defer stop()
+	for {
+		batch, wait := f.step()
+		switch {
+		case len(batch) > 0:
+			f.read(ctx, batch)
+		case wait <= 0:
+			return
+		default:
+			pace.SleepUntil(ctx, wait, f.wake)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// step returns the tickets to read now, and the maximum time until its next call; 0: the feed has ended.
+func (f *feed) step() (batch []*entry, wait time.Duration) {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	now := time.Now()
+	if f.users == 0 && now.Sub(f.idleSince) >= linger {
+		f.notes.clear()
+		delete(f.all.feeds, f.queue)
+		return nil, 0
+	}
+	if f.doubt {
+		f.agenda.allDue(now)
+		f.doubt = false
+	}
+	if f.ready || now.Sub(f.started) >= confirmWithin {
+		if batch = f.takeFresh(); len(batch) > 0 {
+			return batch, time.Nanosecond
+		}
+	}
+	if f.again == nil && !now.Before(f.resume) {
+		if f.again = f.agenda.take(now, readBatch); f.again != nil {
+			f.turn = now.Add(f.all.limit.ReserveN(now, len(f.again)+callCost).DelayFrom(now))
+		}
+	}
+	if f.again != nil && !now.Before(f.turn) {
+		batch, f.again = slices.DeleteFunc(f.again, func(e *entry) bool { return e.over }), nil
+	}
+	return batch, max(f.next(now).Sub(now), time.Nanosecond)
+}
+
+// next returns the time of the next call of step unless something happens before.
+func (f *feed) next(now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	earlier := func(is bool, at time.Time) {
+		if is && at.Before(next) {
+			next = at
+		}
+	}
+	earlier(f.users == 0, f.idleSince.Add(linger))
+	earlier(len(f.fresh) > 0, f.started.Add(confirmWithin))
+	earlier(f.again != nil, f.turn)
+	if f.again == nil && len(f.agenda) > 0 {
+		due := f.agenda[0].due
+		if due.Before(f.resume) {
+			due = f.resume
+		}
+		earlier(true, due)
+	}
+	return earliest(next, f.notes.forget(now))
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// takeFresh removes fresh entries, up to the batch limit.
+func (f *feed) takeFresh() (batch []*entry) {
+	for len(f.fresh) > 0 && len(batch) < readBatch {
+		e := f.fresh[0]
+		f.fresh[0] = nil
+		f.fresh = f.fresh[1:]
+		e.fresh = false
+		if !e.over {
+			f.agenda.cancel(e)
+			batch = append(batch, e)
+		}
+	}
+	return batch
+}
+
+// read reads tickets, and applies the results to their entries.
+func (f *feed) read(ctx context.Context, batch []*entry) {
+	ids := make([]string, len(batch))
+	for i, e := range batch {
+		ids[i] = e.id
+	}
+	states, err := f.all.store.States(ctx, f.queue, ids)
+	if ctx.Err() != nil {
+		return
+	}
+	f.all.failing.Report(ctx, err)
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	now := time.Now()
+	for i, e := range batch {
+		switch {
+		case e.over:
+		case err == nil:
+			f.apply(e, &states[i], now)
+		case e.created == 0:
+			f.decide(e, &end{err: err})
+		default:
+			f.resume = now.Add(retryAfter)
+			f.plan(e, f.resume)
+		}
+	}
+}
+
+// apply applies the state that was read of a ticket.
+func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
+	created := s.Created.UnixMicro()
+	early := e.end
+	e.end = nil
+	switch {
+	case s.Created.IsZero(), e.created != 0 && created != e.created:
+		f.decide(e, &end{err: matchmaking.ErrNoTicket})
+		return
+	case s.Content != "":
+		f.decide(e, &end{content: s.Content, read: true})
+		return
+	}
+	e.created = created
+	f.plan(e, f.due(now.Add(s.Left))) // at once if it is assigned, but Unconfirmed
+	if early != nil {
+		f.hear(e, early)
+	}
+}
+
+// hear applies a notification to an entry with the ticket's ID.
+func (f *feed) hear(e *entry, n *end) {
+	switch {
+	case e.created == 0:
+		if e.end == nil || e.end.created < n.created {
+			e.end = n
+		}
+	case n.created < e.created: // of an earlier ticket
+	case n.created > e.created, n.err == nil && n.content == "":
+		f.refresh(e)
+	default:
+		f.decide(e, n)
+	}
+}
+
+// confirm handles the confirmation of the subscription: no notification is lost from now on.
+func (f *feed) confirm() {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	f.confirmed, f.ready, f.doubt = true, true, true // a read in progress is repeated too
+	pace.Signal(f.wake)
+}
+
+// interrupt handles an interruption: notifications may be lost.
+func (f *feed) interrupt() {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	f.confirmed = false
+	f.notes.clear()
+}
+
+// ended handles a notification about a ticket.
+func (f *feed) ended(t matchmaking.TicketEnd) {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	if t.Gone {
+		f.removed(t.ID)
+	}
+	e := f.waits[t.ID]
+	if e == nil && !f.notes.has(t.ID) {
+		return
+	}
+	n := &end{created: t.Created.UnixMicro(), content: t.Content}
+	if t.Gone {
+		n.err = matchmaking.ErrNoTicket
+	}
+	for e != nil {
+		next := e.next // hear may remove e
+		f.hear(e, n)
+		e = next
+	}
+	if f.notes.has(t.ID) {
+		f.notes.hear(t.ID, &end{created: n.created, content: strings.Clone(n.content), err: n.err})
+	}
+}
+
+// join returns an entry for a ticket, which needs no read if the ticket is noted.
+func (f *feed) join(id string) *entry {
+	n := f.notes.take(id)
+	if n == nil || n.created == 0 {
+		return f.add(id)
+	}
+	if n.end != nil && (n.end.err != nil || n.end.content != "") {
+		return &entry{id: id, done: closed, end: n.end, index: outside, over: true}
+	}
+	e := f.link(id)
+	e.created = n.created
+	if n.end != nil {
+		f.refresh(e)
+		return e
+	}
+	f.plan(e, f.due(n.expires))
+	return e
+}
+
+// due returns the time of a ticket's next read if nothing happens: the expected end of its life, or the backstop.
+func (f *feed) due(expires time.Time) time.Time {
+	after := min(expires.Sub(f.started), time.Since(f.started)+pace.Jitter(backstop))
+	return f.started.Add(after.Truncate(together) + together)
+}
+
+// plan schedules a later read of a ticket.
+func (f *feed) plan(e *entry, due time.Time) {
+	f.agenda.plan(e, due)
+	if e.index == 0 {
+		pace.Signal(f.wake)
+	}
+}
+
+// closed is the done channel of entries that are final from the beginning.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// add adds an entry whose ticket is to be read.
+func (f *feed) add(id string) *entry {
+	e := f.link(id)
+	f.refresh(e)
+	return e
+}
+
+func (f *feed) link(id string) *entry {
+	e := &entry{id: id, done: make(chan struct{}), next: f.waits[id], index: outside}
+	if e.next != nil {
+		e.next.prev = e
+	}
+	f.waits[id] = e
+	return e
+}
+
+// refresh schedules an immediate read of a ticket.
+func (f *feed) refresh(e *entry) {
+	if !e.fresh {
+		e.fresh = true
+		f.fresh = append(f.fresh, e)
+		pace.Signal(f.wake)
+	}
+}
+
+// decide ends a wait.
+func (f *feed) decide(e *entry, with *end) {
+	f.remove(e)
+	e.end = with
+	close(e.done)
+}
+
+// remove removes an entry, if it is in the feed.
+func (f *feed) remove(e *entry) {
+	if e.over {
+		return
+	}
+	e.over = true
+	f.agenda.cancel(e)
+	if e.next != nil {
+		e.next.prev = e.prev
+	}
+	switch {
+	case e.prev != nil:
+		e.prev.next = e.next
+	case e.next != nil:
+		f.waits[e.id] = e.next
+	default:
+		delete(f.waits, e.id)
+	}
+	e.prev, e.next = nil, nil
+}

@@ -1,0 +1,273 @@
+package round
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+)
+
+// Pool holds the waiting tickets of a queue in memory, each in one of three states:
+//
+//	                 claim: its match is being made
+//	add ──► waiting ─────────────────────────────────► claimed ──► finish: assigned or gone, forgotten
+//	           ▲                                          │
+//	           │                putBack: its match failed │
+//	           ├──────────────────────────────────────────┤
+//	           │ wake                                     │ for a while
+//	           └──────────────── parked ◄─────────────────┘
+//	                                ▲
+//	                                └── add: another claim holds it until a deadline
+//
+// A ticket that was cancelled or has expired is removed from any state. The matcher has exactly the waiting
+// tickets, except those that it has proposed: they stay waiting here until they are claimed or offered again.
+//
+// It does no I/O, starts no goroutines and reads no clock: a director passes what it has read and decided, and the
+// time. The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.
+type Pool struct {
+	matcher Matcher
+	tickets map[string]*entry
+	parked  parking
+	claimed int // tickets
+	changed bool
+}
+
+// Matcher is the part of a matchmaking.Matcher that learns about available tickets.
+type Matcher interface {
+	Add(t *matchmaking.Ticket)
+	Remove(id string)
+}
+
+// entry is a ticket in the pool.
+type entry struct {
+	ticket *matchmaking.Ticket
+	place  *place // of a parked ticket, else nil
+	state  state
+	// uncertain is set if it is not known whether a match of the ticket was assigned.
+	uncertain bool
+}
+
+// place is a parked ticket's in the heap.
+type place struct {
+	entry *entry
+	until time.Time
+	index int
+}
+
+type state uint8
+
+const (
+	waiting state = iota // available for matches
+	parked               // not available until a time
+	claimed              // in a match that is being made
+)
+
+// NewPool returns an empty pool. It tells the matcher which tickets are available.
+func NewPool(m Matcher) *Pool { return &Pool{matcher: m, tickets: map[string]*entry{}} }
+
+// Add makes a ticket available, or parks it until another claim's deadline if that isn't zero. A ticket that is known
+// stays as it is. An earlier ticket with the same ID is removed.
+func (p *Pool) Add(t *matchmaking.Ticket, heldUntil time.Time) {
+	if e := p.tickets[t.ID]; e != nil && e.ticket.CreateTime.Equal(t.CreateTime) {
+		return
+	}
+	p.Remove(t.ID)
+	e := &entry{ticket: t}
+	p.tickets[t.ID] = e
+	if heldUntil.IsZero() {
+		p.offer(e)
+	} else {
+		p.park(e, heldUntil)
+	}
+}
+
+// offer makes a ticket available to the matcher.
+func (p *Pool) offer(e *entry) {
+	e.state = waiting
+	p.matcher.Add(e.ticket)
+	p.changed = true
+}
+
+func (p *Pool) park(e *entry, until time.Time) {
+	e.state, e.place = parked, &place{entry: e, until: until}
+	heap.Push(&p.parked, e.place)
+}
+
+// unpark takes a parked ticket out of the heap.
+func (p *Pool) unpark(e *entry) {
+	heap.Remove(&p.parked, e.place.index)
+	e.place = nil
+}
+
+// Remove forgets a ticket in any state. A match in progress with it continues without the pool.
+func (p *Pool) Remove(id string) {
+	e := p.tickets[id]
+	if e == nil {
+		return
+	}
+	delete(p.tickets, id)
+	switch e.state {
+	case waiting:
+		p.matcher.Remove(id)
+	case parked:
+		p.unpark(e)
+	case claimed:
+		p.claimed--
+	}
+}
+
+// Replace sets the pool to a snapshot of the queue, except for tickets whose matches are in progress. held has the
+// deadlines of other claims by ticket. It returns the tickets that the storage lost: they were in the pool, were
+// certainly not assigned, and are not in the snapshot.
+func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time) (missing []*matchmaking.Ticket) {
+	present := make(map[string]bool, len(tickets))
+	for _, t := range tickets {
+		present[t.ID] = true
+		p.Add(t, held[t.ID])
+	}
+	for id, e := range p.tickets {
+		if present[id] || e.state == claimed {
+			continue
+		}
+		if e.isUnassigned() {
+			missing = append(missing, e.ticket)
+		}
+		p.Remove(id)
+	}
+	return missing
+}
+
+// Claim marks a waiting ticket as being in a match that is being made. The matcher has taken it out.
+func (p *Pool) Claim(id string) {
+	p.tickets[id].state = claimed
+	p.claimed++
+}
+
+// Unclaim reverts claim.
+func (p *Pool) Unclaim(t *matchmaking.Ticket) {
+	if e := p.claimedEntry(t); e != nil {
+		p.claimed--
+		p.offer(e)
+	}
+}
+
+// Finish removes a claimed ticket that was assigned or doesn't exist any more. Another ticket with its ID stays, also
+// if it is claimed.
+func (p *Pool) Finish(t *matchmaking.Ticket) {
+	if p.claimedEntry(t) != nil {
+		p.Remove(t.ID)
+	}
+}
+
+// PutBack makes a claimed ticket available again after its match failed: now, or from a later time. uncertain reports
+// that the match may have been assigned. Another ticket with its ID stays as it is.
+func (p *Pool) PutBack(t *matchmaking.Ticket, now, from time.Time, uncertain bool) {
+	e := p.claimedEntry(t)
+	if e == nil {
+		return
+	}
+	e.uncertain = e.uncertain || uncertain
+	p.claimed--
+	if now.Before(from) {
+		p.park(e, from)
+	} else {
+		p.offer(e)
+	}
+}
+
+// claimedEntry returns the entry of a ticket if it is claimed, and isn't that of another ticket with its ID.
+func (p *Pool) claimedEntry(t *matchmaking.Ticket) *entry {
+	if e := p.tickets[t.ID]; e != nil && e.state == claimed && e.ticket.CreateTime.Equal(t.CreateTime) {
+		return e
+	}
+	return nil
+}
+
+// Unpark makes a parked ticket available before its time, because the claim that held it was given up.
+func (p *Pool) Unpark(id string) {
+	if e := p.tickets[id]; e != nil && e.state == parked {
+		p.unpark(e)
+		p.offer(e)
+	}
+}
+
+// Wake makes parked tickets available whose pause has ended.
+func (p *Pool) Wake(now time.Time) {
+	for len(p.parked) > 0 && !now.Before(p.parked[0].until) {
+		e := p.parked[0].entry
+		p.unpark(e)
+		p.offer(e)
+	}
+}
+
+// NextWake returns when the first parked ticket becomes available, if there is one.
+func (p *Pool) NextWake() (at time.Time, ok bool) {
+	if len(p.parked) == 0 {
+		return at, false
+	}
+	return p.parked[0].until, true
+}
+
+// Available returns a ticket that is waiting, or nil.
+func (p *Pool) Available(id string) *matchmaking.Ticket {
+	if e := p.tickets[id]; e != nil && e.state == waiting {
+		return e.ticket
+	}
+	return nil
+}
+
+// Len returns the number of tickets.
+func (p *Pool) Len() int { return len(p.tickets) }
+
+// Claimed returns the number of tickets in matches that are being made.
+func (p *Pool) Claimed() int { return p.claimed }
+
+// Changed reports whether the next round may find matches that the last one could not.
+func (p *Pool) Changed() bool { return p.changed }
+
+// SetChanged sets the value of Changed. The pool sets it to true when a ticket becomes available.
+func (p *Pool) SetChanged(changed bool) { p.changed = changed }
+
+// Unassigned returns the tickets that are certainly not assigned.
+func (p *Pool) Unassigned() (all []*matchmaking.Ticket) {
+	for _, e := range p.tickets {
+		if e.isUnassigned() {
+			all = append(all, e.ticket)
+		}
+	}
+	return all
+}
+
+// Certain reports whether a ticket is known, and its outcome is certain.
+func (p *Pool) Certain(t *matchmaking.Ticket) bool {
+	e := p.tickets[t.ID]
+	return e != nil && e.ticket.CreateTime.Equal(t.CreateTime) && !e.uncertain
+}
+
+func (e *entry) isUnassigned() bool { return e.state != claimed && !e.uncertain }
+
+// parking is a heap of parked tickets, by the time at which they become available.
+type parking []*place
+
+func (h parking) Len() int           { return len(h) }
+func (h parking) Less(i, j int) bool { return h[i].until.Before(h[j].until) }
+func (h parking) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *parking) Push(x any) {
+	at, _ := x.(*place)
+	at.index = len(*h)
+	*h = append(*h, at)
+}
+
+// Pop implements heap.Interface.
+func (h *parking) Pop() any {
+	last := len(*h) - 1
+	at := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return at
+}

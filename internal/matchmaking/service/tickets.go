@@ -1,0 +1,180 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+)
+
+// Ticket reads a ticket. A ticket that has ended remains readable for the queue's AssignmentTTL. Errors: ErrNoTicket
+// and the store's.
+func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
+	queue, err := s.queueOf(ctx, id)
+	if err != nil {
+		return matchmaking.Ticket{}, err
+	}
+	t, err := s.o.Store.Ticket(ctx, queue, id)
+	if err != nil {
+		return matchmaking.Ticket{}, fmt.Errorf("read ticket %s: %w", id, err)
+	}
+	return t, nil
+}
+
+// Cancel removes a ticket from its queue, and ends the waiting fetches of its channel. It succeeds for a ticket that is
+// cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and
+// those of the store and the channels, after which a repetition completes it.
+func (s *Service) Cancel(ctx context.Context, id string) error {
+	defer s.ForgetOwner(id)
+	owner, err := s.ownerOf(ctx, id)
+	switch {
+	case errors.Is(err, matchmaking.ErrNoTicket):
+		return nil
+	case err != nil:
+		return err
+	}
+	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
+	q := s.registry.known()[owner.Queue]
+	if q != nil {
+		keep = q.AssignmentTTL.Std()
+	}
+	err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: owner.Queue, ID: id, Keep: keep})
+	switch {
+	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
+		return nil
+	case err != nil:
+		return fmt.Errorf("cancel ticket %s: %w", id, err)
+	}
+	if q != nil { // a deleted queue has no metrics
+		s.o.Metrics.Cancelled(owner.Queue)
+	}
+	if err := s.o.Channels.Unsubscribe(ctx, id, owner.Epoch); err != nil {
+		return fmt.Errorf("cancel ticket %s: %w", id, err)
+	}
+	return nil
+}
+
+// Delete is Cancel for a waiting ticket. An assigned ticket can't be read any more; the message with its assignment
+// stays on its channel. Errors: those of the store and the channels, after which a repetition completes it.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	err := s.Cancel(ctx, id)
+	if !errors.Is(err, matchmaking.ErrTicketMatched) {
+		return err
+	}
+	queue, err := s.queueOf(ctx, id)
+	switch {
+	case errors.Is(err, matchmaking.ErrNoTicket):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := s.o.Store.Delete(ctx, queue, id); err != nil {
+		return fmt.Errorf("delete ticket %s: %w", id, err)
+	}
+	return nil
+}
+
+// OpenChannel creates the channel of a waiting or assigned ticket that was created with ChannelLater. The subscriber
+// then receives the assignment, whether it was made before or after. For a caller-chosen ID it returns ErrNoTicket
+// without a read. Errors: those of Listen and of the channels.
+func (s *Service) OpenChannel(ctx context.Context, id string) error {
+	queue, ok := matchmaking.QueueOf(id)
+	if !ok {
+		return matchmaking.ErrNoTicket // the channel was created before the ticket
+	}
+	if _, err := s.Listen(ctx, id); err != nil {
+		return err
+	}
+	if err := s.o.Channels.Open(ctx, id); err != nil {
+		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
+	}
+	// A concurrent cancel found no subscriber to remove.
+	_, err := s.stateOf(ctx, queue, id)
+	if errors.Is(err, matchmaking.ErrNoTicket) {
+		if err := s.o.Channels.Unsubscribe(ctx, id, ulid.ULID{}); err != nil {
+			return fmt.Errorf("open the channel of ticket %s: %w", id, err)
+		}
+	}
+	return err
+}
+
+// Listen requests the assignment of a ticket as a message on its channel: when it is assigned, or at once if it is
+// already assigned. published reports the latter; the channel exists then. A repetition publishes nothing twice.
+// Errors: ErrNoTicket if the ticket has ended or doesn't exist, and those of the store and the channels.
+func (s *Service) Listen(ctx context.Context, id string) (published bool, err error) {
+	owner, err := s.ownerOf(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	assignment, err := s.o.Store.Listen(ctx, owner.Queue, id)
+	if err != nil {
+		return false, fmt.Errorf("open the channel of ticket %s: %w", id, err)
+	}
+	if assignment == "" {
+		return false, nil
+	}
+	return true, s.publish(ctx, id, owner.Epoch, assignment)
+}
+
+// stateOf returns the state of a waiting or assigned ticket. Errors: ErrNoTicket if it has ended, and the store's.
+func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.TicketState, error) {
+	states, err := s.o.Store.States(ctx, queue, []string{id})
+	switch {
+	case err != nil:
+		return matchmaking.TicketState{}, fmt.Errorf("read the state of ticket %s: %w", id, err)
+	case len(states) == 0 || states[0].Created.IsZero():
+		return matchmaking.TicketState{}, matchmaking.ErrNoTicket
+	}
+	return states[0], nil
+}
+
+// publish publishes an assignment that was requested too late for the outbox, or whose channel was lost, under the same
+// message ID as a relay, in the channel life with the epoch.
+func (s *Service) publish(ctx context.Context, id string, epoch ulid.ULID, assignment string) error {
+	var a matchmaking.Assignment
+	if err := json.Unmarshal([]byte(assignment), &a); err != nil {
+		return fmt.Errorf("decode the assignment of ticket %s: %w", id, err)
+	}
+	entry := matchmaking.OutboxEntry{TicketID: id, MatchID: a.MatchID, Epoch: epoch, Content: []byte(assignment)}
+	if err := s.o.Channels.Publish(ctx, []matchmaking.OutboxEntry{entry})[0]; err != nil {
+		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
+	}
+	return nil
+}
+
+// Owner returns the owner of a ticket, see [matchmaking.Ticket], and the ticket's creation time, which distinguishes
+// tickets with the same ID. For a caller-chosen ID, the result can be a second old. Most calls need no read. Errors:
+// ErrNoTicket and the store's.
+func (s *Service) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
+	return s.owners.Owner(ctx, id)
+}
+
+// ForgetOwner makes the next call of Owner read the owner of a ticket, unless its ID is never reused.
+func (s *Service) ForgetOwner(id string) { s.owners.Forget(id) }
+
+// queueOf returns the queue of a ticket. Errors: ErrNoTicket and the store's.
+func (s *Service) queueOf(ctx context.Context, id string) (string, error) {
+	owner, err := s.ownerOf(ctx, id)
+	return owner.Queue, err
+}
+
+// ownerOf returns the queue of a ticket, and the epoch of its channel's life, which is zero for a service-generated ID,
+// since that contains the queue's name and is never reused. Errors: ErrNoTicket and the store's.
+func (s *Service) ownerOf(ctx context.Context, id string) (matchmaking.Owner, error) {
+	if queue, ok := matchmaking.QueueOf(id); ok {
+		return matchmaking.Owner{Queue: queue}, nil
+	}
+	if matchmaking.CheckTicketID(id) != nil {
+		return matchmaking.Owner{}, matchmaking.ErrNoTicket
+	}
+	owner, err := s.o.Lookup.Owner(ctx, id)
+	if err != nil {
+		return matchmaking.Owner{}, fmt.Errorf("find the queue of ticket %s: %w", id, err)
+	}
+	return owner, nil
+}

@@ -1,0 +1,74 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+)
+
+func newChannel(t cli.Terminal) *cobra.Command {
+	return cli.NewGroup("channel", "List, show, purge and delete channels", newChannelList(t), newChannelShow(t),
+		newChannelPeek(t), newChannelPurge(t), newChannelDelete(t), cli.Renamed("describe", "channel show", newChannelShow(t)))
+}
+
+func newChannelShow(t cli.Terminal) *cobra.Command {
+	var asJSON bool
+	var page client.Page
+	cmd := &cobra.Command{
+		Use:        "show CHANNEL",
+		SuggestFor: []string{"get", "view"},
+		Short:      "Show a channel's clock, and the lag of its subscribers",
+		Long: `Show a channel's clock, and the lag of its subscribers: the messages after a subscriber's mark.
+
+Without activity a channel lives as long as its messages, and up to a tenth longer.`,
+		Args: cli.Arguments(1, 1),
+	}
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection.OrAdministration()
+	cli.CompleteArguments(cmd, 1, connection.Channels)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON: Description")
+	cmd.Flags().IntVar(&page.Limit, "limit", 100, "about how many subscribers to show, at most 250")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "`CURSOR` continue from the cursor that the previous answer printed")
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		d, err := c.DescribePage(ctx, args[0], page)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return cli.WriteLine(t.Stdout, d)
+		}
+		return writeDescription(t.Stdout, d)
+	})
+	return cmd
+}
+
+// writeDescription writes a channel for people to read.
+func writeDescription(w io.Writer, d client.Description) error {
+	oldest := "none: all messages have expired, or none was published"
+	if d.Oldest != nil {
+		oldest = fmt.Sprintf("%s, %d messages up to the clock", *d.Oldest, d.Live)
+	}
+	ttl := time.Duration(d.TTLMillis) * time.Millisecond
+	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nlives    %s more without activity\n\n",
+		d.Channel, d.Clock, oldest, d.Epoch, ttl.Round(time.Second))
+	if err != nil {
+		return err
+	}
+	if d.SubscriberCount == 0 {
+		_, err := fmt.Fprintln(w, "no subscribers")
+		return err
+	}
+	subscribers := list{to: w, rows: subscriberTitles}
+	if err := errors.Join(subscribers.addSubscribers(d.Subscribers), subscribers.end()); err != nil || d.Cursor == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nabout %d subscribers in total; continue with --cursor %s\n", d.SubscriberCount, d.Cursor)
+	return err
+}

@@ -1,0 +1,159 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+)
+
+func newChannelList(t cli.Terminal) *cobra.Command {
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list [PREFIX]",
+		Short: "List channels, with their clocks and numbers of subscribers",
+		Long: `List channels whose names begin with PREFIX, or all. The service reads them from Redis in small steps: of
+many keys that takes a while, and little from others. Channels are in no order, and one can be listed twice.`,
+		Args: cli.Arguments(0, 1),
+	}
+	connection := cli.AddAdministration(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON for each channel, as in ChannelList")
+	cmd.Flags().IntVar(&limit, "limit", 1000, "how many channels to list at most; 0: all")
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		prefix, listed := "", 0
+		if len(args) > 0 {
+			prefix = args[0]
+		}
+		channels := list{to: t.Stdout, asJSON: asJSON, rows: "CHANNEL\tCLOCK\tSUBSCRIBERS\tLIVES\n"}
+		for one, err := range c.Channels(ctx, prefix) {
+			if err != nil {
+				return err
+			}
+			if limit > 0 && listed == limit {
+				t.Report("there are more channels than --limit, %d", limit)
+				break
+			}
+			listed++
+			ttl := time.Duration(one.TTLMillis) * time.Millisecond
+			if err := channels.add(one, "%s\t%s\t%d\t%s\n", one.Channel, one.Clock, one.SubscriberCount,
+				ttl.Round(time.Second)); err != nil {
+				return err
+			}
+		}
+		return channels.end()
+	})
+	return cmd
+}
+
+func newChannelPeek(t cli.Terminal) *cobra.Command {
+	var asJSON bool
+	var after string
+	var o client.PeekOptions
+	cmd := &cobra.Command{
+		Use:   "peek CHANNEL",
+		Short: "Print messages of a channel without a subscriber",
+		Long: `Print messages of a channel without a subscriber, the oldest first, each as one line of JSON. It changes
+nothing.`,
+		Args: cli.Arguments(1, 1),
+	}
+	connection := cli.AddAdministration(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Channels)
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Peeked")
+	cmd.Flags().StringVar(&after, "after", "", "`CLOCK` begin after this clock (default: with the oldest message)")
+	cmd.Flags().IntVar(&o.Max, "max", 10, "how many messages to print at most")
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		if after != "" {
+			at, err := clock.Parse(after)
+			if err != nil {
+				return cli.Usagef("--after: %q isn't a clock", after)
+			}
+			o.After = &at
+		}
+		p, err := c.Peek(ctx, args[0], o)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return cli.WriteLine(t.Stdout, p)
+		}
+		for _, m := range p.Messages {
+			if err := cli.WriteLine(t.Stdout, m); err != nil {
+				return err
+			}
+		}
+		if p.More {
+			t.Report("there are more messages; continue with --after %s", p.Through)
+		}
+		return nil
+	})
+	return cmd
+}
+
+func newChannelPurge(t cli.Terminal) *cobra.Command {
+	var asJSON bool
+	var through string
+	cmd := &cobra.Command{
+		Use:        "purge CHANNEL",
+		SuggestFor: []string{"clear", "empty", "flush", "truncate"},
+		Short:      "Remove the messages of a channel",
+		Long: `Remove the messages of a channel up to a clock, or all that there are when the command begins. Subscribers
+stay where they are, and are told how many messages were purged before they read them. Message IDs are remembered: a
+publish that is repeated stays a duplicate.`,
+		Args: cli.Arguments(1, 1),
+	}
+	connection := cli.AddAdministration(cmd, t, 30*time.Second)
+	confirmation := cli.AddConfirmation(cmd, t)
+	cli.CompleteArguments(cmd, 1, connection.Channels)
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Purged")
+	cmd.Flags().StringVar(&through, "through", "latest", "`CLOCK` the clock of the last message to remove, or latest")
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		now, err := c.Peek(ctx, args[0], client.PeekOptions{Max: 1})
+		if err != nil {
+			return err
+		}
+		if through != "latest" {
+			if now.Clock, err = clock.Parse(through); err != nil {
+				return cli.Usagef("--through: %q is neither latest nor a clock", through)
+			}
+		}
+		if err := confirmation.Ask(ctx, "Remove the messages of %s up to clock %s?", args[0], now.Clock); err != nil {
+			return err
+		}
+		p, err := c.Purge(ctx, args[0], client.After(now.Clock), now.Epoch)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return cli.WriteLine(t.Stdout, p)
+		}
+		t.Report("removed %d messages up to clock %s", p.Purged, p.Through)
+		return nil
+	})
+	return cmd
+}
+
+func newChannelDelete(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:        "delete CHANNEL",
+		SuggestFor: []string{"remove"},
+		Short:      "Delete a channel with its messages and subscribers",
+		Long: `Delete a channel with its messages and subscribers. Those that wait for its messages get an error. It also
+succeeds if the channel does not exist. The next publish or subscribe creates it again.`,
+		Args: cli.Arguments(1, 1),
+	}
+	connection := cli.AddAdministration(cmd, t, 30*time.Second)
+	confirmation := cli.AddConfirmation(cmd, t)
+	cli.CompleteArguments(cmd, 1, connection.Channels)
+	connection.HandleQuietly("channel", func(ctx context.Context, c *client.Client, args []string) (any, error) {
+		if err := confirmation.Ask(ctx, "Delete the channel %s with its messages and subscribers?", args[0]); err != nil {
+			return nil, err
+		}
+		return map[string]string{"channel": args[0]}, c.DeleteChannel(ctx, args[0])
+	})
+	return cmd
+}

@@ -1,0 +1,211 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
+)
+
+type publishFlags struct {
+	*cli.Connection
+	id    string
+	text  bool
+	lines bool
+	batch int
+
+	idPrefix string
+}
+
+func newPublish(t cli.Terminal) *cobra.Command {
+	var f publishFlags
+	cmd := &cobra.Command{
+		Use:        "publish CHANNEL [CONTENT]",
+		SuggestFor: []string{"send", "post"},
+		Short:      "Publish a message, or one per line",
+		Long: `Publish a message, or one per line, and print the result as JSON.
+
+CONTENT is JSON. If it is missing or -, it is read from standard input. A publish that is retried after a failure
+keeps the message's ID, so that the message is on the channel once.
+
+With --lines, lines are published in order. After a failure all lines before the one that standard error names are
+published, and none from there on. With --id-prefix the same input can then be published again: only the lines that are
+missing are, as long as the channel keeps IDs. On a terminal, standard error counts the lines.`,
+		Example: `  tidemark publish lobby '{"text":"hello"}'
+  tidemark publish lobby --text hello
+  tidemark publish lobby --id order-17 < order.json
+  tail -f app.log | tidemark publish logs --lines --text
+  tidemark publish orders --lines --id-prefix import-7 < orders.jsonl`,
+		Args: cli.Arguments(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), t, args)
+		},
+	}
+	f.Connection = cli.AddConnection(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, f.Channels)
+	cli.OnlyJSON(cmd, "Published, a line for each message")
+	cmd.Flags().StringVar(&f.id, "id", "", "`ID` the message's ID, under which it is published once (default: a new ID)")
+	cmd.Flags().BoolVar(&f.text, "text", false, "publish the content as a JSON string, without its line end")
+	cmd.Flags().BoolVar(&f.lines, "lines", false, "publish each line of standard input that isn't blank")
+	cmd.Flags().StringVar(&f.idPrefix, "id-prefix", "", "`PREFIX` with --lines: the ID of a message is this, a hyphen, and the number of its line")
+	cmd.Flags().IntVar(&f.batch, "batch", 100, "with --lines: publish up to `N` lines together, all or none of them")
+	return cmd
+}
+
+func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) error {
+	channel, stdin := args[0], len(args) == 1 || args[1] == "-"
+	switch {
+	case f.lines && !stdin:
+		return cli.Usagef("--lines reads standard input: leave CONTENT out")
+	case f.lines && f.id != "":
+		return cli.Usagef("--id and --lines can't be combined")
+	case f.idPrefix != "" && !f.lines:
+		return cli.Usagef("--id-prefix needs --lines")
+	case f.batch < 1:
+		return cli.Usagef("--batch: %d is too small, at least 1 is needed", f.batch)
+	}
+	c, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if f.lines {
+		return f.publishLines(ctx, c, t, channel)
+	}
+	var raw []byte
+	if stdin {
+		raw, err = t.ReadInput(ctx, "the content")
+	} else {
+		raw = []byte(args[1])
+	}
+	if err != nil {
+		return fmt.Errorf("read standard input: %w", err)
+	}
+	content, err := f.content(raw)
+	if err != nil {
+		return cli.Usagef("the content %w", err)
+	}
+	published, err := c.Publish(ctx, channel, client.Draft{ID: f.id, Content: content})
+	if err != nil {
+		return err
+	}
+	return cli.WriteLine(t.Stdout, published)
+}
+
+// content returns the content to publish for the user's input.
+func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
+	if f.text {
+		var content bytes.Buffer
+		err := cli.WriteLine(&content, strings.TrimSuffix(string(raw), "\n"))
+		return content.Bytes(), err
+	}
+	var valid json.RawMessage
+	if err := json.Unmarshal(raw, &valid); err != nil {
+		return nil, fmt.Errorf("isn't JSON: %w; use --text for plain text", err)
+	}
+	return raw, nil
+}
+
+// publishLines publishes lines as they arrive, those that are available together in one batch. After a failure all
+// lines before the batch that failed are published, and none after it.
+func (f *publishFlags) publishLines(ctx context.Context, c *client.Client, t cli.Terminal, channel string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t.ReportInput("a message per line")
+	in, count := cli.NewLineReader(f.batch), newLineCount(t)
+	defer count.finish()
+	go in.Read(ctx, t.Stdin)
+	for {
+		lines, ended := in.Batch(ctx, f.batch)
+		drafts, err := f.drafts(lines)
+		if err != nil {
+			ended = err
+		}
+		if len(drafts) > 0 {
+			published, err := c.PublishBatch(ctx, channel, drafts)
+			if err != nil {
+				return fmt.Errorf("lines from %d on: %w", lines[0].Number, err)
+			}
+			for _, p := range published {
+				if err := cli.WriteLine(t.Stdout, p); err != nil {
+					return fmt.Errorf("write: %w", err)
+				}
+			}
+			count.add(published)
+		}
+		switch {
+		case errors.Is(ended, io.EOF):
+			return nil
+		case ended != nil:
+			return ended
+		}
+	}
+}
+
+// drafts returns the messages of lines, up to the first line that isn't valid, and the error of that.
+func (f *publishFlags) drafts(lines []cli.Line) (drafts []client.Draft, err error) {
+	for _, l := range lines {
+		content, err := f.content(l.Text)
+		if err != nil {
+			return drafts, cli.Usagef("line %d %w", l.Number, err)
+		}
+		d := client.Draft{Content: content}
+		if f.idPrefix != "" {
+			d.ID = fmt.Sprintf("%s-%d", f.idPrefix, l.Number)
+		}
+		drafts = append(drafts, d)
+	}
+	return drafts, nil
+}
+
+// lineCount counts the lines that were published. If standard error is a terminal, it shows the count there: while
+// lines are published, unless standard output is a terminal, too, and at the end.
+type lineCount struct {
+	terminal        cli.Terminal
+	bar             *progressbar.ProgressBar // nil: none
+	new, duplicates int
+}
+
+func newLineCount(t cli.Terminal) *lineCount {
+	c := &lineCount{terminal: t}
+	if cli.IsTerminal(t.Stderr) && !cli.IsTerminal(t.Stdout) {
+		c.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(t.Stderr), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetDescription("publishing"), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("lines"), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetSpinnerChangeInterval(0)) // no goroutine
+	}
+	return c
+}
+
+func (c *lineCount) add(published []client.Published) {
+	for _, p := range published {
+		if p.Duplicate {
+			c.duplicates++
+		} else {
+			c.new++
+		}
+	}
+	if c.bar != nil {
+		_ = c.bar.Add(len(published)) // the terminal may be closed
+	}
+}
+
+func (c *lineCount) finish() {
+	if c.bar != nil {
+		_ = c.bar.Finish() // as above
+	}
+	if cli.IsTerminal(c.terminal.Stderr) {
+		c.terminal.Report("%d lines published, %d duplicates", c.new,
+			c.duplicates)
+	}
+}

@@ -1,0 +1,197 @@
+package followers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records/entities"
+)
+
+// The channels of notifications. A user's is personal and the user; that of what users follow is personal, the name of
+// its Source, a colon, and the ID.
+const (
+	Global   = personal + "global"
+	personal = "notifications:"
+	// Pattern is the regular expression for all of them.
+	Pattern = personal + ".+"
+)
+
+// MaxChannels is how many channels of a user are returned: as many as one fetch takes.
+const MaxChannels = 256
+
+// Source is a kind of what users follow, such as topics.
+type Source struct {
+	Name      string        // in the names of channels, such as topic
+	Follows   *records.Kind // the list of what a user follows
+	Followers *records.Kind // the list of the followers of one
+}
+
+func (s *Source) prefix() string { return personal + s.Name + ":" }
+
+// Sources are all that users follow.
+type Sources []Source
+
+// MaxSources is how many kinds users can follow.
+const MaxSources = 16
+
+var sourceName = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
+
+// Check returns an error if names don't fit into the names of channels, or are there twice.
+func (s Sources) Check() error {
+	if len(s) > MaxSources {
+		return fmt.Errorf("has %d entries, at most %d are allowed", len(s), MaxSources)
+	}
+	for i, one := range s {
+		if !sourceName.MatchString(one.Name) {
+			return fmt.Errorf("name: is %.80q, it must be 1 to 64 letters, digits and _ . -", one.Name)
+		}
+		if slices.ContainsFunc(s[:i], func(other Source) bool { return other.Name == one.Name }) {
+			return fmt.Errorf("name: %s is there twice", one.Name)
+		}
+	}
+	return nil
+}
+
+// Lists reads follow lists.
+type Lists interface {
+	// Get returns the IDs of a list. Errors: cache.ErrNotFound if the cache doesn't have it, and the store's.
+	Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error)
+}
+
+// Cached are the follow lists of the cache.
+type Cached struct {
+	store   cache.Store
+	metrics cache.Metrics
+}
+
+// NewCached returns the follow lists in a store. m counts all events of package cache.
+func NewCached(store cache.Store, m cache.Metrics) *Cached { return &Cached{store, m} }
+
+// Get implements Lists. A value of another form, written by another program, counts as none.
+func (c *Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
+	entries, err := c.store.Read(ctx, kind, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	entry := entries[0]
+	if !entry.Found {
+		c.metrics.Count(kind, entry.Event())
+		return nil, cache.ErrNotFound
+	}
+	var ids []entities.ID
+	if err := json.Unmarshal(entry.Bytes, &ids); err != nil {
+		c.metrics.Count(kind, cache.Undecodable)
+		return nil, fmt.Errorf("%w: %s %q is no list of IDs: %w", cache.ErrNotFound, kind.Name, id, err)
+	}
+	c.metrics.Count(kind, entry.Event())
+	return ids, nil
+}
+
+// Followers returns the channels that a user follows, and the followers of a channel. Any number of goroutines may use
+// it.
+type Followers struct {
+	lists   Lists
+	sources Sources
+}
+
+// New returns the followers that are in lists, of sources.
+func New(lists Lists, sources Sources) *Followers { return &Followers{lists, sources} }
+
+// Channel returns the channel of a user's own notifications. Users whose names aren't valid in the name of a channel,
+// or would give the channel of another entity, have none. Errors: fault.SlugInvalidID.
+func Channel(user string) (string, error) {
+	name := personal + user
+	if err := records.CheckID("user", user); err != nil {
+		return "", err
+	}
+	if strings.Contains(user, ":") || name == Global || channel.CheckChannel(name) != nil {
+		return "", &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "user",
+			Detail: "the user has no channel of notifications: its name has other characters than letters, digits, '_', '.' and '-', or is global",
+		}
+	}
+	return name, nil
+}
+
+// Following lists the channels that a user follows.
+type Following struct {
+	Channels []string // sorted
+	More     bool     // there are more than MaxChannels: the last ones are left out
+	Unknown  []string // kinds of follow lists that aren't cached: their channels are omitted
+}
+
+// Following returns the channels that a user follows: their own, the global one, and those of the follow lists. Errors:
+// fault.SlugInvalidID and the store's.
+func (f *Followers) Following(ctx context.Context, user string) (Following, error) {
+	own, err := Channel(user)
+	if err != nil {
+		return Following{}, err
+	}
+	var all Following
+	for _, s := range f.sources {
+		ids, err := f.lists.Get(ctx, s.Follows, user)
+		switch {
+		case errors.Is(err, cache.ErrNotFound):
+			all.Unknown = append(all.Unknown, s.Follows.Name)
+		case err != nil:
+			return Following{}, err
+		}
+		all.add(s.prefix(), ids)
+	}
+	slices.Sort(all.Channels)
+	all.Channels = slices.Compact(all.Channels)
+	if all.More = len(all.Channels) > MaxChannels-2; all.More {
+		all.Channels = all.Channels[:MaxChannels-2]
+	}
+	all.Channels = append(all.Channels, own, Global)
+	slices.Sort(all.Channels)
+	return all, nil
+}
+
+// add adds the channels of IDs that have one.
+func (f *Following) add(prefix string, ids []entities.ID) {
+	f.Channels = slices.Grow(f.Channels, len(ids))
+	for _, id := range ids {
+		if name := prefix + string(id); id != "" && channel.CheckChannel(name) == nil {
+			f.Channels = append(f.Channels, name)
+		}
+	}
+}
+
+// of returns the entity that the name of a channel refers to.
+func (s Sources) of(name string) (of Source, id string, ok bool) {
+	for _, one := range s {
+		if id, ok := strings.CutPrefix(name, one.prefix()); ok && id != "" {
+			return one, id, true
+		}
+	}
+	return Source{}, "", false
+}
+
+// Followed reports whether a channel belongs to an entity that has followers.
+func (s Sources) Followed(name string) bool {
+	_, _, ok := s.of(name)
+	return ok
+}
+
+// ErrNotFollowed is the error of a channel that belongs to none of the sources.
+var ErrNotFollowed = errors.New("the table of kinds has nothing to follow with this channel")
+
+// Of returns the followers of a channel's entity. Errors: ErrNotFollowed, cache.ErrNotFound if they aren't known, and
+// the store's.
+func (f *Followers) Of(ctx context.Context, name string) ([]entities.ID, error) {
+	s, id, ok := f.sources.of(name)
+	if !ok {
+		return nil, ErrNotFollowed
+	}
+	return f.lists.Get(ctx, s.Followers, id)
+}

@@ -1,0 +1,299 @@
+package wire_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+// refused checks that err is an InputError with these members. A slug that is left out is SlugInvalidBody.
+func refused(t *testing.T, err error, want wire.InputError) {
+	t.Helper()
+	want.Slug = cmp.Or(want.Slug, fault.SlugInvalidBody)
+	var got *wire.InputError
+	require.ErrorAs(t, err, &got)
+	require.Equal(t, want, *got)
+	require.Equal(t, want.Detail, got.Error())
+}
+
+func TestAppendDrafts(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body  string
+		want  []wire.Draft
+		batch bool
+	}{
+		"one": {`{"id":"a","content":{"x":1}}`,
+			[]wire.Draft{{ID: "a", Content: json.RawMessage(`{"x":1}`)}}, false},
+		"without id": {`{"content":null}`, []wire.Draft{{Content: json.RawMessage(`null`)}}, false},
+		"content first": {`{"content":"s","id":"a"}`, []wire.Draft{{ID: "a", Content: json.RawMessage(`"s"`)}},
+			false},
+		"white space": {" \n{ \"content\" : { \"x\" :\t1.0 } , \"id\" : \"a\" }\r\n",
+			[]wire.Draft{{ID: "a", Content: json.RawMessage("{ \"x\" :\t1.0 }")}}, false},
+		"escapes": {`{"\u0069d":"\u0061\"","content":"\u0041"}`,
+			[]wire.Draft{{ID: `a"`, Content: json.RawMessage(`"\u0041"`)}}, false},
+		"batch of one": {`[{"content":1}]`, []wire.Draft{{Content: json.RawMessage(`1`)}}, true},
+		"batch": {`[{"content":1}, {"id":"b","content":[ ]}]`, []wire.Draft{{Content: json.RawMessage(`1`)},
+			{ID: "b", Content: json.RawMessage(`[ ]`)}}, true},
+		"lone surrogates": {`{"content":{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}}`,
+			[]wire.Draft{{Content: json.RawMessage(`{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}`)}}, false},
+		"number as written": {`{"content":1.230e+0045}`, []wire.Draft{{Content: json.RawMessage(`1.230e+0045`)}},
+			false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, batch, err := wire.AppendDrafts(nil, []byte(test.body))
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+			require.Equal(t, test.batch, batch)
+		})
+	}
+}
+
+// TestAppendDraftsRefuses tests the rules of messages; package strictjson tests those of strict JSON.
+func TestAppendDraftsRefuses(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]wire.InputError{
+		"":                          {Detail: "the body is empty, it must be JSON"},
+		" \n\t ":                    {Detail: "the body is empty, it must be JSON"},
+		"id=a&content=b":            {Detail: "invalid JSON: invalid character 'i' at start of value"},
+		`{"content":{"a":1`:         {Detail: "unexpected end of JSON", Field: "/content", Offset: 17},
+		`{"content":1} x`:           {Detail: "invalid JSON: invalid character 'x' after top-level value", Offset: 14},
+		`{"content":1,"content":2}`: {Detail: "content: duplicate member", Field: "/content", Offset: 13},
+		`[{"content":{"a":[{"b":1,"\u0062":2}]}}]`: {Detail: "[0].content.a[0].b: duplicate member",
+			Field: "/0/content/a/0/b", Offset: 25},
+		"{\"content\":\"a\xffb\"}": {Detail: "invalid JSON: invalid UTF-8", Field: "/content",
+			Offset: 13},
+		`{"id":"a\ud83d","content":1}`: {Detail: `id: "a\ud83d" contains half of a surrogate pair, which is not a character`, Field: "/id", Offset: 6},
+		`"content"`:                    {Detail: "the body must be an object or an array of objects, not a string"},
+		`null`:                         {Detail: "the body must be an object or an array of objects, not null"},
+		`{"id":"a"}`:                   {Detail: "content: is missing", Field: "/content", Offset: -1},
+		`[{"content":1},{}]`:           {Detail: "content: is missing", Field: "/1/content", Offset: -1},
+		`[ ]`:                          {Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"},
+		`[1]`: {Detail: "[0]: must be an object, not a number", Field: "/0",
+			Offset: 1},
+		`{"id":12,"content":1}`: {Detail: "id: must be a string, not a number", Field: "/id",
+			Offset: 6},
+		`{"id":null,"content":1}`: {Detail: "id: must be a string, not null", Field: "/id", Offset: 6},
+		`{"id":"","content":1}`: {Slug: fault.SlugInvalidMessageID,
+			Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 6},
+		`{"content":1,"ttl":5}`: {Detail: "ttl: unknown member (known: id, content)", Field: "/ttl",
+			Offset: 13},
+		`{"Content":1}`: {Detail: "Content: unknown member (known: id, content)",
+			Field: "/Content", Offset: 1},
+	} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := wire.AppendDrafts(nil, []byte(body))
+			refused(t, err, want)
+		})
+	}
+}
+
+func TestContentsArePartsOfTheBody(t *testing.T) {
+	t.Parallel()
+	body := []byte(`[{"content":{ "a": 1 }},{"content":2}]`)
+	var space [2]wire.Draft
+	drafts, _, err := wire.AppendDrafts(space[:0], body)
+	require.NoError(t, err)
+	require.Same(t, &space[0], &drafts[0])
+	require.Equal(t, unsafe.StringData(unsafe.String(&body[12], 1)), unsafe.SliceData(drafts[0].Content))
+	require.Equal(t, len(drafts[0].Content), cap(drafts[0].Content),
+		"appending to a content must not reach into the body")
+
+	content, err := wire.DecodeContent(body)
+	require.NoError(t, err)
+	require.Same(t, &body[0], &content[0])
+}
+
+func TestDecodeContent(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"a":1}`:              `{"a":1}`,
+		" \n[ 1 , 2 ]\n":       `[ 1 , 2 ]`,
+		`"x"`:                  `"x"`,
+		`"cut \ud83d"`:         `"cut \ud83d"`,
+		`-0.0`:                 `-0.0`,
+		`null `:                `null`,
+		`{"content":1,"id":2}`: `{"content":1,"id":2}`,
+	} {
+		got, err := wire.DecodeContent([]byte(body))
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	for body, want := range map[string]wire.InputError{
+		"":       {Detail: "the body is empty, it must be JSON"},
+		`{"a":}`: {Detail: "invalid JSON: invalid character '}' at start of value", Field: "/a", Offset: 5},
+		`1 2`:    {Detail: "invalid JSON: invalid character '2' after top-level value", Offset: 2},
+	} {
+		_, err := wire.DecodeContent([]byte(body))
+		want.Slug = fault.SlugInvalidContent
+		refused(t, err, want)
+	}
+}
+
+func TestDecodeSubscribe(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]wire.From{
+		"":                             {},
+		" \n":                          {},
+		`{}`:                           {},
+		`{"from":"latest"}`:            {},
+		`{"from":"earliest"}`:          {Start: wire.StartEarliest},
+		`{"from":0}`:                   {Start: wire.StartAt},
+		`{"from": -9007199254740991 }`: {Start: wire.StartAt, Clock: clock.Min},
+	} {
+		got, err := wire.DecodeSubscribe([]byte(body))
+		require.NoError(t, err, body)
+		require.Equal(t, want, got.From, body)
+	}
+	const words = `from must be "latest", "earliest" or a clock from -9007199254740991 to 9007199254740991, not `
+	for body, want := range map[string]wire.InputError{
+		`{"from":"now"}`: {Slug: fault.SlugInvalidFrom, Detail: words + `"now"`, Field: "/from", Offset: 8},
+		`{"from":9007199254740992}`: {Slug: fault.SlugInvalidFrom, Detail: words + "9007199254740992", Field: "/from",
+			Offset: 8},
+		`{"from":1e3}`:  {Slug: fault.SlugInvalidFrom, Detail: words + "1e3", Field: "/from", Offset: 8},
+		`{"from":null}`: {Slug: fault.SlugInvalidFrom, Detail: words + "null", Field: "/from", Offset: 8},
+		`{"at":1}`:      {Detail: "at: unknown member (known: from)", Field: "/at", Offset: 1},
+		`[]`:            {Detail: "the body must be an object, not an array"},
+	} {
+		_, err := wire.DecodeSubscribe([]byte(body))
+		refused(t, err, want)
+	}
+}
+
+func TestDecodeAck(t *testing.T) {
+	t.Parallel()
+	got, err := wire.DecodeAck([]byte(`{"receiptHandle":"abc"}`))
+	require.NoError(t, err)
+	require.Equal(t, "abc", got.ReceiptHandle)
+	for body, want := range map[string]wire.InputError{
+		"":   {Detail: "the body is empty, it must be JSON"},
+		`{}`: {Detail: "receiptHandle: is missing", Field: "/receiptHandle", Offset: -1},
+		`{"receiptHandle":1}`: {Detail: "receiptHandle: must be a string, not a number", Field: "/receiptHandle",
+			Offset: 17},
+		`{"handle":"a"}`: {Detail: "handle: unknown member (known: receiptHandle)", Field: "/handle", Offset: 1},
+	} {
+		_, err := wire.DecodeAck([]byte(body))
+		refused(t, err, want)
+	}
+}
+
+func TestDecodeNext(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]wire.NextRequest{
+		"":                        {},
+		`{}`:                      {},
+		`{"receiptHandle":""}`:    {},
+		`{"receiptHandle":"a\/"}`: {ReceiptHandle: "a/"},
+		`{"max":5,"wait":"1m"}`:   {Max: 5, Wait: wire.Wait(time.Minute)},
+		`{"wait":20}`:             {Wait: wire.Wait(20 * time.Second)},
+		`{"wait":"\u00320"}`:      {Wait: wire.Wait(20 * time.Second)},
+		`{"wait":"0"}`:            {},
+	} {
+		got, err := wire.DecodeNext([]byte(body))
+		require.NoError(t, err, body)
+		require.Equal(t, want, got, body)
+	}
+	for body, want := range map[string]wire.InputError{
+		`{"max":0}`: {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "0"`,
+			Field: "/max", Offset: 7},
+		`{"max":1.5}`: {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "1.5"`,
+			Field: "/max", Offset: 7},
+		`{"max":"5"}`: {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "\"5\""`,
+			Field: "/max", Offset: 7},
+		`{"max":null}`: {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "null"`,
+			Field: "/max", Offset: 7},
+		`{"wait":"1x"}`: {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1x"`, Field: "/wait", Offset: 8},
+		`{"wait":"\ud83d"}`: {Detail: `wait: "\ud83d" contains half of a surrogate pair, which is not a character`,
+			Field: "/wait", Offset: 8},
+		`{"wait":-1}`:  {Slug: fault.SlugInvalidWait, Detail: waitWords + `"-1"`, Field: "/wait", Offset: 8},
+		`{"wait":1.5}`: {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1.5"`, Field: "/wait", Offset: 8},
+		`{"Max":1}`:    {Detail: "Max: unknown member (known: receiptHandle, lastReceiptHandle, max, wait)", Field: "/Max", Offset: 1},
+	} {
+		_, err := wire.DecodeNext([]byte(body))
+		refused(t, err, want)
+	}
+}
+
+func TestDecodeFetch(t *testing.T) {
+	t.Parallel()
+	const one = `{"channel":"a","subscriber":"s"}`
+	list := func(n int) string { return strings.TrimSuffix(strings.Repeat(one+", ", n), ", ") }
+	for body, want := range map[string]wire.FetchRequest{
+		`{"from":[]}`:                        {From: []wire.Source{}},
+		`{"from":[` + list(1) + `],"max":5}`: {From: []wire.Source{{Channel: "a", Subscriber: "s"}}, Max: 5},
+		`{"from":[` + list(wire.MaxSources) + `]}`: {
+			From: slices.Repeat([]wire.Source{{Channel: "a", Subscriber: "s"}}, wire.MaxSources)},
+	} {
+		got, err := wire.DecodeFetch([]byte(body))
+		require.NoError(t, err, body)
+		require.Equal(t, want, got, body)
+	}
+	full := `{"from":[` + list(wire.MaxSources) + ", "
+	excess := wire.InputError{Slug: fault.SlugInvalidSources, Detail: "from has more than 256 sources",
+		Field: "/from/256", Offset: int64(len(full))}
+	for body, want := range map[string]wire.InputError{
+		`{}`:            {Detail: "from: is missing", Field: "/from", Offset: -1},
+		`{"from":null}`: {Detail: "from: must be an array, not null", Field: "/from", Offset: 8},
+		`{"from":{}}`:   {Detail: "from: must be an array, not an object", Field: "/from", Offset: 8},
+		`{"from":nul}`: {Detail: "invalid JSON: invalid character '}' in literal null (expecting 'l')", Field: "/from",
+			Offset: 11},
+		`{"from":[` + one:             {Detail: "unexpected end of JSON", Field: "/from", Offset: 41},
+		`{"from":[` + one + `,null]}`: {Detail: "from[1]: must be an object, not null", Field: "/from/1", Offset: 42},
+		`{"from":[` + one + `,{"subscriber":"s"}]}`: {Detail: "from[1].channel: is missing", Field: "/from/1/channel",
+			Offset: 59},
+		`{"from":[` + one + `,]}`: {Detail: "invalid JSON: invalid character ',' at start of value", Field: "/from",
+			Offset: 41},
+		full + one + `]}`:         excess,
+		full + one + `, not JSON`: excess,
+		full + `{"unknown":1}]}`:  excess,
+	} {
+		_, err := wire.DecodeFetch([]byte(body))
+		refused(t, err, want)
+	}
+}
+
+const waitWords = "wait must be a duration that isn't negative, such as 20s or 1m30s, or a number of seconds, not "
+
+func TestParseWait(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"0": 0, "0s": 0, "20": 20 * time.Second, "20s": 20 * time.Second, "1m30s": 90 * time.Second,
+		"250ms": 250 * time.Millisecond, "1.5s": 1500 * time.Millisecond,
+	} {
+		got, err := wire.ParseWait(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "-1", "-1s", "20 s", "s", "1d", "1e3", "99999999999999999999", "9223372037",
+		"0x10", "٣", "NaN"} {
+		_, err := wire.ParseWait(text)
+		var refused *wire.InputError
+		require.ErrorAs(t, err, &refused, text)
+		require.Equal(t, fault.SlugInvalidWait, refused.Slug)
+	}
+}
+
+func TestParseMax(t *testing.T) {
+	t.Parallel()
+	n, err := wire.ParseMax("64")
+	require.NoError(t, err)
+	require.Equal(t, 64, n)
+	for _, text := range []string{"", "0", "-1", "1.0", "ten", " 1", "99999999999999999999"} {
+		_, err := wire.ParseMax(text)
+		var refused *wire.InputError
+		require.ErrorAs(t, err, &refused, text)
+		require.Equal(t, fault.SlugInvalidMax, refused.Slug)
+	}
+}

@@ -1,0 +1,214 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+var (
+	names    = rapid.StringMatching(`[0-9A-Za-z][0-9A-Za-z_.:-]{0,40}`)
+	handles  = rapid.StringMatching(`[0-9A-Za-z_-]{0,60}`)
+	contents = rapid.SampledFrom([]string{
+		`null`, `0`, `"<&>"`, `{ "a" : [ 1, 2 ] }`, `[]`, `1.50e3`, "{\n}", `"\u00e9é"`, `9007199254740993`,
+	})
+	clocks = rapid.Map(rapid.OneOf(
+		rapid.Int64Range(int64(clock.Min), int64(clock.Max)),
+		rapid.SampledFrom([]int64{int64(clock.Min), -1, 0, int64(clock.Max)}),
+	), func(n int64) clock.Clock { return clock.Clock(n) })
+	times = rapid.Map(rapid.Int64Range(1, 1<<42), func(ms int64) time.Time { return time.UnixMilli(ms).UTC() })
+)
+
+// decodes checks that data is JSON that encoding/json decodes to want, with no member that want doesn't have.
+func decodes[T any](t require.TestingT, data []byte, want T) {
+	var plain any
+	require.NoError(t, json.Unmarshal(data, &plain), "%s", data)
+	var got T
+	require.NoError(t, json.Unmarshal(data, &got), "%s", data)
+	require.Equal(t, want, got, "%s", data)
+}
+
+func TestPublishedAppendJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := wire.Published{
+			Channel: names.Draw(t, "channel"), ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
+			Duplicate: rapid.Bool().Draw(t, "duplicate"),
+		}
+		decodes(t, want.AppendJSON(nil), want)
+
+		byReflection, err := json.Marshal(want)
+		require.NoError(t, err)
+		require.Equal(t, string(byReflection), string(want.AppendJSON(nil)))
+	})
+}
+
+func drawDelivery(t *rapid.T) wire.Delivery {
+	d := wire.Delivery{
+		Messages: []wire.Message{}, ReceiptHandle: handles.Draw(t, "handle"),
+		More: rapid.Bool().Draw(t, "more"), Expired: rapid.Uint64().Draw(t, "expired"),
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "messages") {
+		m := wire.Message{ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
+			Content: json.RawMessage(contents.Draw(t, "content"))}
+		if rapid.Bool().Draw(t, "dated") {
+			m.PublishedAt = times.Draw(t, "at")
+		}
+		d.Messages = append(d.Messages, m)
+	}
+	return d
+}
+
+func TestDeliveryAppendJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawDelivery(t)
+		data := want.AppendJSON([]byte{})
+		decodes(t, data, want)
+		require.LessOrEqual(t, len(data), want.JSONSize())
+	})
+}
+
+func TestDeliveriesAppendJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := wire.Deliveries{Deliveries: []wire.SourceDelivery{}, Problems: []wire.SourceProblem{}}
+		for range rapid.IntRange(0, 3).Draw(t, "deliveries") {
+			want.Deliveries = append(want.Deliveries, wire.SourceDelivery{
+				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Delivery: drawDelivery(t),
+			})
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "plain problems") {
+			problem := wire.NewProblem(fault.SlugNoSubscriber, 404, names.Draw(t, "detail"))
+			problem.Field, problem.RequestID, problem.RetryAfter = "/from/255/receiptHandle", ulid.Make().String(), 1
+			want.Problems = append(want.Problems, wire.SourceProblem{
+				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Problem: *problem,
+			})
+		}
+		require.LessOrEqual(t, len(want.AppendJSON(nil)), want.JSONSize())
+		for range rapid.IntRange(0, 3).Draw(t, "problems") { // what is refused can be any text
+			want.Problems = append(want.Problems, wire.SourceProblem{
+				Channel: rapid.String().Draw(t, "channel"), Subscriber: rapid.String().Draw(t, "subscriber"),
+				Problem: *wire.NewProblem(fault.SlugNoSubscriber, 404, rapid.String().Draw(t, "detail")),
+			})
+		}
+		decodes(t, want.AppendJSON(nil), want)
+	})
+}
+
+func TestDeliveryAsPublished(t *testing.T) {
+	t.Parallel()
+	d := wire.Delivery{
+		Messages: []wire.Message{{
+			ID: "m1", Clock: clock.Min, Content: json.RawMessage(`{ "text" : "<hello> & \u0041" }`),
+			PublishedAt: time.Date(2026, 2, 3, 5, 5, 6, 7e6, time.FixedZone("", 3600)),
+		}},
+		ReceiptHandle: "abc", More: true, Expired: 3,
+	}
+	require.Equal(t, `{"messages":[{"id":"m1","clock":-9007199254740991,"content":{ "text" : "<hello> & \u0041" },`+
+		`"publishedAt":"2026-02-03T04:05:06.007Z"}],"receiptHandle":"abc","more":true,"expired":3}`,
+		string(d.AppendJSON(nil)))
+
+	empty := wire.Delivery{}
+	require.Equal(t, `{"messages":[],"more":false,"expired":0}`, string(empty.AppendJSON(nil)))
+}
+
+func TestOldAppendJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		published := wire.OldPublished{ChannelID: names.Draw(t, "channel"), MessageID: names.Draw(t, "id")}
+		decodes(t, published.AppendJSON(nil), published)
+
+		d := wire.OldDelivery{
+			ChannelID: names.Draw(t, "channel"), Messages: []wire.OldMessage{},
+			AckHandle: handles.Draw(t, "handle"), MoreMessages: rapid.Bool().Draw(t, "more"),
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "messages") {
+			d.Messages = append(d.Messages, wire.OldMessage{
+				MessageID: names.Draw(t, "id"), Content: json.RawMessage(contents.Draw(t, "content")),
+			})
+		}
+		decodes(t, d.AppendJSON(nil), d)
+	})
+}
+
+func TestDraftsAreDecodedAsEncoded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		drafts := make([]wire.Draft, rapid.IntRange(1, 4).Draw(t, "drafts"))
+		for i := range drafts {
+			drafts[i] = wire.Draft{ID: rapid.String().Draw(t, "id"),
+				Content: json.RawMessage(contents.Draw(t, "content"))}
+		}
+		got, batch, err := wire.AppendDrafts(nil, wire.AppendDraftsJSON(nil, drafts))
+		require.NoError(t, err)
+		require.True(t, batch)
+		require.Equal(t, drafts, got)
+
+		got, batch, err = wire.AppendDrafts(nil, drafts[0].AppendJSON(nil))
+		require.NoError(t, err)
+		require.False(t, batch)
+		require.Equal(t, drafts[:1], got)
+	})
+}
+
+func TestDraftOfInvalidUTF8IsStillJSON(t *testing.T) {
+	t.Parallel()
+	d := wire.Draft{ID: "a\xffb", Content: json.RawMessage(`1`)}
+	require.Equal(t, "{\"id\":\"a\uFFFDb\",\"content\":1}", string(d.AppendJSON(nil)))
+}
+
+func TestRequestsAreDecodedAsEncoded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		next := wire.NextRequest{
+			ReceiptHandle: handles.Draw(t, "handle"), Max: rapid.IntRange(0, 1000).Draw(t, "max"),
+			Wait: wire.Wait(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "wait")),
+		}
+		data, err := json.Marshal(next)
+		require.NoError(t, err)
+		gotNext, err := wire.DecodeNext(data)
+		require.NoError(t, err)
+		require.Equal(t, next, gotNext)
+		decodes(t, data, next)
+
+		from := wire.SubscribeRequest{From: rapid.SampledFrom([]wire.From{
+			{}, {Start: wire.StartEarliest}, {Start: wire.StartAt, Clock: clocks.Draw(t, "clock")},
+		}).Draw(t, "from")}
+		data, err = json.Marshal(from)
+		require.NoError(t, err)
+		gotFrom, err := wire.DecodeSubscribe(data)
+		require.NoError(t, err)
+		require.Equal(t, from, gotFrom)
+		decodes(t, data, from)
+
+		ack := wire.AckRequest{ReceiptHandle: rapid.String().Draw(t, "receipt")}
+		data, err = json.Marshal(ack)
+		require.NoError(t, err)
+		gotAck, err := wire.DecodeAck(data)
+		require.NoError(t, err)
+		require.Equal(t, ack, gotAck)
+	})
+}
+
+func TestFromWithoutAStart(t *testing.T) {
+	t.Parallel()
+	_, err := json.Marshal(wire.From{Start: 7})
+	require.ErrorContains(t, err, "unknown start 7")
+}
+
+func TestProblemSlug(t *testing.T) {
+	t.Parallel()
+	p := wire.NewProblem(fault.SlugNoChannel, 404, "detail")
+	require.Equal(t, fault.SlugNoChannel, p.Slug())
+	require.Equal(t, "Channel not found", p.Title)
+	require.Empty(t, (&wire.Problem{Type: "about:blank"}).Slug())
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+)
+
+// NewTicket is the body that creates a ticket.
+type NewTicket struct {
+	Queue string `json:"queue,omitempty"` // empty: the queue "default"
+	ID    string `json:"id,omitempty"`    // empty: the server makes one
+	TTL   TTL    `json:"ttl,omitempty"`   // how long it can be matched; 0: the queue's
+	matchmaking.Spec
+}
+
+// CreatedTicket is the answer to the creation of a ticket.
+type CreatedTicket struct {
+	ID          string    `json:"id"`
+	Queue       string    `json:"queue"`
+	Status      string    `json:"status"`      // a matchmaking.Status; SEARCHING, unless the ticket existed
+	CreateTime  time.Time `json:"createTime"`  // Redis time, to the microsecond
+	Channel     string    `json:"channel"`     // on which the assignment is published
+	Subscriber  string    `json:"subscriber"`  // of the channel, created with it
+	ChannelURL  string    `json:"channelUrl"`  // path of the channel's description
+	MessagesURL string    `json:"messagesUrl"` // path to fetch the assignment from
+	// Token is a credential for the ticket's player: it reads and cancels this ticket, and fetches its assignment, and
+	// nothing else. Empty: the service is open, or the ticket is the user's own.
+	Token string `json:"token,omitempty"`
+}
+
+// Ticket describes a ticket.
+type Ticket struct {
+	CreatedTicket
+	ExpireTime time.Time `json:"expireTime"` // Redis time, after which it can't be matched; a heartbeat moves it
+	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last heartbeat if the queue asks for them
+	LifeMillis int64     `json:"lifeMs"`     // from its creation, whatever its heartbeats
+	matchmaking.Spec
+	MatchID    string                  `json:"matchId,omitempty"`    // of MATCH_FOUND
+	Assignment *matchmaking.Assignment `json:"assignment,omitempty"` // of MATCH_FOUND
+}
+
+// Match is a match that was assigned.
+type Match struct {
+	ID         string                     `json:"id"`
+	Queue      string                     `json:"queue"`
+	AssignTime time.Time                  `json:"assignTime"` // Redis time, to the microsecond
+	Connection string                     `json:"connection"`
+	Teams      [][]MatchedTicket          `json:"teams"`                // in order, which assignments count from 0
+	Extensions map[string]json.RawMessage `json:"extensions,omitempty"` // as in its assignments
+}
+
+// MatchedTicket is a ticket of a match.
+type MatchedTicket struct {
+	ID      string `json:"id"`
+	Players int    `json:"players"` // how many players it stands for
+}
+
+// AppendJSON appends the JSON of t. Its strings must be names, which need no escapes.
+func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"id":"`...)
+	dst = append(dst, t.ID...)
+	dst = append(dst, `","queue":"`...)
+	dst = append(dst, t.Queue...)
+	dst = append(dst, `","status":"`...)
+	dst = append(dst, t.Status...)
+	dst = append(dst, `","createTime":"`...)
+	dst = t.CreateTime.AppendFormat(dst, time.RFC3339Nano)
+	dst = append(dst, `","channel":"`...)
+	dst = append(dst, t.Channel...)
+	dst = append(dst, `","subscriber":"`...)
+	dst = append(dst, t.Subscriber...)
+	dst = append(dst, `","channelUrl":"`...)
+	dst = append(dst, t.ChannelURL...)
+	dst = append(dst, `","messagesUrl":"`...)
+	dst = append(dst, t.MessagesURL...)
+	if t.Token != "" {
+		dst = append(dst, `","token":"`...)
+		dst = append(dst, t.Token...)
+	}
+	return append(dst, `"}`...)
+}
+
+// TTL is how long a ticket can be matched. In JSON it is a Go duration such as "5m".
+type TTL time.Duration
+
+// MarshalText returns the Go duration.
+func (t TTL) MarshalText() ([]byte, error) { return []byte(time.Duration(t).String()), nil }
+
+// UnmarshalText accepts what ParseTTL accepts.
+func (t *TTL) UnmarshalText(text []byte) error {
+	d, err := ParseTTL(string(text))
+	if err != nil {
+		return err
+	}
+	*t = TTL(d)
+	return nil
+}
+
+// ParseTTL parses a positive Go duration, such as "5m" and "1m30s". The error is an *InputError with
+// fault.SlugInvalidTicket.
+func ParseTTL(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, &InputError{
+			Slug: fault.SlugInvalidTicket, Field: "/ttl", Offset: -1,
+			Detail: fmt.Sprintf("ttl must be a positive duration, such as 5m or 1m30s, not %.64q", text),
+		}
+	}
+	return d, nil
+}

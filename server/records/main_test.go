@@ -1,9 +1,0 @@
-package records_test
-
-import (
-	"testing"
-
-	"github.com/tidemark-dev/tidemark/internal/redistest"
-)
-
-func TestMain(m *testing.M) { redistest.Main(m) }

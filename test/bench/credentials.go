@@ -1,0 +1,126 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/tidemark-dev/tidemark/internal/access/keys"
+	"github.com/tidemark-dev/tidemark/test/load"
+	"github.com/tidemark-dev/tidemark/test/report"
+)
+
+// sender is a way to send publishes whose cost is compared.
+type sender struct {
+	name       string
+	server     *service
+	credential string
+	limit      time.Duration // its allowed extra cost over no credential; 0: no goal
+	rounds     []float64     // CPU seconds of the server per publish
+}
+
+// highLimits are limits that a user doesn't reach here. Requests count as in any service.
+const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=60/m,newChannels=1000000/s," +
+	"newSubscribers=600/m"
+
+// credentials measures what a credential adds to a publish: an API key, and a JSON Web Token that the server has seen
+// before. The same publishes go to an open service and to one that requires credentials, on the same Redis, in turns.
+func credentials(b *bench) {
+	u := b.start()
+	defer u.stop()
+	dir, err := os.MkdirTemp("", "tidemark-bench-")
+	b.Must(err)
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	key, token, args := b.makeCredentials(dir)
+	closed := u.addServer(args...)
+	if closed.OK(b.Context(), "/v1/info") {
+		b.Fatalf("the server needs no credentials")
+	}
+	senders := []*sender{
+		{name: "nothing, to an open service", server: u.server},
+		{name: "an API key", server: closed, credential: key, limit: 5 * time.Microsecond},
+		{name: "a JSON Web Token seen before", server: closed, credential: token, limit: 8 * time.Microsecond},
+	}
+	for round := range u.rounds {
+		for i, one := range senders {
+			u.redis.empty()
+			one.rounds = append(one.rounds, one.measure(u.requests, fmt.Sprintf("%d-%d", round, i)))
+		}
+	}
+	b.printCredentials(senders)
+}
+
+// measure returns the CPU seconds of the server per publish.
+func (s *sender) measure(n int, name string) float64 {
+	header := ""
+	if s.credential != "" {
+		header = "Authorization: Bearer " + s.credential + "\r\n"
+	}
+	const form = "PUT /v1/channels/bench-%d/messages/p%s-%d HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n%s"
+	before := s.server.cpu()
+	_, err := load.Repeat(s.server.bench.Context(), s.server.HTTP, n, func(n int) []byte {
+		return fmt.Appendf(nil, form, n%channelCount, name, n, header, len(messageContent), messageContent)
+	})
+	s.server.bench.Must(err)
+	return (s.server.cpu() - before).Seconds() / float64(n)
+}
+
+func (b *bench) printCredentials(senders []*sender) {
+	b.printf("\n## What a credential costs\n\nA publish of %d bytes, measured in turns; differences are computed "+
+		"within a round.\n\n"+
+		"| publish with | server CPU | more than without | goal | |\n"+
+		"|---|---:|---:|---:|---|\n", contentBytes)
+	open := senders[0].rounds
+	for _, s := range senders {
+		var more []float64
+		for i, seconds := range s.rounds {
+			more = append(more, seconds-open[i])
+		}
+		extra, cost := medianTime(more), medianTime(slices.Clone(s.rounds))
+		if s.limit == 0 {
+			b.printf("| %s | %s | | | |\n", s.name, tenths(cost))
+			continue
+		}
+		b.printf("| %s | %s | %s | %s | %s |\n",
+			s.name, tenths(cost), tenths(extra), atMostMicros(s.limit), report.Verdict(extra <= s.limit))
+		progress("a publish with %s: %s more", s.name, tenths(extra))
+	}
+}
+
+func tenths(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1000) }
+
+// makeCredentials writes the files with one API key and the key of one JSON Web Token, and returns the server's
+// arguments.
+func (b *bench) makeCredentials(dir string) (key, token string, args []string) {
+	grants := json.RawMessage(`[{"actions":["publish","subscribe"],"channels":["bench-*"]}]`)
+	record, key, err := keys.Generate(keys.NewKey{Grants: grants}, time.Now())
+	b.Must(err)
+	list, err := json.Marshal([]keys.Key{record})
+	b.Must(err)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	b.Must(err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	b.Must(err)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: private}, nil)
+	b.Must(err)
+	token, err = jwt.Signed(signer).Claims(map[string]any{
+		"sub": "bench", "iss": "https://issuer.example", "exp": time.Now().Add(24 * time.Hour).Unix(), "tidemark": grants,
+	}).Serialize()
+	b.Must(err)
+	file, pemFile := filepath.Join(dir, "keys.json"), filepath.Join(dir, "token.pem")
+	b.Must(os.WriteFile(file, list, 0o600))
+	b.Must(os.WriteFile(pemFile, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	return key, token, []string{
+		"--api-keys", file, "--jwt-keys", pemFile, "--jwt-algorithms", "EdDSA", "--user-limits", highLimits,
+	}
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/test/load"
+	"github.com/tidemark-dev/tidemark/test/report"
+)
+
+// Limits of the cost of a queue full of tickets that never match, from the project's goals.
+const (
+	crowdServerLimit = 1500 // bytes per ticket
+	crowdRedisLimit  = 1200
+	crowdStartLimit  = 5 * time.Second
+)
+
+// crowdPairs is the number of timed pairs.
+const crowdPairs = 50
+
+// crowd is a queue of waiting tickets that never match.
+type crowd struct {
+	*system
+	frontend *load.Frontend
+	waiting  int
+	met      int // pairs
+}
+
+// crowds fills a queue with tickets that never match, and measures how fast pairs are matched among them.
+func crowds(b *bench) {
+	c := &crowd{system: b.start()}
+	defer c.stop()
+	c.admin(http.MethodPut, "/v1/queues/crowd",
+		`{"maxTickets": 0, "match": {"function": "criteria", "weights": {"skill": 1}}}`)
+	c.connect()
+	defer func() { c.frontend.Close() }()
+	b.printf("\n## Many tickets that wait\n\nTickets that never match wait in a criteria queue. Times are from "+
+		"the creation of the second ticket of a pair to\nboth assignments, the median of %d. The other columns "+
+		"are the memory per waiting ticket: of the server after a\ngarbage collection, resident, and of "+
+		"Redis.\n\n"+
+		"| waiting | a new pair is matched after | goal | server | goal | resident | Redis | goal | |\n"+
+		"|---:|---:|---:|---:|---:|---:|---:|---:|---|\n", crowdPairs)
+	c.grow(50_000, 5*time.Millisecond)
+	c.grow(200_000, 10*time.Millisecond)
+	took := c.restart()
+	b.printf("\nA server that is started while %d tickets wait matches a new pair %.1f s after its start (goal ≤ "+
+		"%.0f s, %s).\n",
+		c.waiting, took.Seconds(), crowdStartLimit.Seconds(), report.Verdict(took <= crowdStartLimit))
+}
+
+func (c *crowd) connect() {
+	var err error
+	c.frontend, err = load.DialFrontend(c.server.GRPC)
+	c.Must(err)
+}
+
+// grow adds tickets up to a number, and measures how fast pairs are matched among them.
+func (c *crowd) grow(waiting int, goal time.Duration) {
+	added := float64(waiting - c.waiting)
+	memory := func() [3]float64 { return [3]float64{c.server.live(), c.server.resident(), c.redis.memory()} }
+	before := memory()
+	c.fill(waiting)
+	var took []time.Duration
+	for range crowdPairs {
+		took = append(took, c.meetOne())
+	}
+	slices.Sort(took)
+	pair := took[len(took)/2]
+	after := memory()
+	live, resident, redis := (after[0]-before[0])/added, (after[1]-before[1])/added, (after[2]-before[2])/added
+	good := pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit
+	progress("%d waiting: a pair after %s, %.0f (resident: %.0f) + %.0f bytes", waiting, pair, live, resident, redis)
+	c.printf("| %d | %s | %s | %.2f KB | ≤ %.1f KB | %.2f KB | %.2f KB | ≤ %.1f KB | %s |\n", waiting,
+		report.Millis(pair), atMost(goal),
+		live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
+}
+
+// fill creates tickets until the given number waits.
+func (c *crowd) fill(waiting int) {
+	var created atomic.Int64
+	created.Store(int64(c.waiting))
+	group, ctx := errgroup.WithContext(load.InQueue(c.Context(), "crowd"))
+	for range 100 {
+		group.Go(func() error {
+			for n := created.Add(1); n <= int64(waiting); n = created.Add(1) {
+				if _, err := c.frontend.Create(ctx, seeker(float64(n), float64(n)+0.5)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	c.Must(group.Wait())
+	c.waiting = waiting
+}
+
+// seeker is a ticket of one skill that seeks an opponent of another.
+func seeker(skill, sought float64) *openmatch.Ticket {
+	criteria, _ := json.Marshal([]map[string]any{{"name": "skill", "minValue": sought, "maxValue": sought}}) // never fails
+	var value structpb.Value
+	_ = value.UnmarshalJSON(criteria) // as was just written
+	extension, _ := anypb.New(&value) // of a known type
+	return &openmatch.Ticket{
+		SearchFields: &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": skill}},
+		Extensions:   map[string]*anypb.Any{"tidemark.criteria": extension},
+	}
+}
+
+// meetOne is meet for two tickets that accept only each other.
+func (c *crowd) meetOne() time.Duration {
+	c.met++
+	skill := -float64(c.met)
+	return c.meet(c.frontend, seeker(skill, skill), "crowd")
+}
+
+// meet creates a ticket twice, for two players, and returns how long after the second both had their assignments. It
+// names the queue, unless that is empty.
+func (b *bench) meet(frontend *load.Frontend, ticket *openmatch.Ticket, queue string) time.Duration {
+	ctx := b.Context()
+	if queue != "" {
+		ctx = load.InQueue(ctx, queue)
+	}
+	first, err := frontend.Create(ctx, ticket)
+	b.Must(err)
+	started := time.Now()
+	second, err := frontend.Create(ctx, ticket)
+	b.Must(err)
+	for _, id := range []string{first, second} {
+		_, err := frontend.Await(ctx, id)
+		b.Must(err)
+	}
+	return time.Since(started)
+}
+
+// restart ends the server and returns how long another one takes to start and to match a pair.
+func (c *crowd) restart() time.Duration {
+	c.frontend.Close()
+	c.server.end(syscall.SIGTERM)
+	started := time.Now()
+	c.server = c.addServer()
+	c.connect()
+	c.meetOne()
+	return time.Since(started)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/storage/managed"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+)
+
+// redisServers is one Redis, or a Cluster. A method that fails ends the part of the benchmarks.
+type redisServers struct {
+	bench  *bench
+	socket string   // unless it is a Cluster
+	args   []string // of serve
+	nodes  []rueidis.Client
+	undo   []func() error
+}
+
+// onClose registers a function for close, which calls the last one first.
+func (r *redisServers) onClose(undo func() error) { r.undo = append(r.undo, undo) }
+
+// close stops Redis. It may be called again.
+func (r *redisServers) close() {
+	for ; len(r.undo) > 0; r.undo = r.undo[:len(r.undo)-1] {
+		if err := r.undo[len(r.undo)-1](); err != nil {
+			progress("stop Redis: %v", err)
+		}
+	}
+}
+
+// openRedis runs Redis as a bare `tidemark serve` does: append-only file on, a Unix socket.
+func (b *bench) openRedis() *redisServers {
+	dir, err := os.MkdirTemp("", "tidemark-bench-")
+	b.Must(err)
+	r := &redisServers{bench: b}
+	b.Cleanup(r.close) // if the part fails
+	r.onClose(func() error { return os.RemoveAll(dir) })
+	server, err := managed.Open(managed.Options{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
+	b.Must(err)
+	running, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(running) }()
+	r.onClose(func() error {
+		cancel()
+		return <-ended
+	})
+	b.Must(server.Ready(b.Context()))
+	r.socket, r.args = server.Socket(), []string{"--redis", "unix://" + server.Socket()}
+	options, err := rueidis.ParseURL(server.Address())
+	b.Must(err)
+	options.DisableCache, options.ForceSingleClient = true, true
+	client, err := rueidis.NewClient(options)
+	b.Must(err)
+	r.nodes = append(r.nodes, client)
+	r.onClose(func() error { client.Close(); return nil })
+	return r
+}
+
+// openCluster runs three nodes without replicas, append-only file on.
+func (b *bench) openCluster() *redisServers {
+	cluster, err := redistest.OpenCluster(b.Context(),
+		redistest.Options{Replicas: -1, Args: []string{"--appendonly", "yes"}})
+	b.Must(err)
+	r := &redisServers{bench: b, args: []string{"--redis", strings.Join(cluster.Addrs(), ",")}}
+	b.Cleanup(r.close) // if the part fails
+	r.onClose(cluster.Close)
+	for _, node := range cluster.Nodes() {
+		r.nodes = append(r.nodes, node.Client())
+	}
+	return r
+}
+
+// do sends a command to each node, and returns the first one's reply.
+func (r *redisServers) do(words ...string) (reply rueidis.RedisResult) {
+	for i, node := range r.nodes {
+		answered := node.Do(r.bench.Context(), node.B().Arbitrary(words...).Build())
+		r.bench.Must(answered.Error())
+		if i == 0 {
+			reply = answered
+		}
+	}
+	return reply
+}
+
+// cpu returns the CPU seconds that Redis has used, all nodes together.
+func (r *redisServers) cpu() float64 {
+	all := r.numbers("cpu")
+	return all["used_cpu_user"] + all["used_cpu_sys"]
+}
+
+// cpuTime is cpu as a duration.
+func (r *redisServers) cpuTime() time.Duration { return time.Duration(r.cpu() * float64(time.Second)) }
+
+// cpuSeconds returns the CPU seconds that Redis uses for each of n calls.
+func (r *redisServers) cpuSeconds(n int, call func()) float64 {
+	before := r.cpu()
+	call()
+	return (r.cpu() - before) / float64(n)
+}
+
+// info returns one number from a section of INFO, as a sum over all nodes.
+func (r *redisServers) info(section, field string) float64 { return r.numbers(section)[field] }
+
+// calls returns how often each of these commands was called, in all nodes together.
+func (r *redisServers) calls(commands []string) map[string]float64 {
+	all, calls := r.numbers("commandstats"), make(map[string]float64)
+	for _, command := range commands {
+		calls[command] = all["cmdstat_"+command] // a command that was never called has no line
+	}
+	return calls
+}
+
+// numbers returns the numbers of a section of INFO. If a line has several, it returns the first, which is a command's
+// number of calls.
+func (r *redisServers) numbers(section string) map[string]float64 {
+	all := make(map[string]float64)
+	for _, node := range r.nodes {
+		text, err := node.Do(r.bench.Context(), node.B().Info().Section(section).Build()).ToString()
+		r.bench.Must(err)
+		for line := range strings.Lines(text) {
+			field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			value, _, _ = strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+			if n, err := strconv.ParseFloat(value, 64); err == nil {
+				all[field] += n
+			}
+		}
+	}
+	return all
+}
+
+// empty resets Redis, so that measurements start from the same state: a write costs more while Redis's table of keys
+// grows, and while the append-only file is rewritten, which is switched off.
+func (r *redisServers) empty() {
+	r.do("CONFIG", "SET", "auto-aof-rewrite-percentage", "0")
+	r.do("FLUSHALL", "SYNC")
+}
+
+// connections counts the clients of Redis, this program not included.
+func (r *redisServers) connections() int {
+	return int(r.info("clients", "connected_clients")) - len(r.nodes)
+}
+
+// memory returns the bytes that Redis uses.
+func (r *redisServers) memory() float64 { return r.info("memory", "used_memory") }
+
+// awaitTopics waits until a Redis that isn't a Cluster has n topics with a subscriber.
+func (r *redisServers) awaitTopics(n int) {
+	for ; ; r.bench.sleep(50 * time.Millisecond) {
+		topics, err := r.do("PUBSUB", "SHARDCHANNELS").AsStrSlice()
+		r.bench.Must(err)
+		if len(topics) >= n {
+			return
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/records/site"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+)
+
+// entryValue is the value of an entry.
+var entryValue = `{"id":1,"name":"Ann","bio":"` + strings.Repeat("x", 172) + `"}`
+
+// fillShards stores the given number of entries.
+func (u *system) fillShards(entries int) {
+	const script = `for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+		redis.call('SET', ARGV[3] .. string.format('%d', i) .. ARGV[4], ARGV[5])
+	end
+	return 1`
+	before, after, _ := strings.Cut(site.Kind("author").Key("0"), "0")
+	for from := 0; from < entries; from += 10_000 {
+		to := min(from+10_000, entries) - 1
+		u.redis.do("EVAL", script, "0", strconv.Itoa(from), strconv.Itoa(to), before, after, entryValue)
+	}
+}
+
+// nodes are the nodes of some data centres, each a process.
+type nodes []*node
+
+type node struct {
+	*service
+	dc string
+}
+
+// loadRate is so high that it doesn't slow a node.
+const loadRate = "1000000"
+
+// startNodes gives a data centre a layout, and starts a node for each of its shards.
+func (u *system) startNodes(dc string, count int) (started nodes) {
+	conn, err := redis.Connect(u.Context(), redis.Options{URL: "unix://" + u.redis.socket,
+		Logger: slog.New(slog.DiscardHandler)})
+	u.Must(err)
+	defer conn.Close()
+	_, err = shards.New(conn).SetLayout(u.Context(), site.Kind("author").Name, dc, 0, shard.Even(count))
+	u.Must(err)
+	for i := range count {
+		host := fmt.Sprintf("%s-%d", dc, i)
+		p := u.addNode("--cache", site.Kind("author").Name, "--dc", dc, "--host", host, "--load-rate", loadRate)
+		started = append(started, &node{service: p, dc: dc})
+	}
+	return started
+}
+
+// of returns the nodes of a data centre.
+func (all nodes) of(dc string) (some nodes) {
+	for _, n := range all {
+		if n.dc == dc {
+			some = append(some, n)
+		}
+	}
+	return some
+}
+
+// awaitReady returns when all nodes have loaded their shards.
+func (all nodes) awaitReady() {
+	for _, n := range all {
+		n.bench.Must(n.Await(n.bench.Context(), "/readyz"))
+	}
+}
+
+// end ends the nodes.
+func (all nodes) end() {
+	for _, n := range all {
+		n.end(syscall.SIGTERM)
+	}
+}
+
+// signal sends the nodes a signal.
+func (all nodes) signal(s syscall.Signal) {
+	for _, n := range all {
+		n.bench.Must(n.Signal(s))
+	}
+}
+
+// cpu returns the CPU time that the nodes have used together.
+func (all nodes) cpu() (sum time.Duration) {
+	for _, n := range all {
+		sum += n.cpu()
+	}
+	return sum
+}
+
+// requests returns how many requests the nodes have answered.
+func (all nodes) requests() (sum float64) {
+	for _, n := range all {
+		sum += n.labelled("tidemark_shard_node_requests_total", "cache")[site.Kind("author").Name]
+	}
+	return sum
+}
+
+// clients is a process of clients: see runClients. Its methods that fail end the part.
+type clients struct {
+	*child
+	bench *bench
+}
+
+// startClient starts a client of nodes.
+func (u *system) startClient(all nodes) *clients {
+	return u.startClients(all, setup{Entries: entries, Clients: 1})
+}
+
+// startClients starts clients of nodes.
+func (u *system) startClients(all nodes, s setup) *clients {
+	for _, one := range all {
+		s.Hosts = append(s.Hosts, shard.Host{Address: one.GRPC, DC: one.dc})
+	}
+	description, err := json.Marshal(s)
+	u.Must(err)
+	c, err := startChild(u.Context(), "-shards", string(description))
+	u.Must(err)
+	return &clients{child: c, bench: u.bench}
+}
+
+// end ends the process.
+func (c *clients) end() {
+	if err := c.child.end(); err != nil {
+		c.bench.Errorf("clients of shards: %v", err)
+	}
+}
+
+// read makes the clients execute an order.
+func (c *clients) read(o order) (result outcome) {
+	c.bench.Must(json.NewEncoder(c.in).Encode(o))
+	line, err := c.out.ReadBytes('\n')
+	if err != nil {
+		c.bench.Fatalf("the clients ended: %v", err)
+	}
+	c.bench.Must(json.Unmarshal(line, &result))
+	if result.Error != "" {
+		c.bench.Must(errors.New(result.Error))
+	}
+	return result
+}

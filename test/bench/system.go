@@ -1,0 +1,225 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/test/launch"
+	"github.com/tidemark-dev/tidemark/test/load"
+)
+
+// bench runs one part of the benchmarks. Its host ends the part at the first failure.
+type bench struct {
+	*launch.Host
+	settings
+	*page
+}
+
+// settings are the parameters of all parts.
+type settings struct {
+	binary   string // of the service
+	rounds   int    // how often each figure is measured
+	requests int    // in a round
+}
+
+// system holds the measured processes: a server, a floor, and the server's Redis. If a method fails it ends the part,
+// so only the part's goroutine may call it.
+type system struct {
+	*bench
+	server *service
+	floor  *service
+	redis  *redisServers
+
+	started []*service
+}
+
+// start starts a system. Its server gets further arguments of serve.
+func (b *bench) start(args ...string) *system { return b.startOn(b.openRedis(), args...) }
+
+func (b *bench) startOn(redis *redisServers, args ...string) *system {
+	u := &system{bench: b, redis: redis}
+	b.Cleanup(u.stop) // if the part fails
+	u.server = u.addServer(args...)
+	self, err := os.Executable()
+	b.Must(err)
+	u.floor = u.run("floor", self, nil, "-floor", "-floor-frontend")
+	return u
+}
+
+// stop stops all processes, the last one first. It may be called again.
+func (u *system) stop() {
+	for i := len(u.started) - 1; i >= 0; i-- {
+		u.started[i].end(syscall.SIGTERM)
+	}
+	u.redis.close()
+}
+
+// addServer starts one more server on the same Redis.
+func (u *system) addServer(args ...string) *service {
+	args = append(append([]string{"serve", "--log-level", "error"}, u.redis.args...), args...)
+	return u.run("server", u.binary, args, "--listen", "--grpc-listen", "--admin-listen")
+}
+
+// addNode starts a node of a sharded cache on the same Redis.
+func (u *system) addNode(args ...string) *service {
+	args = append(append([]string{"shards", "serve", "--log-level", "error"}, u.redis.args...), args...)
+	return u.run("node", u.binary, args, "--admin-listen", "--listen")
+}
+
+// run starts a process, and returns when it is ready.
+func (u *system) run(name, program string, args []string, listen ...string) *service {
+	one, err := launch.New(u.Context(), launch.Options{Program: program, Args: args, Listen: listen, Name: name})
+	u.Must(err)
+	s := &service{Service: one, bench: u.bench}
+	u.started = append(u.started, s)
+	u.Must(s.Start(u.Context()))
+	u.Must(one.Await(u.Context(), "/livez"))
+	return s
+}
+
+// request sends one request to the server.
+func (u *system) request(method, path, body string) load.Answer {
+	return u.send(u.server.HTTP, method, path, body)
+}
+
+// admin sends one request to the server's admin listener.
+func (u *system) admin(method, path, body string) load.Answer {
+	return u.send(u.server.Admin, method, path, body)
+}
+
+func (u *system) send(address, method, path, body string) load.Answer {
+	a, err := load.Once(u.Context(), address, load.Request(method, path, body))
+	u.Must(err)
+	return a
+}
+
+// repeat sends n requests to the server, and returns the last answer.
+func (u *system) repeat(n int, next load.Maker) load.Answer {
+	last, err := load.Repeat(u.Context(), u.server.HTTP, n, next)
+	u.Must(err)
+	return last
+}
+
+// dial opens a connection to the server.
+func (u *system) dial() *load.Conn {
+	c, err := load.Dial(u.Context(), u.server.HTTP)
+	u.Must(err)
+	return c
+}
+
+// compare sends the same requests to the server and, answered with the server's own last answer, to the floor.
+func (u *system) compare(next load.Maker) pair {
+	ours, last := u.measureServer(next)
+	return pair{ours: ours, floor: u.measureFloor(next, last)}
+}
+
+// compareOften calls compare once per round.
+func (u *system) compareOften(next load.Maker) (pairs []pair) {
+	for range u.rounds {
+		pairs = append(pairs, u.compare(next))
+	}
+	return pairs
+}
+
+// measureServer returns the server's CPU seconds per request, and its last answer.
+func (u *system) measureServer(next load.Maker) (seconds float64, last load.Answer) {
+	seconds = u.server.cpuSeconds(u.requests, func() { last = u.repeat(u.requests, next) })
+	return seconds, last
+}
+
+// measureFloor returns the CPU seconds per request of a bare handler that returns the same answer.
+func (u *system) measureFloor(next load.Maker, last load.Answer) float64 {
+	u.send(u.floor.HTTP, "PUT", "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
+	return u.floor.cpuSeconds(u.requests, func() {
+		_, err := load.Repeat(u.Context(), u.floor.HTTP, u.requests, next)
+		u.Must(err)
+	})
+}
+
+// waitingLimit bounds the time until all fetches wait.
+const waitingLimit = 5 * time.Minute
+
+// awaitWaiting returns when n fetches wait.
+func (u *system) awaitWaiting(waiters int) {
+	u.await(strconv.Itoa(waiters)+" fetches wait", func() bool {
+		return int(u.server.metric("tidemark_waiting_fetches")) == waiters
+	})
+}
+
+// awaitIdle returns when the server has sent no script for a moment.
+func (u *system) awaitIdle() {
+	asked := -1.0
+	u.await("no fetch reads", func() bool {
+		before := asked
+		asked = u.redis.info("commandstats", "cmdstat_evalsha")
+		return asked == before
+	})
+}
+
+// await polls until a condition holds.
+func (u *system) await(what string, holds func() bool) {
+	for begun := time.Now(); !holds(); u.sleep(200 * time.Millisecond) {
+		if time.Since(begun) > waitingLimit {
+			u.Fatalf("%s: not so after %s", what, waitingLimit)
+		}
+	}
+}
+
+// sleep waits. It ends the part when the run is interrupted.
+func (b *bench) sleep(d time.Duration) {
+	if !pace.Sleep(b.Context(), d) {
+		b.Must(b.Context().Err())
+	}
+}
+
+// service is a process of a system. Its methods that fail end the part.
+type service struct {
+	*launch.Service
+	bench *bench
+}
+
+// end ends the process by a signal, and returns when it has ended.
+func (s *service) end(signal syscall.Signal) {
+	if err := s.End(signal); err != nil {
+		progress("%v", err)
+	}
+}
+
+// cpu returns the CPU time that the process has used.
+func (s *service) cpu() time.Duration {
+	used, err := s.CPU()
+	s.bench.Must(err)
+	return used
+}
+
+// cpuSeconds returns the CPU seconds that the process uses for each of n calls.
+func (s *service) cpuSeconds(n int, call func()) float64 {
+	before := s.metric("process_cpu_seconds_total")
+	call()
+	return (s.metric("process_cpu_seconds_total") - before) / float64(n)
+}
+
+// metric returns one number without labels from the metrics.
+func (s *service) metric(name string) float64 {
+	value, err := s.Metric(s.bench.Context(), name)
+	s.bench.Must(err)
+	return value
+}
+
+// labelled returns the numbers of a metric by one of its labels.
+func (s *service) labelled(name, label string) map[string]float64 {
+	values, err := s.Labelled(s.bench.Context(), name, label)
+	s.bench.Must(err)
+	return values
+}
+
+// resident returns the process's resident memory in bytes.
+func (s *service) resident() float64 { return s.metric("process_resident_memory_bytes") }
+
+// live returns approximately how many bytes were live after the process's last garbage collection.
+func (s *service) live() float64 {
+	return s.metric("go_memstats_next_gc_bytes") / (1 + s.metric("go_gc_gogc_percent")/100)
+}

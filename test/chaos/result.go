@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/test/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/test/report"
+)
+
+// result is the result of one scenario.
+type result struct {
+	Name       string
+	Fault      string // what the scenario did
+	Limits     limits
+	Messages   oracle.MessageVerdict
+	Tickets    oracle.TicketVerdict
+	Requests   oracle.RequestVerdict
+	Crashes    []string
+	Complaints []string // of the scenario itself
+	Measures   []string
+	Broken     []string // why the run itself failed; empty: it did not
+	Peak       int      // bytes, the largest resident memory of a service
+	Took       time.Duration
+}
+
+// limits bound the effects on clients. Zero means no limit.
+type limits struct {
+	Gap      time.Duration // without a successful publish
+	P99      time.Duration // of the tries of publishes
+	Light    time.Duration // 99th percentile of a light client beside an attack; zero: there is no such client
+	NoErrors bool          // no try of any request may fail
+	Memory   int           // bytes of a service's resident memory
+}
+
+// miB is 2^20 bytes.
+const miB = 1 << 20
+
+// Passed reports whether all promises to clients were kept.
+func (r *result) Passed() bool { return len(r.Faults()) == 0 }
+
+// Faults describes everything that went wrong.
+func (r *result) Faults() []string {
+	faults := slices.Clone(r.Broken)
+	faults = append(faults, r.Crashes...)
+	faults = append(faults, r.Complaints...)
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{r.Messages.Lost, "published messages not delivered"},
+		{r.Messages.Doubled, "messages delivered again after their acknowledgement, or with two clocks"},
+		{r.Messages.Reordered, "messages delivered out of order"},
+		{r.Messages.Wrong, "messages delivered with another clock than the publisher received"},
+		{int(r.Messages.Expired), "messages expired"},
+		{r.Tickets.TwoMatches, "tickets in two matches"},
+		{r.Tickets.Stuck, "players that never received a match"},
+		{r.Tickets.Ended, "tickets ended without a match"},
+		{r.Tickets.Crowded, "matches with too many tickets"},
+		{r.Tickets.Split, "matches of which a player was not notified"},
+		{r.Tickets.Forgotten, "matches missing after a player was notified"},
+	} {
+		if c.n > 0 {
+			faults = append(faults, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	faults = append(faults, counted("refused", slices.Concat(r.Messages.Refused, r.Tickets.Refused))...)
+	return append(faults, r.overLimits()...)
+}
+
+// counted returns some of the texts, each with the number of its occurrences.
+func counted(what string, texts []string) []string {
+	const most = 4
+	numbers := map[string]int{}
+	for _, text := range texts {
+		numbers[text]++
+	}
+	var all []string
+	for text, n := range numbers {
+		all = append(all, fmt.Sprintf("%d × %s: %s", n, what, text))
+	}
+	slices.Sort(all)
+	if len(all) > most {
+		all = append(all[:most], fmt.Sprintf("and %d other refused requests", len(all)-most))
+	}
+	return all
+}
+
+func (r *result) overLimits() (faults []string) {
+	l := r.Limits
+	if l.Gap > 0 && r.Requests.Gap > l.Gap {
+		faults = append(faults, fmt.Sprintf("no successful publish for %s, more than %s", report.Seconds(r.Requests.Gap),
+			report.Seconds(l.Gap)))
+	}
+	if l.P99 > 0 && r.Requests.P99 > l.P99 {
+		faults = append(faults, fmt.Sprintf("publish p99 of %s, more than %s", report.WholeMillis(r.Requests.P99),
+			report.WholeMillis(l.P99)))
+	}
+	if l.NoErrors && r.Requests.Failed > 0 {
+		faults = append(faults, fmt.Sprintf("%d requests failed: %v", r.Requests.Failed, r.Requests.Reasons))
+	}
+	if l.Memory > 0 && r.Peak > l.Memory {
+		faults = append(faults, fmt.Sprintf("a service used %d MB of memory, more than %d MB", r.Peak/miB, l.Memory/miB))
+	}
+	return faults
+}
+
+// KeepLogs copies the logs of a failed scenario from one folder to a folder of its name in logs, unless logs is empty.
+func (r *result) KeepLogs(logs, from string) {
+	if r.Passed() || logs == "" {
+		return
+	}
+	to := filepath.Join(logs, r.Name)
+	err := os.RemoveAll(to)
+	if err == nil {
+		err = os.CopyFS(to, os.DirFS(from))
+	}
+	if err == nil {
+		text := strings.Join(slices.Concat(r.Faults(), r.Messages.Examples, r.Tickets.Examples), "\n") + "\n"
+		err = os.WriteFile(filepath.Join(to, "verdict.txt"), []byte(text), 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos: keep the logs:", err)
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/test/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/test/launch"
+)
+
+// streamer reads one stream after the other, of one channel or of many, and acknowledges by way of any server. Or it
+// reads WebSockets, and acknowledges on them.
+type streamer struct {
+	*clients
+	*turn
+	socket bool
+	from   []client.Source
+	unsure map[client.Source]int // messages of a source since its last acknowledgement
+}
+
+// ackEvery is how many messages of a channel a streamer acknowledges together, far fewer than the window.
+const ackEvery = 8
+
+// startStreamer starts a streamer of new subscribers.
+func (l *clients) startStreamer(ctx context.Context, name string, socket bool, channels ...string) error {
+	s := &streamer{clients: l, turn: l.Servers.newTurn(), socket: socket, unsure: map[client.Source]int{}}
+	for _, channel := range channels {
+		s.from = append(s.from, client.Source{Channel: channel, Subscriber: name})
+	}
+	if err := s.subscribe(ctx, client.Latest); err != nil {
+		return err
+	}
+	for _, channel := range channels {
+		l.Messages.Subscribed(channel, name)
+	}
+	l.running.Go(func() { s.run(ctx) })
+	return nil
+}
+
+func (s *streamer) subscribe(ctx context.Context, from client.From) error {
+	for _, source := range s.from {
+		err := s.try(ctx, func(server int) error {
+			_, err := s.servers.rest[server].Subscribe(ctx, source.Channel, source.Subscriber, from)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *streamer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		var failed error // of a message or an acknowledgement
+		err := s.try(ctx, func(server int) (err error) {
+			clear(s.unsure)
+			if s.socket {
+				failed, err = s.readSocket(ctx, server)
+			} else {
+				failed, err = s.read(ctx, s.servers.rest[server])
+			}
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
+			s.Messages.Refused(err.Error())
+			_ = s.subscribe(ctx, client.Earliest) // the next stream shows whether it succeeded
+		case err != nil:
+			s.Messages.Refused(err.Error())
+			pace.Sleep(ctx, maxPause)
+		case failed != nil:
+			s.record(failed)
+			pace.Sleep(ctx, emptyPause)
+		}
+	}
+}
+
+// record records a refused acknowledgement, or a message that differs from the published one.
+func (s *streamer) record(err error) {
+	switch {
+	case lostReceipt(err):
+		s.Messages.ReceiptLost(err.Error())
+	case errors.Is(err, client.ErrReceiptForged):
+		s.Messages.ReceiptForged(err.Error())
+	default:
+		s.Messages.Refused(err.Error())
+	}
+}
+
+// read reads a stream until it ends. failed is of what it has brought, err is why it broke or could not be opened.
+func (s *streamer) read(ctx context.Context, from *client.Client) (failed, err error) {
+	s.Streams.Add(1)
+	for a, err := range from.Stream(ctx, s.from, client.StreamOptions{}) {
+		switch {
+		case errors.As(err, new(*client.StreamEnd)):
+			pace.Sleep(ctx, emptyPause) // a draining server ends it at once
+			return nil, nil
+		case err != nil:
+			s.StreamsBroken.Add(1)
+			return nil, err
+		}
+		if err := s.arrived(ctx, a); err != nil {
+			return err, nil
+		}
+	}
+	return nil, nil
+}
+
+func (s *streamer) arrived(ctx context.Context, a client.Arrival) error {
+	if a.Gap != nil {
+		if a.Gap.Reason == client.GapExpired {
+			s.Messages.Expired(a.Gap.Count)
+		} else {
+			s.Messages.ReceiptLost("a stream has lost messages of " + a.Channel)
+		}
+		return nil
+	}
+	one, err := deliveredMessage(a.Message)
+	if err != nil {
+		return err
+	}
+	s.Messages.Delivered(a.Channel, a.Subscriber, []oracle.Delivered{one})
+	source := client.Source{Channel: a.Channel, Subscriber: a.Subscriber}
+	if s.unsure[source]++; s.unsure[source] < ackEvery {
+		return nil
+	}
+	err = s.try(ctx, func(server int) error {
+		return s.servers.rest[server].Ack(ctx, a.Channel, a.Subscriber, a.ReceiptHandle)
+	})
+	if err == nil {
+		s.Messages.Confirmed(a.Channel, a.Subscriber, one.Clock)
+		s.unsure[source] = 0
+	}
+	return err
+}
+
+// streamCuts are the scenario of streams.
+func streamCuts() []scenario {
+	return []scenario{{
+		name: "stream-cut", fault: "client connections slowed down to pieces of events and reset, six times; a restart " +
+			"of each service with SIGTERM, then SIGKILL of one, and SIGKILL of Redis with `appendfsync always`",
+		redis: redisSetup{args: alwaysSync()}, proxied: fromClients, limits: limits{Gap: 6 * time.Second}, inject: cutStreams,
+	}}
+}
+
+func cutStreams(s *stage) {
+	const pieces = 4 << 10 // bytes a second, in pieces of a twentieth
+	for range 6 {
+		for _, p := range s.proxies {
+			p.Slow(0, pieces)
+		}
+		s.pause(400 * time.Millisecond)
+		for _, p := range s.proxies {
+			p.Cut()
+			p.Slow(0, 0)
+		}
+		s.pause(400 * time.Millisecond)
+	}
+	for _, one := range s.services {
+		s.restart(one, syscall.SIGTERM)
+	}
+	s.restart(s.services[0], syscall.SIGKILL)
+	s.node.Kill(s)
+	s.pause(time.Second)
+	s.node.Restart(s)
+	s.note("%d streams were opened, and %d of them broke or were refused; so did %d of %d WebSockets",
+		s.clients.Streams.Load(), s.clients.StreamsBroken.Load(), s.clients.SocketsBroken.Load(), s.clients.Sockets.Load())
+}
+
+func (s *stage) restart(one *launch.Service, by syscall.Signal) {
+	s.Must(one.End(by))
+	s.Must(one.Start(s.Context()))
+	s.Must(s.awaitReady(one))
+	s.pause(500 * time.Millisecond)
+}
