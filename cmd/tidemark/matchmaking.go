@@ -68,7 +68,7 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 		return nil, fmt.Errorf("matchmaking metrics: %w", err)
 	}
 	needs.parts.Run(ctx, "matchmaking service", s.Run)
-	fetcher, err := startFetching(ctx, c, s, targets, needs)
+	fetcher, err := startFetching(ctx, s, targets, needs)
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +77,11 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 
 // startFetching starts the service that fetches matches for queues that are directed by their users.
 func startFetching(
-	ctx context.Context, c config.Config, s *service.Service, targets *jsonhttp.Targets, needs matchmakingNeeds,
+	ctx context.Context, s *service.Service, targets *jsonhttp.Targets, needs matchmakingNeeds,
 ) (*backend.Synchronizer, error) {
 	functions := callout.NewFunctions(targets)
 	fetcher, err := backend.New(backend.Options{
-		Store: needs.queues, Handover: needs.queues.Handover(), Functions: functions,
+		Store: needs.queues, Functions: functions,
 		Evaluator: func(d matchmaking.Definition) (backend.Evaluator, error) {
 			if d.RunTime {
 				return callout.FetchEvaluator(d, targets)
@@ -89,7 +89,6 @@ func startFetching(
 			return callout.FetchEvaluator(d, nil)
 		},
 		Queue: s.UserQueue, Follow: needs.follow, Logger: needs.log, Metrics: needs.counts,
-		LeaseTTL: c.Matchmaking.LeaseTTL,
 	})
 	if err != nil {
 		return nil, err

@@ -38,6 +38,9 @@ const (
 	authorReaders  = 10
 	// slowestRead limits a read while Redis hangs: what others have changed is asked of nodes after a second.
 	slowestRead = 3 * time.Second
+	// reachNodes is the time for nodes to read the last change. Redis hangs for longer than a service remembers what it
+	// has written itself.
+	reachNodes = 200 * time.Millisecond
 )
 
 // authors are values of the cache, which readers read all the time.
@@ -66,6 +69,7 @@ func stopRedisOfShards(s *stage) {
 	for id := range changedAuthors {
 		s.Must(a.write(s.Context(), s, id))
 	}
+	s.pause(reachNodes)
 	s.node.Pause(s)
 	for range 7 {
 		s.signal(nodes, syscall.SIGSTOP)

@@ -68,7 +68,7 @@ func newFetcher(t testing.TB, conn *redis.Conn, s *service.Service) *backend.Syn
 	store, functions := queues.New(conn, queues.Options{}), callout.NewFunctions(nil)
 	t.Cleanup(functions.Close)
 	fetcher, err := backend.New(backend.Options{
-		Store: store, Handover: store.Handover(), Functions: functions,
+		Store: store, Functions: functions,
 		Evaluator: func(d matchmaking.Definition) (backend.Evaluator, error) { return callout.FetchEvaluator(d, nil) },
 		Queue:     s.UserQueue, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -11,29 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
-	"github.com/tidemark-dev/tidemark/lease"
 )
-
-// alone is the storage of a server without others, which gets every lease.
-type alone struct {
-	backend.Store
-	backend.Handover
-}
-
-func (alone) Leases() lease.Store                                           { return granting{} }
-func (alone) ListenCalls(string, backend.CallListener) (stop func())        { return func() {} }
-func (alone) ListenAnswers(string, func(id string)) (stop func())           { return func() {} }
-func (alone) Leave(context.Context, backend.LeaveRequest) ([][]byte, error) { return nil, nil }
-func (alone) Ask(context.Context, backend.AskRequest) (backend.Asked, error) {
-	return backend.Asked{}, backend.ErrNoHolder
-}
-
-type granting struct{}
-
-func (granting) Acquire(context.Context, lease.Request) (fence uint64, err error) { return 1, nil }
-func (granting) Renew(_ context.Context, rs []lease.Request) []error              { return make([]error, len(rs)) }
-func (granting) Release(context.Context, string, string) error                    { return nil }
-func (granting) Watch(string, func()) (stop func())                               { return func() {} }
 
 // taking is a function that takes some time, and sends how it ended.
 type taking struct {
@@ -70,7 +48,7 @@ func TestFunctionsGoOnShortlyAfterTheEvaluatorFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := taking{took, make(chan error, 1)}
 				s, err := backend.New(backend.Options{
-					Store: alone{}, Handover: alone{}, Functions: f, Logger: slog.New(slog.DiscardHandler),
+					Store: struct{ backend.Store }{}, Functions: f, Logger: slog.New(slog.DiscardHandler),
 					Evaluator: func(matchmaking.Definition) (backend.Evaluator, error) { return failing{}, nil },
 					Queue: func(context.Context, string) (matchmaking.Definition, error) {
 						return matchmaking.UserDefinition("q"), nil

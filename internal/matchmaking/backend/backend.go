@@ -12,59 +12,49 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
-	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// Options configures a Synchronizer. All but Follow, Metrics, Limits and LeaseTTL are required.
+// Options configures a Synchronizer. All but Follow, Metrics and Limits are required.
 type Options struct {
 	Store     Store
-	Handover  Handover
 	Functions Functions
 	// Evaluator returns the evaluator of a queue.
 	Evaluator func(d matchmaking.Definition) (Evaluator, error)
 	// Queue returns the definition of a queue that is directed by its user. Its errors are returned to callers.
-	Queue    func(ctx context.Context, name string) (matchmaking.Definition, error)
-	Follow   matchmaking.Follow // traces what other servers have handed over, and evaluations; nil: nothing is traced
-	Logger   *slog.Logger
-	Metrics  Metrics // nil: nothing is counted
-	Limits   Limits
-	LeaseTTL time.Duration // how long a queue has no synchronizer after its server has died; zero: DefaultLeaseTTL
+	Queue   func(ctx context.Context, name string) (matchmaking.Definition, error)
+	Follow  matchmaking.Follow // traces evaluations; nil: nothing is traced
+	Logger  *slog.Logger
+	Metrics Metrics // nil: nothing is counted
+	Limits  Limits
 }
 
 // Limits are the limits of a Synchronizer. Zero values are replaced by the defaults.
 type Limits struct {
-	Calls        int // in progress in this server, with those that other servers have handed over
+	Calls        int // in progress in this server
 	ProfileBytes int // of the profile of a call
 	Matches      int // proposed in a cycle
-	// Bytes limits what all calls of a server keep in memory, with those that other servers have handed over: profiles,
-	// proposals, and matches that their callers haven't read.
-	Bytes       int
-	BufferBytes int           // of the matches of a call that another server has handed over and hasn't read
-	Stall       time.Duration // of a caller that has unread matches and reads none
-	Cycle       time.Duration // of functions and evaluator beyond the queue's intervals: then they are cancelled
-	Idle        time.Duration // without a call, after which a server releases a queue's lease
-	Silence     time.Duration // of a server that has handed a call over, and that gives five signs of life in this time
+	// Bytes limits what all calls of a server keep in memory: profiles, proposals, and matches that their callers
+	// haven't read.
+	Bytes int
+	Stall time.Duration // of a caller that has unread matches and reads none
+	Cycle time.Duration // of functions and evaluator beyond the queue's intervals: then they are cancelled
+	Idle  time.Duration // without a call, after which a queue's loop and evaluator are closed
 }
 
 // The defaults of Options.
 const (
-	DefaultLeaseTTL     = 3 * time.Second
 	DefaultCalls        = 1000
 	DefaultProfileBytes = 1 << 20
 	DefaultMatches      = 100_000
 	DefaultBytes        = 512 << 20
-	DefaultBufferBytes  = 8 << 20
 	DefaultStall        = time.Minute
 	DefaultCycle        = time.Minute
 	DefaultIdle         = 10 * time.Second
-	DefaultSilence      = 5 * time.Second
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Store == nil || o.Handover == nil || o.Functions == nil || o.Evaluator == nil || o.Queue == nil ||
-		o.Logger == nil {
-		return o, errors.New("one of Store, Handover, Functions, Evaluator, Queue and Logger is missing")
+	if o.Store == nil || o.Functions == nil || o.Evaluator == nil || o.Queue == nil || o.Logger == nil {
+		return o, errors.New("one of Store, Functions, Evaluator, Queue and Logger is missing")
 	}
 	if o.Metrics == nil {
 		o.Metrics = uncounted{}
@@ -74,27 +64,23 @@ func (o Options) withDefaults() (Options, error) {
 	l.ProfileBytes = cmp.Or(l.ProfileBytes, DefaultProfileBytes)
 	l.Matches = cmp.Or(l.Matches, DefaultMatches)
 	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
-	l.BufferBytes = cmp.Or(l.BufferBytes, DefaultBufferBytes)
 	l.Stall = cmp.Or(l.Stall, DefaultStall)
 	l.Cycle = cmp.Or(l.Cycle, DefaultCycle)
 	l.Idle = cmp.Or(l.Idle, DefaultIdle)
-	l.Silence = cmp.Or(l.Silence, DefaultSilence)
-	o.LeaseTTL = cmp.Or(o.LeaseTTL, DefaultLeaseTTL)
 	return o, nil
 }
 
 // Synchronizer fetches matches. It may be used by many goroutines.
 type Synchronizer struct {
-	o      Options
-	leases *lease.Manager
-	starts chan *term // to Run
-	room   room
-	ended  chan struct{} // closed when Run has ended
+	o       Options
+	started chan struct{} // closed when Run has started
+	starts  chan *loop    // to Run
+	room    room
+	ended   chan struct{} // closed when Run has ended
 
-	mu     sync.Mutex
-	terms  map[string]*term    // by queue
-	remote map[string]*waiting // by queue
-	calls  int                 // in progress
+	mu    sync.Mutex
+	loops map[string]*loop // by queue
+	calls int              // in progress
 }
 
 // New returns a Synchronizer.
@@ -103,26 +89,25 @@ func New(o Options) (*Synchronizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backend options: %w", err)
 	}
-	leases, err := lease.NewManager(o.Handover.Leases(), lease.Options{TTL: o.LeaseTTL, Logger: o.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("backend options: %w", err)
-	}
 	return &Synchronizer{
-		o: o, leases: leases, starts: make(chan *term), ended: make(chan struct{}), terms: map[string]*term{},
-		remote: map[string]*waiting{}, room: room{limit: o.Limits.Bytes},
+		o: o, started: make(chan struct{}), starts: make(chan *loop), ended: make(chan struct{}),
+		loops: map[string]*loop{}, room: room{limit: o.Limits.Bytes},
 	}, nil
 }
 
-// Run runs the cycles of queues until ctx ends. Then calls in progress fail as unavailable, and the leases are
-// released. It must be called once; Fetch waits for it.
+// Run runs the cycles of queues until ctx ends. Then calls in progress fail as unavailable. It must be called once; Fetch waits for it.
 func (s *Synchronizer) Run(ctx context.Context) error {
+	close(s.started)
 	defer close(s.ended)
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
 		select {
-		case t := <-s.starts:
-			running.Go(func() { s.runTerm(ctx, t) })
+		case l := <-s.starts:
+			running.Go(func() {
+				defer s.forget(l)
+				l.run(ctx)
+			})
 		case <-ctx.Done():
 			return nil
 		}
@@ -136,7 +121,7 @@ func (s *Synchronizer) Run(ctx context.Context) error {
 //
 // Errors: a *Failure of the function or the evaluator, perhaps wrapped; fault.SlugInvalidRequest; fault.SlugOverloaded
 // at the limit of calls; a *Failure at the limit of bytes; fault.SlugRateLimited if the caller reads too slowly;
-// fault.ErrUnavailable if the storage can't serve, or the server that ran the cycle has ended; those of Options.Queue.
+// fault.ErrUnavailable if the storage can't serve, or Run has ended; those of Options.Queue.
 func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Match) error) (err error) {
 	began, matches := time.Now(), 0
 	if err := s.check(ctx, r); err != nil {
@@ -154,22 +139,43 @@ func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Matc
 		}
 		return err
 	}
-	waits := pace.NewBackoff()
-	for round := 1; ctx.Err() == nil; round++ {
-		if round > 2 && !pace.Sleep(ctx, waits.NextBackOff()) { // the lease is lost as often as it is found
-			break
-		}
-		if l := s.held(r.Queue); l != nil && l.enter() {
-			return l.serve(newCall(ctx, r, s), counted)
-		}
-		if err := s.handOver(ctx, r, counted); !errors.Is(err, ErrNoHolder) {
-			return err
-		}
-		if err := s.lead(ctx, r.Queue); err != nil {
-			return err
-		}
+	select {
+	case <-s.started:
+		return s.enter(r.Queue).serve(newCall(ctx, r, s), counted)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return context.Cause(ctx)
+}
+
+// enter returns the loop of a queue, which it has entered. It starts one if there is none. If Run has ended the loop is
+// closed.
+func (s *Synchronizer) enter(queue string) *loop {
+	s.mu.Lock()
+	l := s.loops[queue]
+	if l != nil && l.enter() {
+		s.mu.Unlock()
+		return l
+	}
+	l = newLoop(s, queue)
+	l.enter()
+	s.loops[queue] = l
+	s.mu.Unlock()
+	select {
+	case s.starts <- l:
+	case <-s.ended:
+		l.end()
+		s.forget(l)
+	}
+	return l
+}
+
+// forget removes a loop that has ended, unless the next one has started.
+func (s *Synchronizer) forget(l *loop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loops[l.name] == l {
+		delete(s.loops, l.name)
+	}
 }
 
 // check returns an error if a request can't be served.

@@ -17,8 +17,6 @@ type call struct {
 	s     *Synchronizer
 	ready chan struct{} // buffered (capacity 1): take has something to do
 
-	handed bool // by another server
-
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // of the function; nil: it never ran
 	onEnd  func()                  // of the cycle; nil: it is in none
@@ -34,11 +32,10 @@ type call struct {
 type handedOut struct {
 	Match
 	token   string
-	tickets []string  // IDs
-	held    time.Time // of the storage's clock: matchmaking.HandOutOutcome.Held
-	// until is when the tickets may be in another match: of this process's monotonic clock, and at held or earlier.
+	tickets []string // IDs
+	// until is when the tickets may be in another match, or earlier: of this process's monotonic clock.
 	until time.Time
-	bytes int // in the room of the server that runs the cycle
+	bytes int // in the room of the server
 }
 
 // rounding is by how much the time that is left may be too long: the storage's clock counts whole milliseconds.
@@ -163,13 +160,6 @@ func (c *call) freeLocked(matches []handedOut) {
 		c.bytes -= m.bytes
 		c.s.room.free(m.bytes)
 	}
-}
-
-// patience returns for how long the call may still pass on nothing.
-func (c *call) patience() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.s.o.Limits.Stall - time.Since(c.moved)
 }
 
 // take waits for matches and takes them all from the buffer. They occupy room until passed or close is called. Without

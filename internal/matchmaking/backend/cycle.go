@@ -185,16 +185,11 @@ func (c *cycle) runFunction(ctx context.Context, one *call) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
-	following, end := ctx, func(error) {}
-	if one.handed { // else the context has the trace
-		following, _, end = c.s.o.Follow.Begin(ctx, matchmaking.Work{Name: "fetch", Queue: c.name, Traces: tracesOf(one)})
-	}
 	began := time.Now()
-	err := c.s.o.Functions.Run(following, one.FetchRequest, func(p Proposal) error { return c.propose(ctx, one, p) })
+	err := c.s.o.Functions.Run(ctx, one.FetchRequest, func(p Proposal) error { return c.propose(ctx, one, p) })
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // the function ended because of that
 	}
-	end(err)
 	c.s.o.Metrics.Function(c.name, time.Since(began), err)
 	c.failing(one.Function).Report(ctx, err)
 	c.mu.Lock()
@@ -370,7 +365,7 @@ func (c *cycle) handOut(accepted []*candidate) {
 	began := time.Now()
 	for i, o := range c.s.o.Store.HandOut(c.ctx, r) {
 		p, m := accepted[i], handedOut{
-			token: r.Token, tickets: idsOf(r.Matches[i]), held: o.Held, until: began.Add(o.Left - rounding),
+			token: r.Token, tickets: idsOf(r.Matches[i]), until: began.Add(o.Left - rounding),
 		}
 		if b := r.Matches[i].Backfill; b != nil {
 			m.token = matchmaking.BackfillToken(b.ID, r.Token)

@@ -4,7 +4,7 @@
 //
 // # Cycles
 //
-// The calls of a queue, of all servers, are served in cycles. All calls of a cycle share one evaluation, and a cycle
+// The calls of a queue that reach a server are served in cycles. All calls of a cycle share one evaluation, and a cycle
 // begins when the hand-outs of the one before have ended:
 //
 //	function of each call ─► proposals ─► evaluator ─► hand-out in the storage ─► buffer of each call ─► its caller
@@ -14,11 +14,11 @@
 // served together by the next. With a registrationInterval a cycle also takes the calls that arrive so long after its
 // first one. With a proposalCollectionInterval functions that run so long after the registration are cancelled.
 //
-// # One synchronizer for each queue
+// # Several servers
 //
-// The server that holds a queue's lease runs its cycles, in a term that ends when no call has come for a while. Other
-// servers hand their calls over to it through the storage, see [Handover]. Nothing depends on the lease for safety: a
-// ticket is handed out once because the storage's hand-out refuses tickets that are held.
+// Each server runs cycles for its own calls. An evaluator doesn't see the proposals of calls that reached other servers.
+// Nothing depends on it for safety: a ticket is handed out once because the storage's hand-out refuses tickets that are
+// held, and the later match is dropped.
 //
 // # Failures
 //
@@ -27,6 +27,5 @@
 //	the evaluator                       all calls of the cycle fail with the evaluator's error
 //	an ID is proposed twice             by one function: its call fails at once; by two: both calls
 //	a caller cancels, or reads slowly   its function is cancelled; the tickets of matches that it did not get are released
-//	a server with handed-over calls     the same, after Silence without a sign of it
-//	the holder of the lease             its calls fail as unavailable; tickets that it handed out wait for the time-out
+//	the server                          its calls fail as unavailable; tickets that it handed out wait for the time-out
 package backend

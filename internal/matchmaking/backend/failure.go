@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -17,11 +16,11 @@ const (
 
 // Failure is the error of a match function or an evaluator, for the caller of Fetch.
 type Failure struct {
-	Code int    `json:"code"` // of google.rpc.Code
-	Text string `json:"text"` // for the caller
+	Code int    // of google.rpc.Code
+	Text string // for the caller
 	// Detail is what the service answered, or why it could not be reached: for the log, since the caller chose the
 	// address. It may be empty.
-	Detail string `json:"detail,omitempty"`
+	Detail string
 }
 
 // Error returns the text and the detail.
@@ -38,9 +37,9 @@ func failuref(code int, format string, args ...any) *Failure {
 
 // The ends of calls.
 var (
-	// errChanged is the error of calls whose synchronizer has ended.
+	// errChanged is the error of calls whose server ends.
 	errChanged = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable,
-		Detail: "the server that fetched matches for this queue has ended or was replaced; repeat the call"}
+		Detail: "the server that fetched matches for this queue has ended; repeat the call"}
 	errSlow = &fault.Error{Kind: fault.Limited, Slug: fault.SlugRateLimited,
 		Detail: "the caller reads its matches too slowly; the tickets of the matches that it did not get are released"}
 	errOverloaded = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded,
@@ -56,37 +55,8 @@ var (
 		Text: "the match functions of this cycle have proposed more matches than the limit"}
 )
 
-// told is the form in which an error of a call is handed over to another server.
-type told struct {
-	Failure *Failure     `json:"failure,omitempty"`
-	Fault   *fault.Error `json:"fault,omitempty"`
-	Other   string       `json:"other,omitempty"`
-}
-
-// tellError returns the form of an error; nil for none.
-func tellError(err error) *told {
-	var failure *Failure
-	var f *fault.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &failure):
-		return &told{Failure: failure}
-	case errors.As(err, &f):
-		return &told{Fault: f}
-	}
-	return &told{Other: err.Error()}
-}
-
-// err returns the error again.
-func (t *told) err() error {
-	switch {
-	case t == nil:
-		return nil
-	case t.Failure != nil:
-		return t.Failure
-	case t.Fault != nil:
-		return t.Fault
-	}
-	return errors.New(t.Other)
+// invalid returns an error of an invalid request.
+func invalid(field, format string, args ...any) error {
+	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidRequest, Field: field,
+		Detail: fmt.Sprintf(format, args...)}
 }

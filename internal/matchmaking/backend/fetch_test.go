@@ -102,14 +102,14 @@ func TestTwoFunctionsWithTheSameIDFailBothCalls(t *testing.T) {
 		w.function("second", proposing(match("1", tickets[0])))
 		w.function("third", proposing(match("2", tickets[1])))
 		w.evaluator(all)
-		one, other := w.server(), w.server()
-		first := one.fetch("first")
+		s := w.server()
+		first := s.fetch("first")
 		require.Equal(t, "1", first.next())
-		second := other.fetch("second")
+		second := s.fetch("second")
 		const text = `multiple match functions used same match_id: "1"`
 		require.EqualError(t, second.end(), text)
 		require.EqualError(t, first.end(), text)
-		third := other.fetch("third")
+		third := s.fetch("third")
 		require.Equal(t, "2", third.next(), "the cycle goes on for others")
 	})
 }
@@ -227,11 +227,11 @@ func TestCallsAreCollectedWhileACycleRuns(t *testing.T) {
 			evaluations <- n
 			return nil
 		})
-		one, other := w.server(), w.server()
-		long := one.fetch("long")
+		s := w.server()
+		long := s.fetch("long")
 		await(t, started)
-		calls := map[string]*fetching{"1": one.fetch("1"), "2": other.fetch("2"), "3": other.fetch("3")}
-		require.Eventually(t, func() bool { return one.Waiting(w.queue.Name) == 3 }, patience, time.Millisecond)
+		calls := map[string]*fetching{"1": s.fetch("1"), "2": s.fetch("2"), "3": s.fetch("3")}
+		require.Eventually(t, func() bool { return s.Waiting(w.queue.Name) == 3 }, patience, time.Millisecond)
 		close(on)
 		require.NoError(t, long.end())
 		for name, call := range calls {
@@ -267,10 +267,10 @@ func TestRegistrationIntervalCollectsCalls(t *testing.T) {
 			}
 			return nil
 		})
-		one, other := w.server(), w.server()
-		first := one.fetch("1")
+		s := w.server()
+		first := s.fetch("1")
 		await(t, ran)
-		second := other.fetch("2")
+		second := s.fetch("2")
 		for want, call := range map[string]*fetching{"1": first, "2": second} {
 			ids, err := call.rest()
 			require.NoError(t, err)
@@ -324,16 +324,13 @@ func TestCancellingReachesFunctionAndEvaluator(t *testing.T) {
 			ended <- ctx.Err()
 			return nil
 		})
-		holder, other := w.server(), w.server()
-		for _, s := range []*server{holder, other} {
-			call := s.fetch("")
-			await(t, started)
-			await(t, started)
-			call.cancel()
-			require.Equal(t, context.Canceled, await(t, ended))
-			require.Equal(t, context.Canceled, await(t, ended))
-			require.ErrorIs(t, call.end(), context.Canceled)
-		}
+		call := w.server().fetch("")
+		await(t, started)
+		await(t, started)
+		call.cancel()
+		require.Equal(t, context.Canceled, await(t, ended))
+		require.Equal(t, context.Canceled, await(t, ended))
+		require.ErrorIs(t, call.end(), context.Canceled)
 	})
 }
 
@@ -373,21 +370,18 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.evaluator(all)
-		holder := w.server()
-		require.NoError(t, holder.fetch("none").end())
-		for name, s := range map[string]*server{"here": holder, "there": w.server()} {
-			tickets := w.tickets(name+"1", name+"2")
-			w.function(name+" slow", proposing(match("1", tickets[0])))
-			w.function(name+" quick", proposing(match("2", tickets[1])))
-			slow := s.fetch(name + " slow")
-			w.awaitStatus(name+"1", matchmaking.Pending)
-			ids, err := holder.fetch(name + " quick").rest()
-			require.NoError(t, err)
-			require.Equal(t, []string{"2"}, ids)
-			ids, err = slow.rest()
-			require.NoError(t, err)
-			require.Equal(t, []string{"1"}, ids)
-		}
+		s := w.server()
+		tickets := w.tickets("a", "b")
+		w.function("slow", proposing(match("1", tickets[0])))
+		w.function("quick", proposing(match("2", tickets[1])))
+		slow := s.fetch("slow")
+		w.awaitStatus("a", matchmaking.Pending)
+		ids, err := s.fetch("quick").rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"2"}, ids)
+		ids, err = slow.rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"1"}, ids)
 	})
 }
 
@@ -395,7 +389,6 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 func TestMatchesThatComeTogetherWaitForTheirReader(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		w.limits.BufferBytes = 1000
 		ids, matches := storagetest.Numbered("m", 50), []*openmatch.Match(nil)
 		for _, id := range ids {
 			m := match(id)
@@ -403,14 +396,12 @@ func TestMatchesThatComeTogetherWaitForTheirReader(t *testing.T) {
 			matches = append(matches, m)
 		}
 		w.function("many", proposing(matches...))
-		holder := w.server().leads()
-		for i, s := range []*server{holder, w.server()} {
-			call := s.fetch("many")
-			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() == i+2 }, patience, time.Millisecond)
-			got, err := call.rest()
-			require.NoError(t, err)
-			require.ElementsMatch(t, ids, got)
-		}
+		s := w.server()
+		call := s.fetch("many")
+		require.Eventually(t, func() bool { return s.metrics.cyclesRun() == 1 }, patience, time.Millisecond)
+		got, err := call.rest()
+		require.NoError(t, err)
+		require.ElementsMatch(t, ids, got)
 	})
 }
 
@@ -439,39 +430,36 @@ func TestUnreadMatchesOfAServerAreLimited(t *testing.T) {
 func TestReaderThatIsTooSlowFailsAndItsTicketsAreReleased(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		w.limits.BufferBytes, w.limits.Stall = 100, time.Nanosecond
+		w.limits.Stall = time.Nanosecond
 		w.evaluator(all)
-		holder := w.server()
-		require.NoError(t, holder.fetch("none").end())
-		for name, s := range map[string]*server{"here": holder, "there": w.server()} {
-			ids := storagetest.Numbered(name, 8)
-			tickets, handedOut := w.tickets(ids...), make(chan struct{})
-			w.function(name, func(_ context.Context, propose func(*openmatch.Match)) error {
-				for i, ticket := range tickets {
-					m := match(ids[i], ticket)
-					m.MatchFunction = strings.Repeat("m", 90)
-					propose(m)
-					if i == 0 {
-						await(t, handedOut)
-					}
+		s := w.server()
+		ids := storagetest.Numbered("t", 8)
+		tickets, handedOut := w.tickets(ids...), make(chan struct{})
+		w.function("all", func(_ context.Context, propose func(*openmatch.Match)) error {
+			for i, ticket := range tickets {
+				m := match(ids[i], ticket)
+				m.MatchFunction = strings.Repeat("m", 90)
+				propose(m)
+				if i == 0 {
+					await(t, handedOut)
 				}
-				return nil
-			})
-			before := holder.metrics.releasedTickets()
-			call := s.fetch(name)
-			w.awaitStatus(ids[0], matchmaking.Pending)
-			close(handedOut)
-			require.Eventually(t, func() bool { return holder.metrics.releasedTickets() > before }, patience,
-				time.Millisecond)
-			got, err := call.rest()
-			require.ErrorContains(t, err, "the caller reads its matches too slowly")
-			require.Less(t, len(got), len(ids))
-			for i, ticket := range ids {
-				if i < len(got) {
-					require.Equal(t, matchmaking.Pending, w.status(ticket))
-				} else {
-					w.awaitStatus(ticket, matchmaking.Searching)
-				}
+			}
+			return nil
+		})
+		before := s.metrics.releasedTickets()
+		call := s.fetch("all")
+		w.awaitStatus(ids[0], matchmaking.Pending)
+		close(handedOut)
+		require.Eventually(t, func() bool { return s.metrics.releasedTickets() > before }, patience,
+			time.Millisecond)
+		got, err := call.rest()
+		require.ErrorContains(t, err, "the caller reads its matches too slowly")
+		require.Less(t, len(got), len(ids))
+		for i, ticket := range ids {
+			if i < len(got) {
+				require.Equal(t, matchmaking.Pending, w.status(ticket))
+			} else {
+				w.awaitStatus(ticket, matchmaking.Searching)
 			}
 		}
 	})
@@ -482,20 +470,17 @@ func TestMatchIsNotDeliveredWhenItsTicketsAreFreeAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.queue.PendingTimeout = matchmaking.Duration(2 * time.Second)
-		holder := w.server().leads()
-		for i, s := range []*server{holder, w.server()} {
-			name := []string{"here", "there"}[i]
-			tickets := w.tickets(name+"1", name+"2")
-			w.function(name+" slow", proposing(match("1", tickets[0]), match("2", tickets[1])))
-			slow := s.fetch(name + " slow")
-			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() == 2*i+2 }, patience, time.Millisecond)
-			w.awaitStatus(name+"2", matchmaking.Searching)
-			w.function(name+" quick", proposing(match("3", tickets[1])))
-			require.Equal(t, "3", holder.fetch(name+" quick").next())
-			ids, err := slow.rest()
-			require.ErrorContains(t, err, "the caller reads its matches too slowly")
-			require.NotContains(t, ids, "2")
-		}
+		s := w.server()
+		tickets := w.tickets("a", "b")
+		w.function("slow", proposing(match("1", tickets[0]), match("2", tickets[1])))
+		slow := s.fetch("slow")
+		require.Eventually(t, func() bool { return s.metrics.cyclesRun() == 1 }, patience, time.Millisecond)
+		w.awaitStatus("b", matchmaking.Searching)
+		w.function("quick", proposing(match("3", tickets[1])))
+		require.Equal(t, "3", s.fetch("quick").next())
+		ids, err := slow.rest()
+		require.ErrorContains(t, err, "the caller reads its matches too slowly")
+		require.NotContains(t, ids, "2")
 	})
 }
 
@@ -504,52 +489,46 @@ func TestMatchIsNotDeliveredWhenItsNewBackfillHasEnded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		w.queue.BackfillTTL = matchmaking.Duration(time.Second)
-		holder := w.server().leads()
-		for i, s := range []*server{holder, w.server()} {
-			name := []string{"here", "there"}[i]
-			joined := match("2", w.tickets(name)...)
-			joined.Backfill = &openmatch.Backfill{}
-			w.function(name, proposing(match("1"), joined))
-			call := s.fetch(name)
-			require.Eventually(t, func() bool { return holder.metrics.cyclesRun() == i+2 }, patience, time.Millisecond)
-			require.Eventually(t, func() bool {
-				n := 0
-				require.NoError(t, w.store.EachBackfill(t.Context(), w.queue.Name, func(some []*matchmaking.Backfill) error {
-					n += len(some)
-					return nil
-				}))
-				return n == 0
-			}, patience, 5*time.Millisecond)
-			ids, err := call.rest()
-			require.ErrorContains(t, err, "the caller reads its matches too slowly")
-			require.Equal(t, []string{"1"}, ids)
-			w.awaitStatus(name, matchmaking.Searching)
-		}
+		s := w.server()
+		joined := match("2", w.tickets("a")...)
+		joined.Backfill = &openmatch.Backfill{}
+		w.function("all", proposing(match("1"), joined))
+		call := s.fetch("all")
+		require.Eventually(t, func() bool { return s.metrics.cyclesRun() == 1 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool {
+			n := 0
+			require.NoError(t, w.store.EachBackfill(t.Context(), w.queue.Name, func(some []*matchmaking.Backfill) error {
+				n += len(some)
+				return nil
+			}))
+			return n == 0
+		}, patience, 5*time.Millisecond)
+		ids, err := call.rest()
+		require.ErrorContains(t, err, "the caller reads its matches too slowly")
+		require.Equal(t, []string{"1"}, ids)
+		w.awaitStatus("a", matchmaking.Searching)
 	})
 }
 
 func TestTicketsOfMatchesThatTheCallerDidNotGetAreReleased(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		holder := w.server()
-		require.NoError(t, holder.fetch("none").end())
-		for name, s := range map[string]*server{"here": holder, "there": w.server()} {
-			ids := storagetest.Numbered(name, 3)
-			tickets := w.tickets(ids...)
-			w.function(name, proposing(match("1", tickets[0]), match("2", tickets[1]), match("3", tickets[2])))
-			broken := errors.New("the connection is broken")
-			n := 0
-			err := s.Fetch(t.Context(), w.request(name), func(backend.Match) error {
-				if n++; n == 2 {
-					return broken
-				}
-				return nil
-			})
-			require.ErrorIs(t, err, broken)
-			require.Equal(t, matchmaking.Pending, w.status(ids[0]))
-			w.awaitStatus(ids[1], matchmaking.Searching)
-			w.awaitStatus(ids[2], matchmaking.Searching)
-		}
+		s := w.server()
+		ids := storagetest.Numbered("t", 3)
+		tickets := w.tickets(ids...)
+		w.function("all", proposing(match("1", tickets[0]), match("2", tickets[1]), match("3", tickets[2])))
+		broken := errors.New("the connection is broken")
+		n := 0
+		err := s.Fetch(t.Context(), w.request("all"), func(backend.Match) error {
+			if n++; n == 2 {
+				return broken
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, matchmaking.Pending, w.status(ids[0]))
+		w.awaitStatus(ids[1], matchmaking.Searching)
+		w.awaitStatus(ids[2], matchmaking.Searching)
 	})
 }
 
@@ -628,10 +607,8 @@ func TestMatchWithALargeBackfillFailsItsCall(t *testing.T) {
 func TestMatchOfTooManyTicketsForABackfillFailsItsCall(t *testing.T) {
 	t.Parallel()
 	w := onOne(t)
-	holder := w.server().leads()
-	for tickets, s := range map[int]*server{
-		matchmaking.MaxBackfillTickets: holder, matchmaking.MaxBackfillTickets + 1: w.server(),
-	} {
+	s := w.server()
+	for _, tickets := range []int{matchmaking.MaxBackfillTickets, matchmaking.MaxBackfillTickets + 1} {
 		m := match("1")
 		m.Backfill = &openmatch.Backfill{}
 		for i := range tickets {

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// loop runs the cycles of one queue, one after the other, while this server holds the queue's lease.
+// loop runs the cycles of one queue, one after the other, for the calls of this server.
 type loop struct {
 	s       *Synchronizer
 	name    string        // of the queue
@@ -112,13 +112,18 @@ func (l *loop) close(always bool) (rest []*call, closed bool) {
 	return rest, l.closed
 }
 
+// end closes the loop, and fails the calls that still wait.
+func (l *loop) end() {
+	rest, _ := l.close(true)
+	for _, c := range rest {
+		c.end(errChanged)
+	}
+}
+
 // run runs cycles until ctx ends, or there has been no call for a while.
 func (l *loop) run(ctx context.Context) {
 	defer func() {
-		rest, _ := l.close(true)
-		for _, c := range rest {
-			c.end(errChanged)
-		}
+		l.end()
 		if l.evaluator != nil {
 			l.evaluator.Close()
 		}

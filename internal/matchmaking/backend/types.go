@@ -10,17 +10,17 @@ import (
 
 // FetchRequest is a request for matches.
 type FetchRequest struct {
-	Queue    string   `json:"queue"`
-	Profile  []byte   `json:"profile"` // an openmatch.MatchProfile, opaque here
-	Function Function `json:"function"`
-	Trace    string   `json:"trace,omitempty"` // of the call, as matchmaking.Spec.Trace
+	Queue    string
+	Profile  []byte // an openmatch.MatchProfile, opaque here
+	Function Function
+	Trace    string // of the call, as matchmaking.Spec.Trace
 }
 
 // Function is the match function of a call.
 type Function struct {
-	Kind FunctionKind `json:"kind"`
-	Host string       `json:"host"` // a name or an address, for TLS after https://
-	Port int          `json:"port"`
+	Kind FunctionKind
+	Host string // a name or an address, for TLS after https://
+	Port int
 }
 
 // String returns the function's kind and address.
@@ -87,8 +87,6 @@ type Store interface {
 
 // Metrics counts what a server does. Its methods may be called by many goroutines.
 type Metrics interface {
-	// Synchronizing reports whether this server runs the cycles of a queue.
-	Synchronizing(queue string, holds bool)
 	// Fetched counts a call of this server, and its matches.
 	Fetched(queue string, took time.Duration, matches int, err error)
 	// Cycle counts a cycle that this server ran.
@@ -111,7 +109,6 @@ type CycleCounts struct {
 // uncounted implements Metrics without counting.
 type uncounted struct{}
 
-func (uncounted) Synchronizing(string, bool)                      {}
 func (uncounted) Fetched(string, time.Duration, int, error)       {}
 func (uncounted) Cycle(string, time.Duration, CycleCounts, error) {}
 func (uncounted) Function(string, time.Duration, error)           {}

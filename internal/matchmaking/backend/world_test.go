@@ -52,7 +52,6 @@ type world struct {
 	queue  matchmaking.Definition
 	limits backend.Limits
 	mmf    backend.Function
-	lossy  func(backend.Handover) backend.Handover // of the servers that are started next; nil: none
 
 	mu        sync.Mutex
 	functions map[string]mmf // by profile
@@ -190,13 +189,9 @@ func (w *world) server() *server { return w.serverAt(w.url) }
 func (w *world) serverAt(url string) *server {
 	w.t.Helper()
 	store := w.connect(url)
-	handover := backend.Handover(store.Handover())
-	if w.lossy != nil {
-		handover = w.lossy(handover)
-	}
 	functions := callout.NewFunctions(nil)
-	m := &counts{synchronizing: make(chan bool, 100)}
-	s := w.synchronizer(store, handover, functions, m)
+	m := new(counts)
+	s := w.synchronizer(store, functions, m)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -213,11 +208,10 @@ func (w *world) serverAt(url string) *server {
 }
 
 // synchronizer returns a Synchronizer that isn't run.
-func (w *world) synchronizer(store backend.Store, handover backend.Handover, functions backend.Functions,
-	m *counts) *backend.Synchronizer {
+func (w *world) synchronizer(store backend.Store, functions backend.Functions, m *counts) *backend.Synchronizer {
 	w.t.Helper()
 	s, err := backend.New(backend.Options{
-		Store: store, Handover: handover, Functions: functions,
+		Store: store, Functions: functions,
 		Evaluator: func(d matchmaking.Definition) (backend.Evaluator, error) { return callout.FetchEvaluator(d, nil) },
 		Queue:     func(context.Context, string) (matchmaking.Definition, error) { return w.queue, nil },
 		Logger:    slog.New(slog.NewTextHandler(&m.log, nil)), Limits: w.limits, Metrics: m,
@@ -228,11 +222,10 @@ func (w *world) synchronizer(store backend.Store, handover backend.Handover, fun
 
 // counts records what tests wait for.
 type counts struct {
-	synchronizing chan bool
-	log           lines
-	mu            sync.Mutex
-	cycles        []backend.CycleCounts
-	released      int
+	log      lines
+	mu       sync.Mutex
+	cycles   []backend.CycleCounts
+	released int
 }
 
 // lines is a log.
@@ -253,7 +246,6 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func (c *counts) Synchronizing(_ string, holds bool)        { c.synchronizing <- holds }
 func (c *counts) Fetched(string, time.Duration, int, error) {}
 func (c *counts) Function(string, time.Duration, error)     {}
 func (c *counts) Evaluator(string, time.Duration, error)    {}

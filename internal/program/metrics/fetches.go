@@ -14,14 +14,13 @@ var _ backend.Metrics = (*Queues)(nil)
 
 // fetchVectors are the metrics of queues that are directed by their users.
 type fetchVectors struct {
-	synchronizer *prometheus.GaugeVec
-	fetches      *prometheus.HistogramVec
-	fetched      *prometheus.CounterVec
-	cycles       *prometheus.HistogramVec
-	proposals    *prometheus.CounterVec
-	functions    *prometheus.HistogramVec
-	evaluators   *prometheus.HistogramVec
-	released     *prometheus.CounterVec
+	fetches    *prometheus.HistogramVec
+	fetched    *prometheus.CounterVec
+	cycles     *prometheus.HistogramVec
+	proposals  *prometheus.CounterVec
+	functions  *prometheus.HistogramVec
+	evaluators *prometheus.HistogramVec
+	released   *prometheus.CounterVec
 }
 
 const (
@@ -48,8 +47,6 @@ func newFetchVectors() fetchVectors {
 			append([]string{labelQueue}, labels...))
 	}
 	return fetchVectors{
-		synchronizer: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tidemark_synchronizer",
-			Help: "1 if this server runs the cycles of the queue's calls of FetchMatches."}, []string{labelQueue}),
 		fetches: durations("tidemark_fetch_seconds", "Duration of calls of FetchMatches on this server."),
 		fetched: counter("tidemark_fetched_matches_total", "Matches that calls of FetchMatches on this server received."),
 		cycles:  durations("tidemark_fetch_cycle_seconds", "Duration of cycles of FetchMatches that this server ran."),
@@ -66,7 +63,7 @@ func newFetchVectors() fetchVectors {
 
 func (m *fetchVectors) all() []vector {
 	return []vector{
-		m.synchronizer, m.fetches, m.fetched, m.cycles, m.proposals, m.functions, m.evaluators, m.released,
+		m.fetches, m.fetched, m.cycles, m.proposals, m.functions, m.evaluators, m.released,
 	}
 }
 
@@ -75,15 +72,6 @@ func outcomeOf(err error) string {
 		return outcomeError
 	}
 	return outcomeOK
-}
-
-// Synchronizing implements backend.Metrics.
-func (m *Queues) Synchronizing(queue string, holds bool) {
-	if !holds {
-		m.fetch.synchronizer.DeleteLabelValues(queue)
-		return
-	}
-	m.fetch.synchronizer.WithLabelValues(queue).Set(1)
 }
 
 // Fetched implements backend.Metrics.

@@ -117,7 +117,6 @@ func TestFetches(t *testing.T) {
 	m, err := metrics.NewQueues(r)
 	require.NoError(t, err)
 	failed := errors.New("failed")
-	m.Synchronizing("duel", true)
 	m.Fetched("duel", time.Second, 7, nil)
 	m.Fetched("duel", time.Second, 1, failed)
 	m.Cycle("duel", time.Second, backend.CycleCounts{Calls: 2, Proposals: 9, Accepted: 6, HandedOut: 5}, nil)
@@ -125,14 +124,12 @@ func TestFetches(t *testing.T) {
 	m.Evaluator("duel", time.Second, nil)
 	m.Released("duel", 3)
 	require.Equal(t, map[string]float64{
-		"tidemark_synchronizer": 1, "tidemark_fetch_seconds ok": 1, "tidemark_fetch_seconds error": 1,
+		"tidemark_fetch_seconds ok": 1, "tidemark_fetch_seconds error": 1,
 		"tidemark_fetched_matches_total": 8, "tidemark_fetch_cycle_seconds ok": 1,
 		"tidemark_fetch_proposals_total handed-out": 5, "tidemark_fetch_proposals_total dropped": 1,
 		"tidemark_fetch_proposals_total rejected": 3, "tidemark_fetch_function_seconds error": 1,
 		"tidemark_fetch_evaluator_seconds ok": 1, "tidemark_fetch_tickets_released_total": 3,
 	}, values(t, r, "duel"))
-	m.Synchronizing("duel", false)
-	require.NotContains(t, values(t, r, "duel"), "tidemark_synchronizer")
 	m.Forget("duel")
 	require.Empty(t, values(t, r, "duel"))
 }

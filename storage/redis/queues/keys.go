@@ -25,10 +25,6 @@ func (k keys) stats() string               { return k.base + ".stats" }
 func (k keys) director() string            { return k.base + ".director" }
 func (k keys) backfills() string           { return k.base + ".backfills" }
 func (k keys) backfill(id string) string   { return k.base + ".backfill." + id }
-func (k keys) synchronizer() string        { return k.base + ".synchronizer" }
-func (k keys) calls() string               { return k.base + ".calls" }
-func (k keys) answers() string             { return k.base + ".answers" }
-func (k keys) call(id string) string       { return k.base + ".call." + id }
 func (k keys) ticket(id string) string     { return k.base + ".ticket." + id }
 func (k keys) assignment(id string) string { return k.base + ".assign." + id }
 func (k keys) match(id string) string      { return k.base + ".match." + id }

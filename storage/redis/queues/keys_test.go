@@ -21,8 +21,6 @@ func made(prefix string) map[string]string {
 		"director": k.director(), "nudges": k.nudges(), "ticket": k.ticket("<id>"), "assignment": k.assignment("<id>"),
 		"match": k.match("<match>"), "assigned": k.assigned(), "feed": k.feed(),
 		"listening": k.listening(), "backfills": k.backfills(), "backfill": k.backfill("<id>"),
-		"synchronizer": k.synchronizer(), "calls": k.calls(), "answers": k.answers(),
-		"call": k.call("<id>"),
 	}
 }
 
@@ -42,11 +40,9 @@ func TestPage(t *testing.T) {
 		"match":  {"mm.{q}.match.<match>"},
 		"all":    {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
 		"ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
-		"call": {"mm.{q}.call.<id>"}, "holder": {"mm.{q}.synchronizer"}, "calls": {"mm.{q}.calls"},
-		"answers": {"mm.{q}.answers"}, "peers": {"mm.{q}.calls", "mm.{q}.answers"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
 	}, "delivered", "dropped", "match", "admin", "watch", "listen", "confirmed", "lease-acquire",
-		"lease-renew", "lease-release", "follow", "calls")
+		"lease-renew", "lease-release", "follow")
 	for name, key := range made("") {
 		require.Equal(t, "mm1:"+key, made("mm1:")[name], name)
 	}

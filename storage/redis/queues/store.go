@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
-	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
@@ -133,12 +132,6 @@ var refusals = redis.Refusals{
 	"NO_BACKFILL": matchmaking.ErrNoBackfill,
 	"EXPIRED":     matchmaking.ErrBackfillExpired,
 }
-
-// The refusals of calls that were handed over, to the server that serves them and to that of their caller.
-var (
-	answerRefusals = redis.Refusals{"GONE": backend.ErrCallGone, statusFull: backend.ErrCallFull}
-	askRefusals    = redis.Refusals{"FREE": backend.ErrNoHolder, "GONE": backend.ErrHolderGone}
-)
 
 // maxIDs limits the tickets of one script: a script can pass at most about 8,000 values to a command.
 const maxIDs = 3000
