@@ -234,10 +234,14 @@ func (s *socket) recovered() {
 // look sends a ping if the client has been sent nothing for a while, and closes the connection if the client is dead,
 // or takes too long to send a frame. It returns after which time it must be called again.
 func (s *socket) look() time.Duration {
-	now := time.Now()
-	if at := s.began.Load(); at != 0 && now.Sub(time.Unix(0, at)) > web.BodyTime(s.size.Load()) {
-		go s.end(endInvalid, websocket.StatusPolicyViolation)
-		return pingEvery
+	now, next := time.Now(), pingEvery
+	if at := s.began.Load(); at != 0 {
+		remaining := web.BodyTime(s.size.Load()) - now.Sub(time.Unix(0, at))
+		if remaining < 0 {
+			go s.end(endInvalid, websocket.StatusPolicyViolation)
+			return pingEvery
+		}
+		next = min(next, remaining+time.Second)
 	}
 	silent := now.Sub(time.Unix(0, s.pipe.read.Load()))
 	switch {
@@ -247,16 +251,16 @@ func (s *socket) look() time.Duration {
 	case silent > silentAfter:
 		s.asked.Store(true)
 		go s.ping()
-		return pingEvery
+		return next
 	}
 	quiet := time.Since(time.Unix(0, s.pipe.wrote.Load()))
 	if quiet < pingEvery {
-		return max(time.Second, pingEvery-quiet)
+		return min(next, max(time.Second, pingEvery-quiet))
 	}
 	if s.pipe.isIdle() {
 		s.answer(wire.FramePing, 0)
 	}
-	return pingEvery
+	return next
 }
 
 // ping sends a ping of the protocol. It waits for the answer, so that it isn't counted as running.
