@@ -27,7 +27,7 @@ import (
 // root returns the root of the repository, above the directory of this file.
 func root() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
 // Contract is docs/openapi.yaml.

@@ -243,6 +243,7 @@ func TestLargeFetchOfManyMediumMessages(t *testing.T) {
 		require.ErrorIs(t, r.Err, fault.ErrUnavailable)
 	}
 	release()
+	s = open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix()}) // that waits longer
 	for _, r := range s.FetchEach(ctx, requests) {
 		require.NoError(t, r.Err)
 		require.Len(t, r.Messages, 1)

@@ -20,12 +20,12 @@ import (
 
 // The scripts of sessions.
 var (
-	createScript    = lua.Must("internal/records/sessions/create")
-	checkScript     = lua.Must("internal/records/sessions/check")
-	rotateScript    = lua.Must("internal/records/sessions/rotate")
-	revokeScript    = lua.Must("internal/records/sessions/revoke")
-	revokeallScript = lua.Must("internal/records/sessions/revokeall")
-	listScript      = lua.Must("internal/records/sessions/list")
+	createScript    = lua.Must("records/sessions/create")
+	checkScript     = lua.Must("records/sessions/check")
+	rotateScript    = lua.Must("records/sessions/rotate")
+	revokeScript    = lua.Must("records/sessions/revoke")
+	revokeallScript = lua.Must("records/sessions/revokeall")
+	listScript      = lua.Must("records/sessions/list")
 )
 
 var sessionRefusals = redis.Refusals{"UNKNOWN": sessions.ErrNotFound}

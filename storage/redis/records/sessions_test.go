@@ -57,7 +57,7 @@ func (h sessionsHarness) calls() []storetest.Call {
 func TestSessionsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Sessions"
-	scripts, rows := luatest.Scripts(t, "internal/records/sessions"), storetest.KeyRows(t, "records", heading)
+	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, "records", heading)
 	k, of := keys(""), sessions.Ref{User: "<user>", ID: "<hash>"}
 	storetest.RequireDocumented(t, map[string]string{
 		"session": k.session(of), "sessions": k.sessions(of.User),
@@ -71,7 +71,7 @@ func TestSessionsPage(t *testing.T) {
 
 func TestSessionsScripts(t *testing.T) {
 	t.Parallel()
-	scripts := luatest.Scripts(t, "internal/records/sessions")
+	scripts := luatest.Scripts(t, "records/sessions")
 	storetest.RequireStatuses(t, "sessions.go", scripts)
 }
 

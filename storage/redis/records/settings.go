@@ -20,8 +20,8 @@ import (
 
 // The scripts of settings.
 var (
-	markScript   = lua.Must("internal/records/settings/mark")
-	unmarkScript = lua.Must("internal/records/settings/unmark")
+	markScript   = lua.Must("records/settings/mark")
+	unmarkScript = lua.Must("records/settings/unmark")
 )
 
 const (

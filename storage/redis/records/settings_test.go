@@ -19,7 +19,7 @@ import (
 func TestSettingsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Settings"
-	scripts, rows := luatest.Scripts(t, "internal/records/settings"), storetest.KeyRows(t, "records", heading)
+	scripts, rows := luatest.Scripts(t, "records/settings"), storetest.KeyRows(t, "records", heading)
 	storetest.RequireSections(t, "records", heading, scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read",
 		"names", "sweep")

@@ -15,11 +15,11 @@ import (
 
 // The scripts of tokens.
 var (
-	issueScript       = lua.Must("internal/records/tokens/issue")
-	tokensStateScript = lua.Must("internal/records/tokens/state")
-	takeScript        = lua.Must("internal/records/tokens/take")
-	putScript         = lua.Must("internal/records/tokens/put")
-	getScript         = lua.Must("internal/records/tokens/get")
+	issueScript       = lua.Must("records/tokens/issue")
+	tokensStateScript = lua.Must("records/tokens/state")
+	takeScript        = lua.Must("records/tokens/take")
+	putScript         = lua.Must("records/tokens/put")
+	getScript         = lua.Must("records/tokens/get")
 )
 
 const statusNone redis.Status = "NONE"

@@ -23,7 +23,7 @@ import (
 func TestTokensPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Tokens"
-	scripts, rows := luatest.Scripts(t, "internal/records/tokens"), storetest.KeyRows(t, "records", heading)
+	scripts, rows := luatest.Scripts(t, "records/tokens"), storetest.KeyRows(t, "records", heading)
 	verification, current := "verification:{<user>}:<type>:<hash>", "verification_current:{<user>}:<type>"
 	state, access, refresh := "oauth_state:{<hash>}", "oauth_access:{<user>}:<provider>",
 		"oauth_refresh:{<user>}:<provider>"
@@ -37,7 +37,7 @@ func TestTokensPage(t *testing.T) {
 
 func TestTokensScripts(t *testing.T) {
 	t.Parallel()
-	storetest.RequireStatuses(t, "tokens.go", luatest.Scripts(t, "internal/records/tokens"))
+	storetest.RequireStatuses(t, "tokens.go", luatest.Scripts(t, "records/tokens"))
 }
 
 // No stored value has a key or argument that contains a token, and the stored data is that of Discours.io.
