@@ -83,7 +83,7 @@ func (c *cycle) run(ctx context.Context, calls []*call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed == nil && ctx.Err() != nil {
-		c.failed = errChanged
+		c.failed = errEnded
 	}
 	c.s.room.free(c.bytes)
 	c.s.o.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)

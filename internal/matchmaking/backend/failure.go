@@ -37,8 +37,8 @@ func failuref(code int, format string, args ...any) *Failure {
 
 // The ends of calls.
 var (
-	// errChanged is the error of calls whose server ends.
-	errChanged = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable,
+	// errEnded is the error of calls whose server ends.
+	errEnded = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable,
 		Detail: "the server that fetched matches for this queue has ended; repeat the call"}
 	errSlow = &fault.Error{Kind: fault.Limited, Slug: fault.SlugRateLimited,
 		Detail: "the caller reads its matches too slowly; the tickets of the matches that it did not get are released"}

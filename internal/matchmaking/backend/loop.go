@@ -54,7 +54,7 @@ func (l *loop) add(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		c.end(errChanged)
+		c.end(errEnded)
 		return
 	}
 	l.calls = append(l.calls, c)
@@ -116,7 +116,7 @@ func (l *loop) close(always bool) (rest []*call, closed bool) {
 func (l *loop) end() {
 	rest, _ := l.close(true)
 	for _, c := range rest {
-		c.end(errChanged)
+		c.end(errEnded)
 	}
 }
 
