@@ -26,6 +26,7 @@ const (
 	codeNoScript     = "NOSCRIPT"
 	codeReadOnly     = "READONLY"
 	codeTryAgain     = "TRYAGAIN" // a slot is being moved
+	codeWrongType    = "WRONGTYPE"
 )
 
 // code returns the first word of a Redis error, which names it; codeNetwork for an error of the connection.
@@ -62,6 +63,9 @@ func firstWord(text string) string {
 // SlotMoving reports whether err is Redis's refusal of a command with several keys because their slot is being moved.
 // Commands with one key each work then.
 func SlotMoving(err error) bool { return err != nil && code(err) == codeTryAgain }
+
+// WrongType reports whether err is Redis's refusal of a command because its key has a value of another type.
+func WrongType(err error) bool { return err != nil && code(err) == codeWrongType }
 
 // ReplyLost reports whether err is an error of the connection, after which Redis may have run the call or not.
 func ReplyLost(err error) bool { return err != nil && code(err) == codeNetwork }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"sort"
-	"strings"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
 // singleChunk limits how many messages one fetch reads key by key.
@@ -297,17 +297,11 @@ func (f singleReads) gone(ctx context.Context, at clock.Clock, unread uint64) (u
 	return uint64(sort.Search(int(unread), alive)), failed
 }
 
-// get returns a key's value, or nil if the key does not exist.
+// get returns a key's value, or nil if the key does not exist, or has a value of another type, as in the scripts.
 func (f singleReads) get(ctx context.Context, key string) ([]byte, error) {
 	value, err := f.store.conn.Client().Do(ctx, f.store.conn.Client().B().Get().Key(key).Build()).AsBytes()
-	if rueidis.IsRedisNil(err) || isWrongType(err) {
+	if rueidis.IsRedisNil(err) || redis.WrongType(err) {
 		return nil, nil
 	}
 	return value, err
-}
-
-// isWrongType reports whether a key has a value of another type, which the scripts take for none.
-func isWrongType(err error) bool {
-	failed, ok := rueidis.IsRedisErr(err)
-	return ok && strings.HasPrefix(failed.Error(), "WRONGTYPE")
 }

@@ -178,7 +178,7 @@ func (s *Store) trySummaries(ctx context.Context, all []channel.Summary, left []
 	read := client.DoMulti(ctx, commands...)
 	for n, i := range left {
 		errs[n] = decodeSummary(&all[i], read[each*n:each*(n+1)])
-		if errors.Is(errs[n], redis.ErrReply) || isWrongType(errs[n]) { // the list of the others is needed to find it
+		if errors.Is(errs[n], redis.ErrReply) || redis.WrongType(errs[n]) { // the list of the others is needed to find it
 			s.conn.Logger().ErrorContext(ctx, "a channel is damaged, leaving it out of the list", "channel", all[i].Name,
 				"error", errs[n])
 			all[i].TTL, errs[n] = gone, nil

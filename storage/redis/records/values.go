@@ -55,7 +55,7 @@ func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
 		return tier.Value{}, err
 	}
 	data, err := text.AsBytes()
-	if isWrongType(err) {
+	if redis.WrongType(err) {
 		return tier.Value{}, nil
 	}
 	return valueOf(ms, data, most), err
@@ -147,10 +147,4 @@ func (w *walk) end(ctx context.Context) error {
 	}
 	w.begun, w.second, w.node, w.cursor = false, true, 0, 0
 	return nil
-}
-
-// isWrongType reports whether a command was refused because its key has a value of another type.
-func isWrongType(err error) bool {
-	var refusal *rueidis.RedisError
-	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "WRONGTYPE ")
 }

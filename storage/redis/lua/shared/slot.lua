@@ -1,4 +1,5 @@
--- slot.lua reads keys that a script does not declare. This can fail while their slot is half moved.
+-- slot.lua reads keys that a script does not declare, which can fail while their slot is half moved, and keys whose
+-- value may have another type.
 
 local slot = {}
 
@@ -10,8 +11,21 @@ function slot.forbidden(text)
   return string.find(text, '^NOPERM') or string.find(text, 'user executing the script', 1, true)
 end
 
--- WRONG_TYPE is what the error of a command begins with that reads a value of another type.
-slot.WRONG_TYPE = '^WRONGTYPE'
+-- is_wrong_type reports whether a reply of pcall is the error of a command on a value of another type.
+function slot.is_wrong_type(reply)
+  return type(reply) == 'table' and reply.err and string.find(reply.err, '^WRONGTYPE')
+end
+
+-- value returns a reply of pcall to a command on a declared key: nil if the key has a value of another type, which MGET
+-- does not find either. It raises other errors.
+function slot.value(reply)
+  if slot.is_wrong_type(reply) then
+    return nil
+  elseif type(reply) == 'table' and reply.err then
+    error(reply)
+  end
+  return reply
+end
 
 -- read runs a reading command. It returns nil if a key has a value of another type. One of its keys must be a declared
 -- key that exists: the node to which a slot is being moved answers a command on a single key that has not arrived yet
@@ -19,10 +33,9 @@ slot.WRONG_TYPE = '^WRONGTYPE'
 -- the slot is moved.
 function slot.read(...)
   local reply = redis.pcall(...)
-  if type(reply) == 'table' and reply.err then
-    if string.find(reply.err, slot.WRONG_TYPE) then
-      return nil
-    end
+  if slot.is_wrong_type(reply) then
+    return nil
+  elseif type(reply) == 'table' and reply.err then
     error(slot.forbidden(reply.err) and reply.err or slot.MOVING, 0)
   end
   return reply

@@ -10,7 +10,7 @@ local ack = {}
 -- that end. A receipt for no message is only valid if there is none: it was gone when the receipt was made. Receipts of
 -- earlier versions have no end: if both are gone, their message has expired, unless it may have been trimmed.
 function ack.matches(keys, receipt, clock, max_messages)
-  local head = messages.head(keys.message)
+  local head = slot.value(redis.pcall('GETRANGE', keys.message, '0', '159')) or ''
   if head ~= '' then
     local id, write = messages.identity(head)
     if receipt.write ~= '' then

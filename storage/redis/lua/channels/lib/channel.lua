@@ -25,24 +25,15 @@ end
 -- NO_EPOCH is the epoch of a channel that the predecessor made, until its next publish or subscribe.
 channel.NO_EPOCH = '00000000000000000000000000'
 
--- get returns the value of a key, or nil if there is none. A value of another type is none: MGET finds none either.
-local function get(key)
-  local found = redis.pcall('GET', key)
-  if type(found) == 'string' then
-    return found
-  elseif found and not string.find(found.err, slot.WRONG_TYPE) then
-    error(found)
-  end
-end
-
 -- stored returns what position returns, but for its error: then it returns nil, and the key that is damaged.
 function channel.stored(clock_key, epoch_key, mark_key)
-  local at = get(clock_key)
+  local at = slot.value(redis.pcall('GET', clock_key))
   if not at then
     return nil, nil, channel.NO_EPOCH
   end
-  local clock, epoch, text = clocks.parse(at), get(epoch_key), mark_key and get(mark_key)
-  local mark = text and clocks.parse(text)
+  local clock, epoch = clocks.parse(at), slot.value(redis.pcall('GET', epoch_key))
+  local text = mark_key and slot.value(redis.pcall('GET', mark_key))
+  local mark = text and clocks.parse(text) or nil
   if not clock then
     return nil, clock_key
   elseif epoch and not (#epoch == 26 and string.find(epoch, '^[0-7][0-9A-HJKMNP-TV-Z]+$')) then
@@ -61,7 +52,7 @@ end
 function channel.position(clock_key, epoch_key, mark_key)
   local clock, damaged, epoch, mark = channel.stored(clock_key, epoch_key, mark_key)
   if damaged then
-    error({err = 'DAMAGED the value of ' .. damaged .. ' is none of a channel'})
+    error({err = 'DAMAGED ' .. damaged .. ' has a value that cannot be read'})
   end
   return clock, epoch, mark
 end
@@ -110,11 +101,9 @@ end
 -- clear removes the keys that an eviction left of a channel's earlier life: first marks, as many at a time as take
 -- Redis less than a millisecond, and when there are none, the given other keys. It reports whether all are removed.
 function channel.clear(subs_key, mark_prefix, ...)
-  local marks = redis.pcall('SPOP', subs_key, 200)
-  if marks.err and string.find(marks.err, slot.WRONG_TYPE) then
+  local marks = slot.value(redis.pcall('SPOP', subs_key, 200))
+  if not marks then
     redis.call('DEL', subs_key)
-  elseif marks.err then
-    error(marks)
   elseif #marks > 0 then
     for i, name in ipairs(marks) do
       marks[i] = mark_prefix .. name

@@ -18,18 +18,6 @@ function messages.alive(log, clock)
   return slot.read('EXISTS', log.here, messages.key(log, clock)) == 2
 end
 
--- head returns the first 160 bytes of the message at a declared key, or nothing if it is gone, or has another type:
--- MGET does not find such a message either.
-function messages.head(key)
-  local found = redis.pcall('GETRANGE', key, '0', '159')
-  if type(found) == 'string' then
-    return found
-  elseif string.find(found.err, slot.WRONG_TYPE) then
-    return ''
-  end
-  error(found)
-end
-
 -- identity returns the ID of a message and the write that stored it, by the first 160 bytes of its value. Each is nil
 -- if it is not readable; messages of earlier versions have no write.
 function messages.identity(head)
