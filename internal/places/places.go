@@ -2,8 +2,8 @@
 //
 // When all places of a [Limit] are taken, a new connection takes that of a connection that isn't in use: on which no
 // request that the service has admitted is in progress. Connections on which no credential was accepted give way first,
-// and of these the one that has been open for longest. So clients that keep connections open, or ask what everybody may
-// ask, shut nobody out. Only if all places are in use there is none for the new connection.
+// and of some of these the one whose last request ended earliest. So clients that keep connections open, open many, or
+// ask what everybody may ask, shut nobody out. Only if all places are in use there is none for the new connection.
 package places
 
 import (
@@ -13,10 +13,11 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// maxSkips bounds how many connections in use are passed over to find one that isn't.
-const maxSkips = 1024
+// maxSkips bounds how many connections are looked at to find one that isn't in use, maxCandidates how many are compared.
+const maxSkips, maxCandidates = 1024, 64
 
 // gaveWay is the number of requests of a place that gave way. It stays negative whatever Begin and End add to it, so a
 // request begins or the place gives way, without a lock.
@@ -33,6 +34,10 @@ type Limit struct {
 	// credential was accepted, then the others.
 	unknown, known list.List // of *Place
 }
+
+var started = time.Now()
+
+func now() int64 { return int64(time.Since(started)) }
 
 // New returns a limit; 0 is none. It calls full, which may be nil, for each connection that finds all places taken,
 // with whether another one gave way.
@@ -64,21 +69,41 @@ func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
 	}
 	l.open++
 	p = &Place{limit: l, conn: conn, list: &l.unknown}
+	p.used.Store(now())
 	p.element = p.list.PushBack(p)
 	return p, evicted, isFull
 }
 
-// unused returns the first place that isn't in use, or nil; no request begins on it any more. It moves those before it
-// to the end, so that the next call goes on behind them.
+// unused returns a place that isn't in use, or nil; no request begins on it any more. Of the first ones, up to
+// maxCandidates, it is the one that was used earliest.
 func unused(places *list.List) *Place {
-	for range min(places.Len(), maxSkips) {
-		first := places.Front()
-		if p := first.Value.(*Place); p.requests.CompareAndSwap(0, gaveWay) {
+	for {
+		p := earliest(places)
+		if p == nil || p.requests.CompareAndSwap(0, gaveWay) {
 			return p
 		}
-		places.MoveToBack(first)
 	}
-	return nil
+}
+
+// earliest returns the place that unused tries. All that it looks at move to the end, so that the next call goes on
+// behind them.
+func earliest(places *list.List) (found *Place) {
+	candidates := 0
+	for range min(places.Len(), maxSkips) {
+		first := places.Front()
+		places.MoveToBack(first)
+		p := first.Value.(*Place)
+		if p.requests.Load() != 0 {
+			continue
+		}
+		if found == nil || p.used.Load() < found.used.Load() {
+			found = p
+		}
+		if candidates++; candidates == maxCandidates {
+			break
+		}
+	}
+	return found
 }
 
 // release frees a place, once. The lock is held.
@@ -103,6 +128,7 @@ type Place struct {
 	limit    *Limit
 	conn     net.Conn
 	requests atomic.Int64 // that were admitted and are in progress; negative: the place gave way
+	used     atomic.Int64 // when it was opened, or its last request ended: nanoseconds since started
 	isKnown  atomic.Bool  // a credential was accepted
 
 	// guarded by limit.mu
@@ -143,6 +169,7 @@ func (p *Place) MarkKnown() {
 // End ends a request that Begin has counted.
 func (p *Place) End() {
 	if p != nil {
+		p.used.Store(now())
 		p.requests.Add(-1)
 	}
 }

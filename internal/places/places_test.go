@@ -117,6 +117,28 @@ func TestKnownPlaces(t *testing.T) {
 	require.False(t, known.closed)
 }
 
+// TestUsedConnectionsStay: while many connections come, those with requests stay, however long they have been open.
+func TestUsedConnectionsStay(t *testing.T) {
+	t.Parallel()
+	limit := places.New(10, nil)
+	request := func(p *places.Place) {
+		require.True(t, p.Begin(true))
+		p.End()
+	}
+	used := &conn{}
+	place := limit.Take(used)
+	var others []*conn
+	for range 100 {
+		request(place)
+		others = append(others, &conn{})
+		request(limit.Take(others[len(others)-1]))
+	}
+	require.False(t, used.closed)
+	for i, other := range others[:len(others)-15] {
+		require.True(t, other.closed, i)
+	}
+}
+
 // TestNoLimit: connections are counted, and none gives way.
 func TestNoLimit(t *testing.T) {
 	t.Parallel()
