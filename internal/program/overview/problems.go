@@ -39,18 +39,6 @@ type Problem struct {
 	Critical bool
 }
 
-// criticalAfter is how long a problem must last to be critical, by the codes of the critical alerts: their "for" in
-// deploy/prometheus/rules.yaml.
-var criticalAfter = map[string]time.Duration{
-	"TidemarkAccessOld": 2 * time.Minute, "TidemarkAllocationsFail": 5 * time.Minute, "TidemarkNoDirector": time.Minute,
-	"TidemarkMessagesDamaged": 0, "TidemarkRedisFails": 2 * time.Minute, "TidemarkRedisFull": 0,
-	"TidemarkRedisLostWrites": 0,
-	"TidemarkRequestsFail":    5 * time.Minute,
-}
-
-// unready is how long other critical problems must last: as for TidemarkNotReady.
-const unready = 2 * time.Minute
-
 // SeverityOf returns the severity of a problem that has lasted for a time.
 func SeverityOf(p Problem, lasted time.Duration) wire.Severity {
 	after, critical := criticalAfter[p.Code]

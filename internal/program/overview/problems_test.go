@@ -163,7 +163,7 @@ func TestQueueRules(t *testing.T) {
 	require.Equal(t, []string{"TidemarkTicketsExpire duel"}, create(1))
 }
 
-// TestAlertsOfRules: each code of a rule is an alert, with a section of the runbook.
+// TestAlertsOfRules: each code of a rule that isn't a row of the table is an alert.
 func TestAlertsOfRules(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("rules.go")
@@ -176,7 +176,7 @@ func TestAlertsOfRules(t *testing.T) {
 		require.Contains(t, string(alerts), "- alert: Tidemark"+code+"\n")
 		codes++
 	}
-	require.Greater(t, codes, 20)
+	require.Greater(t, codes, 5)
 }
 
 // TestSeverities: a problem is critical if its alert is, and after the same time.
