@@ -120,16 +120,16 @@ func partsOf(server string, ranges []slotRange) []part {
 		for slot < slotCount && owners[slot] == owner {
 			slot++
 		}
-		at, known := index[owner]
-		if !known {
+		at, ok := index[owner]
+		if !ok {
 			at, index[owner] = len(parts), len(parts)
 			parts = append(parts, part{})
 		}
 		parts[at].slots = appendSlots(parts[at].slots, first, slot-1)
 	}
-	for n, left, tag := 0, len(parts), server; left > 0; n, tag = n+1, server+"."+strconv.Itoa(n) {
+	for n, untagged, tag := 0, len(parts), server; untagged > 0; n, tag = n+1, server+"."+strconv.Itoa(n) {
 		if p := &parts[index[owners[slotOf(tag)]]]; p.tag == "" {
-			p.tag, left = tag, left-1
+			p.tag, untagged = tag, untagged-1
 		}
 	}
 	return parts
@@ -153,18 +153,8 @@ func appendSlots(text string, first, last int) string {
 	return text
 }
 
-// slotOf returns the slot of a hash tag: its CRC16 (XMODEM, polynomial 0x1021), modulo the number of slots.
+// slotOf returns the slot of a hash tag.
 func slotOf(tag string) int {
-	var crc uint16
-	for i := range len(tag) {
-		crc ^= uint16(tag[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return int(crc) % slotCount
+	command := rueidis.Completed{}.SetSlot(tag)
+	return int(command.Slot())
 }

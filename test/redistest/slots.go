@@ -4,34 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/redis/rueidis"
 )
 
 // Slot returns the slot of a key, or of its hash tag if it has one.
 func (c *ClusterNodes) Slot(key string) uint16 {
-	if open := strings.IndexByte(key, '{'); open >= 0 {
-		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
-			key = key[open+1 : open+1+length]
-		}
-	}
-	return crc16(key) % slotCount
-}
-
-// crc16 is the CRC that Redis Cluster uses: XMODEM, polynomial 0x1021.
-func crc16(s string) uint16 {
-	var crc uint16
-	for i := range len(s) {
-		crc ^= uint16(s[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return crc
+	command := rueidis.Completed{}.SetSlot(key)
+	return command.Slot()
 }
 
 // MoveSlot moves a slot with all its keys, a few keys at a time, while clients use it.
