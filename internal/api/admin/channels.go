@@ -212,8 +212,7 @@ func (h *channels) peek(c *web.Call) error {
 	answer := wire.Peeked{Channel: c.Param(0), Epoch: p.Epoch.String(), Clock: p.Clock, Through: p.Through,
 		More: p.Through != p.Clock, Messages: make([]wire.Message, len(p.Messages))}
 	for i := range p.Messages {
-		m := &p.Messages[i]
-		answer.Messages[i] = wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
+		answer.Messages[i] = web.MessageOf(&p.Messages[i])
 	}
 	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
 }

@@ -108,19 +108,18 @@ func (w *writer) arrival(id string, a *channel.Arrival) {
 		if w.from != nil && w.from[a.Source].Tail != nil {
 			a.Receipt = "" // there is nothing to acknowledge
 		}
-		one := wire.StreamMessage{StreamSource: source, ReceiptHandle: a.Receipt, Message: wire.Message{ID: m.ID,
-			Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}}
-		w.event(id, "message", one.AppendJSON)
+		message := wire.StreamMessage{StreamSource: source, ReceiptHandle: a.Receipt, Message: web.MessageOf(m)}
+		w.event(id, "message", message.AppendJSON)
 	case a.Gap != nil:
-		one := wire.StreamGap{StreamSource: source, Reason: string(a.Gap.Reason), Count: a.Gap.Count}
+		gap := wire.StreamGap{StreamSource: source, Reason: string(a.Gap.Reason), Count: a.Gap.Count}
 		if source.Subscriber != "" { // else the event's ID is its receipt handle, or it has none
-			one.ReceiptHandle = a.Receipt
+			gap.ReceiptHandle = a.Receipt
 		}
-		w.event(id, "gap", one.AppendJSON)
+		w.event(id, "gap", gap.AppendJSON)
 	case w.from != nil: // the end of a stream from one channel says enough
-		one := wire.SourceProblem{Channel: source.Channel, Subscriber: source.Subscriber, Problem: *w.call.Problem(a.Err)}
+		problem := wire.SourceProblem{Channel: source.Channel, Subscriber: source.Subscriber, Problem: *w.call.Problem(a.Err)}
 		w.event(id, "problem", func(b []byte) []byte {
-			text, err := json.Marshal(one)
+			text, err := json.Marshal(problem)
 			if err != nil {
 				return append(b, "{}"...) // impossible: a problem has only strings and numbers
 			}

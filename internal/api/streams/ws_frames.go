@@ -528,7 +528,7 @@ func (s *socket) deliver(of wire.StreamSource, arrivals []channel.Arrival) bool 
 		good := s.put(func(b []byte) []byte {
 			if m := a.Message; m != nil {
 				return wire.AppendMessage(b, &wire.StreamMessage{StreamSource: of, ReceiptHandle: a.Receipt,
-					Message: wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}})
+					Message: web.MessageOf(m)})
 			}
 			return wire.AppendGap(b, &wire.StreamGap{StreamSource: of, Reason: string(a.Gap.Reason), Count: a.Gap.Count},
 				a.Receipt)

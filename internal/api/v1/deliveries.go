@@ -150,8 +150,7 @@ func wireDelivery(d *channel.Delivery) wire.Delivery {
 		Purged: d.Purged, Damaged: d.Damaged, Lost: d.Lost,
 	}
 	for i := range d.Messages {
-		m := &d.Messages[i]
-		answer.Messages[i] = wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
+		answer.Messages[i] = web.MessageOf(&d.Messages[i])
 	}
 	return answer
 }

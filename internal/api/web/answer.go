@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -180,4 +181,9 @@ func (c *Call) CloseIfLast() {
 	if c.reserved || c.route.router.IsDraining() || !c.admitted && c.place.Wanted() {
 		c.response.Header()[headerConnection] = lastAnswer
 	}
+}
+
+// MessageOf returns a message as answers, streams and sockets have it.
+func MessageOf(m *channel.Message) wire.Message {
+	return wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
 }
