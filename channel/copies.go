@@ -25,7 +25,7 @@ var errCopies = &fault.Error{
 func (s *Service) mustAnnounce(r *PublishRequest) bool { return r.Policy.Copies && s.copies != nil }
 
 // announce announces the messages of a request if they must be copied. It reports whether it has created the channel.
-func (s *Service) announce(ctx context.Context, r *PublishRequest) (begun bool, err error) {
+func (s *Service) announce(ctx context.Context, r *PublishRequest) (announced bool, err error) {
 	if !s.mustAnnounce(r) {
 		return false, nil
 	}

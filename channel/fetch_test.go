@@ -462,9 +462,9 @@ func TestPollThatIsNotListenedTo(t *testing.T) {
 		pass(short)
 		require.Len(t, brief, 1, "a poll waits no longer than it is asked to")
 
-		gone, leave := context.WithCancel(t.Context())
+		gone, cancel := context.WithCancel(t.Context())
 		ended := poll(gone, s, "s", "")
-		leave()
+		cancel()
 		synctest.Wait()
 		require.Len(t, ended, 1)
 	})

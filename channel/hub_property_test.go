@@ -146,14 +146,14 @@ func (g *game) restart(*rapid.T) {
 
 // failOver undoes everything since the last replicate, including marks and removals.
 func (g *game) failOver(*rapid.T) {
-	before := g.world.look()
+	before := g.world.snapshot()
 	g.world.failOver()
-	left := g.world.look()
+	state := g.world.snapshot()
 	for _, p := range g.pollers {
 		p.lost = append(p.lost, past{read: p.read, log: before.log})
 		p.read = maps.Clone(p.read)
-		if mark, ok := left.marks[p.name]; ok {
-			p.read[left.now.Epoch] = mark
+		if mark, ok := state.marks[p.name]; ok {
+			p.read[state.now.Epoch] = mark
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (g *game) unsubscribe(t *rapid.T) {
 }
 
 func (g *game) subscribed(p *poller) bool {
-	_, ok := g.world.look().marks[p.name]
+	_, ok := g.world.snapshot().marks[p.name]
 	return ok
 }
 
@@ -213,7 +213,7 @@ func (g *game) check(t *rapid.T, p *poller, got polled) {
 	require.NotZero(t, uint64(len(got.Messages))+got.Expired, "a poll ended with nothing")
 	r, err := g.service.receipts.Verify(got.Receipt, "ch", p.name)
 	require.NoError(t, err)
-	err = past{read: p.read, log: g.world.look().log}.check(r, got)
+	err = past{read: p.read, log: g.world.snapshot().log}.check(r, got)
 	for _, then := range p.lost {
 		if err != nil && then.check(r, got) == nil {
 			err = nil
@@ -225,8 +225,8 @@ func (g *game) check(t *rapid.T, p *poller, got polled) {
 
 // check returns an error unless got has everything after the last read, in order.
 func (p past) check(r receipt.Receipt, got polled) error {
-	last, known := p.read[r.Epoch]
-	if n := uint64(len(got.Messages)) + got.Expired; !known || clock.Distance(last, r.Clock) != n {
+	last, ok := p.read[r.Epoch]
+	if n := uint64(len(got.Messages)) + got.Expired; !ok || clock.Distance(last, r.Clock) != n {
 		return fmt.Errorf("%d messages up to %v, but %v was read before", n, r.Clock, last)
 	}
 	c := last.Add(got.Expired)
@@ -244,7 +244,7 @@ func (g *game) acknowledge(t *rapid.T, p *poller, life ulid.ULID, handle string)
 	err := g.service.Ack(t.Context(), "ch", p.name, handle)
 	switch {
 	case err == nil:
-		p.read[life] = g.world.look().marks[p.name]
+		p.read[life] = g.world.snapshot().marks[p.name]
 	case errors.Is(err, ErrReceiptAhead), errors.Is(err, ErrReceiptSuperseded):
 		require.NotEmpty(t, p.lost, "%v", err)
 	default:
@@ -259,7 +259,7 @@ func (g *game) finish(t *rapid.T) {
 		g.world.settle()
 	}
 	g.collect(t)
-	end := g.world.look()
+	end := g.world.snapshot()
 	for _, p := range g.pollers {
 		if !p.polling {
 			continue

@@ -32,10 +32,10 @@ type lagWatch struct {
 	store Store
 	log   *slog.Logger
 
-	mu       sync.RWMutex
-	channels map[string]watchedLags
-	refused  bool // a channel beyond MaxLagChannels was used since the last read began
-	left     bool // the last read left out channels or subscribers
+	mu         sync.RWMutex
+	channels   map[string]watchedLags
+	refused    bool // a channel beyond MaxLagChannels was used since the last read began
+	incomplete bool // the last read left out channels or subscribers
 }
 
 type watchedLags struct {
@@ -46,16 +46,16 @@ type watchedLags struct {
 // use adds a channel. It is called for each operation on a channel.
 func (w *lagWatch) use(channel string, policy Policy) {
 	w.mu.RLock()
-	_, known := w.channels[channel]
+	_, ok := w.channels[channel]
 	full := w.refused && len(w.channels) >= MaxLagChannels
 	w.mu.RUnlock()
-	if known || full {
+	if ok || full {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch _, known := w.channels[channel]; {
-	case known:
+	switch _, ok := w.channels[channel]; {
+	case ok:
 	case len(w.channels) >= MaxLagChannels:
 		w.refused = true
 	default:
@@ -81,14 +81,14 @@ func (w *lagWatch) run(ctx context.Context) {
 // read stay as they are.
 func (w *lagWatch) read(ctx context.Context) {
 	w.mu.Lock()
-	left := w.refused
+	incomplete := w.refused
 	w.refused = false
 	channels := maps.Clone(w.channels)
 	w.mu.Unlock()
 	room := MaxLagSubscribers
 	for _, name := range slices.Sorted(maps.Keys(channels)) {
-		one := channels[name]
-		d, err := w.store.Describe(ctx, DescribeRequest{Channel: name, Policy: one.policy,
+		watched := channels[name]
+		d, err := w.store.Describe(ctx, DescribeRequest{Channel: name, Policy: watched.policy,
 			Page: Page{Limit: DefaultPage}})
 		switch {
 		case errors.Is(err, ErrNoChannel):
@@ -97,21 +97,21 @@ func (w *lagWatch) read(ctx context.Context) {
 		case err != nil:
 			w.log.DebugContext(ctx, "cannot read the lags of a channel", "channel", name, "error", err)
 		default:
-			one.found = make([]Lag, min(len(d.Subscribers), room))
-			for i := range one.found {
-				one.found[i] = Lag{Channel: name, Subscriber: d.Subscribers[i].Name, Positions: d.Subscribers[i].Lag}
+			watched.found = make([]Lag, min(len(d.Subscribers), room))
+			for i := range watched.found {
+				watched.found[i] = Lag{Channel: name, Subscriber: d.Subscribers[i].Name, Positions: d.Subscribers[i].Lag}
 			}
-			left = left || d.Next != 0 || len(one.found) < len(d.Subscribers)
+			incomplete = incomplete || d.Next != 0 || len(watched.found) < len(d.Subscribers)
 		}
-		room = max(0, room-len(one.found))
+		room = max(0, room-len(watched.found))
 		w.mu.Lock()
-		if _, known := w.channels[name]; known {
-			w.channels[name] = one
+		if _, ok := w.channels[name]; ok {
+			w.channels[name] = watched
 		}
 		w.mu.Unlock()
 	}
 	w.mu.Lock()
-	w.left = left
+	w.incomplete = incomplete
 	w.mu.Unlock()
 }
 
@@ -127,8 +127,8 @@ func (s *Service) Lags() (lags []Lag, complete bool) {
 	w := s.lags
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	for _, one := range w.channels {
-		lags = append(lags, one.found...)
+	for _, watched := range w.channels {
+		lags = append(lags, watched.found...)
 	}
-	return lags, !w.left
+	return lags, !w.incomplete
 }

@@ -57,12 +57,12 @@ func (l Limits) Check() error {
 }
 
 // bound checks a fetch's max, for which 0 is the default, and its wait.
-func (l *Limits) bound(most *int, wait time.Duration) error {
-	if *most == 0 {
-		*most = l.DefaultMax
+func (l *Limits) bound(limit *int, wait time.Duration) error {
+	if *limit == 0 {
+		*limit = l.DefaultMax
 	}
-	if *most < 1 || *most > l.MaxMax {
-		return invalid(fault.SlugInvalidMax, "max", "max is %d, it must be from 1 to %d", *most, l.MaxMax)
+	if *limit < 1 || *limit > l.MaxMax {
+		return invalid(fault.SlugInvalidMax, "max", "max is %d, it must be from 1 to %d", *limit, l.MaxMax)
 	}
 	if wait < 0 || wait > l.MaxWait {
 		return invalid(fault.SlugInvalidWait, "wait", "wait is %s, it must be from 0s to %s", wait, l.MaxWait)

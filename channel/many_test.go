@@ -119,22 +119,22 @@ func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		unread := rapid.SliceOfN(rapid.OneOf(rapid.Uint64Range(1, 5), rapid.Uint64Range(1, 1<<53)), 1, 40).Draw(t,
 			"unread")
-		most := rapid.IntRange(1, 60).Draw(t, "most")
+		limit := rapid.IntRange(1, 60).Draw(t, "most")
 		some, all := make([]ready, len(unread)), uint64(0)
 		for i, n := range unread {
 			some[i] = ready{source: i, unread: n}
 			all += n
 		}
 		sum, largest := 0, 0
-		shared := share(some, most)
+		shared := share(some, limit)
 		for _, r := range shared {
 			require.Equal(t, unread[r.source], r.unread)
 			require.Positive(t, r.max)
 			require.LessOrEqual(t, uint64(r.max), r.unread)
 			sum, largest = sum+r.max, max(largest, r.max)
 		}
-		require.Len(t, shared, min(len(unread), most))
-		require.EqualValues(t, min(uint64(most), all), sum)
+		require.Len(t, shared, min(len(unread), limit))
+		require.EqualValues(t, min(uint64(limit), all), sum)
 		for _, r := range shared {
 			require.True(t, uint64(r.max) == r.unread || r.max >= largest-1, "%d of %d, another has %d", r.max,
 				r.unread, largest)
@@ -279,14 +279,14 @@ func TestManyWaits(t *testing.T) {
 			Write: m.Write}, r)
 		require.Equal(t, 5, w.fetches, "the messages came with the notification")
 
-		one := manyPoll(t.Context(), s, 1, Source{Channel: "ch", Subscriber: "a", Receipt: got.Found[0].Receipt},
+		polled := manyPoll(t.Context(), s, 1, Source{Channel: "ch", Subscriber: "a", Receipt: got.Found[0].Receipt},
 			Source{Channel: "ch", Subscriber: "b", Receipt: got.Found[1].Receipt})
 		w.connect()
 		w.settle()
 		w.publish("m3", false)
 		w.settle()
-		require.Len(t, one, 1, "it came with the notification")
-		require.Len(t, (<-one).Found, 1, "max holds for all sources together")
+		require.Len(t, polled, 1, "it came with the notification")
+		require.Len(t, (<-polled).Found, 1, "max holds for all sources together")
 	})
 }
 
@@ -378,8 +378,8 @@ func TestManyTurns(t *testing.T) {
 		}}
 		s := serviceOn(t, store, DefaultLimits())
 		turns := turnsPerCore * runtime.GOMAXPROCS(0)
-		most := turns * int(turnTimeout/turnTime)
-		errs := make(chan error, most+2*turns)
+		limit := turns * int(turnTimeout/turnTime)
+		errs := make(chan error, limit+2*turns)
 		for range cap(errs) {
 			go func() {
 				_, err := s.FetchMany(t.Context(), ManyQuery{From: sources(fewSources + 1)})
@@ -395,7 +395,7 @@ func TestManyTurns(t *testing.T) {
 		require.EqualValues(t, 2*turns, reading.Load())
 		requireError(t, <-errs, fault.Unavailable, fault.SlugOverloaded)
 		synctest.Wait()
-		require.InDelta(t, most, reading.Load(), float64(turns))
+		require.InDelta(t, limit, reading.Load(), float64(turns))
 		close(hang)
 		for range cap(errs) - 1 {
 			if err := <-errs; err != nil {

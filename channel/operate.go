@@ -155,12 +155,12 @@ func (s *Service) Channels(ctx context.Context, prefix, cursor string, details b
 // addDetails describes channels of a list, with about DefaultPage of the subscribers of each.
 func (s *Service) addDetails(ctx context.Context, some []Summary) error {
 	requests := make([]DescribeRequest, len(some))
-	for i, one := range some {
-		policy, err := s.configured.Load().policies.For(one.Name)
+	for i, summary := range some {
+		policy, err := s.configured.Load().policies.For(summary.Name)
 		if err != nil {
 			policy = Policy{} // an invalid rule: the channel is listed nevertheless
 		}
-		requests[i] = DescribeRequest{Channel: one.Name, Page: Page{}.bounded(), Policy: policy}
+		requests[i] = DescribeRequest{Channel: summary.Name, Page: Page{}.bounded(), Policy: policy}
 	}
 	for i, r := range s.store.DescribeMany(ctx, requests) {
 		if errors.Is(r.Err, ErrNoChannel) {

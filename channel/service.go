@@ -116,7 +116,7 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 	if err := s.prepare(&r); err != nil {
 		return nil, err
 	}
-	begun, err := s.announce(ctx, &r)
+	announced, err := s.announce(ctx, &r)
 	var published []Published
 	if err == nil {
 		published, err = s.store.Publish(ctx, r)
@@ -124,7 +124,7 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 	if err != nil {
 		return nil, fmt.Errorf("publish to %s: %w", r.Channel, err)
 	}
-	published[0].Begun = published[0].Begun || begun
+	published[0].Begun = published[0].Begun || announced
 	markNew(published, drafts)
 	return published, nil
 }
@@ -134,12 +134,12 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 // the requests. A request may be for one life of its channel, and may make a subscriber with the channel. Errors: those
 // of Publish, fault.SlugInvalidSubscriber and ErrLaterLife.
 func (s *Service) PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult {
-	results, begun := make([]PublishResult, len(requests)), make([]bool, len(requests))
+	results, announced := make([]PublishResult, len(requests)), make([]bool, len(requests))
 	var announcing sync.WaitGroup
 	for i := range requests {
 		r := &requests[i]
 		if results[i].Err = s.prepare(r); results[i].Err == nil && s.mustAnnounce(r) {
-			announcing.Go(func() { begun[i], results[i].Err = s.announce(ctx, r) })
+			announcing.Go(func() { announced[i], results[i].Err = s.announce(ctx, r) })
 		}
 	}
 	announcing.Wait()
@@ -157,7 +157,7 @@ func (s *Service) PublishEach(ctx context.Context, requests []PublishRequest) []
 		results[i], published = published[0], published[1:]
 		if err := results[i].Err; err != nil {
 			results[i].Err = fmt.Errorf("publish to %s: %w", requests[i].Channel, err)
-		} else if begun[i] {
+		} else if announced[i] {
 			results[i].Published[0].Begun = true
 		}
 	}
@@ -206,10 +206,10 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 	if len(drafts) == 0 {
 		return invalid(fault.SlugInvalidBatch, "", "the batch is empty")
 	}
-	if most := s.configured.Load().limits.MaxBatch; len(drafts) > most {
+	if limit := s.configured.Load().limits.MaxBatch; len(drafts) > limit {
 		return &fault.Error{
 			Kind: fault.TooLarge, Slug: fault.SlugBatchTooLarge,
-			Detail: fmt.Sprintf("the batch has %d messages, at most %d are allowed", len(drafts), most),
+			Detail: fmt.Sprintf("the batch has %d messages, at most %d are allowed", len(drafts), limit),
 		}
 	}
 	for i, d := range drafts {

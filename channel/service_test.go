@@ -394,11 +394,11 @@ func TestReceiptsOfUnknownKeys(t *testing.T) {
 				fetchEach: func([]FetchRequest) []BatchResult { return nil },
 			}
 			s, lookups := serviceOn(t, store, DefaultLimits()), 0
-			known := slices.Repeat(receipt.Key{7}, receipt.MinKeyBytes)
+			key := slices.Repeat(receipt.Key{7}, receipt.MinKeyBytes)
 			s.lookUp = func(context.Context) error {
 				lookups++
 				if c.found {
-					return s.receipts.Replace(known, other)
+					return s.receipts.Replace(key, other)
 				}
 				return c.fails
 			}
@@ -419,7 +419,7 @@ func TestReceiptsOfUnknownKeys(t *testing.T) {
 					return err
 				},
 			} {
-				require.NoError(t, s.receipts.Replace(known))
+				require.NoError(t, s.receipts.Replace(key))
 				lookups = 0
 				require.ErrorIs(t, call(), c.want)
 				require.Equal(t, 1, lookups)

@@ -17,14 +17,14 @@ type ready struct {
 
 // share sets the number of messages that each source may return: at most most in total, divided evenly, except that no
 // source gets more than it has. If there are more sources than messages, it drops sources at random.
-func share(some []ready, most int) []ready {
+func share(some []ready, limit int) []ready {
 	shuffle(some)
-	some = some[:min(len(some), most)]
+	some = some[:min(len(some), limit)]
 	slices.SortStableFunc(some, func(a, b ready) int { return cmp.Compare(a.unread, b.unread) })
 	for i := range some {
-		even := most / (len(some) - i)
+		even := limit / (len(some) - i)
 		some[i].max = int(min(some[i].unread, uint64(even)))
-		most -= some[i].max
+		limit -= some[i].max
 	}
 	shuffle(some) // there may not be enough bytes for all
 	return some

@@ -512,8 +512,8 @@ func (s *Stream) fetch(ctx context.Context, requests []FetchRequest) []BatchResu
 // that of a stream is then kept for long.
 func aside[T any](call func() T) (result T) {
 	var failed error
-	var one sync.WaitGroup
-	one.Go(func() {
+	var task sync.WaitGroup
+	task.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
 				failed = fmt.Errorf("%v\n%s", p, debug.Stack())
@@ -521,7 +521,7 @@ func aside[T any](call func() T) (result T) {
 		}()
 		result = call()
 	})
-	if one.Wait(); failed != nil {
+	if task.Wait(); failed != nil {
 		panic(failed)
 	}
 	return result

@@ -166,14 +166,14 @@ func (src *streamSource) hasSent(m *Message) bool {
 }
 
 // count adds a message to those that aren't acknowledged. A tail keeps the last keptSent of them.
-func (src *streamSource) count(one sentMessage) {
+func (src *streamSource) count(sent sentMessage) {
 	if src.isTail() {
-		if one.bytes = 0; len(src.sent) == keptSent {
+		if sent.bytes = 0; len(src.sent) == keptSent {
 			src.setMark(src.sent[0].clock)
 			src.sent = slices.Delete(src.sent, 0, 1)
 		}
 	}
-	src.sent, src.bytes = append(src.sent, one), src.bytes+one.bytes
+	src.sent, src.bytes = append(src.sent, sent), src.bytes+sent.bytes
 }
 
 // setMark sets where a tail continues if it must.

@@ -57,7 +57,7 @@ func TestTail(t *testing.T) {
 			{Start: StartAt, Clock: 2}: {"c"}, {Start: StartAt, Clock: 3}: nil}
 		for from, want := range all {
 			st := openStream(t.Context(), t, s, StreamQuery{From: tailOf(from)})
-			require.Equal(t, want, st.take())
+			require.Equal(t, want, st.collected())
 			st.close()
 		}
 		_, err := s.OpenStream(t.Context(), StreamQuery{From: tailOf(From{Start: StartAt, Clock: 4})})
@@ -72,7 +72,7 @@ func TestTail(t *testing.T) {
 			w.publish(fmt.Sprint(i), false)
 			w.settle()
 		}
-		require.Len(t, st.take(), 2*DefaultWindow)
+		require.Len(t, st.collected(), 2*DefaultWindow)
 		pass(10 * time.Minute)
 		fetches, polled := w.counts()
 		require.Equal(t, [2]int{before, polls}, [2]int{fetches, polled}, "an idle tail reads nothing, and renews nothing")
@@ -97,15 +97,15 @@ func TestTailAfterFailOver(t *testing.T) {
 		w.publish("a", false)
 		w.publish("b", false)
 		w.settle()
-		require.Len(t, st.take(), keptSent+7)
+		require.Len(t, st.collected(), keptSent+7)
 		w.failOver()
 		w.publish("x", false)
 		w.connect()
 		w.settle()
-		require.Equal(t, []string{"lost 0", "x"}, st.take())
+		require.Equal(t, []string{"lost 0", "x"}, st.collected())
 		w.publish("y", false)
 		w.settle()
-		require.Equal(t, []string{"y"}, st.take())
+		require.Equal(t, []string{"y"}, st.collected())
 		w.change(func() { delete(w.messages, w.now.Clock) })
 		w.disconnect(0)
 		w.publish("gone", false)
@@ -113,7 +113,7 @@ func TestTailAfterFailOver(t *testing.T) {
 		w.change(func() { delete(w.messages, w.now.Clock.Sub(1)) })
 		w.connect()
 		w.settle()
-		require.Equal(t, []string{"expired 1", "z"}, st.take())
+		require.Equal(t, []string{"expired 1", "z"}, st.collected())
 	})
 }
 
@@ -134,21 +134,21 @@ func TestTailOfNoChannel(t *testing.T) {
 		w.restart(life1)
 		w.publish("a", false)
 		w.settle()
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		resumed := openStream(t.Context(), t, s, StreamQuery{From: tailOf(From{}), Resume: token})
-		require.Equal(t, []string{"a"}, resumed.take())
+		require.Equal(t, []string{"a"}, resumed.collected())
 		resumed.close()
 
 		token = st.tokenNow()
 		w.change(func() { w.now = Position{} })
 		pass(10 * time.Second)
-		require.Empty(t, st.take())
+		require.Empty(t, st.collected())
 		w.restart(life2)
 		w.publish("b", false)
 		w.settle()
-		require.Equal(t, []string{"lost 0", "b"}, st.take())
+		require.Equal(t, []string{"lost 0", "b"}, st.collected())
 		resumed = openStream(t.Context(), t, s, StreamQuery{From: tailOf(From{}), Resume: token})
-		require.Equal(t, []string{"lost 0", "b"}, resumed.take())
+		require.Equal(t, []string{"lost 0", "b"}, resumed.collected())
 		resumed.close()
 	})
 }
@@ -166,7 +166,7 @@ func TestTailBegan(t *testing.T) {
 		first.Close()
 		q.From = tailOf(From{})
 		st := openStream(t.Context(), t, s, q)
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		q.Resume = st.tokenNow()
 		st.close()
 		w.restart(life2)
@@ -187,11 +187,11 @@ func TestTailsResume(t *testing.T) {
 			from = append(from, Source{Channel: fmt.Sprint("ch", i), Tail: &From{}})
 		}
 		st := openStream(t.Context(), t, s, StreamQuery{From: from})
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		token := st.tokenNow()
 		w.publish("b", false)
 		w.settle()
-		require.Len(t, st.take(), 1+MaxTails)
+		require.Len(t, st.collected(), 1+MaxTails)
 		after := st.tokenNow()
 		st.close()
 		require.LessOrEqual(t, len(after), MaxTokenBytes)
@@ -201,7 +201,7 @@ func TestTailsResume(t *testing.T) {
 			want  int
 		}{{token, 2*(1+MaxTails) + 1}, {after, MaxTails + 3}, {"", 3}} {
 			again := openStream(t.Context(), t, s, StreamQuery{From: from, Resume: tt.token})
-			require.Len(t, again.take(), tt.want, "the subscriber's begin at its mark")
+			require.Len(t, again.collected(), tt.want, "the subscriber's begin at its mark")
 			again.close()
 		}
 		from[1], from[2] = from[2], from[1]
@@ -218,7 +218,7 @@ func TestTailResumesElsewhere(t *testing.T) {
 		w.replicate()
 		w.publish("b", false)
 		st := openStream(t.Context(), t, s, StreamQuery{From: tailOf(From{Start: StartEarliest})})
-		require.Equal(t, []string{"a", "b"}, st.take())
+		require.Equal(t, []string{"a", "b"}, st.collected())
 		token := st.tokenNow()
 		st.close()
 		w.failOver()
@@ -226,7 +226,7 @@ func TestTailResumesElsewhere(t *testing.T) {
 		for from, want := range map[From][]string{{}: {"lost 0"}, {Start: StartEarliest}: {"lost 0", "a", "x"},
 			{Start: StartAt, Clock: 1}: {"lost 0", "x"}} {
 			again := openStream(t.Context(), t, s, StreamQuery{From: tailOf(from), Resume: token})
-			require.Equal(t, want, again.take())
+			require.Equal(t, want, again.collected())
 			again.close()
 		}
 	})
@@ -243,9 +243,9 @@ func TestStreamOpensInPart(t *testing.T) {
 		st := openStream(t.Context(), t, s, StreamQuery{From: append(tailOf(From{Start: StartEarliest}),
 			Source{Channel: "ch", Subscriber: "s"})})
 		defer st.close()
-		require.Empty(t, st.take())
+		require.Empty(t, st.collected())
 		w.change(func() { w.broken = false })
 		pass(5 * time.Second)
-		require.Equal(t, []string{"a", "a"}, st.take())
+		require.Equal(t, []string{"a", "a"}, st.collected())
 	})
 }

@@ -38,20 +38,20 @@ func openStream(ctx context.Context, t require.TestingT, s *Service, q StreamQue
 	st, err := s.OpenStream(ctx, q)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(ctx)
-	one := &streaming{service: s, stream: st, stop: cancel, ended: make(chan struct{})}
+	started := &streaming{service: s, stream: st, stop: cancel, ended: make(chan struct{})}
 	go func() {
-		defer close(one.ended)
+		defer close(started.ended)
 		defer st.Close()
 		for ctx.Err() == nil {
 			arrivals, err := st.Next(ctx, 15*time.Second)
-			one.collect(st, arrivals, err)
+			started.collect(st, arrivals, err)
 			if err != nil {
 				return
 			}
 		}
 	}()
 	synctest.Wait()
-	return one
+	return started
 }
 
 func (s *streaming) collect(st *Stream, arrivals []Arrival, err error) {
@@ -71,8 +71,8 @@ func (s *streaming) collect(st *Stream, arrivals []Arrival, err error) {
 	}
 }
 
-// take returns what has arrived since the last call.
-func (s *streaming) take() []string {
+// collected returns what has arrived since the last call.
+func (s *streaming) collected() []string {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func TestStreamReadsNothingTwice(t *testing.T) {
 		w.publish("a", false)
 		st := openStream(t.Context(), t, s, StreamQuery{})
 		defer st.close()
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		fetches, _ := w.counts()
 		for i := range 40 {
 			w.publish(fmt.Sprint(i), false)
@@ -163,16 +163,16 @@ func TestStreamReadsNothingTwice(t *testing.T) {
 			}
 		}
 		w.settle()
-		require.Len(t, st.take(), 40)
+		require.Len(t, st.collected(), 40)
 		again, _ := w.counts()
 		require.Equal(t, fetches, again)
-		require.Equal(t, clock.Clock(0), w.look().marks["s"], "it moves nothing")
+		require.Equal(t, clock.Clock(0), w.snapshot().marks["s"], "it moves nothing")
 		waiters, channels := s.Waiting()
 		require.Equal(t, [2]int{0, 1}, [2]int{waiters, channels}, "a stream isn't a waiting fetch")
 
 		w.publish("large", true)
 		w.settle()
-		require.Equal(t, []string{"large"}, st.take())
+		require.Equal(t, []string{"large"}, st.collected())
 		again, polls := w.counts()
 		require.Equal(t, fetches+1, again)
 		require.Equal(t, 1, polls, "the mark was read when it was opened")
@@ -221,21 +221,21 @@ func TestStreamWindow(t *testing.T) {
 			all = append(all, w.publish(id, false))
 		}
 		w.settle()
-		require.Equal(t, []string{"a", "b"}, st.take())
+		require.Equal(t, []string{"a", "b"}, st.collected())
 		began := time.Now()
 		st.ack(t) // wakes it at once
-		require.Equal(t, []string{"c", "d"}, st.take())
+		require.Equal(t, []string{"c", "d"}, st.collected())
 		require.Zero(t, time.Since(began))
 
 		m := AckRequest{Receipt: receipt.Receipt{Subscriber: "s", Epoch: life1, Clock: 3, MessageID: "c", Write: all[2].Write}}
 		require.NoError(t, w.Ack(t.Context(), m), "by way of another server")
-		require.Empty(t, st.take())
+		require.Empty(t, st.collected())
 		pass(5 * time.Second)
-		require.Equal(t, []string{"e"}, st.take())
+		require.Equal(t, []string{"e"}, st.collected())
 		st.ack(t)
-		require.Equal(t, []string{"f"}, st.take())
+		require.Equal(t, []string{"f"}, st.collected())
 		require.NoError(t, st.service.Ack(t.Context(), "ch", "s", st.all[0].Receipt), "again, and out of order")
-		require.Empty(t, st.take())
+		require.Empty(t, st.collected())
 	})
 }
 
@@ -247,32 +247,32 @@ func TestStreamResumes(t *testing.T) {
 			w.publish(id, false)
 		}
 		st := openStream(t.Context(), t, s, StreamQuery{Window: 2, Acknowledge: true})
-		require.Equal(t, []string{"a", "b"}, st.take())
+		require.Equal(t, []string{"a", "b"}, st.collected())
 		<-st.ended
 		require.ErrorIs(t, st.err, ErrStreamWindow)
 
 		manual := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1]})
-		require.Equal(t, []string{"a", "b", "c"}, manual.take(), "nothing is acknowledged")
+		require.Equal(t, []string{"a", "b", "c"}, manual.collected(), "nothing is acknowledged")
 		manual.close()
 		ahead := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Ahead: true})
-		require.Equal(t, []string{"c"}, ahead.take())
+		require.Equal(t, []string{"c"}, ahead.collected())
 		ahead.close()
 		require.Zero(t, w.marks["s"], "still")
 		again := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Acknowledge: true})
-		require.Equal(t, []string{"c"}, again.take())
-		require.Equal(t, clock.Clock(2), w.look().marks["s"])
+		require.Equal(t, []string{"c"}, again.collected())
+		require.Equal(t, clock.Clock(2), w.snapshot().marks["s"])
 		again.close()
 		behind := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[0], Ahead: true})
-		require.Equal(t, []string{"c"}, behind.take(), "the mark has passed it")
+		require.Equal(t, []string{"c"}, behind.collected(), "the mark has passed it")
 		behind.close()
 
 		w.restart(life2)
 		w.publish("x", false)
 		other := openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Acknowledge: true})
-		require.Equal(t, []string{"lost 0", "x"}, other.take(), "a token of an earlier life")
+		require.Equal(t, []string{"lost 0", "x"}, other.collected(), "a token of an earlier life")
 		other.close()
 		ahead = openStream(t.Context(), t, s, StreamQuery{Resume: st.tokens[1], Ahead: true})
-		require.Equal(t, []string{"lost 0", "x"}, ahead.take())
+		require.Equal(t, []string{"lost 0", "x"}, ahead.collected())
 		ahead.close()
 	})
 }
@@ -285,17 +285,17 @@ func TestStreamResumesALostHistory(t *testing.T) {
 			st := openStream(t.Context(), t, s, StreamQuery{})
 			w.publish("a", false)
 			w.settle()
-			require.Equal(t, []string{"a"}, st.take())
+			require.Equal(t, []string{"a"}, st.collected())
 			st.close()
 			w.restart(life2)
 			q.Resume = st.last().Receipt
 			w.change(func() { w.broken = true })
 			st = openStream(t.Context(), t, s, q)
 			pass(2 * streamRenewal)
-			require.Empty(t, st.take())
+			require.Empty(t, st.collected())
 			w.change(func() { w.broken = false })
 			pass(retryRead * 2)
-			require.Equal(t, []string{"lost 0"}, st.take())
+			require.Equal(t, []string{"lost 0"}, st.collected())
 			at, err := s.receipts.Verify(st.last().Receipt, "ch", "s")
 			require.NoError(t, err)
 			require.Equal(t, receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life2}, at)
@@ -303,11 +303,11 @@ func TestStreamResumesALostHistory(t *testing.T) {
 
 			q.Resume = st.last().Receipt
 			again := openStream(t.Context(), t, s, q)
-			require.Empty(t, again.take())
+			require.Empty(t, again.collected())
 			w.connect()
 			w.publish("b", false)
 			w.settle()
-			require.Equal(t, []string{"b"}, again.take())
+			require.Equal(t, []string{"b"}, again.collected())
 			again.close()
 		})
 	}
@@ -322,7 +322,7 @@ func TestStreamBeginsBeforeAGap(t *testing.T) {
 			st := openStream(t.Context(), t, s, q)
 			w.publish("a", false)
 			w.settle()
-			require.Len(t, st.take(), 2)
+			require.Len(t, st.collected(), 2)
 			st.close()
 			w.restart(life2)
 			w.change(func() { w.broken = true })
@@ -343,7 +343,7 @@ func TestStreamGaps(t *testing.T) {
 		w.publish("a", false)
 		w.settle()
 		w.replicate()
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		w.disconnect(0)
 		for _, id := range []string{"b", "c", "d"} {
 			w.publish(id, false)
@@ -354,13 +354,13 @@ func TestStreamGaps(t *testing.T) {
 		})
 		w.connect()
 		w.settle()
-		require.Equal(t, []string{"expired 2", "d"}, st.take())
+		require.Equal(t, []string{"expired 2", "d"}, st.collected())
 		w.publish("e", false)
 		w.change(func() { delete(w.messages, 5) })
 		w.disconnect(0)
 		w.connect()
 		w.settle()
-		require.Equal(t, []string{"expired 1"}, st.take())
+		require.Equal(t, []string{"expired 1"}, st.collected())
 		requireReceipt(t, s, &receipt.Receipt{Clock: 5}, st.last().Receipt)
 
 		w.failOver()
@@ -369,11 +369,11 @@ func TestStreamGaps(t *testing.T) {
 		}
 		w.connect()
 		w.settle()
-		require.Equal(t, []string{"lost 0", "x", "y"}, st.take(), "and not a, which it has sent")
+		require.Equal(t, []string{"lost 0", "x", "y"}, st.collected(), "and not a, which it has sent")
 		w.restart(life2)
 		w.publish("z", false)
 		w.settle()
-		require.Equal(t, []string{"lost 0", "z"}, st.take())
+		require.Equal(t, []string{"lost 0", "z"}, st.collected())
 	})
 }
 
@@ -390,7 +390,7 @@ func TestStreamOnAChannelThatIsRestored(t *testing.T) {
 			defer st.close()
 			tail := openStream(t.Context(), t, s, StreamQuery{From: tailOf(From{})})
 			defer tail.close()
-			require.Equal(t, []string{"a", "b"}, st.take())
+			require.Equal(t, []string{"a", "b"}, st.collected())
 			if awake {
 				w.hold()
 			}
@@ -399,8 +399,8 @@ func TestStreamOnAChannelThatIsRestored(t *testing.T) {
 				w.publish(id, false)
 			}
 			w.settle()
-			require.Equal(t, []string{"lost 0", "x", "y"}, st.take(), "and not a, which it has sent")
-			require.Equal(t, []string{"lost 0", "y"}, tail.take())
+			require.Equal(t, []string{"lost 0", "x", "y"}, st.collected(), "and not a, which it has sent")
+			require.Equal(t, []string{"lost 0", "y"}, tail.collected())
 		})
 	}
 }
@@ -417,13 +417,13 @@ func TestStreamThatReconnectsAfterALoss(t *testing.T) {
 				w.publish("x", false)
 				w.publish("y", false)
 				w.settle()
-				require.Equal(t, []string{"x", "y"}, st.take())
+				require.Equal(t, []string{"x", "y"}, st.collected())
 				st.ack(t)
 				q.Resume = st.last().Receipt
 				st.close()
 				again := openStream(t.Context(), t, s, q)
 				w.settle()
-				require.Empty(t, again.take(), "nothing was lost")
+				require.Empty(t, again.collected(), "nothing was lost")
 				again.close()
 
 				w.failOver()
@@ -438,7 +438,7 @@ func TestStreamThatReconnectsAfterALoss(t *testing.T) {
 				again = openStream(t.Context(), t, s, q)
 				defer again.close()
 				pass(5 * time.Second)
-				require.Equal(t, []string{"lost 0", "z", "y"}, again.take())
+				require.Equal(t, []string{"lost 0", "z", "y"}, again.collected())
 			})
 		}
 	}
@@ -458,8 +458,8 @@ func TestStreamAfterALostWriteIsRepeated(t *testing.T) {
 			w.publish("x", false)
 			w.publish("y", false)
 			w.settle()
-			require.Equal(t, []string{"x", "y"}, st.take())
-			require.Equal(t, []string{"x", "y"}, tail.take())
+			require.Equal(t, []string{"x", "y"}, st.collected())
+			require.Equal(t, []string{"x", "y"}, tail.collected())
 			lost := st.last().Receipt
 
 			w.failOver()
@@ -469,10 +469,10 @@ func TestStreamAfterALostWriteIsRepeated(t *testing.T) {
 			w.settle()
 			pass(5 * time.Second)
 			require.ErrorIs(t, s.Ack(t.Context(), "ch", "s", lost), ErrReceiptSuperseded)
-			require.Equal(t, []string{"lost 0", "z", "y"}, st.take())
-			require.Equal(t, []string{"lost 0", "z"}, tail.take())
+			require.Equal(t, []string{"lost 0", "z", "y"}, st.collected())
+			require.Equal(t, []string{"lost 0", "z"}, tail.collected())
 			st.ack(t)
-			require.Equal(t, clock.Clock(2), w.look().marks["s"])
+			require.Equal(t, clock.Clock(2), w.snapshot().marks["s"])
 		})
 	}
 }
@@ -494,7 +494,7 @@ func TestStreamEnds(t *testing.T) {
 		w.publish("a", false)
 		drained := openStream(t.Context(), t, s, StreamQuery{})
 		full := openStream(t.Context(), t, s, StreamQuery{Window: 1})
-		require.Equal(t, []string{"a"}, full.take())
+		require.Equal(t, []string{"a"}, full.collected())
 		began := time.Now()
 		s.Drain()
 		for _, st := range []*streaming{drained, full} {
@@ -519,14 +519,14 @@ func TestStreamSurvives(t *testing.T) {
 		w.change(func() { w.broken = true })
 		w.publish("a", true)
 		w.settle()
-		require.Empty(t, st.take())
+		require.Empty(t, st.collected())
 		before, _ := w.counts()
 		pass(time.Minute)
 		fetches, _ := w.counts()
 		require.Less(t, fetches-before, 30, "it doesn't repeat too often")
 		w.change(func() { w.broken = false })
 		pass(5 * time.Second)
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		before, polled := w.counts()
 		w.change(func() { w.due = true })
 		pass(10 * time.Minute)
@@ -548,10 +548,10 @@ func TestStreamAtALimit(t *testing.T) {
 		w.change(func() { w.limited = "other" })
 		w.publish("a", true)
 		w.settle()
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		w.change(func() { w.limited = "" })
 		pass(5 * time.Second)
-		require.Equal(t, []string{"a"}, st.take())
+		require.Equal(t, []string{"a"}, st.collected())
 		require.Equal(t, 1, st.last().Source)
 	})
 }
@@ -569,7 +569,7 @@ func TestStreamOfMany(t *testing.T) {
 		st := openStream(t.Context(), t, s, StreamQuery{From: from})
 		w.publish("a", false)
 		w.settle()
-		require.Len(t, st.take(), 256)
+		require.Len(t, st.collected(), 256)
 		require.ErrorIs(t, st.all[0].Err, ErrNoSubscriber)
 		require.Equal(t, 7, st.all[0].Source)
 		token := st.tokens[255]
@@ -580,11 +580,11 @@ func TestStreamOfMany(t *testing.T) {
 		again := openStream(t.Context(), t, s, StreamQuery{From: from, Resume: token, Acknowledge: true})
 		defer again.close()
 		moved := 0
-		for _, mark := range w.look().marks {
+		for _, mark := range w.snapshot().marks {
 			moved += int(mark)
 		}
 		require.Greater(t, moved, 30)
-		require.Len(t, again.take(), 256-moved, "the rest is sent again")
+		require.Len(t, again.collected(), 256-moved, "the rest is sent again")
 
 		from[0], from[1] = from[1], from[0]
 		for _, from := range [][]Source{from, {{Channel: "ch", Subscriber: "s1"}}} {
@@ -620,7 +620,7 @@ func TestStreamResumesWithoutKey(t *testing.T) {
 				w.publish("b", false)
 				w.publish("c", false)
 				w.settle()
-				st.take()
+				st.collected()
 				token := []byte(st.tokenNow())
 				st.close()
 				forged := bytes.Clone(token)
@@ -630,14 +630,14 @@ func TestStreamResumesWithoutKey(t *testing.T) {
 					q := tt.query
 					q.Resume = unknown
 					again := openStream(t.Context(), t, s, q)
-					require.ElementsMatch(t, tt.want, again.take(), unknown)
+					require.ElementsMatch(t, tt.want, again.collected(), unknown)
 					q.Resume, q.Acknowledge = again.tokenNow(), false
 					again.close()
 					again = openStream(t.Context(), t, s, q)
-					require.NotContains(t, again.take(), "lost 0", "reported once")
+					require.NotContains(t, again.collected(), "lost 0", "reported once")
 					again.close()
 				}
-				require.EqualValues(t, 1, w.look().marks["s"])
+				require.EqualValues(t, 1, w.snapshot().marks["s"])
 			})
 		})
 	}
@@ -713,7 +713,7 @@ func TestStreamLosesNothing(t *testing.T) {
 // messages returns the messages that have arrived and that the world hasn't lost. The world takes a receipt of a lost
 // message for one of an expired message that got its clock, which a store with dedup records doesn't.
 func (s *streaming) messages(w *world) (all []Arrival) {
-	log := w.look().log
+	log := w.snapshot().log
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.all {
@@ -739,7 +739,7 @@ func (s *streaming) check(t *rapid.T, w *world, failedOver bool, published int) 
 			require.True(t, failedOver, "messages are lost by a fail-over only")
 		}
 	}
-	for _, m := range w.look().messages {
+	for _, m := range w.snapshot().messages {
 		require.Positive(t, seen[m.ID], "%s is alive, and must have arrived: %v", m.ID, s.got)
 	}
 	if failedOver {

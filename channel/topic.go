@@ -111,13 +111,13 @@ func (t *topic) publish(u update) {
 		return
 	}
 	fetching := false
-	for _, one := range t.members {
-		if !one.asleep {
+	for _, member := range t.members {
+		if !member.asleep {
 			fetching = true
-		} else if u.replaces(one.at, one.write) {
-			one.deliver(nil)
-		} else if woken, m := u.wakes(one.at); woken {
-			one.deliver(m)
+		} else if u.replaces(member.at, member.write) {
+			member.deliver(nil)
+		} else if woken, m := u.wakes(member.at); woken {
+			member.deliver(m)
 		}
 	}
 	if !fetching {
@@ -169,9 +169,9 @@ func (t *topic) replaced(at Position, write receipt.Write) bool {
 func (t *topic) refetch(subscriber string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, one := range t.members {
-		if one.subscriber == subscriber {
-			one.refetch()
+	for _, member := range t.members {
+		if member.subscriber == subscriber {
+			member.refetch()
 		}
 	}
 }
@@ -197,9 +197,9 @@ func (t *topic) observe(p Position, seen uint64) {
 			return
 		}
 	}
-	for _, one := range t.members {
-		if one.asleep && one.at != p {
-			one.deliver(nil)
+	for _, member := range t.members {
+		if member.asleep && member.at != p {
+			member.deliver(nil)
 		}
 	}
 	t.recent = nil
@@ -225,31 +225,31 @@ func (t *topic) wakeAll() {
 
 func (t *topic) wakeAllLocked() {
 	t.recent = nil
-	for _, one := range t.members {
-		one.refetch()
+	for _, member := range t.members {
+		member.refetch()
 	}
 }
 
-func (t *topic) add(one *member) {
+func (t *topic) add(m *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one.index, one.prepared = len(t.members), t.updates
-	t.members = append(t.members, one)
-	if one.streams {
+	m.index, m.prepared = len(t.members), t.updates
+	t.members = append(t.members, m)
+	if m.streams {
 		t.streams++
 	}
 }
 
-// remove removes a member from the list. The last one takes its place.
-func (t *topic) remove(one *member) {
+// remove removes a member from the list. The last m takes its place.
+func (t *topic) remove(m *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	end := len(t.members) - 1
 	moved := t.members[end]
-	moved.index = one.index
-	t.members[one.index], t.members[end] = moved, nil
+	moved.index = m.index
+	t.members[m.index], t.members[end] = moved, nil
 	t.members = t.members[:end]
-	if one.streams {
+	if m.streams {
 		t.streams--
 	}
 	if t.streams == 0 {

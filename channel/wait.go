@@ -61,8 +61,8 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 			return arrived, nil
 		}
 		which = which[:0]
-		for _, one := range woken {
-			which = append(which, one.target)
+		for _, wakeup := range woken {
+			which = append(which, wakeup.target)
 		}
 	}
 }
@@ -155,8 +155,8 @@ func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Positio
 	}
 	if len(all) == 0 {
 		select {
-		case one := <-w.wake:
-			all = append(all, one)
+		case wakeup := <-w.wake:
+			all = append(all, wakeup)
 		case <-w.nudge:
 		case <-timer:
 		case <-ctx.Done():
@@ -177,9 +177,9 @@ func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Positio
 // messages returns the wake-ups that have a message, in the same array.
 func messages(all []wakeup) []wakeup {
 	n := 0
-	for _, one := range all {
-		if one.message != nil {
-			all[n] = one
+	for _, wakeup := range all {
+		if wakeup.message != nil {
+			all[n] = wakeup
 			n++
 		}
 	}

@@ -99,8 +99,8 @@ func newWorld(at Position) *world {
 	return &world{state: s, replica: s.clone(), sinks: make(map[string]func(Event))}
 }
 
-// look returns a copy of the state.
-func (w *world) look() state {
+// snapshot returns a copy of the state.
+func (w *world) snapshot() state {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clone()

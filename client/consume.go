@@ -59,7 +59,7 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 	source := &from[0] // its receipt is acknowledged next
 	for {
 		if streams.due() {
-			err := streams.follow(ctx, from, func(a Arrival) (bool, error) { return consumer.take(ctx, a) })
+			err := streams.follow(ctx, from, func(a Arrival) (bool, error) { return consumer.handle(ctx, a) })
 			if err != nil {
 				return errors.Join(unlessStop(err), c.ackLast(ctx, consumer, source.ReceiptHandle))
 			}
@@ -98,8 +98,8 @@ func unlessStop(err error) error {
 	return err
 }
 
-// take handles what a stream has received. It reports whether that is to be acknowledged.
-func (c Consumer) take(ctx context.Context, a Arrival) (handled bool, err error) {
+// handle handles what a stream has received. It reports whether that is to be acknowledged.
+func (c Consumer) handle(ctx context.Context, a Arrival) (handled bool, err error) {
 	if a.Message == nil {
 		c.report(*a.Gap)
 		return true, nil

@@ -53,13 +53,13 @@ func (f *follower) due() bool { return !f.client.pollOnly && !time.Now().Before(
 // follow opens streams, calls take for each arrival, in order, and acknowledges those that were handled. When it
 // returns, from has the receipts that the service may not have received. The error is that of take, or of ctx. Without
 // an error the caller must poll: streams are broken, refused or useless.
-func (f *follower) follow(ctx context.Context, from []Source, take func(Arrival) (handled bool, err error)) error {
+func (f *follower) follow(ctx context.Context, from []Source, handle func(Arrival) (handled bool, err error)) error {
 	for {
 		run := &following{
 			follower: f, from: from, changed: make(chan struct{}, 1), handled: make(chan struct{}, 1),
 			ahead: semaphore.NewWeighted(readAhead),
 		}
-		if err := run.run(ctx, take); err != nil {
+		if err := run.run(ctx, handle); err != nil {
 			return err
 		}
 		if !f.again(run) {
@@ -74,8 +74,8 @@ func (f *follower) again(last *following) bool {
 	if lasted > steadyStream {
 		f.pause = 0
 	}
-	var told *StreamEnd
-	if errors.As(end, &told) && (told.Reason == EndWindow || told.Reason == EndAge) && (last.some || f.pause == 0) {
+	var ended *StreamEnd
+	if errors.As(end, &ended) && (ended.Reason == EndWindow || ended.Reason == EndAge) && (last.some || f.pause == 0) {
 		f.pause = 0
 		return true
 	}
@@ -112,7 +112,7 @@ type following struct {
 	some    bool // something has arrived
 }
 
-func (r *following) run(ctx context.Context, take func(Arrival) (handled bool, err error)) error {
+func (r *following) run(ctx context.Context, handle func(Arrival) (handled bool, err error)) error {
 	inner, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -128,7 +128,7 @@ func (r *following) run(ctx context.Context, take func(Arrival) (handled bool, e
 		case !ok:
 			return nil
 		}
-		handled, err := take(a)
+		handled, err := handle(a)
 		if err != nil { // the caller sends the last acknowledgement
 			cancel()
 			running.Wait()

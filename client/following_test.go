@@ -97,9 +97,9 @@ func TestConsumeManyStreams(t *testing.T) {
 		from = append(from, client.Source{Channel: name, Subscriber: "ann"})
 	}
 	publish := func() {
-		for _, one := range from {
+		for _, source := range from {
 			for range 20 {
-				if _, err := c.Publish(ctx, one.Channel, client.Draft{Content: []byte("1")}); err != nil {
+				if _, err := c.Publish(ctx, source.Channel, client.Draft{Content: []byte("1")}); err != nil {
 					panic(err)
 				}
 			}
@@ -121,8 +121,8 @@ func TestConsumeManyStreams(t *testing.T) {
 		return nil
 	}}))
 	require.EqualValues(t, 1, requests.streams.Load())
-	for _, one := range from {
-		d, err := c.Describe(ctx, one.Channel)
+	for _, source := range from {
+		d, err := c.Describe(ctx, source.Channel)
 		require.NoError(t, err)
 		require.Equal(t, []client.SubscriberLag{{Name: "ann", Mark: 40, Lag: 0}}, d.Subscribers)
 	}

@@ -144,7 +144,7 @@ type manyRun struct {
 
 // arrived handles a message or a gap of a stream. It reports whether that is to be acknowledged.
 func (r *manyRun) arrived(ctx context.Context, a Arrival) (handled bool, err error) {
-	return r.of(a.Channel, a.Subscriber).take(ctx, a)
+	return r.of(a.Channel, a.Subscriber).handle(ctx, a)
 }
 
 // of returns the consumer of one source.
@@ -176,7 +176,7 @@ func (r *manyRun) poll(ctx context.Context) (pause time.Duration, done bool, err
 	case err != nil:
 		return 0, true, err
 	}
-	if pause, err = r.take(ctx, d); err != nil {
+	if pause, err = r.handleFound(ctx, d); err != nil {
 		return 0, true, errors.Join(unlessStop(err), r.failed, r.ackAll(ctx))
 	}
 	if len(d.Found) == 0 && !flush {
@@ -185,8 +185,8 @@ func (r *manyRun) poll(ctx context.Context) (pause time.Duration, done bool, err
 	return pause, false, nil
 }
 
-// take handles the messages of a fetch, and returns how long to pause before the next one.
-func (r *manyRun) take(ctx context.Context, d Deliveries) (pause time.Duration, err error) {
+// handleFound handles the messages of a fetch, and returns how long to pause before the next one.
+func (r *manyRun) handleFound(ctx context.Context, d Deliveries) (pause time.Duration, err error) {
 	r.forget(d.Problems)
 	for i := range d.Found {
 		if err := r.handle(ctx, &d.Found[i]); err != nil {

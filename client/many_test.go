@@ -34,8 +34,8 @@ func failed(channel string, status int, slug fault.Slug) wire.SourceProblem {
 
 func deliveries(all ...any) http.HandlerFunc {
 	d := wire.Deliveries{Deliveries: []wire.SourceDelivery{}, Problems: []wire.SourceProblem{}}
-	for _, one := range all {
-		switch one := one.(type) {
+	for _, want := range all {
+		switch one := want.(type) {
 		case wire.SourceDelivery:
 			d.Deliveries = append(d.Deliveries, one)
 		case wire.SourceProblem:

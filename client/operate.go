@@ -58,8 +58,8 @@ func (c *Client) Channels(ctx context.Context, prefix string) iter.Seq2[ListedCh
 				yield(ListedChannel{}, err)
 				return
 			}
-			for _, one := range page.Channels {
-				if !yield(one, nil) {
+			for _, listed := range page.Channels {
+				if !yield(listed, nil) {
 					return
 				}
 			}

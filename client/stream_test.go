@@ -123,7 +123,7 @@ func gap(id, reason string, count int) string {
 func end(reason string) string { return fmt.Sprintf("event: end\ndata: {\"reason\":%q}\n\n", reason) }
 
 // collect reads a stream to its end, or up to most arrivals. Arrivals are receipts with their clocks, or gaps.
-func collect(t *testing.T, c *client.Client, most int, from ...client.Source) (all []string, err error) {
+func collect(t *testing.T, c *client.Client, limit int, from ...client.Source) (all []string, err error) {
 	t.Helper()
 	for a, err := range c.Stream(t.Context(), from, client.StreamOptions{Window: 300}) {
 		switch {
@@ -135,7 +135,7 @@ func collect(t *testing.T, c *client.Client, most int, from ...client.Source) (a
 			require.Equal(t, "s", a.Subscriber)
 			all = append(all, fmt.Sprintf("%s %s %d %s", a.ReceiptHandle, a.Channel, a.Message.Clock, a.Message.Content))
 		}
-		if len(all) == most {
+		if len(all) == limit {
 			break
 		}
 	}
@@ -276,11 +276,11 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	gone := context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(context.Cause(r.Context())) })
+	stop := context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(context.Cause(r.Context())) })
 	go func() {
 		m.ServeHTTP(w, r)
 		w.WriteHeader(http.StatusOK)
-		gone()
+		stop()
 		_ = in.Close()
 	}()
 	select {

@@ -118,7 +118,7 @@ func TestAwaitAssignmentEndsWithItsContext(t *testing.T) {
 		}
 		ticketAs("SEARCHING", "")(w, r)
 	})
-	gone := errors.New("the player has gone")
+	errLeft := errors.New("the player has gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := f.client(t)
 	ended := make(chan error, 1)
@@ -127,10 +127,10 @@ func TestAwaitAssignmentEndsWithItsContext(t *testing.T) {
 		ended <- err
 	}()
 	require.Eventually(t, func() bool { return len(f.got()) > 2 }, time.Minute, time.Millisecond)
-	cancel(gone)
+	cancel(errLeft)
 	err := <-ended
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, gone)
+	require.ErrorIs(t, err, errLeft)
 }
 
 // TestAwaitAssignmentAgainstTheService waits for a ticket that is cancelled during the wait, and twice for one that is

@@ -52,11 +52,11 @@ type Line struct{ turns turns }
 // Wait calls ask when it is the caller's turn, and again whenever the lease r.Name may have become free, while it
 // returns ErrHeld. It asks at least once in r.TTL. Errors: that of ask, and the cause of ctx if that ends first.
 func (l *Line) Wait(ctx context.Context, store Watcher, r Request, ask func(context.Context) error) error {
-	leave, err := l.turns.take(ctx, r.Name, true)
+	release, err := l.turns.acquire(ctx, r.Name, true)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	return repeat(ctx, store, r, ask)
 }
 
@@ -113,13 +113,13 @@ type turn struct {
 	calls int           // that have the turn or wait for it
 }
 
-// take waits for the turn, or returns ErrHeld if wait isn't set and another call has it. leave ends the turn.
-func (t *turns) take(ctx context.Context, name string, wait bool) (leave func(), err error) {
+// acquire waits for the turn, or returns ErrHeld if wait isn't set and another call has it. release ends the turn.
+func (t *turns) acquire(ctx context.Context, name string, wait bool) (release func(), err error) {
 	mine := t.enter(name)
 	if !wait {
 		select {
 		case mine.taken <- struct{}{}:
-			return func() { t.leave(name, mine) }, nil
+			return func() { t.release(name, mine) }, nil
 		default:
 			t.exit(name, mine)
 			return nil, ErrHeld
@@ -127,7 +127,7 @@ func (t *turns) take(ctx context.Context, name string, wait bool) (leave func(),
 	}
 	select {
 	case mine.taken <- struct{}{}:
-		return func() { t.leave(name, mine) }, nil
+		return func() { t.release(name, mine) }, nil
 	case <-ctx.Done():
 		t.exit(name, mine)
 		return nil, context.Cause(ctx)
@@ -149,7 +149,7 @@ func (t *turns) enter(name string) *turn {
 	return mine
 }
 
-func (t *turns) leave(name string, mine *turn) {
+func (t *turns) release(name string, mine *turn) {
 	<-mine.taken
 	t.exit(name, mine)
 }

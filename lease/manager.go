@@ -98,11 +98,11 @@ func (m *Manager) do(ctx context.Context, name string, wait bool, f func(context
 	if err := CheckName(name); err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
-	leave, err := m.turns.take(ctx, name, wait)
+	release, err := m.turns.acquire(ctx, name, wait)
 	if err != nil {
 		return fmt.Errorf("lease %s: %w", name, err)
 	}
-	defer leave()
+	defer release()
 	h, err := m.acquire(ctx, name, wait)
 	if err != nil {
 		return fmt.Errorf("lease %s: %w", name, err)

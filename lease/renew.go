@@ -105,13 +105,13 @@ func (m *Manager) renew(ctx context.Context, leases []*held) (failed error) {
 		return nil
 	}
 	sent := time.Now()
-	left := m.usable
+	remaining := m.usable
 	requests := make([]Request, len(leases))
 	for i, h := range leases {
 		requests[i] = h.request
-		left = min(left, h.end().Sub(sent))
+		remaining = min(remaining, h.end().Sub(sent))
 	}
-	ctx, cancel := context.WithTimeout(ctx, left/2)
+	ctx, cancel := context.WithTimeout(ctx, remaining/2)
 	defer cancel()
 	errs := m.store.Renew(ctx, requests)
 

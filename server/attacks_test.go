@@ -250,13 +250,13 @@ func TestSecretsAreNotTold(t *testing.T) {
 	p.Add(t, good, servertest.Everything)
 	p.Known[good].Credential = "id"
 	const at = "/v1/channels/open.c"
-	var told strings.Builder
+	var logged strings.Builder
 	call := func(request string, headers ...servertest.Header) {
 		method, path, body := servertest.Cut(request)
 		got, err := h.Try(t.Context(), method, path, strings.NewReader(body), headers...)
 		if err == nil {
-			_ = got.Header.Write(&told)
-			told.Write(got.Body)
+			_ = got.Header.Write(&logged)
+			logged.Write(got.Body)
 		}
 	}
 	all := func() {
@@ -287,8 +287,8 @@ func TestSecretsAreNotTold(t *testing.T) {
 	h.Store.Fail(nil)
 	h.Raw("GET /v1/info?access_token=" + bad +
 		" HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\nAuthorization: Bearer " + good + "\r\n\r\n")
-	told.Write(h.Do("GET", "/metrics", "", servertest.Bearer(good)).Body)
-	require.NotContains(t, told.String(), "sesame")
+	logged.Write(h.Do("GET", "/metrics", "", servertest.Bearer(good)).Body)
+	require.NotContains(t, logged.String(), "sesame")
 	require.Contains(t, h.Logs.Text(t), "panic in a handler")
 	require.NotContains(t, h.Logs.Text(t), "sesame")
 }
@@ -341,10 +341,10 @@ func TestALateBody(t *testing.T) {
 	p.Add(t, "other", servertest.Everything)
 	conn := h.Connect("PUT /v1/channels/c/messages/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer lost\r\n" +
 		"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n")
-	begun := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
-	_, err := io.ReadFull(conn, begun)
+	interim := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
+	_, err := io.ReadFull(conn, interim)
 	require.NoError(t, err)
-	require.Contains(t, string(begun), "100 Continue")
+	require.Contains(t, string(interim), "100 Continue")
 	p.Revoke("lost")
 	_, err = io.WriteString(conn, "1")
 	require.NoError(t, err)

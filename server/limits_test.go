@@ -160,10 +160,10 @@ func TestRateLimitHeaders(t *testing.T) {
 	var p servertest.People
 	h := servertest.Start(t, servertest.Closed(t, &p))
 	as := limited(t, &p, "requests=3/h")
-	for _, left := range []int{2, 1, 0, 0} {
+	for _, remaining := range []int{2, 1, 0, 0} {
 		got := h.Do("GET", "/v1/channels/none", "", as)
 		require.Equal(t, `"requests";q=3;w=3600`, got.Header.Get("RateLimit-Policy"))
-		require.Regexp(t, fmt.Sprintf(`^"requests";r=%d;t=[1-9]\d*$`, left), got.Header.Get("RateLimit"))
+		require.Regexp(t, fmt.Sprintf(`^"requests";r=%d;t=[1-9]\d*$`, remaining), got.Header.Get("RateLimit"))
 	}
 	got := h.Do("GET", "/v1/channels/none", "", limited(t, &p, "waits=1"))
 	require.Empty(t, got.Header["Ratelimit"])
@@ -278,14 +278,14 @@ func TestManyChannelsOfOneKey(t *testing.T) {
 	t.Parallel()
 	var p servertest.People
 	h := servertest.Start(t, servertest.Closed(t, &p))
-	const most = 20
-	as, made := limited(t, &p, fmt.Sprintf("newChannels=%d/d", most)), 0
+	const limit = 20
+	as, made := limited(t, &p, fmt.Sprintf("newChannels=%d/d", limit)), 0
 	for i := range 1000 {
 		if h.Do("POST", fmt.Sprintf("/v1/channels/%d/messages", i), `{"content":1}`, as).Status == http.StatusCreated {
 			made++
 		}
 	}
-	require.Equal(t, most, made)
+	require.Equal(t, limit, made)
 	require.Equal(t, http.StatusCreated, h.Do("POST", "/v1/channels/0/messages", `{"content":1}`, as).Status,
 		"it exists")
 	require.Equal(t, http.StatusCreated, h.Do("POST", "/v1/channels/new/messages", `{"content":1}`,

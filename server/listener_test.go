@@ -217,10 +217,10 @@ func TestConnectionsOfGRPC(t *testing.T) {
 	idle, busy := dial(), dial()
 	require.Equal(t, codes.NotFound, get(idle))
 	require.Equal(t, 1, server.Connections(h.Server))
-	entered, leave := make(chan struct{}), make(chan struct{})
+	entered, release := make(chan struct{}), make(chan struct{})
 	h.Store.Intercept(func(context.Context, string) error {
 		close(entered)
-		<-leave
+		<-release
 		return nil
 	})
 	created := make(chan error)
@@ -234,7 +234,7 @@ func TestConnectionsOfGRPC(t *testing.T) {
 	h.Client = servertest.Client(t, false)
 	h.Do("GET", "/v1/info", "").Problem(503, fault.SlugOverloaded)
 	h.Store.Fail(nil)
-	close(leave)
+	close(release)
 	require.NoError(t, <-created)
 	require.Eventually(t, func() bool { return get(idle) == codes.NotFound }, servertest.Patience, servertest.Step)
 }

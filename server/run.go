@@ -64,13 +64,13 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 		serve(admin, &limitedListener{Listener: l.Admin, connections: &s.admin, refuse: s.router.RefuseUnread})
 	}
 	others := make([]*http.Server, 0, len(l.OpenMatch))
-	for name, one := range l.OpenMatch {
+	for name, listener := range l.OpenMatch {
 		if s.services == nil {
 			break
 		}
 		hs := s.httpServer(requests, s.services.Only(name))
 		others = append(others, hs)
-		serve(hs, s.limit(one))
+		serve(hs, s.limit(listener))
 	}
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {

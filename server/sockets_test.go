@@ -148,7 +148,7 @@ func TestSocketTails(t *testing.T) {
 func TestSocketPublishesManyAtATime(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
-	var running, most atomic.Int64
+	var running, maximum atomic.Int64
 	var once sync.Once
 	full, release := make(chan struct{}), make(chan struct{})
 	h.Store.Intercept(func(_ context.Context, call string) error {
@@ -156,7 +156,7 @@ func TestSocketPublishesManyAtATime(t *testing.T) {
 			return nil
 		}
 		n := running.Add(1)
-		most.Store(max(most.Load(), n))
+		maximum.Store(max(maximum.Load(), n))
 		if n == 64 {
 			once.Do(func() { close(full) })
 		}
@@ -177,7 +177,7 @@ func TestSocketPublishesManyAtATime(t *testing.T) {
 	}
 	require.Len(t, answered, 200)
 	require.Equal(t, "c77", answered[77])
-	require.LessOrEqual(t, most.Load(), int64(64), "then the socket isn't read")
+	require.LessOrEqual(t, maximum.Load(), int64(64), "then the socket isn't read")
 }
 
 // A bad frame is answered, and the next one is handled.
@@ -294,8 +294,8 @@ func TestSocketAfterReload(t *testing.T) {
 		h.Server.SetLimits(limits.Limits{Users: users, Addresses: all})
 	}
 	s.Does(ping, "pong")
-	for _, one := range [][2]string{{"requests=2/h", "off"}, {"off", "requests=2/h"}} {
-		change(one[0], one[1])
+	for _, rates := range [][2]string{{"requests=2/h", "off"}, {"off", "requests=2/h"}} {
+		change(rates[0], rates[1])
 		s.Does(ping, "pong")
 		s.Does(ping, "pong")
 		s.Send(ping)

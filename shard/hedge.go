@@ -73,15 +73,15 @@ func (p *p95) add(d time.Duration) {
 		return
 	}
 	sorted := p.last
-	known := sorted[:min(p.n, p95Window)]
-	slices.Sort(known)
-	p.value.Store(int64(known[len(known)*95/100]))
+	samples := sorted[:min(p.n, p95Window)]
+	slices.Sort(samples)
+	p.value.Store(int64(samples[len(samples)*95/100]))
 }
 
 // get returns the percentile, or the given duration if that is shorter, or there are less than 16 durations.
-func (p *p95) get(most time.Duration) time.Duration {
+func (p *p95) get(limit time.Duration) time.Duration {
 	if d := time.Duration(p.value.Load()); d > 0 {
-		return min(d, most)
+		return min(d, limit)
 	}
-	return most
+	return limit
 }

@@ -79,8 +79,8 @@ func (m *memory) now() time.Time {
 	return time.Now().Add(time.Duration(m.ahead.Load()) + time.Duration(drifted))
 }
 
-// left returns the remaining time of a claim.
-func (m *memory) left(c claim) time.Duration { return c.until.Sub(m.now()) }
+// remaining returns the remaining time of a claim.
+func (m *memory) remaining(c claim) time.Duration { return c.until.Sub(m.now()) }
 
 func (m *memory) notify() {
 	for _, freed := range m.watchers {
@@ -146,26 +146,26 @@ func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl 
 			m.layout = shard.Layout{Generation: last.Generation, Starts: last.Starts}
 			m.claims, m.unsure = make([]claim, len(last.Starts)), m.now().Add(ttl)
 		}
-		own := slices.IndexFunc(m.claims, func(c claim) bool { return c.host == who.Host && m.left(c) > 0 })
+		own := slices.IndexFunc(m.claims, func(c claim) bool { return c.host == who.Host && m.remaining(c) > 0 })
 		found := slices.IndexFunc(m.claims, func(c claim) bool { return c.token == token })
-		former := slices.IndexFunc(m.former, func(c claim) bool { return m.left(c) > 0 })
+		former := slices.IndexFunc(m.former, func(c claim) bool { return m.remaining(c) > 0 })
 		switch {
 		case former >= 0:
-			return shard.Claimed{}, &lease.HeldError{For: m.left(m.former[former])}
-		case found < 0 && slices.Contains(m.over, token), found >= 0 && m.left(m.claims[found]) <= 0:
+			return shard.Claimed{}, &lease.HeldError{For: m.remaining(m.former[former])}
+		case found < 0 && slices.Contains(m.over, token), found >= 0 && m.remaining(m.claims[found]) <= 0:
 			return shard.Claimed{}, lease.ErrLost
 		case found >= 0:
 			m.claims[found].until = m.now().Add(ttl)
 			return m.claims[found].Claimed, nil
 		case own >= 0:
-			return shard.Claimed{}, errors.Join(shard.ErrSameHost, &lease.HeldError{For: m.left(m.claims[own])})
+			return shard.Claimed{}, errors.Join(shard.ErrSameHost, &lease.HeldError{For: m.remaining(m.claims[own])})
 		}
 		if wait := m.unsure.Sub(m.now()); wait > 0 {
 			return shard.Claimed{}, errors.Join(shard.ErrUnsure, &lease.HeldError{For: wait})
 		}
 		if found = m.choose(who.Host, last); found < 0 {
 			next := slices.MinFunc(m.claims, func(a, b claim) int { return a.until.Compare(b.until) })
-			return shard.Claimed{}, &lease.HeldError{For: m.left(next)}
+			return shard.Claimed{}, &lease.HeldError{For: m.remaining(next)}
 		}
 		m.last++
 		c := shard.Claimed{Shard: found, Interval: m.layout.Interval(found), Generation: m.layout.Generation,
@@ -182,12 +182,12 @@ func (m *memory) choose(host string, last shard.Claimed) int {
 	found := -1
 	if known := slices.ContainsFunc(m.claims, func(c claim) bool { return c.host == host }); !known &&
 		last.Generation == m.layout.Generation && slices.Equal(last.Starts, m.layout.Starts) &&
-		m.left(m.claims[last.Shard]) <= 0 {
+		m.remaining(m.claims[last.Shard]) <= 0 {
 		return last.Shard
 	}
 	for i, c := range m.claims {
 		switch {
-		case m.left(c) > 0:
+		case m.remaining(c) > 0:
 		case c.host == host:
 			return i
 		case found < 0 || c.until.Before(m.claims[found].until):
@@ -219,7 +219,7 @@ func (m *memory) Leave(ctx context.Context, who shard.Member, token string) erro
 func (m *memory) change(ctx context.Context, who shard.Member, op, token string, change func(c *claim) error) error {
 	_, err := m.do(ctx, who, op, func() (shard.Claimed, error) {
 		for _, claims := range [][]claim{m.claims, m.former} {
-			if i := slices.IndexFunc(claims, func(c claim) bool { return c.token == token && m.left(c) > 0 }); i >= 0 {
+			if i := slices.IndexFunc(claims, func(c claim) bool { return c.token == token && m.remaining(c) > 0 }); i >= 0 {
 				return shard.Claimed{}, change(&claims[i])
 			}
 		}
@@ -275,7 +275,7 @@ func (m *memory) flush() {
 
 // holder returns the host that holds a shard, or "".
 func (m *memory) holder(i int) string {
-	if c := m.at(i); m.left(c) > 0 {
+	if c := m.at(i); m.remaining(c) > 0 {
 		return c.host
 	}
 	return ""

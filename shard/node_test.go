@@ -539,13 +539,13 @@ func TestAnswersEndBeforeTheShardIsLeft(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMemory(1)
 			n := start(t, m, "h1", func(o *shard.NodeOptions, _ *source) { o.KeepServing = keep })
-			left := func(op string) error {
+			released := func(op string) error {
 				if op == "leave" {
 					require.Equal(t, shard.Response{}, n.ask(t, 2))
 				}
 				return nil
 			}
-			m.after.Store(&left)
+			m.after.Store(&released)
 			n.end()
 			<-n.ended
 			require.Equal(t, 1, m.count("leave"))

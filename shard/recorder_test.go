@@ -225,8 +225,8 @@ func TestCheckRecords(t *testing.T) {
 		return event{Kind: eventReads, Claim: c, At: at}
 	}
 	for name, test := range map[string]struct {
-		one, other []event
-		fault      string // "": none
+		first, other []event
+		fault        string // "": none
 	}{
 		"one after the other": {
 			[]event{holds(first, 0, 10), reads(first, 9)},
@@ -263,7 +263,7 @@ func TestCheckRecords(t *testing.T) {
 		},
 		"held all the time": {[]event{holds(first, 0, 10), reads(first, 11), holds(first, 20, 30)}, nil, ""},
 	} {
-		faults := checkRecords(map[string][]event{"one": test.one, "other": test.other})
+		faults := checkRecords(map[string][]event{"one": test.first, "other": test.other})
 		if test.fault == "" {
 			require.Empty(t, faults, name)
 			continue

@@ -78,7 +78,7 @@ func (e *UnansweredError[K]) Error() string {
 func (e *UnansweredError[K]) Unwrap() error { return e.Err }
 
 func list[T any](b *strings.Builder, all []T, separator string, text func(T) string) {
-	for i, one := range all {
+	for i, value := range all {
 		if i > 0 {
 			b.WriteString(separator)
 		}
@@ -86,7 +86,7 @@ func list[T any](b *strings.Builder, all []T, separator string, text func(T) str
 			fmt.Fprintf(b, "and %d more", len(all)-i)
 			return
 		}
-		b.WriteString(text(one))
+		b.WriteString(text(value))
 	}
 }
 

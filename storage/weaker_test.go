@@ -98,10 +98,10 @@ func TestWarnings(t *testing.T) {
 	} {
 		s := safe()
 		c.change(&s)
-		told := s.Warnings()
-		require.Len(t, told, len(c.want), "%v", told)
+		warnings := s.Warnings()
+		require.Len(t, warnings, len(c.want), "%v", warnings)
 		for i, part := range c.want {
-			require.Contains(t, told[i], part)
+			require.Contains(t, warnings[i], part)
 		}
 	}
 }

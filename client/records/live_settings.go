@@ -243,14 +243,14 @@ func (l *LiveSettings) read(ctx context.Context, names []string) error {
 // set stores a setting in memory, or removes it if it is nil, and reports a change.
 func (l *LiveSettings) set(name string, now *Setting) {
 	l.mu.Lock()
-	before, known := l.all[name]
+	before, ok := l.all[name]
 	if now == nil {
 		delete(l.all, name)
 	} else {
 		l.all[name] = *now
 	}
 	l.mu.Unlock()
-	if known && now != nil && same(before, *now) || !known && now == nil {
+	if ok && now != nil && same(before, *now) || !ok && now == nil {
 		return
 	}
 	l.options.Changed(name, now)

@@ -89,7 +89,7 @@ func (c *Client) AcquireLock(ctx context.Context, op, id string, o LockOptions) 
 	end := time.Now().Add(o.Wait)
 	asked := wire.LockRequest{TTL: wire.Duration(o.TTL), NewToken: "tml_" + rand.Text()}
 	for {
-		begun := time.Now()
+		started := time.Now()
 		wait := max(0, min(time.Until(end), lockWait)).Round(time.Millisecond)
 		asked.Wait = wire.Wait(wait)
 		lock, err := c.putLock(ctx, op, id, asked)
@@ -101,7 +101,7 @@ func (c *Client) AcquireLock(ctx context.Context, op, id string, o LockOptions) 
 			return lock, err
 		}
 		select { // only if the server didn't wait: it shuts down
-		case <-time.After(min(wait, lockPause) - time.Since(begun)):
+		case <-time.After(min(wait, lockPause) - time.Since(started)):
 		case <-ctx.Done():
 			return Lock{}, context.Cause(ctx)
 		}

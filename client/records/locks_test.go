@@ -20,13 +20,13 @@ import (
 
 // lockService is a fake service with one lock. A test may change its answers.
 type lockService struct {
-	mu     sync.Mutex
-	holder string
-	seen   []string // calls, in order
-	lose   int      // answers that get lost
-	lost   bool     // renewals are refused
-	wait   bool     // an acquire waits until its client disconnects
-	told   chan struct{}
+	mu       sync.Mutex
+	holder   string
+	seen     []string // calls, in order
+	lose     int      // answers that get lost
+	lost     bool     // renewals are refused
+	wait     bool     // an acquire waits until its client disconnects
+	notified chan struct{}
 }
 
 func (s *lockService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func (s *lockService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.holder == asked.Token {
 			s.holder = ""
 		}
-		close(s.told)
+		close(s.notified)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	case asked.Token != "":
@@ -55,7 +55,7 @@ func (s *lockService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.wait {
 		s.mu.Unlock()
-		s.told <- struct{}{}
+		s.notified <- struct{}{}
 		<-r.Context().Done()
 		s.mu.Lock()
 		return
@@ -81,7 +81,7 @@ func (s *lockService) asked() []string {
 
 func open(t *testing.T, s *lockService) *records.Client {
 	t.Helper()
-	s.told = make(chan struct{})
+	s.notified = make(chan struct{})
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	c, err := client.New(server.URL, client.WithRetry(client.RetryPolicy{MinPause: time.Millisecond}))
@@ -115,7 +115,7 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 		_, err := c.AcquireLock(ctx, "resize", "7", records.LockOptions{Wait: time.Hour})
 		ended <- err
 	}()
-	<-s.told
+	<-s.notified
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Equal(t, []string{"acquire", "release"}, s.asked())

@@ -59,7 +59,7 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 		}
 		needs.parts.Run(ctx, "keys of tokens", found.users.Run)
 	}
-	if known := keys.Counts(); known.Keys+known.Configured == 0 && found.users == nil &&
+	if counts := keys.Counts(); counts.Keys+counts.Configured == 0 && found.users == nil &&
 		!strings.HasPrefix(c.Server.AdminListen, config.UnixPrefix) {
 		needs.log.WarnContext(ctx,
 			"no credential is accepted, and none can be created: set api-keys or jwt-keys, or admin-listen to a Unix socket")
@@ -89,18 +89,18 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	if c == nil {
 		return nil, nil
 	}
-	known, revoked := []access.Authenticator{c.keys}, access.AllRevocations{c.keys}
+	authenticators, revoked := []access.Authenticator{c.keys}, access.AllRevocations{c.keys}
 	if owners != nil {
-		known = append(known, c.players)
+		authenticators = append(authenticators, c.players)
 	}
 	// before the tokens of users: these have a claim sub, which those of Discours.io's sessions don't have
 	if c.sessions != nil {
-		known, revoked = append(known, c.sessions), append(revoked, c.sessions)
+		authenticators, revoked = append(authenticators, c.sessions), append(revoked, c.sessions)
 	}
 	if c.users != nil {
-		known, revoked = append(known, c.users), append(revoked, c.users)
+		authenticators, revoked = append(authenticators, c.users), append(revoked, c.users)
 	}
-	guard, err := access.New(access.Options{Authenticators: known, Rules: c.rules,
+	guard, err := access.New(access.Options{Authenticators: authenticators, Rules: c.rules,
 		Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
 			Subscriber: matchmaking.Subscriber}, Revoked: revoked})
 	if err != nil {

@@ -19,9 +19,9 @@ const commandsPage = "../../docs/cli.md"
 
 // commandsIn returns the commands of a group that can be run and are part of the help.
 func commandsIn(root *cobra.Command, group string) (all []*cobra.Command) {
-	for _, one := range root.Commands() {
-		if cli.GroupOf(one) == group {
-			all = append(all, runnable(one)...)
+	for _, command := range root.Commands() {
+		if cli.GroupOf(command) == group {
+			all = append(all, runnable(command)...)
 		}
 	}
 	return all

@@ -16,13 +16,13 @@ func connections(ctx context.Context, configured int, log *slog.Logger) int {
 	if files == 0 {
 		return configured
 	}
-	most := max(files-otherFiles, files/2)
-	if configured > most {
+	limit := max(files-otherFiles, files/2)
+	if configured > limit {
 		log.WarnContext(ctx, "maxConnections is more than the limit on open files allows", "maxConnections", configured,
-			"used", most, "openFiles", files)
+			"used", limit, "openFiles", files)
 	}
-	if configured == 0 || configured > most {
-		return most
+	if configured == 0 || configured > limit {
+		return limit
 	}
 	return configured
 }

@@ -13,8 +13,8 @@ func TestConnections(t *testing.T) {
 	files := fileLimit()
 	require.Positive(t, files)
 	log := slog.New(slog.DiscardHandler)
-	most := connections(t.Context(), 0, log)
-	require.Less(t, most, files)
-	require.Equal(t, most, connections(t.Context(), files, log))
+	limit := connections(t.Context(), 0, log)
+	require.Less(t, limit, files)
+	require.Equal(t, limit, connections(t.Context(), files, log))
 	require.Equal(t, 1, connections(t.Context(), 1, log))
 }

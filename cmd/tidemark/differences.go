@@ -115,14 +115,14 @@ func (c *comparison) compare(ctx context.Context) {
 	}
 	var others []config.Shared
 	servers := []wire.PeerServer{}
-	for _, one := range found {
+	for _, running := range found {
 		var other announced
-		if err := json.Unmarshal([]byte(one.Configuration), &other); err != nil {
+		if err := json.Unmarshal([]byte(running.Configuration), &other); err != nil {
 			continue // of another version
 		}
 		others = append(others, other.Shared)
 		if s := other.Server; s != nil {
-			s.SeenAt = one.Ends.Add(-announcementLife)
+			s.SeenAt = running.Ends.Add(-announcementLife)
 			servers = append(servers, *s)
 		}
 	}

@@ -125,13 +125,13 @@ func TestRunbook(t *testing.T) {
 	text := strings.Join(strings.Fields(string(page)), " ")
 	commands := regexp.MustCompile("`tidemark ([^`]+)`").FindAllStringSubmatch(text, -1)
 	require.NotEmpty(t, commands)
-	for _, one := range commands {
-		cmd, rest, err := newRoot(cli.Terminal{}).Find(strings.Fields(one[1]))
-		require.NoError(t, err, one[0])
-		require.False(t, cmd.Hidden || !cmd.Runnable(), one[0])
+	for _, command := range commands {
+		cmd, rest, err := newRoot(cli.Terminal{}).Find(strings.Fields(command[1]))
+		require.NoError(t, err, command[0])
+		require.False(t, cmd.Hidden || !cmd.Runnable(), command[0])
 		for _, word := range rest {
 			if name, ok := strings.CutPrefix(word, "--"); ok {
-				require.NotNil(t, cmd.Flags().Lookup(name), one[0])
+				require.NotNil(t, cmd.Flags().Lookup(name), command[0])
 			}
 		}
 	}
@@ -148,8 +148,8 @@ func TestRunbook(t *testing.T) {
 	}
 	lines := regexp.MustCompile("line `([^`]+)`").FindAllStringSubmatch(text, -1)
 	require.NotEmpty(t, lines)
-	for _, one := range lines {
-		require.Contains(t, code.String(), `"`+one[1]+`"`, "the program logs no such line")
+	for _, line := range lines {
+		require.Contains(t, code.String(), `"`+line[1]+`"`, "the program logs no such line")
 	}
 }
 

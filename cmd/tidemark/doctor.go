@@ -103,8 +103,8 @@ func diagnose(ctx context.Context, c config.Config) diagnosis {
 	servers := redisServers(c)
 	found := make([][]finding, len(servers)+1)
 	var checks sync.WaitGroup
-	for i, one := range servers {
-		checks.Go(func() { found[i] = checkRedis(ctx, c, one) })
+	for i, server := range servers {
+		checks.Go(func() { found[i] = checkRedis(ctx, c, server) })
 	}
 	running := false
 	checks.Go(func() { found[len(servers)], running = checkListeners(ctx, c) })
@@ -221,10 +221,10 @@ func (k *checks) certificate(files config.TLS) {
 		return
 	}
 	o, ends := fine, pair.Leaf.NotAfter
-	switch left := time.Until(ends); {
-	case left <= 0 || time.Now().Before(pair.Leaf.NotBefore):
+	switch remaining := time.Until(ends); {
+	case remaining <= 0 || time.Now().Before(pair.Leaf.NotBefore):
 		o = failure
-	case left < certificateOK:
+	case remaining < certificateOK:
 		o = warning
 	}
 	k.add(o, "certificate", "renew "+files.Cert, "valid until %s", ends.UTC().Format(time.DateTime))

@@ -19,10 +19,10 @@ const (
 )
 
 // checkRedis checks one Redis.
-func checkRedis(ctx context.Context, c config.Config, one another) []finding {
-	k := &checks{about: one.of}
-	o, err := one.optionsOf(c, quietNeeds())
-	if err != nil && one.of == "channels" && c.Redis.Address == "" {
+func checkRedis(ctx context.Context, c config.Config, server another) []finding {
+	k := &checks{about: server.of}
+	o, err := server.optionsOf(c, quietNeeds())
+	if err != nil && server.of == "channels" && c.Redis.Address == "" {
 		k.checkManaged(c.Managed)
 		return k.found
 	}
@@ -45,8 +45,8 @@ func checkRedis(ctx context.Context, c config.Config, one another) []finding {
 	}
 	s := found.Storage
 	k.add(fine, "connection", "", "%s %s, %s, as user %s", s.Product, s.Version, s.Kind, conn.User())
-	k.durability(one, s)
-	k.confirmations(confirmationsOf(c, one.of), s.Durability)
+	k.durability(server, s)
+	k.confirmations(confirmationsOf(c, server.of), s.Durability)
 	k.cluster(s, found)
 	for _, p := range found.Primaries {
 		k.primary(p, s.Durability.MaxMemoryBytes)
@@ -56,7 +56,7 @@ func checkRedis(ctx context.Context, c config.Config, one another) []finding {
 	} else {
 		k.add(fine, "writes", "", "a script wrote a key, and its notification arrived")
 	}
-	if one.of == "channels" {
+	if server.of == "channels" {
 		k.shared(ctx, c, conn)
 	}
 	return k.found

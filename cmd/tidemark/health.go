@@ -97,7 +97,7 @@ func (h *healthCommand) run(cmd *cobra.Command, connection *cli.Connection) erro
 	if h.live {
 		check = service.Live
 	}
-	begun := time.Now()
+	started := time.Now()
 	err = check(cmd.Context())
 	if isOwn && isAlert(err) { // the service has shown its certificate, and refuses that of the client
 		err = errRefused
@@ -106,7 +106,7 @@ func (h *healthCommand) run(cmd *cobra.Command, connection *cli.Connection) erro
 		}
 	}
 	if h.json {
-		return h.write(healthForm{Server: server.Value.String(), DurationMillis: time.Since(begun).Milliseconds()}, err)
+		return h.write(healthForm{Server: server.Value.String(), DurationMillis: time.Since(started).Milliseconds()}, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", server.Value, err)

@@ -85,14 +85,14 @@ func (k *keysCommand) check() error {
 }
 
 func (k *keysCommand) checkKinds() error {
-	known := []string{records.Unknown}
+	kinds := []string{records.Unknown}
 	for _, kind := range k.Table.All() {
-		known = append(known, kind.Name)
+		kinds = append(kinds, kind.Name)
 	}
 	for _, name := range k.Kinds {
-		if !slices.Contains(known, name) {
+		if !slices.Contains(kinds, name) {
 			return cli.Usagef("--kind: %q is no kind%s; see tidemark records kinds", name,
-				suggest.Hint(suggest.Near(name, known)))
+				suggest.Hint(suggest.Near(name, kinds)))
 		}
 	}
 	return nil
@@ -101,18 +101,18 @@ func (k *keysCommand) checkKinds() error {
 // run surveys one Redis after the other.
 func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 	needs := storeNeeds{log: newLogger(k.terminal.Stderr, c.Log.Format, c.Log.Level), metrics: prometheus.NewRegistry()}
-	for _, one := range redisServers(c) {
-		one.replica = true
-		conn, err := one.open(ctx, c, needs)
+	for _, server := range redisServers(c) {
+		server.replica = true
+		conn, err := server.open(ctx, c, needs)
 		if err != nil {
 			return err
 		}
-		report, err := k.survey(ctx, one.of, conn)
+		report, err := k.survey(ctx, server.of, conn)
 		conn.Close()
 		if err != nil {
-			return fmt.Errorf("%s: %w", one.key, err)
+			return fmt.Errorf("%s: %w", server.key, err)
 		}
-		if err := k.print(one.of, report); err != nil {
+		if err := k.print(server.of, report); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func redisServers(c config.Config) []another {
 	all := []another{ofChannels, {key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets"},
 		{key: "sessionsRedis", url: c.Records.Sessions.Redis, of: "sessions"},
 		{key: "cacheRedis", url: c.Records.Cache.Redis, of: "cache"}}
-	return slices.DeleteFunc(all, func(one another) bool { return one.of != "channels" && one.url == "" })
+	return slices.DeleteFunc(all, func(server another) bool { return server.of != "channels" && server.url == "" })
 }
 
 // open connects a command to a Redis.

@@ -89,23 +89,23 @@ func (on listening) open(ctx context.Context) (l server.Listeners, err error) {
 		if option == optionGRPCListen {
 			protocols = protocols[:1]
 		}
-		one, err := on.listen(ctx, option, protocols...)
+		listener, err := on.listen(ctx, option, protocols...)
 		if err != nil {
 			for _, l := range opened {
 				err = errors.Join(err, l.Close())
 			}
 			return server.Listeners{}, err
 		}
-		opened = append(opened, one)
+		opened = append(opened, listener)
 		switch option {
 		case optionListen:
-			l.HTTP = one
+			l.HTTP = listener
 		case optionGRPCListen:
-			l.GRPC = one
+			l.GRPC = listener
 		case optionAdmin:
-			l.Admin = one
+			l.Admin = listener
 		default:
-			l.OpenMatch[strings.TrimPrefix(option, optionOpenMatch+" ")] = one
+			l.OpenMatch[strings.TrimPrefix(option, optionOpenMatch+" ")] = listener
 		}
 	}
 	return l, nil

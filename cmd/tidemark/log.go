@@ -129,7 +129,7 @@ func (b *logBuffer) take(written []byte) []byte {
 }
 
 // write writes lines in pieces, and returns those that could not be written.
-func (b *logBuffer) write(lines []byte) (left []byte) {
+func (b *logBuffer) write(lines []byte) (unwritten []byte) {
 	for len(lines) > 0 {
 		n := len(lines)
 		if n > logPieceBytes {
@@ -193,9 +193,9 @@ func countLines(lines []byte) uint64 { return uint64(bytes.Count(lines, []byte{'
 // runService runs a command that serves, and reports its error. Whatever it writes to standard error goes through a
 // buffer, so that a reader that is slow, stopped or gone affects the log only.
 func runService(cmd *cobra.Command, t cli.Terminal, serve func(*logBuffer) error) error {
-	gone := make(chan os.Signal, 1) // without it, a write to a pipe without a reader would end the process
-	signal.Notify(gone, syscall.SIGPIPE)
-	defer signal.Stop(gone)
+	broken := make(chan os.Signal, 1) // without it, a write to a pipe without a reader would end the process
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	b := newLogBuffer(t.Stderr)
 	go b.run()
 	defer b.close(logFlushTime)

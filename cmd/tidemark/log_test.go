@@ -24,7 +24,7 @@ import (
 
 // heldWriter is a writer whose writes wait until they are allowed.
 type heldWriter struct {
-	begun    chan struct{} // gets a value for each write
+	writing  chan struct{} // gets a value for each write
 	allowed  chan error    // what a write returns
 	released chan struct{} // closed: writes don't wait
 
@@ -38,11 +38,11 @@ type partly int
 func (partly) Error() string { return "no space left on device" }
 
 func newHeldWriter() *heldWriter {
-	return &heldWriter{begun: make(chan struct{}, 100), allowed: make(chan error), released: make(chan struct{})}
+	return &heldWriter{writing: make(chan struct{}, 100), allowed: make(chan error), released: make(chan struct{})}
 }
 
 func (w *heldWriter) Write(p []byte) (int, error) {
-	w.begun <- struct{}{}
+	w.writing <- struct{}{}
 	var err error
 	select {
 	case err = <-w.allowed:
@@ -113,7 +113,7 @@ func TestLogWithoutReader(t *testing.T) {
 	w := newHeldWriter()
 	b, log, registry := startLog(t, w, 500)
 	log.Info("first")
-	<-w.begun // the line is being written, and the buffer is empty
+	<-w.writing // the line is being written, and the buffer is empty
 	kept := -1
 	for ; lostLines(t, registry) == 0; kept++ {
 		log.Info("kept")
@@ -122,7 +122,7 @@ func TestLogWithoutReader(t *testing.T) {
 	log.Info("lost")
 	require.Equal(t, 3, lostLines(t, registry))
 	w.allowed <- nil
-	<-w.begun // the lines that waited are being written
+	<-w.writing // the lines that waited are being written
 	log.Info("later")
 	w.allowed <- nil
 	w.allowed <- nil

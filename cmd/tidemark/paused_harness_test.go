@@ -124,7 +124,7 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 		require.Equal(t, client.TicketMatchFound, ticket.Status, id)
 		require.EqualValues(t, 1, p.clock(t, s, id), "ticket %s has one message", id)
 		a := *ticket.Assignment
-		if got, known := p.received[id]; known {
+		if got, ok := p.received[id]; ok {
 			require.Equal(t, a, got)
 		}
 		require.Equal(t, placeFor(a.MatchID), a.Connection)

@@ -122,9 +122,9 @@ func (l *reloader) run(ctx context.Context) error {
 // serve is an admin.Reload.
 func (l *reloader) serve(ctx context.Context) (wire.Reloaded, error) {
 	done, err := l.reload(ctx)
-	var told *fault.Error
+	var clientErr *fault.Error
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &clientErr):
 		return wire.Reloaded{}, err
 	case err != nil && ctx.Err() == nil:
 		return wire.Reloaded{}, &fault.Error{Kind: fault.Conflict, Slug: fault.SlugConfiguration,

@@ -94,7 +94,7 @@ func startFaults(c config.Config) (faults []error) {
 		_, err := keyset.Open(path)
 		add("keyset", err)
 	}
-	for _, one := range []struct {
+	for _, setting := range []struct {
 		key     string
 		options redis.Options
 	}{
@@ -103,9 +103,9 @@ func startFaults(c config.Config) (faults []error) {
 		{"sessionsRedis", redis.Options{URL: c.Records.Sessions.Redis}},
 		{"cacheRedis", redis.Options{URL: c.Records.Cache.Redis}},
 	} {
-		if one.options.URL != "" {
-			one.options.Logger = slog.New(slog.DiscardHandler)
-			add(one.key, one.options.Check())
+		if setting.options.URL != "" {
+			setting.options.Logger = slog.New(slog.DiscardHandler)
+			add(setting.key, setting.options.Check())
 		}
 	}
 	if !c.Access.Closed() && !c.Access.Insecure {
@@ -118,9 +118,9 @@ func startFaults(c config.Config) (faults []error) {
 				addresses = append(addresses, struct{ key, address string }{"openmatchListen", address})
 			}
 		}
-		for _, one := range addresses {
-			if one.address != "" && isReachable(one.address) {
-				add(one.key, fmt.Errorf("other machines can reach %s, and no credentials are required: %s", one.address,
+		for _, address := range addresses {
+			if address.address != "" && isReachable(address.address) {
+				add(address.key, fmt.Errorf("other machines can reach %s, and no credentials are required: %s", address.address,
 					remedyOpen))
 			}
 		}

@@ -103,10 +103,10 @@ func (s *sizeCommand) parse() (err error) {
 // parseRate parses a number of messages per second, or per s, m, h or d.
 func parseRate(text string) (float64, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
-	per, known := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour,
+	per, ok := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour,
 		"d": 24 * time.Hour}[unit]
 	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !known || math.IsNaN(n) || strings.HasSuffix(text, "/") {
+	if err != nil || !ok || math.IsNaN(n) || strings.HasSuffix(text, "/") {
 		return 0, fmt.Errorf("%q isn't a number of messages per s, m, h or d, such as 100, 0.5/s or 30/m", text)
 	}
 	n /= per.Seconds()
@@ -140,9 +140,9 @@ func (s *sizeCommand) print(t cli.Terminal, e sizing.Estimate) error {
 	return cli.WriteTable(t.Stdout, rows)
 }
 
-func plural(n int, one, many string) string {
+func plural(n int, singular, many string) string {
 	if n == 1 {
-		return one
+		return singular
 	}
 	return many
 }

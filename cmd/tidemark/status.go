@@ -106,9 +106,9 @@ func (p *peers) hold(s overview.Sample) {
 // directors returns the queues that servers direct, and whether all are known.
 func (p *peers) directors() (queues map[string]bool, all bool) {
 	queues, all = map[string]bool{}, true
-	for _, one := range p.all().Servers {
-		all = all && one.MoreLeases == 0
-		for _, name := range one.Leases {
+	for _, server := range p.all().Servers {
+		all = all && server.MoreLeases == 0
+		for _, name := range server.Leases {
 			if queue, ok := strings.CutPrefix(name, leaseDirector); ok {
 				queues[queue] = true
 			}
@@ -141,14 +141,14 @@ type examined struct {
 func newExaminer(c config.Config, s stores, to *overview.Problems) *examiner {
 	e := &examiner{redis: []examined{{"channels", s.conn}}, layouts: shards.New(s.conn), caches: c.Shards.Reads.Caches,
 		to: to, config: c}
-	for _, one := range []examined{{"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}} {
-		if one.conn != nil && one.conn != s.conn {
-			e.redis = append(e.redis, one)
+	for _, redis := range []examined{{"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}} {
+		if redis.conn != nil && redis.conn != s.conn {
+			e.redis = append(e.redis, redis)
 		}
 	}
 	e.found = make([]wire.RedisState, len(e.redis))
-	for i, one := range e.redis {
-		e.found[i] = wire.RedisState{Of: one.of, Primaries: []wire.PrimaryState{}}
+	for i, server := range e.redis {
+		e.found[i] = wire.RedisState{Of: server.of, Primaries: []wire.PrimaryState{}}
 	}
 	return e
 }
@@ -180,8 +180,8 @@ func (e *examiner) state() wire.StorageStates {
 func (e *examiner) examine(ctx context.Context) {
 	var examining sync.WaitGroup
 	problems := make([][]overview.Problem, len(e.redis))
-	for i, one := range e.redis {
-		examining.Go(func() { problems[i] = e.examineRedis(ctx, i, one) })
+	for i, server := range e.redis {
+		examining.Go(func() { problems[i] = e.examineRedis(ctx, i, server) })
 	}
 	examining.Wait()
 	if ctx.Err() != nil {
@@ -194,9 +194,9 @@ func (e *examiner) examine(ctx context.Context) {
 }
 
 // examineRedis examines a Redis, and returns its problems.
-func (e *examiner) examineRedis(ctx context.Context, i int, one examined) []overview.Problem {
-	k := &checks{about: one.of}
-	found, err := one.conn.Examine(ctx)
+func (e *examiner) examineRedis(ctx context.Context, i int, server examined) []overview.Problem {
+	k := &checks{about: server.of}
+	found, err := server.conn.Examine(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	state := &e.found[i]
@@ -209,8 +209,8 @@ func (e *examiner) examineRedis(ctx context.Context, i int, one examined) []over
 	shown := v1.StorageOf(found.Storage)
 	state.Storage, state.Uncovered = &shown, found.Uncovered
 	state.Primaries = make([]wire.PrimaryState, len(found.Primaries))
-	k.durability(another{of: one.of}, found.Storage)
-	k.confirmations(confirmationsOf(e.config, one.of), found.Storage.Durability)
+	k.durability(another{of: server.of}, found.Storage)
+	k.confirmations(confirmationsOf(e.config, server.of), found.Storage.Durability)
 	k.cluster(found.Storage, found)
 	for i, p := range found.Primaries {
 		limit := found.Storage.Durability.MaxMemoryBytes

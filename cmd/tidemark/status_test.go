@@ -29,23 +29,23 @@ func shownBy[T any](t *testing.T, s *serverProcess, path string) (v T) {
 func TestServers(t *testing.T) {
 	t.Parallel()
 	flags := []string{"--redis", redistest.Start(t, redistest.Options{}).URL()}
-	one := startServer(t, flags...)
-	self := shownBy[wire.Servers](t, one, "/v1/servers").Servers
+	process := startServer(t, flags...)
+	self := shownBy[wire.Servers](t, process, "/v1/servers").Servers
 	require.Len(t, self, 1)
 	require.True(t, self[0].Self)
-	require.Equal(t, []string{one.url, one.admin}, self[0].Listen)
+	require.Equal(t, []string{process.url, process.admin}, self[0].Listen)
 	require.NotEmpty(t, self[0].Version)
 	two := startServer(t, flags...)
 	status, body := two.request(t, http.MethodPost, two.url+"/v1/tickets", "{}")
 	require.Equal(t, http.StatusCreated, status, body)
 	eventually(t, func() bool {
-		all := shownBy[wire.Servers](t, one, "/v1/servers").Servers
+		all := shownBy[wire.Servers](t, process, "/v1/servers").Servers
 		return len(all) == 2 && all[1].Listen[0] == two.url && !all[1].Self && all[1].SeenAt.After(all[1].StartedAt) &&
 			slices.Contains(slices.Concat(all[0].Leases, all[1].Leases), "director:default")
 	})
 	two.killed = true
 	require.NoError(t, two.End(syscall.SIGTERM))
-	eventually(t, func() bool { return len(shownBy[wire.Servers](t, one, "/v1/servers").Servers) == 1 })
+	eventually(t, func() bool { return len(shownBy[wire.Servers](t, process, "/v1/servers").Servers) == 1 })
 }
 
 // TestStateOfRedis: a server examines its Redis, and reports what is wrong with it.
@@ -80,9 +80,9 @@ func TestPages(t *testing.T) {
 func TestShardsMissing(t *testing.T) {
 	t.Parallel()
 	at := redistest.Start(t, redistest.Options{}).URL()
-	var out, told strings.Builder
-	require.Zero(t, run(t.Context(), cli.Terminal{Stdout: &out, Stderr: &told}, []string{"shards", "layout", "--redis", at,
-		"--cache", "topic", "--dc", "east", "--shards", "64"}), "%s%s", &out, &told)
+	var out, diagnostics strings.Builder
+	require.Zero(t, run(t.Context(), cli.Terminal{Stdout: &out, Stderr: &diagnostics}, []string{"shards", "layout", "--redis", at,
+		"--cache", "topic", "--dc", "east", "--shards", "64"}), "%s%s", &out, &diagnostics)
 	s := startServer(t, "--redis", at, "--cache-shards", "topic")
 	var found []wire.FoundProblem
 	eventually(t, func() bool {
@@ -98,8 +98,8 @@ func TestShardsMissing(t *testing.T) {
 	require.Equal(t, found[0].Severity, cache.Severity)
 
 	// a look at the shards finds at once what has changed
-	require.Zero(t, run(t.Context(), cli.Terminal{Stdout: &out, Stderr: &told}, []string{"shards", "remove", "--redis", at,
-		"--cache", "topic", "--dc", "east"}), "%s%s", &out, &told)
+	require.Zero(t, run(t.Context(), cli.Terminal{Stdout: &out, Stderr: &diagnostics}, []string{"shards", "remove", "--redis", at,
+		"--cache", "topic", "--dc", "east"}), "%s%s", &out, &diagnostics)
 	shownBy[wire.ShardedCaches](t, s, "/v1/shards")
 	found = shownBy[wire.Problems](t, s, "/v1/problems").Problems
 	require.True(t, slices.ContainsFunc(found, func(p wire.FoundProblem) bool {

@@ -196,25 +196,25 @@ type authors struct {
 type author struct {
 	writing sync.Mutex // held by its writer
 	mu      sync.Mutex
-	begun   int // version that was written last, or is being written
+	started int // version that was written last, or is being written
 	written int
 }
 
-func (a *author) versions() (begun, written int) {
+func (a *author) versions() (started, written int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.begun, a.written
+	return a.started, a.written
 }
 
 // write writes a new version of an author.
 func (a *authors) write(ctx context.Context, id int) error {
-	one := &a.all[id]
-	one.writing.Lock()
-	defer one.writing.Unlock()
-	one.mu.Lock()
-	one.begun++
-	version := one.begun
-	one.mu.Unlock()
+	author := &a.all[id]
+	author.writing.Lock()
+	defer author.writing.Unlock()
+	author.mu.Lock()
+	author.started++
+	version := author.started
+	author.mu.Unlock()
 	body, err := json.Marshal(entities.Author{ID: entities.ID(strconv.Itoa(id)), Name: strconv.Itoa(version)})
 	if err != nil {
 		return err
@@ -222,17 +222,17 @@ func (a *authors) write(ctx context.Context, id int) error {
 	if _, err := requestAuthor(ctx, http.MethodPut, a.writer.url, id, http.StatusNoContent, body); err != nil {
 		return err
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.written = version
+	author.mu.Lock()
+	defer author.mu.Unlock()
+	author.written = version
 	return nil
 }
 
 // read reads an author, which must have a version that was written.
 func (a *authors) read(ctx context.Context, id int) error {
 	version, err := a.version(ctx, id)
-	if begun, _ := a.all[id].versions(); err == nil && (version < 1 || version > begun) {
-		return fmt.Errorf("author %d has version %d, and %d was written last", id, version, begun)
+	if started, _ := a.all[id].versions(); err == nil && (version < 1 || version > started) {
+		return fmt.Errorf("author %d has version %d, and %d was written last", id, version, started)
 	}
 	return err
 }

@@ -89,25 +89,25 @@ func TestAFetchIsLinkedToThePublishOfItsMessage(t *testing.T) {
 			require.Len(t, d.Messages, 3)
 			require.JSONEq(t, `"secret-content"`, string(d.Messages[0].Content))
 
-			one := s.Await(t, "publish", func(s tracingtest.Span) bool { return s.Parent == "0000000000000001" })
+			span := s.Await(t, "publish", func(s tracingtest.Span) bool { return s.Parent == "0000000000000001" })
 			batch := s.Await(t, "publish", func(s tracingtest.Span) bool { return s.Parent == "0000000000000002" })
 			fetch := s.Named(t, fetchSpan, "")
-			require.Equal(t, []tracingtest.ID{one.ID, batch.ID}, fetch.Links)
-			require.Equal(t, publishSpan, one.Name)
-			require.Equal(t, clientTrace, one.Trace)
+			require.Equal(t, []tracingtest.ID{span.ID, batch.ID}, fetch.Links)
+			require.Equal(t, publishSpan, span.Name)
+			require.Equal(t, clientTrace, span.Trace)
 			require.Equal(t, map[string]string{
 				"http.request.method": "POST", "http.route": "/v1/channels/:channel/messages",
 				"http.response.status_code": "201", "network.protocol.version": "1.1", "messaging.destination.name": "news",
-			}, one.Attributes)
+			}, span.Attributes)
 			script := s.Await(t, "redis", func(s tracingtest.Span) bool { return s.Parent == batch.Span })
 			require.Equal(t, "redis publish", script.Name)
 			require.Equal(t, map[string]string{"db.system.name": "redis", "db.operation.name": "publish"}, script.Attributes)
 			require.Regexp(t, `msg=request .* path=/v1/channels/news/messages status=201 .*trace_id=`+clientTrace+
-				` span_id=`+one.Span, s.Log())
+				` span_id=`+span.Span, s.Log())
 			if name == "http" {
 				require.Equal(t, "Bearer collector-token", s.Header().Get("Authorization"))
-				require.Equal(t, "chat", one.Resource["service.name"])
-				require.Equal(t, "test", one.Resource["deployment.environment.name"])
+				require.Equal(t, "chat", span.Resource["service.name"])
+				require.Equal(t, "test", span.Resource["deployment.environment.name"])
 			}
 			s.send(t, "POST", "/v1/channels/news/subscribers/ann/ack", `{"receiptHandle":"`+d.ReceiptHandle+`"}`, "")
 			s.Named(t, "POST /v1/channels/:channel/subscribers/:subscriber/ack", "")
@@ -260,11 +260,11 @@ func TestClientsCannotOverruleTheRatio(t *testing.T) {
 	t.Parallel()
 	variables := []string{"OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0"}
 	s, trusting := startTraced(t, variables), startTraced(t, variables, "--trust-traces")
-	for _, one := range []traced{s, trusting} {
-		one.send(t, "POST", "/v1/channels/news/messages", `{"content":1}`, clientParent(1))
-		one.send(t, "POST", "/v1/channels/news/messages", `{"content":1}`, "")
-		one.end(t)
-		one.killed = true
+	for _, server := range []traced{s, trusting} {
+		server.send(t, "POST", "/v1/channels/news/messages", `{"content":1}`, clientParent(1))
+		server.send(t, "POST", "/v1/channels/news/messages", `{"content":1}`, "")
+		server.end(t)
+		server.killed = true
 	}
 	require.Empty(t, s.Spans())
 	require.Len(t, trusting.Spans(), 2) // of the request and of the script

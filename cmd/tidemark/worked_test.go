@@ -80,15 +80,15 @@ func (w *workedTable) run(t *testing.T, row string) {
 	if columns[3] == "" {
 		return
 	}
-	for look := range strings.SplitSeq(columns[3], "<br>") {
-		parts := looked.FindStringSubmatch(strings.TrimSpace(look))
-		require.NotNil(t, parts, "not `command` → `reply`: %s", look)
-		w.look(t, row, w.fill(parts[1]), parts[2])
+	for check := range strings.SplitSeq(columns[3], "<br>") {
+		parts := looked.FindStringSubmatch(strings.TrimSpace(check))
+		require.NotNil(t, parts, "not `command` → `reply`: %s", check)
+		w.check(t, row, w.fill(parts[1]), parts[2])
 	}
 }
 
-// look runs a command until its reply is as expected, since some values are written a second later.
-func (w *workedTable) look(t *testing.T, row, command, expected string) {
+// check runs a command until its reply is as expected, since some values are written a second later.
+func (w *workedTable) check(t *testing.T, row, command, expected string) {
 	t.Helper()
 	if !strings.HasPrefix(expected, "≤ ") {
 		pattern, _ := w.pattern(expected)
@@ -166,21 +166,21 @@ var name = regexp.MustCompile(`<([a-zA-Z]\w*)>`)
 
 // fill inserts the captured values.
 func (w *workedTable) fill(text string) string {
-	return name.ReplaceAllStringFunc(text, func(one string) string {
-		if value, ok := w.captured[strings.Trim(one, "<>")]; ok {
+	return name.ReplaceAllStringFunc(text, func(match string) string {
+		if value, ok := w.captured[strings.Trim(match, "<>")]; ok {
 			return value
 		}
-		return one
+		return match
 	})
 }
 
 // match compares text with the expected text, and captures values.
 func (w *workedTable) match(t *testing.T, row, expected, got string) {
 	t.Helper()
-	if most, ok := strings.CutPrefix(expected, "≤ "); ok {
+	if limit, ok := strings.CutPrefix(expected, "≤ "); ok {
 		n, err := strconv.Atoi(got)
 		require.NoError(t, err, "%s: %s", row, got)
-		limit, err := strconv.Atoi(most)
+		limit, err := strconv.Atoi(limit)
 		require.NoError(t, err, row)
 		require.LessOrEqual(t, n, limit, row)
 		require.Greater(t, n, limit-60, row)
@@ -189,8 +189,8 @@ func (w *workedTable) match(t *testing.T, row, expected, got string) {
 	pattern, names := w.pattern(expected)
 	found := pattern.FindStringSubmatch(got)
 	require.NotNil(t, found, "%s\nwants: %s\ngot:   %s", row, w.fill(expected), got)
-	for i, one := range names {
-		w.captured[one] = found[i+1]
+	for i, name := range names {
+		w.captured[name] = found[i+1]
 	}
 }
 

@@ -108,10 +108,10 @@ func at[T any](all []*T, id entities.ID) (*T, error) {
 }
 
 // fits reports whether texts are there and not too long.
-func fits(most int, texts ...string) bool {
+func fits(limit int, texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool {
 		return strings.TrimSpace(text) == "" ||
-			len(text) > most
+			len(text) > limit
 	})
 }
 

@@ -34,8 +34,8 @@ const Any Action = "any"
 
 // UnmarshalText refuses an action that doesn't exist.
 func (a *Action) UnmarshalText(text []byte) error {
-	if known := Action(text); slices.Contains(Actions(), known) {
-		*a = known
+	if action := Action(text); slices.Contains(Actions(), action) {
+		*a = action
 		return nil
 	}
 	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, direct, backfill, read, write, "+

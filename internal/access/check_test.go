@@ -378,8 +378,8 @@ func TestRules(t *testing.T) {
 }
 
 func contains(list []*access.Principal, p *access.Principal) bool {
-	for _, one := range list {
-		if one.Kind == p.Kind && one.Name() == p.Name() {
+	for _, principal := range list {
+		if principal.Kind == p.Kind && principal.Name() == p.Name() {
 			return true
 		}
 	}

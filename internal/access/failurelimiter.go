@@ -21,25 +21,25 @@ const (
 // a server busy with verifying signatures. It remembers only addresses that sent an invalid one; if there are too many,
 // it drops the least recently used. Any number of goroutines may use it.
 type FailureLimiter struct {
-	left *lru.Cache[netip.Prefix, *rate.Limiter]
+	limiters *lru.Cache[netip.Prefix, *rate.Limiter]
 }
 
 // NewFailureLimiter returns a limiter that knows no addresses.
 func NewFailureLimiter() *FailureLimiter {
-	left, err := lru.New[netip.Prefix, *rate.Limiter](maxFailingAddresses)
+	limiters, err := lru.New[netip.Prefix, *rate.Limiter](maxFailingAddresses)
 	if err != nil {
 		panic(err) // impossible: the size is positive
 	}
-	return &FailureLimiter{left: left}
+	return &FailureLimiter{limiters: limiters}
 }
 
 // Check returns an error with fault.SlugRateLimited if a client's address, with or without a port, has sent too many.
 func (g *FailureLimiter) Check(address string) error {
-	left, ok := g.left.Get(Network(address))
+	limiter, ok := g.limiters.Get(Network(address))
 	if !ok {
 		return nil
 	}
-	tokens := left.Tokens()
+	tokens := limiter.Tokens()
 	if tokens >= 1 {
 		return nil
 	}
@@ -53,12 +53,12 @@ func (g *FailureLimiter) Check(address string) error {
 // Add counts an invalid credential.
 func (g *FailureLimiter) Add(address string) {
 	from := Network(address)
-	left, ok := g.left.Get(from)
+	limiter, ok := g.limiters.Get(from)
 	if !ok {
-		left = rate.NewLimiter(failuresPerSecond, failureBurst)
-		if before, found, _ := g.left.PeekOrAdd(from, left); found {
-			left = before
+		limiter = rate.NewLimiter(failuresPerSecond, failureBurst)
+		if before, found, _ := g.limiters.PeekOrAdd(from, limiter); found {
+			limiter = before
 		}
 	}
-	left.Allow()
+	limiter.Allow()
 }

@@ -56,5 +56,5 @@ func TestGuessesAreBounded(t *testing.T) {
 	for i := range 2 * maxFailingAddresses {
 		g.Add(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
 	}
-	require.Equal(t, maxFailingAddresses, g.left.Len())
+	require.Equal(t, maxFailingAddresses, g.limiters.Len())
 }

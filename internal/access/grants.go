@@ -66,7 +66,7 @@ func (g Grants) check() error {
 // have reports whether a grant has an action, on any resource.
 func (g Grants) have(a Action) bool {
 	return a == Any && len(g) > 0 || a == Metrics && g.have(Admin) ||
-		slices.ContainsFunc(g, func(one Grant) bool { return slices.Contains(one.Actions, a) })
+		slices.ContainsFunc(g, func(grant Grant) bool { return slices.Contains(grant.Actions, a) })
 }
 
 // contain reports whether a pattern of the list matches text. A list that was left out matches all.

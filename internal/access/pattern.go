@@ -121,9 +121,9 @@ func (p *Pattern) matches(text string, v *request) bool {
 
 // matchesAny reports whether there is a text that matches: no replacement is empty.
 func (p Pattern) matchesAny(v *request) bool {
-	for _, one := range p.parts {
-		for i := range one {
-			if one[i].value(v) == "" {
+	for _, part := range p.parts {
+		for i := range part {
+			if part[i].value(v) == "" {
 				return false
 			}
 		}

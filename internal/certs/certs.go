@@ -47,7 +47,7 @@ type Keeper struct {
 
 // Open reads the files.
 func Open(files Files, log *slog.Logger) (*Keeper, error) {
-	k := &Keeper{files: files, log: log, seen: files.look(), looked: time.Now()}
+	k := &Keeper{files: files, log: log, seen: files.read(), looked: time.Now()}
 	if err := k.read(); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (k *Keeper) refresh() {
 		return
 	}
 	k.looked = time.Now()
-	found := k.files.look() // before they are read, so that a change meanwhile is noticed next time
+	found := k.files.read() // before they are read, so that a change meanwhile is noticed next time
 	if found.same(k.seen) {
 		k.usePending()
 		return
@@ -176,8 +176,8 @@ func ReadAuthorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// look returns the states of the files.
-func (f Files) look() (found states) {
+// read returns the states of the files.
+func (f Files) read() (found states) {
 	for i, path := range []string{f.Cert, f.Key, f.ClientCA} {
 		if info, err := os.Stat(path); err == nil {
 			found[i] = info
@@ -190,15 +190,15 @@ func (f Files) look() (found states) {
 type states [3]os.FileInfo
 
 func (s states) same(others states) bool {
-	for i, one := range s {
+	for i, file := range s {
 		other := others[i]
-		if one == nil || other == nil {
-			if one != other {
+		if file == nil || other == nil {
+			if file != other {
 				return false
 			}
 			continue
 		}
-		if !os.SameFile(one, other) || !one.ModTime().Equal(other.ModTime()) || one.Size() != other.Size() {
+		if !os.SameFile(file, other) || !file.ModTime().Equal(other.ModTime()) || file.Size() != other.Size() {
 			return false
 		}
 	}

@@ -49,9 +49,9 @@ func TestArrivals(t *testing.T) {
 	require.Equal(t, errSlow, grpcserver.Ended(ctx))
 
 	a = &grpcserver.Arrivals{Limit: time.Hour, Slow: 5 * time.Millisecond, Most: 1, Err: errSlow}
-	one, other := begin(t), begin(t)
+	earlier, other := begin(t), begin(t)
 	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { first <- stalled(one, a) }()
+	go func() { first <- stalled(earlier, a) }()
 	go func() { second <- stalled(other, a) }()
 	select { // the one whose Receive was called first
 	case err := <-first:
@@ -60,7 +60,7 @@ func TestArrivals(t *testing.T) {
 		require.Error(t, <-second)
 	case err := <-second:
 		require.Equal(t, errSlow, err)
-		grpcserver.End(one, errSlow)
+		grpcserver.End(earlier, errSlow)
 		require.Error(t, <-first)
 	}
 }

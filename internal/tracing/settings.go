@@ -131,8 +131,8 @@ func checkPairs(variable environment) (err error) {
 		if value == "" {
 			continue
 		}
-		for i, one := range strings.Split(value, ",") {
-			key, text, found := strings.Cut(one, "=")
+		for i, part := range strings.Split(value, ",") {
+			key, text, found := strings.Cut(part, "=")
 			if _, escaped := url.PathUnescape(text); !found || strings.TrimSpace(key) == "" || escaped != nil {
 				err = errors.Join(err, refused(name, "must be name=value,name=value with percent-encoded values; item %d is not",
 					i+1))
@@ -210,13 +210,13 @@ func (s *Settings) readPropagators(variable environment) error {
 		return nil
 	}
 	s.propagate = false
-	for one := range strings.SplitSeq(value, ",") {
-		switch one = strings.TrimSpace(one); one {
+	for part := range strings.SplitSeq(value, ",") {
+		switch part = strings.TrimSpace(part); part {
 		case "tracecontext":
 			s.propagate = true
 		case "baggage", "none":
 		default:
-			return refused(name, "lists %q; only tracecontext is supported, or none", one)
+			return refused(name, "lists %q; only tracecontext is supported, or none", part)
 		}
 	}
 	return nil

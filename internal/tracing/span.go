@@ -151,9 +151,9 @@ func LinkEach(ctx context.Context, n int, of func(i int) string) {
 
 // eachOf calls add with links to the spans of texts, without repetitions and without those that aren't of spans.
 func eachOf(n int, of func(i int) string, add func(trace.Link)) {
-	last, left := "", maxLinks
+	last, remaining := "", maxLinks
 	var seen map[trace.SpanID]bool
-	for i := 0; i < n && left > 0; i++ {
+	for i := 0; i < n && remaining > 0; i++ {
 		text := of(i)
 		if text == "" || text == last {
 			continue
@@ -168,7 +168,7 @@ func eachOf(n int, of func(i int) string, add func(trace.Link)) {
 		}
 		seen[to.SpanID()] = true
 		add(trace.Link{SpanContext: to})
-		left--
+		remaining--
 	}
 }
 

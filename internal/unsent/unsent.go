@@ -36,7 +36,7 @@ var errFull = &fault.Error{
 // Budget limits how many bytes of answers wait to be written. All methods may be called by several goroutines. Of a nil
 // Budget only Check, Part and Granted may be called: it has no limit.
 type Budget struct {
-	most  int64 // bytes of all clients
+	limit int64 // bytes of all clients
 	share int64 // bytes of one client
 
 	used          atomic.Int64 // bytes; changed under mu
@@ -47,8 +47,8 @@ type Budget struct {
 }
 
 // New returns a budget of a number of bytes for all clients. Each may use a quarter.
-func New(most int64) *Budget {
-	return &Budget{most: most, share: most / shares, clients: map[string]int64{}}
+func New(limit int64) *Budget {
+	return &Budget{limit: limit, share: limit / shares, clients: map[string]int64{}}
 }
 
 // Bytes returns how many bytes of answers are counted.
@@ -95,7 +95,7 @@ func (b *Budget) checkShare(client string, others, n int64) error {
 
 // checkAll returns an error if n more bytes exceed the budget.
 func (b *Budget) checkAll(n int64) error {
-	if b.used.Load()+n <= b.most {
+	if b.used.Load()+n <= b.limit {
 		return nil
 	}
 	return errFull
@@ -133,7 +133,7 @@ func (b *Budget) Granted(client func() string) Part {
 // Grow takes memory for an answer of n bytes, if it has less. Errors: kind Limited if the client's share is exceeded,
 // and kind Unavailable if the budget is.
 func (p *Part) Grow(n int64) error {
-	err := p.take(n, 0)
+	err := p.reserve(n, 0)
 	if err != nil {
 		p.budget.refused.Add(1)
 	}
@@ -147,17 +147,17 @@ func (p *Part) Reserve(n int64) error {
 	if p == nil || p.budget == nil {
 		return nil
 	}
-	return p.take(n, p.budget.share/2)
+	return p.reserve(n, p.budget.share/2)
 }
 
-func (p *Part) take(n, left int64) error {
+func (p *Part) reserve(n, remaining int64) error {
 	if p == nil || p.budget == nil || n <= Small {
 		return nil
 	}
 	b := p.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n = min(n, b.most) - p.taken
+	n = min(n, b.limit) - p.taken
 	if p.closed || n <= 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (p *Part) take(n, left int64) error {
 		p.name, p.client = p.client(), nil
 	}
 	if !p.granted {
-		if err := b.checkShare(p.name, b.clients[p.name]-p.taken, n+left); err != nil {
+		if err := b.checkShare(p.name, b.clients[p.name]-p.taken, n+remaining); err != nil {
 			return err
 		}
 		if err := b.checkAll(n); err != nil {

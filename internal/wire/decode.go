@@ -17,14 +17,14 @@ import (
 // SlugInvalidBatch or SlugInvalidMessageID.
 func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err error) {
 	if !bytes.HasPrefix(body[start(body):], []byte("[")) {
-		var one draft
-		switch err := decode(body, fault.SlugInvalidBody, &one); {
+		var single draft
+		switch err := decode(body, fault.SlugInvalidBody, &single); {
 		case err != nil:
 			return nil, false, orAnArray(err)
-		case one.Content.end == 0:
+		case single.Content.end == 0:
 			return nil, false, missing("content", "")
 		}
-		return append(dst, one.in(body)), false, nil
+		return append(dst, single.in(body)), false, nil
 	}
 	var list []draft
 	if err := decode(body, fault.SlugInvalidBody, &list); err != nil {

@@ -228,8 +228,8 @@ func TestDecodeNext(t *testing.T) {
 
 func TestDecodeFetch(t *testing.T) {
 	t.Parallel()
-	const one = `{"channel":"a","subscriber":"s"}`
-	list := func(n int) string { return strings.TrimSuffix(strings.Repeat(one+", ", n), ", ") }
+	const source = `{"channel":"a","subscriber":"s"}`
+	list := func(n int) string { return strings.TrimSuffix(strings.Repeat(source+", ", n), ", ") }
 	for body, want := range map[string]wire.FetchRequest{
 		`{"from":[]}`:                        {From: []wire.Source{}},
 		`{"from":[` + list(1) + `],"max":5}`: {From: []wire.Source{{Channel: "a", Subscriber: "s"}}, Max: 5},
@@ -249,15 +249,15 @@ func TestDecodeFetch(t *testing.T) {
 		`{"from":{}}`:   {Detail: "from: must be an array, not an object", Field: "/from", Offset: 8},
 		`{"from":nul}`: {Detail: "invalid JSON: invalid character '}' in literal null (expecting 'l')", Field: "/from",
 			Offset: 11},
-		`{"from":[` + one:             {Detail: "unexpected end of JSON", Field: "/from", Offset: 41},
-		`{"from":[` + one + `,null]}`: {Detail: "from[1]: must be an object, not null", Field: "/from/1", Offset: 42},
-		`{"from":[` + one + `,{"subscriber":"s"}]}`: {Detail: "from[1].channel: is missing", Field: "/from/1/channel",
+		`{"from":[` + source:             {Detail: "unexpected end of JSON", Field: "/from", Offset: 41},
+		`{"from":[` + source + `,null]}`: {Detail: "from[1]: must be an object, not null", Field: "/from/1", Offset: 42},
+		`{"from":[` + source + `,{"subscriber":"s"}]}`: {Detail: "from[1].channel: is missing", Field: "/from/1/channel",
 			Offset: 59},
-		`{"from":[` + one + `,]}`: {Detail: "invalid JSON: invalid character ',' at start of value", Field: "/from",
+		`{"from":[` + source + `,]}`: {Detail: "invalid JSON: invalid character ',' at start of value", Field: "/from",
 			Offset: 41},
-		full + one + `]}`:         excess,
-		full + one + `, not JSON`: excess,
-		full + `{"unknown":1}]}`:  excess,
+		full + source + `]}`:         excess,
+		full + source + `, not JSON`: excess,
+		full + `{"unknown":1}]}`:     excess,
 	} {
 		_, err := wire.DecodeFetch([]byte(body))
 		refused(t, err, want)

@@ -102,11 +102,11 @@ func (s *sources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 			return &json.SemanticError{JSONPointer: d.StackPointer(), Err: &InputError{
 				Slug: fault.SlugInvalidSources, Detail: fmt.Sprintf("from has more than %d sources", MaxSources)}}
 		}
-		var one source
-		if err := json.UnmarshalDecode(d, &one); err != nil {
+		var item source
+		if err := json.UnmarshalDecode(d, &item); err != nil {
 			return err
 		}
-		*s = append(*s, one)
+		*s = append(*s, item)
 	}
 	_, err := d.ReadToken()
 	return err

@@ -46,16 +46,16 @@ type SourceProblem struct {
 func (d *Deliveries) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"deliveries":[`...)
 	for i := range d.Deliveries {
-		one := &d.Deliveries[i]
+		delivery := &d.Deliveries[i]
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `{"channel":"`...)
-		dst = append(dst, one.Channel...)
+		dst = append(dst, delivery.Channel...)
 		dst = append(dst, `","subscriber":"`...)
-		dst = append(dst, one.Subscriber...)
+		dst = append(dst, delivery.Subscriber...)
 		dst = append(dst, `",`...)
-		dst = one.appendMembers(dst)
+		dst = delivery.appendMembers(dst)
 	}
 	dst = append(dst, `],"problems":[`...)
 	for i := range d.Problems {
@@ -81,8 +81,8 @@ func (d *Deliveries) JSONSize() int {
 		size += perProblem + len(p.Channel) + len(p.Subscriber) + len(p.Type) + len(p.Title) + len(p.Detail) + len(p.Field)
 	}
 	for i := range d.Deliveries {
-		one := &d.Deliveries[i]
-		size += perSource + len(one.Channel) + len(one.Subscriber) + one.JSONSize()
+		delivery := &d.Deliveries[i]
+		size += perSource + len(delivery.Channel) + len(delivery.Subscriber) + delivery.JSONSize()
 	}
 	return size
 }

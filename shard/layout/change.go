@@ -185,7 +185,7 @@ func (c *change) split(ctx context.Context, name string) error {
 }
 
 // until polls the cache until look is done with a data centre.
-func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, others []shard.DC) (done bool,
+func (c *change) until(ctx context.Context, name string, check func(dc shard.DC, others []shard.DC) (done bool,
 	err error)) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -195,7 +195,7 @@ func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, 
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		done, err := c.look(ctx, name, look)
+		done, err := c.look(ctx, name, check)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -213,7 +213,7 @@ func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, 
 	}
 }
 
-func (c *change) look(ctx context.Context, name string, look func(dc shard.DC, others []shard.DC) (done bool,
+func (c *change) look(ctx context.Context, name string, check func(dc shard.DC, others []shard.DC) (done bool,
 	err error)) (bool, error) {
 	all, err := c.store.Status(ctx, c.Cache)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *change) look(ctx context.Context, name string, look func(dc shard.DC, o
 	if i < 0 {
 		return false, ErrNoDC
 	}
-	return look(all[i], slices.Delete(slices.Clone(all), i, i+1))
+	return check(all[i], slices.Delete(slices.Clone(all), i, i+1))
 }
 
 // report calls progress if something has changed.

@@ -20,7 +20,7 @@ import (
 type fleet struct {
 	t       *testing.T
 	dcs     []shard.DC
-	begun   map[string]time.Time // of the layout
+	started map[string]time.Time // of the layout
 	load    time.Duration        // how long nodes need to claim and load, 0: they don't
 	down    [2]time.Time         // between them it is unavailable
 	refused error                // of SetLayout, once
@@ -30,11 +30,11 @@ type fleet struct {
 
 func newFleet(t *testing.T, shards int, names ...string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, begun: map[string]time.Time{}, load: 5 * time.Second}
+	f := &fleet{t: t, started: map[string]time.Time{}, load: 5 * time.Second}
 	for _, name := range names {
 		l := shard.Layout{Generation: 1, Starts: shard.Even(shards)}
 		f.dcs = append(f.dcs, shard.DC{Name: name, Layout: l})
-		f.begun[name] = time.Now().Add(-time.Hour)
+		f.started[name] = time.Now().Add(-time.Hour)
 	}
 	return f
 }
@@ -45,7 +45,7 @@ func (f *fleet) Status(context.Context, string) ([]shard.DC, error) {
 	}
 	all := slices.Clone(f.dcs)
 	for i, dc := range all {
-		age := time.Since(f.begun[dc.Name])
+		age := time.Since(f.started[dc.Name])
 		all[i].Shards = make([]shard.Holder, len(dc.Layout.Starts))
 		for n := range all[i].Shards {
 			h := shard.Holder{Shard: n, Generation: dc.Layout.Generation, Host: "h", Address: "h:1", Pinged: time.Now()}
@@ -74,7 +74,7 @@ func (f *fleet) SetLayout(_ context.Context, _, name string, generation uint64, 
 		if dc.Name == name {
 			require.Equal(f.t, dc.Layout.Generation, generation)
 			f.dcs[i].Layout = shard.Layout{Generation: generation + 1, Starts: starts}
-			f.begun[name] = time.Now()
+			f.started[name] = time.Now()
 			f.set = append(f.set, name)
 		}
 	}
@@ -101,7 +101,7 @@ func TestChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, "a", "b", "c")
-		begun := time.Now()
+		started := time.Now()
 		steps, err := f.run(t.Context(), layout.Plan{Starts: []uint64{0, 8}, DCs: []string{"c", "a", "b"}})
 		require.NoError(t, err)
 		require.Equal(t, []string{"c", "a", "b"}, f.set, "one after the other, while the others are whole")
@@ -112,7 +112,7 @@ func TestChange(t *testing.T) {
 			"c whole", "a changed",
 		}, steps[:5])
 		require.Equal(t, "b whole", steps[len(steps)-1])
-		require.GreaterOrEqual(t, time.Since(begun), 3*(f.load+layout.DefaultSettle),
+		require.GreaterOrEqual(t, time.Since(started), 3*(f.load+layout.DefaultSettle),
 			"clients learn each before the next")
 
 		steps, err = f.run(t.Context(), layout.Plan{Starts: []uint64{0, 8}})
@@ -145,10 +145,10 @@ func TestWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, "a", "b")
-		f.begun["b"] = time.Now()
+		f.started["b"] = time.Now()
 		f.refused = shard.ErrInUse
 		f.down = [2]time.Time{time.Now().Add(time.Second), time.Now().Add(20 * time.Second)}
-		begun := time.Now()
+		started := time.Now()
 		steps, err := f.run(t.Context(), layout.Plan{Starts: shard.Even(2), DCs: []string{"a"}})
 		require.NoError(t, err)
 		require.Equal(t, []string{"a"}, f.set)
@@ -157,7 +157,7 @@ func TestWaiting(t *testing.T) {
 			"a waiting " + fault.ErrUnavailable.Error(),
 			"a changed",
 		}, steps[:3])
-		require.GreaterOrEqual(t, f.begun["a"].Sub(begun), 20*time.Second+layout.DefaultSettle,
+		require.GreaterOrEqual(t, f.started["a"].Sub(started), 20*time.Second+layout.DefaultSettle,
 			"what was known before it was unavailable doesn't count")
 
 		f.load, f.set = 0, nil // nobody is whole any more
@@ -186,12 +186,12 @@ func TestSilentNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, "a", "b")
-		begun := time.Now()
-		f.silent = [2]time.Time{begun, begun.Add(time.Minute)}
+		started := time.Now()
+		f.silent = [2]time.Time{started, started.Add(time.Minute)}
 		steps, err := f.run(t.Context(), layout.Plan{Starts: shard.Even(2), DCs: []string{"a"}})
 		require.NoError(t, err)
 		require.Equal(t, "a waiting b: h (h:1) holds shard 0, but hasn't pinged lately", steps[0])
-		require.GreaterOrEqual(t, f.begun["a"].Sub(begun), time.Minute)
+		require.GreaterOrEqual(t, f.started["a"].Sub(started), time.Minute)
 	})
 }
 
@@ -245,15 +245,15 @@ func TestUnsettled(t *testing.T) {
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	dc := func(name string, missing func(shard int) bool) shard.DC {
-		one := shard.DC{Name: name, Layout: shard.Layout{Generation: 1, Starts: shard.Even(64)}}
+		dc := shard.DC{Name: name, Layout: shard.Layout{Generation: 1, Starts: shard.Even(64)}}
 		for i := range 64 {
 			h := shard.Holder{Shard: i, Left: time.Second, Loaded: true}
 			if missing(i) {
 				h.Left = 0
 			}
-			one.Shards = append(one.Shards, h)
+			dc.Shards = append(dc.Shards, h)
 		}
-		return one
+		return dc
 	}
 	whole := dc("whole", func(int) bool { return false })
 	some := dc("east", func(i int) bool { return i >= 3 && i <= 14 || i == 20 })

@@ -130,11 +130,11 @@ func those(dcs []shard.DC, is func(shard.Holder) bool) (n int, which string) {
 				i++
 			}
 			n += i + 1 - first
-			one := strconv.Itoa(first)
+			shards := strconv.Itoa(first)
 			if i > first {
-				one += "-" + strconv.Itoa(i)
+				shards += "-" + strconv.Itoa(i)
 			}
-			ranges = append(ranges, one)
+			ranges = append(ranges, shards)
 		}
 		if more := len(ranges) - shownRanges; more > 0 {
 			ranges = append(ranges[:shownRanges], fmt.Sprintf("and %d more ranges", more))

@@ -117,13 +117,13 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	trusting, err := authority.Client()
 	require.NoError(t, err)
-	known, err := authority.Client(pair)
+	client, err := authority.Client(pair)
 	require.NoError(t, err)
 	for _, asked := range []string{"", authority.File} {
 		keeper, err := certs.Open(certs.Files{Cert: pair.Cert, Key: pair.Key, ClientCA: asked}, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		_, address := start(t, found(nil), func(o *rpc.ServerOptions) { o.TLS, o.Token = keeper.Config("h2"), "right" })
-		for c, works := range map[*tls.Config]bool{nil: false, {MinVersion: tls.VersionTLS12}: false, trusting: asked == "", known: true} {
+		for c, works := range map[*tls.Config]bool{nil: false, {MinVersion: tls.VersionTLS12}: false, trusting: asked == "", client: true} {
 			_, err := call(t, dial(t, rpc.ClientOptions{TLS: c, Token: "right"}), address, nil)
 			if works {
 				require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestTLS(t *testing.T) {
 				require.ErrorIs(t, err, shard.ErrUnavailable)
 			}
 		}
-		conn := foreign(t, address, grpc.WithTransportCredentials(credentials.NewTLS(known)))
+		conn := foreign(t, address, grpc.WithTransportCredentials(credentials.NewTLS(client)))
 		_, err = grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)
 	}

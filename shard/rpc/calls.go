@@ -211,9 +211,9 @@ func (s service) handle(ctx context.Context, r *shard.Request) (shard.Response, 
 		}
 		return response, statusOf(err)
 	}
-	if size, most := len(response.Payload), s.server.limits.MessageBytes; size > most {
+	if size, limit := len(response.Payload), s.server.limits.MessageBytes; size > limit {
 		return response, status.Errorf(codes.ResourceExhausted,
-			"the answer has %d bytes, at most %d are allowed: ask for fewer keys", size, most)
+			"the answer has %d bytes, at most %d are allowed: ask for fewer keys", size, limit)
 	}
 	return response, nil
 }

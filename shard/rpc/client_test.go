@@ -25,8 +25,8 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	wrapped := func(err error) error { return errors.Join(errors.New("the cause"), err) }
 	other := errors.New("others")
-	for _, told := range []struct {
-		told, heard error
+	for _, tt := range []struct {
+		returned, heard error
 	}{
 		{wrapped(shard.ErrOtherCache), shard.ErrOtherCache},
 		{wrapped(shard.ErrUndecodable), shard.ErrUndecodable},
@@ -37,11 +37,11 @@ func TestErrors(t *testing.T) {
 		{status.Error(codes.PermissionDenied, "the cause"), other},
 		{status.Error(codes.Aborted, "the cause"), shard.ErrUnavailable},
 	} {
-		_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) { return shard.Response{}, told.told })
+		_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) { return shard.Response{}, tt.returned })
 		_, err := call(t, dial(t, rpc.ClientOptions{}), address, nil)
 		require.ErrorContains(t, err, "the cause")
 		for _, kind := range []error{shard.ErrOtherCache, shard.ErrUndecodable, shard.ErrUnavailable} {
-			require.Equal(t, errors.Is(told.heard, kind), errors.Is(err, kind), "%s: %s", told.told, err)
+			require.Equal(t, errors.Is(tt.heard, kind), errors.Is(err, kind), "%s: %s", tt.returned, err)
 		}
 	}
 	_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) {
@@ -117,13 +117,13 @@ func swallow(t *testing.T) (address string) {
 // aren't affected.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
-	const most = 2
+	const limit = 2
 	hole := swallow(t)
 	_, address := start(t, found(nil))
-	c, ended := dial(t, rpc.ClientOptions{MaxCalls: most}), make(chan error)
+	c, ended := dial(t, rpc.ClientOptions{MaxCalls: limit}), make(chan error)
 	cause := errors.New("the cause")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	for range most + 1 {
+	for range limit + 1 {
 		go func() {
 			_, err := c.Call(ctx, hole, &shard.Request{})
 			ended <- err
@@ -135,7 +135,7 @@ func TestBlackHole(t *testing.T) {
 	_, err := call(t, c, address, nil)
 	require.NoError(t, err)
 	cancel(cause)
-	for range most {
+	for range limit {
 		require.ErrorIs(t, <-ended, cause)
 	}
 	short, cancelShort := context.WithTimeout(t.Context(), time.Millisecond)
@@ -191,7 +191,7 @@ func TestRetain(t *testing.T) {
 	t.Parallel()
 	c, entered := dial(t, rpc.ClientOptions{}), make(chan struct{})
 	_, kept := start(t, found(nil))
-	_, left := start(t, func(ctx context.Context, _ *shard.Request) (shard.Response, error) {
+	_, address := start(t, func(ctx context.Context, _ *shard.Request) (shard.Response, error) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		entered <- struct{}{}
@@ -204,7 +204,7 @@ func TestRetain(t *testing.T) {
 		require.NoError(t, err)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := call(t, c, left, nil)
+			_, err := call(t, c, address, nil)
 			ended <- err
 		}()
 		<-entered

@@ -75,14 +75,14 @@ func TestHealth(t *testing.T) {
 // TestTooManyWatches are refused, and other checks aren't.
 func TestTooManyWatches(t *testing.T) {
 	t.Parallel()
-	const most = 128
+	const limit = 128
 	_, address := start(t, found(nil))
 	client := grpc_health_v1.NewHealthClient(foreign(t, address))
-	for i := range most + 1 {
+	for i := range limit + 1 {
 		stream, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)
 		_, err = stream.Recv()
-		require.Equal(t, i == most, status.Code(err) == codes.Unavailable)
+		require.Equal(t, i == limit, status.Code(err) == codes.Unavailable)
 	}
 	_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
@@ -92,11 +92,11 @@ func TestTooManyWatches(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for _, patient := range []bool{true, false} {
-		entered, leave := make(chan struct{}), make(chan struct{})
+		entered, release := make(chan struct{}), make(chan struct{})
 		s, address := start(t, func(ctx context.Context, _ *shard.Request) (shard.Response, error) {
 			close(entered)
 			select {
-			case <-leave:
+			case <-release:
 				return shard.Response{AllMatched: true}, nil
 			case <-ctx.Done():
 				return shard.Response{}, ctx.Err()
@@ -115,7 +115,7 @@ func TestDrain(t *testing.T) {
 			return errors.Is(err, shard.ErrUnavailable)
 		}, patience, step)
 		if patient {
-			close(leave)
+			close(release)
 			require.NoError(t, <-ended)
 			require.NoError(t, <-drained)
 		} else {

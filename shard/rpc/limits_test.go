@@ -36,22 +36,22 @@ func TestBadCalls(t *testing.T) {
 		return shard.Response{Payload: payload[:len(payload)-len(r.Payload)]}, nil
 	}, withLimits(rpc.Limits{MessageBytes: 64 << 10}), func(o *rpc.ServerOptions) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
 	conn := foreign(t, address)
-	one := &shardpb.GetRequest{Payload: []byte{0}}
+	get := &shardpb.GetRequest{Payload: []byte{0}}
 	for want, bad := range map[string]struct {
 		method  string
 		header  string
 		request any
 		options []grpc.CallOption
 	}{
-		"OK":                                {request: one},
+		"OK":                                {request: get},
 		"ResourceExhausted: grpc: received": {request: &shardpb.GetRequest{Payload: payload}},
 		"ResourceExhausted: the answer has 65537 bytes, at most 65536 are allowed":       {request: &shardpb.GetRequest{}},
 		"ResourceExhausted: a request can have at most 10000 keys":                       {request: &shardpb.GetRequest{ShardingKeys: make([]uint64, shard.MaxKeys+1)}, method: "large"},
 		"InvalidArgument: the message isn't valid protobuf":                              {request: wrapperspb.Bytes([]byte{0xff})},
-		"Internal: grpc: failed to decompress the received message: compressed requests": {request: one, options: []grpc.CallOption{grpc.UseCompressor("gzip")}},
-		"Unimplemented: unknown method Put":                                              {request: one, method: "/tidemark.shard.v1.ShardService/Put"},
-		"Unimplemented: unknown service tidemark":                                        {request: one, method: "/tidemark/Get"},
-		"Internal: header list size to send violates":                                    {request: one, header: strings.Repeat("x", 8<<10)},
+		"Internal: grpc: failed to decompress the received message: compressed requests": {request: get, options: []grpc.CallOption{grpc.UseCompressor("gzip")}},
+		"Unimplemented: unknown method Put":                                              {request: get, method: "/tidemark.shard.v1.ShardService/Put"},
+		"Unimplemented: unknown service tidemark":                                        {request: get, method: "/tidemark/Get"},
+		"Internal: header list size to send violates":                                    {request: get, header: strings.Repeat("x", 8<<10)},
 		"Internal: the node failed to answer":                                            {request: &shardpb.GetRequest{Cache: "panic"}},
 	} {
 		to, method := conn, shardpb.ShardService_Get_FullMethodName
@@ -79,8 +79,8 @@ func TestStrangersGiveWay(t *testing.T) {
 		_, err := grpc_health_v1.NewHealthClient(foreign(t, address)).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)
 	}
-	known := dial(t, rpc.ClientOptions{Token: "right"})
-	_, err := call(t, known, address, nil)
+	allowed := dial(t, rpc.ClientOptions{Token: "right"})
+	_, err := call(t, allowed, address, nil)
 	require.NoError(t, err)
 	other := make([]net.Conn, 2*limit)
 	for i := range other {
@@ -92,19 +92,19 @@ func TestStrangersGiveWay(t *testing.T) {
 	for err == nil { // it was sent the settings
 		_, err = other[0].Read(make([]byte, 1<<10))
 	}
-	_, err = call(t, known, address, nil)
+	_, err = call(t, allowed, address, nil)
 	require.NoError(t, err)
 }
 
 // TestTooManyCalls are refused at once, and connections beyond their number are closed.
 func TestTooManyCalls(t *testing.T) {
 	t.Parallel()
-	entered, leave := make(chan struct{}), make(chan struct{})
+	entered, release := make(chan struct{}), make(chan struct{})
 	_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) {
 		select {
 		case entered <- struct{}{}:
-			<-leave
-		case <-leave:
+			<-release
+		case <-release:
 		}
 		return shard.Response{}, nil
 	}, withLimits(rpc.Limits{Calls: 2, Connections: 1}))
@@ -125,7 +125,7 @@ func TestTooManyCalls(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, greeting)
 	require.NoError(t, conn.Close())
-	close(leave)
+	close(release)
 	for range 2 {
 		require.NoError(t, <-ended)
 	}
@@ -201,11 +201,11 @@ func TestUnreadAnswersOfAnAddress(t *testing.T) {
 func TestLargeRequests(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
-	entered, leave := make(chan struct{}), make(chan struct{})
+	entered, release := make(chan struct{}), make(chan struct{})
 	_, address := start(t, func(_ context.Context, r *shard.Request) (shard.Response, error) {
 		if len(r.Payload) > 0 {
 			entered <- struct{}{}
-			<-leave
+			<-release
 		}
 		return shard.Response{}, nil
 	}, withLimits(rpc.Limits{MessageBytes: size, Memory: 1}))
@@ -222,7 +222,7 @@ func TestLargeRequests(t *testing.T) {
 	require.ErrorContains(t, err, "too many large requests")
 	_, err = call(t, c, address, nil)
 	require.NoError(t, err)
-	close(leave)
+	close(release)
 	for range 2 {
 		require.NoError(t, <-ended)
 	}
@@ -232,12 +232,12 @@ func TestLargeRequests(t *testing.T) {
 // counts as memory in use.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	entered, leave := make(chan struct{}, 2), make(chan struct{})
+	entered, release := make(chan struct{}, 2), make(chan struct{})
 	_, address := start(t, func(ctx context.Context, r *shard.Request) (shard.Response, error) {
 		if len(r.Keys) > 0 {
 			entered <- struct{}{}
 			<-ctx.Done()
-			<-leave
+			<-release
 		}
 		return shard.Response{}, ctx.Err()
 	}, withLimits(rpc.Limits{Handlers: 1, CallTime: time.Second}))
@@ -253,7 +253,7 @@ func TestTurns(t *testing.T) {
 	require.NoError(t, err, "a ping doesn't wait")
 	require.ErrorContains(t, <-ended, "the answer took too long", "the one that waits for its turn")
 	require.Empty(t, entered, "one is handled at a time")
-	close(leave)
+	close(release)
 	require.ErrorContains(t, <-ended, "the answer took too long")
 	require.Empty(t, entered)
 }

@@ -115,10 +115,10 @@ func TestCalls(t *testing.T) {
 		got = r
 		return answers[r.Cache], nil
 	})
-	most := make([]uint64, shard.MaxKeys)
-	most[1], most[2] = 1, 1<<64-1
+	keys := make([]uint64, shard.MaxKeys)
+	keys[1], keys[2] = 1, 1<<64-1
 	for cache, want := range answers {
-		for _, r := range []shard.Request{{Cache: cache}, {Cache: cache, Payload: make([]byte, 200<<10), Keys: most}} {
+		for _, r := range []shard.Request{{Cache: cache}, {Cache: cache, Payload: make([]byte, 200<<10), Keys: keys}} {
 			answer, err := call(t, c, address, &r)
 			require.NoError(t, err)
 			require.Equal(t, want, answer)

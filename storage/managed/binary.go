@@ -19,9 +19,9 @@ func FindBinary(asked string) (string, error) { return findBinary(asked, exec.Lo
 
 // findBinary returns the path of the server to run: the configured one, or else
 // the first of the known names that is found and new enough.
-func findBinary(asked string, look func(string) (string, error)) (string, error) {
+func findBinary(asked string, lookPath func(string) (string, error)) (string, error) {
 	if asked != "" {
-		path, err := look(asked)
+		path, err := lookPath(asked)
 		if err != nil {
 			return "", fmt.Errorf("%w (%w)", ErrNoBinary, err)
 		}
@@ -29,7 +29,7 @@ func findBinary(asked string, look func(string) (string, error)) (string, error)
 	}
 	failure := ErrNoBinary
 	for _, name := range []string{"redis-server", "valkey-server"} {
-		path, err := look(name)
+		path, err := lookPath(name)
 		if err != nil {
 			continue
 		}

@@ -71,9 +71,9 @@ func TestShortDirPassesOverLongParents(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/tmp", filepath.Dir(dir))
 	require.NoError(t, os.Remove(dir))
-	left, err := os.ReadDir(long)
+	entries, err := os.ReadDir(long)
 	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Empty(t, entries)
 
 	_, err = makeShortDir(long)
 	require.Error(t, err)

@@ -31,7 +31,7 @@ func (s *Server) supervise(ctx context.Context) error {
 		Multiplier: backoff.DefaultMultiplier, RandomizationFactor: backoff.DefaultRandomizationFactor,
 	}
 	run := func() (struct{}, error) {
-		begun := time.Now()
+		started := time.Now()
 		err := s.runChild(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -39,7 +39,7 @@ func (s *Server) supervise(ctx context.Context) error {
 			return struct{}{}, nil //nolint:nilerr // the stop was requested
 		case !s.hasAnswered():
 			return struct{}{}, backoff.Permanent(fmt.Errorf("start the managed redis in %s: %w", s.dataDir, err))
-		case time.Since(begun) >= steadyAfter:
+		case time.Since(started) >= steadyAfter:
 			pause.Reset()
 		}
 		return struct{}{}, err

@@ -126,10 +126,10 @@ func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
 			return err
 		}
 		for i, n := range nodes {
-			if one := n.storage(ctx, c.kind); i == 0 {
-				found = one
+			if description := n.storage(ctx, c.kind); i == 0 {
+				found = description
 			} else {
-				found = storage.Weaker(found, one)
+				found = storage.Weaker(found, description)
 			}
 		}
 		return nil

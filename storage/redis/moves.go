@@ -85,7 +85,7 @@ func (c *Conn) findPrimary(ctx context.Context) {
 	}
 	detached := context.WithoutCancel(ctx) // other calls need the result, too
 	c.moves.look(func() {
-		begun := time.Now()
+		started := time.Now()
 		is, err := c.infoAnew(detached)
 		if err != nil || is["role"] == "slave" {
 			c.logger.DebugContext(detached, "redis is a replica and its address has no primary", "error", err)
@@ -93,7 +93,7 @@ func (c *Conn) findPrimary(ctx context.Context) {
 		}
 		c.metrics.moved()
 		c.logger.WarnContext(detached, "redis is a replica and its address has a primary, connecting again",
-			"connections", c.moves.links.close(begun))
+			"connections", c.moves.links.close(started))
 	})
 }
 
@@ -163,14 +163,14 @@ func (l *links) close(before time.Time) int {
 	l.mu.Lock()
 	l.moved = before
 	var old []*link
-	for one := range l.open {
-		if one.since.Before(before) {
-			old = append(old, one)
+	for link := range l.open {
+		if link.since.Before(before) {
+			old = append(old, link)
 		}
 	}
 	l.mu.Unlock()
-	for _, one := range old {
-		_ = one.Close() // it ends in any case
+	for _, link := range old {
+		_ = link.Close() // it ends in any case
 	}
 	return len(old)
 }

@@ -101,8 +101,8 @@ func TestAWriteFollowsTheAddress(t *testing.T) {
 func TestEveryConnectionFollowsTheAddress(t *testing.T) {
 	t.Parallel()
 	c, primary, _ := moved(t)
-	for _, one := range connections(t, primary, "tidemark") {
-		require.NoError(t, primary.Do(t, "CLIENT", "KILL", "ADDR", one).Error())
+	for _, connection := range connections(t, primary, "tidemark") {
+		require.NoError(t, primary.Do(t, "CLIENT", "KILL", "ADDR", connection).Error())
 	}
 	requireWorks(t, c)
 	storetest.WaitFor(t, "the connections to leave", func() bool {

@@ -89,7 +89,7 @@ func (c *Conn) ownersOf(ctx context.Context, commands rueidis.Commands) map[uint
 	addresses := map[uint16]string{}
 	for i := range commands {
 		slot := commands[i].Slot()
-		if _, known := addresses[slot]; !known {
+		if _, ok := addresses[slot]; !ok {
 			addresses[slot] = ""
 			slots, keys = append(slots, slot), append(keys, keyOf(commands[i].Commands()))
 		}

@@ -22,16 +22,16 @@ func TestReadyIsShared(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})
 	before := m.Tap.Count()
-	begun := time.Now()
+	started := time.Now()
 	var g errgroup.Group
 	for range 1000 {
 		g.Go(func() error { return m.Conn.Ready(t.Context()) })
 	}
 	require.NoError(t, g.Wait())
-	most := 1 + int(time.Since(begun)/(100*time.Millisecond))
+	limit := 1 + int(time.Since(started)/(100*time.Millisecond))
 	sent := m.Tap.Sent(before)
 	for _, command := range []string{"SSUBSCRIBE", "EVALSHA"} {
-		require.LessOrEqual(t, len(storetest.WithName(sent, command)), most, command)
+		require.LessOrEqual(t, len(storetest.WithName(sent, command)), limit, command)
 	}
 
 	var documented []string
@@ -43,12 +43,12 @@ func TestReadyIsShared(t *testing.T) {
 	}
 	require.Len(t, documented, 2)
 	for i, command := range [][]string{{"PUBSUB", "SHARDCHANNELS"}, {"KEYS", "*"}} {
-		left, err := m.Node.Do(t, command...).AsStrSlice()
+		keys, err := m.Node.Do(t, command...).AsStrSlice()
 		require.NoError(t, err)
-		require.Len(t, left, 1)
-		require.Regexp(t, documented[i], left[0])
+		require.Len(t, keys, 1)
+		require.Regexp(t, documented[i], keys[0])
 		if command[0] == "KEYS" {
-			ends, err := m.Node.Do(t, "PTTL", left[0]).AsInt64()
+			ends, err := m.Node.Do(t, "PTTL", keys[0]).AsInt64()
 			require.NoError(t, err)
 			require.Positive(t, ends)
 			require.LessOrEqual(t, ends, time.Minute.Milliseconds())

@@ -117,13 +117,13 @@ func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 // try: first all, then those whose errors may pass. try returns an error for each, in the same order. RetryEach returns
 // the errors of all operations.
 func (c *Conn) RetryEach(ctx context.Context, name string, n int,
-	try func(ctx context.Context, left []int) []error) []error {
+	try func(ctx context.Context, pending []int) []error) []error {
 	if n == 0 {
 		return nil
 	}
-	left := make([]int, n)
-	for i := range left {
-		left[i] = i
+	pending := make([]int, n)
+	for i := range pending {
+		pending[i] = i
 	}
 	var errs []error
 	err := c.Retry(ctx, name, func(ctx context.Context) error {
@@ -132,24 +132,24 @@ func (c *Conn) RetryEach(ctx context.Context, name string, n int,
 		}
 		var again []int
 		var failed error
-		tried := try(ctx, left)
+		tried := try(ctx, pending)
 		if errs == nil {
 			errs = tried // of all, in order
 		}
 		for i, err := range tried {
 			switch {
 			case err == nil:
-				errs[left[i]] = nil
+				errs[pending[i]] = nil
 			case transient(err):
-				again, failed = append(again, left[i]), err
+				again, failed = append(again, pending[i]), err
 			default:
-				errs[left[i]] = fmt.Errorf("%s: %w", name, faultOf(c.adviser.explain(err)))
+				errs[pending[i]] = fmt.Errorf("%s: %w", name, faultOf(c.adviser.explain(err)))
 			}
 		}
-		left = again
+		pending = again
 		return failed
 	})
-	for _, at := range left {
+	for _, at := range pending {
 		errs[at] = err
 	}
 	return errs

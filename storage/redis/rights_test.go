@@ -61,8 +61,8 @@ func TestRightsAreUsed(t *testing.T) {
 	for _, right := range append(granted, optionalRights...) {
 		delete(used, strings.ReplaceAll(right, "|", ""))
 	}
-	for _, known := range []string{"ping", "arbitrary", "xinfo", "client", "clientcaching", "clienttracking"} {
-		delete(used, known)
+	for _, command := range []string{"ping", "arbitrary", "xinfo", "client", "clientcaching", "clienttracking"} {
+		delete(used, command)
 	}
 	require.Empty(t, used, "no right is for these commands")
 }

@@ -118,13 +118,13 @@ func (c *Conn) RetryMany(
 	ctx context.Context, script *lua.Script, calls []Call, try func(context.Context, []Call) []Result,
 ) []Result {
 	results := make([]Result, len(calls))
-	errs := c.RetryEach(ctx, script.Name(), len(calls), func(ctx context.Context, left []int) []error {
-		some, errs := make([]Call, len(left)), make([]error, len(left))
-		for i, at := range left {
+	errs := c.RetryEach(ctx, script.Name(), len(calls), func(ctx context.Context, pending []int) []error {
+		some, errs := make([]Call, len(pending)), make([]error, len(pending))
+		for i, at := range pending {
 			some[i] = calls[at]
 		}
 		for i, r := range try(ctx, some) {
-			results[left[i]], errs[i] = r, r.Err
+			results[pending[i]], errs[i] = r, r.Err
 		}
 		return errs
 	})

@@ -46,17 +46,17 @@ func TestConfirmRefused(t *testing.T) {
 				})
 			}
 			answer(c.text)
-			var told *fault.Error
-			require.ErrorAs(t, confirm(t.Context()), &told)
-			require.Equal(t, fault.SlugNotReplicated, told.Slug)
-			require.Equal(t, fault.Unavailable, told.Kind)
-			require.NotZero(t, told.RetryAfter)
-			require.Contains(t, told.Detail, strings.TrimPrefix(c.text, "ERR "), "the detail names the cause")
+			var clientErr *fault.Error
+			require.ErrorAs(t, confirm(t.Context()), &clientErr)
+			require.Equal(t, fault.SlugNotReplicated, clientErr.Slug)
+			require.Equal(t, fault.Unavailable, clientErr.Kind)
+			require.NotZero(t, clientErr.RetryAfter)
+			require.Contains(t, clientErr.Detail, strings.TrimPrefix(c.text, "ERR "), "the detail names the cause")
 
 			answer("LOADING Redis is loading the dataset in memory")
 			err := confirm(storetest.Shortly(t))
-			require.ErrorAs(t, err, &told)
-			require.Equal(t, fault.SlugUnavailable, told.Slug, "it was tried again: %v", err)
+			require.ErrorAs(t, err, &clientErr)
+			require.Equal(t, fault.SlugUnavailable, clientErr.Slug, "it was tried again: %v", err)
 		})
 	}
 }

@@ -33,13 +33,13 @@ func abuse(b *bench) {
 	for range resetConnections {
 		attackers.Go(func() error { return resetStreams(attack, u.server.HTTP, &resets) })
 	}
-	most, published := 0.0, 0
+	highest, published := 0.0, 0
 	for ; attack.Err() == nil; published++ {
 		a := u.request(http.MethodPut, fmt.Sprintf("/v1/channels/bystander/messages/m%d", published), `"x"`)
 		if a.Status != http.StatusCreated {
 			b.Fatalf("a publish beside resets was answered %d", a.Status)
 		}
-		most = max(most, u.server.resident())
+		highest = max(highest, u.server.resident())
 	}
 	b.Must(attackers.Wait())
 	b.printf("\n## Memory under rapid reset\n\n%d HTTP/2 connections open long polls and reset them for %.0f "+
@@ -47,7 +47,7 @@ func abuse(b *bench) {
 	b.printf("| resets | memory before | at most | goal | publishes, all answered 201 | |\n" +
 		"|---:|---:|---:|---:|---:|---|\n")
 	b.printf("| %d | %.0f MB | %.0f MB | ≤ %.0f MB | %d | %s |\n",
-		resets.Load(), before/1e6, most/1e6, resetLimit/1e6, published, report.Verdict(most <= resetLimit))
+		resets.Load(), before/1e6, highest/1e6, resetLimit/1e6, published, report.Verdict(highest <= resetLimit))
 }
 
 // resetStreams opens and resets streams until ctx ends, on a new connection whenever the server has closed the last.

@@ -69,7 +69,7 @@ func (u *system) consume() {
 // consumeOne consumes a channel to its end.
 func consumeOne(c *load.Conn, subscriber string) error {
 	receipt := ""
-	for left := consumeMessages; left > 0; {
+	for remaining := consumeMessages; remaining > 0; {
 		request := load.Request(http.MethodGet, fmt.Sprintf("%s/messages?max=%d", subscriber, consumeMax), "")
 		if receipt != "" {
 			body := fmt.Sprintf(`{"receiptHandle":%q,"max":%d}`, receipt, consumeMax)
@@ -87,9 +87,9 @@ func consumeOne(c *load.Conn, subscriber string) error {
 			return err
 		}
 		if len(got.Messages) == 0 {
-			return fmt.Errorf("%s: %d messages are missing", subscriber, left)
+			return fmt.Errorf("%s: %d messages are missing", subscriber, remaining)
 		}
-		left -= len(got.Messages)
+		remaining -= len(got.Messages)
 		receipt = got.ReceiptHandle
 	}
 	return nil

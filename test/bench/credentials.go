@@ -52,9 +52,9 @@ func credentials(b *bench) {
 		{name: "a JSON Web Token seen before", server: closed, credential: token, limit: 8 * time.Microsecond},
 	}
 	for round := range u.rounds {
-		for i, one := range senders {
+		for i, sender := range senders {
 			u.redis.empty()
-			one.rounds = append(one.rounds, one.measure(u.requests, fmt.Sprintf("%d-%d", round, i)))
+			sender.rounds = append(sender.rounds, sender.measure(u.requests, fmt.Sprintf("%d-%d", round, i)))
 		}
 	}
 	b.printCredentials(senders)

@@ -61,8 +61,8 @@ func (b *bench) startDirected() *directed {
 }
 
 // pairs starts a match function.
-func (d *directed) pairs(most int) *load.Pairs {
-	p, err := load.ServePairs(d.Context(), []*load.Director{d.director}, most)
+func (d *directed) pairs(limit int) *load.Pairs {
+	p, err := load.ServePairs(d.Context(), []*load.Director{d.director}, limit)
 	d.Must(err)
 	return p
 }

@@ -67,11 +67,11 @@ func (d duel) String() string {
 func duels(b *bench) {
 	var measured []playedDuels
 	loads := duelLoads()
-	for _, one := range loads {
+	for _, load := range loads {
 		var found []playedDuels
 		for range duelRounds {
-			d := b.playDuels(one)
-			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", one,
+			d := b.playDuels(load)
+			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", load,
 				d.PerSecond(),
 				d.Quantile(0.5), d.Quantile(0.99), d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
 			found = append(found, d)

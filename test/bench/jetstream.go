@@ -91,9 +91,9 @@ func (j *jetstreams) measure(underWay, messages int) {
 	for range j.rounds {
 		j.redis.empty()
 		redis := j.redis.cpu()
-		one := j.publish(j.server.PID(), underWay, messages, "-socket", "ws://"+j.server.HTTP+"/v1/socket")
-		one.redis = (j.redis.cpu() - redis) / float64(messages)
-		ours = append(ours, one)
+		run := j.publish(j.server.PID(), underWay, messages, "-socket", "ws://"+j.server.HTTP+"/v1/socket")
+		run.redis = (j.redis.cpu() - redis) / float64(messages)
+		ours = append(ours, run)
 		theirs = append(theirs, j.publish(j.nats.PID(), underWay, messages, "-nats", "nats://"+j.address))
 	}
 	our, their := medianOf(ours), medianOf(theirs)
@@ -129,8 +129,8 @@ func (j *jetstreams) publish(pid, underWay, messages int, target ...string) publ
 func medianOf(all []published) published {
 	of := func(value func(published) float64) float64 {
 		var values []float64
-		for _, one := range all {
-			values = append(values, value(one))
+		for _, run := range all {
+			values = append(values, value(run))
 		}
 		return median(values)
 	}

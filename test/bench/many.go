@@ -93,9 +93,9 @@ func (u *system) reportMany(name string, fetches []*manyFetch, withGoal int) {
 	for _, f := range fetches {
 		var server, redis, commands, ratios []float64
 		for round, c := range f.rounds {
-			one := fetches[0].rounds[round]
+			first := fetches[0].rounds[round]
 			server, redis, commands = append(server, c.server), append(redis, c.redis), append(commands, c.commands)
-			ratios = append(ratios, (c.server+c.redis)/(one.server+one.redis))
+			ratios = append(ratios, (c.server+c.redis)/(first.server+first.redis))
 		}
 		ratio, goal, verdict, n := median(ratios), "", "", f.sources
 		if withGoal > 0 && f.sources == withGoal {

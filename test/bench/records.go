@@ -102,29 +102,29 @@ func (u *system) measureRevokeAll() {
 		u.login(manyUser)
 	}
 	path := "/v1/users/" + manyUser + "/sessions"
-	begun := time.Now()
+	started := time.Now()
 	a := u.request(http.MethodDelete, path, "")
-	took := time.Since(begun)
+	took := time.Since(started)
 	if a.Status != http.StatusNoContent {
 		u.Fatalf("revoke all sessions: %d %s", a.Status, a.Body)
 	}
-	left := u.request(http.MethodGet, path, "")
+	answer := u.request(http.MethodGet, path, "")
 	u.printf("| revocation of all %d sessions of a user: one call | %s | none is left | %s |\n", manySession,
 		report.Millis(took),
-		report.Verdict(strings.TrimSpace(string(left.Body)) == `{"sessions":[]}`))
+		report.Verdict(strings.TrimSpace(string(answer.Body)) == `{"sessions":[]}`))
 }
 
 // measureViews counts views of some IDs.
 func (u *system) measureViews() {
 	var pairs []pair
-	begun := time.Now()
+	started := time.Now()
 	scripts, _ := u.sent(u.rounds*u.requests, func() {
 		pairs = u.compareOften(func(n int) []byte {
 			return load.Request(http.MethodPost, fmt.Sprintf("/v1/views/%d", n%viewedIDs), "")
 		})
 		u.awaitViews(int64(u.rounds * u.requests))
 	})
-	flushes := time.Since(begun).Seconds()
+	flushes := time.Since(started).Seconds()
 	cpu, _, ratio := medians(pairs)
 	u.printf("| count of a view, server CPU against a bare handler (%s) | %.2f | | |\n", micros(cpu), ratio)
 	u.printf("| scripts sent to Redis for it, with %d IDs (at most one a second and ID, in %.0f s) | %.4f | | |\n",

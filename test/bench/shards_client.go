@@ -129,14 +129,14 @@ func (r *reader) carryOut(ctx context.Context, o order) (result outcome) {
 	result.Keys = o.Keys
 	loads := make([]caller, o.Callers)
 	var callers sync.WaitGroup
-	begun, used := time.Now(), ownCPU()
+	started, used := time.Now(), ownCPU()
 	for i := range loads {
 		callers.Go(func() { loads[i].run(ctx, r, o) })
 	}
 	if callers.Wait(); o.Callers == 0 {
 		pace.Sleep(ctx, o.For)
 	}
-	result.For, result.CPU = time.Since(begun), ownCPU()-used
+	result.For, result.CPU = time.Since(started), ownCPU()-used
 	for _, l := range loads {
 		result.Took = append(result.Took, l.took...)
 		if l.err != nil {
@@ -158,15 +158,15 @@ func (l *caller) run(ctx context.Context, r *reader, o order) {
 	if o.Redis {
 		read = r.fromRedis
 	}
-	begun := time.Now()
-	for due, end := begun, begun.Add(o.For); begun.Before(end); begun = time.Now() {
+	started := time.Now()
+	for due, end := started, started.Add(o.For); started.Before(end); started = time.Now() {
 		for i := range ids {
 			ids[i] = r.ids[random.IntN(len(r.ids))]
 		}
 		if l.err = read(ctx, ids); l.err != nil {
 			return
 		}
-		l.took = append(l.took, time.Since(begun))
+		l.took = append(l.took, time.Since(started))
 		if o.Pace > 0 {
 			due = due.Add(o.Pace)
 			pace.Sleep(ctx, time.Until(due))

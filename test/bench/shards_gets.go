@@ -75,10 +75,10 @@ func (u *system) printGets(ways []*way) {
 		var took []time.Duration
 		var used time.Duration
 		for i, mget := range ways[len(ways)-1].reads {
-			one := w.reads[i]
-			perCores, perSeconds = append(perCores, one.perCore()), append(perSeconds, one.perSecond())
-			ratios = append(ratios, mget.perCore()/one.perCore())
-			took, used = append(took, one.Took...), used+one.nodes
+			read := w.reads[i]
+			perCores, perSeconds = append(perCores, read.perCore()), append(perSeconds, read.perSecond())
+			ratios = append(ratios, mget.perCore()/read.perCore())
+			took, used = append(took, read.Took...), used+read.nodes
 		}
 		slices.Sort(took)
 		perCore, goal := median(perCores), " | "

@@ -119,8 +119,8 @@ func (u *system) startClient(all nodes) *clients {
 
 // startClients starts clients of nodes.
 func (u *system) startClients(all nodes, s setup) *clients {
-	for _, one := range all {
-		s.Hosts = append(s.Hosts, shard.Host{Address: one.GRPC, DC: one.dc})
+	for _, node := range all {
+		s.Hosts = append(s.Hosts, shard.Host{Address: node.GRPC, DC: node.dc})
 	}
 	description, err := json.Marshal(s)
 	u.Must(err)

@@ -20,9 +20,9 @@ func (u *system) measurePings(all nodes) {
 	c := u.startClients(all, setup{Clients: pingClients, Period: pingPeriod})
 	defer c.end()
 	c.read(order{For: pingTime / 5}) // connections
-	begun, before := time.Now(), all.requests()
+	started, before := time.Now(), all.requests()
 	found := readFrom(c, order{For: pingTime}, all.cpu)
-	between := time.Since(begun) // two readings of the same node
+	between := time.Since(started) // two readings of the same node
 	after := all.requests()
 	pings, hosts := after-before, len(all)
 	perSecond := pings / between.Seconds()

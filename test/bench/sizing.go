@@ -68,10 +68,10 @@ func (b *bench) compareSizing(bytes, each int) {
 		Subscribers: channelCount, Waiters: channelCount, NameBytes: len(sizingChannel(0)), ServerCores: 4, Servers: 1,
 	}
 	e := sizing.Of(l)
-	row := func(figure, form string, estimate, measured, most float64) {
+	row := func(figure, form string, estimate, measured, limit float64) {
 		ratio := estimate / measured
 		b.printf("| %d bytes | %s | "+form+" | "+form+" | %.2f | %.2f to %.2f | %s |\n", bytes, figure, estimate, measured,
-			ratio, 1/most, most, report.Verdict(ratio <= most && ratio >= 1/most))
+			ratio, 1/limit, limit, report.Verdict(ratio <= limit && ratio >= 1/limit))
 		progress("sizing, %d bytes, %s: %.2f", bytes, figure, ratio)
 	}
 	row("Redis memory, all", "%.1f MB", e.RedisBytes/1e6, memory/1e6, memoryRatio)

@@ -203,10 +203,10 @@ func (b *bench) slowStreams(t transport) {
 		readers := u.streams(t, channel, "s", activeStreams)
 		defer readers.close()
 		var mu sync.Mutex
-		u.stream(readers, sentMessages, func(n int) { u.publish(channel, n, content) }, func(one time.Duration) {
+		u.stream(readers, sentMessages, func(n int) { u.publish(channel, n, content) }, func(latency time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
-			took = append(took, one)
+			took = append(took, latency)
 		})
 		slices.Sort(took)
 		return took

@@ -71,12 +71,12 @@ func (u *system) addNode(args ...string) *service {
 
 // run starts a process, and returns when it is ready.
 func (u *system) run(name, program string, args []string, listen ...string) *service {
-	one, err := launch.New(u.Context(), launch.Options{Program: program, Args: args, Listen: listen, Name: name})
+	process, err := launch.New(u.Context(), launch.Options{Program: program, Args: args, Listen: listen, Name: name})
 	u.Must(err)
-	s := &service{Service: one, bench: u.bench}
+	s := &service{Service: process, bench: u.bench}
 	u.started = append(u.started, s)
 	u.Must(s.Start(u.Context()))
-	u.Must(one.Await(u.Context(), "/livez"))
+	u.Must(process.Await(u.Context(), "/livez"))
 	return s
 }
 
@@ -161,8 +161,8 @@ func (u *system) awaitIdle() {
 
 // await polls until a condition holds.
 func (u *system) await(what string, holds func() bool) {
-	for begun := time.Now(); !holds(); u.sleep(200 * time.Millisecond) {
-		if time.Since(begun) > waitingLimit {
+	for started := time.Now(); !holds(); u.sleep(200 * time.Millisecond) {
+		if time.Since(started) > waitingLimit {
 			u.Fatalf("%s: not so after %s", what, waitingLimit)
 		}
 	}

@@ -55,7 +55,7 @@ func (b *bench) meetAt(server *service, length time.Duration) (longest time.Dura
 	frontend, err := load.DialFrontend(server.GRPC)
 	b.Must(err)
 	defer frontend.Close()
-	for begun, first := time.Now(), true; first || time.Since(begun) < length; first = false {
+	for started, first := time.Now(), true; first || time.Since(started) < length; first = false {
 		pair := time.Now()
 		b.meet(frontend, &openmatch.Ticket{}, "")
 		longest = max(longest, time.Since(pair))

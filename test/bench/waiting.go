@@ -30,7 +30,7 @@ type waiters struct {
 type waitMemory struct {
 	resident float64
 	stacks   float64 // of these, stacks of goroutines
-	most     float64 // size of heap and stacks at which Go's garbage collector runs
+	limit    float64 // size of heap and stacks at which Go's garbage collector runs
 }
 
 // waiting lets subscribers wait on one channel, and as many on a channel each.
@@ -57,7 +57,7 @@ func waiting(b *bench) {
 			goal, verdict = fmt.Sprintf("≤ %.0f KB", w.limit/1000), report.Verdict(m.resident <= w.limit)
 		}
 		b.printf("| %d | %s | %.1f KB | %s | %s | %.1f KB | %.1f KB |\n",
-			w.fetches, w.name, m.resident/1000, goal, verdict, m.stacks/1000, m.most/1000)
+			w.fetches, w.name, m.resident/1000, goal, verdict, m.stacks/1000, m.limit/1000)
 	}
 }
 
@@ -74,13 +74,13 @@ func (w *waiters) measure(b *bench) waitMemory {
 	defer u.poll(w.fetches, w.request).close()
 	after, n := u.waitMemory(), float64(w.fetches)
 	return waitMemory{(after.resident - before.resident) / n, (after.stacks - before.stacks) / n,
-		(after.most - before.most) / n}
+		(after.limit - before.limit) / n}
 }
 
 // waitMemory returns the memory of the whole server.
 func (u *system) waitMemory() waitMemory {
 	m := waitMemory{resident: u.server.resident(), stacks: u.server.metric("go_memstats_stack_inuse_bytes")}
-	m.most = u.server.metric("go_memstats_next_gc_bytes") + m.stacks
+	m.limit = u.server.metric("go_memstats_next_gc_bytes") + m.stacks
 	return m
 }
 

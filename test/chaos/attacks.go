@@ -119,12 +119,12 @@ func writeMost(conn net.Conn, size int) error {
 		return err
 	}
 	chunk := bytes.Repeat([]byte{' '}, 64<<10)
-	for left := size - 1; left > 0; {
-		n, err := conn.Write(chunk[:min(len(chunk), left)])
+	for remaining := size - 1; remaining > 0; {
+		n, err := conn.Write(chunk[:min(len(chunk), remaining)])
 		if err != nil {
 			return err
 		}
-		left -= n
+		remaining -= n
 	}
 	return nil
 }

@@ -83,9 +83,9 @@ func sendBrokenJSON(s *stage) {
 // createLargeTickets creates tickets with too many criteria, and with as many as are allowed.
 func createLargeTickets(s *stage) {
 	ticket := func(criteria int) costlyRequest {
-		one := `{"name":"skill","minValue":1,"maxValue":2},`
+		criterion := `{"name":"skill","minValue":1,"maxValue":2},`
 		return s.public(http.MethodPost, "/v1/tickets",
-			`{"queue":"default","ttl":"10s","criteria":[`+strings.TrimSuffix(strings.Repeat(one, criteria), ",")+"]}")
+			`{"queue":"default","ttl":"10s","criteria":[`+strings.TrimSuffix(strings.Repeat(criterion, criteria), ",")+"]}")
 	}
 	s.repeat(ticket(costlyCriteria), ticket(100))
 }

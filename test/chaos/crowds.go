@@ -189,9 +189,9 @@ func (s *stage) redisClients() int {
 func (s *stage) metricLines(text string) (int, error) {
 	var g errgroup.Group
 	lines := make([]int, len(s.services))
-	for i, one := range s.services {
+	for i, service := range s.services {
 		g.Go(func() (err error) {
-			lines[i], err = one.MetricLines(s.Context(), text)
+			lines[i], err = service.MetricLines(s.Context(), text)
 			return err
 		})
 	}

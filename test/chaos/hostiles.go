@@ -59,7 +59,7 @@ func hostiles() []scenario {
 const endurance = 1 << 30
 
 // attack runs attackers concurrently, until all of them have ended, d has passed, or a service uses too much memory.
-func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Context, number int) error) {
+func (s *stage) attack(attackers int, d time.Duration, attacker func(ctx context.Context, number int) error) {
 	ctx, cancel := context.WithTimeout(s.Context(), d)
 	defer cancel()
 	if s.light != nil {
@@ -69,7 +69,7 @@ func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Cont
 	var running sync.WaitGroup
 	errs := make([]error, attackers)
 	for i := range attackers {
-		running.Go(func() { errs[i] = one(ctx, i) })
+		running.Go(func() { errs[i] = attacker(ctx, i) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -97,11 +97,11 @@ func isClosed(c <-chan struct{}) bool {
 
 // resident returns the largest resident memory of any service.
 func (s *stage) resident() int {
-	most := 0
-	for _, one := range s.services {
-		most = max(most, one.Resident())
+	highest := 0
+	for _, service := range s.services {
+		highest = max(highest, service.Resident())
 	}
-	return most
+	return highest
 }
 
 // request sends a request to a service. The caller reads and closes the body of the response.

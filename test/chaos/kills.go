@@ -41,11 +41,11 @@ func alwaysSync() []string { return []string{"--appendfsync", "always"} }
 
 func killServices(s *stage) {
 	for i := range 4 {
-		one := s.services[i%servicesCount]
-		s.Must(one.End(syscall.SIGKILL))
+		service := s.services[i%servicesCount]
+		s.Must(service.End(syscall.SIGKILL))
 		s.pause(launch.RestartPause)
-		s.Must(one.Start(s.Context()))
-		s.Must(s.awaitReady(one))
+		s.Must(service.Start(s.Context()))
+		s.Must(s.awaitReady(service))
 		s.pause(time.Second)
 	}
 }
@@ -53,19 +53,19 @@ func killServices(s *stage) {
 // restartServices restarts the services as a rolling update does.
 func restartServices(s *stage) {
 	for range 2 {
-		for _, one := range s.services {
-			s.Must(one.End(syscall.SIGTERM))
-			s.Must(one.Start(s.Context()))
-			s.Must(s.awaitReady(one))
+		for _, service := range s.services {
+			s.Must(service.End(syscall.SIGTERM))
+			s.Must(service.Start(s.Context()))
+			s.Must(s.awaitReady(service))
 		}
 	}
 }
 
 func stopServices(s *stage) {
-	for _, one := range s.services {
-		s.Must(one.Signal(syscall.SIGSTOP))
+	for _, service := range s.services {
+		s.Must(service.Signal(syscall.SIGSTOP))
 		s.pause(5 * time.Second)
-		s.Must(one.Signal(syscall.SIGCONT))
+		s.Must(service.Signal(syscall.SIGCONT))
 		s.pause(time.Second)
 	}
 }
@@ -81,15 +81,15 @@ func killRedis(s *stage) {
 
 func killAll(s *stage) {
 	s.node.Kill(s)
-	for _, one := range s.services {
-		s.Must(one.End(syscall.SIGKILL))
+	for _, service := range s.services {
+		s.Must(service.End(syscall.SIGKILL))
 	}
 	s.pause(launch.RestartPause)
 	s.node.Restart(s)
-	for _, one := range s.services {
-		s.Must(one.Start(s.Context()))
+	for _, service := range s.services {
+		s.Must(service.Start(s.Context()))
 	}
-	for _, one := range s.services {
-		s.Must(s.awaitReady(one))
+	for _, service := range s.services {
+		s.Must(s.awaitReady(service))
 	}
 }

@@ -168,10 +168,10 @@ const auditors = 8
 
 func (l *clients) audit(ctx context.Context, t *turn, id string) error {
 	var ticket client.Ticket
-	var gone bool
+	var ended bool
 	err := t.try(ctx, func(server int) (err error) {
 		ticket, err = t.servers.rest[server].Ticket(ctx, id)
-		if gone = errors.Is(err, client.ErrNoTicket); gone {
+		if ended = errors.Is(err, client.ErrNoTicket); ended {
 			return nil // no failure of the request
 		}
 		return err
@@ -179,7 +179,7 @@ func (l *clients) audit(ctx context.Context, t *turn, id string) error {
 	switch {
 	case err != nil:
 		return err
-	case gone:
+	case ended:
 		l.Tickets.Vanished(id)
 	case ticket.Assignment == nil:
 		l.Tickets.Forgotten(id, ticket.Status)

@@ -79,9 +79,9 @@ func (s *stage) unwritable(d time.Duration) {
 	ready := map[string]int{}
 	looks := 0
 	for pace.Sleep(ctx, 2*lookEvery) {
-		for _, one := range s.services {
-			if one.OK(ctx, "/readyz") {
-				ready[one.Name()]++
+		for _, service := range s.services {
+			if service.OK(ctx, "/readyz") {
+				ready[service.Name()]++
 			}
 		}
 		looks++
@@ -169,12 +169,12 @@ const receiptKey = "tidemark.receipt-key"
 const keyGrace = time.Second
 
 func loseKey(s *stage) {
-	one := s.services[0]
+	service := s.services[0]
 	s.command("DEL", receiptKey)
-	s.Must(one.End(syscall.SIGTERM))
+	s.Must(service.End(syscall.SIGTERM))
 	s.clients.Messages.AllowForged(readyLimit)
-	s.Must(one.Start(s.Context()))
-	s.Must(s.awaitReady(one))
+	s.Must(service.Start(s.Context()))
+	s.Must(s.awaitReady(service))
 	s.clients.Messages.AllowForged(keyGrace)
 	s.pause(keyGrace)
 	s.note("%d receipts were refused", s.clients.Messages.Judge().Excused)

@@ -74,7 +74,7 @@ func (r *result) Faults() []string {
 
 // counted returns some of the texts, each with the number of its occurrences.
 func counted(what string, texts []string) []string {
-	const most = 4
+	const limit = 4
 	numbers := map[string]int{}
 	for _, text := range texts {
 		numbers[text]++
@@ -84,8 +84,8 @@ func counted(what string, texts []string) []string {
 		all = append(all, fmt.Sprintf("%d × %s: %s", n, what, text))
 	}
 	slices.Sort(all)
-	if len(all) > most {
-		all = append(all[:most], fmt.Sprintf("and %d other refused requests", len(all)-most))
+	if len(all) > limit {
+		all = append(all[:limit], fmt.Sprintf("and %d other refused requests", len(all)-limit))
 	}
 	return all
 }

@@ -96,7 +96,7 @@ func (s *stage) startNodes(on *redistest.Node) []*launch.Service {
 	var nodes []*launch.Service
 	for i := range 2 * len(dcs) {
 		host := "node-" + strconv.Itoa(i)
-		one, err := launch.New(s.Context(), launch.Options{
+		service, err := launch.New(s.Context(), launch.Options{
 			Program: s.settings.tidemark, Name: host, Logs: s.dir,
 			Args: []string{"shard", "serve", "--redis", on.URL(), "--cache", "author", "--dc", dcs[i%len(dcs)],
 				"--host", host, "--ping-period", "200ms", "--lease-ttl", "12s"},
@@ -104,23 +104,23 @@ func (s *stage) startNodes(on *redistest.Node) []*launch.Service {
 			Env:    []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "GOMAXPROCS=1"},
 		})
 		s.Must(err)
-		s.Must(one.Start(s.Context()))
+		s.Must(service.Start(s.Context()))
 		s.Cleanup(func() {
-			if err := one.End(syscall.SIGKILL); err != nil {
+			if err := service.End(syscall.SIGKILL); err != nil {
 				s.complain("%v", err)
 			}
 		})
-		nodes = append(nodes, one)
+		nodes = append(nodes, service)
 	}
-	for _, one := range nodes {
-		s.Must(s.awaitReady(one))
+	for _, node := range nodes {
+		s.Must(s.awaitReady(node))
 	}
 	return nodes
 }
 
 func (s *stage) signal(all []*launch.Service, sig syscall.Signal) {
-	for _, one := range all {
-		s.Must(one.Signal(sig))
+	for _, service := range all {
+		s.Must(service.Signal(sig))
 	}
 }
 

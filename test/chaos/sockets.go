@@ -64,15 +64,15 @@ func (s *streamer) readSocket(ctx context.Context, server int) (failed, err erro
 	}
 	defer conn.CloseNow() //nolint:errcheck // it has ended
 	conn.SetReadLimit(miB)
-	one := &socket{streamer: s, conn: conn, acks: map[int]acknowledged{}}
+	opened := &socket{streamer: s, conn: conn, acks: map[int]acknowledged{}}
 	for _, source := range s.from {
-		if err := one.send(ctx, frame{Type: wire.FrameSubscribe, Channel: source.Channel,
+		if err := opened.send(ctx, frame{Type: wire.FrameSubscribe, Channel: source.Channel,
 			Subscriber: source.Subscriber}); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		f, err := one.receive(ctx)
+		f, err := opened.receive(ctx)
 		if err != nil {
 			s.SocketsBroken.Add(1)
 			return nil, err
@@ -81,7 +81,7 @@ func (s *streamer) readSocket(ctx context.Context, server int) (failed, err erro
 			pace.Sleep(ctx, 4*lookEvery) // until a load balancer knows that the server drains, which refuses the next one
 			return nil, nil
 		}
-		if failed, err := one.take(ctx, &f); failed != nil || err != nil {
+		if failed, err := opened.take(ctx, &f); failed != nil || err != nil {
 			return failed, err
 		}
 	}
@@ -137,11 +137,11 @@ func (o *socket) take(ctx context.Context, f *serverFrame) (failed, err error) {
 
 // message takes a message, and acknowledges some of them.
 func (o *socket) message(ctx context.Context, f *serverFrame) (failed, err error) {
-	one, err := deliveredMessage(&f.Message)
+	delivered, err := deliveredMessage(&f.Message)
 	if err != nil {
 		return err, nil
 	}
-	o.Messages.Delivered(f.Channel, f.Subscriber, []oracle.Delivered{one})
+	o.Messages.Delivered(f.Channel, f.Subscriber, []oracle.Delivered{delivered})
 	source := client.Source{Channel: f.Channel, Subscriber: f.Subscriber}
 	if o.unsure[source]++; o.unsure[source] < ackEvery {
 		return nil, nil
@@ -150,6 +150,6 @@ func (o *socket) message(ctx context.Context, f *serverFrame) (failed, err error
 	// After an error there is more to read: the frame that ends the WebSocket, or why it broke.
 	_ = o.send(ctx, frame{Type: wire.FrameAck, Channel: f.Channel, Subscriber: f.Subscriber,
 		ReceiptHandle: f.ReceiptHandle})
-	o.acks[o.ref] = acknowledged{f.Channel, f.Subscriber, one.Clock}
+	o.acks[o.ref] = acknowledged{f.Channel, f.Subscriber, delivered.Clock}
 	return nil, nil
 }

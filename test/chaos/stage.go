@@ -223,26 +223,26 @@ func (s *stage) startServices() {
 		if s.failover {
 			args = append(args, waitForReplica...)
 		}
-		one, err := launch.New(s.Context(), launch.Options{
+		service, err := launch.New(s.Context(), launch.Options{
 			Program: s.settings.tidemark, Args: append(append([]string{"serve"}, args...), s.flags...),
 			Listen: []string{"--listen", "--grpc-listen", "--admin-listen"},
 			Env:    []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir},
 			Name:   fmt.Sprintf("service-%d", i), Logs: s.dir, Restart: true,
 		})
 		s.Must(err)
-		s.services = append(s.services, one)
+		s.services = append(s.services, service)
 		if s.previous {
-			s.install(one, s.before())
+			s.install(service, s.before())
 		}
-		starting.Go(func() { errs[i] = errors.Join(one.Start(s.Context()), s.awaitReady(one)) })
+		starting.Go(func() { errs[i] = errors.Join(service.Start(s.Context()), s.awaitReady(service)) })
 	}
 	starting.Wait()
 	s.Cleanup(func() {
-		for _, one := range s.services {
-			if err := one.End(syscall.SIGTERM); err != nil {
+		for _, service := range s.services {
+			if err := service.End(syscall.SIGTERM); err != nil {
 				s.complain("%v", err)
 			}
-			one.Wait()
+			service.Wait()
 		}
 	})
 	s.Must(errors.Join(errs...))
@@ -260,10 +260,10 @@ func (s *stage) startServices() {
 }
 
 // awaitReady waits until a service reports that it is ready.
-func (s *stage) awaitReady(one *launch.Service) error {
+func (s *stage) awaitReady(service *launch.Service) error {
 	ctx, cancel := context.WithTimeout(s.Context(), readyLimit)
 	defer cancel()
-	return one.Await(ctx, "/readyz")
+	return service.Await(ctx, "/readyz")
 }
 
 // startProxy starts a proxy that ends with the scenario.
@@ -283,10 +283,10 @@ func (s *stage) startProxy(target string) *proxy.Proxy {
 // addresses returns the addresses at which clients reach the services.
 func (s *stage) addresses() []endpoint {
 	var all []endpoint
-	for _, one := range s.services {
-		address := endpoint{URL: "http://" + one.HTTP, GRPC: one.GRPC}
+	for _, service := range s.services {
+		address := endpoint{URL: "http://" + service.HTTP, GRPC: service.GRPC}
 		if s.proxied == fromClients {
-			rest, grpc := s.startProxy(one.HTTP), s.startProxy(one.GRPC)
+			rest, grpc := s.startProxy(service.HTTP), s.startProxy(service.GRPC)
 			s.proxies = append(s.proxies, rest, grpc)
 			address = endpoint{URL: "http://" + rest.Addr(), GRPC: grpc.Addr()}
 		}
@@ -341,10 +341,10 @@ func (s *stage) startLoad() (stop func()) {
 
 // balance makes clients avoid services that are not ready, as a load balancer does.
 func (s *stage) balance(ctx context.Context, servers *servers) {
-	for i, one := range s.services {
+	for i, service := range s.services {
 		s.balancer.Go(func() {
 			for pace.Sleep(ctx, lookEvery) {
-				servers.SetReady(i, one.OK(ctx, "/readyz") && servers.connects(i))
+				servers.SetReady(i, service.OK(ctx, "/readyz") && servers.connects(i))
 			}
 		})
 	}
@@ -379,8 +379,8 @@ func (s *stage) drain(ctx context.Context) {
 
 func (s *stage) judge(r *result) {
 	r.Messages, r.Tickets, r.Requests = s.clients.Messages.Judge(), s.clients.Tickets.Judge(), s.clients.Requests.Judge()
-	for _, one := range s.services {
-		r.Crashes = append(r.Crashes, one.Crashes()...)
+	for _, service := range s.services {
+		r.Crashes = append(r.Crashes, service.Crashes()...)
 	}
 	r.Peak = int(s.peak.Load())
 	s.judgeLight()

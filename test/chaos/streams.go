@@ -121,11 +121,11 @@ func (s *streamer) arrived(ctx context.Context, a client.Arrival) error {
 		}
 		return nil
 	}
-	one, err := deliveredMessage(a.Message)
+	delivered, err := deliveredMessage(a.Message)
 	if err != nil {
 		return err
 	}
-	s.Messages.Delivered(a.Channel, a.Subscriber, []oracle.Delivered{one})
+	s.Messages.Delivered(a.Channel, a.Subscriber, []oracle.Delivered{delivered})
 	source := client.Source{Channel: a.Channel, Subscriber: a.Subscriber}
 	if s.unsure[source]++; s.unsure[source] < ackEvery {
 		return nil
@@ -134,7 +134,7 @@ func (s *streamer) arrived(ctx context.Context, a client.Arrival) error {
 		return s.servers.rest[server].Ack(ctx, a.Channel, a.Subscriber, a.ReceiptHandle)
 	})
 	if err == nil {
-		s.Messages.Confirmed(a.Channel, a.Subscriber, one.Clock)
+		s.Messages.Confirmed(a.Channel, a.Subscriber, delivered.Clock)
 		s.unsure[source] = 0
 	}
 	return err
@@ -162,8 +162,8 @@ func cutStreams(s *stage) {
 		}
 		s.pause(400 * time.Millisecond)
 	}
-	for _, one := range s.services {
-		s.restart(one, syscall.SIGTERM)
+	for _, service := range s.services {
+		s.restart(service, syscall.SIGTERM)
 	}
 	s.restart(s.services[0], syscall.SIGKILL)
 	s.node.Kill(s)
@@ -173,9 +173,9 @@ func cutStreams(s *stage) {
 		s.clients.Streams.Load(), s.clients.StreamsBroken.Load(), s.clients.SocketsBroken.Load(), s.clients.Sockets.Load())
 }
 
-func (s *stage) restart(one *launch.Service, by syscall.Signal) {
-	s.Must(one.End(by))
-	s.Must(one.Start(s.Context()))
-	s.Must(s.awaitReady(one))
+func (s *stage) restart(service *launch.Service, by syscall.Signal) {
+	s.Must(service.End(by))
+	s.Must(service.Start(s.Context()))
+	s.Must(s.awaitReady(service))
 	s.pause(500 * time.Millisecond)
 }

@@ -50,23 +50,23 @@ func (s *stage) before() release {
 }
 
 // install makes a service run a release from its next start on.
-func (s *stage) install(one *launch.Service, r release) {
+func (s *stage) install(service *launch.Service, r release) {
 	if s.arguments == nil {
-		s.arguments = slices.Clone(one.Args[:slices.Index(one.Args, "--listen")])
+		s.arguments = slices.Clone(service.Args[:slices.Index(service.Args, "--listen")])
 	}
-	one.Program, one.Args = r.program, append(slices.Clone(s.arguments), "--listen", one.HTTP)
+	service.Program, service.Args = r.program, append(slices.Clone(s.arguments), "--listen", service.HTTP)
 	if !r.early {
-		one.Args = append(one.Args, "--grpc-listen", one.GRPC, "--admin-listen", one.Admin)
+		service.Args = append(service.Args, "--grpc-listen", service.GRPC, "--admin-listen", service.Admin)
 	}
 }
 
 // roll replaces the services by those of a release, one by one.
 func (s *stage) roll(r release) {
-	for _, one := range s.services {
-		s.Must(one.End(syscall.SIGTERM))
-		s.install(one, r)
-		s.Must(one.Start(s.Context()))
-		s.Must(s.awaitReady(one))
+	for _, service := range s.services {
+		s.Must(service.End(syscall.SIGTERM))
+		s.install(service, r)
+		s.Must(service.Start(s.Context()))
+		s.Must(s.awaitReady(service))
 		s.pause(time.Second) // both releases serve
 	}
 }

@@ -105,7 +105,7 @@ type Pairs struct {
 
 	config    *openmatch.FunctionConfig
 	directors []*Director // queries are sent to one after the other
-	most      int
+	limit     int
 	calls     atomic.Int64
 	server    *grpc.Server
 	serving   sync.WaitGroup
@@ -113,7 +113,7 @@ type Pairs struct {
 
 // ServePairs serves the match function on a port of 127.0.0.1. It proposes at most so many matches in a call; 0: no
 // limit. The caller must call Close at the end, and may close the directors then.
-func ServePairs(ctx context.Context, directors []*Director, most int) (*Pairs, error) {
+func ServePairs(ctx context.Context, directors []*Director, limit int) (*Pairs, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,7 +122,7 @@ func ServePairs(ctx context.Context, directors []*Director, most int) (*Pairs, e
 	address := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // that of a TCP listener
 	p := &Pairs{
 		config:    &openmatch.FunctionConfig{Host: "127.0.0.1", Port: int32(address.Port), Type: openmatch.FunctionConfig_GRPC},
-		directors: directors, most: most, server: grpc.NewServer(),
+		directors: directors, limit: limit, server: grpc.NewServer(),
 	}
 	openmatch.RegisterMatchFunctionServer(p.server, p)
 	p.serving.Go(func() { _ = p.server.Serve(l) }) // until Close
@@ -155,7 +155,7 @@ func (p *Pairs) Run(r *openmatch.RunRequest, stream openmatch.MatchFunction_RunS
 				return err
 			}
 			first = nil
-			if proposed++; proposed == p.most {
+			if proposed++; proposed == p.limit {
 				return nil
 			}
 		}

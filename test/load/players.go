@@ -125,9 +125,9 @@ func (r *run) begin(ctx context.Context, group *errgroup.Group) {
 
 // offer starts a player for each ticket, evenly. If this machine falls behind, it catches up.
 func (r *run) offer(ctx context.Context, group *errgroup.Group) {
-	begun := time.Now()
+	started := time.Now()
 	for i := 0; ; i++ {
-		due := begun.Add(time.Duration(float64(i) / r.Rate * float64(time.Second)))
+		due := started.Add(time.Duration(float64(i) / r.Rate * float64(time.Second)))
 		select {
 		case <-ctx.Done():
 			return

@@ -65,7 +65,7 @@ func TestNoProcessOutlivesItsParent(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	for _, pid := range []int{running, stopped} {
-		require.Eventually(t, func() bool { return gone(pid) }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return ended(pid) }, time.Minute, 10*time.Millisecond)
 	}
 	// The kernel may have ended the children before the guard was told: a group with a stopped process receives SIGHUP.
 	require.Eventually(t, func() bool { return !exists(dir) }, time.Minute, 10*time.Millisecond)
@@ -87,8 +87,8 @@ func printAndHang(t *testing.T) {
 	select {}
 }
 
-// gone reports whether the process does not exist, or is a zombie.
-func gone(pid int) bool {
+// ended reports whether the process does not exist, or is a zombie.
+func ended(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
 	}

@@ -163,13 +163,13 @@ func (p *Proxy) chunks(from net.Conn) source {
 }
 
 // chunkSize returns how many bytes to forward at a time: a twentieth of a second's if the rate is limited.
-func (p *Proxy) chunkSize(most int) int {
+func (p *Proxy) chunkSize(limit int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.faults.rate == 0 {
-		return most
+		return limit
 	}
-	return min(max(p.faults.rate/20, 1), most)
+	return min(max(p.faults.rate/20, 1), limit)
 }
 
 // piece is the result of one read. No piece follows an error.
@@ -207,17 +207,17 @@ func (p *Proxy) write(ctx context.Context, l *link, d Direction, pieces <-chan p
 	if d == ToClient {
 		to = l.client
 	}
-	for one := range pieces {
-		if !p.wait(ctx, d) || !p.slow(ctx, one) {
+	for piece := range pieces {
+		if !p.wait(ctx, d) || !p.slow(ctx, piece) {
 			l.close()
 			return
 		}
-		if _, err := to.Write(one.data); err != nil {
+		if _, err := to.Write(piece.data); err != nil {
 			l.close()
 			return
 		}
-		if one.err != nil {
-			l.end(to, one.err)
+		if piece.err != nil {
+			l.end(to, piece.err)
 			return
 		}
 	}
@@ -247,11 +247,11 @@ func (p *Proxy) wait(ctx context.Context, d Direction) bool {
 
 // slow waits for the delay of a piece, and for the time that its bytes take at the limited rate. It reports false if
 // ctx has ended.
-func (p *Proxy) slow(ctx context.Context, one piece) bool {
+func (p *Proxy) slow(ctx context.Context, sent piece) bool {
 	p.mu.Lock()
-	pause := p.faults.delay - time.Since(one.at)
+	pause := p.faults.delay - time.Since(sent.at)
 	if p.faults.rate > 0 {
-		pause = max(pause, 0) + time.Duration(len(one.data))*time.Second/time.Duration(p.faults.rate)
+		pause = max(pause, 0) + time.Duration(len(sent.data))*time.Second/time.Duration(p.faults.rate)
 	}
 	p.mu.Unlock()
 	if pause > 0 {

@@ -15,8 +15,8 @@ import (
 // FetchBody returns the body of a fetch from channels, each CHANNEL, CHANNEL/SUBSCRIBER or CHANNEL/SUBSCRIBER/RECEIPT.
 func FetchBody(from ...string) string {
 	r := wire.FetchRequest{}
-	for _, one := range from {
-		name, rest, named := strings.Cut(one, "/")
+	for _, source := range from {
+		name, rest, named := strings.Cut(source, "/")
 		subscriber, handle, _ := strings.Cut(rest, "/")
 		if !named {
 			subscriber = "s"

@@ -68,8 +68,8 @@ func (h *Harness) DialPath(path string, headers ...Header) *Socket {
 
 func headersOf(headers []Header) http.Header {
 	all := http.Header{}
-	for _, one := range headers {
-		all.Set(one.Name, one.Value)
+	for _, header := range headers {
+		all.Set(header.Name, header.Value)
 	}
 	return all
 }

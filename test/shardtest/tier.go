@@ -96,11 +96,11 @@ func (f *Tier) AddHost(t testing.TB, dc, host string) *Node {
 		t.Fatalf("start a proxy: %v", err)
 	}
 	f.proxies.Go(func() { tcp.Run(f.ctx) })
-	one := &Node{DC: dc, Host: host, Proxy: tcp, listening: f.o.Listening}
-	one.Process = &process.Process{Dir: f.dir, LogName: fmt.Sprintf("%d.log", len(f.nodes))}
-	one.Process.Program, one.Process.Args, one.Process.Env = f.o.Command(one)
-	f.nodes = append(f.nodes, one)
-	return one
+	node := &Node{DC: dc, Host: host, Proxy: tcp, listening: f.o.Listening}
+	node.Process = &process.Process{Dir: f.dir, LogName: fmt.Sprintf("%d.log", len(f.nodes))}
+	node.Process.Program, node.Process.Args, node.Process.Env = f.o.Command(node)
+	f.nodes = append(f.nodes, node)
+	return node
 }
 
 // All returns all nodes.
@@ -131,9 +131,9 @@ func (f *Tier) status(t testing.TB, dc string) shard.DC {
 	if err != nil {
 		t.Fatalf("read the status: %v", err)
 	}
-	for _, one := range all {
-		if one.Name == dc {
-			return one
+	for _, centre := range all {
+		if centre.Name == dc {
+			return centre
 		}
 	}
 	return shard.DC{}

@@ -54,7 +54,7 @@ func (r *keyring) replace(source int, keys []*key) (removed bool) {
 		r.bySource[source] = append(r.bySource[source], k)
 	}
 	for _, k := range had {
-		k.gone.Store(true)
+		k.removed.Store(true)
 	}
 	byID := make(map[string][]*key)
 	for _, k := range slices.Concat(r.bySource...) {

@@ -30,7 +30,7 @@ type key struct {
 	algorithms []string
 	material   any         // as jose.JSONWebSignature verifies with it
 	mark       string      // the same for the same key
-	gone       atomic.Bool // it was removed: the tokens that it verified are no longer valid
+	removed    atomic.Bool // it was removed: the tokens that it verified are no longer valid
 }
 
 // publicAlgorithms returns the algorithms that a public key verifies.

@@ -87,7 +87,7 @@ func withIssuer(t *testing.T, test func(t *testing.T, i *issuer, v *jwt.Verifier
 	})
 }
 
-func one(t *testing.T, id string) string {
+func key(t *testing.T, id string) string {
 	t.Helper()
 	return sign(t, "EdDSA", edKey(), fields{"kid": id}, claims(fields{"exp": time.Now().Add(100 * time.Hour).Unix()}))
 }
@@ -105,7 +105,7 @@ func TestRotation(t *testing.T) {
 		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{v},
 			Revoked: access.AllRevocations{v}})
 		require.NoError(t, err)
-		old, fresh := one(t, "one"), two(t)
+		old, fresh := key(t, "one"), two(t)
 		p, err := guard.Authenticate(t.Context(), old)
 		require.NoError(t, err)
 		held, stop := guard.Hold(t.Context(), p)
@@ -148,7 +148,7 @@ func TestUnknownKeys(t *testing.T) {
 		results := make(chan error)
 		for range 100 {
 			go func() {
-				_, err := v.Authenticate(t.Context(), one(t, "unknown"))
+				_, err := v.Authenticate(t.Context(), key(t, "unknown"))
 				results <- err
 			}()
 		}
@@ -158,7 +158,7 @@ func TestUnknownKeys(t *testing.T) {
 		require.EqualValues(t, 2, i.calls.Load())
 
 		pass(11 * time.Second)
-		_, err := v.Authenticate(t.Context(), one(t, "one")+"AAAA")
+		_, err := v.Authenticate(t.Context(), key(t, "one")+"AAAA")
 		require.ErrorIs(t, err, access.ErrInvalidCredential)
 		require.EqualValues(t, 2, i.calls.Load(), "a wrong signature of a known key makes none")
 	})
@@ -178,7 +178,7 @@ func TestSlowSet(t *testing.T) {
 			unknown <- err
 		}()
 		synctest.Wait()
-		_, err := v.Authenticate(t.Context(), one(t, "one"))
+		_, err := v.Authenticate(t.Context(), key(t, "one"))
 		require.NoError(t, err)
 		require.Zero(t, time.Since(began))
 
@@ -199,7 +199,7 @@ func TestSlowSet(t *testing.T) {
 func TestSetIsGone(t *testing.T) {
 	t.Parallel()
 	withIssuer(t, func(t *testing.T, i *issuer, v *jwt.Verifier) {
-		token := one(t, "one")
+		token := key(t, "one")
 		i.fails(errGone)
 		pass(24*time.Hour - time.Minute)
 		_, err := v.Authenticate(t.Context(), token)
@@ -235,7 +235,7 @@ func TestBadSets(t *testing.T) {
 		}
 	}
 	withIssuer(t, func(t *testing.T, i *issuer, v *jwt.Verifier) {
-		token := one(t, "one")
+		token := key(t, "one")
 		for want, wrong := range map[string]answer{
 			"more than 1048576 bytes": status(http.StatusOK, `{"keys":[`+strings.Repeat(" ", 1<<20)),
 			"another host":            redirect("https://evil.example/keys"),
@@ -263,11 +263,11 @@ func TestUnfetchedSet(t *testing.T) {
 	i := &issuer{}
 	i.fails(errGone)
 	v := newVerifier(t, jwt.Options{Keys: []string{keysURL}, Transport: i})
-	_, err := v.Authenticate(t.Context(), one(t, "one"))
+	_, err := v.Authenticate(t.Context(), key(t, "one"))
 	require.ErrorIs(t, err, access.ErrKeysUnavailable)
 	i.serves(jwks(jwk("one", edKey())))
 	v = newVerifier(t, jwt.Options{Keys: []string{keysURL}, Transport: i})
-	_, err = v.Authenticate(t.Context(), one(t, "one"))
+	_, err = v.Authenticate(t.Context(), key(t, "one"))
 	require.NoError(t, err, "a token doesn't wait for Run")
 
 	i.serves(jwks(jwk("s", secret)))
@@ -288,7 +288,7 @@ func TestServer(t *testing.T) {
 	server := httptest.NewServer(served)
 	defer server.Close()
 	v := newVerifier(t, jwt.Options{Keys: []string{server.URL + "/moved"}})
-	_, err := v.Authenticate(t.Context(), one(t, "one"))
+	_, err := v.Authenticate(t.Context(), key(t, "one"))
 	require.NoError(t, err)
 }
 
@@ -308,19 +308,19 @@ func TestFilesChange(t *testing.T) {
 			defer close(done)
 			_ = v.Run(ctx)
 		}()
-		_, err := v.Authenticate(t.Context(), one(t, ""))
+		_, err := v.Authenticate(t.Context(), key(t, ""))
 		require.NoError(t, err)
 		for _, spoil := range []func(){
 			func() { require.NoError(t, os.Remove(path)) }, func() { change("") }, func() { change(jwk("", secret)) },
 		} {
 			spoil()
 			pass(time.Second)
-			_, err = v.Authenticate(t.Context(), one(t, ""))
+			_, err = v.Authenticate(t.Context(), key(t, ""))
 			require.NoError(t, err)
 		}
 		change(publicPEM(p256Key()))
 		pass(3 * time.Second)
-		_, err = v.Authenticate(t.Context(), one(t, ""))
+		_, err = v.Authenticate(t.Context(), key(t, ""))
 		require.ErrorIs(t, err, access.ErrInvalidCredential, "also of a token that was seen")
 		_, err = v.Authenticate(t.Context(), two(t))
 		require.NoError(t, err)

@@ -68,8 +68,8 @@ func (f *file) check() (current, settles bool, err error) {
 	return isSame(f.found, f.was), f.equal == settled, nil
 }
 
-func isSame(one, other os.FileInfo) bool {
-	return other != nil && os.SameFile(one, other) && one.Size() == other.Size() && one.ModTime().Equal(other.ModTime())
+func isSame(a, other os.FileInfo) bool {
+	return other != nil && os.SameFile(a, other) && a.Size() == other.Size() && a.ModTime().Equal(other.ModTime())
 }
 
 // Run keeps the keys current until ctx ends. It returns nil.

@@ -43,7 +43,7 @@ func (s *seen) get(d digest) *access.Principal {
 	s.mu.Lock()
 	v, ok := s.lru.Get(d)
 	s.mu.Unlock()
-	if !ok || v.by.gone.Load() {
+	if !ok || v.by.removed.Load() {
 		return nil
 	}
 	return v.principal
@@ -64,7 +64,7 @@ func (s *seen) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.lru.Keys() {
-		if v, _ := s.lru.Peek(d); v.by.gone.Load() {
+		if v, _ := s.lru.Peek(d); v.by.removed.Load() {
 			s.lru.Remove(d)
 		}
 	}

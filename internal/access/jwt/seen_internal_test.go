@@ -13,7 +13,7 @@ import (
 // TestMemory: remembered tokens are bounded in number and in size.
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ bytes, most int }{{300, 10_000}, {8 << 10, 16 << 20 / (8 << 10)}} {
+	for _, tt := range []struct{ bytes, limit int }{{300, 10_000}, {8 << 10, 16 << 20 / (8 << 10)}} {
 		s, k := newSeen(), &key{}
 		for i := range 12_000 {
 			d := sha256.Sum256(fmt.Append(nil, i))
@@ -23,11 +23,11 @@ func TestMemory(t *testing.T) {
 			require.NotNil(t, s.get(d))
 			s.get(sha256.Sum256([]byte("0")))
 		}
-		require.Equal(t, tt.most, s.lru.Len())
-		require.Equal(t, tt.most*tt.bytes, s.bytes)
+		require.Equal(t, tt.limit, s.lru.Len())
+		require.Equal(t, tt.limit*tt.bytes, s.bytes)
 		require.NotNil(t, s.get(sha256.Sum256([]byte("0"))), "the first one is in use")
 		require.Nil(t, s.get(sha256.Sum256([]byte("1"))))
-		k.gone.Store(true)
+		k.removed.Store(true)
 		require.Nil(t, s.get(sha256.Sum256([]byte("0"))))
 		s.forget()
 		require.Zero(t, s.lru.Len())

@@ -195,7 +195,7 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Prin
 // Revoked reports whether the key that verified a principal's token was removed.
 func (v *Verifier) Revoked(p *access.Principal) bool {
 	k, ok := p.Origin.(*key)
-	return ok && k.gone.Load()
+	return ok && k.removed.Load()
 }
 
 // Notify calls removed after keys were removed, until stop is called.

@@ -42,13 +42,13 @@ func (f *fake) note(what string) {
 	}
 }
 
-func (f *fake) Create(_ context.Context, r keys.Record, most int) (keys.Position, error) {
+func (f *fake) Create(_ context.Context, r keys.Record, limit int) (keys.Position, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.err != nil:
 		return "", f.err
-	case len(f.records) >= most:
+	case len(f.records) >= limit:
 		return "", keys.ErrTooManyKeys
 	}
 	f.records[r.ID] = r
@@ -56,17 +56,17 @@ func (f *fake) Create(_ context.Context, r keys.Record, most int) (keys.Position
 	return f.position(len(f.changes)), nil
 }
 
-func (f *fake) Revoke(_ context.Context, r keys.Revocation, most int) (keys.Revocation, keys.Position, error) {
+func (f *fake) Revoke(_ context.Context, r keys.Revocation, limit int) (keys.Revocation, keys.Position, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := string(r.Kind) + ":" + r.Name
-	_, known := f.records[r.Name]
+	_, ok := f.records[r.Name]
 	switch {
 	case f.err != nil:
 		return r, "", f.err
-	case r.Kind == keys.RevokedKey && !known && r.At.IsZero():
+	case r.Kind == keys.RevokedKey && !ok && r.At.IsZero():
 		return r, "", keys.ErrNoKey
-	case len(f.revoked) >= most:
+	case len(f.revoked) >= limit:
 		return r, "", keys.ErrTooManyRevocations
 	}
 	if r.At.IsZero() {

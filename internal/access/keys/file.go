@@ -32,8 +32,8 @@ func (f *file) changed() bool {
 	return f.found == nil || isSame(f.found, before) && !isSame(f.found, f.seen)
 }
 
-func isSame(one, other os.FileInfo) bool {
-	return other != nil && os.SameFile(one, other) && one.Size() == other.Size() && one.ModTime().Equal(other.ModTime())
+func isSame(a, other os.FileInfo) bool {
+	return other != nil && os.SameFile(a, other) && a.Size() == other.Size() && a.ModTime().Equal(other.ModTime())
 }
 
 // read reads the file, and returns its keys by ID.

@@ -148,7 +148,7 @@ func (r *Registry) load(ctx context.Context, last Position) error {
 	fresh := known{stored: map[string]*entry{}, revoked: map[revoked]Revocation{}}
 	now := time.Now()
 	err := r.store.Each(ctx, func(e Entry) {
-		if err := fresh.take(e, now); err != nil {
+		if err := fresh.apply(e, now); err != nil {
 			r.log.ErrorContext(ctx, "an API key can't be used", "error", err)
 		}
 	})
@@ -193,9 +193,9 @@ func (e *entry) equal(other *entry) bool {
 
 // restore puts back some of the revocations that the store has lost.
 func (r *Registry) restore(ctx context.Context) error {
-	left := restoreAtOnce
+	remaining := restoreAtOnce
 	for of := range r.lost {
-		if left--; left < 0 {
+		if remaining--; remaining < 0 {
 			break
 		}
 		r.mu.RLock()
@@ -223,7 +223,7 @@ func (r *Registry) apply(ctx context.Context, entries ...Entry) {
 	now := time.Now()
 	r.mu.Lock()
 	for _, e := range entries {
-		if err := r.known.take(e, now); err != nil {
+		if err := r.known.apply(e, now); err != nil {
 			r.log.ErrorContext(ctx, "an API key can't be used", "error", err)
 		}
 	}
@@ -231,8 +231,8 @@ func (r *Registry) apply(ctx context.Context, entries ...Entry) {
 	r.notify()
 }
 
-// take applies one value of the store. The error is that of a key's record.
-func (k *known) take(e Entry, now time.Time) error {
+// apply applies one value of the store. The error is that of a key's record.
+func (k *known) apply(e Entry, now time.Time) error {
 	switch {
 	case e.Revocation != nil && (e.Revocation.Until.IsZero() || now.Before(e.Revocation.Until)):
 		k.revoke(*e.Revocation)

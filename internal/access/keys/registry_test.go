@@ -68,11 +68,11 @@ func valid(t testing.TB, r *accesskeys.Registry, text string) bool {
 func TestKeysAreAccepted(t *testing.T) {
 	t.Parallel()
 	store := newFake()
-	one, other := open(t, store, ""), open(t, store, "")
-	k, text := create(t, one, accesskeys.NewKey{Description: "shop", Limits: "waits=5", CreatedBy: "admin"})
+	first, other := open(t, store, ""), open(t, store, "")
+	k, text := create(t, first, accesskeys.NewKey{Description: "shop", Limits: "waits=5", CreatedBy: "admin"})
 	require.Regexp(t, `^tmk_[a-z2-7]{16}_[\w-]{43}$`, text)
-	require.True(t, one.Accepts(text))
-	require.True(t, valid(t, one, text), "at once where it was made")
+	require.True(t, first.Accepts(text))
+	require.True(t, valid(t, first, text), "at once where it was made")
 	require.False(t, valid(t, other, text))
 	require.NoError(t, other.Refresh(t.Context()))
 	p, err := other.Authenticate(t.Context(), text)
@@ -176,10 +176,10 @@ func TestBadKeys(t *testing.T) {
 		{"limits", accesskeys.NewKey{Grants: publish, Limits: "requests=many"}},
 	} {
 		_, _, err := r.Create(t.Context(), tt.key)
-		var told *fault.Error
-		require.ErrorAs(t, err, &told, tt.field)
-		require.Equal(t, fault.SlugInvalidKey, told.Slug)
-		require.Equal(t, tt.field, told.Field, told)
+		var clientErr *fault.Error
+		require.ErrorAs(t, err, &clientErr, tt.field)
+		require.Equal(t, fault.SlugInvalidKey, clientErr.Slug)
+		require.Equal(t, tt.field, clientErr.Field, clientErr)
 	}
 	create(t, r, accesskeys.NewKey{Grants: grants(64)})
 	create(t, r, accesskeys.NewKey{Grants: json.RawMessage(`[]`)})
@@ -194,16 +194,16 @@ func TestRevocations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newFake()
-		one, other := open(t, store, ""), open(t, store, "")
+		first, other := open(t, store, ""), open(t, store, "")
 		before, ann := time.Now().Add(-time.Second), "ann"
-		_, err := one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "j1",
+		_, err := first.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "j1",
 			Until: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
-		_, err = one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: ann})
+		_, err = first.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: ann})
 		require.NoError(t, err)
 		pass(time.Second)
 		require.NoError(t, other.Refresh(t.Context()))
-		for _, r := range []*accesskeys.Registry{one, other} {
+		for _, r := range []*accesskeys.Registry{first, other} {
 			require.True(t, r.Revoked(user("bob", "j1", before)))
 			require.True(t, r.Revoked(user("bob", "j1", time.Now())), "whenever it was issued")
 			require.False(t, r.Revoked(user("bob", "J1", before)))
@@ -218,8 +218,8 @@ func TestRevocations(t *testing.T) {
 			require.False(t, r.Revoked(access.Local()))
 		}
 		pass(2 * time.Hour)
-		require.False(t, one.Revoked(user("bob", "j1", before)), "it has ended")
-		require.True(t, one.Revoked(user(ann, "", before)))
+		require.False(t, first.Revoked(user("bob", "j1", before)), "it has ended")
+		require.True(t, first.Revoked(user(ann, "", before)))
 	})
 }
 
@@ -241,10 +241,10 @@ func TestBadRevocations(t *testing.T) {
 		{"until", accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "a", Until: in(401 * 24 * time.Hour)}},
 	} {
 		_, err := r.Revoke(t.Context(), tt.what)
-		var told *fault.Error
-		require.ErrorAs(t, err, &told, tt.what)
-		require.Equal(t, fault.SlugInvalidRevocation, told.Slug)
-		require.Equal(t, tt.field, told.Field, told)
+		var clientErr *fault.Error
+		require.ErrorAs(t, err, &clientErr, tt.what)
+		require.Equal(t, fault.SlugInvalidRevocation, clientErr.Slug)
+		require.Equal(t, tt.field, clientErr.Field, clientErr)
 	}
 	require.Zero(t, r.Counts().Revocations)
 }
@@ -252,15 +252,15 @@ func TestBadRevocations(t *testing.T) {
 func TestDeletedKeys(t *testing.T) {
 	t.Parallel()
 	store := newFake()
-	one, other := open(t, store, ""), open(t, store, "")
-	k, text := create(t, one, accesskeys.NewKey{})
+	first, other := open(t, store, ""), open(t, store, "")
+	k, text := create(t, first, accesskeys.NewKey{})
 	require.NoError(t, other.Refresh(t.Context()))
 	p, err := other.Authenticate(t.Context(), text)
 	require.NoError(t, err)
 	ended := 0
 	stop := other.Notify(func() { ended++ })
-	require.NoError(t, one.Delete(t.Context(), k.ID))
-	require.False(t, valid(t, one, text))
+	require.NoError(t, first.Delete(t.Context(), k.ID))
+	require.False(t, valid(t, first, text))
 	require.False(t, other.Revoked(p))
 	require.NoError(t, other.Refresh(t.Context()))
 	require.Equal(t, 1, ended, "waits are ended")
@@ -268,12 +268,12 @@ func TestDeletedKeys(t *testing.T) {
 	_, err = other.Authenticate(t.Context(), text)
 	require.ErrorIs(t, err, access.ErrRevoked)
 	stop()
-	_, err = one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "a"})
+	_, err = first.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "a"})
 	require.NoError(t, err)
 	require.NoError(t, other.Refresh(t.Context()))
 	require.Equal(t, 1, ended)
 	for _, id := range []string{"", "aaaaaaaaaaaaaaaa", "../x", k.ID + "a"} {
-		require.ErrorIs(t, one.Delete(t.Context(), id), accesskeys.ErrNoKey, id)
+		require.ErrorIs(t, first.Delete(t.Context(), id), accesskeys.ErrNoKey, id)
 	}
 }
 
@@ -325,18 +325,18 @@ func TestLostWrites(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {
 			t.Parallel()
 			all, store := tt.all, newFake()
-			one, other := open(t, store, ""), open(t, store, "")
-			kept, keptText := create(t, one, accesskeys.NewKey{})
-			deleted, deletedText := create(t, one, accesskeys.NewKey{})
-			require.NoError(t, one.Refresh(t.Context()))
-			_, err := one.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "ann"})
+			first, other := open(t, store, ""), open(t, store, "")
+			kept, keptText := create(t, first, accesskeys.NewKey{})
+			deleted, deletedText := create(t, first, accesskeys.NewKey{})
+			require.NoError(t, first.Refresh(t.Context()))
+			_, err := first.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "ann"})
 			require.NoError(t, err)
 			before, changes := map[string]accesskeys.Record{kept.ID: store.records[kept.ID],
 				deleted.ID: store.records[deleted.ID]}, 2
-			require.NoError(t, one.Delete(t.Context(), deleted.ID))
-			lost, lostText := create(t, one, accesskeys.NewKey{})
-			require.True(t, valid(t, one, lostText))
-			for _, r := range []*accesskeys.Registry{one, other} {
+			require.NoError(t, first.Delete(t.Context(), deleted.ID))
+			lost, lostText := create(t, first, accesskeys.NewKey{})
+			require.True(t, valid(t, first, lostText))
+			for _, r := range []*accesskeys.Registry{first, other} {
 				if tt.read {
 					require.NoError(t, r.Refresh(t.Context()))
 					require.True(t, valid(t, r, lostText))
@@ -355,12 +355,12 @@ func TestLostWrites(t *testing.T) {
 				"a server that starts now knows nothing of it")
 			require.Equal(t, !all, valid(t, later, deletedText))
 			ended := 0
-			defer one.Notify(func() { ended++ })()
-			for _, r := range []*accesskeys.Registry{one, other, later} {
+			defer first.Notify(func() { ended++ })()
+			for _, r := range []*accesskeys.Registry{first, other, later} {
 				require.NoError(t, r.Refresh(t.Context()))
 			}
 			require.NotZero(t, ended)
-			for _, r := range []*accesskeys.Registry{one, other, later} {
+			for _, r := range []*accesskeys.Registry{first, other, later} {
 				require.False(t, valid(t, r, deletedText))
 				require.False(t, valid(t, r, lostText))
 				require.Equal(t, !all, valid(t, r, keptText))
@@ -370,7 +370,7 @@ func TestLostWrites(t *testing.T) {
 			require.Contains(t, store.has(), "subject:ann")
 			require.Contains(t, store.has(), "key:"+deleted.ID)
 			reads := store.reads
-			require.NoError(t, one.Refresh(t.Context()))
+			require.NoError(t, first.Refresh(t.Context()))
 			require.Equal(t, reads, store.reads, "then all is quiet")
 		})
 	}

@@ -18,13 +18,13 @@ type Store interface {
 type Writer interface {
 	// Create keeps a new key, if there will be no more than most. It returns the position of the last change then: this
 	// one, or a later one if it is repeated. Errors: ErrKeyExists if another key has or had its ID, ErrTooManyKeys.
-	Create(ctx context.Context, r Record, most int) (Position, error)
+	Create(ctx context.Context, r Record, limit int) (Position, error)
 	// Revoke keeps a revocation, if there will be no more than most, and returns it with its times: At is now unless it
 	// is given, Until is DefaultLife later unless it is given. Neither becomes earlier than it is already. To revoke an
 	// API key removes its record, also if there are too many revocations: the times are zero then. The position is that
 	// of Create, or "" if nothing was ever changed. Errors: ErrNoKey unless there is such a key, was one, or At
 	// is given; ErrTooManyRevocations.
-	Revoke(ctx context.Context, r Revocation, most int) (Revocation, Position, error)
+	Revoke(ctx context.Context, r Revocation, limit int) (Revocation, Position, error)
 }
 
 // Reader reads the current contents of a Store, so not from a replica.

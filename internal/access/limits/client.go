@@ -34,7 +34,7 @@ func From(ctx context.Context) Client {
 }
 
 // Request counts a request. Errors: fault.SlugRateLimited, as for the other methods, and those of the store of quotas.
-func (c Client) Request(ctx context.Context) error { return c.take(ctx, requests, 1) }
+func (c Client) Request(ctx context.Context) error { return c.reserve(ctx, requests, 1) }
 
 // Further counts a request that has been counted as more requests, by its cost. A client whose whole limit is available
 // is always served. The error's time is that of both: the client's retry is counted by Request first.
@@ -43,7 +43,7 @@ func (c Client) Further(ctx context.Context, n int) error {
 		if counts == nil {
 			continue
 		}
-		if wait := counts.take(requests, min(n, counts.limits.Requests.Count-1), 1); wait > 0 {
+		if wait := counts.reserve(requests, min(n, counts.limits.Requests.Count-1), 1); wait > 0 {
 			return c.limiter.refuse(counts, requests, wait)
 		}
 	}
@@ -78,14 +78,14 @@ func (c Client) Spent(n int) {
 }
 
 // Publish counts the bytes of messages before they are published. More than the limit's count are counted as that many.
-func (c Client) Publish(ctx context.Context, n int) error { return c.take(ctx, bytes, n) }
+func (c Client) Publish(ctx context.Context, n int) error { return c.reserve(ctx, bytes, n) }
 
 // Ticket counts a ticket before it is created.
-func (c Client) Ticket(ctx context.Context) error { return c.take(ctx, tickets, 1) }
+func (c Client) Ticket(ctx context.Context) error { return c.reserve(ctx, tickets, 1) }
 
-func (c Client) take(ctx context.Context, k Kind, n int) error {
+func (c Client) reserve(ctx context.Context, k Kind, n int) error {
 	for _, counts := range [...]*counts{c.address, c.principal} {
-		if wait := counts.take(k, n, 0); wait > 0 {
+		if wait := counts.reserve(k, n, 0); wait > 0 {
 			return c.limiter.refuse(counts, k, wait)
 		}
 	}

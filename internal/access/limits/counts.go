@@ -62,9 +62,9 @@ func (c *counts) bucket(k Kind) *rate.Limiter {
 	return c.buckets[k]
 }
 
-// take counts n events and returns zero. If there are too many it counts none, and returns when a retry succeeds, which
+// reserve counts n events and returns zero. If there are too many it counts none, and returns when a retry succeeds, which
 // counts some events before these. More events than the limit's count are counted as that many.
-func (c *counts) take(k Kind, n, before int) (wait time.Duration) {
+func (c *counts) reserve(k Kind, n, before int) (wait time.Duration) {
 	b := c.bucket(k)
 	if b == nil {
 		return 0

@@ -46,7 +46,7 @@ func TestRates(t *testing.T) {
 		access.LimitNewChannels:    func(c Client) error { return make1(c, NewChannels) },
 		access.LimitNewSubscribers: func(c Client) error { return make1(c, NewSubscribers) },
 	}
-	for name, one := range kinds {
+	for name, kind := range kinds {
 		synctest.Test(t, func(t *testing.T) {
 			var counted []string
 			l := New(Options{
@@ -55,33 +55,33 @@ func TestRates(t *testing.T) {
 			})
 			ann, bob := l.Client(user("ann"), "192.0.2.1:1"), l.Client(user("bob"), "192.0.2.1:2")
 			for range 6 {
-				require.NoError(t, one(ann))
+				require.NoError(t, kind(ann))
 			}
-			retry := isLimited(t, one(ann), fault.SlugRateLimited,
+			retry := isLimited(t, kind(ann), fault.SlugRateLimited,
 				"the limit of "+name+" for this user, 6/m, is used up")
 			require.Equal(t, 10*time.Second, retry.Round(time.Millisecond))
 			for range 3 {
-				require.NoError(t, one(bob))
+				require.NoError(t, kind(bob))
 			}
 			for range 2 {
-				_ = one(bob)
+				_ = kind(bob)
 			}
-			isLimited(t, one(bob), fault.SlugRateLimited, "for this address, 10/m")
+			isLimited(t, kind(bob), fault.SlugRateLimited, "for this address, 10/m")
 			elsewhere := l.Client(user("bob"), "192.0.2.2:2")
-			require.NoError(t, one(elsewhere))
+			require.NoError(t, kind(elsewhere))
 			require.NoError(t,
-				one(l.Client(&access.Principal{Kind: access.APIKey, Credential: "ann"}, "[2001:db8::1]:1")),
+				kind(l.Client(&access.Principal{Kind: access.APIKey, Credential: "ann"}, "[2001:db8::1]:1")),
 				"keys have none")
 			time.Sleep(10 * time.Second) //nolint:forbidigo // the time of synctest
-			require.NoError(t, one(ann))
-			require.Error(t, one(ann))
+			require.NoError(t, kind(ann))
+			require.Error(t, kind(ann))
 			require.Contains(t, counted, name+" user")
 			require.Contains(t, counted, name+" address")
 			time.Sleep(time.Hour) //nolint:forbidigo // the time of synctest
 			for range 6 {
-				require.NoError(t, one(ann), "no more than a burst is saved up")
+				require.NoError(t, kind(ann), "no more than a burst is saved up")
 			}
-			require.Error(t, one(ann))
+			require.Error(t, kind(ann))
 		})
 	}
 }
@@ -323,9 +323,9 @@ func TestFurther(t *testing.T) {
 	}
 	isLimited(t, c.Further(ctx, 4), fault.SlugRateLimited, "for this user")
 	require.NoError(t, c.Further(ctx, 3))
-	one := New(Options{Addresses: parse(t, "requests=1/h")}).Client(nil, "192.0.2.1:1")
-	require.NoError(t, one.Request(ctx))
-	require.NoError(t, one.Further(ctx, 1000))
+	client := New(Options{Addresses: parse(t, "requests=1/h")}).Client(nil, "192.0.2.1:1")
+	require.NoError(t, client.Request(ctx))
+	require.NoError(t, client.Further(ctx, 1000))
 	require.NoError(t, Client{}.Further(ctx, 1))
 }
 
@@ -365,8 +365,8 @@ func TestLimitedNow(t *testing.T) {
 			}
 		}
 		who := func() (names []string) {
-			for _, one := range l.Limited(time.Now()) {
-				names = append(names, one.Who)
+			for _, limited := range l.Limited(time.Now()) {
+				names = append(names, limited.Who)
 			}
 			return names
 		}

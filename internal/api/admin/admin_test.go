@@ -177,15 +177,15 @@ func TestAdminSocket(t *testing.T) {
 // slow is a metric that takes until it may end. most is how many pages were made at the same time.
 type slow struct {
 	prometheus.Gauge
-	made, leave  chan struct{}
-	inside, most atomic.Int64
+	made, release   chan struct{}
+	inside, maximum atomic.Int64
 }
 
 // Collect implements prometheus.Collector.
 func (s *slow) Collect(to chan<- prometheus.Metric) {
-	s.most.Store(max(s.most.Load(), s.inside.Add(1)))
+	s.maximum.Store(max(s.maximum.Load(), s.inside.Add(1)))
 	s.made <- struct{}{}
-	<-s.leave
+	<-s.release
 	s.inside.Add(-1)
 	s.Gauge.Collect(to)
 }
@@ -196,7 +196,7 @@ func TestMetricsInTurns(t *testing.T) {
 	const pages = 4
 	s := &slow{
 		Gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: "slow"}),
-		made:  make(chan struct{}, pages), leave: make(chan struct{}),
+		made:  make(chan struct{}, pages), release: make(chan struct{}),
 	}
 	admin := servertest.Start(t, func(o *servertest.Setup) { o.Metrics.MustRegister(s) }).OnAdmin()
 	var clients sync.WaitGroup
@@ -209,8 +209,8 @@ func TestMetricsInTurns(t *testing.T) {
 	}
 	for range pages {
 		<-s.made
-		s.leave <- struct{}{}
+		s.release <- struct{}{}
 	}
 	clients.Wait()
-	require.EqualValues(t, 1, s.most.Load())
+	require.EqualValues(t, 1, s.maximum.Load())
 }

@@ -91,12 +91,12 @@ func (h *channels) list(c *web.Call) error {
 		return err
 	}
 	answer := wire.ChannelList{Channels: make([]wire.ListedChannel, len(page.Channels)), Cursor: page.Next}
-	for i, one := range page.Channels {
-		answer.Channels[i] = wire.ListedChannel{Channel: one.Name, Clock: one.Clock, TTLMillis: one.TTL.Milliseconds(),
-			SubscriberCount: one.Subscribers}
-		if d := one.Details; d != nil {
+	for i, summary := range page.Channels {
+		answer.Channels[i] = wire.ListedChannel{Channel: summary.Name, Clock: summary.Clock, TTLMillis: summary.TTL.Milliseconds(),
+			SubscriberCount: summary.Subscribers}
+		if d := summary.Details; d != nil {
 			answer.Channels[i].Details = &wire.ChannelDetails{Messages: d.Live, Lag: d.Slowest.Lag,
-				Slowest: d.Slowest.Name, Partial: !d.All, Rate: h.rates.of(one.Name, one.Clock, time.Now())}
+				Slowest: d.Slowest.Name, Partial: !d.All, Rate: h.rates.of(summary.Name, summary.Clock, time.Now())}
 		}
 	}
 	if sort != "" {
@@ -161,14 +161,14 @@ func newRates() *rates {
 func (r *rates) of(name string, at clock.Clock, now time.Time) *float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, known := r.known.Get(name)
+	before, ok := r.known.Get(name)
 	took := now.Sub(before.at)
-	known = known && took <= rateLife
-	if known && took < rateGap {
+	ok = ok && took <= rateLife
+	if ok && took < rateGap {
 		return before.rate
 	}
 	next := listed{at: now, clock: at}
-	if grown := clock.Distance(before.clock, at); known && grown < 1<<32 { // else it is another life's clock
+	if grown := clock.Distance(before.clock, at); ok && grown < 1<<32 { // else it is another life's clock
 		rate := math.Round(float64(grown)/took.Seconds()*1000) / 1000
 		next.rate = &rate
 	}

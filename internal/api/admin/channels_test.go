@@ -181,8 +181,8 @@ func TestDetailsOfChannels(t *testing.T) {
 	names := func(query string) (found []string, all []wire.ListedChannel) {
 		t.Helper()
 		all = servertest.Decode[wire.ChannelList](admin.Do("GET", "/v1/channels"+query, "")).Channels
-		for _, one := range all {
-			found = append(found, one.Channel)
+		for _, listed := range all {
+			found = append(found, listed.Channel)
 		}
 		return found, all
 	}

@@ -67,8 +67,8 @@ func showConsole(c *web.Call) error {
 // inList reports whether a header is a list that has a value.
 func inList(header []string, value string) bool {
 	return slices.ContainsFunc(header, func(line string) bool {
-		return slices.ContainsFunc(strings.Split(line, ","), func(one string) bool {
-			return strings.EqualFold(strings.TrimSpace(one), value)
+		return slices.ContainsFunc(strings.Split(line, ","), func(item string) bool {
+			return strings.EqualFold(strings.TrimSpace(item), value)
 		})
 	})
 }

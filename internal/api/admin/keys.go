@@ -138,7 +138,7 @@ func inBody(err error) error {
 	if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Field == "" {
 		return err
 	}
-	told := *e
-	told.Field = "/" + pointers.Replace(e.Field)
-	return &told
+	clientErr := *e
+	clientErr.Field = "/" + pointers.Replace(e.Field)
+	return &clientErr
 }

@@ -40,8 +40,8 @@ func newProfiles(draining <-chan struct{}) *profiles {
 // list is GET /debug/pprof/.
 func (p *profiles) list(c *web.Call) error {
 	names := []string{"profile", "trace"}
-	for _, known := range pprof.Profiles() {
-		names = append(names, known.Name())
+	for _, profile := range pprof.Profiles() {
+		names = append(names, profile.Name())
 	}
 	return c.Value(http.StatusOK, map[string][]string{"profiles": names})
 }

@@ -22,11 +22,11 @@ func addSurvey(r *web.Router, job *keyspace.Job) {
 	a.Add(web.Route{Method: http.MethodPost, Path: path, Query: web.QueryRead, Action: access.Admin, Admin: true,
 		Handle: func(c *web.Call) error {
 			numbers := map[string]int{"rate": keyspace.DefaultRate, "largest": 10}
-			most := map[string]int{"rate": maxSurveyRate, "largest": keyspace.MaxLargest}
+			limits := map[string]int{"rate": maxSurveyRate, "largest": keyspace.MaxLargest}
 			err := web.ReadQuery(c.Request().URL.RawQuery, []string{"rate", "largest"}, func(name, value string) error {
 				n, err := strconv.Atoi(value)
-				if err != nil || n < 1 || n > most[name] {
-					return web.RefuseParameter(name, fmt.Sprintf("%s must be from 1 to %d", name, most[name]))
+				if err != nil || n < 1 || n > limits[name] {
+					return web.RefuseParameter(name, fmt.Sprintf("%s must be from 1 to %d", name, limits[name]))
 				}
 				numbers[name] = n
 				return nil

@@ -22,16 +22,16 @@ import (
 // slowRegistry is a registry whose calls wait until leave is closed.
 type slowRegistry struct {
 	Registry
-	leave chan struct{}
+	release chan struct{}
 }
 
 func (s slowRegistry) Create(context.Context, accesskeys.NewKey) (k accesskeys.Key, text string, err error) {
-	<-s.leave
+	<-s.release
 	return k, text, nil
 }
 
 func (s slowRegistry) Revoke(_ context.Context, what accesskeys.Revocation) (accesskeys.Revocation, error) {
-	<-s.leave
+	<-s.release
 	return what, nil
 }
 
@@ -45,8 +45,8 @@ func TestTurnsOfSlowCalls(t *testing.T) {
 				Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), MaxBodyBytes: 1 << 20,
 				BodyMemory: 16 << 20, ReadTimeout: time.Minute,
 			})
-			leave := make(chan struct{})
-			addAccess(r, slowRegistry{leave: leave})
+			release := make(chan struct{})
+			addAccess(r, slowRegistry{release: release})
 			post := func(path, body string) int {
 				w := httptest.NewRecorder()
 				r.Admin().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+path,
@@ -59,7 +59,7 @@ func TestTurnsOfSlowCalls(t *testing.T) {
 			}
 			synctest.Wait()
 			require.Equal(t, http.StatusBadRequest, post("/v1/keys", "{"), path)
-			close(leave)
+			close(release)
 			clients.Wait()
 			require.Zero(t, r.BodyBytes())
 		})

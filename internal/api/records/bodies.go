@@ -44,7 +44,7 @@ func inBody(err error, path ...string) error {
 	if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Field == "" || slices.Contains(path, e.Field) {
 		return err
 	}
-	told := *e
-	told.Field = "/" + pointers.Replace(e.Field)
-	return &told
+	clientErr := *e
+	clientErr.Field = "/" + pointers.Replace(e.Field)
+	return &clientErr
 }

@@ -113,10 +113,10 @@ func TestManyLargeValues(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
 	value := `{"bio":"` + strings.Repeat("x", 900<<10) + `"}`
-	left := []string{}
+	missing := []string{}
 	for i := range 6 {
-		left = append(left, fmt.Sprint(i))
-		h.Do("PUT", "/v1/cache/author/"+left[i], value).Is(204, "")
+		missing = append(missing, fmt.Sprint(i))
+		h.Do("PUT", "/v1/cache/author/"+missing[i], value).Is(204, "")
 	}
 	type many struct {
 		Values []struct{ ID string }
@@ -124,14 +124,14 @@ func TestManyLargeValues(t *testing.T) {
 	}
 	got := 0
 	for _, want := range []int{4, 2} {
-		answer := servertest.Decode[many](h.Do("POST", "/v1/cache/author/get", `{"ids":["`+strings.Join(left, `","`)+
+		answer := servertest.Decode[many](h.Do("POST", "/v1/cache/author/get", `{"ids":["`+strings.Join(missing, `","`)+
 			`"]}`))
 		require.Len(t, answer.Values, want)
 		got += len(answer.Values)
-		left = answer.Left
+		missing = answer.Left
 	}
 	require.Equal(t, 6, got)
-	require.Empty(t, left)
+	require.Empty(t, missing)
 }
 
 // TestWhoMayUseTheCache checks grants against canonical IDs, also of IDs in bodies.

@@ -23,16 +23,16 @@ type Settings interface {
 }
 
 func addSettings(a web.API, service Settings) {
-	const all, one = "/v1/settings", "/v1/settings/:name"
+	const all, single = "/v1/settings", "/v1/settings/:name"
 	h, each, every := &settingCalls{service}, of("settings", 1), of("settings", 0)
-	a.Add(web.Route{Method: http.MethodPut, Path: one, Action: access.Write, Of: each, Handle: h.put})
-	a.Add(web.Route{Method: http.MethodDelete, Path: one, Action: access.Write, Of: each, Handle: h.delete})
-	a.AddGet(web.Route{Path: one, Action: access.Read, Of: each, Handle: h.get})
+	a.Add(web.Route{Method: http.MethodPut, Path: single, Action: access.Write, Of: each, Handle: h.put})
+	a.Add(web.Route{Method: http.MethodDelete, Path: single, Action: access.Write, Of: each, Handle: h.delete})
+	a.AddGet(web.Route{Path: single, Action: access.Read, Of: each, Handle: h.get})
 	a.AddGet(web.Route{Path: all, Query: web.QueryRead, Action: access.Read, Of: every, Handle: h.list})
 	a.AddGet(web.Route{Path: all + "/export", Query: web.QueryRead, Action: access.Admin, Admin: true,
 		Handle: h.export})
 	a.Add(web.Route{Method: http.MethodPost, Path: all + "/import", Action: access.Admin, Admin: true, Handle: h.load})
-	a.NothingBelow(one)
+	a.NothingBelow(single)
 }
 
 type settingCalls struct{ service Settings }

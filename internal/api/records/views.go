@@ -22,19 +22,19 @@ type Views interface {
 type viewCalls struct{ service Views }
 
 func addViews(a web.API, service Views) {
-	const path, one = "/v1/views", "/v1/views/:id"
+	const path, single = "/v1/views", "/v1/views/:id"
 	h, whole := &viewCalls{service}, of("views", 0)
 	for _, r := range []web.Route{
 		{Method: http.MethodPost, Path: path, Action: access.Write, Handle: h.countMany},
-		{Method: http.MethodPost, Path: one, Action: access.Write, Of: of("views", 1), Handle: h.count},
+		{Method: http.MethodPost, Path: single, Action: access.Write, Of: of("views", 1), Handle: h.count},
 		{Method: http.MethodPost, Path: path + "/import", Action: access.Write, Of: whole, Handle: h.load},
 		{Method: http.MethodPost, Path: path + "/slugs", Action: access.Write, Of: whole, Handle: h.slugs},
 	} {
 		a.Add(r)
 	}
 	a.AddGet(web.Route{Path: path, Query: web.QueryRead, Action: access.Read, Handle: h.list})
-	a.AddGet(web.Route{Path: one, Action: access.Read, Of: of("views", 1), Handle: h.show})
-	a.NothingBelow(one)
+	a.AddGet(web.Route{Path: single, Action: access.Read, Of: of("views", 1), Handle: h.show})
+	a.NothingBelow(single)
 }
 
 // count is POST /v1/views/{id}. Most calls have no body.

@@ -58,7 +58,7 @@ func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
 	a.Add(web.Route{
 		Method: http.MethodGet, Path: "/v1/channels/:channel/subscribers/:subscriber/stream", Query: web.QueryRead,
-		Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: e.one,
+		Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: e.single,
 	})
 	a.Add(web.Route{
 		Method: http.MethodGet, Path: "/v1/channels/:channel/stream", Query: web.QueryRead,
@@ -77,8 +77,8 @@ type events struct {
 	counts  counts
 }
 
-// one is GET /v1/channels/{channel}/subscribers/{subscriber}/stream.
-func (e *events) one(c *web.Call) error {
+// single is GET /v1/channels/{channel}/subscribers/{subscriber}/stream.
+func (e *events) single(c *web.Call) error {
 	q, err := readQuery(c, oneParameters)
 	if err != nil {
 		return err

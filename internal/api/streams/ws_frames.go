@@ -21,7 +21,7 @@ import (
 // handle handles a frame. The next frame is read once this one's work is counted, or has ended.
 func (s *socket) handle(f *frame) {
 	defer s.recovered()
-	work := s.begun(f)
+	work := s.accept(f)
 	go s.serve()
 	if work != nil {
 		defer s.running.Done()
@@ -29,11 +29,11 @@ func (s *socket) handle(f *frame) {
 	}
 }
 
-// begun handles a frame and returns the part that may run concurrently with the next frame.
-func (s *socket) begun(f *frame) (work func()) {
+// accept handles a frame and returns the part that may run concurrently with the next frame.
+func (s *socket) accept(f *frame) (work func()) {
 	defer s.recovered()
 	size := len(f.bytes)
-	one, err := s.decode(f)
+	request, err := s.decode(f)
 	if err != nil {
 		s.refuse(f, size, err)
 		return nil
@@ -41,29 +41,29 @@ func (s *socket) begun(f *frame) (work func()) {
 	if f.part != nil {
 		f.part.EndTurn()
 	}
-	s.counts.frames[one.Type].Inc()
-	if one.Type != wire.FrameAuthenticate || s.router.Guard() == nil { // otherwise it counts for the new client
+	s.counts.frames[request.Type].Inc()
+	if request.Type != wire.FrameAuthenticate || s.router.Guard() == nil { // otherwise it counts for the new client
 		if err := s.count(size); err != nil {
 			f.release()
-			s.limited(one.Ref, err)
+			s.limited(request.Ref, err)
 			return nil
 		}
 	}
-	if one.Type == wire.FramePublish {
-		return s.publish(f, &one)
+	if request.Type == wire.FramePublish {
+		return s.publish(f, &request)
 	}
 	f.release()
-	switch one.Type {
+	switch request.Type {
 	case wire.FrameAuthenticate:
-		s.authenticate(&one, size)
+		s.authenticate(&request, size)
 	case wire.FrameSubscribe:
-		s.subscribe(&one)
+		s.subscribe(&request)
 	case wire.FrameUnsubscribe:
-		s.unsubscribe(&one)
+		s.unsubscribe(&request)
 	case wire.FrameAck:
-		return s.ack(&one)
+		return s.ack(&request)
 	default:
-		s.answer(wire.FramePong, one.Ref)
+		s.answer(wire.FramePong, request.Ref)
 	}
 	return nil
 }
@@ -221,11 +221,11 @@ func (s *socket) keepWaits(n int) {
 	s.waits = s.waits[:n]
 }
 
-// take takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It waits
+// reserve takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It waits
 // until there is room. It returns nil if the socket ends.
-func (s *socket) take(bytes int) (done func()) {
-	most := s.router.MaxBodyBytes()
-	cost := min(most, max(int64(bytes), most/underWay))
+func (s *socket) reserve(bytes int) (done func()) {
+	limit := s.router.MaxBodyBytes()
+	cost := min(limit, max(int64(bytes), limit/underWay))
 	if s.work.Acquire(s.ctx, cost) != nil {
 		return nil
 	}
@@ -247,27 +247,27 @@ func (s *socket) traced(ctx context.Context, name, channel string) (context.Cont
 }
 
 // publish returns the work of publishing the message of a frame.
-func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
-	if err := s.allow(access.Publish, access.Resource{Channel: one.Channel}); err != nil {
+func (s *socket) publish(f *frame, request *wire.ClientFrame) (work func()) {
+	if err := s.allow(access.Publish, access.Resource{Channel: request.Channel}); err != nil {
 		f.release()
-		s.fail(one.Ref, err)
+		s.fail(request.Ref, err)
 		return nil
 	}
-	done := s.take(len(f.bytes))
+	done := s.reserve(len(f.bytes))
 	if done == nil {
 		f.forget()
 		return nil
 	}
-	ctx, ref, name := s.who.Load().ctx, one.Ref, one.Channel
-	drafts := []channel.Draft{{ID: one.Draft.ID, Content: one.Draft.Content}}
+	ctx, ref, name := s.who.Load().ctx, request.Ref, request.Channel
+	drafts := []channel.Draft{{ID: request.Draft.ID, Content: request.Draft.Content}}
 	return func() {
 		defer done()
 		ctx, span := s.traced(ctx, "socket publish", name)
 		defer span.End()
-		left := f
+		owner := f
 		defer func() {
-			if left != nil {
-				left.forget() // and not its bytes: an abandoned write may still be in progress
+			if owner != nil {
+				owner.forget() // and not its bytes: an abandoned write may still be in progress
 			}
 		}()
 		published, err := s.Channels.Publish(ctx, channel.PublishRequest{Channel: name, Drafts: drafts})
@@ -276,7 +276,7 @@ func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
 			s.fail(ref, err)
 			return
 		}
-		left = nil
+		owner = nil
 		f.release()
 		p := wire.Published{Channel: name, ID: published[0].ID, Clock: published[0].Clock,
 			Duplicate: published[0].Duplicate}
@@ -285,27 +285,27 @@ func (s *socket) publish(f *frame, one *wire.ClientFrame) (work func()) {
 }
 
 // ack returns the work of acknowledging the receipt of a frame.
-func (s *socket) ack(one *wire.ClientFrame) (work func()) {
-	of := access.Resource{Channel: one.Channel, Subscriber: one.Subscriber}
+func (s *socket) ack(request *wire.ClientFrame) (work func()) {
+	of := access.Resource{Channel: request.Channel, Subscriber: request.Subscriber}
 	if err := s.allow(access.Subscribe, of); err != nil {
-		s.fail(one.Ref, err)
+		s.fail(request.Ref, err)
 		return nil
 	}
-	done := s.take(0)
+	done := s.reserve(0)
 	if done == nil {
 		return nil
 	}
 	ctx := s.who.Load().ctx
 	return func() {
 		defer done()
-		ctx, span := s.traced(ctx, "socket ack", one.Channel)
+		ctx, span := s.traced(ctx, "socket ack", request.Channel)
 		defer span.End()
-		switch err := s.Channels.Ack(ctx, one.Channel, one.Subscriber, one.ReceiptHandle); {
+		switch err := s.Channels.Ack(ctx, request.Channel, request.Subscriber, request.ReceiptHandle); {
 		case err != nil:
 			web.SetError(span, web.ProblemOf(err).Status, err)
-			s.fail(one.Ref, err)
-		case one.Ref != 0:
-			s.answer(wire.FrameAcked, one.Ref)
+			s.fail(request.Ref, err)
+		case request.Ref != 0:
+			s.answer(wire.FrameAcked, request.Ref)
 		}
 	}
 }

@@ -159,8 +159,8 @@ func (ss *Sockets) accept(c *web.Call) error {
 // offers reports whether a client offers the subprotocol.
 func offers(h http.Header) bool {
 	for _, line := range h["Sec-Websocket-Protocol"] {
-		for one := range strings.SplitSeq(line, ",") {
-			if strings.TrimSpace(one) == wire.SocketProtocol {
+		for protocol := range strings.SplitSeq(line, ",") {
+			if strings.TrimSpace(protocol) == wire.SocketProtocol {
 				return true
 			}
 		}
@@ -279,8 +279,8 @@ func newSocketCounts(registry *prometheus.Registry) socketCounts {
 		frames: map[string]prometheus.Counter{}, invalid: frames.WithLabelValues("invalid"),
 		refused: frames.WithLabelValues("limited"),
 	}
-	for _, one := range wire.ClientFrames() {
-		c.frames[one] = frames.WithLabelValues(one)
+	for _, name := range wire.ClientFrames() {
+		c.frames[name] = frames.WithLabelValues(name)
 	}
 	registry.MustRegister(c.subscriptions, frames)
 	return c

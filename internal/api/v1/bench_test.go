@@ -68,11 +68,11 @@ func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
 	file, keyFile := filepath.Join(b.TempDir(), "keys"), filepath.Join(b.TempDir(), "token.pem")
 	require.NoError(b, os.WriteFile(file, keys, 0o600))
 	require.NoError(b, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
-	known, err := accesskeys.New(accesskeys.Options{File: file, Logger: slog.New(slog.DiscardHandler)})
+	registry, err := accesskeys.New(accesskeys.Options{File: file, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	verifier, err := accessjwt.New(accessjwt.Options{Keys: []string{keyFile}, Algorithms: []string{"EdDSA"}})
 	require.NoError(b, err)
-	g, err = access.New(access.Options{Authenticators: []access.Authenticator{known, verifier}, Revoked: known})
+	g, err = access.New(access.Options{Authenticators: []access.Authenticator{registry, verifier}, Revoked: registry})
 	require.NoError(b, err)
 	return g, apiKey, token
 }

@@ -216,9 +216,9 @@ func TestTickets(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues("lively", `{"heartbeat":"1s","match":{"teams":3}}`))
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	gone, here := h.Create(`{"queue":"lively","id":"gone"}`), h.Create(`{"queue":"lively","id":"here"}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	deleted, here := h.Create(`{"queue":"lively","id":"gone"}`), h.Create(`{"queue":"lively","id":"here"}`)
 	polls := h.Waiting(ctx, 1, "POST "+strings.TrimSuffix(here.MessagesURL, "messages")+`next {"wait":"1m"}`)
 	statusOf := func(id string) matchmaking.Status { // without the heartbeat of a GET
 		ticket, err := h.Matches.Ticket(t.Context(), id)
@@ -230,12 +230,12 @@ func TestHeartbeat(t *testing.T) {
 		require.Eventually(t, func() bool { return statusOf(id) == matchmaking.Expired }, servertest.Patience,
 			10*servertest.Step)
 	}
-	expires(gone.ID)
+	expires(deleted.ID)
 	require.Eventually(t, func() bool {
 		d, err := h.Matches.Describe(t.Context(), "lively")
 		return err == nil && d.OldestWait > 2500*time.Millisecond && statusOf(here.ID) == matchmaking.Searching
 	}, servertest.Patience, 10*servertest.Step)
-	leave()
+	cancel()
 	<-polls
 	expires(here.ID)
 }

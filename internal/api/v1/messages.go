@@ -92,8 +92,8 @@ func answerPublished(c *web.Call, published []channel.Published, batch bool) err
 			if i > 0 {
 				b = append(b, ',')
 			}
-			one := wire.Published{Channel: name, ID: p.ID, Clock: p.Clock, Duplicate: p.Duplicate}
-			b = one.AppendJSON(b)
+			published := wire.Published{Channel: name, ID: p.ID, Clock: p.Clock, Duplicate: p.Duplicate}
+			b = published.AppendJSON(b)
 		}
 		if batch {
 			b = append(b, ']')

@@ -148,9 +148,9 @@ func waitingOf(r insight.Report) *wire.Waiting {
 	}
 	for i, s := range r.Statistics {
 		ranges := make([]wire.WaitingRange, len(s.Ranges))
-		for j, one := range s.Ranges {
-			ranges[j] = wire.WaitingRange{MinValue: one.Min, MaxValue: one.Max, Tickets: one.Tickets,
-				Waits: longestWaits(one.Waits)}
+		for j, r := range s.Ranges {
+			ranges[j] = wire.WaitingRange{MinValue: r.Min, MaxValue: r.Max, Tickets: r.Tickets,
+				Waits: longestWaits(r.Waits)}
 		}
 		answer.Statistics[i] = wire.WaitingByRange{Name: s.Name, Ranges: ranges}
 	}
@@ -175,9 +175,9 @@ func inBody(err error) error {
 	if !errors.As(err, &e) || e.Kind != fault.Invalid {
 		return err
 	}
-	told := *e
-	told.Field = fieldInBody(e.Field)
-	return &told
+	clientErr := *e
+	clientErr.Field = fieldInBody(e.Field)
+	return &clientErr
 }
 
 // fieldInBody turns a path into a JSON pointer: match.widen[0].after is /match/widen/0/after. It returns a pointer

@@ -64,8 +64,8 @@ func TestRecentMatches(t *testing.T) {
 		first := servertest.Decode[wire.CreatedTicket](h.Do("POST", "/v1/tickets", `{"queue":"duel"}`))
 		h.Do("POST", "/v1/tickets", `{"queue":"duel"}`)
 		for last = ""; last == ""; {
-			if one := servertest.Decode[wire.Ticket](h.Do("GET", "/v1/tickets/"+first.ID, "")); one.MatchID != "" {
-				last = one.MatchID
+			if ticket := servertest.Decode[wire.Ticket](h.Do("GET", "/v1/tickets/"+first.ID, "")); ticket.MatchID != "" {
+				last = ticket.MatchID
 			}
 		}
 	}

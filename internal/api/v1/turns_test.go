@@ -53,8 +53,8 @@ func TestTurnsOfSlowCalls(t *testing.T) {
 				Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), MaxBodyBytes: 1 << 20,
 				BodyMemory: 16 << 20, ReadTimeout: time.Minute,
 			})
-			leave := make(gate)
-			Register(r, Options{Channels: slowChannels{gate: leave}, Queues: slowQueues{gate: leave}})
+			release := make(gate)
+			Register(r, Options{Channels: slowChannels{gate: release}, Queues: slowQueues{gate: release}})
 			do := func(method, path, body string) int {
 				w := httptest.NewRecorder()
 				request := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
@@ -67,7 +67,7 @@ func TestTurnsOfSlowCalls(t *testing.T) {
 			}
 			synctest.Wait()
 			require.Equal(t, http.StatusBadRequest, do(http.MethodPost, "/v1/channels/c/messages", space+"{"), path)
-			close(leave)
+			close(release)
 			clients.Wait()
 			require.Zero(t, r.BodyBytes())
 		})

@@ -75,15 +75,15 @@ func registerChannels(a web.API, o Options) {
 }
 
 func registerMatchmaking(a web.API, o Options) {
-	t, q, one := &tickets{o.Tickets}, &queues{o.Queues, insight.NewReader(o.Queues)}, &matches{o.Queues}
+	t, q, m := &tickets{o.Tickets}, &queues{o.Queues, insight.NewReader(o.Queues)}, &matches{o.Queues}
 	ofTicket := func(c *web.Call) access.Resource { return access.Resource{Ticket: c.Param(0)} }
 	ofQueue := func(c *web.Call) access.Resource { return access.Resource{Queue: c.Param(0)} }
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/tickets", Action: access.Ticket, Handle: t.create})
 	a.AddGet(web.Route{Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket, Handle: t.show})
 	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket,
 		Handle: t.cancel})
-	a.AddGet(web.Route{Path: "/v1/matches/:id", Query: web.QueryRead, Action: access.Queue, Of: one.of,
-		Handle: one.show})
+	a.AddGet(web.Route{Path: "/v1/matches/:id", Query: web.QueryRead, Action: access.Queue, Of: m.of,
+		Handle: m.show})
 	a.AddGet(web.Route{Path: "/v1/queues", Action: access.Queue, Handle: q.list})
 	a.AddGet(web.Route{Path: "/v1/queues/:queue", Query: web.QueryRead, Action: access.Queue, Of: ofQueue,
 		Handle: q.describe})

@@ -21,7 +21,7 @@ import (
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	const messages = "/v1/channels/c/messages"
-	one := func(id string, clock int, content string) string {
+	message := func(id string, clock int, content string) string {
 		return fmt.Sprintf(`{"id":%q,"clock":%d,"content":%s,"publishedAt":"*"}`, id, clock, content)
 	}
 	servertest.Start(t).Play(
@@ -48,10 +48,10 @@ func TestChannels(t *testing.T) {
 			"subscribers":[{"name":"s","mark":1,"lag":2}]}`},
 		servertest.Exchange{Call: "HEAD /v1/channels/c", Status: 200, Answer: ""},
 		servertest.Exchange{Call: "GET " + servertest.At + "/messages?max=1", Status: 200, Answer: `{"messages":[` +
-			one("b", 2, "2") +
+			message("b", 2, "2") +
 			`],"receiptHandle":"*","more":true,"expired":0}`},
 		servertest.Exchange{Call: "POST " + servertest.At + `/next {"receiptHandle":"RECEIPT"}`, Status: 200,
-			Answer: `{"messages":[` + one("a:b", 3, `{"n":1}`) +
+			Answer: `{"messages":[` + message("a:b", 3, `{"n":1}`) +
 				`],"receiptHandle":"*","more":false,"expired":0}`},
 		servertest.Exchange{Call: "POST " + servertest.At + `/ack {"receiptHandle":"RECEIPT"}`, Status: 204,
 			Answer: ""},

@@ -44,8 +44,8 @@ type bodyMemory struct {
 	unknown int64            // bytes of clients without a credential
 }
 
-// take takes n more bytes for a body of a client, which has some already. If it is the only one it may have any size.
-func (m *bodyMemory) take(client string, unknown bool, had, n int64) error {
+// reserve takes n more bytes for a body of a client, which has some already. If it is the only one it may have any size.
+func (m *bodyMemory) reserve(client string, unknown bool, had, n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	share := m.size / clientShares
@@ -190,7 +190,7 @@ func (p *BodyPart) Grow(principal *access.Principal, address string, size int64)
 		p.client = Client(principal, address)
 		p.unknown = p.memory.closed && (principal == nil || principal.Kind == access.Nobody)
 	}
-	if err := p.memory.take(p.client, p.unknown, p.taken, size-p.taken); err != nil {
+	if err := p.memory.reserve(p.client, p.unknown, p.taken, size-p.taken); err != nil {
 		return err
 	}
 	p.taken = size

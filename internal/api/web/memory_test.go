@@ -98,7 +98,7 @@ func testBodyDeadline(t *testing.T) {
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var begun atomic.Int64
+		var started atomic.Int64
 		decoded := make(chan struct{})
 		r := newRouter(func(c *Call) error {
 			body, err := c.Body()
@@ -107,7 +107,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 			}
 			defer body.Release()
 			if len(body.Bytes) > largeBuffer {
-				begun.Add(1)
+				started.Add(1)
 				<-decoded
 				c.Decoded()
 				<-c.Context().Done() // a handler that waits holds nobody up
@@ -127,14 +127,14 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 			clients.Go(func() { post(ctx, largeBuffer+1) })
 		}
 		synctest.Wait()
-		require.Equal(t, n, begun.Load())
+		require.Equal(t, n, started.Load())
 		require.Equal(t, n, r.bodies.waiting.Load())
 		require.Equal(t, http.StatusNoContent, post(t.Context(), largeBuffer))
 		for range n {
 			decoded <- struct{}{}
 		}
 		synctest.Wait()
-		require.Equal(t, 2*n, begun.Load())
+		require.Equal(t, 2*n, started.Load())
 		require.Equal(t, http.StatusServiceUnavailable, post(t.Context(), largeBuffer+1), "after the time for a turn")
 		end()
 		close(decoded)

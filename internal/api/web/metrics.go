@@ -100,8 +100,8 @@ func (r *routeMetrics) observe(ctx context.Context, status int, elapsed time.Dur
 func (r *routeMetrics) counter(status int) prometheus.Counter {
 	i := slices.Index(countedStatuses[:], status)
 	if i >= 0 {
-		if known := r.counters[i].Load(); known != nil {
-			return *known
+		if counter := r.counters[i].Load(); counter != nil {
+			return *counter
 		}
 	}
 	made := r.all.requests.WithLabelValues(r.route, r.method, strconv.Itoa(status))

@@ -41,24 +41,24 @@ const (
 )
 
 // remember adds a refused request to the recent ones.
-func (l *requestLog) remember(one logged) {
+func (l *requestLog) remember(entry logged) {
 	var e *fault.Error
-	if !errors.As(one.err, &e) {
+	if !errors.As(entry.err, &e) {
 		return
 	}
-	key := refused{client: access.NetworkName(access.Network(one.client)), slug: e.Slug}
-	if one.principal != nil && one.principal.Kind != access.Nobody {
-		key.principal = one.principal.Name()
+	key := refused{client: access.NetworkName(access.Network(entry.client)), slug: e.Slug}
+	if entry.principal != nil && entry.principal.Kind != access.Nobody {
+		key.principal = entry.principal.Name()
 	}
-	l.recent.Add(key, Refusal{Reason: cut(redact.Credentials(one.err.Error()), maxReason), Method: one.method,
-		Path: cut(redact.Credentials(one.path), maxPath)}, time.Now())
+	l.recent.Add(key, Refusal{Reason: cut(redact.Credentials(entry.err.Error()), maxReason), Method: entry.method,
+		Path: cut(redact.Credentials(entry.path), maxPath)}, time.Now())
 }
 
-func cut(text string, most int) string {
-	if len(text) <= most {
+func cut(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
 // Refusals returns the requests whose credentials were refused recently, the last one first: at most recent.Max.

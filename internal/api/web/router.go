@@ -128,16 +128,16 @@ func (r *Router) Admin() http.Handler { return r.admin.echo }
 // Routes returns the registered routes.
 func (r *Router) Routes() []Route { return slices.Clone(r.routes) }
 
-func (r *Router) add(a API, one Route) {
-	metrics := r.metrics.route(strings.ReplaceAll(one.Path, `\:`, ":"), one.Method)
-	r.routes = append(r.routes, one)
+func (r *Router) add(a API, declared Route) {
+	metrics := r.metrics.route(strings.ReplaceAll(declared.Path, `\:`, ":"), declared.Method)
+	r.routes = append(r.routes, declared)
 	for _, v := range []view{r.public, r.admin} {
-		if one.Admin && v == r.public {
+		if declared.Admin && v == r.public {
 			continue
 		}
-		made := &route{Route: one, router: r, origins: v.origins, fail: a.Fail, always: a.Always, metrics: metrics,
-			named: one.Method + " " + metrics.route}
-		v.echo.Add(one.Method, one.Path, made.serve)
+		made := &route{Route: declared, router: r, origins: v.origins, fail: a.Fail, always: a.Always, metrics: metrics,
+			named: declared.Method + " " + metrics.route}
+		v.echo.Add(declared.Method, declared.Path, made.serve)
 	}
 }
 
@@ -256,9 +256,9 @@ func (r *Router) noRoute(ec echo.Context) *fault.Error {
 	allowed, admin := []string{http.MethodOptions}, false
 	adminHasMethod := false
 	for _, method := range methods {
-		switch one, found := r.find(method, ec.Request()); {
+		switch route, found := r.find(method, ec.Request()); {
 		case !found:
-		case one.Admin && ec.Echo() == r.public.echo:
+		case route.Admin && ec.Echo() == r.public.echo:
 			admin, adminHasMethod = true, adminHasMethod || method == wanted
 		default:
 			allowed = append(allowed, method)
@@ -280,12 +280,12 @@ func (r *Router) noRoute(ec echo.Context) *fault.Error {
 }
 
 // find returns the route that the admin listener, which has all of them, has for a method and the path of a request.
-func (r *Router) find(method string, request *http.Request) (one Route, found bool) {
+func (r *Router) find(method string, request *http.Request) (route Route, found bool) {
 	ec := r.admin.echo.AcquireContext()
 	defer r.admin.echo.ReleaseContext(ec)
 	ec.Reset(request, nil)
 	r.admin.echo.Router().Find(method, echo.GetPath(request), ec)
-	i := slices.IndexFunc(r.routes, func(one Route) bool { return one.Method == method && one.Path == ec.Path() })
+	i := slices.IndexFunc(r.routes, func(route Route) bool { return route.Method == method && route.Path == ec.Path() })
 	if i < 0 {
 		return Route{}, false
 	}

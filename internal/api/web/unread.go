@@ -48,8 +48,8 @@ func (r *Router) RefuseUnread(answer []byte) []byte {
 	if err != nil {
 		return nil
 	}
-	_, detail, told := strings.Cut(reason, ": ")
-	if !told {
+	_, detail, ok := strings.Cut(reason, ": ")
+	if !ok {
 		detail = unreadDetails[status]
 	}
 	now := time.Now()

@@ -96,11 +96,11 @@ func (c *Connection) Channels(ctx context.Context, prefix string) (names []strin
 		return nil, err
 	}
 	defer service.Close()
-	for one, err := range service.Channels(ctx, prefix) {
+	for listed, err := range service.Channels(ctx, prefix) {
 		if err != nil || len(names) == mostNames {
 			break // with those that were found in time
 		}
-		names = append(names, one.Channel)
+		names = append(names, listed.Channel)
 	}
 	return names, nil
 }

@@ -38,9 +38,9 @@ func Usagef(format string, args ...any) error {
 }
 
 // Arguments checks the number of positional arguments.
-func Arguments(least, most int) cobra.PositionalArgs {
+func Arguments(least, maximum int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
+		if len(args) < least || len(args) > maximum {
 			return Usagef("wrong number of arguments: the usage is %s; see %s --help", cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil

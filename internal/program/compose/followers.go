@@ -21,8 +21,8 @@ func Announcer(conn *redis.Conn, sources followers.Sources) *followers.Announcer
 
 // openFollowers opens the followers, and starts copying messages to them if a rule requires it.
 func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
-	known := followers.New(followers.NewCached(store, r.metrics), n.Config.Site.Sources)
-	r.API.Followers = known
+	service := followers.New(followers.NewCached(store, r.metrics), n.Config.Site.Sources)
+	r.API.Followers = service
 	if !n.Copies {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store)
 		counted.WithLabelValues(string(o))
 	}
 	job := followers.NewJob(followers.Options{
-		Store: records.NewCopies(n.Redis.Records), Channels: n.Channels, Followers: known, Leases: manager,
+		Store: records.NewCopies(n.Redis.Records), Channels: n.Channels, Followers: service, Leases: manager,
 		Metrics: counter{counted}, Logger: n.Log,
 	})
 	n.Metrics.MustRegister(counted,

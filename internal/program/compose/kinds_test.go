@@ -120,13 +120,13 @@ var unwritten = []*records.Kind{records.CacheLoad, records.PendingCopies}
 // larger than the kind allows, and expires as the kind requires. So all temporary keys have a TTL, whatever clients do.
 func TestEveryKeyIsOfAKind(t *testing.T) {
 	t.Parallel()
-	const rounds, most = 24, 500 // more than rounds until every kind has been written
+	const rounds, limit = 24, 500 // more than rounds until every kind has been written
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		seed := uint64(time.Now().UnixNano())
 		t.Log("seed", seed)
 		d := &draw{Rand: rand.New(rand.NewPCG(seed, seed)), seen: make(map[string][]string)}
 		s := open(t, r.URL)
-		for round := 0; round < rounds || round < most && len(s.missing()) > 0; round++ {
+		for round := 0; round < rounds || round < limit && len(s.missing()) > 0; round++ {
 			for _, pick := range d.Perm(len(operations)) {
 				s.request(t, d, operations[pick])
 			}
@@ -236,7 +236,7 @@ var (
 		`"` + strings.Repeat("z", 2<<20) + `"`}
 )
 
-func (d *draw) one(list []string) string { return list[d.IntN(len(list))] }
+func (d *draw) pick(list []string) string { return list[d.IntN(len(list))] }
 
 var blank = regexp.MustCompile(`\{([a-zA-Z][a-zA-Z0-9_|:.-]*)\}`)
 
@@ -246,21 +246,21 @@ func (d *draw) fill(text string, quote func(string) string) string {
 		name := strings.Trim(found, "{}")
 		switch {
 		case strings.Contains(name, "|"):
-			return quote(d.one(strings.Split(name, "|")))
+			return quote(d.pick(strings.Split(name, "|")))
 		case name == "int":
-			return d.one([]string{"0", "1", "7", "1000", "-1", "9007199254740991", "1e3", "9223372036854775807"})
+			return d.pick([]string{"0", "1", "7", "1000", "-1", "9007199254740991", "1e3", "9223372036854775807"})
 		case name == "time":
-			return quote(d.one([]string{"1s", "30s", "5m", "1h", "24h", "720h", "0s", "-1s", "99999h", "1ms", "never"}))
+			return quote(d.pick([]string{"1s", "30s", "5m", "1h", "24h", "720h", "0s", "-1s", "99999h", "1ms", "never"}))
 		case name == "json":
-			return d.one(values)
+			return d.pick(values)
 		case name == "text":
-			return quote(d.one(texts))
+			return quote(d.pick(texts))
 		}
 		if seen := d.seen[name]; len(seen) > 0 && d.IntN(3) > 0 {
-			return quote(d.one(seen))
+			return quote(d.pick(seen))
 		}
 		if d.IntN(3) == 0 {
-			return quote(d.one(hostile))
+			return quote(d.pick(hostile))
 		}
 		return quote(fmt.Sprint(name, d.IntN(4)))
 	})
@@ -294,13 +294,13 @@ func (s *service) look(t *testing.T, r storagetest.Redis) {
 		require.NotNil(t, k, "%q is of no kind", key)
 		s.written[k] = true
 		require.Contains(t, []any{string(k.Type), "none"}, do("TYPE", key), key) // none: it has ended since
-		left := time.Duration(do("PTTL", key).(int64)) * time.Millisecond
+		remaining := time.Duration(do("PTTL", key).(int64)) * time.Millisecond
 		if k.TTL == 0 {
-			require.True(t, left < 0 || k.Instance == records.Cache,
+			require.True(t, remaining < 0 || k.Instance == records.Cache,
 				"%s: the keys of %s are permanent, but for values that are cached with a TTL", key, k.Name)
 		} else {
-			require.NotEqual(t, -time.Millisecond, left, "%s has no TTL", key)
-			require.LessOrEqual(t, left, k.TTL, "%s outlives its kind", key)
+			require.NotEqual(t, -time.Millisecond, remaining, "%s has no TTL", key)
+			require.LessOrEqual(t, remaining, k.TTL, "%s outlives its kind", key)
 		}
 		require.LessOrEqual(t, bytesIn(do(slices.Insert(slices.Clone(reads[k.Type]), 1, key)...)), k.MaxBytes,
 			"%s is larger than its kind", key)

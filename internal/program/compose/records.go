@@ -71,14 +71,14 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 
 // openLocks builds the service of locks.
 func (r *Records) openLocks(n Needs) {
-	known := locks.New(locks.Options{
+	service := locks.New(locks.Options{
 		Store: redisrecords.NewLocks(n.Redis.Records), Operations: n.Config.Site.Operations,
 		MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics,
 	})
 	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidemark_lock_waits", Help: "Requests that wait for a lock.",
-	}, func() float64 { return float64(known.Waiting()) }))
-	r.API.Locks = known
+	}, func() float64 { return float64(service.Waiting()) }))
+	r.API.Locks = service
 }
 
 // openTokens builds the service of tokens.

@@ -274,7 +274,7 @@ func (c *Config) completeNode(found *findings) {
 	c.TLS.complete(found)
 	c.Redis.complete(found)
 	o, n := &c.Shards, &c.Shards.Node
-	for _, one := range []struct {
+	for _, check := range []struct {
 		wrong bool
 		err   error
 		keys  []string
@@ -296,11 +296,11 @@ func (c *Config) completeNode(found *findings) {
 			[]string{"shardInsecure", "tlsClientCa"}},
 	} {
 		found.check(func() error {
-			if one.wrong {
-				return one.err
+			if check.wrong {
+				return check.err
 			}
 			return nil
-		}, one.keys...)
+		}, check.keys...)
 	}
 	found.check(o.readToken, "shardTokenFile")
 }

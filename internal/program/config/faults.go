@@ -41,9 +41,9 @@ func newFindings() *findings {
 	return &findings{wrong: map[string]bool{}, origins: map[string]source{}}
 }
 
-func (f *findings) add(one finding) {
-	if !slices.Contains(f.faults, one) {
-		f.faults = append(f.faults, one)
+func (f *findings) add(found finding) {
+	if !slices.Contains(f.faults, found) {
+		f.faults = append(f.faults, found)
 	}
 }
 
@@ -83,12 +83,12 @@ func (f *findings) err() error {
 		return cmp.Or(strings.Compare(b.file, a.file), cmp.Compare(a.line, b.line))
 	})
 	var lines Faults
-	for i, one := range f.faults {
+	for i, found := range f.faults {
 		if i == maxFaults {
 			lines = append(lines, fmt.Sprintf("and %d more faults", len(f.faults)-i))
 			break
 		}
-		lines = append(lines, strings.Join(strings.Fields(one.String()), " "))
+		lines = append(lines, strings.Join(strings.Fields(found.String()), " "))
 	}
 	return lines
 }

@@ -57,8 +57,8 @@ func each[T any](byName map[string]T, parse func(name string, from T) (matchmaki
 
 // inQueue adds the queue to an error, and makes one path of the queue and the key that the error names.
 func inQueue(name string, err error) error {
-	var told *fault.Error
-	if errors.As(err, &told) && told.Field != "" && strings.HasPrefix(told.Detail, told.Field+":") {
+	var clientErr *fault.Error
+	if errors.As(err, &clientErr) && clientErr.Field != "" && strings.HasPrefix(clientErr.Detail, clientErr.Field+":") {
 		return fmt.Errorf("queues.%s.%w", name, err)
 	}
 	return fmt.Errorf("queues.%s: %w", name, err)

@@ -163,14 +163,14 @@ func (s *schema) Check(content []byte) (field string, err error) {
 func hugeNumber(value any) (path []string) {
 	switch v := value.(type) {
 	case map[string]any:
-		for name, one := range v {
-			if path = hugeNumber(one); path != nil {
+		for name, value := range v {
+			if path = hugeNumber(value); path != nil {
 				return append(path, name)
 			}
 		}
 	case []any:
-		for i, one := range v {
-			if path = hugeNumber(one); path != nil {
+		for i, value := range v {
+			if path = hugeNumber(value); path != nil {
 				return append(path, strconv.Itoa(i))
 			}
 		}

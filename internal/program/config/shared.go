@@ -43,11 +43,11 @@ func (c Config) Shared() (Shared, error) {
 		}
 	}
 	for i, rule := range c.Rules {
-		one, err := sharedRule(rule, c.Access.Rules[i])
+		shared, err := sharedRule(rule, c.Access.Rules[i])
 		if err != nil {
 			return Shared{}, err
 		}
-		s.Channels = append(s.Channels, one)
+		s.Channels = append(s.Channels, shared)
 	}
 	digest, err := digestOf(c.Channel)
 	if err != nil {

@@ -31,8 +31,8 @@ func TestDifferences(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	for name, c := range map[string]struct {
-		one, other string
-		want       Differences
+		first, other string
+		want         Differences
 	}{
 		"none":           {"", "", Differences{}},
 		"other options":  {"maxWait: 5s", "logLevel: debug", Differences{}},
@@ -73,10 +73,10 @@ func TestDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			one, other := shared(t, c.one), shared(t, c.other)
-			require.Equal(t, c.want, one.Differences([]Shared{one, other}))
-			require.Equal(t, c.want, other.Differences([]Shared{one, other}))
-			require.Empty(t, one.Differences(nil))
+			first, other := shared(t, c.first), shared(t, c.other)
+			require.Equal(t, c.want, first.Differences([]Shared{first, other}))
+			require.Equal(t, c.want, other.Differences([]Shared{first, other}))
+			require.Empty(t, first.Differences(nil))
 		})
 	}
 }
@@ -84,9 +84,9 @@ func TestDifferences(t *testing.T) {
 // Several other servers can differ in different ways.
 func TestDifferencesFromMany(t *testing.T) {
 	t.Parallel()
-	one := shared(t, "queues: {a: {}, b: {}}\n"+rules("x", "y", "z"))
+	config := shared(t, "queues: {a: {}, b: {}}\n"+rules("x", "y", "z"))
 	require.Equal(t, Differences{Queues: []string{"a", "b", "c"}, Channels: []string{"x", "y", "z"}},
-		one.Differences([]Shared{
+		config.Differences([]Shared{
 			shared(t, "queues: {a: {}, c: {}}\n"+rules("x", "z")),
 			shared(t, "queues: {b: {}}\n"+rules("z", "x", "y, ttl: 1m")),
 		}))

@@ -153,7 +153,7 @@ func pathPrefix(text string) (string, error) {
 }
 
 // durationBetween parses a duration between least and most.
-func durationBetween(least, most time.Duration) func(string) (time.Duration, error) {
+func durationBetween(least, maximum time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		switch {
@@ -161,8 +161,8 @@ func durationBetween(least, most time.Duration) func(string) (time.Duration, err
 			return 0, fmt.Errorf("%q isn't a duration, such as 500ms, 30s or 24h", text)
 		case d < least:
 			return 0, fmt.Errorf("%s is too short, at least %s is needed", text, least)
-		case d > most:
-			return 0, fmt.Errorf("%s is too long, at most %s is allowed", text, most)
+		case d > maximum:
+			return 0, fmt.Errorf("%s is too long, at most %s is allowed", text, maximum)
 		}
 		return d, nil
 	}
@@ -172,7 +172,7 @@ func durationBetween(least, most time.Duration) func(string) (time.Duration, err
 func intFrom(least int) func(string) (int, error) { return intBetween(least, math.MaxInt) }
 
 // intBetween parses an integer between least and most.
-func intBetween(least, most int) func(string) (int, error) {
+func intBetween(least, maximum int) func(string) (int, error) {
 	return func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -181,8 +181,8 @@ func intBetween(least, most int) func(string) (int, error) {
 		if n < least {
 			return 0, fmt.Errorf("%d is too small, at least %d is needed", n, least)
 		}
-		if n > most {
-			return 0, fmt.Errorf("%d is too large, at most %d is possible", n, most)
+		if n > maximum {
+			return 0, fmt.Errorf("%d is too large, at most %d is possible", n, maximum)
 		}
 		return n, nil
 	}

@@ -41,7 +41,7 @@ func (m *Keys) Show(redis string, r keyspace.Report, at time.Time) {
 
 // Clear removes all values.
 func (m *Keys) Clear() {
-	for _, one := range []*prometheus.GaugeVec{m.keys, m.bytes, m.endless, m.counted} {
-		one.Reset()
+	for _, gauge := range []*prometheus.GaugeVec{m.keys, m.bytes, m.endless, m.counted} {
+		gauge.Reset()
 	}
 }

@@ -30,9 +30,9 @@ func (lagCollector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (l lagCollector) Collect(to chan<- prometheus.Metric) {
 	lags, complete := l.lags()
-	for _, one := range lags {
-		to <- prometheus.MustNewConstMetric(lagPositions, prometheus.GaugeValue, float64(one.Positions), one.Channel,
-			one.Subscriber)
+	for _, lag := range lags {
+		to <- prometheus.MustNewConstMetric(lagPositions, prometheus.GaugeValue, float64(lag.Positions), lag.Channel,
+			lag.Subscriber)
 	}
 	incomplete := 1.0
 	if complete {

@@ -109,15 +109,15 @@ func (c *ShardClient) Changed(hosts, assigned int) {
 
 // reason returns why a call failed, as a label.
 func reason(err error) string {
-	for _, known := range []struct {
+	for _, row := range []struct {
 		err  error
 		name string
 	}{
 		{shard.ErrNotMatched, "not-matched"}, {shard.ErrTimeout, "timeout"}, {shard.ErrUnavailable, "unavailable"},
 		{shard.ErrBadAnswer, "bad-answer"}, {shard.ErrOtherCache, "other-cache"}, {shard.ErrUndecodable, "undecodable"},
 	} {
-		if errors.Is(err, known.err) {
-			return known.name
+		if errors.Is(err, row.err) {
+			return row.name
 		}
 	}
 	return "other"

@@ -73,7 +73,7 @@ func NewShardNode(of shard.Member) *ShardNode {
 // Register registers the metrics. ready is the node's Ready, and stats returns the state of its source.
 func (n *ShardNode) Register(r prometheus.Registerer, ready func() error, stats func() tier.Stats) error {
 	all := []prometheus.Collector{n.requests, n.keys, n.took, n.claims, n.loads, n.loading, n.shard, n.incarnation}
-	for _, one := range []struct {
+	for _, gauge := range []struct {
 		name, help string
 		value      func() float64
 	}{
@@ -91,12 +91,12 @@ func (n *ShardNode) Register(r prometheus.Registerer, ready func() error, stats 
 			func() float64 { return stats().Behind.Seconds() }},
 	} {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tidemark_shard_node_" + one.name, Help: one.help, ConstLabels: n.labels,
-		}, one.value))
+			Name: "tidemark_shard_node_" + gauge.name, Help: gauge.help, ConstLabels: n.labels,
+		}, gauge.value))
 	}
 	var err error
-	for _, one := range all {
-		err = errors.Join(err, r.Register(one))
+	for _, collector := range all {
+		err = errors.Join(err, r.Register(collector))
 	}
 	return err
 }

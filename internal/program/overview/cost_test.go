@@ -16,8 +16,8 @@ import (
 // BenchmarkHistory adds an hour of points, of a server without queues and of one with as many queues, kinds of caches
 // and codes as a history has. It reports the memory that the points take.
 func BenchmarkHistory(b *testing.B) {
-	for _, most := range []int{0, 64} {
-		b.Run(fmt.Sprintf("%d queues", most), func(b *testing.B) {
+	for _, limit := range []int{0, 64} {
+		b.Run(fmt.Sprintf("%d queues", limit), func(b *testing.B) {
 			registry := prometheus.NewRegistry()
 			queues, err := metrics.NewQueues(registry)
 			require.NoError(b, err)
@@ -29,7 +29,7 @@ func BenchmarkHistory(b *testing.B) {
 				[]string{"redis", "code"})
 			registry.MustRegister(reads, requests, failures)
 			change := func() {
-				for i := range most {
+				for i := range limit {
 					name := fmt.Sprint("queue-", i)
 					queues.Created(name)
 					queues.Queue(name).Matched([]time.Duration{time.Second})

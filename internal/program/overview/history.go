@@ -217,46 +217,46 @@ type group struct {
 	label   string
 	columns []column
 	all     map[string]*series
-	left    map[string]float64 // what was counted for the values that have no series, since there are too many
+	omitted map[string]float64 // what was counted for the values that have no series, since there are too many
 }
 
 func newGroup(limit int, label string, columns []column) *group {
-	return &group{limit: limit, label: label, columns: columns, all: map[string]*series{}, left: map[string]float64{}}
+	return &group{limit: limit, label: label, columns: columns, all: map[string]*series{}, omitted: map[string]float64{}}
 }
 
 // add adds point n. Beyond the limit, a value is left out until another one has had no event for an hour. Series of
 // metrics that are gone are removed.
 func (g *group) add(n int, first bool, s Sample) {
 	found := s.by(g.label, g.columns)
-	maps.DeleteFunc(g.left, func(value string, _ float64) bool { return found[value] == nil })
-	idle := func(one *series) bool { return len(g.left) > 0 && n-one.active > historyPoints }
-	for value, one := range g.all {
-		if found[value] == nil || idle(one) {
+	maps.DeleteFunc(g.omitted, func(value string, _ float64) bool { return found[value] == nil })
+	idle := func(s *series) bool { return len(g.omitted) > 0 && n-s.active > historyPoints }
+	for value, series := range g.all {
+		if found[value] == nil || idle(series) {
 			delete(g.all, value)
 			if found[value] != nil {
-				g.left[value] = total(found[value])
+				g.omitted[value] = total(found[value])
 			}
 		}
 	}
 	for value, metrics := range found {
-		before, left := g.left[value]
+		before, omitted := g.omitted[value]
 		switch now := total(metrics); {
 		case g.all[value] != nil || g.label == labelCode && value < "400": // codes of Redis are words
-		case len(g.all) == g.limit || left && now == before:
-			g.left[value] = now
+		case len(g.all) == g.limit || omitted && now == before:
+			g.omitted[value] = now
 		default:
-			delete(g.left, value)
-			one := newSeries(g.columns)
-			one.active = n - historyPoints - 1 // idle
-			if !first && !left {               // all that was counted is of this point
-				one.before = make([][]float64, len(g.columns))
+			delete(g.omitted, value)
+			series := newSeries(g.columns)
+			series.active = n - historyPoints - 1 // idle
+			if !first && !omitted {               // all that was counted is of this point
+				series.before = make([][]float64, len(g.columns))
 			}
-			g.all[value] = one
+			g.all[value] = series
 		}
 	}
-	for value, one := range g.all {
-		if one.add(n%historyPoints, func(name string) []*dto.Metric { return found[value][name] }) {
-			one.active = n
+	for value, series := range g.all {
+		if series.add(n%historyPoints, func(name string) []*dto.Metric { return found[value][name] }) {
+			series.active = n
 		}
 	}
 }
@@ -273,9 +273,9 @@ func total(metrics map[string][]*dto.Metric) (sum float64) {
 
 func (g *group) columnsSince(first, next int) map[string]wire.Columns {
 	all := make(map[string]wire.Columns, len(g.all))
-	for value, one := range g.all {
-		if next-one.active <= historyPoints { // it has had an event in this hour
-			all[value] = one.columnsSince(first, next)
+	for value, series := range g.all {
+		if next-series.active <= historyPoints { // it has had an event in this hour
+			all[value] = series.columnsSince(first, next)
 		}
 	}
 	return all

@@ -90,8 +90,8 @@ func TestHistoryBounds(t *testing.T) {
 	h := overview.NewHistory(r, "server")
 	now := time.Now()
 	h.Add(now)
-	const most = 64
-	for i := range most + 1 {
+	const limit = 64
+	for i := range limit + 1 {
 		queues.Created("q" + strconv.Itoa(i))
 	}
 	step := func() {
@@ -100,32 +100,32 @@ func TestHistoryBounds(t *testing.T) {
 	}
 	step()
 	kept := func() (n int) {
-		for i := range most + 1 {
+		for i := range limit + 1 {
 			if h.Sum("q"+strconv.Itoa(i), "tickets", 360) > 0 {
 				n++
 			}
 		}
 		return n
 	}
-	require.Equal(t, most, kept())
+	require.Equal(t, limit, kept())
 	for range 360 {
 		step()
 	}
 	require.Len(t, h.Since(0, "").Times, 360)
 	require.Zero(t, kept(), "they are older than an hour")
 	for range 2 {
-		for i := range most + 1 {
+		for i := range limit + 1 {
 			queues.Created("r" + strconv.Itoa(i))
 		}
 		step()
 	}
 	fresh := 0
-	for i := range most + 1 {
+	for i := range limit + 1 {
 		name := "r" + strconv.Itoa(i)
 		fresh += int(h.Sum(name, "tickets", 1))
 		queues.Forget(name)
 	}
-	require.Equal(t, most, fresh, "there is room again")
+	require.Equal(t, limit, fresh, "there is room again")
 	step()
 	require.Zero(t, h.Sum("r1", "tickets", 360)+h.Sum("r2", "tickets", 360), "a deleted queue has no history")
 }

@@ -62,7 +62,7 @@ func (p *Problems) Report(source string, at time.Time, found []Problem) {
 	for _, f := range found {
 		key := problem{source, f.Code, f.About}
 		now[key] = true
-		if _, known := p.since[key]; !known {
+		if _, ok := p.since[key]; !ok {
 			p.since[key] = at
 			if !f.Since.IsZero() {
 				p.since[key] = f.Since

@@ -88,10 +88,10 @@ func (r *Rules) rising(s Sample, code string, rule rising) (found []Problem) {
 			continue
 		}
 		key, now := problem{rule.metric, code, about}, valueOf(m)
-		before, known := r.before[key]
+		before, ok := r.before[key]
 		r.values[key] = now
 		events := r.counts[key]
-		if now > before && (known || r.history.count() > 0) {
+		if now > before && (ok || r.history.count() > 0) {
 			events = append(events, counted{at: s.At, by: now - before})
 		}
 		events = slices.DeleteFunc(events, func(c counted) bool { return s.At.Sub(c.at) > rule.within })
@@ -186,14 +186,14 @@ func (r *Rules) queues(s Sample) (found []Problem) {
 	}
 	own, waiting, matches := s.Values("tidemark_director", "queue"), s.Values("tidemark_tickets", "queue"),
 		s.Values("tidemark_matches_total", "queue")
-	known := s.Values("tidemark_tickets_created_total", "queue")
-	maps.DeleteFunc(r.matched, func(queue string, _ lastMatch) bool { return !has(known, queue) })
-	maps.DeleteFunc(r.began, func(p problem, _ time.Time) bool { return !has(known, p.about) })
-	for queue := range known {
+	queues := s.Values("tidemark_tickets_created_total", "queue")
+	maps.DeleteFunc(r.matched, func(queue string, _ lastMatch) bool { return !has(queues, queue) })
+	maps.DeleteFunc(r.began, func(p problem, _ time.Time) bool { return !has(queues, p.about) })
+	for queue := range queues {
 		key := problem{"", "TidemarkNoDirector", queue}
 		if !all || own[queue] > 0 || directors[queue] || r.history.Sum(queue, "tickets", points(ticketsSeenWithin)) == 0 {
 			delete(r.began, key)
-		} else if _, known := r.began[key]; !known {
+		} else if _, ok := r.began[key]; !ok {
 			r.began[key] = s.At
 		} else if s.At.Sub(r.began[key]) >= directorMissing {
 			found = append(found, Problem{Code: key.code, About: queue, Since: r.began[key],
@@ -217,8 +217,8 @@ func (r *Rules) queues(s Sample) (found []Problem) {
 	return found
 }
 
-func has(known map[string]float64, name string) bool {
-	_, ok := known[name]
+func has(queues map[string]float64, name string) bool {
+	_, ok := queues[name]
 	return ok
 }
 

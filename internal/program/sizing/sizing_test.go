@@ -72,8 +72,8 @@ func fill(t *testing.T, l sizing.Load) (bytes float64) {
 				Subscriber: fmt.Sprintf("sub-%08d", n), Policy: policy})
 			require.NoError(t, err)
 		}
-		for left := l.MaxMessages; left > 0; left -= 100 {
-			drafts := make([]channel.Draft, min(left, 100))
+		for remaining := l.MaxMessages; remaining > 0; remaining -= 100 {
+			drafts := make([]channel.Draft, min(remaining, 100))
 			for n := range drafts {
 				drafts[n] = channel.Draft{ID: ulid.Make().String(), Content: content}
 			}

@@ -104,18 +104,18 @@ func (c *Collector) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	c.take(request, r.Header)
+	c.record(request, r.Header)
 	w.Header().Set("Content-Type", "application/x-protobuf") // an empty answer
 }
 
 // Export takes spans over gRPC.
 func (c *Collector) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (
 	*collector.ExportTraceServiceResponse, error) {
-	c.take(r, nil)
+	c.record(r, nil)
 	return new(collector.ExportTraceServiceResponse), nil
 }
 
-func (c *Collector) take(r *collector.ExportTraceServiceRequest, header http.Header) {
+func (c *Collector) record(r *collector.ExportTraceServiceRequest, header http.Header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.header = header
@@ -146,14 +146,14 @@ func spanOf(s *otlp.Span, resource map[string]string) Span {
 
 func attributesOf(all []*common.KeyValue) map[string]string {
 	found := map[string]string{}
-	for _, one := range all {
-		switch v := one.GetValue().GetValue().(type) {
+	for _, attribute := range all {
+		switch v := attribute.GetValue().GetValue().(type) {
 		case *common.AnyValue_StringValue:
-			found[one.GetKey()] = v.StringValue
+			found[attribute.GetKey()] = v.StringValue
 		case *common.AnyValue_IntValue:
-			found[one.GetKey()] = strconv.FormatInt(v.IntValue, 10)
+			found[attribute.GetKey()] = strconv.FormatInt(v.IntValue, 10)
 		default:
-			found[one.GetKey()] = one.GetValue().String()
+			found[attribute.GetKey()] = attribute.GetValue().String()
 		}
 	}
 	return found

@@ -17,7 +17,7 @@ func TestQuota(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		conn := storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
-		one, other := NewQuotas(conn), NewQuotas(conn)
+		first, other := NewQuotas(conn), NewQuotas(conn)
 		hourly := limits.Quota{Owner: "user:ann", Name: "requests", Rate: 1.0 / 3600, Burst: 10}
 		take := func(q *Quotas, of limits.Quota, n int) limits.Taken {
 			t.Helper()
@@ -25,26 +25,26 @@ func TestQuota(t *testing.T) {
 			require.NoError(t, err)
 			return taken
 		}
-		require.Equal(t, limits.Taken{OK: true, Left: 6}, take(one, hourly, 4))
+		require.Equal(t, limits.Taken{OK: true, Left: 6}, take(first, hourly, 4))
 		require.Equal(t, limits.Taken{OK: true, Left: 1}, take(other, hourly, 5), "servers count together")
-		refused := take(one, hourly, 2)
+		refused := take(first, hourly, 2)
 		require.False(t, refused.OK)
 		require.Equal(t, 1, refused.Left, "nothing was taken")
 		require.InDelta(t, time.Hour, refused.Retry, float64(storetest.Patience))
-		require.Equal(t, limits.Taken{OK: true}, take(one, hourly, 1))
-		require.InDelta(t, 3*time.Hour, take(one, hourly, 3).Retry, float64(storetest.Patience))
-		require.False(t, take(one, hourly, 11).OK, "more than the burst is never granted")
+		require.Equal(t, limits.Taken{OK: true}, take(first, hourly, 1))
+		require.InDelta(t, 3*time.Hour, take(first, hourly, 3).Retry, float64(storetest.Patience))
+		require.False(t, take(first, hourly, 11).OK, "more than the burst is never granted")
 
 		bob := hourly
 		bob.Owner = "user:bob"
-		require.Equal(t, limits.Taken{OK: true, Left: 0}, take(one, bob, 10), "others have their own")
+		require.Equal(t, limits.Taken{OK: true, Left: 0}, take(first, bob, 10), "others have their own")
 		bytes := hourly
 		bytes.Name = "bytes"
-		require.Equal(t, limits.Taken{OK: true, Left: 9}, take(one, bytes, 1), "and so have other quotas")
+		require.Equal(t, limits.Taken{OK: true, Left: 9}, take(first, bytes, 1), "and so have other quotas")
 
 		fast := limits.Quota{Owner: "user:ann", Name: "fast", Rate: 1000, Burst: 5}
-		require.True(t, take(one, fast, 5).OK)
-		require.Eventually(t, func() bool { return take(one, fast, 5).OK }, storetest.Patience, time.Millisecond,
+		require.True(t, take(first, fast, 5).OK)
+		require.Eventually(t, func() bool { return take(first, fast, 5).OK }, storetest.Patience, time.Millisecond,
 			"it fills")
 	})
 }

@@ -81,12 +81,12 @@ func TestEveryServerKnowsARevocation(t *testing.T) {
 		startServer(t, redis.Options{URL: cut.Addr(), KeyPrefix: prefix}),
 	}
 	longest := make([]time.Duration, len(servers))
-	within := func(what string, known func(*accesskeys.Registry) bool) {
+	within := func(what string, check func(*accesskeys.Registry) bool) {
 		t.Helper()
-		begun := time.Now()
+		started := time.Now()
 		for i, r := range servers {
-			storetest.WaitFor(t, what, func() bool { return known(r) })
-			longest[i] = max(longest[i], time.Since(begun))
+			storetest.WaitFor(t, what, func() bool { return check(r) })
+			longest[i] = max(longest[i], time.Since(started))
 		}
 	}
 	for range 10 {

@@ -58,8 +58,8 @@ func (s *Store) all() []string {
 }
 
 // Create implements accesskeys.Store.
-func (s *Store) Create(ctx context.Context, r accesskeys.Record, most int) (accesskeys.Position, error) {
-	args := []string{r.ID, string(r.Value), millis(r.Until), strconv.Itoa(most), id.New(), s.keys.topic()}
+func (s *Store) Create(ctx context.Context, r accesskeys.Record, limit int) (accesskeys.Position, error) {
+	args := []string{r.ID, string(r.Value), millis(r.Until), strconv.Itoa(limit), id.New(), s.keys.topic()}
 	reply, err := s.conn.Run(ctx, createScript, s.all(), args)
 	if err != nil {
 		return "", fmt.Errorf("create an API key: %w", err)
@@ -81,11 +81,11 @@ func createdOf(reply redis.Reply) (accesskeys.Position, error) {
 }
 
 // Revoke implements accesskeys.Store.
-func (s *Store) Revoke(ctx context.Context, r accesskeys.Revocation, most int) (accesskeys.Revocation,
+func (s *Store) Revoke(ctx context.Context, r accesskeys.Revocation, limit int) (accesskeys.Revocation,
 	accesskeys.Position, error) {
 	args := []string{
 		string(r.Kind), r.Name, millis(r.At), millis(r.Until), redis.Milliseconds(accesskeys.DefaultLife),
-		strconv.Itoa(most), id.New(), s.keys.topic(),
+		strconv.Itoa(limit), id.New(), s.keys.topic(),
 	}
 	reply, err := s.conn.Run(ctx, revokeScript, s.all(), args)
 	switch {

@@ -27,9 +27,9 @@ func TestAnnounce(t *testing.T) {
 					Announcement{Server: server, Configuration: configuration, Life: life})
 				require.NoError(t, err)
 				texts := make([]string, len(others))
-				for i, one := range others {
-					texts[i] = one.Configuration
-					require.WithinRange(t, one.Ends, now, now.Add(time.Minute))
+				for i, announced := range others {
+					texts[i] = announced.Configuration
+					require.WithinRange(t, announced.Ends, now, now.Add(time.Minute))
 				}
 				return texts
 			}

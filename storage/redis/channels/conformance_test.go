@@ -124,9 +124,9 @@ func (h *harness) Life(ctx context.Context, channel string, p channeltest.Part) 
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-func (h *harness) SetLife(ctx context.Context, channel string, p channeltest.Part, left time.Duration) error {
+func (h *harness) SetLife(ctx context.Context, channel string, p channeltest.Part, life time.Duration) error {
 	key := h.key(channel, p)
-	set, err := h.do(ctx, h.client.B().Pexpire().Key(key).Milliseconds(left.Milliseconds()).Build()).AsBool()
+	set, err := h.do(ctx, h.client.B().Pexpire().Key(key).Milliseconds(life.Milliseconds()).Build()).AsBool()
 	if err == nil && !set {
 		err = errors.New("no such key")
 	}

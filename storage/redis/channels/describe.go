@@ -79,9 +79,9 @@ func (s *Store) Positions(ctx context.Context, names []string) []channel.Positio
 	for _, name := range names {
 		reads.keys = append(reads.keys, s.positionKeys(name)...)
 	}
-	errs := s.conn.RetryEach(ctx, "positions", len(names), func(ctx context.Context, left []int) []error {
-		read := reads.client.DoMulti(ctx, reads.commands(left)...)
-		return reads.decode(left, read, func(i int, values []rueidis.RedisMessage, err error) error {
+	errs := s.conn.RetryEach(ctx, "positions", len(names), func(ctx context.Context, pending []int) []error {
+		read := reads.client.DoMulti(ctx, reads.commands(pending)...)
+		return reads.decode(pending, read, func(i int, values []rueidis.RedisMessage, err error) error {
 			if redis.SlotMoving(err) {
 				results[i].Position, err = singleReads{store: s, keys: s.keys(names[i])}.channelPosition(ctx)
 			} else if err == nil {

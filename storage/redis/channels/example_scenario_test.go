@@ -91,10 +91,10 @@ func (e *example) subscribe(t *testing.T, name string) {
 
 func (e *example) publish(t *testing.T, id, content string, duplicate bool) {
 	t.Helper()
-	drafts, begun := []channel.Draft{{ID: id, Content: []byte(content)}}, len(e.Found(t)) == 0
+	drafts, started := []channel.Draft{{ID: id, Content: []byte(content)}}, len(e.Found(t)) == 0
 	published, err := e.Publish(t.Context(), channel.PublishRequest{Channel: e.name, Drafts: drafts, Policy: e.policy})
 	require.NoError(t, err)
-	require.Equal(t, []channel.Published{{ID: id, Clock: 1, Duplicate: duplicate, Begun: begun}}, published)
+	require.Equal(t, []channel.Published{{ID: id, Clock: 1, Duplicate: duplicate, Begun: started}}, published)
 }
 
 func (e *example) request(subscriber string) channel.FetchRequest {

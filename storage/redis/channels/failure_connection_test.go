@@ -49,16 +49,16 @@ func TestFailureConnectionsKilledUnderLoad(t *testing.T) {
 	const publishers, messages, kills = 8, 100, 25
 	n := redistest.Start(t, redistest.Options{})
 	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute})
-	var told atomic.Int64
+	var answered atomic.Int64
 	g, ctx := errgroup.WithContext(t.Context())
 	for i := range publishers {
 		g.Go(func() error {
-			return publishAll(ctx, s, "x", "p"+strconv.Itoa(i)+"-", messages, func() { told.Add(1) })
+			return publishAll(ctx, s, "x", "p"+strconv.Itoa(i)+"-", messages, func() { answered.Add(1) })
 		})
 	}
 	for i := range kills {
 		storetest.WaitFor(t, "publishes between the kills", func() bool {
-			return told.Load() >= int64(i*publishers*messages/kills) || ctx.Err() != nil
+			return answered.Load() >= int64(i*publishers*messages/kills) || ctx.Err() != nil
 		})
 		require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
 	}
@@ -144,12 +144,12 @@ func TestFailureContextCancelled(t *testing.T) {
 	}
 	storetest.WaitFor(t, "all calls to be on their way", func() bool { return int(running.Load()) == len(all) })
 	patient := make(chan error)
-	go func() { patient <- storagetest.ErrorOf(s.Publish(t.Context(), one("x", "patient"))) }()
+	go func() { patient <- storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", "patient"))) }()
 	cancel()
 	for range all {
 		require.ErrorIs(t, <-done, context.Canceled)
 	}
-	err := storagetest.ErrorOf(s.Publish(ctx, one("x", "late")))
+	err := storagetest.ErrorOf(s.Publish(ctx, publishOf("x", "late")))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, fault.ErrUnavailable)
 	n.Resume(t)
@@ -164,10 +164,10 @@ func TestFailureTooManyClients(t *testing.T) {
 	lore{messages: 1}.make(t, s, n.Client(), "x")
 	storetest.Set(t, n, "maxclients", "1")
 	require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
-	err := storagetest.ErrorOf(s.Publish(storetest.Shortly(t), one("x", "m2")))
+	err := storagetest.ErrorOf(s.Publish(storetest.Shortly(t), publishOf("x", "m2")))
 	storetest.RequireUnavailable(t, err)
 	storetest.Set(t, n, "maxclients", "100")
-	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", "m2"))))
+	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", "m2"))))
 }
 
 // After Close operations are refused at once.

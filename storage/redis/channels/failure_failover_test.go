@@ -25,7 +25,7 @@ import (
 type publishing struct {
 	store      *Store
 	replicated bool         // half of the publishers require a replica
-	told       atomic.Int64 // publishes that were answered
+	answers    atomic.Int64 // publishes that were answered
 	longest    atomic.Int64 // nanoseconds between two of them
 	last       atomic.Int64
 	ending     atomic.Bool // no more is published
@@ -48,7 +48,7 @@ func publishOn(t *testing.T, s *Store, name string, replicated bool) *publishing
 // publish publishes until the end, and retries each message until it succeeds.
 func (p *publishing) publish(ctx context.Context, name, first string, replicas int) error {
 	for i := 0; !p.ending.Load(); i++ {
-		r := one(name, first+strconv.Itoa(i))
+		r := publishOf(name, first+strconv.Itoa(i))
 		if p.replicated {
 			r.Policy.Replicas = replicas
 		}
@@ -73,7 +73,7 @@ func (p *publishing) mayFail(err error) bool {
 }
 
 func (p *publishing) answered() {
-	p.told.Add(1)
+	p.answers.Add(1)
 	now := time.Now().UnixNano()
 	pause := now - p.last.Swap(now)
 	for {
@@ -87,9 +87,9 @@ func (p *publishing) answered() {
 // awaitMore waits for publishes that began after the call.
 func (p *publishing) awaitMore(t *testing.T) {
 	t.Helper()
-	before := p.told.Load()
+	before := p.answers.Load()
 	storetest.WaitFor(t, "publishes to be answered", func() bool {
-		return p.told.Load() > before+20 ||
+		return p.answers.Load() > before+20 ||
 			p.failed.Load()
 	})
 }
@@ -98,7 +98,7 @@ func (p *publishing) end(t *testing.T) {
 	t.Helper()
 	p.ending.Store(true)
 	require.NoError(t, p.g.Wait())
-	t.Logf("%d publishes, the longest pause was %s", p.told.Load(),
+	t.Logf("%d publishes, the longest pause was %s", p.answers.Load(),
 		time.Duration(p.longest.Load()).Round(time.Millisecond))
 }
 
@@ -197,7 +197,7 @@ func TestFailureClusterSwitchover(t *testing.T) {
 	p.end(t)
 	at, err := s.Position(t.Context(), "x")
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, int64(at.Clock), p.told.Load())
+	require.GreaterOrEqual(t, int64(at.Clock), p.answers.Load())
 	requireWhole(t, s, promoted.Client(), "x", int(at.Clock))
 	l := listen(t, s, "x")
 	l.requirePublished(t, s, "x", "after")
@@ -213,7 +213,7 @@ func TestFailureSwitchoverAmidPurges(t *testing.T) {
 	p.last.Store(time.Now().UnixNano())
 	p.g.Go(func() error {
 		for i := 0; !p.ending.Load(); i++ {
-			published, err := s.Publish(t.Context(), one("x", "p"+strconv.Itoa(i)))
+			published, err := s.Publish(t.Context(), publishOf("x", "p"+strconv.Itoa(i)))
 			if err == nil {
 				_, err = s.Purge(t.Context(), channel.PurgeRequest{Channel: "x", Policy: lore{}.policy(),
 					Through: channel.From{Start: channel.StartAt, Clock: published[0].Clock}})
@@ -236,7 +236,7 @@ func TestFailureSwitchoverAmidPurges(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, b.Messages)
 	require.Zero(t, b.Expired)
-	require.GreaterOrEqual(t, int64(b.Purged), p.told.Load())
+	require.GreaterOrEqual(t, int64(b.Purged), p.answers.Load())
 }
 
 // While a cluster is down all its channels are unavailable, even those of running nodes. Afterwards they are available
@@ -265,7 +265,7 @@ func TestFailureClusterDown(t *testing.T) {
 
 	done := make(chan error)
 	patient := open(t, redis.Options{URL: owner.Addr(), Timeout: time.Minute})
-	go func() { done <- storagetest.ErrorOf(patient.Publish(t.Context(), one("x", "patient"))) }()
+	go func() { done <- storagetest.ErrorOf(patient.Publish(t.Context(), publishOf("x", "patient"))) }()
 	killed.Restart(t)
 	c.AwaitOK(t)
 	require.NoError(t, <-done)
@@ -316,7 +316,7 @@ func TestFailoverThatLosesPublishes(t *testing.T) {
 	var lost, position channel.Batch
 	c.FailoverThatLoses(t, c.Slot("{x}"), func() {
 		for _, id := range []string{"x", "y"} {
-			require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", id))))
+			require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", id))))
 		}
 		var err error
 		lost, err = s.Fetch(t.Context(), request)
@@ -328,7 +328,7 @@ func TestFailoverThatLosesPublishes(t *testing.T) {
 		require.NoError(t, err)
 	})
 	for _, id := range []string{"z", "y"} {
-		require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", id))))
+		require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", id))))
 	}
 	old := receiptOf("x", lost)
 	require.ErrorIs(t, s.Ack(t.Context(), channel.AckRequest{Receipt: old, Policy: request.Policy}),

@@ -23,11 +23,11 @@ func calls(t *testing.T, s *Store, name string) []storetest.Call {
 	b, err := s.Fetch(t.Context(), l.fetch(name))
 	require.NoError(t, err)
 	ack := channel.AckRequest{Receipt: receiptOf(name, b), Policy: l.policy()}
-	batch := one(name, "b1")
+	batch := publishOf(name, "b1")
 	batch.Drafts = drafted("b1", "b2", "b3")
 	return []storetest.Call{
 		{Name: "publish",
-			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
+			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, publishOf(name, "p1"))) }},
 		{Name: "publish a batch",
 			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, batch)) }},
 		{Name: "fetch",
@@ -69,17 +69,17 @@ func pollOne(ctx context.Context, s *Store, r channel.PollRequest) error {
 
 // publishAll publishes messages one after the other under their own IDs. Each must succeed and must not be a duplicate,
 // even if the answer of its first try was lost. told is called after each.
-func publishAll(ctx context.Context, s *Store, name, first string, n int, told func()) error {
+func publishAll(ctx context.Context, s *Store, name, first string, n int, answered func()) error {
 	for i := range n {
 		id := first + strconv.Itoa(i)
-		published, err := s.Publish(ctx, one(name, id))
+		published, err := s.Publish(ctx, publishOf(name, id))
 		if err != nil {
 			return err
 		}
 		if p := published[0]; p.ID != id || p.Clock < 1 || p.Duplicate {
 			return fmt.Errorf("%s was published as %+v", id, p)
 		}
-		told()
+		answered()
 	}
 	return nil
 }

@@ -101,13 +101,13 @@ func TestFailureAddressThatMoves(t *testing.T) {
 	}
 	p.end(t)
 	waiting.requirePublished(t, s, "idle", "after")
-	_, err := s.Publish(t.Context(), one("x", last))
+	_, err := s.Publish(t.Context(), publishOf("x", last))
 	require.NoError(t, err)
 	require.NoError(t, following.Wait())
 
 	at, err := s.Position(t.Context(), "x")
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, int64(at.Clock), p.told.Load()+1)
+	require.GreaterOrEqual(t, int64(at.Clock), p.answers.Load()+1)
 	requireWhole(t, s, nodes[0].Client(), "x", int(at.Clock))
 	for _, found := range subscribers {
 		require.Len(t, found, int(at.Clock))

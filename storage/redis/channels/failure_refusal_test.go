@@ -33,7 +33,7 @@ func TestFailureLoading(t *testing.T) {
 	n.Kill(t)
 
 	published, opened := make(chan error), make(chan error)
-	go func() { published <- storagetest.ErrorOf(s.Publish(t.Context(), one("x", "new"))) }()
+	go func() { published <- storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", "new"))) }()
 	go func() {
 		other, err := redis.Connect(t.Context(), redis.Options{URL: n.URL(), Logger: s.conn.Logger()})
 		if err == nil {
@@ -96,7 +96,7 @@ func TestFailureReadOnly(t *testing.T) {
 			retried := label(registry, "tidemark_redis_retries_total", code)
 			require.NotZero(t, retried)
 			done := make(chan error)
-			go func() { done <- storagetest.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
+			go func() { done <- storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", "p1"))) }()
 			storetest.WaitFor(t, "the publish to be tried again", func() bool {
 				return label(registry, "tidemark_redis_retries_total", code) > retried
 			})
@@ -114,7 +114,7 @@ func TestFailureDemotedWhileWaiting(t *testing.T) {
 	replica := redistest.StartReplica(t, primary)
 	s := open(t, redis.Options{URL: primary.URL(), Timeout: time.Minute})
 	replica.Pause(t)
-	r := one("x", "m1")
+	r := publishOf("x", "m1")
 	r.Policy.Replicas = 1
 	done := make(chan error)
 	go func() { done <- storagetest.ErrorOf(s.Publish(t.Context(), r)) }()
@@ -147,10 +147,10 @@ func TestFailureOutOfMemory(t *testing.T) {
 	full := []string{"publish", "publish a batch", "subscribe"}
 	require.ErrorIs(t, storagetest.ErrorOf(keyless.ReceiptKeys(t.Context())), fault.ErrStorageFull)
 	storetest.RequireEach(t.Context(), t, storetest.Only(all, full...), storetest.RequireFull)
-	trimmed := one("x", "p1")
+	trimmed := publishOf("x", "p1")
 	trimmed.Policy.MaxMessages = 1
 	require.ErrorIs(t, storagetest.ErrorOf(s.Publish(t.Context(), trimmed)), fault.ErrStorageFull)
-	require.ErrorIs(t, storagetest.ErrorOf(s.Publish(t.Context(), one("new", "p1"))), fault.ErrStorageFull)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Publish(t.Context(), publishOf("new", "p1"))), fault.ErrStorageFull)
 	require.Equal(t, before, storetest.Dump(t, n))
 	storetest.RequireEach(t.Context(), t, storetest.AllBut(all, append(full, "ready")...), storetest.RequireFine)
 	err := s.conn.Ready(t.Context())
@@ -171,7 +171,7 @@ func TestFailureNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	lore{messages: 3}.make(t, open(t, redis.Options{URL: n.URL()}), n.Client(), "x")
-	batch := one("x", "b1")
+	batch := publishOf("x", "b1")
 	batch.Drafts = drafted("b1", "b2")
 	trimmed, due := batch, batch
 	due.Policy.TTL = 2 * batch.Policy.TTL // so that the life of the epoch and the subs must be renewed

@@ -18,7 +18,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
 		s := of(t, f.Conn, Options{})
 		lore{messages: 3}.make(t, s, f.Node.Client(), "x")
-		replicated := one("x", "r1") // there is no replica
+		replicated := publishOf("x", "r1") // there is no replica
 		replicated.Policy.Replicas = 1
 		waits := storetest.Call{Name: "publish replicated",
 			Do: func(ctx context.Context) error { return storagetest.ErrorOf(s.Publish(ctx, replicated)) }}
@@ -40,7 +40,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 		}
 		f.NotReady(t)
 		require.Error(t, waits.Do(storetest.Shortly(t)))
-		require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", "a2")))) // l may have no subscription
+		require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", "a2")))) // l may have no subscription
 		f.Proxy.Cut()
 		f.NotReady(t)
 		f.Recover(t)

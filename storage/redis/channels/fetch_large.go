@@ -71,7 +71,7 @@ func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest,
 		_ = answer.Reserve(before + int64(read)) // what is read already is returned in any case
 		return
 	}
-	left, release, err := s.conn.LargeRead(ctx, owner, bytes)
+	remaining, release, err := s.conn.LargeRead(ctx, owner, bytes)
 	if err == nil {
 		defer release()
 		err = answer.Reserve(before + int64(read+bytes))
@@ -86,7 +86,7 @@ func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest,
 		read -= bytesOf(result.Messages)
 		failed := err
 		if failed == nil {
-			left, failed = s.tryRest(ctx, r, &result.Batch, left)
+			remaining, failed = s.tryRest(ctx, r, &result.Batch, remaining)
 		}
 		if len(result.Messages) == 0 {
 			result.Err = failed
@@ -98,19 +98,19 @@ func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest,
 
 // tryRest is readRest, except that it tries again while a batch has no message. While the slot is being moved, it reads
 // key by key.
-func (s *Store) tryRest(ctx context.Context, r *channel.FetchRequest, b *channel.Batch, left int) (int, error) {
+func (s *Store) tryRest(ctx context.Context, r *channel.FetchRequest, b *channel.Batch, remaining int) (int, error) {
 	err := s.conn.Retry(ctx, "fetch", func(ctx context.Context) (err error) {
-		left, err = s.readRest(ctx, r, b, left)
+		remaining, err = s.readRest(ctx, r, b, remaining)
 		if len(b.Messages) == 0 && redis.SlotMoving(err) {
 			*b, err = s.fetchSingly(ctx, *r)
-			left -= bytesOf(b.Messages)
+			remaining -= bytesOf(b.Messages)
 		}
 		if len(b.Messages) > 0 {
 			return nil
 		}
 		return err
 	})
-	return left, err
+	return remaining, err
 }
 
 // hasRest reports whether the script has ended a batch at first bytes and there is room for more.
@@ -127,9 +127,9 @@ func hasRest(r *channel.FetchRequest, b *channel.Batch, first int) bool {
 
 // readRest reads the rest of a batch in bulk, of at most left bytes unless it has no message yet. It returns how many
 // bytes are left then.
-func (s *Store) readRest(ctx context.Context, r *channel.FetchRequest, b *channel.Batch, left int) (int, error) {
-	room := min(left, r.MaxBytes-bytesOf(b.Messages))
-	rd := bulkReader{store: s, keys: s.keys(r.Channel), max: r.Max, largest: r.Policy.MaxMessageBytes, left: room}
+func (s *Store) readRest(ctx context.Context, r *channel.FetchRequest, b *channel.Batch, remaining int) (int, error) {
+	room := min(remaining, r.MaxBytes-bytesOf(b.Messages))
+	rd := bulkReader{store: s, keys: s.keys(r.Channel), max: r.Max, largest: r.Policy.MaxMessageBytes, remaining: room}
 	var err error
 	for rd.more(*b) && err == nil {
 		err = rd.read(ctx, b)
@@ -137,7 +137,7 @@ func (s *Store) readRest(ctx context.Context, r *channel.FetchRequest, b *channe
 	if err != nil && ctx.Err() == nil {
 		s.conn.Logger().DebugContext(ctx, "a large fetch returned a part", "channel", r.Channel, "error", err)
 	}
-	return left - (room - rd.left), err
+	return remaining - (room - rd.remaining), err
 }
 
 func bytesOf(messages []channel.Message) int {
@@ -150,13 +150,13 @@ func bytesOf(messages []channel.Message) int {
 
 // bulkReader adds messages to a batch.
 type bulkReader struct {
-	store   *Store
-	keys    Keys
-	max     int // messages in the batch
-	largest int // bytes of a message
-	left    int // bytes that may still be added
-	full    bool
-	gone    []clock.Clock // of messages that the last read didn't find
+	store     *Store
+	keys      Keys
+	max       int // messages in the batch
+	largest   int // bytes of a message
+	remaining int // bytes that may still be added
+	full      bool
+	missing   []clock.Clock // of messages that the last read didn't find
 }
 
 // client returns the client to read the channel's keys with.
@@ -176,7 +176,7 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	if n := len(b.Messages); n > 0 {
 		witness, average = rd.keys.Message(b.Messages[n-1].Clock), bytesOf(b.Messages)/n+1
 	}
-	n := min(rd.max-len(b.Messages), max(1, min(bulkRead, rd.left)/average), bulkKeys)
+	n := min(rd.max-len(b.Messages), max(1, min(bulkRead, rd.remaining)/average), bulkKeys)
 	keys := append(make([]string, 0, n+1), witness)
 	for at := range clock.After(b.Through, b.Clock, n) {
 		keys = append(keys, rd.keys.Message(at))
@@ -194,17 +194,17 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 		rd.full = true
 		return err
 	}
-	rd.gone = rd.gone[:0]
+	rd.missing = rd.missing[:0]
 	for _, value := range found[1:] {
 		if rd.full = !rd.add(ctx, b, value); rd.full {
 			break
 		}
 	}
-	if len(rd.gone) == 0 {
+	if len(rd.missing) == 0 {
 		return nil
 	}
 	purged, err := singleReads{store: rd.store, keys: rd.keys}.purged(ctx)
-	for _, at := range rd.gone {
+	for _, at := range rd.missing {
 		n := purged.between(at.Sub(1), at)
 		b.Expired, b.Purged = b.Expired-n, b.Purged+n
 	}
@@ -236,7 +236,7 @@ func sameHistory(b *channel.Batch, witness rueidis.RedisMessage) (bool, error) {
 // fitting returns the keys of as many messages as there is room for, at least of one, after the key that is read again.
 // It reads their lengths only if messages of the maximum size would not fit.
 func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, error) {
-	if len(keys) == 2 || len(keys)*rd.largest <= rd.left {
+	if len(keys) == 2 || len(keys)*rd.largest <= rd.remaining {
 		return keys, nil
 	}
 	c, bytes := rd.client(ctx), 0
@@ -249,7 +249,7 @@ func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, err
 		if err != nil {
 			return nil, err
 		}
-		if bytes += int(n); bytes > rd.left && i > 0 {
+		if bytes += int(n); bytes > rd.remaining && i > 0 {
 			return keys[:i+1], nil
 		}
 	}
@@ -261,14 +261,14 @@ func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, err
 func (rd *bulkReader) add(ctx context.Context, b *channel.Batch, value rueidis.RedisMessage) bool {
 	if value.IsNil() {
 		b.Expired, b.Through = b.Expired+1, b.Through.Next()
-		rd.gone = append(rd.gone, b.Through)
+		rd.missing = append(rd.missing, b.Through)
 		return true
 	}
 	envelope, err := value.AsBytes()
-	if err != nil || len(envelope) > rd.left && len(b.Messages) > 0 {
+	if err != nil || len(envelope) > rd.remaining && len(b.Messages) > 0 {
 		return false
 	}
-	rd.left -= len(envelope)
+	rd.remaining -= len(envelope)
 	rd.store.open(ctx, b, rd.keys, b.Through.Next(), envelope)
 	b.Through = b.Through.Next()
 	return true

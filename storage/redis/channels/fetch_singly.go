@@ -140,8 +140,8 @@ func (f singleReads) tail(ctx context.Context, b *channel.Batch, r *channel.Fetc
 			unread = uint64(r.Policy.MaxMessages)
 		}
 		at := b.Clock.Sub(unread)
-		gone, err := f.gone(ctx, at, unread)
-		return at.Add(gone), err
+		expired, err := f.expired(ctx, at, unread)
+		return at.Add(expired), err
 	case channel.StartAt:
 		if clock.Behind(from.Clock, b.Clock) {
 			return from.Clock, nil
@@ -272,16 +272,16 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 
 // skipGone skips the expired messages after at, by binary search, and counts them.
 func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Clock) (clock.Clock, error) {
-	gone, err := f.gone(ctx, at, clock.Distance(at, b.Clock))
-	if gone > 0 {
-		b.Expired += gone
-		b.Through = at.Add(gone)
+	expired, err := f.expired(ctx, at, clock.Distance(at, b.Clock))
+	if expired > 0 {
+		b.Expired += expired
+		b.Through = at.Add(expired)
 	}
-	return at.Add(gone), err
+	return at.Add(expired), err
 }
 
-// gone returns how many of the messages after at have expired, of the next unread ones.
-func (f singleReads) gone(ctx context.Context, at clock.Clock, unread uint64) (uint64, error) {
+// expired returns how many of the messages after at have expired, of the next unread ones.
+func (f singleReads) expired(ctx context.Context, at clock.Clock, unread uint64) (uint64, error) {
 	var failed error
 	alive := func(i int) bool {
 		n, err := f.store.conn.Client().Do(ctx,

@@ -22,15 +22,15 @@ import (
 	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
-// begun is a publish that has begun.
-type begun struct {
+// call is a publish that has begun.
+type call struct {
 	done      chan struct{} // closed at its end
 	published []channel.Published
 	err       error
 }
 
 // wait waits for the publish's end.
-func (p *begun) wait(t *testing.T) {
+func (p *call) wait(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.done:
@@ -40,7 +40,7 @@ func (p *begun) wait(t *testing.T) {
 }
 
 // outcome returns the first message's clock and whether it is a duplicate, or the error.
-func (p *begun) outcome(t *testing.T) string {
+func (p *call) outcome(t *testing.T) string {
 	t.Helper()
 	p.wait(t)
 	if p.err != nil {
@@ -50,9 +50,9 @@ func (p *begun) outcome(t *testing.T) string {
 }
 
 // begin begins a publish, and returns once it is one of n that wait for the call of another one.
-func begin(ctx context.Context, t *testing.T, s *Store, r channel.PublishRequest, n int) *begun {
+func begin(ctx context.Context, t *testing.T, s *Store, r channel.PublishRequest, n int) *call {
 	t.Helper()
-	p := &begun{done: make(chan struct{})}
+	p := &call{done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		p.published, p.err = s.Publish(ctx, r)
@@ -68,12 +68,12 @@ func oneAtATime(s *Store) {
 }
 
 // beginGroup begins a publish of its own, holds its call, and begins the others, which will share the next one.
-func (c cutStore) beginGroup(ctx context.Context, t *testing.T, requests ...channel.PublishRequest) []*begun {
+func (c cutStore) beginGroup(ctx context.Context, t *testing.T, requests ...channel.PublishRequest) []*call {
 	t.Helper()
 	oneAtATime(c.Store)
 	c.proxy.Hold(proxy.ToServer)
 	sent := c.proxy.Count()
-	all := []*begun{begin(ctx, t, c.Store, one(requests[0].Channel, "first"), 0)}
+	all := []*call{begin(ctx, t, c.Store, publishOf(requests[0].Channel, "first"), 0)}
 	c.proxy.AwaitSent(t, sent, func(commands [][]string) bool { return len(commands) == 1 })
 	for i, r := range requests {
 		all = append(all, begin(t.Context(), t, c.Store, r, i+1))
@@ -82,7 +82,7 @@ func (c cutStore) beginGroup(ctx context.Context, t *testing.T, requests ...chan
 }
 
 // outcomes returns the outcomes of publishes, in order.
-func outcomes(t *testing.T, all []*begun) (texts []string) {
+func outcomes(t *testing.T, all []*call) (texts []string) {
 	t.Helper()
 	for _, p := range all {
 		texts = append(texts, p.outcome(t))
@@ -95,15 +95,15 @@ func outcomes(t *testing.T, all []*begun) (texts []string) {
 func TestPublishesShareCalls(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, storagetest.ErrorOf(c.Publish(t.Context(), one("x", "known"))))
+	require.NoError(t, storagetest.ErrorOf(c.Publish(t.Context(), publishOf("x", "known"))))
 	events := make(chan channel.Event, 100)
 	defer c.direct.Listen("x", func(e channel.Event) { events <- e })()
 	require.Equal(t, channel.EventConfirmed, (<-events).Kind)
 
-	requests := []channel.PublishRequest{one("x", "known"), one("x", "twice"), one("x", "twice")}
+	requests := []channel.PublishRequest{publishOf("x", "known"), publishOf("x", "twice"), publishOf("x", "twice")}
 	want := []string{"2 false", "1 true", "3 false", "3 true"}
 	for i := len(requests); i < groupMessages+1; i++ {
-		requests, want = append(requests, one("x", strconv.Itoa(i))), append(want, fmt.Sprintf("%d false", i+1))
+		requests, want = append(requests, publishOf("x", strconv.Itoa(i))), append(want, fmt.Sprintf("%d false", i+1))
 	}
 	all, sent := c.beginGroup(t.Context(), t, requests...), c.proxy.Count()-1
 	c.proxy.Pass()
@@ -126,7 +126,7 @@ func TestASharedCallIsLinkedToItsPublishes(t *testing.T) {
 	var requests []channel.PublishRequest
 	var spans []tracingtest.ID
 	for _, id := range []string{"untraced", "a", "b", "c"} {
-		r := one("x", id)
+		r := publishOf("x", id)
 		if id != "untraced" {
 			ctx, span := tracer.Serve(t.Context(), nil, id)
 			defer span.End()
@@ -153,12 +153,12 @@ func TestLargeMessagesDelayNoOtherChannel(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
 	large := func(id string) channel.PublishRequest {
-		r := one("x", id)
+		r := publishOf("x", id)
 		r.Drafts[0].Content = []byte(`"` + strings.Repeat("x", groupBytes*2/3) + `"`)
 		return r
 	}
 	all, sent := c.beginGroup(t.Context(), t, large("a"), large("b"), large("c")), c.proxy.Count()-1
-	other := begin(t.Context(), t, c.Store, one("y", "m"), 3)
+	other := begin(t.Context(), t, c.Store, publishOf("y", "m"), 3)
 	c.proxy.Pass()
 	require.Equal(t, []string{"1 false", "2 false", "3 false", "4 false"}, outcomes(t, all))
 	require.Equal(t, "1 false", other.outcome(t))
@@ -171,9 +171,9 @@ func TestTermsOfSharedCalls(t *testing.T) {
 	c := openCut(t, redistest.Standalone(t))
 	oneAtATime(c.Store)
 	c.proxy.Hold(proxy.ToServer)
-	existing, making := one("x", "a"), one("x", "b")
+	existing, making := publishOf("x", "a"), publishOf("x", "b")
 	existing.Existing = true
-	all := []*begun{begin(t.Context(), t, c.Store, existing, 0), begin(t.Context(), t, c.Store, existing, 1)}
+	all := []*call{begin(t.Context(), t, c.Store, existing, 0), begin(t.Context(), t, c.Store, existing, 1)}
 	for n := 1; n <= 2; n++ {
 		all = append(all, begin(t.Context(), t, c.Store, making, n))
 	}
@@ -208,13 +208,13 @@ func TestSharedCallMakesTheChannel(t *testing.T) {
 func TestPublisherLeavesBeforeItsCall(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	all := c.beginGroup(t.Context(), t, one("x", "a"))
-	ctx, leave := context.WithCancel(t.Context())
-	left := begin(ctx, t, c.Store, one("x", "b"), 2)
-	all = append(all, begin(t.Context(), t, c.Store, one("x", "c"), 3))
-	leave()
-	left.wait(t)
-	require.ErrorIs(t, left.err, context.Canceled)
+	all := c.beginGroup(t.Context(), t, publishOf("x", "a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	canceled := begin(ctx, t, c.Store, publishOf("x", "b"), 2)
+	all = append(all, begin(t.Context(), t, c.Store, publishOf("x", "c"), 3))
+	cancel()
+	canceled.wait(t)
+	require.ErrorIs(t, canceled.err, context.Canceled)
 	c.proxy.Pass()
 	require.Equal(t, []string{"1 false", "2 false", "3 false"}, outcomes(t, all))
 }
@@ -229,11 +229,11 @@ func sharedCallInHalfMovedSlot(t *testing.T, c storetest.TwoNodes) {
 	owner, _ := c.Sides(t, c.SlotOf("shared"))
 	m := c.OpenMove(t, "shared")
 	require.NoError(t, owner.Do(t, "CLIENT", "PAUSE", "60000", "WRITE").Error())
-	first := begin(t.Context(), t, s, one("shared", "m1"), 0)
-	second := begin(t.Context(), t, s, one("shared", "m1"), 1)
-	fresh := begin(t.Context(), t, s, one("shared", "new"), 2)
+	first := begin(t.Context(), t, s, publishOf("shared", "m1"), 0)
+	second := begin(t.Context(), t, s, publishOf("shared", "m1"), 1)
+	fresh := begin(t.Context(), t, s, publishOf("shared", "new"), 2)
 	require.NoError(t, owner.Do(t, "CLIENT", "UNPAUSE").Error())
-	require.Equal(t, []string{"1 true", "1 true"}, outcomes(t, []*begun{first, second}))
+	require.Equal(t, []string{"1 true", "1 true"}, outcomes(t, []*call{first, second}))
 	for m.MoveKeys(t, 10) > 0 {
 		continue
 	}
@@ -245,8 +245,8 @@ func sharedCallInHalfMovedSlot(t *testing.T, c storetest.TwoNodes) {
 func TestAnswerOfASharedCallIsLost(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "known"))))
-	all := c.beginGroup(t.Context(), t, one("x", "a"), one("x", "known"), one("x", "b"))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), publishOf("x", "known"))))
+	all := c.beginGroup(t.Context(), t, publishOf("x", "a"), publishOf("x", "known"), publishOf("x", "b"))
 	var lost atomic.Bool
 	c.proxy.Fail(func(command []string) string {
 		if strings.Contains(strings.Join(command, " "), ".mid.a") && lost.CompareAndSwap(false, true) {
@@ -264,5 +264,5 @@ func TestPublishAfterClose(t *testing.T) {
 	t.Parallel()
 	s, _ := openStandalone(t)
 	s.Close()
-	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
+	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", "m1"))))
 }

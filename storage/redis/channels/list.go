@@ -77,7 +77,7 @@ func (s *Store) Channels(ctx context.Context, prefix, cursor string) (page chann
 		if n.first == from.first && n.run == from.run {
 			at = from.at
 		}
-		for begun := false; !begun || at != 0; begun = true {
+		for started := false; !started || at != 0; started = true {
 			if scans == listScans || len(names) >= listNames {
 				page.Next = listCursor{first: n.first, run: n.run, at: at}.String()
 				page.Channels, err = s.summaries(ctx, names)
@@ -150,8 +150,8 @@ func (s *Store) summaries(ctx context.Context, names map[string]bool) ([]channel
 	}
 	slices.SortFunc(all, func(a, b channel.Summary) int { return cmp.Compare(a.Name, b.Name) })
 	for some := range slices.Chunk(all, summaryReads) {
-		errs := s.conn.RetryEach(ctx, "read channels", len(some), func(ctx context.Context, left []int) []error {
-			return s.trySummaries(ctx, some, left)
+		errs := s.conn.RetryEach(ctx, "read channels", len(some), func(ctx context.Context, pending []int) []error {
+			return s.trySummaries(ctx, some, pending)
 		})
 		for _, err := range errs {
 			if err != nil {
@@ -162,26 +162,26 @@ func (s *Store) summaries(ctx context.Context, names map[string]bool) ([]channel
 	return slices.DeleteFunc(all, func(c channel.Summary) bool { return c.TTL < 0 }), nil
 }
 
-// gone is the TTL of a channel that doesn't exist any more.
-const gone = -1
+// deleted is the TTL of a channel that doesn't exist any more.
+const deleted = -1
 
 // trySummaries reads the clocks, the TTLs and the numbers of subscribers of the channels that are left.
-func (s *Store) trySummaries(ctx context.Context, all []channel.Summary, left []int) []error {
+func (s *Store) trySummaries(ctx context.Context, all []channel.Summary, pending []int) []error {
 	const each = 3
-	client, errs := s.conn.Client(), make([]error, len(left))
-	commands := make(rueidis.Commands, 0, each*len(left))
-	for _, i := range left {
+	client, errs := s.conn.Client(), make([]error, len(pending))
+	commands := make(rueidis.Commands, 0, each*len(pending))
+	for _, i := range pending {
 		ch := s.keys(all[i].Name)
 		commands = append(commands, client.B().Get().Key(ch.Clock()).Build(), client.B().Pttl().Key(ch.Clock()).Build(),
 			client.B().Scard().Key(ch.Subscribers()).Build())
 	}
 	read := client.DoMulti(ctx, commands...)
-	for n, i := range left {
+	for n, i := range pending {
 		errs[n] = decodeSummary(&all[i], read[each*n:each*(n+1)])
 		if errors.Is(errs[n], redis.ErrReply) || redis.WrongType(errs[n]) { // the list of the others is needed to find it
 			s.conn.Logger().ErrorContext(ctx, "a channel is damaged, leaving it out of the list", "channel", all[i].Name,
 				"error", errs[n])
-			all[i].TTL, errs[n] = gone, nil
+			all[i].TTL, errs[n] = deleted, nil
 		}
 	}
 	return errs
@@ -190,7 +190,7 @@ func (s *Store) trySummaries(ctx context.Context, all []channel.Summary, left []
 func decodeSummary(c *channel.Summary, read []rueidis.RedisResult) error {
 	text, err := read[0].ToString()
 	if rueidis.IsRedisNil(err) {
-		c.TTL = gone
+		c.TTL = deleted
 		return nil
 	}
 	if err != nil {

@@ -21,12 +21,12 @@ func (m *mget) of(i int) []string { return m.keys[m.each*i : m.each*(i+1)] }
 func (m *mget) inCluster() bool   { return m.client.Mode() == rueidis.ClientModeCluster }
 
 // commands returns commands that read at least the channels left.
-func (m *mget) commands(left []int) rueidis.Commands {
+func (m *mget) commands(pending []int) rueidis.Commands {
 	if !m.inCluster() {
 		return rueidis.Commands{m.client.B().Mget().Key(m.keys...).Build()}
 	}
-	commands := make(rueidis.Commands, len(left))
-	for n, i := range left {
+	commands := make(rueidis.Commands, len(pending))
+	for n, i := range pending {
 		commands[n] = m.client.B().Mget().Key(m.of(i)...).Build()
 	}
 	return commands
@@ -34,12 +34,12 @@ func (m *mget) commands(left []int) rueidis.Commands {
 
 // decode calls one for each channel left, with its values or with the error of reading them, and returns the errors
 // that one returns.
-func (m *mget) decode(left []int, read []rueidis.RedisResult,
-	one func(int, []rueidis.RedisMessage, error) error) []error {
-	errs := make([]error, len(left))
+func (m *mget) decode(pending []int, read []rueidis.RedisResult,
+	decode func(int, []rueidis.RedisMessage, error) error) []error {
+	errs := make([]error, len(pending))
 	var values, mine []rueidis.RedisMessage
 	var err error
-	for n, i := range left {
+	for n, i := range pending {
 		if n < len(read) { // the channel's own result, or the only one
 			values, err = read[n].ToArray()
 		}
@@ -53,7 +53,7 @@ func (m *mget) decode(left []int, read []rueidis.RedisResult,
 		if err == nil {
 			mine = values[first : first+m.each]
 		}
-		errs[n] = one(i, mine, err)
+		errs[n] = decode(i, mine, err)
 	}
 	return errs
 }

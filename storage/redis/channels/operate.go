@@ -41,8 +41,8 @@ func (s *Store) Purge(ctx context.Context, r channel.PurgeRequest) (channel.Purg
 		d := rep.Decoder()
 		p.Position = channel.Position{Epoch: d.ULID(), Clock: clockOf(d)}
 		p.Removed += uint64(d.Int64())
-		left := d.Int64()
-		if err := d.End(); err != nil || left == 0 {
+		remaining := d.Int64()
+		if err := d.End(); err != nil || remaining == 0 {
 			return p, err
 		}
 		through, life = p.Clock.String(), p.Epoch.String()

@@ -32,7 +32,7 @@ func TestPublishPlainly(t *testing.T) {
 		require.Equal(t, "subscribed", <-got)
 
 		publish := func(plain bool, contents ...string) {
-			p := one(name, "")
+			p := publishOf(name, "")
 			p.Policy.Plain, p.Drafts = plain, nil
 			for i := 0; i < len(contents); i += 2 {
 				p.Drafts = append(p.Drafts, channel.Draft{ID: contents[i], Content: []byte(contents[i+1])})
@@ -61,7 +61,7 @@ func TestPublishPlainlyWithoutTheRight(t *testing.T) {
 	require.NoError(t, n.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "+@all", "resetchannels", "&c.*",
 		"&server.*").Error())
 	s := open(t, redis.Options{URL: n.URL(), Username: "mute", Password: "secret"})
-	p := one("ch", "a")
+	p := publishOf("ch", "a")
 	_, err := s.Publish(t.Context(), p)
 	require.NoError(t, err)
 	p.Policy.Plain, p.Drafts[0].ID = true, "b"

@@ -63,12 +63,12 @@ func (p *polling) makeKeys() {
 func (p *polling) mark(i int) string { return p.reads.of(i)[1] }
 
 // try makes one attempt at the requests that are left.
-func (p *polling) try(ctx context.Context, left []int) []error {
-	commands, now := p.reads.commands(left), time.Now()
+func (p *polling) try(ctx context.Context, pending []int) []error {
+	commands, now := p.reads.commands(pending), time.Now()
 	reads := len(commands)
 	var acks, marks, lasts []int
 	var calls []redis.Call
-	for n, i := range left {
+	for n, i := range pending {
 		r := &p.requests[i]
 		if r.Receipt != nil {
 			acks, calls = append(acks, n), append(calls, p.ackCall(r))
@@ -76,7 +76,7 @@ func (p *polling) try(ctx context.Context, left []int) []error {
 			marks, commands = append(marks, i), append(commands, p.reads.client.B().Pttl().Key(p.mark(i)).Build())
 		}
 	}
-	for _, i := range left {
+	for _, i := range pending {
 		if last := p.requests[i].Last; last != nil {
 			key := p.store.keys(p.requests[i].Channel).Message(last.Clock)
 			lasts = append(lasts, i)
@@ -84,7 +84,7 @@ func (p *polling) try(ctx context.Context, left []int) []error {
 		}
 	}
 	acked, read := p.store.conn.TryMany(ctx, ackScript, calls, commands)
-	errs := p.reads.decode(left, read[:reads], p.one(ctx))
+	errs := p.reads.decode(pending, read[:reads], p.decode(ctx))
 	for n, i := range marks {
 		p.decodeTTL(i, now, read[reads+n])
 	}
@@ -92,15 +92,15 @@ func (p *polling) try(ctx context.Context, left []int) []error {
 		p.compare(i, read[reads+len(marks)+n])
 	}
 	for a, n := range acks {
-		if err := p.acked(left[n], now, acked[a]); err != nil {
+		if err := p.acked(pending[n], now, acked[a]); err != nil {
 			errs[n] = err
 		}
 	}
 	return errs
 }
 
-// one decodes the position of one channel. If its slot is being moved, it reads key by key.
-func (p *polling) one(ctx context.Context) func(int, []rueidis.RedisMessage, error) error {
+// decode decodes the position of one channel. If its slot is being moved, it reads key by key.
+func (p *polling) decode(ctx context.Context) func(int, []rueidis.RedisMessage, error) error {
 	return func(i int, values []rueidis.RedisMessage, err error) error {
 		if err == nil {
 			return p.position(i, values)
@@ -153,9 +153,9 @@ func (p *polling) decodeTTL(i int, asked time.Time, read rueidis.RedisResult) {
 		p.results[i].Due = false
 		return
 	}
-	left := time.Duration(ms) * time.Millisecond
-	p.store.ttls.set(p.mark(i), asked, left)
-	p.results[i].Due = left < leastLife(&p.requests[i].FetchRequest)
+	remaining := time.Duration(ms) * time.Millisecond
+	p.store.ttls.set(p.mark(i), asked, remaining)
+	p.results[i].Due = remaining < leastLife(&p.requests[i].FetchRequest)
 }
 
 // compare compares a receipt that the client had before with the channel's history. A message that is gone, or can't be

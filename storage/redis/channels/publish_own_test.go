@@ -30,23 +30,23 @@ func openCut(t *testing.T, n *redistest.Node) cutStore {
 	c.Store = open(t, o)
 	o.URL = n.URL()
 	c.direct = open(t, o)
-	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("loads-the-script", "m1"))))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), publishOf("loads-the-script", "m1"))))
 	return c
 }
 
 // loseAnswers cuts all connections after each of the next runs of a script, so that their answers are lost. It returns
 // the number of answers that remain to be lost.
 func (c cutStore) loseAnswers(sc *lua.Script, times int64) *atomic.Int64 {
-	var left atomic.Int64
-	left.Store(times)
+	var lost atomic.Int64
+	lost.Store(times)
 	c.proxy.Fail(func(command []string) string {
 		if strings.HasPrefix(command[0], "EVAL") && (command[1] == sc.SHA1() || command[1] == sc.Source()) &&
-			left.Add(-1) >= 0 {
+			lost.Add(-1) >= 0 {
 			c.proxy.Cut()
 		}
 		return ""
 	})
-	return &left
+	return &lost
 }
 
 // publish publishes drafts and returns which of them were reported as duplicates.
@@ -70,10 +70,10 @@ func TestOwnRetryIsNoDuplicate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := openCut(t, redistest.Standalone(t))
-			left := c.loseAnswers(publishScript, times)
-			require.Equal(t, []bool{false}, c.publish(t, one("x", "m1")))
-			require.LessOrEqual(t, left.Load(), int64(-1), "the call was tried again")
-			require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")), "a call of its own is a repeat")
+			lost := c.loseAnswers(publishScript, times)
+			require.Equal(t, []bool{false}, c.publish(t, publishOf("x", "m1")))
+			require.LessOrEqual(t, lost.Load(), int64(-1), "the call was tried again")
+			require.Equal(t, []bool{true}, c.publish(t, publishOf("x", "m1")), "a call of its own is a repeat")
 			at, err := c.Position(t.Context(), "x")
 			require.NoError(t, err)
 			require.Equal(t, clock.Clock(1), at.Clock)
@@ -86,30 +86,30 @@ func TestOwnRetryIsNoDuplicate(t *testing.T) {
 func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "m1"))))
-	left := c.loseAnswers(publishScript, 1)
-	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
-	require.Negative(t, left.Load())
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), publishOf("x", "m1"))))
+	lost := c.loseAnswers(publishScript, 1)
+	require.Equal(t, []bool{true}, c.publish(t, publishOf("x", "m1")))
+	require.Negative(t, lost.Load())
 
 	// Another publisher publishes between the call's beginning and its first try.
-	left = c.loseAnswers(publishScript, 1)
-	other := one("x", "m2")
+	lost = c.loseAnswers(publishScript, 1)
+	other := publishOf("x", "m2")
 	other.Drafts[0].Content = []byte(`"of another"`)
 	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), other)))
-	require.Equal(t, []bool{true}, c.publish(t, one("x", "m2")))
-	require.Negative(t, left.Load())
+	require.Equal(t, []bool{true}, c.publish(t, publishOf("x", "m2")))
+	require.Negative(t, lost.Load())
 }
 
 // TestOwnRetryOfABatch decides the origin of each message of a batch.
 func TestOwnRetryOfABatch(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "a"))))
-	batch := one("x", "a")
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), publishOf("x", "a"))))
+	batch := publishOf("x", "a")
 	batch.Drafts = drafted("a", "b", "c", "b")
-	left := c.loseAnswers(publishScript, 1)
+	lost := c.loseAnswers(publishScript, 1)
 	require.Equal(t, []bool{true, false, false, true}, c.publish(t, batch))
-	require.Negative(t, left.Load())
+	require.Negative(t, lost.Load())
 	require.Equal(t, []bool{true, true, true, true}, c.publish(t, batch))
 }
 
@@ -119,7 +119,7 @@ func TestOwnRetryOfAReplicatedPublish(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	redistest.StartReplica(t, n)
 	c := openCut(t, n)
-	r := one("x", "m1")
+	r := publishOf("x", "m1")
 	r.Policy.Replicas = 1
 	var lost atomic.Bool
 	c.proxy.Fail(func(command []string) string {
@@ -147,6 +147,6 @@ func TestUnknownOriginIsADuplicate(t *testing.T) {
 		}
 		return ""
 	})
-	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
+	require.Equal(t, []bool{true}, c.publish(t, publishOf("x", "m1")))
 	require.True(t, lost.Load())
 }

@@ -44,7 +44,7 @@ func TestSlotMove(t *testing.T) {
 type lore struct {
 	start    clock.Clock // the channel's clock before the first message
 	messages int
-	gone     []int     // messages that have expired, counted from 1
+	expired  []int     // messages that have expired, counted from 1
 	damaged  int       // a message with a wrong byte in its content, counted from 1; 0: none
 	keeps    int       // Policy.MaxMessages while it is read
 	max      int       // of a fetch; 0: 10
@@ -92,7 +92,7 @@ func (l lore) make(t *testing.T, s *Store, direct rueidis.Client, name string) u
 	}
 	_, err = s.Publish(ctx, channel.PublishRequest{Channel: name, Drafts: drafts, Policy: policy})
 	require.NoError(t, err)
-	for _, n := range l.gone {
+	for _, n := range l.expired {
 		del := direct.B().Del().Key(ch.Message(l.start.Add(uint64(n)))).Build()
 		require.NoError(t, direct.Do(ctx, del).Error())
 	}
@@ -112,11 +112,11 @@ func (l lore) parts(s *Store, name string) []string {
 		keys = append(keys, ch.MessageID("m"+strconv.Itoa(l.ahead)))
 	}
 	for n := 1; n <= l.messages; n++ {
-		gone := false
-		for _, g := range l.gone {
-			gone = gone || g == n
+		expired := false
+		for _, g := range l.expired {
+			expired = expired || g == n
 		}
-		if !gone {
+		if !expired {
 			keys = append(keys, ch.Message(l.start.Add(uint64(n))))
 		}
 	}
@@ -132,8 +132,8 @@ func receiptOf(name string, b channel.Batch) receipt.Receipt {
 	return r
 }
 
-// one is a request to publish one message.
-func one(name, id string) channel.PublishRequest {
+// publishOf is a request to publish one message.
+func publishOf(name, id string) channel.PublishRequest {
 	return channel.PublishRequest{
 		Channel: name, Drafts: []channel.Draft{{ID: id, Content: []byte(`{"of":"` + id + `"}`)}},
 		Policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000},

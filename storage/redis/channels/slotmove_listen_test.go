@@ -45,7 +45,7 @@ func (l *listener) await(t *testing.T, kind channel.EventKind) channel.Event {
 // requirePublished publishes a message and expects the listener to receive it.
 func (l *listener) requirePublished(t *testing.T, s *Store, name, id string) {
 	t.Helper()
-	published, err := s.Publish(t.Context(), one(name, id))
+	published, err := s.Publish(t.Context(), publishOf(name, id))
 	require.NoError(t, err)
 	for {
 		e := l.await(t, channel.EventPublished)

@@ -38,7 +38,7 @@ type load struct {
 // publish publishes its messages one by one, and retries each with its ID until it succeeds.
 func (l *load) publish(ctx context.Context, publisher int) error {
 	for i := range loadMessages {
-		r := one(loadChannel, fmt.Sprintf("p%d-%d", publisher, i))
+		r := publishOf(loadChannel, fmt.Sprintf("p%d-%d", publisher, i))
 		for {
 			_, err := l.store.Publish(ctx, r)
 			if err == nil {

@@ -109,9 +109,9 @@ func isGone(ctx context.Context, s *Store, h halfMoved, direct rueidis.Client, e
 	if !errors.Is(err, channel.ErrNoChannel) {
 		return fmt.Errorf("the channel is there: %w", err)
 	}
-	left, err := direct.Do(ctx, direct.B().Exists().Key(h.parts(s, h.name)...).Build()).AsInt64()
-	if err == nil && left > 0 {
-		err = fmt.Errorf("%d keys are left", left)
+	remaining, err := direct.Do(ctx, direct.B().Exists().Key(h.parts(s, h.name)...).Build()).AsInt64()
+	if err == nil && remaining > 0 {
+		err = fmt.Errorf("%d keys are left", remaining)
 	}
 	return err
 }

@@ -47,9 +47,9 @@ func publishNeverHalfWrites(t *testing.T, c storetest.TwoNodes) {
 		}
 		require.Equal(t, before, c.Dump(t, c.SlotOf("publish")), about)
 	}
-	_, err := s.Publish(storetest.Shortly(t), one("fresh", "m1"))
+	_, err := s.Publish(storetest.Shortly(t), publishOf("fresh", "m1"))
 	storetest.RequireUnavailable(t, err)
-	making := one("fresh", "m1")
+	making := publishOf("fresh", "m1")
 	making.Subscriber = reader
 	storetest.RequireUnavailable(t, s.PublishEach(storetest.Shortly(t), []channel.PublishRequest{making})[0].Err)
 	require.Empty(t, c.Dump(t, c.SlotOf("fresh")))
@@ -77,7 +77,7 @@ func publishNeverHalfWrites(t *testing.T, c storetest.TwoNodes) {
 }
 
 func publishSecond(ctx context.Context, s *Store, name string, want int64) error {
-	published, err := s.Publish(ctx, one(name, "m2"))
+	published, err := s.Publish(ctx, publishOf(name, "m2"))
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func publishOfDuplicates(t *testing.T, c storetest.TwoNodes) {
 	before := c.Dump(t, c.SlotOf("duplicate"))
 	ctx := storetest.Shortly(t)
 	repeat := func(h halfMoved) error {
-		published, err := s.Publish(ctx, one(h.name, "m1"))
+		published, err := s.Publish(ctx, publishOf(h.name, "m1"))
 		if err == nil && (!published[0].Duplicate || published[0].Clock != 1) {
 			return fmt.Errorf("published as %+v", published[0])
 		}
@@ -158,7 +158,7 @@ func nodesDisagree(t *testing.T, c storetest.TwoNodes) {
 	for _, n := range c.Nodes() {
 		require.NoError(t, n.Do(t, "CONFIG", "RESETSTAT").Error())
 	}
-	storetest.RequireUnavailable(t, storagetest.ErrorOf(s.Publish(storetest.Shortly(t), one("disagree", "m2"))))
+	storetest.RequireUnavailable(t, storagetest.ErrorOf(s.Publish(storetest.Shortly(t), publishOf("disagree", "m2"))))
 	tries := 1 + storetest.Counted(t, registry, "tidemark_redis_retries_total")
 	refused := 0.0
 	for _, n := range c.Nodes() {

@@ -199,7 +199,7 @@ func (n *linking) write(t table, name, member string) error {
 	if !ok {
 		return fmt.Errorf("%s is not defined", name)
 	}
-	if done, begun := n.written[name]; begun {
+	if done, started := n.written[name]; started {
 		if !done {
 			return fmt.Errorf("%s uses itself", name)
 		}

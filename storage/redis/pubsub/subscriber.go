@@ -20,7 +20,7 @@ type subscriber struct {
 	ended   <-chan error // closed when the connection has ended
 	closing sync.Once
 	retired atomic.Bool
-	gone    atomic.Pointer[error] // reason for the connection's end; nil: it is open
+	failure atomic.Pointer[error] // reason for the connection's end; nil: it is open
 
 	mu       sync.Mutex                 // locked before that of a subscription
 	topics   map[string][]*subscription // values are replaced, not changed: they are read without the lock
@@ -68,10 +68,10 @@ func (at *subscriber) add(sub *subscription) bool {
 func (at *subscriber) remove(sub *subscription) {
 	sub.exit(at)
 	at.mu.Lock()
-	left := slices.DeleteFunc(slices.Clone(at.topics[sub.topic]),
+	remaining := slices.DeleteFunc(slices.Clone(at.topics[sub.topic]),
 		func(other *subscription) bool { return other == sub })
-	if len(left) > 0 {
-		at.topics[sub.topic] = left
+	if len(remaining) > 0 {
+		at.topics[sub.topic] = remaining
 	} else {
 		delete(at.topics, sub.topic)
 		at.stale[sub.topic] = struct{}{}
@@ -116,13 +116,13 @@ func (at *subscriber) retire() []*subscription {
 // end marks the connection as ended.
 func (at *subscriber) end(err error) {
 	err = errors.Join(errClosed, err)
-	at.gone.Store(&err)
+	at.failure.Store(&err)
 }
 
 // why returns the reason that the connection, or a subscription on it, has ended.
 func (at *subscriber) why() error {
-	if gone := at.gone.Load(); gone != nil {
-		return *gone
+	if failure := at.failure.Load(); failure != nil {
+		return *failure
 	}
 	return errMoved
 }

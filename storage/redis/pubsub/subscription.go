@@ -68,7 +68,7 @@ func (sub *subscription) todo() plan {
 		return planSubscribe
 	}
 	switch {
-	case sub.lost || sub.current.gone.Load() != nil:
+	case sub.lost || sub.current.failure.Load() != nil:
 		return planLeave
 	case sub.current.retired.Load():
 		return planSwitch

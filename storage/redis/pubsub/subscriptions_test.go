@@ -109,7 +109,7 @@ func subscribed(t *testing.T, n *redistest.Node) []string {
 // awaitEnd waits until a connection has ended.
 func awaitEnd(t *testing.T, at *subscriber) {
 	t.Helper()
-	for at.gone.Load() == nil {
+	for at.failure.Load() == nil {
 		require.NoError(t, t.Context().Err())
 		runtime.Gosched()
 	}

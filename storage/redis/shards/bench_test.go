@@ -66,9 +66,9 @@ func used(b *testing.B, node *redistest.Node) (seconds float64) {
 	stats, err := node.Do(b, "INFO", "cpu").ToString()
 	require.NoError(b, err)
 	for _, m := range cpu.FindAllStringSubmatch(stats, -1) {
-		one, err := strconv.ParseFloat(m[1], 64)
+		value, err := strconv.ParseFloat(m[1], 64)
 		require.NoError(b, err)
-		seconds += one
+		seconds += value
 	}
 	return seconds
 }

@@ -150,11 +150,11 @@ func holder(value string, now int64) (h shard.Holder, ok bool) {
 		numbers[i] = n
 	}
 	until, pinged := numbers[0], numbers[1]
-	left := until - max(now, pinged) // a ping in the future is from before Redis's clock was set back
+	remaining := until - max(now, pinged) // a ping in the future is from before Redis's clock was set back
 	return shard.Holder{
 		Pinged: time.UnixMilli(pinged).UTC(), Shard: int(numbers[2]), Generation: uint64(numbers[3]),
 		Incarnation: uint64(numbers[4]),
 		Locked:      time.UnixMilli(numbers[5]).UTC(), Loaded: numbers[6] == 1, Address: parts[8],
-		Left: time.Duration(max(left, 0)) * time.Millisecond,
+		Left: time.Duration(max(remaining, 0)) * time.Millisecond,
 	}, true
 }

@@ -47,15 +47,15 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			idle, before := runtime.NumGoroutine(), heap()
 			silent.Hold()
 			t.Cleanup(silent.Pass)
-			limit, most := rate.NewLimiter(perSecond, 1), 0
+			limit, maximum := rate.NewLimiter(perSecond, 1), 0
 			for range gets {
 				require.NoError(t, limit.Wait(t.Context()))
 				require.NoError(t, client.check(t.Context(), edges))
-				most = max(most, runtime.NumGoroutine()-idle)
+				maximum = max(maximum, runtime.NumGoroutine()-idle)
 			}
 			grown := heap() - before
-			t.Logf("at most %d goroutines more than when idle, and %d KiB of memory", most, grown>>10)
-			require.Less(t, most, c.bound+others)
+			t.Logf("at most %d goroutines more than when idle, and %d KiB of memory", maximum, grown>>10)
+			require.Less(t, maximum, c.bound+others)
 			require.Less(t, grown, c.bound<<15)
 			silent.Pass()
 			require.Eventually(t, func() bool { return runtime.NumGoroutine() < idle+others }, patience, 10*time.Millisecond)

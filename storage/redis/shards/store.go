@@ -65,14 +65,14 @@ var printable = regexp.MustCompile(`^[!-~]{1,320}$`)
 
 // check returns an error unless a claim can be written. Names are checked before they become keys.
 func check(m shard.Member, token string, ttl time.Duration) error {
-	for _, one := range []struct{ what, name string }{{"cache", m.Cache}, {"data centre", m.DC}, {"host", m.Host}} {
-		if err := shard.CheckName(one.what, one.name); err != nil {
+	for _, name := range []struct{ what, name string }{{"cache", m.Cache}, {"data centre", m.DC}, {"host", m.Host}} {
+		if err := shard.CheckName(name.what, name.name); err != nil {
 			return err
 		}
 	}
-	for _, one := range []struct{ what, text string }{{"address", m.Address}, {"token", token}} {
-		if !printable.MatchString(one.text) {
-			return fmt.Errorf("%w: %s %q must match %s", shard.ErrName, one.what, one.text, printable)
+	for _, field := range []struct{ what, text string }{{"address", m.Address}, {"token", token}} {
+		if !printable.MatchString(field.text) {
+			return fmt.Errorf("%w: %s %q must match %s", shard.ErrName, field.what, field.text, printable)
 		}
 	}
 	if ttl < time.Millisecond || ttl > MaxTTL {

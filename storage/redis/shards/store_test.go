@@ -203,10 +203,10 @@ func TestNotifications(t *testing.T) {
 	h.claim(t, "x")
 	h.claim(t, "y")
 	h.split(t, 1, 2)
-	begun, texts := make(chan struct{}, 1), make(chan string, 10)
-	defer conn.Listen(h.key("c", "changed.a"), pubsub.Listener{Confirmed: func() { begun <- struct{}{} },
+	started, texts := make(chan struct{}, 1), make(chan string, 10)
+	defer conn.Listen(h.key("c", "changed.a"), pubsub.Listener{Confirmed: func() { started <- struct{}{} },
 		Message: func(text string) { texts <- text }})()
-	<-begun
+	<-started
 	for _, host := range []string{"x", "y"} {
 		require.NoError(t, h.store.Leave(t.Context(), member(host), host))
 	}

@@ -191,9 +191,9 @@ func (c *Client) HGetAll(ctx context.Context, key string) (fields map[string]str
 		if fields, err = replies[0].AsStrMap(); err != nil {
 			return err
 		}
-		left, err := replies[1].AsInt64()
-		if ends = (time.Time{}); left != noEnd {
-			ends = time.Now().Add(time.Duration(left) * time.Millisecond)
+		remaining, err := replies[1].AsInt64()
+		if ends = (time.Time{}); remaining != noEnd {
+			ends = time.Now().Add(time.Duration(remaining) * time.Millisecond)
 		}
 		return err
 	})

@@ -219,10 +219,10 @@ func TestOneGivesUp(t *testing.T) {
 	r.do("SET", "k", "1")
 	sent := proxy.Count()
 	proxy.Hold()
-	gone, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	first, others := make(chan error, 1), make(chan error, 100)
 	go func() {
-		_, err := r.GetMany(gone, []string{"k"})
+		_, err := r.GetMany(canceled, []string{"k"})
 		first <- err
 	}()
 	proxy.AwaitSent(t, sent, func(commands [][]string) bool { return len(commands) > 0 })

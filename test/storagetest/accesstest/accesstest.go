@@ -59,7 +59,7 @@ type subject struct {
 	store keys.Store
 }
 
-const most = 1000
+const limit = 1000
 
 func idOf(n int) string { return fmt.Sprintf("%016d", n) }
 
@@ -69,13 +69,13 @@ func record(n int) keys.Record {
 
 func (s *subject) create(n int) {
 	s.t.Helper()
-	require.NoError(s.t, s.make(record(n), most))
+	require.NoError(s.t, s.make(record(n), limit))
 }
 
 // make creates a key, and checks the returned position.
-func (s *subject) make(r keys.Record, most int) error {
+func (s *subject) make(r keys.Record, limit int) error {
 	s.t.Helper()
-	at, err := s.store.Create(s.t.Context(), r, most)
+	at, err := s.store.Create(s.t.Context(), r, limit)
 	if err != nil {
 		require.Empty(s.t, at)
 		return err
@@ -87,16 +87,16 @@ func (s *subject) make(r keys.Record, most int) error {
 
 func (s *subject) revoke(r keys.Revocation) keys.Revocation {
 	s.t.Helper()
-	done, at, err := s.store.Revoke(s.t.Context(), r, most)
+	done, at, err := s.store.Revoke(s.t.Context(), r, limit)
 	require.NoError(s.t, err)
 	require.Equal(s.t, s.last(), at)
 	require.Equal(s.t, [2]string{string(r.Kind), r.Name}, [2]string{string(done.Kind), done.Name})
 	return done
 }
 
-func (s *subject) fails(r keys.Revocation, most int, want error) {
+func (s *subject) fails(r keys.Revocation, limit int, want error) {
 	s.t.Helper()
-	_, _, err := s.store.Revoke(s.t.Context(), r, most)
+	_, _, err := s.store.Revoke(s.t.Context(), r, limit)
 	require.ErrorIs(s.t, err, want)
 }
 
@@ -167,10 +167,10 @@ func idsAreUsedOnce(s *subject) {
 	s.create(1)
 	other := record(1)
 	other.Value = []byte(`{}`)
-	require.ErrorIs(s.t, s.make(other, most), keys.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(other, limit), keys.ErrKeyExists)
 	s.revoke(keys.Revocation{Kind: keys.RevokedKey, Name: idOf(1)})
-	require.ErrorIs(s.t, s.make(other, most), keys.ErrKeyExists)
-	require.ErrorIs(s.t, s.make(record(1), most), keys.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(other, limit), keys.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(record(1), limit), keys.ErrKeyExists)
 }
 
 func keysAreBounded(s *subject) {
@@ -209,7 +209,7 @@ func revocationTimes(s *subject) {
 
 func revokedKeys(s *subject) {
 	key := keys.Revocation{Kind: keys.RevokedKey, Name: idOf(1)}
-	s.fails(key, most, keys.ErrNoKey)
+	s.fails(key, limit, keys.ErrNoKey)
 	s.create(1)
 	s.create(2)
 	done := s.revoke(key)

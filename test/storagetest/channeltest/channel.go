@@ -122,16 +122,16 @@ func (s *testChannel) ExpireMessages(first, last int) {
 // Life returns the rest of the life of a part.
 func (s *testChannel) Life(p Part) time.Duration {
 	s.T.Helper()
-	left, err := s.H.Life(s.Ctx(), s.Name, p)
+	life, err := s.H.Life(s.Ctx(), s.Name, p)
 	require.NoError(s.T, err, p)
-	return left
+	return life
 }
 
 // SetLife sets the rest of the lives of parts.
-func (s *testChannel) SetLife(left time.Duration, parts ...Part) {
+func (s *testChannel) SetLife(life time.Duration, parts ...Part) {
 	s.T.Helper()
 	for _, p := range parts {
-		require.NoError(s.T, s.H.SetLife(s.Ctx(), s.Name, p, left), p)
+		require.NoError(s.T, s.H.SetLife(s.Ctx(), s.Name, p, life), p)
 	}
 }
 

@@ -103,13 +103,13 @@ func gapAnywhere(s *testChannel) {
 		}
 		s.Start = s.Subscribe(name).Clock
 		s.Batch(ids...)
-		left := slices.Clone(ids)
+		remaining := slices.Clone(ids)
 		for _, span := range lost {
 			s.ExpireMessages(span.first, span.last)
-			left = slices.DeleteFunc(left, func(id string) bool {
+			remaining = slices.DeleteFunc(remaining, func(id string) bool {
 				return slices.Contains(ids[span.first-1:span.last], id)
 			})
-			s.Reads(name, 70-len(left), left...)
+			s.Reads(name, 70-len(remaining), remaining...)
 		}
 		s.Ack(name, s.Fetch(name))
 		s.Reads(name, 0)

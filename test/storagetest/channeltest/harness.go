@@ -21,7 +21,7 @@ type Harness interface {
 	// end.
 	Life(ctx context.Context, channel string, p Part) (time.Duration, error)
 	// SetLife sets the rest of a part's life. It returns an error if the part doesn't exist.
-	SetLife(ctx context.Context, channel string, p Part, left time.Duration) error
+	SetLife(ctx context.Context, channel string, p Part, life time.Duration) error
 }
 
 // Part is a stored item of a channel, with a TTL of its own.

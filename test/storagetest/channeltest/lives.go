@@ -75,12 +75,12 @@ func lifeRenewed(s *testChannel) {
 	s.Subscribe("other")
 	others := []Part{mark("other"), message(1), record("old")}
 	for name, use := range uses(s) {
-		for _, left := range []time.Duration{ttl * 85 / 100, ttl / 2, time.Minute} {
-			s.T.Logf("%s with %s left", name, left)
-			s.SetLife(left, slices.Concat(ownParts, others)...)
+		for _, life := range []time.Duration{ttl * 85 / 100, ttl / 2, time.Minute} {
+			s.T.Logf("%s with %s left", name, life)
+			s.SetLife(life, slices.Concat(ownParts, others)...)
 			use()
 			s.Renewed(ownParts...)
-			s.NotRenewed(left, others...)
+			s.NotRenewed(life, others...)
 			s.Outlives(mark("s"))
 		}
 		s.SetLife(ttl*95/100, channelClock, epoch) // the mark is due, the channel isn't
@@ -260,12 +260,12 @@ func lifeDescribed(s *testChannel) {
 func (s *testChannel) Renewed(parts ...Part) {
 	s.T.Helper()
 	for _, p := range parts {
-		left, limit := s.Life(p), s.Policy.TTL
+		life, limit := s.Life(p), s.Policy.TTL
 		if p == channelClock || p == epoch || p == subscribers {
 			limit += limit / 10 // spare time, since not every renewal of a mark needs to renew the channel
 		}
-		require.Greater(s.T, left, s.Policy.TTL*95/100, "the life of %s is renewed", p)
-		require.LessOrEqual(s.T, left, limit, "the life of %s", p)
+		require.Greater(s.T, life, s.Policy.TTL*95/100, "the life of %s is renewed", p)
+		require.LessOrEqual(s.T, life, limit, "the life of %s", p)
 	}
 }
 
@@ -273,9 +273,9 @@ func (s *testChannel) Renewed(parts ...Part) {
 func (s *testChannel) NotRenewed(limit time.Duration, parts ...Part) {
 	s.T.Helper()
 	for _, p := range parts {
-		left := s.Life(p)
-		require.LessOrEqual(s.T, left, limit, "the life of %s isn't renewed", p)
-		require.Greater(s.T, left, limit/2, "the life of %s isn't cut", p)
+		life := s.Life(p)
+		require.LessOrEqual(s.T, life, limit, "the life of %s isn't renewed", p)
+		require.Greater(s.T, life, limit/2, "the life of %s isn't cut", p)
 	}
 }
 
@@ -291,8 +291,8 @@ func (s *testChannel) Outlives(others ...Part) {
 	}
 	for _, p := range []Part{epoch, subscribers} {
 		if p == epoch || slices.Contains(others, p) {
-			left := s.Life(p)
-			require.GreaterOrEqual(s.T, left, s.Life(channelClock), "%s lives as long as the clock", p)
+			life := s.Life(p)
+			require.GreaterOrEqual(s.T, life, s.Life(channelClock), "%s lives as long as the clock", p)
 		}
 	}
 }

@@ -95,9 +95,9 @@ func (c *machine) sameError(t *rapid.T, got, want error) bool {
 
 // sameEpoch checks that each life has one epoch, different from the epochs of earlier lives.
 func (c *machine) sameEpoch(t *rapid.T, got ulid.ULID) {
-	if known, ok := c.epochs[c.m.life]; ok {
-		if got != known {
-			t.Fatalf("the epoch is %s and was %s before in the same life", got, known)
+	if epoch, ok := c.epochs[c.m.life]; ok {
+		if got != epoch {
+			t.Fatalf("the epoch is %s and was %s before in the same life", got, epoch)
 		}
 		return
 	}

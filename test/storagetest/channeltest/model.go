@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// most bounds a walk over the clocks of a channel.
-const most = 1_000_000
+// limit bounds a walk over the clocks of a channel.
+const limit = 1_000_000
 
 // model is the expected behavior of a channel: the simplest correct implementation, in memory.
 type model struct {
@@ -40,7 +40,7 @@ func (m *model) begin() {
 }
 
 func (m *model) publish(drafts []channel.Draft) []channel.Published {
-	begun := !m.exists
+	started := !m.exists
 	m.begin()
 	published := make([]channel.Published, len(drafts))
 	for i, d := range drafts {
@@ -55,7 +55,7 @@ func (m *model) publish(drafts []channel.Draft) []channel.Published {
 		}
 		published[i] = channel.Published{ID: d.ID, Clock: m.clock}
 	}
-	published[0].Begun = begun
+	published[0].Begun = started
 	return published
 }
 
@@ -84,7 +84,7 @@ func (m *model) subscribe(name string, from channel.From) (channel.Subscription,
 // alive returns the clocks of the messages that haven't expired, in order.
 func (m *model) alive() []clock.Clock {
 	var found []clock.Clock
-	for c := range clock.After(m.base, m.clock, most) {
+	for c := range clock.After(m.base, m.clock, limit) {
 		if _, ok := m.messages[c]; ok {
 			found = append(found, c)
 		}
@@ -98,7 +98,7 @@ func (m *model) fetch(name string, limit int) (channel.Batch, error) {
 		return channel.Batch{}, channel.ErrNoSubscriber
 	}
 	b := channel.Batch{Mark: at, After: at, Through: at, Clock: m.clock}
-	for c := range clock.After(at, m.clock, most) {
+	for c := range clock.After(at, m.clock, limit) {
 		if len(b.Messages) == limit {
 			break
 		}

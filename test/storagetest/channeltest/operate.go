@@ -120,9 +120,9 @@ func purgeLife(s *testChannel) {
 	s.SetLife(ttl/2, message(1))
 	s.SetLife(ttl/4*3, message(2))
 	s.Purge(latest, 2, 2)
-	left := s.Life(purged)
-	require.Greater(s.T, left, ttl/2)
-	require.LessOrEqual(s.T, left, ttl/4*3)
+	life := s.Life(purged)
+	require.Greater(s.T, life, ttl/2)
+	require.LessOrEqual(s.T, life, ttl/4*3)
 	s.Expire(purged)
 	s.Finds("s", 2, 0)
 }

@@ -27,8 +27,8 @@ func poll(wait time.Duration, all ...*testChannel) []channel.PollResult {
 	s := all[0]
 	s.T.Helper()
 	requests := make([]channel.PollRequest, len(all))
-	for i, one := range all {
-		requests[i].FetchRequest = one.Request("s", 10)
+	for i, channel := range all {
+		requests[i].FetchRequest = channel.Request("s", 10)
 		requests[i].Wait = wait
 	}
 	results := s.Store.Poll(s.Ctx(), requests)
@@ -131,7 +131,7 @@ func pollRenews(s *testChannel) {
 	const wait = time.Minute
 	lives := []struct {
 		name string
-		left time.Duration
+		life time.Duration
 		wait time.Duration
 		due  bool
 	}{
@@ -144,13 +144,13 @@ func pollRenews(s *testChannel) {
 	for i, l := range lives {
 		at := s.On(fmt.Sprint("ch", i))
 		at.Subscribe("s")
-		at.SetLife(l.left, channelClock, epoch, subscribers, mark("s"))
+		at.SetLife(l.life, channelClock, epoch, subscribers, mark("s"))
 		for range 2 {
 			r := poll(l.wait, at)[0]
 			require.NoError(s.T, r.Err)
 			require.Equal(s.T, l.due, r.Due, l.name)
 		}
-		at.NotRenewed(l.left, mark("s"))
+		at.NotRenewed(l.life, mark("s"))
 		if !l.due {
 			continue
 		}

@@ -80,8 +80,8 @@ func (s *subject) acquire(name, token string, ttl time.Duration) (fence uint64) 
 	return fence
 }
 
-// left returns how long another token must wait for a lease.
-func (s *subject) left(name string) time.Duration {
+// remaining returns how long another token must wait for a lease.
+func (s *subject) remaining(name string) time.Duration {
 	s.t.Helper()
 	_, err := s.try(name, "stranger", ttl)
 	var held *lease.HeldError
@@ -116,16 +116,16 @@ func oneHolder(s *subject) {
 	s.acquire(job, "a", ttl)
 	_, err := s.try(job, "b", ttl)
 	require.ErrorIs(s.t, err, lease.ErrHeld)
-	left := s.left(job)
-	require.Positive(s.t, left)
-	require.LessOrEqual(s.t, left, ttl)
+	remaining := s.remaining(job)
+	require.Positive(s.t, remaining)
+	require.LessOrEqual(s.t, remaining, ttl)
 	s.acquire("another", "b", ttl)
 }
 
 func acquireTwice(s *subject) {
 	fence := s.acquire(job, "a", ttl/2)
 	require.Equal(s.t, fence, s.acquire(job, "a", ttl))
-	require.Greater(s.t, s.left(job), ttl/2, "a repeat renews")
+	require.Greater(s.t, s.remaining(job), ttl/2, "a repeat renews")
 }
 
 func risingFences(s *subject) {
@@ -152,7 +152,7 @@ func endsByItself(s *subject) {
 func renewalProlongs(s *subject) {
 	fence := s.acquire(job, "a", ttl/2)
 	require.NoError(s.t, s.renew(job, "a", ttl))
-	require.Greater(s.t, s.left(job), ttl/2)
+	require.Greater(s.t, s.remaining(job), ttl/2)
 	require.Equal(s.t, fence, s.acquire(job, "a", ttl))
 }
 
@@ -191,7 +191,7 @@ func renewMany(s *subject) {
 		}
 		require.NoError(s.t, err, i)
 	}
-	require.Greater(s.t, s.left("job1"), ttl/2)
+	require.Greater(s.t, s.remaining("job1"), ttl/2)
 	require.Empty(s.t, s.store.Renew(s.t.Context(), nil))
 }
 

@@ -42,7 +42,7 @@ type Group[K comparable, T, R any] struct {
 	lanes   map[K]*lane[T, R]                      // of the keys with calls
 	cancels map[context.Context]context.CancelFunc // of the calls that no caller makes itself
 	limit   chan struct{}                          // closed when the limit of the calls of Do since begun has passed
-	begun   time.Time
+	started time.Time
 }
 
 // lane is the items of one key that no call has taken yet.
@@ -53,12 +53,12 @@ type lane[T, R any] struct {
 
 // item is an item and its outcome. Only the goroutine that makes its call writes result and err, before it closes done.
 type item[T, R any] struct {
-	value  T
-	left   bool // its caller no longer waits; guarded by the group's lock, like taken
-	taken  bool // its call has begun
-	done   chan struct{}
-	result R
-	err    error
+	value    T
+	canceled bool // its caller no longer waits; guarded by the group's lock, like taken
+	taken    bool // its call has begun
+	done     chan struct{}
+	result   R
+	err      error
 }
 
 // New returns a group. Close it.
@@ -94,7 +94,7 @@ func (g *Group[K, T, R]) Do(ctx context.Context, key K, value T) (result R, err 
 	if it.taken {
 		return result, err
 	}
-	it.left = true
+	it.canceled = true
 	return result, fmt.Errorf("%w: %w", ErrDropped, err)
 }
 
@@ -174,10 +174,10 @@ func (g *Group[K, T, R]) done(key K, l *lane[T, R]) {
 // limitFrom returns a channel that is closed when the limit has passed. It has been made up to a hundredth of the limit
 // ago: a timer for each caller would cost more than the rest of Do.
 func (g *Group[K, T, R]) limitFrom(now time.Time) <-chan struct{} {
-	if g.limit == nil || now.Sub(g.begun) > g.o.Limit/100 {
+	if g.limit == nil || now.Sub(g.started) > g.o.Limit/100 {
 		limit := make(chan struct{})
 		time.AfterFunc(g.o.Limit+g.o.Limit/100, func() { close(limit) })
-		g.limit, g.begun = limit, now
+		g.limit, g.started = limit, now
 	}
 	return g.limit
 }
@@ -211,7 +211,7 @@ func (g *Group[K, T, R]) take(ctx context.Context, key K, l *lane[T, R]) (items 
 	taken, bytes := 0, 0
 	for _, it := range l.items {
 		size := g.o.Size(it.value)
-		if !it.left {
+		if !it.canceled {
 			if len(items) == g.o.Items || len(items) > 0 && bytes+size > g.o.Bytes {
 				break
 			}

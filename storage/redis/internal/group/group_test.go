@@ -148,10 +148,10 @@ func TestErrorsAreEveryCallers(t *testing.T) {
 func TestCallersLeave(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
-		ctx, leave := context.WithCancel(t.Context())
-		first, left, stay := begin(t.Context(), t, g, "a"), begin(ctx, t, g, "b", "c"), begin(t.Context(), t, g, "d")
-		leave()
-		for _, err := range left() {
+		ctx, cancel := context.WithCancel(t.Context())
+		first, canceled, stay := begin(t.Context(), t, g, "a"), begin(ctx, t, g, "b", "c"), begin(t.Context(), t, g, "d")
+		cancel()
+		for _, err := range canceled() {
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, group.ErrDropped)
 		}
@@ -169,14 +169,14 @@ func TestCallersLeaveTheirCall(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, c *calls, g *group.Group[string, string, string]) {
 		start := time.Now()
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		first := begin(ctx, t, g, "a")
 		sharing, leaveShared := context.WithCancel(t.Context())
-		left, stay := begin(sharing, t, g, "b"), begin(t.Context(), t, g, "c")
-		leave()
+		canceled, stay := begin(sharing, t, g, "b"), begin(t.Context(), t, g, "c")
+		cancel()
 		synctest.Wait() // the call of b and c has begun
 		leaveShared()
-		for _, err := range append(first(), left()...) {
+		for _, err := range append(first(), canceled()...) {
 			require.ErrorIs(t, err, context.Canceled)
 			require.NotErrorIs(t, err, group.ErrDropped)
 		}
