@@ -53,7 +53,7 @@ func TestPage(t *testing.T) {
 		"quotaKey": "access.quota.{<owner>}.<quota>",
 	}
 	storetest.RequireDocumented(t, made, rows)
-	storetest.RequireSections(t, "access", "## Scripts", scripts)
+	storetest.RequireScripts(t, "access", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"keys": {k.records()}, "revocations": {k.revocations()}, "ends": {k.ends()}, "changes": {k.changes()},
 		"topic": {k.topic()}, "full": {made["quotaKey"]},

@@ -38,8 +38,8 @@ func TestPage(t *testing.T) {
 	scripts := luatest.Scripts(t, "channels")
 	storetest.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
 	own := slices.IndexFunc(scripts, func(f luatest.File) bool { return f.Stem() == "announce" })
-	storetest.RequireSections(t, "servers", "## Scripts", scripts[own:own+1])
-	storetest.RequireSections(t, "channels", "## Scripts", slices.Delete(slices.Clone(scripts), own, own+1))
+	storetest.RequireScripts(t, "servers", scripts[own:own+1])
+	storetest.RequireScripts(t, "channels", slices.Delete(slices.Clone(scripts), own, own+1))
 	storetest.RequireUses(t, rows(t), scripts, map[string][]string{
 		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"},
 		"mark":    {"c.{ch}.r.<subscriber>"},

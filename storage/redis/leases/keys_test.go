@@ -13,7 +13,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts, rows := luatest.Scripts(t, "leases"), storetest.KeyRows(t, "leases", "## Keys")
 	storetest.RequireDocumented(t, map[string]string{"holder": holder("", "name"), "topic": topic("", "name")}, rows)
-	storetest.RequireSections(t, "leases", "## Scripts", scripts)
+	storetest.RequireScripts(t, "leases", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"holder": {"lease.{name}.holder"}, "topic": {"lease.{name}"}, "fence": nil, // of locks
 	}, "watch")

@@ -28,7 +28,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts, rows := luatest.Scripts(t, "queues"), storetest.KeyRows(t, "queues", "## Keys")
 	storetest.RequireDocumented(t, made(""), rows)
-	storetest.RequireSections(t, "queues", "## Scripts", scripts)
+	storetest.RequireScripts(t, "queues", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},
 		"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"},

@@ -93,7 +93,7 @@ func TestCopiesPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Copies to followers"
 	scripts := luatest.Scripts(t, "records/copies")
-	storetest.RequireSections(t, "records", heading, scripts)
+	storetest.RequireScripts(t, "records", scripts)
 	storetest.RequireUses(t, storetest.KeyRows(t, "records", heading), scripts,
 		map[string][]string{"pending": {"pending_copies:{all}"}, "topic": {"announced_copies:{all}"}}, "pending",
 		"watch")

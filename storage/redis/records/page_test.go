@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
 // Each script is run by one exported method. Those of settings are run by helpers.
@@ -23,4 +24,9 @@ func TestEachScriptHasOneCaller(t *testing.T) {
 		want[script+"Script"] = []string{caller}
 	}
 	require.Equal(t, want, storetest.Callers(t))
+}
+
+func TestScriptsPage(t *testing.T) {
+	t.Parallel()
+	storetest.RequireScripts(t, "records", luatest.Scripts(t, "records"))
 }

@@ -62,7 +62,7 @@ func TestSessionsPage(t *testing.T) {
 	storetest.RequireDocumented(t, map[string]string{
 		"session": k.session(of), "sessions": k.sessions(of.User),
 	}, rows, "base")
-	storetest.RequireSections(t, "records", heading, scripts)
+	storetest.RequireScripts(t, "records", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)},
 	})

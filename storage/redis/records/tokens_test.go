@@ -27,7 +27,7 @@ func TestTokensPage(t *testing.T) {
 	verification, current := "verification:{<user>}:<type>:<hash>", "verification_current:{<user>}:<type>"
 	state, access, refresh := "oauth_state:{<hash>}", "oauth_access:{<user>}:<provider>",
 		"oauth_refresh:{<user>}:<provider>"
-	storetest.RequireSections(t, "records", heading, scripts)
+	storetest.RequireScripts(t, "records", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"verification": {verification}, "current": {current}, "state": {state}, "secret": {verification, state},
 		"access": {access}, "refresh": {refresh},

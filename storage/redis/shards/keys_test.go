@@ -17,7 +17,7 @@ func TestPage(t *testing.T) {
 	made := map[string]string{"dcs": k.dcs(), "layout": k.layout("<dc>"), "shards": k.shards("<dc>"),
 		"topic": k.topic("<dc>")}
 	storetest.RequireDocumented(t, made, rows, "base")
-	storetest.RequireSections(t, "shards", "## Scripts", scripts)
+	storetest.RequireScripts(t, "shards", scripts)
 	of := map[string][]string{}
 	for name, key := range made {
 		of[name] = []string{key}

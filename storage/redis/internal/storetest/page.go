@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"cmp"
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -250,25 +253,59 @@ func RequireUses(t testing.TB, rows []KeyRow, scripts []luatest.File, keysOf map
 	}
 }
 
-// RequireSections expects the page to have a section for each script under a heading, which says what happens on a slot
-// that is half moved and when memory runs out, and which keys aren't declared.
-func RequireSections(t testing.TB, page, heading string, scripts []luatest.File) {
+var (
+	update = flag.Bool("update", false, "write the tables of scripts into docs/redis")
+	pages  sync.Mutex // held while a page is written: some have several tables
+)
+
+// RequireScripts compares the table of scripts of a page of docs/redis, below a comment with the scripts' folder, with
+// the scripts' headers. -update writes the table.
+func RequireScripts(t testing.TB, page string, scripts []luatest.File) {
 	t.Helper()
-	var documented, files []string
-	for _, m := range scriptHeading.FindAllStringSubmatch(Section(t, page, heading), -1) {
-		documented = append(documented, m[1])
-		text := Section(t, page, m[0])
-		for _, about := range []string{`half-moved\s+slot`, `out\s+of\s+memory`, `declare`} {
-			require.Regexp(t, `(?i)`+about, text, "%s: %s", m[1], about)
-		}
+	const end = "<!-- end of scripts -->\n"
+	begin := "<!-- scripts of " + filepath.Dir(scripts[0].Path) + " -->\n"
+	pages.Lock()
+	defer pages.Unlock()
+	file := filepath.Join(root(t), "docs", "redis", page+".md")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), begin)
+	require.True(t, found, "%s has no %q", file, begin)
+	table, after, found := strings.Cut(rest, end)
+	require.True(t, found, "%s has no %q", file, end)
+	want := scriptTable(scripts)
+	if *update && table != want {
+		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o600))
+		return
 	}
-	for _, f := range scripts {
-		files = append(files, f.Name())
-	}
-	require.ElementsMatch(t, files, documented)
+	require.Equal(t, want, table, "-update writes it")
 }
 
-var scriptHeading = regexp.MustCompile("(?m)^### `(\\w+\\.lua)`$")
+// scriptTable returns a table of what scripts do, whether they run when Redis is out of memory, and what is answered
+// while their slot is half moved.
+func scriptTable(scripts []luatest.File) string {
+	var b strings.Builder
+	b.WriteString("| script | what it does | out of memory | half-moved slot |\n|---|---|---|---|\n")
+	for _, f := range scripts {
+		memory, slot := "runs", "`ASK`"
+		switch f.Flags {
+		case "#!lua":
+			memory = "refused"
+		case "":
+			memory = "reads"
+		}
+		keys := slices.DeleteFunc(f.Parameters(), func(p luatest.Parameter) bool { return p.Table != "KEYS" })
+		switch {
+		case slices.Contains(f.Statuses(), string(redis.Moving)):
+			slot = "`MOVING`"
+		case len(keys) > 1 || keys[0].List:
+			slot = "`TRYAGAIN`"
+		}
+		fmt.Fprintf(&b, "| [%s](../../storage/redis/lua/%s) | %s | %s | %s |\n", f.Stem(), f.Path,
+			strings.ReplaceAll(f.Summary(), "|", `\|`), memory, slot)
+	}
+	return b.String()
+}
 
 // root returns the folder of the module.
 func root(t testing.TB) string {

@@ -19,6 +19,7 @@ import (
 // File is a .lua file, divided into its header and the rest.
 type File struct {
 	Path   string // channels/publish.lua
+	Flags  string // the #! line, such as "#!lua flags=allow-oom"; empty if there is none
 	Header string // the comment at the top, without its dashes
 	Code   []string
 }
@@ -67,7 +68,7 @@ func parse(name, text string) File {
 	f := File{Path: name}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if strings.HasPrefix(lines[0], "#!") {
-		lines = lines[1:]
+		f.Flags, lines = lines[0], lines[1:]
 	}
 	for len(lines) > 0 && strings.HasPrefix(lines[0], "--") {
 		f.Header += strings.TrimPrefix(strings.TrimPrefix(lines[0], "--"), " ") + "\n"
@@ -82,6 +83,14 @@ func (f File) Name() string { return path.Base(f.Path) }
 
 // Stem returns the script's name without its domain, such as publish.
 func (f File) Stem() string { return strings.TrimSuffix(f.Name(), ".lua") }
+
+// Summary returns the first sentence of the header, without the script's name and the full stop.
+func (f File) Summary() string {
+	first, _, _ := strings.Cut(f.Header, "\n\n")
+	first = strings.TrimPrefix(strings.Join(strings.Fields(first), " "), f.Name()+" ")
+	sentence, _, _ := strings.Cut(first, ". ")
+	return strings.TrimSuffix(sentence, ".")
+}
 
 // Script returns the script.
 func (f File) Script() *lua.Script { return lua.Must(strings.TrimSuffix(f.Path, ".lua")) }
