@@ -558,7 +558,7 @@ var entries = []Entry{
 	{
 		Slug: SlugInvalidValue, Kinds: []Kind{Invalid}, Title: "Invalid value",
 		Cause:  "The value doesn't have the form of its kind, such as an author that isn't a JSON object.",
-		Remedy: "Fix the value as `detail` says; [records.md](records.md) has the forms.",
+		Remedy: "Fix the value as `detail` says; [caches.md](records/caches.md) has the forms.",
 	},
 	{
 		Slug: SlugValueTooLarge, Kinds: []Kind{TooLarge}, Title: "Value too large",
@@ -568,7 +568,7 @@ var entries = []Entry{
 	{
 		Slug: SlugNoKind, Kinds: []Kind{NotFound}, Title: "No such kind",
 		Cause:  "The table of kinds has no such kind of cached values, operation of locks, or statistics.",
-		Remedy: "Use one of the table of kinds: [records.md](records.md#kinds-of-your-own) describes it.",
+		Remedy: "Use one of the table of kinds: [kinds.md](records/kinds.md) describes it.",
 	},
 	{
 		Slug: SlugNotCached, Kinds: []Kind{NotFound}, Title: "Not cached",

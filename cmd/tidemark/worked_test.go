@@ -18,11 +18,11 @@ import (
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
-// worked matches a worked table of docs/records.md: its title, the flags of the service, and its rows below the head.
+// worked matches a worked table of docs/records.md or docs/records: its title, the flags of the service, and its rows below the head.
 var worked = regexp.MustCompile(
 	`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\| request \| answer \| in Redis afterwards \|\n\|---\|---\|---\|\n((?:\|.*\n)+)`)
 
-// TestWorkedTables runs each worked table of the page, on a service and a Redis of its own, row by row.
+// TestWorkedTables runs each worked table of the pages, on a service and a Redis of its own, row by row.
 //
 // A request is an HTTP request, "admin" and one to the admin listener, a command of the program, or a Redis command. An
 // answer is a status and a body, or what is printed, with single spaces. The third column has Redis commands and their
@@ -32,10 +32,16 @@ var worked = regexp.MustCompile(
 // service runs in it.
 func TestWorkedTables(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/records.md")
+	pages, err := filepath.Glob("../../docs/records/*.md")
 	require.NoError(t, err)
-	tables := worked.FindAllStringSubmatch(string(page), -1)
-	require.Equal(t, strings.Count(string(page), "in Redis afterwards |"), len(tables),
+	var text strings.Builder
+	for _, path := range append(pages, "../../docs/records.md") {
+		page, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text.Write(page)
+	}
+	tables := worked.FindAllStringSubmatch(text.String(), -1)
+	require.Equal(t, strings.Count(text.String(), "in Redis afterwards |"), len(tables),
 		"each worked table has a comment with its title above its head")
 	require.NotEmpty(t, tables)
 	for _, table := range tables {

@@ -13,6 +13,6 @@
 //	             └─ 15 s later, if the end of the write hasn't come: as well
 //
 // A node loads everything again whenever it may have missed changes: if messages expired before it read them, if its
-// subscriber was lost, or if a Redis may have lost its last writes. docs/records.md describes the guarantees for
+// subscriber was lost, or if a Redis may have lost its last writes. docs/records/caches.md describes the guarantees for
 // readers, and the behaviour under failures.
 package tier
