@@ -266,8 +266,11 @@ func RequireScripts(t testing.TB, page string, scripts []luatest.File) {
 	begin := "<!-- scripts of " + filepath.Dir(scripts[0].Path) + " -->\n"
 	pages.Lock()
 	defer pages.Unlock()
-	file := filepath.Join(root(t), "docs", "redis", page+".md")
-	text, err := os.ReadFile(file)
+	module, err := os.OpenRoot(root(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, module.Close()) }()
+	file := "docs/redis/" + page + ".md"
+	text, err := module.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(text), begin)
 	require.True(t, found, "%s has no %q", file, begin)
@@ -275,7 +278,7 @@ func RequireScripts(t testing.TB, page string, scripts []luatest.File) {
 	require.True(t, found, "%s has no %q", file, end)
 	want := scriptTable(scripts)
 	if *update && table != want {
-		require.NoError(t, os.WriteFile(file, []byte(before+begin+want+end+after), 0o600))
+		require.NoError(t, module.WriteFile(file, []byte(before+begin+want+end+after), 0o600))
 		return
 	}
 	require.Equal(t, want, table, "-update writes it")
