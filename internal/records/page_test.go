@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the table of the documentation"
 // TestPage: the page has the table of kinds.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	const page, begin, end = "../../docs/records.md", "<!-- kinds: go test ./records -run TestPage -update -->\n",
+	const page, begin, end = "../../docs/records.md", "<!-- kinds: go test ./internal/records -run TestPage -update -->\n",
 		"<!-- end of kinds -->\n"
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestPage(t *testing.T) {
 		table = kinds()
 		require.NoError(t, os.WriteFile(page, []byte(before+begin+table+end+after), 0o644))
 	}
-	require.Equal(t, kinds(), table, "write it with: go test ./records -run TestPage -update")
+	require.Equal(t, kinds(), table, "write it with: go test ./internal/records -run TestPage -update")
 }
 
 func kinds() string {
