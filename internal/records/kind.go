@@ -49,6 +49,7 @@ type Kind struct {
 	Instance Instance      // which Redis has it
 	Quotes   bool          // quotes and backslashes in parts are encoded, too: xargs takes the keys as they are
 
+	plain    *Kind    // see Plain; the kind itself if its keys are plain
 	claims   bool     // quotes are encoded if they are in keys of the kind that its last part names
 	cached   bool     // NewCache has made it
 	names    []string // of the placeholders
@@ -67,8 +68,20 @@ func define(k Kind) *Kind {
 	return made
 }
 
-// compile returns a kind that can make keys.
+// braces are what plain keys don't have.
+var braces = strings.NewReplacer("{", "", "}", "")
+
+// compile returns a kind that can make keys, of both forms.
 func compile(k Kind) *Kind {
+	made := parsed(k)
+	k.Pattern, k.Quotes = braces.Replace(k.Pattern), false
+	made.plain = parsed(k)
+	made.plain.plain = made.plain
+	return made
+}
+
+// parsed returns a kind with the parts of its pattern.
+func parsed(k Kind) *Kind {
 	k.literals = placeholder.Split(k.Pattern, -1)
 	for _, m := range placeholder.FindAllStringSubmatch(k.Pattern, -1) {
 		k.names = append(k.names, m[1])
@@ -76,13 +89,27 @@ func compile(k Kind) *Kind {
 	return &k
 }
 
+// In returns the kind with keys in the form that a Redis has: plain, or with braces. Plain keys are as applications
+// write them that don't use a Cluster: the parts of one key can be in different slots. White space, quotes and
+// backslashes aren't encoded in them.
+func (k *Kind) In(plain bool) *Kind {
+	if plain {
+		return k.plain
+	}
+	return k
+}
+
+// isPlain reports whether the keys of the kind have no braces.
+func (k *Kind) isPlain() bool { return k.plain == k }
+
 // Parts returns the names of the pattern's placeholders, in order.
 func (k *Kind) Parts() []string { return append([]string(nil), k.names...) }
 
 // Key returns the key with these parts, in the order of the pattern, without the prefix of the connection. Different
 // parts have different keys, and the hash tag is that of the pattern, whatever the parts are: braces, percent signs,
-// white space, control characters, invalid UTF-8, and the character that follows the part in the pattern are
-// percent-encoded, and quotes and backslashes if k.Quotes. It panics if the number of parts is wrong.
+// white space, control characters, invalid UTF-8, and the character that follows the part in the pattern, unless it is
+// the last part, are percent-encoded, and quotes and backslashes if k.Quotes. See In for plain keys. It panics if the
+// number of parts is wrong.
 func (k *Kind) Key(parts ...string) string {
 	return k.key(k.Quotes, parts)
 }
@@ -94,7 +121,7 @@ func (k *Kind) ClaimKey(id string) string {
 	if rest != "" {
 		name += ":" + rest
 	}
-	return CacheLoad.key(k.Quotes, []string{tag, name})
+	return CacheLoad.In(k.isPlain()).key(k.Quotes, []string{tag, name})
 }
 
 func (k *Kind) key(quotes bool, parts []string) string {
@@ -110,16 +137,18 @@ func (k *Kind) key(quotes bool, parts []string) string {
 	}
 	key := append(make([]byte, 0, size), k.literals[0]...)
 	for i, part := range parts {
-		key = appendEncoded(key, part, k.after(i)+also)
+		key = appendEncoded(key, part, k.after(i)+also, !k.isPlain())
 		key = append(key, k.literals[i+1]...)
 	}
 	return string(key)
 }
 
-// after returns the character that ends a part, or "" for one that ends with the key.
+// after returns the character that ends a part, or "" for the last one, which ends where the text after it begins.
 func (k *Kind) after(part int) string {
-	next := k.literals[part+1]
-	return next[:min(1, len(next))]
+	if part == len(k.names)-1 {
+		return ""
+	}
+	return k.literals[part+1][:1]
 }
 
 // Parse returns the parts of a key without prefix, and whether Key makes this key of them.
@@ -129,11 +158,12 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 		return nil, false
 	}
 	for i := range k.names {
-		end := len(rest)
+		end := len(rest) - len(k.literals[i+1])
 		if c := k.after(i); c != "" {
-			if end = strings.Index(rest, c); end < 0 {
-				return nil, false
-			}
+			end = strings.Index(rest, c)
+		}
+		if end < 0 {
+			return nil, false
 		}
 		part, ok := decode(rest[:end])
 		if !ok {

@@ -28,18 +28,32 @@ func part() *rapid.Generator[string] {
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 }
 
+// tables are the kinds of a community site, in both forms of keys.
+func tables(t testing.TB) []*records.Table {
+	t.Helper()
+	table := site.Community().Caches.Table
+	plain, err := table.Plain()
+	require.NoError(t, err)
+	return []*records.Table{table, plain}
+}
+
 // TestKeys: Key and Parse are inverse, whatever the parts are, and no two kinds share a key.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		kinds := site.Community().Caches.Table.Records()
-		k := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "kind")]
-		var parts []string
-		for range k.Parts() {
-			parts = append(parts, part().Draw(t, "part"))
-		}
-		checkKey(t, k, parts)
-	})
+	for _, table := range tables(t) {
+		rapid.Check(t, func(t *rapid.T) {
+			kinds := table.Records()
+			k := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "kind")]
+			var parts []string
+			for range k.Parts() {
+				parts = append(parts, part().Draw(t, "part"))
+			}
+			if k.Name == records.MigratedViews.Name {
+				parts = []string{"1640995200"} // it is a time; "current" would be another key
+			}
+			checkKey(t, table, k, parts)
+		})
+	}
 }
 
 // FuzzKeys: as TestKeys, for the kind with the most parts and one whose last part is in braces. Any text that parses is
@@ -48,23 +62,26 @@ func FuzzKeys(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text, "a", text)
 	}
+	both := tables(f)
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		checkKey(t, records.Verification, []string{a, b, c})
-		checkKey(t, site.Kind("shouts"), []string{a})
-		for _, k := range site.Community().Caches.Table.Records() {
-			if parts, ok := k.Parse(a); ok {
-				require.Equal(t, a, k.Key(parts...))
+		for i, table := range both {
+			checkKey(t, table, records.Verification.In(i == 1), []string{a, b, c})
+			checkKey(t, table, site.Kind("shouts").In(i == 1), []string{a})
+			for _, k := range table.Records() {
+				if parts, ok := k.Parse(a); ok {
+					require.Equal(t, a, k.Key(parts...))
+				}
 			}
 		}
 	})
 }
 
-func checkKey(t require.TestingT, k *records.Kind, parts []string) {
+func checkKey(t require.TestingT, table *records.Table, k *records.Kind, parts []string) {
 	key := k.Key(parts...)
 	got, ok := k.Parse(key)
 	require.True(t, ok, "%q", key)
 	require.Equal(t, parts, got) // so different parts have different keys
-	require.Same(t, k, site.Community().Caches.Table.Of(key), "%q", key)
+	require.Same(t, k, table.Of(key), "%q", key)
 
 	before, _, tagged := strings.Cut(k.Pattern, "{")
 	if !tagged {
@@ -92,6 +109,9 @@ func TestClaims(t *testing.T) {
 			require.Equal(t, tag(k.Key(id)), tag(claim), "%s %q", k.Name, id)
 			parts, ok := records.CacheLoad.Parse(claim)
 			require.True(t, ok, "%s", claim)
+			require.Equal(t, []string{id, k.Name}, parts)
+			parts, ok = records.CacheLoad.In(true).Parse(k.In(true).ClaimKey(id))
+			require.True(t, ok, "%s", id)
 			require.Equal(t, []string{id, k.Name}, parts)
 		}
 	}
@@ -136,6 +156,44 @@ func TestKey(t *testing.T) {
 		require.Nil(t, site.Community().Caches.Table.Of(foreign), "%q", foreign)
 	}
 	require.Panics(t, func() { records.Session.Key("ann") })
+}
+
+// TestPlainKeys: they are as Discours.io writes them.
+func TestPlainKeys(t *testing.T) {
+	t.Parallel()
+	table := tables(t)[1]
+	for want, parts := range map[string][]string{
+		"session:123:00ff":               {"session", "123", "00ff"},
+		"user_sessions:a%7Bb%7D é":       {"user-sessions", "a{b} é"},
+		"oauth_access:a%3Ab:google":      {"oauth-access", "a:b", "google"},
+		"oauth_state:a1b2":               {"oauth-state", "a1b2"},
+		"verification:7:email_change:ff": {"verification", "7", "email_change", "ff"},
+		"env_vars:JWT_SECRET":            {"setting", "JWT_SECRET"},
+		"env_vars":                       {"settings"},
+		"author:id:1:2":                  {"author", "1:2"},
+		"author:slug:o'brien":            {"author-slug", "o'brien"},
+		"shouts:limit=20:offset=0":       {"shouts", "limit=20:offset=0"},
+		"topic_shouts_5":                 {"topic-shouts", "5"},
+		`search_cache:"чай" 100%25`:      {"search", `"чай" 100%`},
+		"migrated_views_1640995200":      {"migrated-views", "1640995200"},
+		"migrated_views_current":         {"migrated-current"},
+		"migrated_views_slugs":           {"migrated-slugs"},
+		"viewed:123":                     {"viewed", "123"},
+		"lock:resize:image:7":            {"lock", "resize", "image:7"},
+		"metrics:cache_hits:daily:86400": {"metric", "cache_hits", "daily:86400"},
+		"pending_copies:all":             {"pending-copies"},
+	} {
+		k := table.Of(want)
+		require.NotNil(t, k, "%q", want)
+		require.Equal(t, parts[0], k.Name)
+		require.Equal(t, want, k.Key(parts[1:]...))
+	}
+	for _, foreign := range []string{"session:{123}:00ff", "viewed:{7}", "viewed:%37", "search_cache:100%", "lock:resize",
+		"c.7.clock", "7-ann-eyJh"} {
+		require.Nil(t, table.Of(foreign), "%q", foreign)
+	}
+	require.Equal(t, "channel-clock", table.Of("c.{a}.clock").Name)
+	require.Equal(t, "queue-definitions", table.Of("mm.queues").Name)
 }
 
 // TestKinds: the table is complete: a temporary kind has a TTL, a permanent one a reason, and each key belongs to one

@@ -55,18 +55,19 @@ func IsText(text string) bool {
 // Redis would hash the whole key.
 const empty = '%'
 
-// appendEncoded appends a part of a key. reserved is the characters that are encoded besides the usual ones.
-func appendEncoded(key []byte, part, reserved string) []byte {
+// appendEncoded appends a part of a key. reserved is the characters that are encoded besides the usual ones, and spaces
+// whether white space is.
+func appendEncoded(key []byte, part, reserved string, spaces bool) []byte {
 	if part == "" {
 		return append(key, empty)
 	}
 	for i := 0; i < len(part); {
 		size := 1
-		encode := !plain(part[i], reserved)
+		encode := special(part[i]) || part[i] == ' ' && spaces || strings.IndexByte(reserved, part[i]) >= 0
 		if part[i] >= utf8.RuneSelf {
 			var char rune
 			char, size = utf8.DecodeRuneInString(part[i:])
-			encode = char == utf8.RuneError && size == 1 || unicode.IsSpace(char) || unicode.IsControl(char)
+			encode = char == utf8.RuneError && size == 1 || unicode.IsSpace(char) && spaces || unicode.IsControl(char)
 		}
 		for ; size > 0; size-- {
 			if encode {
@@ -82,10 +83,8 @@ func appendEncoded(key []byte, part, reserved string) []byte {
 
 const hex = "0123456789ABCDEF"
 
-// plain reports whether a byte of ASCII stays as it is.
-func plain(b byte, reserved string) bool {
-	return b > ' ' && b != 0x7f && b != '{' && b != '}' && b != '%' && strings.IndexByte(reserved, b) < 0
-}
+// special reports whether a byte of ASCII is always encoded.
+func special(b byte) bool { return b < ' ' || b == 0x7f || b == '{' || b == '}' || b == '%' }
 
 // decode returns the part that appendEncoded encoded as text, if there is one. Of another text, such as %41 or %zz, it
 // returns a part that has another encoding.

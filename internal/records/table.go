@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -87,7 +88,7 @@ type Table struct {
 	caches  []*Kind
 
 	byStart map[string][]*Kind // by the text before the hash tag, of keys that have one
-	others  []*Kind            // the others
+	others  []*Kind            // the others; those of one key come first
 }
 
 // NewTable returns the table with some kinds of cached values, which NewCache has made. Errors: two kinds with one
@@ -97,9 +98,18 @@ func NewTable(caches ...*Kind) (*Table, error) {
 		return nil, fmt.Errorf("there are %d kinds of cached values, at most %d are allowed", len(caches), MaxCaches)
 	}
 	at := slices.Index(own, CacheLoad) // the order of the documentation
-	t := &Table{
-		records: slices.Concat(own[:at], caches, own[at:]), caches: slices.Clone(caches), byStart: map[string][]*Kind{},
+	t := tableOf(slices.Concat(own[:at], caches, own[at:]), slices.Clone(caches))
+	for i, k := range caches {
+		if err := t.check(i, k); err != nil {
+			return nil, err
+		}
 	}
+	return t, nil
+}
+
+// tableOf returns the table of some kinds, which it doesn't check.
+func tableOf(records, caches []*Kind) *Table {
+	t := &Table{records: records, caches: caches, byStart: map[string][]*Kind{}}
 	for _, k := range t.All() {
 		if before, _, tagged := strings.Cut(k.Pattern, "{"); tagged {
 			t.byStart[before] = append(t.byStart[before], k)
@@ -107,12 +117,33 @@ func NewTable(caches ...*Kind) (*Table, error) {
 			t.others = append(t.others, k)
 		}
 	}
-	for i, k := range caches {
-		if err := t.check(i, k); err != nil {
-			return nil, err
+	slices.SortStableFunc(t.others, func(a, b *Kind) int { return cmp.Compare(min(1, len(a.names)), min(1, len(b.names))) })
+	return t
+}
+
+// Plain returns the table with plain keys of records. Errors: DuplicateError, if keys of a kind of cached values begin
+// like those of another kind: without the braces, an ID could make a key of one kind that of the other.
+func (t *Table) Plain() (*Table, error) {
+	plain := tableOf(allPlain(t.records), allPlain(t.caches))
+	for i, k := range plain.caches {
+		for _, other := range plain.All() {
+			start, another := k.literals[0], other.literals[0] // the key itself if it has no parts
+			shared := strings.HasPrefix(another, start) || len(other.names) > 0 && strings.HasPrefix(start, another)
+			if shared && !slices.Contains(plain.caches[i:], other) {
+				return nil, &DuplicateError{i, "key", fmt.Sprintf("%s without braces can be a key of %s, which is %s",
+					t.caches[i].Pattern, other.Name, other.Pattern)}
+			}
 		}
 	}
-	return t, nil
+	return plain, nil
+}
+
+func allPlain(kinds []*Kind) []*Kind {
+	plain := make([]*Kind, len(kinds))
+	for i, k := range kinds {
+		plain[i] = k.plain
+	}
+	return plain
 }
 
 // DuplicateError is the error of a kind of cached values whose name or keys another kind has.

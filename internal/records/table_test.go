@@ -139,3 +139,46 @@ func TestTable(t *testing.T) {
 	_, err = records.NewTable(many...)
 	require.EqualError(t, err, "there are 101 kinds of cached values, at most 100 are allowed")
 }
+
+// TestPlainTable: a kind of a site whose plain keys could be those of another kind is refused; with braces it isn't.
+func TestPlainTable(t *testing.T) {
+	t.Parallel()
+	product, cart := cached(t, "product", "product:{<id>}x2"), cached(t, "cart", "cart:{<user>}:<item>")
+	table, err := records.NewTable(product, cart)
+	require.NoError(t, err)
+	plain, err := table.Plain()
+	require.NoError(t, err)
+	product, err = plain.Cache("product")
+	require.NoError(t, err)
+	require.Equal(t, "product:<id>x2", product.Pattern)
+	for _, id := range []string{"1", "x2", "x", "a b", "{", "1x2"} {
+		key := product.KeyOf(id)
+		require.Same(t, product, plain.Of(key), key)
+		got, ok := product.IDOf(key)
+		require.True(t, ok, key)
+		require.Equal(t, id, got)
+	}
+	require.Equal(t, "product:1x2", product.KeyOf("1"))
+	require.Equal(t, "cart:ann:7:8", cart.In(true).KeyOf("ann:7:8"))
+	require.Equal(t, "cache_load:ann:cart:7:8", cart.In(true).ClaimKey("ann:7:8"))
+
+	for pattern, want := range map[string]string{
+		"product:old:{<id>}": "product:old:{<id>} without braces can be a key of product, which is product:<id>x2",
+		"pro{<id>}":          "pro{<id>} without braces can be a key of product, which is product:<id>x2",
+		"session:x{<id>}":    "can be a key of session, which is session:<user>:<hash>",
+		"env_{<id>}":         "can be a key of setting, which is env_vars:<name>",
+		"mm.queue{<id>}":     "can be a key of queue-definitions, which is mm.queues",
+	} {
+		table, err := records.NewTable(cached(t, "product", "product:{<id>}x2"), cached(t, "other", pattern))
+		require.NoError(t, err, pattern)
+		_, err = table.Plain()
+		require.ErrorContains(t, err, want)
+		var twice *records.DuplicateError
+		require.ErrorAs(t, err, &twice)
+		require.Equal(t, 1, twice.At)
+	}
+	table, err = records.NewTable(cached(t, "other", "env_vars.{<id>}"), cached(t, "another", "mm.queues.{<id>}"))
+	require.NoError(t, err)
+	_, err = table.Plain()
+	require.NoError(t, err, "one key can't be that of an ID")
+}

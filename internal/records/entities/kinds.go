@@ -164,6 +164,21 @@ func NewKinds(list []*Kind) (*Kinds, error) {
 	return &Kinds{Table: table, list: list}, err
 }
 
+// Plain returns the kinds with plain keys. Errors: those of records.Table.Plain.
+func (k *Kinds) Plain() (*Kinds, error) {
+	table, err := k.Table.Plain()
+	if err != nil {
+		return nil, err
+	}
+	plain := &Kinds{Table: table}
+	for i, kind := range k.list {
+		of := *kind
+		of.Kind = table.Caches()[i]
+		plain.list = append(plain.list, &of)
+	}
+	return plain, nil
+}
+
 // All returns the kinds in order. It must not be changed.
 func (k *Kinds) All() []*Kind { return k.list }
 

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,6 +55,30 @@ func Kind(name string) *records.Kind {
 		panic("site: " + name + " is no kind of a community site")
 	}
 	return k.Kind
+}
+
+// Plain returns the table with plain keys. The errors name the place, as those of Parse.
+func (s *Site) Plain() (*Site, error) {
+	plain := *s
+	var err error
+	if plain.Caches, err = s.Caches.Plain(); err != nil {
+		return nil, inCaches(err)
+	}
+	plain.Sources = slices.Clone(s.Sources)
+	for i := range plain.Sources {
+		source := &plain.Sources[i]
+		source.Follows, source.Followers = source.Follows.In(true), source.Followers.In(true)
+	}
+	return &plain, nil
+}
+
+// inCaches returns an error of a table of kinds with the place.
+func inCaches(err error) error {
+	var twice *records.DuplicateError
+	if errors.As(err, &twice) {
+		return fmt.Errorf("kinds.caches[%d].%w", twice.At, err)
+	}
+	return fmt.Errorf("kinds.%w", err)
 }
 
 // table is a table as it is written.
@@ -155,7 +180,7 @@ func Parse(text []byte, open Schemas) (*Site, error) {
 	}
 	caches, err := t.caches(open)
 	if err != nil {
-		return nil, fmt.Errorf("kinds.%w", err)
+		return nil, err
 	}
 	sources, err := t.Notifications.sources(caches)
 	if err != nil {
@@ -222,22 +247,21 @@ func (n *notifications) sources(caches *entities.Kinds) (followers.Sources, erro
 // caches builds the kinds of cached values.
 func (t *table) caches(open Schemas) (*entities.Kinds, error) {
 	if len(t.Caches) > records.MaxCaches {
-		return nil, fmt.Errorf("caches: has %d kinds, at most %d are allowed", len(t.Caches), records.MaxCaches)
+		return nil, fmt.Errorf("kinds.caches: has %d kinds, at most %d are allowed", len(t.Caches), records.MaxCaches)
 	}
 	list := make([]*entities.Kind, len(t.Caches))
 	for i, c := range t.Caches {
 		kind, err := c.kind(open)
 		if err != nil {
-			return nil, fmt.Errorf("caches[%d].%w", i, err)
+			return nil, fmt.Errorf("kinds.caches[%d].%w", i, err)
 		}
 		list[i] = kind
 	}
 	kinds, err := entities.NewKinds(list)
-	var twice *records.DuplicateError
-	if errors.As(err, &twice) {
-		return nil, fmt.Errorf("caches[%d].%w", twice.At, err)
+	if err != nil {
+		return nil, inCaches(err)
 	}
-	return kinds, err
+	return kinds, nil
 }
 
 func (c *cached) kind(open Schemas) (*entities.Kind, error) {

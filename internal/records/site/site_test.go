@@ -103,6 +103,13 @@ func TestParse(t *testing.T) {
 	_, err = kind("cart").ID("ann")
 	require.EqualError(t, err, "id must be the user, a colon and the item")
 	require.Equal(t, "liked", s.Sources[0].Follows.Name)
+	plain, err := s.Plain()
+	require.NoError(t, err)
+	found, err = plain.Caches.Find("cart")
+	require.NoError(t, err)
+	require.Equal(t, "cart:ann:7", found.KeyOf("ann:7"))
+	require.Same(t, found.Kind, plain.Caches.Table.Of("cart:ann:7"))
+	require.Equal(t, s.Sources[0].Follows.In(true), plain.Sources[0].Follows)
 	require.True(t, s.Sources.Followed("notifications:product:7"))
 	require.False(t, s.Sources.Followed("notifications:topic:7"))
 
