@@ -25,6 +25,7 @@ type Conn struct {
 	budget        *readBudget
 	subscriptions *pubsub.Subscriptions
 	prefix        string
+	plainKeys     bool
 	timeout       time.Duration
 	kind          string
 	replica       bool                 // may be one
@@ -51,13 +52,14 @@ var (
 var (
 	ErrReplica  = errors.New("it is a replica")
 	ErrSentinel = errors.New("it is a Sentinel")
+	ErrCluster  = errors.New("it is a Cluster, in which plain keys of one record can have different slots")
 	ErrProtocol = errors.New("not the protocol that the options name")
 )
 
 // Connect connects to Redis and checks that scripts can run there. While Redis can't be reached or is loading, Connect
 // tries again until ctx ends, and so while a standalone Redis is a replica. It returns permanent errors, such as a wrong
 // password, at once; Advice returns what to change. Errors: ErrOptions, ErrTooOld, Err32Bit, ErrReplica, ErrSentinel,
-// ErrProtocol, and those of the connection.
+// ErrCluster, ErrProtocol, and those of the connection.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	o, copts, err := o.checked()
 	if err != nil {
@@ -69,8 +71,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}
 	c := &Conn{
-		prefix: o.KeyPrefix, timeout: o.Timeout, options: copts, moves: moves, logger: o.Logger, metrics: m,
-		adviser: newAdviser(o, copts), unlike: looks{every: identifyEvery}, replica: o.Replica,
+		prefix: o.KeyPrefix, plainKeys: o.PlainKeys, timeout: o.Timeout, options: copts, moves: moves, logger: o.Logger,
+		metrics: m, adviser: newAdviser(o, copts), unlike: looks{every: identifyEvery}, replica: o.Replica,
 		budget: newReadBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
@@ -163,6 +165,9 @@ func (c *Conn) Close() {
 
 // Prefix returns the prefix of every key and topic.
 func (c *Conn) Prefix() string { return c.prefix }
+
+// PlainKeys reports whether keys of records have no braces.
+func (c *Conn) PlainKeys() bool { return c.plainKeys }
 
 // Timeout returns the time limit of an operation, its retries included.
 func (c *Conn) Timeout() time.Duration { return c.timeout }

@@ -86,6 +86,8 @@ func TestConnectRefused(t *testing.T) {
 		"no Sentinel": {redis.Options{URL: plain.Addr(), Sentinel: redis.Sentinel{Master: "mymaster"}},
 			"unknown command", "and this is no Sentinel"},
 		"no such database": {redis.Options{URL: plain.URL() + "/77"}, "out of range", "change the number in the URL"},
+		"plain keys in a Cluster": {redis.Options{URL: cluster.Nodes()[0].URL(), PlainKeys: true, Option: "cache-redis"},
+			"it is a Cluster", "set --cache-redis to a standalone Redis, or leave out --records-keys plain"},
 		"a database of a Cluster": {redis.Options{URL: cluster.Nodes()[0].URL() + "/1"}, "SELECT",
 			"a Cluster has only database 0"},
 	} {

@@ -88,8 +88,8 @@ func transient(err error) bool {
 func permanent(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return isFault(err) || errors.As(err, &certificate) || errors.Is(err, ErrTooOld) ||
-		errors.Is(err, Err32Bit) || errors.Is(err, ErrSentinel) || errors.Is(err, ErrProtocol) ||
-		errors.Is(err, context.Canceled)
+		errors.Is(err, Err32Bit) || errors.Is(err, ErrSentinel) || errors.Is(err, ErrCluster) ||
+		errors.Is(err, ErrProtocol) || errors.Is(err, context.Canceled)
 }
 
 // refusesWrites reports whether an error code means that a server serves reads only.

@@ -84,6 +84,8 @@ func (a adviser) advice(err error) string {
 	switch {
 	case errors.Is(err, ErrReplica):
 		return fmt.Sprintf("set --%s to the primary, or promote this server", a.option)
+	case errors.Is(err, ErrCluster):
+		return fmt.Sprintf("set --%s to a standalone Redis, or leave out --records-keys plain", a.option)
 	case errors.Is(err, ErrSentinel):
 		return "set --redis-sentinel-master to the name of the primary that it watches"
 	}

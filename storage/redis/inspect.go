@@ -101,6 +101,9 @@ type node struct {
 }
 
 func (c *Conn) checkFit(ctx context.Context) error {
+	if c.plainKeys && c.client.Mode() == rueidis.ClientModeCluster {
+		return ErrCluster
+	}
 	nodes, err := c.primaries(ctx)
 	if err != nil {
 		return err

@@ -33,6 +33,9 @@ type Options struct {
 	Sentinel Sentinel
 	// KeyPrefix is the prefix of every key, so that several installations can share a Redis. No braces.
 	KeyPrefix string
+	// PlainKeys is whether keys of records have no braces. Then those of one operation can have different slots, and
+	// Connect refuses a Cluster.
+	PlainKeys bool
 	// Timeout limits an operation, its retries included; zero: DefaultTimeout.
 	Timeout time.Duration
 	// LargeReadBytes limits the bytes of large reads in transit from Redis; zero: DefaultLargeReadBytes.
