@@ -37,7 +37,7 @@ func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credenti
 	}
 	r.needs.Parts.OnStop(client.Close)
 	known := credentials.New(credentials.Options{
-		Service: r.sessions, Tracker: records.NewSessionTracker(client), Grants: r.needs.Config.Sessions.Grants,
+		Service: r.sessions, Tracker: records.NewSessionTracker(r.needs.Redis.Sessions, client), Grants: r.needs.Config.Sessions.Grants,
 		Logger: r.needs.Log,
 	})
 	r.needs.Metrics.MustRegister(

@@ -57,10 +57,33 @@ func conform[H any](t *testing.T, store string, run func(*testing.T, func(testin
 				return open(t, r, storetest.Unhurried(t, r.URL, redistest.Prefix(t)))
 			})
 		})
+		t.Run("plain keys", func(t *testing.T) {
+			t.Parallel()
+			node := redistest.Standalone(t)
+			run(t, func(t testing.TB) H {
+				t.Helper()
+				return open(t, storagetest.Redis{URL: node.URL(), Client: node.Client()}, connectPlain(t))
+			})
+		})
 	})
 }
 
+// connectPlain returns a connection with plain keys.
+func connectPlain(t testing.TB) *redis.Conn {
+	t.Helper()
+	return storetest.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t),
+		Timeout: storagetest.Patience, PlainKeys: true})
+}
+
 // The harnesses spell keys out, so that they don't repeat a mistake of a store.
+
+// spelled returns one of two keys, that with braces or the plain one.
+func spelled(conn *redis.Conn, braces, plain string) string {
+	if conn.PlainKeys() {
+		return conn.Prefix() + plain
+	}
+	return conn.Prefix() + braces
+}
 
 type sessionsHarness struct{ store *Sessions }
 
@@ -72,7 +95,7 @@ func (h sessionsHarness) do(ctx context.Context, command, key string, args ...st
 }
 
 func (h sessionsHarness) Age(ctx context.Context, of sessions.Ref, d time.Duration) error {
-	key := h.store.keys.session(of)
+	key := h.store.key(of)
 	seconds := strconv.FormatInt(-int64(d.Seconds()), 10)
 	for _, field := range []string{"created_at", "last_activity"} {
 		if _, err := h.do(ctx, "HINCRBY", key, field, seconds); err != nil {
@@ -95,7 +118,8 @@ type settingsHarness struct {
 func (h settingsHarness) Store() settings.Store { return h.store }
 
 func (h settingsHarness) Lose(ctx context.Context, name string) error {
-	return h.client.Do(ctx, h.client.B().Del().Key(h.store.conn.Prefix()+"env_vars:{"+name+"}").Build()).Error()
+	key := spelled(h.store.conn, "env_vars:{"+name+"}", "env_vars:"+name)
+	return h.client.Do(ctx, h.client.B().Del().Key(key).Build()).Error()
 }
 
 // Age moves the marks into the past.
@@ -159,17 +183,17 @@ func (h countersHarness) States() counters.StateStore { return h.store.States() 
 
 func (h countersHarness) do(ctx context.Context, command, key string, args ...string) error {
 	c := h.conn.Client()
-	return c.Do(ctx, c.B().Arbitrary(command).Keys(h.conn.Prefix()+key).Args(args...).Build()).Error()
+	return c.Do(ctx, c.B().Arbitrary(command).Keys(key).Args(args...).Build()).Error()
 }
 
 func (h countersHarness) SpoilViews(ctx context.Context, id string) error {
-	return h.do(ctx, "RPUSH", "viewed:{"+id+"}", "x")
+	return h.do(ctx, "RPUSH", spelled(h.conn, "viewed:{"+id+"}", "viewed:"+id), "x")
 }
 
 func (h countersHarness) Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error {
 	window, n := ":"+of.Timeframe.Name+":"+strconv.FormatInt(start.Unix(), 10), strconv.FormatInt(value, 10)
 	if of.Fields {
-		return h.do(ctx, "HSET", "stats:{a%7D:%7Bb}"+window, "a", n)
+		return h.do(ctx, "HSET", spelled(h.conn, "stats:{a%7D:%7Bb}", "stats:a%7D%3A%7Bb")+window, "a", n)
 	}
-	return h.do(ctx, "SET", "metrics:{a%7D:%7Bb}"+window, n)
+	return h.do(ctx, "SET", spelled(h.conn, "metrics:{a%7D:%7Bb}", "metrics:a%7D%3A%7Bb")+window, n)
 }

@@ -3,7 +3,6 @@ package records
 import (
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/counters"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -31,9 +30,4 @@ var counterRefusals = redis.Refusals{
 	"MANY":     counters.ErrManyFields,
 	"CONFLICT": counters.ErrImport,
 	"NONE":     counters.ErrNoState,
-}
-
-// key returns a key of a kind in a Redis.
-func key(conn *redis.Conn, k *records.Kind, parts ...string) string {
-	return conn.Prefix() + k.Key(parts...)
 }

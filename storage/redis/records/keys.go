@@ -1,23 +1,11 @@
 package records
 
 import (
-	"strings"
-
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/sessions"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// keys makes the keys of sessions. Its value is the prefix.
-type keys string
-
-func (p keys) session(of sessions.Ref) string {
-	return string(p) + records.Session.Key(of.User, of.ID)
+// key returns a key of a kind in a Redis, in the form of its connection.
+func key(conn *redis.Conn, k *records.Kind, parts ...string) string {
+	return conn.Prefix() + k.In(conn.PlainKeys()).Key(parts...)
 }
-
-// base returns the prefix of the keys of a user's sessions, before their IDs.
-func (p keys) base(user string) string {
-	const id = "0"
-	return strings.TrimSuffix(p.session(sessions.Ref{User: user, ID: id}), id)
-}
-
-func (p keys) sessions(user string) string { return string(p) + records.UserSessions.Key(user) }

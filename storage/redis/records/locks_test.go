@@ -45,6 +45,18 @@ func TestLocksConformance(t *testing.T) {
 			show(t, open(t, r.URL))
 		})
 	})
+	t.Run("plain keys", func(t *testing.T) {
+		t.Parallel()
+		leasetest.Run(t, func(t testing.TB) leasetest.Harness { return suite{openPlain(t)} })
+	})
+}
+
+// openPlain returns locks with plain keys.
+func openPlain(t testing.TB) *locksHarness {
+	t.Helper()
+	conn := storetest.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t),
+		Timeout: storetest.Patience, PlainKeys: true})
+	return &locksHarness{Store: records.NewLocks(conn), conn: conn}
 }
 
 // suite is a harness for the suite. The names of its leases are IDs of locks.
@@ -89,6 +101,9 @@ func fenceOf(name string) string { return strings.Replace(name, "lock:", "lock_f
 
 // do runs a command whose first argument is a key.
 func (h *locksHarness) do(ctx context.Context, command, key string, args ...string) rueidis.RedisResult {
+	if h.conn.PlainKeys() {
+		key = strings.NewReplacer("{", "", "}", "").Replace(key)
+	}
 	c := h.conn.Client()
 	return c.Do(ctx, c.B().Arbitrary(command).Keys(h.conn.Prefix()+key).Args(args...).Build())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/records"
@@ -44,20 +45,28 @@ const (
 )
 
 // Sessions keeps sessions in Redis. It may be used by many goroutines.
-type Sessions struct {
-	conn *redis.Conn
-	keys keys
-}
+type Sessions struct{ conn *redis.Conn }
 
 var _ sessions.Store = (*Sessions)(nil)
 
 // NewSessions returns the sessions in the Redis of a connection.
-func NewSessions(conn *redis.Conn) *Sessions { return &Sessions{conn: conn, keys: keys(conn.Prefix())} }
+func NewSessions(conn *redis.Conn) *Sessions { return &Sessions{conn: conn} }
+
+func (s *Sessions) key(of sessions.Ref) string { return key(s.conn, records.Session, of.User, of.ID) }
+
+// base returns what the keys of a user's sessions begin with, before their IDs.
+func (s *Sessions) base(user string) string {
+	const id = "0"
+	return strings.TrimSuffix(s.key(sessions.Ref{User: user, ID: id}), id)
+}
+
+// set returns the key of the set of a user's sessions.
+func (s *Sessions) set(user string) string { return key(s.conn, records.UserSessions, user) }
 
 // Create implements sessions.Store.
 func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) (sessions.Session, error) {
 	args := []string{
-		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser),
+		d.ID, s.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser),
 		fieldUser, d.User, fieldUsername, d.Username, fieldType, tokenType,
 	}
 	if d.Device != nil {
@@ -66,7 +75,7 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 	if d.AuthData != nil {
 		args = append(args, fieldAuth, string(d.AuthData))
 	}
-	reply, err := s.conn.Run(ctx, createScript, []string{s.keys.session(d.Ref), s.keys.sessions(d.User)}, args)
+	reply, err := s.conn.Run(ctx, createScript, []string{s.key(d.Ref), s.set(d.User)}, args)
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("create a session: %w", err)
 	}
@@ -75,7 +84,7 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 
 // Check implements sessions.Store.
 func (s *Sessions) Check(ctx context.Context, of sessions.Ref, r sessions.Rules) (sessions.Session, error) {
-	reply, err := s.conn.Run(ctx, checkScript, []string{s.keys.session(of), s.keys.sessions(of.User)},
+	reply, err := s.conn.Run(ctx, checkScript, []string{s.key(of), s.set(of.User)},
 		[]string{of.ID, redis.Milliseconds(r.TTL)})
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("check a session: %w", err)
@@ -87,7 +96,7 @@ func (s *Sessions) Check(ctx context.Context, of sessions.Ref, r sessions.Rules)
 func (s *Sessions) Rotate(ctx context.Context, of sessions.Ref, newID string, r sessions.Rules) (sessions.Session,
 	error) {
 	next := sessions.Ref{User: of.User, ID: newID}
-	ks := []string{s.keys.session(of), s.keys.session(next), s.keys.sessions(of.User)}
+	ks := []string{s.key(of), s.key(next), s.set(of.User)}
 	reply, err := s.conn.Run(ctx, rotateScript, ks, []string{of.ID, newID, redis.Milliseconds(r.TTL)})
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("rotate a session: %w", err)
@@ -97,7 +106,7 @@ func (s *Sessions) Rotate(ctx context.Context, of sessions.Ref, newID string, r 
 
 // Revoke implements sessions.Store.
 func (s *Sessions) Revoke(ctx context.Context, of sessions.Ref) error {
-	reply, err := s.conn.Run(ctx, revokeScript, []string{s.keys.session(of), s.keys.sessions(of.User)}, []string{of.ID})
+	reply, err := s.conn.Run(ctx, revokeScript, []string{s.key(of), s.set(of.User)}, []string{of.ID})
 	if err != nil {
 		return fmt.Errorf("revoke a session: %w", err)
 	}
@@ -106,7 +115,7 @@ func (s *Sessions) Revoke(ctx context.Context, of sessions.Ref) error {
 
 // RevokeAll implements sessions.Store.
 func (s *Sessions) RevokeAll(ctx context.Context, user string) (int, error) {
-	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user)}, []string{s.keys.base(user)})
+	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.set(user)}, []string{s.base(user)})
 	if err != nil {
 		return 0, fmt.Errorf("revoke all sessions of a user: %w", err)
 	}
@@ -128,9 +137,9 @@ func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, e
 	for first := true; first || len(left) > 0; first = false {
 		var reply redis.Reply
 		page := left[:min(len(left), sessionsPage)]
-		args := append([]string{s.keys.base(user), strconv.Itoa(sessionsPage)}, page...)
+		args := append([]string{s.base(user), strconv.Itoa(sessionsPage)}, page...)
 		err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
-			keys := []string{s.keys.sessions(user)}
+			keys := []string{s.set(user)}
 			_, release, err := s.conn.LargeRead(ctx, keys[0], pageShare)
 			if err != nil {
 				return err
@@ -174,7 +183,7 @@ func (s *Sessions) session(ctx context.Context, reply redis.Reply, of sessions.R
 }
 
 func (s *Sessions) damaged(ctx context.Context, of sessions.Ref) {
-	s.conn.Logger().ErrorContext(ctx, "cannot read a stored session, skipping it", "key", s.keys.session(of), "error",
+	s.conn.Logger().ErrorContext(ctx, "cannot read a stored session, skipping it", "key", s.key(of), "error",
 		errDamagedSession)
 }
 
@@ -243,18 +252,19 @@ func value(d *redis.Decoder) (v json.RawMessage, ok bool) {
 // SessionTracker reads sessions on connections on which Redis reports their changes. It may be used by many goroutines.
 type SessionTracker struct {
 	client *tracked.Client
+	kind   *records.Kind // of sessions
 }
 
 var _ credentials.Tracker = (*SessionTracker)(nil)
 
-// NewSessionTracker returns the sessions in the Redis of a client.
-func NewSessionTracker(client *tracked.Client) *SessionTracker {
-	return &SessionTracker{client: client}
+// NewSessionTracker returns the sessions in the Redis of a connection and of a client that was opened with it.
+func NewSessionTracker(conn *redis.Conn, client *tracked.Client) *SessionTracker {
+	return &SessionTracker{client: client, kind: records.Session.In(conn.PlainKeys())}
 }
 
 // Read implements credentials.Tracker.
 func (c *SessionTracker) Read(ctx context.Context, of sessions.Ref) (sessions.Session, error) {
-	fields, ends, err := c.client.HGetAll(ctx, keys("").session(of))
+	fields, ends, err := c.client.HGetAll(ctx, c.kind.Key(of.User, of.ID))
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("read a session: %w", err)
 	}
@@ -272,7 +282,7 @@ func (c *SessionTracker) Read(ctx context.Context, of sessions.Ref) (sessions.Se
 // Listen implements credentials.Tracker.
 func (c *SessionTracker) Listen(changed func(of sessions.Ref), lost func()) (stop func()) {
 	return c.client.Listen(tracked.Listener{Lost: lost, Changed: func(key string) {
-		if parts, ok := records.Session.Parse(key); ok {
+		if parts, ok := c.kind.Parse(key); ok {
 			changed(sessions.Ref{User: parts[0], ID: parts[1]})
 		}
 	}})

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
@@ -58,15 +59,12 @@ func TestSessionsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Sessions"
 	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, "records", heading)
-	k, of := keys(""), sessions.Ref{User: "<user>", ID: "<hash>"}
-	storetest.RequireDocumented(t, map[string]string{
-		"session": k.session(of), "sessions": k.sessions(of.User),
-	}, rows, "base")
+	session, set := records.Session.Key("<user>", "<hash>"), records.UserSessions.Key("<user>")
+	require.Equal(t, []string{session, set}, []string{rows[0].Key, rows[1].Key})
 	storetest.RequireScripts(t, "records", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{
-		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)},
+		"session": {session}, "next": {session}, "base": {session}, "sessions": {set},
 	})
-	require.Equal(t, "mm1:session:{a%7D}:", keys("mm1:").base("a}"))
 }
 
 func TestSessionsScripts(t *testing.T) {
@@ -82,7 +80,7 @@ func TestKeysOfASession(t *testing.T) {
 	h := sessionsHarness{NewSessions(l.Conn)}
 	h.create(t, 1)
 	require.Equal(t, []string{"session:{ann}:" + ref(1).ID, "user_sessions:{ann}"}, l.Found(t))
-	fields, err := l.Node.Do(t, "HGETALL", h.store.keys.session(ref(1))).AsStrMap()
+	fields, err := l.Node.Do(t, "HGETALL", h.store.key(ref(1))).AsStrMap()
 	require.NoError(t, err)
 	require.Regexp(t, `^1\d{9}$`, fields["created_at"])
 	require.Equal(t, map[string]string{
@@ -146,7 +144,7 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 // requireWhole checks the invariants of a user's keys.
 func requireWhole(t *rapid.T, h sessionsHarness, user string) {
 	ctx := context.Background()
-	setEnds, err := h.do(ctx, "PEXPIRETIME", h.store.keys.sessions(user))
+	setEnds, err := h.do(ctx, "PEXPIRETIME", h.store.set(user))
 	require.NoError(t, err)
 	require.NotEqual(t, int64(-1), setEnds, "it has an end")
 	alive, err := h.store.List(ctx, user)
@@ -155,7 +153,7 @@ func requireWhole(t *rapid.T, h sessionsHarness, user string) {
 		require.LessOrEqual(t, one.Expires.UnixMilli(), setEnds)
 		require.Greater(t, one.Expires.UnixMilli(), int64(0), "it has an end")
 	}
-	entries, err := h.do(ctx, "SCARD", h.store.keys.sessions(user))
+	entries, err := h.do(ctx, "SCARD", h.store.set(user))
 	require.NoError(t, err)
 	require.LessOrEqual(t, entries, int64(12))
 }
@@ -196,7 +194,7 @@ func TestAFullRedis(t *testing.T) {
 		}
 		require.NoError(t, c.Do(t.Context()), c.Name)
 	}
-	require.NotContains(t, storetest.Dump(t, node), h.store.keys.sessions("ann"))
+	require.NotContains(t, storetest.Dump(t, node), h.store.set("ann"))
 }
 
 // TestAnEvictingRedis: without its entry in the set a session isn't valid, since it could not be revoked with the
@@ -206,7 +204,7 @@ func TestAnEvictingRedis(t *testing.T) {
 	l := storetest.NewLab(t)
 	h := sessionsHarness{NewSessions(l.Conn)}
 	h.create(t, 1)
-	require.NoError(t, storagetest.ErrorOf(h.do(t.Context(), "DEL", h.store.keys.sessions("ann"))))
+	require.NoError(t, storagetest.ErrorOf(h.do(t.Context(), "DEL", h.store.set("ann"))))
 	for _, c := range h.calls()[:3] {
 		require.NoError(t, storagetest.Ignoring(c.Do(t.Context()), sessions.ErrNotFound), c.Name)
 	}
@@ -217,8 +215,8 @@ func TestAnEvictingRedis(t *testing.T) {
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []func(h sessionsHarness) string{
-		func(h sessionsHarness) string { return h.store.keys.sessions("ann") },
-		func(h sessionsHarness) string { return h.store.keys.session(ref(1)) },
+		func(h sessionsHarness) string { return h.store.set("ann") },
+		func(h sessionsHarness) string { return h.store.key(ref(1)) },
 	} {
 		l := storetest.NewLab(t)
 		h := sessionsHarness{NewSessions(l.Conn)}
@@ -232,7 +230,7 @@ func TestWrongTypes(t *testing.T) {
 			require.Equal(t, before, l.Found(t), c.Name)
 		}
 		_ = h.store.Revoke(t.Context(), ref(1))
-		require.NotContains(t, l.Found(t), strings.TrimPrefix(h.store.keys.session(ref(1)), l.Conn.Prefix()),
+		require.NotContains(t, l.Found(t), strings.TrimPrefix(h.store.key(ref(1)), l.Conn.Prefix()),
 			"a session is revoked all the same")
 	}
 }
@@ -279,9 +277,9 @@ func TestListInPages(t *testing.T) {
 	}
 	list := func(ids ...string) (page []sessions.Session, remaining []string) {
 		t.Helper()
-		args := append([]string{h.store.keys.base("ann"), strconv.Itoa(sessionsPage)}, ids...)
+		args := append([]string{h.store.base("ann"), strconv.Itoa(sessionsPage)}, ids...)
 		reply, err := redis.NewReply("list",
-			listScript.Exec(t.Context(), conn.Bulk(), []string{h.store.keys.sessions("ann")}, args))
+			listScript.Exec(t.Context(), conn.Bulk(), []string{h.store.set("ann")}, args))
 		require.NoError(t, err)
 		page, remaining, err = sessionsOf(reply, "ann", func(string) {})
 		require.NoError(t, err)
@@ -335,7 +333,7 @@ func TestSlotMove(t *testing.T) {
 	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann")))
 	slow.create(t, 1)
 	move = c.OpenMove(t, "ann")
-	move.MoveKey(t, slow.store.keys.sessions("ann")) // it exists already, and the session doesn't yet
+	move.MoveKey(t, slow.store.set("ann")) // it exists already, and the session doesn't yet
 	require.ErrorIs(t, storagetest.ErrorOf(h.store.RevokeAll(t.Context(), "ann")), fault.ErrUnavailable)
 	require.ErrorIs(t, storagetest.ErrorOf(h.store.List(t.Context(), "ann")), fault.ErrUnavailable)
 	for move.MoveKeys(t, 100) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions/credentials"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -34,7 +35,7 @@ func startServer(t *testing.T, o redis.Options) *server {
 	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	known := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(client),
+	known := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(conn, client),
 		Logger: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -103,7 +104,7 @@ func TestRevocationOnEveryServer(t *testing.T) {
 			"expire": func(t *testing.T, s sessions.Issued) {
 				require.NoError(t,
 					storagetest.ErrorOf(direct.do(t.Context(), "PEXPIRE",
-						direct.store.keys.session(sessions.Ref{User: s.User, ID: s.ID}), "1")))
+						direct.store.key(sessions.Ref{User: s.User, ID: s.ID}), "1")))
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestRevokedAcrossAFailover(t *testing.T) {
 	stays, ends := other.hold(t, kept.Token), other.hold(t, revoked.Token)
 	require.NoError(t, one.service.Revoke(t.Context(), "ann", revoked.ID))
 	requireEnded(t, ends)
-	slot := cluster.Slot(keys("").sessions("ann"))
+	slot := cluster.Slot(records.UserSessions.Key("ann"))
 	var lost sessions.Issued
 	var goes context.Context
 	cluster.FailoverThatLoses(t, slot, func() {
@@ -180,7 +181,7 @@ func TestReading(t *testing.T) {
 	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	h, cache, changed := sessionsHarness{NewSessions(conn)}, NewSessionTracker(client), make(chan sessions.Ref, 9)
+	h, cache, changed := sessionsHarness{NewSessions(conn)}, NewSessionTracker(conn, client), make(chan sessions.Ref, 9)
 	t.Cleanup(cache.Listen(func(of sessions.Ref) { changed <- of }, func() {}))
 	require.ErrorIs(t, storagetest.ErrorOf(cache.Read(t.Context(), ref(1))), sessions.ErrNotFound)
 	h.create(t, 1)
@@ -220,7 +221,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	client, err := tracked.Open(b.Context(), conn, tracked.Options{})
 	require.NoError(b, err)
 	b.Cleanup(client.Close)
-	known := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(client),
+	known := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(conn, client),
 		Logger: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
 	done := make(chan error, 1)

@@ -58,9 +58,9 @@ func NewSettings(conn *redis.Conn) *Settings {
 	return &Settings{conn: conn, most: settings.MaxSettings}
 }
 
-func (s *Settings) index() string { return s.conn.Prefix() + records.Settings.Key() }
+func (s *Settings) index() string { return key(s.conn, records.Settings) }
 
-func (s *Settings) value(name string) string { return s.conn.Prefix() + records.Setting.Key(name) }
+func (s *Settings) value(name string) string { return key(s.conn, records.Setting, name) }
 
 // Put implements settings.Store: the mark first, then the value, then the mark again if the setting is or was a secret.
 // After a crash in between, the setting is as secret as before or more so, and a repeat completes it.

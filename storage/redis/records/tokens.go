@@ -35,7 +35,7 @@ var _ tokens.Store = (*Tokens)(nil)
 func NewTokens(conn *redis.Conn) *Tokens { return &Tokens{conn: conn} }
 
 func (s *Tokens) key(k *records.Kind, parts ...string) string {
-	return s.conn.Prefix() + k.Key(parts...)
+	return key(s.conn, k, parts...)
 }
 
 // Issue implements tokens.Verifications.

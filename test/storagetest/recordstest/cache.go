@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/cache"
-	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
@@ -20,12 +19,11 @@ import (
 type CacheHarness interface {
 	Store() cache.Store
 	Other() cache.Store
+	// Kind returns a kind of a community site, with keys in the form that the store has.
+	Kind(name string) *records.Kind
 	// Meanwhile calls f once: before the next indexed value that Store puts is stored, when its entries are there.
 	Meanwhile(f func())
 }
-
-// kind is a kind of the cases. The cases of searches use a second one.
-var kind, second = site.Kind("shouts"), site.Kind("search")
 
 const long = time.Minute
 
@@ -54,7 +52,8 @@ func RunCache(t *testing.T, open func(t testing.TB) CacheHarness) {
 	storagetest.Run(t, cacheCases, func(t testing.TB) *cacheSubject {
 		t.Helper()
 		h := open(t)
-		return &cacheSubject{t: t, Store: h.Store(), other: h.Other(), meanwhile: h.Meanwhile}
+		return &cacheSubject{t: t, Store: h.Store(), other: h.Other(), meanwhile: h.Meanwhile, kind: h.Kind("shouts"),
+			second: h.Kind("search"), permanent: h.Kind("author")}
 	})
 }
 
@@ -64,9 +63,11 @@ type cacheSubject struct {
 	t         testing.TB
 	other     cache.Store
 	meanwhile func(f func())
+
+	kind, second, permanent *records.Kind // searches are of the second kind
 }
 
-func key(id string) cache.Key { return cache.Key{Kind: kind, ID: id} }
+func (s *cacheSubject) key(id string) cache.Key { return cache.Key{Kind: s.kind, ID: id} }
 
 // put puts a value that a prefix, and each of the tags, can invalidate.
 func (s *cacheSubject) put(k cache.Key, data string, tags ...string) {
@@ -110,93 +111,93 @@ func (s *cacheSubject) read(store cache.Store, of *records.Kind, ids []string) (
 
 func keepsBytes(s *cacheSubject) {
 	for id, data := range map[string]string{"a": "", "b": "\x00\xff", "c:d": `{"x":1}`} {
-		s.plain(s.Store, key(id), data, long)
-		s.holds(kind, []string{id}, id+"="+data)
-		s.put(key(id), data, "t")
-		s.holds(kind, []string{id}, id+"="+data)
+		s.plain(s.Store, s.key(id), data, long)
+		s.holds(s.kind, []string{id}, id+"="+data)
+		s.put(s.key(id), data, "t")
+		s.holds(s.kind, []string{id}, id+"="+data)
 	}
-	s.holds(kind, []string{"a", "none", "b"}, "a=", "b=\x00\xff")
+	s.holds(s.kind, []string{"a", "none", "b"}, "a=", "b=\x00\xff")
 	for _, ttl := range []time.Duration{0, cache.MaxTaggedTTL + 1} {
-		require.Error(s.t, s.Put(s.t.Context(), cache.Value{Key: key("a"), TTL: ttl, Tags: []string{"t"}}),
+		require.Error(s.t, s.Put(s.t.Context(), cache.Value{Key: s.key("a"), TTL: ttl, Tags: []string{"t"}}),
 			"its entry could end before it")
 	}
 }
 
 func removesOlder(s *cacheSubject) {
-	s.plain(s.Store, key("a"), "old", long)
-	s.holds(kind, []string{"a"}, "a=old")
-	s.meanwhile(func() { s.holds(kind, []string{"a"}) })
-	s.put(key("a"), "new")
-	s.holds(kind, []string{"a"}, "a=new")
+	s.plain(s.Store, s.key("a"), "old", long)
+	s.holds(s.kind, []string{"a"}, "a=old")
+	s.meanwhile(func() { s.holds(s.kind, []string{"a"}) })
+	s.put(s.key("a"), "new")
+	s.holds(s.kind, []string{"a"}, "a=new")
 }
 
 func invalidationWins(s *cacheSubject) {
-	require.NoError(s.t, s.Invalidate(s.t.Context(), kind, nil))
+	require.NoError(s.t, s.Invalidate(s.t.Context(), s.kind, nil))
 	for name, invalidate := range map[string]func() error{
-		"ID":     func() error { return s.other.Invalidate(s.t.Context(), kind, []string{"none", "a"}) },
+		"ID":     func() error { return s.other.Invalidate(s.t.Context(), s.kind, []string{"none", "a"}) },
 		"tag":    func() error { return storagetest.ErrorOf(s.other.InvalidateTag(s.t.Context(), "t")) },
-		"prefix": func() error { return storagetest.ErrorOf(s.other.InvalidatePrefix(s.t.Context(), kind, "a")) },
+		"prefix": func() error { return storagetest.ErrorOf(s.other.InvalidatePrefix(s.t.Context(), s.kind, "a")) },
 	} {
 		for _, older := range []bool{true, false} {
 			if older {
-				s.put(key("a"), "old", "t")
+				s.put(s.key("a"), "old", "t")
 			}
 			s.meanwhile(func() { require.NoError(s.t, invalidate(), name) })
-			s.put(key("a"), "stale", "another", "t")
-			s.holds(kind, []string{"a"})
+			s.put(s.key("a"), "stale", "another", "t")
+			s.holds(s.kind, []string{"a"})
 		}
-		s.put(key("a"), "fresh", "t")
-		s.holds(kind, []string{"a"}, "a=fresh")
+		s.put(s.key("a"), "fresh", "t")
+		s.holds(s.kind, []string{"a"}, "a=fresh")
 		require.NoError(s.t, invalidate(), name)
-		s.holds(kind, []string{"a"})
+		s.holds(s.kind, []string{"a"})
 	}
 }
 
 func lastWins(s *cacheSubject) {
 	for name, newer := range map[string]func(){
-		"indexed": func() { s.putTo(s.other, key("a"), "newer", "t") },
-		"plain":   func() { s.plain(s.other, key("a"), "newer", long) },
+		"indexed": func() { s.putTo(s.other, s.key("a"), "newer", "t") },
+		"plain":   func() { s.plain(s.other, s.key("a"), "newer", long) },
 	} {
 		s.meanwhile(newer)
-		s.put(key("a"), "older", "t")
-		s.holds(kind, []string{"a"}, "a=newer")
-		s.plain(s.Store, key("a"), "newest "+name, long)
-		s.holds(kind, []string{"a"}, "a=newest "+name)
+		s.put(s.key("a"), "older", "t")
+		s.holds(s.kind, []string{"a"}, "a=newer")
+		s.plain(s.Store, s.key("a"), "newest "+name, long)
+		s.holds(s.kind, []string{"a"}, "a=newest "+name)
 	}
 }
 
 func ends(s *cacheSubject) {
-	s.plain(s.Store, key("a"), "x", 20*time.Millisecond)
-	s.holds(kind, []string{"a"})
-	s.plain(s.Store, cache.Key{Kind: site.Kind("author"), ID: "a"}, "x", 0)
-	s.holds(site.Kind("author"), []string{"a"}, "a=x")
+	s.plain(s.Store, s.key("a"), "x", 20*time.Millisecond)
+	s.holds(s.kind, []string{"a"})
+	s.plain(s.Store, cache.Key{Kind: s.permanent, ID: "a"}, "x", 0)
+	s.holds(s.permanent, []string{"a"}, "a=x")
 }
 
 func tags(s *cacheSubject) {
 	for i := range 1200 { // several pages
-		s.put(key(fmt.Sprint(i)), "x", "all", fmt.Sprintf("mod %d", i%2))
+		s.put(s.key(fmt.Sprint(i)), "x", "all", fmt.Sprintf("mod %d", i%2))
 	}
-	s.put(cache.Key{Kind: second, ID: "q"}, "x", "all")
+	s.put(cache.Key{Kind: s.second, ID: "q"}, "x", "all")
 	n, err := s.InvalidateTag(s.t.Context(), "mod 1")
 	require.NoError(s.t, err)
 	require.Equal(s.t, 600, n)
-	s.holds(kind, []string{"0", "1", "1198", "1199"}, "0=x", "1198=x")
+	s.holds(s.kind, []string{"0", "1", "1198", "1199"}, "0=x", "1198=x")
 	n, err = s.InvalidateTag(s.t.Context(), "mod 1")
 	require.NoError(s.t, err)
 	require.Zero(s.t, n, "entries are removed")
 	_, err = s.InvalidateTag(s.t.Context(), "all")
 	require.NoError(s.t, err)
-	s.holds(kind, []string{"0", "1198"})
-	s.holds(second, []string{"q"}) // a tag is for all kinds
+	s.holds(s.kind, []string{"0", "1198"})
+	s.holds(s.second, []string{"q"}) // a tag is for all kinds
 }
 
 func prefixes(s *cacheSubject) {
 	ids := []string{"a", "a:1", "a:2", "ab", "b", "b\u00ff", "é"}
 	put := func() {
 		for _, id := range ids {
-			s.put(key(id), "x")
+			s.put(s.key(id), "x")
 		}
-		s.put(cache.Key{Kind: second, ID: "a:1"}, "x")
+		s.put(cache.Key{Kind: s.second, ID: "a:1"}, "x")
 	}
 	for prefix, left := range map[string][]string{
 		"a:": {"a=x", "ab=x", "b=x", "b\u00ff=x", "é=x"}, "b": {"a=x", "a:1=x", "a:2=x", "ab=x", "é=x"},
@@ -204,16 +205,16 @@ func prefixes(s *cacheSubject) {
 		"":       nil,
 	} {
 		put()
-		n, err := s.InvalidatePrefix(s.t.Context(), kind, prefix)
+		n, err := s.InvalidatePrefix(s.t.Context(), s.kind, prefix)
 		require.NoError(s.t, err)
 		require.Equal(s.t, len(ids)-len(left), n, "%q", prefix)
-		s.holds(kind, ids, left...)
-		s.holds(second, []string{"a:1"}, "a:1=x") // the other kind is not concerned
+		s.holds(s.kind, ids, left...)
+		s.holds(s.second, []string{"a:1"}, "a:1=x") // the other kind is not concerned
 	}
 	for i := range 1200 {
-		s.put(key(fmt.Sprint("p", i)), "x")
+		s.put(s.key(fmt.Sprint("p", i)), "x")
 	}
-	n, err := s.InvalidatePrefix(s.t.Context(), kind, "p")
+	n, err := s.InvalidatePrefix(s.t.Context(), s.kind, "p")
 	require.NoError(s.t, err)
 	require.Equal(s.t, 1200, n)
 }
@@ -222,60 +223,60 @@ func hostileNames(s *cacheSubject) {
 	hostile := []string{"a}", "{a}", "a}:shouts", "a:b", "a%7D", "a b", "*", "a*", "[a]", "absent", "\\"}
 	var all, others []string
 	for _, id := range hostile {
-		s.put(key(id), "x", id)
+		s.put(s.key(id), "x", id)
 		all = append(all, id+"=x")
 		others = append(others, id+"2")
-		s.put(key(id+"2"), "x", id+"2")
+		s.put(s.key(id+"2"), "x", id+"2")
 	}
 	for i, id := range hostile {
 		n, err := s.InvalidateTag(s.t.Context(), id)
 		require.NoError(s.t, err)
 		require.Equal(s.t, 1, n, "%q", id)
-		s.holds(kind, hostile, all[i+1:]...)
+		s.holds(s.kind, hostile, all[i+1:]...)
 	}
-	require.Len(s.t, s.read(s.Store, kind, others), len(others))
+	require.Len(s.t, s.read(s.Store, s.kind, others), len(others))
 }
 
 // entriesStay: if a value is stored during an invalidation of its tag, the next invalidation finds it.
 func entriesStay(s *cacheSubject) {
 	for range 20 {
-		s.put(key("a"), "1", "t")
+		s.put(s.key("a"), "1", "t")
 		done := make(chan error, 1)
 		go func() { done <- storagetest.ErrorOf(s.other.InvalidateTag(s.t.Context(), "t")) }()
-		s.put(key("a"), "2", "t")
+		s.put(s.key("a"), "2", "t")
 		require.NoError(s.t, <-done)
 		_, err := s.InvalidateTag(s.t.Context(), "t")
 		require.NoError(s.t, err)
-		s.holds(kind, []string{"a"})
+		s.holds(s.kind, []string{"a"})
 	}
 }
 
 func reports(s *cacheSubject) {
 	mine, others := make(chan string, 100), make(chan string, 100)
-	defer s.Listen(kind, func(id string, _ bool) { mine <- id })()
-	stop := s.other.Listen(kind, func(id string, own bool) {
+	defer s.Listen(s.kind, func(id string, _ bool) { mine <- id })()
+	stop := s.other.Listen(s.kind, func(id string, own bool) {
 		assert.False(s.t, own)
 		others <- id
 	})
 	s.becomes(s.other, "a", "")
-	s.put(key("a"), "1")
+	s.put(s.key("a"), "1")
 	require.Equal(s.t, "a", <-mine, "before the method returns")
 	require.Equal(s.t, "a", awaitText(s.t, others))
 	s.becomes(s.other, "a", "1")
 	drain(others)
-	require.NoError(s.t, s.Invalidate(s.t.Context(), kind, []string{"a"}))
+	require.NoError(s.t, s.Invalidate(s.t.Context(), s.kind, []string{"a"}))
 	require.Equal(s.t, "a", awaitText(s.t, others))
 	stop()
 	s.becomes(s.other, "a", "")
 	drain(others)
-	s.put(key("a"), "2")
+	s.put(s.key("a"), "2")
 	s.becomes(s.other, "a", "2")
 	require.Empty(s.t, others)
 }
 
 func reportsOwn(s *cacheSubject) {
 	reported := make(chan bool, 100)
-	defer s.Listen(kind, func(id string, own bool) {
+	defer s.Listen(s.kind, func(id string, own bool) {
 		assert.Equal(s.t, "a", id)
 		reported <- own
 	})()
@@ -286,18 +287,18 @@ func reportsOwn(s *cacheSubject) {
 		return own
 	}
 	for range 2 { // the second time the value was read before
-		s.plain(s.Store, key("a"), "1", long)
+		s.plain(s.Store, s.key("a"), "1", long)
 		require.True(s.t, last(), "put")
-		s.put(key("a"), "2", "t")
+		s.put(s.key("a"), "2", "t")
 		require.True(s.t, last(), "put with indexes")
-		s.holds(kind, []string{"a"}, "a=2")
-		require.NoError(s.t, s.Invalidate(s.t.Context(), kind, []string{"a"}))
+		s.holds(s.kind, []string{"a"}, "a=2")
+		require.NoError(s.t, s.Invalidate(s.t.Context(), s.kind, []string{"a"}))
 		require.True(s.t, last(), "removed")
-		s.put(key("a"), "3", "t")
+		s.put(s.key("a"), "3", "t")
 		require.NoError(s.t, storagetest.ErrorOf(s.InvalidateTag(s.t.Context(), "t")))
 		require.False(s.t, last(), "removed by its tag")
-		s.meanwhile(func() { require.NoError(s.t, s.other.Invalidate(s.t.Context(), kind, []string{"a"})) })
-		s.put(key("a"), "4", "t")
+		s.meanwhile(func() { require.NoError(s.t, s.other.Invalidate(s.t.Context(), s.kind, []string{"a"})) })
+		s.put(s.key("a"), "4", "t")
 		require.False(s.t, last(), "overtaken, and not stored")
 	}
 }
@@ -306,7 +307,7 @@ func reportsOwn(s *cacheSubject) {
 func (s *cacheSubject) becomes(store cache.Store, id, data string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
-		found := s.read(store, kind, []string{id})
+		found := s.read(store, s.kind, []string{id})
 		return slices.Equal(found, []string{id + "=" + data}) || data == "" && len(found) == 0
 	}, storagetest.Patience, time.Millisecond)
 }

@@ -26,7 +26,12 @@ func processOf(t testing.TB, conn *redis.Conn) *rediscache.Store {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
-	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
+	kinds := site.Community()
+	if conn.PlainKeys() {
+		kinds, err = kinds.Plain()
+		require.NoError(t, err)
+	}
+	store := rediscache.New(kinds.Caches.Table, conn, conn, reads)
 	t.Cleanup(func() {
 		store.Close()
 		reads.Close()

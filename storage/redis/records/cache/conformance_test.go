@@ -4,7 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
@@ -16,10 +18,13 @@ type processes struct {
 	one, other cache.Store
 	changes    int    // until interrupt is called
 	interrupt  func() // nil: nothing is interrupted
+	plain      bool   // keys have no braces
 }
 
 func (p *processes) Store() cache.Store { return p.one }
 func (p *processes) Other() cache.Store { return p.other }
+
+func (p *processes) Kind(name string) *records.Kind { return site.Kind(name).In(p.plain) }
 
 // Meanwhile implements recordstest.CacheHarness. An indexed value is claimed, and then stored.
 func (p *processes) Meanwhile(f func()) { p.changes, p.interrupt = 2, f }
@@ -34,14 +39,21 @@ func (p *processes) Announce(ctx context.Context, _ []cache.Key, write func(cont
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
+	conform := func(t *testing.T, o redis.Options) {
+		t.Helper()
 		recordstest.RunCache(t, func(t testing.TB) recordstest.CacheHarness {
 			t.Helper()
-			o := redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}
+			o := o
+			o.KeyPrefix = redistest.Prefix(t)
 			store := newProcess(t, o)
-			p := &processes{one: store, other: newProcess(t, o)}
+			p := &processes{one: store, other: newProcess(t, o), plain: o.PlainKeys}
 			store.Announce(p)
 			return p
 		})
+	}
+	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) { conform(t, redis.Options{URL: k.URL}) })
+	t.Run("plain keys", func(t *testing.T) {
+		t.Parallel()
+		conform(t, redis.Options{URL: redistest.Standalone(t).URL(), PlainKeys: true})
 	})
 }

@@ -50,7 +50,7 @@ func (s *Store) entries(t *testing.T, x index) []rueidis.ZScore {
 func TestEntryAddedAgain(t *testing.T) {
 	t.Parallel()
 	s := open(t, site.Community().Caches.Table)[0]
-	for _, x := range []index{tagIndex("t"), prefixIndex(site.Kind("shouts"))} {
+	for _, x := range []index{s.tagIndex("t"), s.prefixIndex(site.Kind("shouts"))} {
 		key := cache.Key{Kind: site.Kind("shouts"), ID: "a"}
 		for _, again := range []bool{true, false} {
 			require.NoError(t, s.addEntry(t.Context(), x, key, time.Minute))
@@ -72,7 +72,7 @@ func TestEntriesEnd(t *testing.T) {
 	s := open(t, site.Community().Caches.Table)[0]
 	require.NoError(t, s.Put(t.Context(), cache.Value{Key: cache.Key{Kind: site.Kind("shouts"), ID: "a"},
 		TTL: site.Kind("shouts").TTL, Tags: []string{"t"}, Prefixed: true}))
-	for _, x := range []index{tagIndex("t"), prefixIndex(site.Kind("shouts"))} {
+	for _, x := range []index{s.tagIndex("t"), s.prefixIndex(site.Kind("shouts"))} {
 		found := s.entries(t, x)
 		require.Len(t, found, 1)
 		life := time.Until(time.UnixMicro(int64(found[0].Score)))
@@ -91,7 +91,7 @@ func TestUnknownKinds(t *testing.T) {
 	key := cache.Key{Kind: site.Kind("topic"), ID: "a"}
 	for i := range pageSize + 1 {
 		other := cache.Key{Kind: site.Kind("shouts"), ID: strconv.Itoa(i)}
-		require.NoError(t, after.addEntry(t.Context(), tagIndex("t"), other, time.Minute))
+		require.NoError(t, after.addEntry(t.Context(), after.tagIndex("t"), other, time.Minute))
 	}
 	for _, k := range []cache.Key{key, {Kind: site.Kind("author"), ID: "a"}} {
 		require.NoError(t, after.Put(t.Context(), cache.Value{Key: k, Bytes: []byte("1"), TTL: time.Hour,
@@ -108,5 +108,5 @@ func TestUnknownKinds(t *testing.T) {
 	found, err := after.Read(t.Context(), key.Kind, []string{key.ID})
 	require.NoError(t, err)
 	require.False(t, found[0].Found)
-	require.Empty(t, after.entries(t, tagIndex("t")))
+	require.Empty(t, after.entries(t, after.tagIndex("t")))
 }

@@ -61,7 +61,7 @@ func (s *Store) removeEach(ctx context.Context, keys []cache.Key) error {
 
 // InvalidateTag implements cache.Store.
 func (s *Store) InvalidateTag(ctx context.Context, tag string) (n int, err error) {
-	x := tagIndex(tag)
+	x := s.tagIndex(tag)
 	key := s.indexes.Prefix() + x.ends
 	last, err := s.scored(ctx, func(b rueidis.Builder) rueidis.Completed {
 		return b.Zrange().Key(key).Min("0").Max("0").Rev().Withscores().Build()
@@ -92,7 +92,7 @@ func (s *Store) InvalidateTag(ctx context.Context, tag string) (n int, err error
 
 // InvalidatePrefix implements cache.Store.
 func (s *Store) InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix string) (n int, err error) {
-	x := prefixIndex(kind)
+	x := s.prefixIndex(kind)
 	from, to := "["+prefix, "("+prefix+"\xff" // no ID has the byte 0xFF
 	for {
 		page, err := s.named(ctx, x, from, to)

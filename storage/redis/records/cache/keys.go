@@ -17,10 +17,14 @@ type index struct {
 	kind        *records.Kind
 }
 
-func tagIndex(tag string) index { return index{ends: records.CacheTag.Key(tag)} }
+func (s *Store) tagIndex(tag string) index {
+	return index{ends: records.CacheTag.In(s.indexes.PlainKeys()).Key(tag)}
+}
 
-func prefixIndex(kind *records.Kind) index {
-	return index{ends: records.CacheEnds.Key(kind.Name), names: records.CachePrefix.Key(kind.Name), kind: kind}
+func (s *Store) prefixIndex(kind *records.Kind) index {
+	plain := s.indexes.PlainKeys()
+	return index{ends: records.CacheEnds.In(plain).Key(kind.Name), names: records.CachePrefix.In(plain).Key(kind.Name),
+		kind: kind}
 }
 
 // entry returns the entry of a value: its key, or only its ID in the index of its kind.

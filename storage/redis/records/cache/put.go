@@ -41,7 +41,7 @@ func (s *Store) Put(ctx context.Context, v cache.Value) error {
 		if err := s.claim(ctx, v.Key, token); err != nil {
 			return err
 		}
-		for _, x := range indexesOf(&v) {
+		for _, x := range s.indexesOf(&v) {
 			if err := s.addEntry(ctx, x, v.Key, v.TTL); err != nil {
 				return err // the claim ends by itself
 			}
@@ -86,12 +86,12 @@ func (s *Store) keys(key cache.Key) []string {
 }
 
 // indexesOf returns the indexes that a value is in.
-func indexesOf(v *cache.Value) (all []index) {
+func (s *Store) indexesOf(v *cache.Value) (all []index) {
 	if v.Prefixed {
-		all = append(all, prefixIndex(v.Key.Kind))
+		all = append(all, s.prefixIndex(v.Key.Kind))
 	}
 	for _, tag := range v.Tags {
-		all = append(all, tagIndex(tag))
+		all = append(all, s.tagIndex(tag))
 	}
 	return all
 }

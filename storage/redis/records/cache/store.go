@@ -31,7 +31,7 @@ type listener struct{ changed func(id string, own bool) }
 
 var _ cache.Store = (*Store)(nil)
 
-// New returns the caches of the kinds in a table. Values are in the Redis of values, which is also that of reads, and
+// New returns the caches of the kinds in a table, which has the form of keys of both connections. Values are in the Redis of values, which is also that of reads, and
 // their indexes in that of indexes, which can be the same. Close ends it, before reads is closed.
 func New(kinds *records.Table, values, indexes *redis.Conn, reads *tracked.Client) *Store {
 	s := &Store{kinds: kinds, values: values, indexes: indexes, reads: reads,
