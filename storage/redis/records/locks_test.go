@@ -148,6 +148,46 @@ func TestTheKeyOfALock(t *testing.T) {
 	require.ErrorIs(t, h.Release(t.Context(), name, "brief"), lease.ErrLost, "it has ended before")
 }
 
+// TestLockOfAnotherProgram: a lock that an application has written itself, as Discours.io does, is held until it ends.
+// Nobody can renew or release it here, also not who has released the lock before.
+func TestLockOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	h, name := openPlain(t), domain.Lock.Key("resize", "7")
+	mine := lease.Request{Name: name, Token: "mine", TTL: time.Minute}
+	before, err := h.Grant(t.Context(), mine)
+	require.NoError(t, err)
+	require.NoError(t, h.Release(t.Context(), name, "mine"))
+
+	for _, life := range []struct {
+		set []string
+		end time.Duration
+	}{{[]string{"locked", "NX", "EX", "30"}, 30 * time.Second}, {[]string{"1", "XX"}, time.Hour},
+		{[]string{"", "XX", "EX", "7200"}, time.Hour}} {
+		require.NoError(t, h.do(t.Context(), "SET", name, life.set...).Error())
+		var held *lease.HeldError
+		_, err = h.Grant(t.Context(), mine)
+		require.ErrorAs(t, err, &held)
+		require.LessOrEqual(t, held.For, life.end)
+		require.Greater(t, held.For, life.end-30*time.Second)
+		_, err = h.Prolong(t.Context(), mine)
+		require.ErrorIs(t, err, lease.ErrLost)
+		require.ErrorIs(t, h.Release(t.Context(), name, "mine"), lease.ErrLost)
+		shown, err := h.Show(t.Context(), name)
+		require.NoError(t, err)
+		require.Zero(t, shown.Fence)
+		require.WithinDuration(t, time.Now().Add(life.end), shown.Until, 30*time.Second)
+		text, err := h.do(t.Context(), "GET", name).ToString()
+		require.NoError(t, err)
+		require.Equal(t, life.set[0], text)
+	}
+	require.NoError(t, h.do(t.Context(), "DEL", name).Error())
+	after, err := h.Grant(t.Context(), mine)
+	require.NoError(t, err)
+	require.Greater(t, after.Fence, before.Fence)
+	refused := h.do(t.Context(), "SET", name, "locked", "NX", "EX", "30").Error()
+	require.True(t, rueidis.IsRedisNil(refused), "SET NX finds the lock: %v", refused)
+}
+
 // TestFencesOfLocksRise: fences rise also after Redis's clock was set back, while the last one is kept.
 func TestFencesOfLocksRise(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,8 @@
 -- the lease was released.
 --
 -- A lease may have a second key, that of its fence. Then the first key exists only while the lease is held, and the
--- second one keeps the last fence: "<fence> 0 <token>", with the token that has released the lease, or none.
+-- second one keeps the last fence: "<fence> 0 <token>", with the token that has released the lease, or none. If the
+-- first key has a value of another form, another program holds the lease, until the key ends.
 
 local lease = {}
 
@@ -13,11 +14,21 @@ function lease.parse(value)
 end
 
 -- read returns the fence, the end and the token of a lease, and the last fence, which is that of the holder or higher.
--- fence_key is nil if the lease has none.
+-- fence_key is nil if the lease has none. If another program holds the lease, the fence is 0, the token is '', and the
+-- end is at most an hour from now.
 function lease.read(key, fence_key)
-  local fence, until_ms, token = lease.parse(redis.call('GET', key))
+  local value = redis.call('GET', key)
+  local fence, until_ms, token = lease.parse(value)
   if not fence_key then
     return fence, until_ms, token, fence
+  end
+  if value and not token then
+    local _, now_ms = time.now()
+    local ends_ms = redis.call('PEXPIRETIME', key)
+    until_ms, token = now_ms + lease.KEEP_MS, ''
+    if ends_ms > 0 then
+      until_ms = math.min(until_ms, ends_ms)
+    end
   end
   local last, _, released = lease.parse(redis.call('GET', fence_key))
   return fence, until_ms, token or released, math.max(fence, last)
