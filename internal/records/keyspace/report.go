@@ -121,7 +121,23 @@ var token = regexp.MustCompile(`eyJ[\w-]*(\.[\w-]*)*`)
 // Shown returns a key as it may be shown: without tokens, on one line, and not too long.
 func Shown(name string) string { return shown(name, true) }
 
-func (k *Kind) shown(name string) string { return shown(name, k.kind == nil) }
+// hash matches what keys of the service have in place of a token.
+var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// shown returns a key as it may be shown. An application that writes plain keys itself may have written a token into one
+// of a kind of the service.
+func (k *Kind) shown(name string) string {
+	if k.kind == nil {
+		return shown(name, true)
+	}
+	names := k.kind.Parts()
+	last := len(names) - 1
+	if parts, ok := k.kind.Parse(name); ok && last >= 0 && names[last] == "hash" && !hash.MatchString(parts[last]) {
+		parts[last] = "<token>"
+		name = k.kind.Key(parts...)
+	}
+	return shown(name, false)
+}
 
 func shown(name string, tokens bool) string {
 	cut := ""

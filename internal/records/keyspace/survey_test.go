@@ -54,9 +54,9 @@ func TestReport(t *testing.T) {
 	s := source{page: 3, keys: []keyspace.Key{
 		found("zzz", "list", -1, 70), found("\xff\x00\n"+strings.Repeat("é", 200), "module", time.Hour, 80),
 		found("x:eyJhbGci.eyJi.c-d:y", records.String, -1, 90),
-		found("session:{ann}:00", records.Hash, 30*day, 200), found("session:{ann}:01", records.Hash, -1, 100),
-		found("session:{bob}:02", records.String, 31*day, 300),
-		found("session:{bob}:03", records.Hash, time.Minute, 0), found("session:7:eyJhbGci.eyJi.c", records.Hash,
+		found("session:{ann}:"+id(0), records.Hash, 30*day, 200), found("session:{ann}:"+id(1), records.Hash, -1, 100),
+		found("session:{bob}:eyJhbGci.eyJi.c", records.String, 31*day, 300),
+		found("session:{bob}:"+id(3), records.Hash, time.Minute, 0), found("session:7:eyJhbGci.eyJi.c", records.Hash,
 			time.Hour, 500),
 		found("viewed:{7}", records.String, -1, 60), found("c.{lobby}.clock", records.String, day, 60),
 	}}
@@ -68,8 +68,8 @@ func TestReport(t *testing.T) {
 			" ", k.Texts()))
 	}
 	require.Equal(t, []string{
-		"session 4 800 3 {1 0 0 1 1 1} [{session:{bob}:02 300} {session:{ann}:00 200} {session:{ann}:01 100}] " +
-			"[session: 1 without a TTL, although the kind is temporary: something else has written them " +
+		"session 4 800 3 {1 0 0 1 1 1} [{session:{bob}:<token> 300} {session:{ann}:" + id(0) + " 200} {session:{ann}:" +
+			id(1) + " 100}] [session: 1 without a TTL, although the kind is temporary: something else has written them " +
 			"session: 1 with a longer TTL than the kind allows session: 1 of another type than the kind's]",
 		"viewed 1 60 1 {0 0 0 0 0 1} [{viewed:{7} 60}] []",
 		"channel-clock 1 60 1 {0 0 1 0 0 0} [{c.{lobby}.clock 60}] []",
@@ -85,6 +85,28 @@ func TestReport(t *testing.T) {
 }
 
 var table = site.Community().Caches.Table
+
+// id returns the ID of a session.
+func id(n int) string { return fmt.Sprintf("%064x", n) }
+
+// TestTokensInPlainKeys: an application that writes plain keys itself has tokens in them.
+func TestTokensInPlainKeys(t *testing.T) {
+	t.Parallel()
+	plain, err := table.Plain()
+	require.NoError(t, err)
+	for key, want := range map[string]string{
+		"session:7:eyJhbGci.eyJi.c":            "session:7:<token>",
+		"session:7:" + id(1):                   "session:7:" + id(1),
+		"oauth_state:a1b2c3d4e5f6":             "oauth_state:<token>",
+		"verification:7:password_reset:qwerty": "verification:7:password_reset:<token>",
+		"author:slug:eyJhbGci":                 "author:slug:eyJhbGci",
+	} {
+		s := source{page: 1, keys: []keyspace.Key{{Name: key, Type: records.Hash, Bytes: 1}}}
+		report, err := keyspace.Run(t.Context(), s, keyspace.Options{Table: plain, Largest: 1})
+		require.NoError(t, err)
+		require.Equal(t, want, report.Kinds[0].Largest[0].Key)
+	}
+}
 
 // TestSample: the memory of the first keys of a kind is measured, and of a sample of the others.
 func TestSample(t *testing.T) {

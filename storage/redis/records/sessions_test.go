@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -344,6 +345,34 @@ func TestSlotMove(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, count, "it wasn't removed halfway")
 	require.ErrorIs(t, storagetest.ErrorOf(slow.store.Check(t.Context(), ref(1), rules)), sessions.ErrNotFound)
+}
+
+// TestSessionsOfAnApplication: a session that an application has written itself has its token as its ID. No list shows
+// it, and it ends with all sessions of its user.
+func TestSessionsOfAnApplication(t *testing.T) {
+	t.Parallel()
+	const token = "eyJhbGci.eyJi.c"
+	h := sessionsHarness{NewSessions(connectPlain(t))}
+	h.create(t, 1)
+	prefix, users := h.store.conn.Prefix(), h.store.set("ann")
+	require.Equal(t, prefix+"user_sessions:ann", users)
+	theirs := prefix + "session:ann:" + token
+	require.NoError(t, storagetest.ErrorOf(h.do(t.Context(), "HSET", theirs, "user_id", "ann", "created_at",
+		"1640995200.5", "last_activity", "1640995200.5")))
+	require.NoError(t, storagetest.ErrorOf(h.do(t.Context(), "SADD", users, token)))
+	h.create(t, 2)
+	found, err := h.store.List(t.Context(), "ann")
+	require.NoError(t, err)
+	ids := []string{found[0].ID, found[1].ID}
+	slices.Sort(ids)
+	require.Equal(t, []string{ref(1).ID, ref(2).ID}, ids)
+	require.Len(t, found, 2)
+	n, err := h.store.RevokeAll(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	n64, err := h.do(t.Context(), "EXISTS", theirs)
+	require.NoError(t, err)
+	require.Zero(t, n64)
 }
 
 func TestDecoding(t *testing.T) {

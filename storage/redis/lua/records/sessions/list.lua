@@ -1,6 +1,7 @@
 #!lua flags=no-writes
 -- list.lua reads a page of the sessions of a user, without the data for back ends. The first call returns the IDs that
--- are left for further pages, so that no run takes long.
+-- are left for further pages, so that no run takes long. Entries that are no IDs are left out: an application that
+-- writes sessions itself has their tokens in the set.
 --
 -- KEYS[1] sessions  set  IDs of the user's sessions
 --
@@ -35,7 +36,7 @@ local reply = {'OK', left}
 for _, id in ipairs(ids) do
   local key = base .. id
   local found = redis.call('HMGET', key, 'username', 'created_at', 'last_activity', 'device_info')
-  if found[2] then
+  if found[2] and #id == 64 and not string.find(id, '%X') then
     local n = #reply
     reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = id, found[1] or '', found[2], found[3] or found[2]
     reply[n + 5], reply[n + 6] = found[4] or '', redis.call('PEXPIRETIME', key)
