@@ -80,3 +80,43 @@ func TestKeyMetrics(t *testing.T) {
 	first.killed = true
 	eventually(t, func() bool { return strings.Contains(second.metrics(t), counted) })
 }
+
+// TestPlainKeysInACluster: plain keys of records are refused in a Cluster, with the option to change. doctor says the same.
+func TestPlainKeysInACluster(t *testing.T) {
+	t.Parallel()
+	single := redistest.Start(t, redistest.Options{}).URL()
+	cluster := redistest.StartCluster(t, redistest.Options{Replicas: -1}).Nodes()[0].URL()
+	fill := func(args string) []string {
+		return strings.Fields(strings.NewReplacer("=S", "="+single, "=C", "="+cluster).Replace(args) +
+			" --records-keys plain --key-prefix " + redistest.Prefix(t))
+	}
+	const remedy = "to a standalone Redis, or leave out --records-keys plain"
+	for args, refused := range map[string]string{
+		"--redis=C": "redis", "--redis=S --cache-redis=C": "cacheRedis", "--redis=S --sessions-redis=C": "sessionsRedis",
+		"--redis=S --tickets-redis=C": "", "--redis=C --records=off": "",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			_, err := startHere(t, slog.DiscardHandler, fill(args)...)
+			if refused == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, refused+": ")
+			require.ErrorContains(t, err, "it is a Cluster, in which plain keys of one record can have different slots; set --")
+			require.ErrorContains(t, err, remedy)
+		})
+	}
+	for _, c := range []struct{ args, says string }{
+		{"shard serve --redis=C --cache author --dc a --listen 127.0.0.1:0 --admin-listen off", "redis: "},
+		{"redis-keys --redis=S --cache-redis=C", "cacheRedis: "},
+		{"doctor --listen 127.0.0.1:0 --redis=S --cache-redis=C", "cache"},
+	} {
+		var out strings.Builder
+		require.Equal(t, exitFailure, runHere(t.Context(), &out, &out, nil, fill(c.args)...), &out)
+		text := strings.Join(strings.Fields(out.String()), " ")
+		require.Contains(t, text, c.says)
+		require.Contains(t, text, "it is a Cluster, in which plain keys of one record can have different slots")
+		require.Contains(t, text, remedy)
+	}
+}

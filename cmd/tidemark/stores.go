@@ -174,7 +174,7 @@ func flagOf(key string) string {
 func (a another) options(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
 		URL: a.url, Option: flagOf(a.key), KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
-		Replica: a.replica,
+		Replica: a.replica, PlainKeys: c.Records.PlainKeys && a.of != "tickets",
 		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: a.of}, needs.metrics),
 	}
 	if !strings.HasPrefix(o.URL, "rediss://") {
@@ -267,7 +267,7 @@ func channelsOptions(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
 		Sentinel:  redis.Sentinel(c.Redis.Sentinel),
-		KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout,
+		KeyPrefix: c.Redis.KeyPrefix, PlainKeys: c.Records.PlainKeys, Timeout: c.Redis.Timeout,
 		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"},
 			needs.metrics),
 	}

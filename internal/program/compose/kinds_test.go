@@ -27,7 +27,6 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/keyset"
-	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
@@ -121,11 +120,12 @@ var unwritten = []*records.Kind{records.CacheLoad, records.PendingCopies}
 func TestEveryKeyIsOfAKind(t *testing.T) {
 	t.Parallel()
 	const rounds, limit = 24, 500 // more than rounds until every kind has been written
-	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+	operate := func(t *testing.T, r storagetest.Redis, form string) {
+		t.Helper()
 		seed := uint64(time.Now().UnixNano())
 		t.Log("seed", seed)
 		d := &draw{Rand: rand.New(rand.NewPCG(seed, seed)), seen: make(map[string][]string)}
-		s := open(t, r.URL)
+		s := open(t, r.URL, form)
 		for round := 0; round < rounds || round < limit && len(s.missing()) > 0; round++ {
 			for _, pick := range d.Perm(len(operations)) {
 				s.request(t, d, operations[pick])
@@ -137,6 +137,12 @@ func TestEveryKeyIsOfAKind(t *testing.T) {
 		require.NoError(t, s.needs.Parts.Stop()) // what is only in memory is written
 		s.look(t, r)
 		require.Empty(t, s.missing(), "kinds that no operation has written")
+	}
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) { operate(t, r, "braces") })
+	t.Run("plain keys", func(t *testing.T) {
+		t.Parallel()
+		node := redistest.Standalone(t)
+		operate(t, storagetest.Redis{URL: node.URL(), Client: node.Client()}, "plain")
 	})
 }
 
@@ -150,20 +156,24 @@ type service struct {
 
 // missing returns the kinds that no operation has been seen to write.
 func (s *service) missing() (names []string) {
-	for _, k := range site.Community().Caches.Table.Records() {
-		if !s.written[k] && !slices.Contains(unwritten, k) {
+	for _, k := range s.table().Records() {
+		if !s.written[k] && !slices.ContainsFunc(unwritten, func(not *records.Kind) bool { return not.Name == k.Name }) {
 			names = append(names, k.Name)
 		}
 	}
 	return names
 }
 
-func open(t *testing.T, url string) *service {
+// table returns the kinds of the service.
+func (s *service) table() *records.Table { return s.needs.Config.Site.Caches.Table }
+
+func open(t *testing.T, url, form string) *service {
 	t.Helper()
-	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), nil)
+	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), []string{"TIDEMARK_RECORDS_KEYS=" + form})
 	require.NoError(t, err)
 	log := slog.New(slog.DiscardHandler)
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t), Logger: log})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t), Logger: log,
+		PlainKeys: c.Records.PlainKeys})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	store, err := channels.New(conn, channels.Options{})
@@ -290,7 +300,7 @@ func (s *service) look(t *testing.T, r storagetest.Redis) {
 		return value
 	}
 	for _, key := range s.keys(t, r) {
-		k := site.Community().Caches.Table.Of(strings.TrimPrefix(key, s.conn.Prefix()))
+		k := s.table().Of(strings.TrimPrefix(key, s.conn.Prefix()))
 		require.NotNil(t, k, "%q is of no kind", key)
 		s.written[k] = true
 		require.Contains(t, []any{string(k.Type), "none"}, do("TYPE", key), key) // none: it has ended since

@@ -17,7 +17,7 @@ const onLoopback = "http://127.0.0.1"
 // TestMetrics: the counters of the services are shown.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	s := open(t, redistest.Standalone(t).URL())
+	s := open(t, redistest.Standalone(t).URL(), "braces")
 	t.Cleanup(func() { require.NoError(t, s.needs.Parts.Stop()) })
 	for _, request := range []string{
 		"PUT /v1/cache/author-follows-topics/ann [5]", "GET /v1/cache/author-follows-topics/ann",

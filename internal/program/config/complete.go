@@ -29,6 +29,7 @@ func newConfig() Config {
 // complete checks options against each other, and reads the files that they name. The errors name the YAML key, since
 // the options can come from different sources.
 func (c *Config) complete(found *findings) {
+	found.check(c.Records.completeKeys, "recordsKeys", "kinds")
 	if c.Records.On {
 		c.addShards()
 	}
@@ -103,6 +104,20 @@ func (c *Config) readNotifications() error {
 		return fmt.Errorf("kinds.notifications.schema: %w", err)
 	}
 	c.Records.Notifications = schema
+	return nil
+}
+
+// completeKeys gives the kinds of the site the form of keys.
+func (r *RecordOptions) completeKeys() (err error) {
+	r.PlainKeys = r.PlainKeys && r.On
+	if !r.PlainKeys {
+		return nil
+	}
+	plain, err := r.Site.Plain()
+	if err != nil {
+		return fmt.Errorf("recordsKeys: is plain, but %w", err)
+	}
+	r.Site = plain
 	return nil
 }
 
@@ -273,6 +288,7 @@ func (r *RedisOptions) readPassword() error {
 func (c *Config) completeNode(found *findings) {
 	c.TLS.complete(found)
 	c.Redis.complete(found)
+	found.check(c.Records.completeKeys, "recordsKeys", "kinds")
 	o, n := &c.Shards, &c.Shards.Node
 	for _, check := range []struct {
 		wrong bool

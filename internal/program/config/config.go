@@ -145,7 +145,9 @@ type Matchmaking struct {
 // RecordOptions configures records.
 type RecordOptions struct {
 	On   bool
-	Site *site.Site // its kinds of records
+	Site *site.Site // its kinds of records, with keys in the form of PlainKeys
+	// PlainKeys is whether keys of records have no braces.
+	PlainKeys bool
 	// Notifications is the schema of notifications; nil: they are any JSON.
 	Notifications channel.Schema
 	Sessions      SessionOptions

@@ -23,7 +23,7 @@ func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options(new(
 
 // AddRedisFlags adds the options for the addresses of all Redis servers.
 func AddRedisFlags(flags *pflag.FlagSet) {
-	others := named(new(Config), "tickets-redis", "sessions-redis", "cache-redis", "kinds")
+	others := named(new(Config), "tickets-redis", "sessions-redis", "cache-redis", "kinds", "records-keys")
 	serve.addFlags(flags, append(channelsRedis(), others...))
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -50,6 +51,36 @@ func TestKindsOfOptions(t *testing.T) {
 	c, err := loadFor(t, node, shop+"shardCache: product\nshardDc: a", nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, "product", c.Records.Site.Caches.All()[0].Name)
+}
+
+// TestPlainKeys: every command that reads the table of kinds has it with the form of keys.
+func TestPlainKeys(t *testing.T) {
+	t.Parallel()
+	for _, of := range []command{serve, node} {
+		c, err := loadFor(t, of, shop+"recordsKeys: plain\nshardCache: product\nshardDc: a", nil, nil)
+		require.NoError(t, err)
+		require.True(t, c.Records.PlainKeys)
+		require.Equal(t, "product:7", c.Records.Site.Caches.All()[0].KeyOf("7"))
+		require.Equal(t, "likes:ann", c.Records.Site.Sources[0].Follows.KeyOf("ann"))
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddRedisFlags(flags)
+	require.NoError(t, flags.Parse([]string{"--records-keys=plain"}))
+	c, err := LoadRedis(flags, nil)
+	require.NoError(t, err)
+	require.Equal(t, "session", c.Records.Site.Caches.Table.Of("session:ann:00").Name)
+
+	c, err = load(t, "recordsKeys: plain\nrecords: off", nil, nil)
+	require.NoError(t, err)
+	require.False(t, c.Records.PlainKeys, "a Cluster will do")
+	_, err = load(t, "recordsKeys: bare", nil, nil)
+	require.ErrorContains(t, err, `recordsKeys: "bare" isn't braces or plain`)
+	const nested = "kinds: {caches: [{name: a, key: 'a:{<id>}'}, {name: b, key: 'a:b:{<id>}'}]}"
+	_, err = load(t, nested, nil, nil)
+	require.NoError(t, err)
+	_, err = load(t, nested+"\nrecordsKeys: plain", nil, nil)
+	require.ErrorContains(t, err, "recordsKeys: is plain, but kinds.caches[1].key: a:b:{<id>} without braces can be a key "+
+		"of a, which is a:<id>")
 }
 
 // TestShardsOfASite: the table has kinds in shards, and the option adds others.

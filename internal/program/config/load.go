@@ -79,6 +79,7 @@ func loadNodeFrom(flags *pflag.FlagSet, environ []string, file readFunc) (Config
 func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
 	c, found := serve.read(flags, environ, readAny)
 	c.Redis.complete(found)
+	found.check(c.Records.completeKeys, "recordsKeys", "kinds")
 	return c, found.err()
 }
 

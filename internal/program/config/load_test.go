@@ -159,7 +159,7 @@ func TestEverySource(t *testing.T) {
 		"queues":        `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
 		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "require-credentials": "on",
 		"tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
-		"records": "off", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h",
+		"records": "off", "records-keys": "plain", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h",
 		"session-grants":  `[{"actions":["subscribe"],"channels":["news"]}]`,
 		"oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
 		"kinds":       `{"caches":[{"name":"author","key":"a:{<id>}"}]}`,

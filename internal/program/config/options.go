@@ -158,7 +158,7 @@ func nodeGroups(c *Config) []optionGroup {
 		{"Nodes of shards", append(nodeOptions(c), servingOptions(c)...)},
 		{"TLS", tlsOptions(c)},
 		{"Redis", append(redisOptions(c), redisAccessOptions(c)...)},
-		{"Other Redis", named(c, "data-dir", "cache-redis", "kinds")},
+		{"Other Redis", named(c, "data-dir", "cache-redis", "kinds", "records-keys")},
 		{"Logs", logOptions(c)},
 	}
 }

@@ -78,6 +78,9 @@ func sharedKinds(r RecordOptions) (digests map[string]string, err error) {
 			return nil, fmt.Errorf("kinds %s %w", section, err)
 		}
 	}
+	if r.PlainKeys {
+		digests["keys:"] = "plain"
+	}
 	return digests, nil
 }
 
@@ -108,7 +111,8 @@ func digestOf(value any) (string, error) {
 
 // Differences are the queues, the rules and the kinds that servers define differently, sorted. One that only some of
 // them have is a difference, too. The settings for channels that no rule matches have the pattern .* here, and the
-// other sections of the table of kinds are the kinds notifications:, locks:, statistics: and metrics:.
+// other sections of the table of kinds are the kinds notifications:, locks:, statistics: and metrics:, and the form of
+// their keys is the kind keys:.
 type Differences struct {
 	Queues   []string // names
 	Channels []string // patterns of rules

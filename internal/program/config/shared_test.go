@@ -63,6 +63,7 @@ func TestDifferences(t *testing.T) {
 		"defaults of kinds": {kindsOf("a, value: json, maxBytes: 1MiB", "b"), kindsOf("b", "a"), Differences{}},
 		"other sections": {"kinds: {locks: [{name: a}], metrics: [a]}", "kinds: {locks: [], statistics: [{name: a}]}",
 			Differences{Kinds: []string{"locks:", "metrics:", "statistics:"}}},
+		"form of keys":       {kindsOf("a"), "recordsKeys: plain\n" + kindsOf("a"), Differences{Kinds: []string{"keys:"}}},
 		"one has no records": {kindsOf("a"), "records: off", Differences{}},
 		"all": {"queues: {a: {}}\n" + rules("a"), "channelTtl: 2h",
 			Differences{Queues: []string{"a"}, Channels: []string{".*", "a"}}},

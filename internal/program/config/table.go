@@ -254,6 +254,10 @@ func recordOptions(c *Config) []option {
 		define("kinds", kindTable, "", to(&c.Records.Site, parseSite), `
 			Kinds of records of the site, such as its cached values: a mapping, which docs/records.md describes. Not
 			set: those of a community site. In a flag or variable: a JSON object.`).orTree(c.setKinds),
+		define("records-keys", "form", "braces", to(&c.Records.PlainKeys, parseKeyForm), `
+			Form of the keys of records in Redis: braces, as in viewed:{7}, or plain, as in viewed:7, which applications
+			write that don't use a Cluster. Plain keys need a standalone Redis. All servers on one Redis need the same
+			form: keys of the other form aren't read.`),
 		define("sessions-redis", "url", "", to(&c.Records.Sessions.Redis, anyText), `
 			Another Redis for sessions and for OAuth and verification tokens, with user and password in the URL if it
 			needs them. It must not evict. Not set: that of the channels.`),

@@ -325,6 +325,12 @@ func onOrOff(text string) (bool, error) {
 	return word == "on", err
 }
 
+// parseKeyForm parses a form of keys, and reports whether it is plain.
+func parseKeyForm(text string) (plain bool, err error) {
+	word, err := oneOfWords("braces", "plain")(text)
+	return word == "plain", err
+}
+
 // parseQuotas refuses limits that no quota can have.
 func parseQuotas(text string) (access.Limits, error) {
 	l, err := access.ParseLimits(text)
