@@ -258,3 +258,25 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// TestTrackedPlainKeys: changes of sessions with plain keys are reported.
+func TestTrackedPlainKeys(t *testing.T) {
+	t.Parallel()
+	conn := connectPlain(t)
+	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	h, known, changed := sessionsHarness{NewSessions(conn)}, NewSessionTracker(conn, client), make(chan sessions.Ref, 9)
+	defer known.Listen(func(of sessions.Ref) { changed <- of }, func() {})()
+	h.create(t, 1)
+	found, err := known.Read(t.Context(), ref(1))
+	require.NoError(t, err)
+	require.Equal(t, "Ann", found.Username)
+	require.NoError(t, h.store.Revoke(t.Context(), ref(1)))
+	select {
+	case of := <-changed:
+		require.Equal(t, ref(1), of)
+	case <-time.After(storagetest.Patience):
+		require.FailNow(t, "the revocation isn't reported")
+	}
+}

@@ -99,6 +99,21 @@ func TestValues(t *testing.T) {
 	})
 }
 
+// Plain keys are found, and those with braces aren't.
+func TestPlainValues(t *testing.T) {
+	t.Parallel()
+	node, prefix, kind := redistest.Standalone(t), redistest.Prefix(t), site.Kind("author").In(true)
+	values := redisrecords.NewValues(storetest.Connect(t, redis.Options{URL: node.URL(), KeyPrefix: prefix,
+		PlainKeys: true}))
+	for _, key := range []string{"author:id:a b", "author:id:7:8", "author:id:{7}", "author:slug:9"} {
+		require.NoError(t, node.Do(t, "SET", prefix+key, "of "+key).Error())
+	}
+	require.Equal(t, []string{"7:8", "a b"}, rest(t, values.Walk(kind)))
+	read, err := values.Read(t.Context(), kind, []string{"a b"})
+	require.NoError(t, err)
+	require.Equal(t, "of author:id:a b", string(read[0].Bytes))
+}
+
 // A scan finds all keys even if slots move to nodes that it has already scanned.
 func TestWalkWhileSlotsMove(t *testing.T) {
 	t.Parallel()
