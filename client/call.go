@@ -61,7 +61,7 @@ type reply struct {
 // call sends r until it is answered or the retry policy ends it, and decodes the answer into out unless that is nil.
 func (c *Client) call(ctx context.Context, r request, out any) (reply, error) {
 	var last reply
-	tries, err := c.retry.retry(ctx, func() error {
+	tries, err := c.retry.retry(ctx, c.retry.again, func() error {
 		var err error
 		last, err = c.try(ctx, r, out)
 		return err

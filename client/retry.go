@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"time"
 
@@ -53,14 +54,14 @@ func (p RetryPolicy) pauses() *backoff.ExponentialBackOff {
 	return b
 }
 
-// retry calls try until it succeeds, fails permanently, the policy's limits are reached, or ctx ends. tries is the
-// number of calls.
-func (p RetryPolicy) retry(ctx context.Context, try func() error) (tries int, err error) {
+// retry calls try until it succeeds, fails with an error after which again returns false, the policy's limits are
+// reached, or ctx ends. tries is the number of calls.
+func (p RetryPolicy) retry(ctx context.Context, again func(error) bool, try func() error) (tries int, err error) {
 	pauses := p.pauses()
 	var firstFailure time.Time
 	for tries = 1; ; tries++ {
 		err = try()
-		if err == nil || !p.again(err) || tries == p.MaxTries {
+		if err == nil || !again(err) || tries == p.MaxTries {
 			return tries, err
 		}
 		if ctx.Err() != nil {
@@ -103,6 +104,18 @@ func (p RetryPolicy) again(err error) bool {
 	default:
 		return false
 	}
+}
+
+// notExecuted reports whether the failed call has certainly not been executed: the service could not be connected to,
+// or refused the call before. A proxy's error may not say so.
+func notExecuted(err error) bool {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status == http.StatusTooManyRequests ||
+			e.Slug() != "" && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrNotReplicated)
+	}
+	var failed *net.OpError
+	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
 // refusedForGood reports whether connecting failed for a reason that doesn't pass.
