@@ -52,7 +52,7 @@ func rootWithHelp() *cobra.Command {
 // TestEveryResultCanBeJSON checks that all commands have --json, except those that have no result.
 func TestEveryResultCanBeJSON(t *testing.T) {
 	t.Parallel()
-	without := []string{"tidemark serve", "tidemark console", "tidemark demo", "tidemark shards serve", "tidemark help",
+	without := []string{"tidemark api", "tidemark serve", "tidemark console", "tidemark demo", "tidemark shards serve", "tidemark help",
 		"tidemark completion bash", "tidemark completion fish", "tidemark completion powershell", "tidemark completion zsh"}
 	root := rootWithHelp()
 	for _, g := range root.Groups() {

@@ -48,7 +48,7 @@ from a sample. Keys that come or go meanwhile may be counted or not.`,
 	}
 	config.AddRedisFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&k.Kinds, "kind", nil,
-		"`KIND` count only keys of this kind, as tidemark records kinds lists them, or unknown; repeatable")
+		"`KIND` count only keys of this kind, as GET /v1/kinds lists them, or unknown; repeatable")
 	cmd.Flags().IntVar(&k.Rate, "rate", keyspace.DefaultRate,
 		"`N` look at N keys a second at most, those of other prefixes included")
 	cmd.Flags().IntVar(&k.Sample, "sample", keyspace.DefaultSample,
@@ -91,7 +91,7 @@ func (k *keysCommand) checkKinds() error {
 	}
 	for _, name := range k.Kinds {
 		if !slices.Contains(kinds, name) {
-			return cli.Usagef("--kind: %q is no kind%s; see tidemark records kinds", name,
+			return cli.Usagef("--kind: %q is no kind%s; \"tidemark api GET /v1/kinds\" lists them", name,
 				suggest.Hint(suggest.Near(name, kinds)))
 		}
 	}

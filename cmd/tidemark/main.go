@@ -104,7 +104,7 @@ func newRoot(t cli.Terminal) *cobra.Command {
 doctor", "tidemark shards" and "tidemark redis-keys" connect to Redis. Most other commands are clients of a service.
 
 The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly. All commands with a result have
---json. docs/cli.md describes both, and the variables.`,
+--json; "tidemark api" prints what the HTTP API answers. docs/cli.md describes both, and the variables.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -119,7 +119,6 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 	cli.SetHelp(root, t)
 	root.AddCommand(cli.In(cli.Service, newServe(t), newDoctor(t), newHealth(t), newRedisKeys(t), newSize(t))...)
 	root.AddCommand(cli.Renamed("keys", "redis-keys", newRedisKeys(t)))
-	root.AddCommand(cli.In(cli.Records, cli.NewGroup("records", "Show the kinds of records", commands.NewKinds(t)))...)
 	root.AddCommand(cli.In(cli.Shards, newShards(t))...)
 	root.AddCommand(cli.In(cli.Other, newVersion(t))...)
 	root.AddCommand(commands.Clients(t)...)
@@ -141,6 +140,8 @@ func hint(cmd *cobra.Command, err error) string {
 		return "; name a file with an API key or a token with --token-file, or set " + config.TokenVariable
 	case !errors.As(err, &answered) || answered.Slug() != "" && !errors.Is(err, client.ErrNoMatchmaking):
 		return ""
+	case answered.Slug() != "" && cmd.Name() == "api":
+		return "; GET /v1/openapi.yaml has the paths, and says which of them need --admin"
 	case answered.Slug() == "" || flag == "--admin":
 		return "; is " + flag + " the URL of " + whose + "?"
 	}

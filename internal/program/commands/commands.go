@@ -8,21 +8,15 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 )
 
-// Clients returns the commands that are clients of a service, in their groups, and those of them under old names.
+// Clients returns the commands that are clients of a service, in their groups.
 func Clients(t cli.Terminal) []*cobra.Command {
 	return slices.Concat(
 		cli.In(cli.Messages, newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t),
 			newSubscriber(t)),
 		cli.In(cli.Matchmaking, newTicket(t), newBackfill(t), newMatch(t), newQueue(t)),
-		cli.In(cli.Records, newCache(t), newFollowing(t), newLock(t), newUnlock(t), newSettings(t), newState(t),
-			newStats(t), newViews(t)),
-		cli.In(cli.Service, newConsole(t), newDemo(t), newHistory(t), newReload(t), newServers(t), newProblems(t),
-			newSurvey(t)),
-		cli.In(cli.Access, newKey(t), newOAuth(t), newRefused(t), newRevoke(t), newSession(t), newVerify(t),
-			newWhoami(t)),
-		[]*cobra.Command{
-			cli.Renamed("keyset", "oauth keyset", newKeyset(t)),
-			cli.Renamed("kinds", "records kinds", NewKinds(t)),
-		},
+		cli.In(cli.Records, newLock(t), newUnlock(t), newSettings(t), newViews(t)),
+		cli.In(cli.Service, newAPI(t), newConsole(t), newDemo(t), newHistory(t), newReload(t), newServers(t),
+			newProblems(t), newSurvey(t)),
+		cli.In(cli.Access, newKey(t), newOAuth(t), newRefused(t), newRevoke(t), newSession(t), newWhoami(t)),
 	)
 }

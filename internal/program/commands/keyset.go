@@ -7,6 +7,10 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/records/keyset"
 )
 
+func newOAuth(t cli.Terminal) *cobra.Command {
+	return cli.NewGroup("oauth", "Create and rotate the keys that encrypt OAuth tokens", newKeyset(t))
+}
+
 func newKeyset(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("keyset", "Create and rotate the keys that encrypt OAuth tokens", newKeysetCreate(t),
 		newKeysetRotate(t))

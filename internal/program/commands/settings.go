@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,9 +17,8 @@ import (
 const patience = 5 * time.Second
 
 func newSettings(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("settings", "Show and change settings",
-		newSettingsList(t), newSettingsShow(t), newSettingsPut(t), newSettingsDelete(t), newSettingsWatch(t),
-		newSettingsExport(t), newSettingsImport(t), cli.Renamed("get", "settings show", newSettingsShow(t)))
+	return cli.NewGroup("settings", "List, watch, export and import settings",
+		newSettingsList(t), newSettingsWatch(t), newSettingsExport(t), newSettingsImport(t))
 }
 
 func newSettingsList(t cli.Terminal) *cobra.Command {
@@ -68,79 +66,6 @@ func shortened(value string) string {
 		return string(runes[:59]) + "…"
 	}
 	return value
-}
-
-func newSettingsShow(t cli.Terminal) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Print the value of a setting",
-		Long:  "Print the value of a setting, and nothing else. The value of a secret needs the action admin.",
-		Args:  cli.Arguments(1, 1),
-	}
-	var asJSON bool
-	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Setting")
-	cli.AddConnection(cmd, t, patience).Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		s, err := records.New(c).Setting(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return cli.WriteLine(t.Stdout, s)
-		}
-		if s.Value == nil {
-			return fmt.Errorf("%s is a secret, which needs the action admin", s.Name)
-		}
-		_, err = fmt.Fprintln(t.Stdout, *s.Value)
-		return err
-	})
-	return cmd
-}
-
-func newSettingsPut(t cli.Terminal) *cobra.Command {
-	var secret, public bool
-	cmd := &cobra.Command{
-		Use:   "put NAME [VALUE]",
-		Short: "Put a setting",
-		Long: `Put a setting. Without VALUE its value is read from standard input, without the newline at its end: other
-users of the machine can see arguments, so a secret shouldn't be one.
-
-A new setting is secret if its name says so, as those with KEY, PASSWORD, SECRET or TOKEN do; another one stays what it is.`,
-		Example: `  tidemark settings put FEATURE_REGISTRATION on
-  tidemark settings put SMTP_PASSWORD < smtp.password`,
-		Args: cli.Arguments(1, 2),
-	}
-	connection := cli.AddConnection(cmd, t, patience)
-	cmd.Flags().BoolVar(&secret, "secret", false, "mark the setting as secret")
-	cmd.Flags().BoolVar(&public, "public", false, "mark the setting as public")
-	connection.HandleQuietly("Setting of the HTTP API, without its value", func(ctx context.Context, c *client.Client, args []string) (any, error) {
-		if secret && public {
-			return nil, cli.Usagef("--secret and --public can't be combined")
-		}
-		value := ""
-		if len(args) == 2 {
-			value = args[1]
-		} else {
-			text, err := t.ReadInput(ctx, "the value")
-			if err != nil {
-				return nil, err
-			}
-			value = string(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
-		}
-		var want *bool
-		if secret || public {
-			want = &secret
-		}
-		return records.New(c).PutSetting(ctx, args[0], value, want)
-	})
-	return cmd
-}
-
-func newSettingsDelete(t cli.Terminal) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete NAME", Short: "Delete a setting", Args: cli.Arguments(1, 1)}
-	cli.AddConnection(cmd, t, patience).HandleQuietly("name", func(ctx context.Context, c *client.Client, args []string) (any, error) {
-		return map[string]string{"name": args[0]}, records.New(c).DeleteSetting(ctx, args[0])
-	})
-	return cmd
 }
 
 func newSettingsWatch(t cli.Terminal) *cobra.Command {

@@ -13,75 +13,10 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 func newViews(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("views", "Count views, read them, and import those of another system", newViewsCount(t),
-		newViewsShow(t), newViewsImport(t), cli.Renamed("get", "views show", newViewsShow(t)))
-}
-
-func newViewsCount(t cli.Terminal) *cobra.Command {
-	views := int64(1)
-	cmd := &cobra.Command{
-		Use:     "count ID...",
-		Short:   "Count a view of each ID",
-		Long:    "Count a view of each ID. The service writes it within a second.",
-		Example: "  tidemark views count 456\n  tidemark views count --views 20 456 457",
-		Args:    cli.Arguments(1, 256),
-	}
-	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().Int64Var(&views, "views", views, "`N` views of each")
-	connection.HandleQuietly("ViewCounts of the HTTP API", func(ctx context.Context, c *client.Client, ids []string) (any, error) {
-		counts := map[string]int64{}
-		for _, id := range ids {
-			counts[id] += views
-		}
-		return wire.ViewCounts{Views: counts}, records.New(c).CountViews(ctx, counts)
-	})
-	return cmd
-}
-
-func newViewsShow(t cli.Terminal) *cobra.Command {
-	var asJSON bool
-	var slugs []string
-	cmd := &cobra.Command{
-		Use:     "show [ID...]",
-		Short:   "Show the views of IDs and slugs",
-		Example: "  tidemark views show 456\n  tidemark views show --slug publication-slug",
-		Args:    cli.Arguments(0, 256),
-	}
-	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringArrayVar(&slugs, "slug", nil, "`SLUG` show the views of this slug, too; may be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each ID: Views")
-	connection.Handle(func(ctx context.Context, c *client.Client, ids []string) error {
-		if len(ids)+len(slugs) == 0 {
-			return cli.Usagef("neither an ID nor --slug is given")
-		}
-		found, err := records.New(c).Views(ctx, ids, slugs)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return writeLines(t, found)
-		}
-		rows := "ID\tVIEWS\tCOUNTED\tMIGRATED\n"
-		for _, v := range found {
-			rows += fmt.Sprintf("%s\t%d\t%d\t%d\n", v.ID, v.Total, v.Counted, v.Migrated)
-		}
-		return cli.WriteTable(t.Stdout, rows)
-	})
-	return cmd
-}
-
-// writeLines prints each value as one line of JSON.
-func writeLines[T any](t cli.Terminal, values []T) error {
-	for _, v := range values {
-		if err := cli.WriteLine(t.Stdout, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cli.NewGroup("views", "Import the views that another system has counted", newViewsImport(t))
 }
 
 func newViewsImport(t cli.Terminal) *cobra.Command {

@@ -355,7 +355,7 @@ func (c *Config) parseKind(text string) (string, error) {
 		func(k *records.Kind) bool { return k.Name == text }) {
 		return text, nil
 	}
-	return "", fmt.Errorf("%.64q is no kind of keys: tidemark records kinds lists them", text)
+	return "", fmt.Errorf("%.64q is no kind of keys: docs/records.md lists them", text)
 }
 
 // setSessionGrants parses the grants of sessions. The default follows the table of kinds.
