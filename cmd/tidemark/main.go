@@ -114,11 +114,9 @@ The exit status is 0, 1 if a command has failed, and 2 if it was called wrongly.
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.ReportRenamed(t, cmd) }
 	cli.AddGroups(root)
 	cli.SetHelp(root, t)
 	root.AddCommand(cli.In(cli.Service, newServe(t), newDoctor(t), newHealth(t), newRedisKeys(t), newSize(t))...)
-	root.AddCommand(cli.Renamed("keys", "redis-keys", newRedisKeys(t)))
 	root.AddCommand(cli.In(cli.Shards, newShards(t))...)
 	root.AddCommand(cli.In(cli.Other, newVersion(t))...)
 	root.AddCommand(commands.Clients(t)...)

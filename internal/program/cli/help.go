@@ -47,9 +47,6 @@ func WriteHelp(w io.Writer, cmd *cobra.Command, width int) error {
 	if about == "" {
 		about = cmd.Short
 	}
-	if today := nameOfToday(cmd); today != "" {
-		about = fmt.Sprintf("%q is an old name of %q.\n\n%s", cmd.CommandPath(), today, about)
-	}
 	_, err := io.WriteString(w, wrap.Paragraphs(about, width)+"\n"+usage(cmd, width))
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 )
 
-// program returns a command with others in two groups, and one of them under an old name.
+// program returns a command with others in two groups.
 func program(t cli.Terminal) *cobra.Command {
 	root := &cobra.Command{Use: "tidemark", Long: strings.Repeat("words of the long text ", 20)}
 	show := func() *cobra.Command {
@@ -24,9 +24,7 @@ func program(t cli.Terminal) *cobra.Command {
 	}
 	cli.AddGroups(root)
 	cli.SetHelp(root, t)
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { cli.ReportRenamed(t, cmd) }
-	root.AddCommand(cli.In(cli.Messages,
-		cli.NewGroup("channel", "Show channels", show(), cli.Renamed("describe", "channel show", show())))...)
+	root.AddCommand(cli.In(cli.Messages, cli.NewGroup("channel", "Show channels", show()))...)
 	root.AddCommand(&cobra.Command{Use: "odd", Short: "Of no group", Run: func(*cobra.Command, []string) {}})
 	cli.NamePlaceholders(root)
 	return root
@@ -61,17 +59,4 @@ func TestGroupsOfTheHelp(t *testing.T) {
 	root.SetArgs([]string{"channel", "show", "--help"})
 	require.NoError(t, root.Execute())
 	require.Regexp(t, `(?s)\nFlags:\n  -h, --help .*--json.*\nConnection:\n.*--server URL`, out.String())
-}
-
-func TestRenamed(t *testing.T) {
-	t.Parallel()
-	var out, errors bytes.Buffer
-	root := program(cli.Terminal{Stdout: &out, Stderr: &errors})
-	for _, args := range [][]string{{"channel", "show", "lobby"}, {"channel", "describe", "lobby"}} {
-		root.SetArgs(args)
-		require.NoError(t, root.Execute())
-	}
-	require.Empty(t, out.String())
-	require.Equal(t, "tidemark: \"tidemark channel describe\" is now \"tidemark channel show\": the old name still works\n",
-		errors.String())
 }

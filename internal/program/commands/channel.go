@@ -15,7 +15,7 @@ import (
 
 func newChannel(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("channel", "List, show, purge and delete channels", newChannelList(t), newChannelShow(t),
-		newChannelPeek(t), newChannelPurge(t), newChannelDelete(t), cli.Renamed("describe", "channel show", newChannelShow(t)))
+		newChannelPeek(t), newChannelPurge(t), newChannelDelete(t))
 }
 
 func newChannelShow(t cli.Terminal) *cobra.Command {
@@ -23,7 +23,7 @@ func newChannelShow(t cli.Terminal) *cobra.Command {
 	var page client.Page
 	cmd := &cobra.Command{
 		Use:        "show CHANNEL",
-		SuggestFor: []string{"get", "view"},
+		SuggestFor: []string{"describe", "get", "view"},
 		Short:      "Show a channel's clock, and the lag of its subscribers",
 		Long: `Show a channel's clock, and the lag of its subscribers: the messages after a subscriber's mark.
 

@@ -11,8 +11,7 @@ import (
 )
 
 func newMatch(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("match", "Show matches", newMatchShow(t),
-		cli.Renamed("get", "match show", newMatchShow(t)))
+	return cli.NewGroup("match", "Show matches", newMatchShow(t))
 }
 
 func newMatchShow(t cli.Terminal) *cobra.Command {

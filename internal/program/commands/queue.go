@@ -18,8 +18,7 @@ import (
 
 func newQueue(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("queue", "Show and change queues of tickets",
-		newQueueList(t), newQueueShow(t), newQueuePut(t), newQueueDelete(t), newQueueSimulate(t),
-		cli.Renamed("describe", "queue show", newQueueShow(t)))
+		newQueueList(t), newQueueShow(t), newQueuePut(t), newQueueDelete(t), newQueueSimulate(t))
 }
 
 func newQueueList(t cli.Terminal) *cobra.Command {

@@ -19,7 +19,7 @@ func newQueueShow(t cli.Terminal) *cobra.Command {
 	var asJSON, waiting bool
 	cmd := &cobra.Command{
 		Use:        "show QUEUE",
-		SuggestFor: []string{"get", "view"},
+		SuggestFor: []string{"describe", "get", "view"},
 		Short:      "Show how many tickets wait in a queue, for how long, and why",
 		Long: `Show how many tickets wait in a queue, and for how long.
 
