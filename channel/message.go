@@ -17,7 +17,7 @@ type Message struct {
 	Content     []byte    // JSON in UTF-8, byte for byte as it was published
 	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
 	Trace       string    // that of its Draft
-	// Write is the write that stored the message, which a receipt stands for; zero if an earlier version stored it.
+	// Write is the write that stored the message, which a receipt stands for; zero if the predecessor stored it.
 	Write receipt.Write
 }
 

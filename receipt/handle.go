@@ -19,12 +19,11 @@ const (
 )
 
 const (
-	version      = 3
-	version2     = 2
-	macBytes     = 16
-	fixedBytes   = 1 + 16 + 8     // version, epoch, clock
-	writtenBytes = writeBytes + 8 // write, time
-	maxRawBytes  = fixedBytes + writtenBytes + 3*(1+MaxNameBytes) + macBytes
+	version     = 3
+	macBytes    = 16
+	writeAt     = 1 + 16 + 8               // after version, epoch and clock
+	namesAt     = writeAt + writeBytes + 8 // after the write and the time
+	maxRawBytes = namesAt + 3*(1+MaxNameBytes) + macBytes
 )
 
 // handleEncoding refuses trailing bits, so that no two handles decode to the same bytes. It ignores line breaks, which
@@ -82,28 +81,22 @@ func split(raw []byte) (fields, error) {
 	if len(raw) == 0 {
 		return fields{}, fmt.Errorf("%w: empty", ErrMalformed)
 	}
-	end, start := len(raw)-macBytes, fixedBytes
-	switch raw[0] {
-	case version:
-		start += writtenBytes
-	case version2:
-	default:
+	if raw[0] != version {
 		return fields{}, fmt.Errorf("%w: unknown version %d", ErrMalformed, raw[0])
 	}
-	if end < start {
+	end := len(raw) - macBytes
+	if end < namesAt {
 		return fields{}, fmt.Errorf("%w: too short", ErrMalformed)
 	}
 	f := fields{
-		signed: raw[:end],
-		mac:    raw[end:],
-		epoch:  ulid.ULID(raw[1:17]),
-		clock:  clock.Clock(binary.BigEndian.Uint64(raw[17:25])),
+		signed:    raw[:end],
+		mac:       raw[end:],
+		epoch:     ulid.ULID(raw[1:17]),
+		clock:     clock.Clock(binary.BigEndian.Uint64(raw[17:writeAt])),
+		write:     Write(raw[writeAt : writeAt+writeBytes]),
+		published: int64(binary.BigEndian.Uint64(raw[writeAt+writeBytes : namesAt])),
 	}
-	if raw[0] == version {
-		f.write = Write(raw[fixedBytes : fixedBytes+writeBytes])
-		f.published = int64(binary.BigEndian.Uint64(raw[fixedBytes+writeBytes : start]))
-	}
-	rest := raw[start:end]
+	rest := raw[namesAt:end]
 	for _, name := range []struct {
 		what string
 		to   *[]byte

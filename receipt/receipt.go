@@ -21,8 +21,6 @@
 //
 // A receipt and a key have exactly one handle.
 //
-// Version 2 had no write and no time. Its handles are still verified.
-//
 // # Other tokens
 //
 // Servers that share receipt keys can sign other tokens too: with keys that [Keyring.Derive] derives from these, one
@@ -47,6 +45,6 @@ type Receipt struct {
 	Epoch       ulid.ULID
 	Clock       clock.Clock
 	MessageID   string    // at most MaxNameBytes; empty: unknown
-	Write       Write     // zero also for a message that has none: one of an earlier version
+	Write       Write     // zero also for a message that has none, as those of another program
 	PublishedAt time.Time // Redis time, to the millisecond; zero: unknown
 }

@@ -159,7 +159,8 @@ func (s *Server) openDataDir(path string) error {
 	return nil
 }
 
-// closeData makes the directory of the append-only file private. Earlier versions left it open to other users.
+// closeData makes the directory of the append-only file private. One that was restored from a backup may be open to
+// other users.
 func (s *Server) closeData() error {
 	err := os.Chmod(filepath.Join(s.dataDir, appendDir), 0o700) //nolint:gosec // a directory is entered
 	if errors.Is(err, fs.ErrNotExist) {

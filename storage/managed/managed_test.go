@@ -55,7 +55,7 @@ func TestChildIsPrivateAndDurable(t *testing.T) {
 	require.Equal(t, pid, group, "a Ctrl-C for the service must not reach the child")
 }
 
-// TestFilesArePrivate creates the data directory as an operator may have done, with files of an earlier version.
+// TestFilesArePrivate creates the data directory as an operator may have done, with files that others may read.
 func TestFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(shortDir(t), "data")

@@ -17,7 +17,6 @@ import (
 
 // Messages are stored as {"id":"…","write":"…","content":…,"at":<ms>}, an envelope around the content, whose bytes
 // never change. The write is a receipt.Write. A message whose publish was traced has "trace":"…" after the write.
-// Versions that don't know these two read the envelope by parseForeign.
 const (
 	beforeID      = `{"id":"`
 	beforeWrite   = `","write":"`

@@ -19,7 +19,7 @@ func ackCases() []testCase {
 			Run: ackLostWriteTrimmed},
 		{Name: "a receipt for expired messages is refused once others have their clocks", Clocks: true,
 			Run: ackLostExpired},
-		{Name: "a receipt of an earlier version is for a message ID", Run: ackWithoutWrite},
+		{Name: "a receipt without a write is for a message ID", Run: ackWithoutWrite},
 		{Name: "a receipt of a message that was trimmed or has expired is accepted", Clocks: true, Run: ackGone},
 	}
 }
@@ -106,7 +106,7 @@ func ackLostExpired(s *testChannel) {
 	s.Reads("s", 1, "x", "y")
 }
 
-// ackWithoutWrite has a receipt as earlier versions make it.
+// ackWithoutWrite has a receipt for a message as the predecessor stores it.
 func ackWithoutWrite(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b")

@@ -19,7 +19,7 @@ function messages.alive(log, clock)
 end
 
 -- identity returns the ID of a message and the write that stored it, by the first 160 bytes of its value. Each is nil
--- if it is not readable; messages of earlier versions have no write.
+-- if it is not readable; the predecessor's messages have no write.
 function messages.identity(head)
   return string.match(head, '^%s*{%s*"id"%s*:%s*"([^"]*)"'), string.match(head, '^{"id":"[^"]*","write":"([^"]*)"')
 end
