@@ -38,18 +38,14 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 	if err := CheckQueueName(name); err != nil {
 		return Definition{}, err
 	}
-	d := written{Definition: DefaultDefinition(name)}
+	d := DefaultDefinition(name)
 	if directorIn(text) == DirectorUser {
-		d.Definition = UserDefinition(name)
+		d = UserDefinition(name)
 		d.BackfillTTL, d.AssignmentTTL = 0, 0 // whether they are set
 	}
-	d.Reveal = "" // whether it is set
 	var wrong *strictjson.Error
 	if err := strictjson.Unmarshal(text, &d, options...); errors.As(err, &wrong) {
 		return Definition{}, malformed(wrong)
-	}
-	if err := d.reveal(); err != nil {
-		return Definition{}, err
 	}
 	if d.Director == DirectorService {
 		d.Director = ""
@@ -61,7 +57,7 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 	if err := d.Check(); err != nil {
 		return Definition{}, err
 	}
-	return d.Definition, nil
+	return d, nil
 }
 
 // CheckDefinition is ParseDefinition, but returns all errors: at most one of each member of the text, or if there is
@@ -79,9 +75,9 @@ func CheckDefinition(name string, text []byte) (Definition, []error) {
 	director := directorIn(text)
 	for _, member := range slices.Sorted(maps.Keys(members)) {
 		one := map[string]any{member: members[member]}
-		var of written
+		var of Definition
 		if director == DirectorUser {
-			of.Definition = UserDefinition(name)
+			of = UserDefinition(name)
 		}
 		var wrong *strictjson.Error
 		alone, failed := json.Marshal(one)
@@ -92,16 +88,12 @@ func CheckDefinition(name string, text []byte) (Definition, []error) {
 	if len(faults) > 0 {
 		return d, faults
 	}
-	read := written{Definition: DefaultDefinition(name)}
+	read := DefaultDefinition(name)
 	if director == DirectorUser {
-		read.Definition = UserDefinition(name)
+		read = UserDefinition(name)
 	}
-	read.Reveal = ""
 	if failed := strictjson.Unmarshal(text, &read, strictjson.NullIsUnset); failed != nil { // a duplicate member
 		return d, []error{err}
-	}
-	if failed := read.reveal(); failed != nil {
-		faults = append(faults, failed)
 	}
 	if read.Director == DirectorService {
 		read.Director = ""
@@ -118,26 +110,6 @@ func directorIn(text []byte) Director {
 		return ""
 	}
 	return d.Director
-}
-
-// written is the input form of a definition.
-type written struct {
-	Definition
-	Teammates *bool `json:"teammates"` // the former name of reveal: true means teammates, false means none
-}
-
-// reveal sets Reveal from its former name, or to the default.
-func (d *written) reveal() error {
-	old := RevealNone
-	if d.Teammates != nil && *d.Teammates {
-		old = RevealTeammates
-	}
-	if d.Teammates != nil && d.Reveal != "" && d.Reveal != old {
-		return InvalidQueue("teammates", "teammates: means reveal %q, but reveal is %q: leave teammates out", old,
-			d.Reveal)
-	}
-	d.Reveal = cmp.Or(d.Reveal, old)
-	return nil
 }
 
 // malformed returns an error with fault.SlugInvalidQueue that wraps wrong, which has the position in the text.

@@ -99,14 +99,11 @@ func TestQueueOfItsUser(t *testing.T) {
 	require.Equal(t, define(t, "q", `{}`), define(t, "q", `{"director":"service"}`))
 }
 
-// teammates is the former name of reveal.
 func TestReveal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]matchmaking.Reveal{
-		`{}`: matchmaking.RevealNone, `{"teammates":null,"reveal":null}`: matchmaking.RevealNone,
-		`{"teammates":false}`: matchmaking.RevealNone,
-		`{"teammates":true}`:  matchmaking.RevealTeammates, `{"reveal":"opponents"}`: matchmaking.RevealOpponents,
-		`{"reveal":"teammates","teammates":true}`: matchmaking.RevealTeammates,
+		`{}`: matchmaking.RevealNone, `{"reveal":null}`: matchmaking.RevealNone,
+		`{"reveal":"teammates"}`: matchmaking.RevealTeammates, `{"reveal":"opponents"}`: matchmaking.RevealOpponents,
 	} {
 		require.Equal(t, want, define(t, "q", text).Reveal, text)
 	}
@@ -224,11 +221,8 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"director":"user","proposalCollectionInterval":"-1s"}`, "proposalCollectionInterval", "must be 0 or more"},
 		{`{"director":"user","assignmentTTL":"none"}`, "assignmentTTL", "must be at most"},
 		{`{"director":"user","maxBackfills":0}`, "maxBackfills", "must be positive, not 0"},
-		{`{"teammates":"true"}`, "teammates", "must be true or false, not a string"},
+		{`{"teammates":true}`, "teammates", "unknown member"},
 		{`{"reveal":"all"}`, "reveal", `must be one of ["none" "teammates" "opponents"], not "all"`},
-		{`{"teammates":false,"reveal":"teammates"}`, "teammates",
-			`means reveal "none", but reveal is "teammates": leave teammates out`},
-		{`{"teammates":true,"reveal":"opponents"}`, "teammates", `means reveal "teammates", but reveal is "opponents"`},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			t.Parallel()

@@ -156,7 +156,7 @@ func TestEverySource(t *testing.T) {
 		"stream-age":   "30m",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking":   "off",
-		"queues":        `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
+		"queues":        `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"reveal":"teammates"},"eu.west":null}`,
 		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "require-credentials": "on",
 		"tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
 		"records": "off", "records-keys": "plain", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h",

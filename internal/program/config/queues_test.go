@@ -112,8 +112,6 @@ func TestBadQueues(t *testing.T) {
 			`tidemark.yaml:1: queues.ranked.match.widen[0].after: must be a duration, such as "500ms" or "10m", not "5"`},
 		{"number", "queues: {duel: {match: {teams: two}}}",
 			`tidemark.yaml:1: queues.duel.match.teams: must be an integer, not "two"`},
-		{"truth", "queues: {duel: {teammates: yes}}",
-			`tidemark.yaml:1: queues.duel.teammates: must be true or false, not "yes"`},
 		{"there twice", "queues: {duel: {}, duel: {}}", "tidemark.yaml:1: queues.duel: duplicate key, first in line 1"},
 		{"url", "queues: {duel: {assigner: {kind: webhook}}}",
 			"tidemark.yaml:1: queues.duel.assigner.url: must not be empty"},
