@@ -44,7 +44,7 @@ type comparison struct {
 // announced is the announcement of a server.
 type announced struct {
 	config.Shared
-	Server *wire.PeerServer `json:"server"` // nil: of an earlier version
+	Server wire.PeerServer `json:"server"`
 }
 
 func newAnnounced(c config.Config) (*announced, error) {
@@ -55,8 +55,7 @@ func newAnnounced(c config.Config) (*announced, error) {
 // announce announces this server for a time, and returns the other servers.
 func (c *comparison) announce(ctx context.Context, of *announced, life time.Duration) ([]channels.Announced, time.Time,
 	error) {
-	self := c.peers.self()
-	text, err := json.Marshal(announced{Shared: of.Shared, Server: &self})
+	text, err := json.Marshal(announced{Shared: of.Shared, Server: c.peers.self()})
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -121,10 +120,8 @@ func (c *comparison) compare(ctx context.Context) {
 			continue // of another version
 		}
 		others = append(others, other.Shared)
-		if s := other.Server; s != nil {
-			s.SeenAt = running.Ends.Add(-announcementLife)
-			servers = append(servers, *s)
-		}
+		other.Server.SeenAt = running.Ends.Add(-announcementLife)
+		servers = append(servers, other.Server)
 	}
 	c.peers.seen(servers, now)
 	c.report(ctx, own.Differences(others))

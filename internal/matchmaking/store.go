@@ -380,7 +380,7 @@ type QueueState struct {
 
 // RecentMatch is a match that was assigned recently.
 type RecentMatch struct {
-	ID    string // empty: an earlier version assigned it
+	ID    string
 	At    time.Time
 	Waits []time.Duration // waiting times of its tickets
 }

@@ -112,9 +112,9 @@ type RecentMatches struct {
 
 // RecentMatch is a match that was assigned recently.
 type RecentMatch struct {
-	ID         string    `json:"id,omitempty"` // left out: an earlier version of the service assigned it
-	AssignTime time.Time `json:"assignTime"`   // to the millisecond
-	WaitMillis []int64   `json:"waitMs"`       // how long each ticket had waited
+	ID         string    `json:"id"`
+	AssignTime time.Time `json:"assignTime"` // to the millisecond
+	WaitMillis []int64   `json:"waitMs"`     // how long each ticket had waited
 }
 
 // Simulation is the answer to the simulation of a queue's definition.

@@ -22,7 +22,7 @@ func TestNotificationsOfChanges(t *testing.T) {
 	t.Parallel()
 	const (
 		a  = "7-5 7-5/a a 0 -1 "
-		bc = "7-6 7-7/c b 0 -2 c 9000 14 S1 2 3 4 a  {}"
+		bc = "7-6 7-7/c b 0 -2 c 9000 12 S1 2 3 4 a  "
 		d  = "7-8 7-8/d d 0 -1 "
 	)
 	all := []string{"-a", "+b", "c", "-d"}
@@ -48,7 +48,7 @@ func TestNotificationsOfChanges(t *testing.T) {
 		"one has no point":         {[]string{a, "free"}, all[:1], "7-5/a", true},
 		"a point can't be read":    {[]string{a, "7-6 x b 0 -1 "}, all[:1], "7-5/a", true},
 		"a ticket can't be read":   {[]string{a, "7-6 7-6/c c 9000 5 what?"}, all[:1], "7-5/a", true},
-		"an expiry can't be read":  {[]string{a, "7-6 7-6/c c x 14 S1 2 3 4 a  {}"}, all[:1], "7-5/a", true},
+		"an expiry can't be read":  {[]string{a, "7-6 7-6/c c x 12 S1 2 3 4 a  "}, all[:1], "7-5/a", true},
 		"a later director's first": {[]string{a, "8-6 8-6/b b 0 -1 "}, all[:1], "7-5/a", true},
 		"of a new, older stream":   {[]string{a, "6-6 6-6/b b 0 -1 "}, all[:1], "7-5/a", true},
 	} {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/proto"
@@ -34,14 +33,13 @@ func isRecordOf(value []byte, created string) bool {
 // parseRecord parses the value of a ticket's key: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempts> <epoch>
 // <spec>", with the spec of encodeSpec. The first byte is C if the ticket was cancelled; the returned status is
 // Cancelled or Searching. The attempts are those that created or found the ticket; the epoch is empty if its ID is
-// never reused. Without a ticket the key may hold "U <attempt> …", the undone attempts and epochs. Versions whose
-// tickets had no epoch stored the spec, as JSON, in its place.
+// never reused. Without a ticket the key may hold "U <attempt> …", the undone attempts and epochs.
 //
 // Expires is that of a ticket that was never renewed. Errors: errMalformed.
 func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {
 	t := matchmaking.Ticket{ID: id, Queue: queue}
-	parts := bytes.SplitN(value, []byte(" "), 6)
-	if len(parts) != 6 || len(parts[0]) == 0 {
+	parts := bytes.SplitN(value, []byte(" "), 7)
+	if len(parts) != 7 || len(parts[0]) == 0 {
 		return matchmaking.Ticket{}, errMalformed
 	}
 	switch parts[0][0] {
@@ -64,19 +62,12 @@ func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {
 	t.TTL, t.Life = time.Duration(numbers[1])*time.Millisecond, time.Duration(numbers[3])*time.Millisecond
 	t.Expires = t.CreateTime.Truncate(time.Millisecond).Add(t.TTL)
 	var err error
-	spec := parts[5]
-	if !isJSON(spec) {
-		epoch, after, found := bytes.Cut(spec, []byte(" "))
-		if !found {
-			return matchmaking.Ticket{}, errMalformed
-		}
-		if spec = after; len(epoch) > 0 {
-			if t.Epoch, err = ulid.ParseStrict(string(epoch)); err != nil {
-				return matchmaking.Ticket{}, fmt.Errorf("%w: %w", errMalformed, err)
-			}
+	if epoch := parts[5]; len(epoch) > 0 {
+		if t.Epoch, err = ulid.ParseStrict(string(epoch)); err != nil {
+			return matchmaking.Ticket{}, fmt.Errorf("%w: %w", errMalformed, err)
 		}
 	}
-	if t.Spec, t.Owner, err = decodeSpec(spec); err != nil {
+	if t.Spec, t.Owner, err = decodeSpec(parts[6]); err != nil {
 		return matchmaking.Ticket{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return t, nil
@@ -124,19 +115,8 @@ func storedMatching(s *matchmaking.Spec) *stored.Matching {
 	return m
 }
 
-// isJSON reports whether a spec is the JSON that earlier versions stored. A protobuf doesn't begin with a brace: that
-// would be the tag of a group.
-func isJSON(spec []byte) bool { return len(spec) > 0 && spec[0] == '{' }
-
-// decodeSpec decodes the result of encodeSpec. It also reads the JSON that earlier versions stored.
+// decodeSpec decodes the result of encodeSpec.
 func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
-	if isJSON(text) {
-		if !utf8.Valid(text) {
-			return s, "", errors.New("it isn't UTF-8")
-		}
-		err = json.Unmarshal(text, &s)
-		return s, "", err
-	}
 	m, sent := new(stored.Ticket), new(stored.Sent)
 	if err := proto.Unmarshal(text, m); err != nil {
 		return s, "", err

@@ -49,7 +49,7 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 	},
 }
 
-const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`
+const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  '`
 
 func TestReplies(t *testing.T) {
 	t.Parallel()
@@ -116,9 +116,9 @@ func TestReplies(t *testing.T) {
 			`{'OK'}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `}`, `{'OK', 'SEARCHING', 'x', ` + someTicket +
 				`, ''}`,
 			`{'OK', 'LOST', '1', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3', ''}`,
-			`{'OK', 'SEARCHING', '1', 'X1 2 3 4 a  {}', ''}`,
-			`{'OK', 'SEARCHING', '1', 'S1 x 3 4 a  {}', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a  {', ''}`,
-			`{'OK', 'SEARCHING', '1', 'S1 2 3 4 a x {}', ''}`, `{'OK', 'SEARCHING', '1', '', ''}`,
+			`{'OK', 'SEARCHING', '1', 'X1 2 3 4 a  ', ''}`,
+			`{'OK', 'SEARCHING', '1', 'S1 x 3 4 a  ', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a  {', ''}`,
+			`{'OK', 'SEARCHING', '1', 'S1 2 3 4 a x ', ''}`, `{'OK', 'SEARCHING', '1', '', ''}`,
 			`{'OK', 'MATCH_FOUND', '', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `, '', ''}`,
 		},
 		"claim": {

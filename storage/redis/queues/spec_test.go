@@ -48,7 +48,7 @@ func value(t require.TestingT, v any) proto.Message {
 	return m
 }
 
-// TestBytesOfSpecs compares the stored form with that of earlier versions. Other versions must be able to read it.
+// TestBytesOfSpecs holds the stored form: the servers of two successive versions read each other's tickets.
 func TestBytesOfSpecs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -181,26 +181,16 @@ func TestSpecsComeBack(t *testing.T) {
 	})
 }
 
-// TestEarlierVersions reads the JSON stored by earlier versions.
-func TestEarlierVersions(t *testing.T) {
+// TestDamagedSpecs decodes values that encodeSpec doesn't return.
+func TestDamagedSpecs(t *testing.T) {
 	t.Parallel()
-	const old = `{"searchFields":{"tags":["eu"],"doubleArgs":{"skill":"NaN"}},"criteria":[{"name":"a","minValue":1,"maxValue":2}],
-		"numTeams":3,"extensions":{"x":[1]},"persistentField":{"hero":{"@type":"mygame.example/mygame.Hero","value":"AP8="}}}`
-	spec, _, err := decodeSpec([]byte(old))
-	require.NoError(t, err)
-	text, err := json.Marshal(spec)
-	require.NoError(t, err)
-	require.JSONEq(t, old, string(text))
-	hero := convert.FromTicket(&matchmaking.Ticket{Spec: spec}).GetPersistentField()["hero"]
-	require.True(t, proto.Equal(&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, hero), "%v",
-		hero)
 	damaged := func(s matchmaking.Spec) string {
 		text, err := encodeSpec(&s, "")
 		require.NoError(t, err)
 		return string(text)
 	}
 	nan := math.NaN()
-	for _, broken := range []string{"{", "\x00", "\x0a\x01\x00", "{\"extensions\":{\"x\":\"\xff\"}}",
+	for _, broken := range []string{"{}", "\x00", "\x0a\x01\x00",
 		damaged(matchmaking.Spec{Extensions: map[string]json.RawMessage{"x": []byte("\"\x01\"")}}),
 		damaged(matchmaking.Spec{PersistentField: map[string]json.RawMessage{"x": []byte("\"\xff\"")}}),
 		damaged(matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: nan}}}),
@@ -243,17 +233,14 @@ func TestSizesOfThePage(t *testing.T) {
 		}),
 		"JSON: two numbers, a text, a criterion, two statistics": rated,
 	} {
-		text, err := json.Marshal(convert.WithExtensions(spec))
-		require.NoError(t, err)
-		require.Contains(t, string(page), fmt.Sprintf("\n| %s | %d | %d |\n", row, (*Store)(nil).Size(&spec),
-			len(text)))
+		require.Contains(t, string(page), fmt.Sprintf("\n| %s | %d |\n", row, (*Store)(nil).Size(&spec)))
 	}
 }
 
 // FuzzDecodeSpec decodes any bytes as a stored ticket: nothing panics, and a decoded ticket can be encoded in each
 // form.
 func FuzzDecodeSpec(f *testing.F) {
-	for _, seed := range []string{"", "{}", "\x0a\x00", "\x0a\x0c\x22\x0a\x0a\x08\x0a\x01a\x11\x00\x00\x00\x00"} {
+	for _, seed := range []string{"", "\x0a\x00", "\x0a\x0c\x22\x0a\x0a\x08\x0a\x01a\x11\x00\x00\x00\x00"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -59,50 +59,6 @@ func TestLivesOfKeys(t *testing.T) {
 	})
 }
 
-// Tickets that the first versions stored, with a spec in JSON and no epoch, can be read, renewed, matched and
-// cancelled.
-func TestTicketsOfTheFirstVersions(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, h *hall) {
-		k, created := h.k(), time.Now().Add(-time.Second).Truncate(time.Microsecond).UTC()
-		expires := created.Truncate(time.Millisecond).Add(queuetest.LongTTL)
-		us, ms := strconv.FormatInt(created.UnixMicro(), 10), strconv.FormatInt(expires.UnixMilli(), 10)
-		ids := []string{"a", "b", "c"}
-		for _, id := range ids {
-			value := "S" + us + " 600000 60000 1200000 01M7XSP26QJ3QEVHWDRP2PHXG6 " +
-				`{"searchFields":{"tags":["a b"]},"statistics":[{"name":"skill","value":1500}]}`
-			require.NoError(t, h.do(t, "SET", k.ticket(id), value, "PX", "660000").Error())
-			require.NoError(t, h.do(t, "XADD", k.changes(), "MAXLEN", "~", "100000", "*", "id", id, "expires", ms,
-				"ticket", value).Error())
-			require.NoError(t, h.do(t, "ZADD", k.waiting(), us, id).Error())
-			require.NoError(t, h.do(t, "ZADD", k.expiries(), ms, id).Error())
-		}
-		want := matchmaking.Ticket{
-			ID: "a", Queue: h.Name, CreateTime: created, Expires: expires, TTL: queuetest.LongTTL,
-			Life: 2 * queuetest.LongTTL, Status: matchmaking.Searching,
-			Spec: matchmaking.Spec{
-				SearchFields: matchmaking.SearchFields{Tags: []string{"a b"}},
-				Statistics:   []matchmaking.Statistic{{Name: "skill", Value: 1500}},
-			},
-		}
-		require.Equal(t, want, h.Get(t, "a"))
-		found, wasCreated, err := h.Create(t.Context(), h.Request("a"))
-		require.NoError(t, err)
-		require.False(t, wasCreated)
-		require.Equal(t, want, found)
-		require.Equal(t, &want, h.Whole(t).Tickets[0])
-		require.Equal(t, ids, queuetest.Told(h.ChangesAfter(t, "0-0", 10).Changes))
-		require.NoError(t, h.Renew(t.Context(), h.Name, ids))
-		require.True(t, h.Get(t, "a").Expires.After(expires))
-		require.NoError(t, storagetest.ErrorOf(h.Listen(t.Context(), h.Name, "a")))
-		h.Hold(t, "token", "a", "b")
-		require.NotEmpty(t, h.AssignOne(t, "token", "m1", "a", "b").Entries[0], "its player waits")
-		require.Equal(t, matchmaking.MatchFound, h.Status(t, "a"))
-		require.NoError(t, h.CancelID(t.Context(), "c"))
-		require.Equal(t, matchmaking.Cancelled, h.Status(t, "c"))
-	})
-}
-
 func TestQueueRenew(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
