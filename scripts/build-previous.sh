@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The previous release is the one tagged 0.1.0, and before that tag a commit of the days before.
-previous=7230ba57
+# The previous release is the one tagged 0.1.0, and before there is one a commit of this repository.
+previous=74c71984
 for tag in 0.1.0 v0.1.0; do
   if commit=$(git rev-parse -q --verify "refs/tags/$tag^{commit}") && [ "$commit" != "$(git rev-parse HEAD)" ]; then
     previous=$commit

@@ -17,9 +17,8 @@ import (
 // channelLoad is the number of channels and of their clients.
 type channelLoad struct {
 	Channels    int
-	Publishers  int  // of each channel
-	Subscribers int  // of each channel, besides one of a stream, and those of a stream and a WebSocket of all
-	Polls       bool // there are no streams
+	Publishers  int // of each channel
+	Subscribers int // of each channel, besides one of a stream, and those of a stream and a WebSocket of all
 	Pause       time.Duration
 	// Handling is how long subscribers that poll need for what they have fetched, before they acknowledge it. They fetch
 	// all that there is.
@@ -32,17 +31,11 @@ func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) 
 	all := make([]string, c.Channels)
 	for i := range all {
 		all[i] = fmt.Sprintf("chaos-%d", i)
-		if c.Polls {
-			continue
-		}
 		if err := l.startStreamer(ctx, "one-stream", false, all[i]); err != nil {
 			return err
 		}
 	}
 	for name, socket := range map[string]bool{"all-streams": false, "socket": true} {
-		if c.Polls {
-			continue
-		}
 		if err := l.startStreamer(ctx, name, socket, all...); err != nil {
 			return err
 		}
@@ -139,7 +132,7 @@ func (s *subscriber) run(ctx context.Context) {
 		case lostReceipt(err):
 			s.Messages.ReceiptLost(err.Error())
 			s.receipt = ""
-		case errors.Is(err, client.ErrReceiptForged), errors.Is(err, client.ErrReceiptMalformed): // malformed: of a later release
+		case errors.Is(err, client.ErrReceiptForged):
 			s.Messages.ReceiptForged(err.Error())
 			s.receipt = ""
 			pace.Sleep(ctx, emptyPause)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,17 +28,16 @@ type stage struct {
 	findings
 	redisServers
 
-	settings  settings
-	dir       string // for logs
-	services  []*launch.Service
-	arguments []string       // of the services, without addresses; nil: they run one release
-	proxies   []*proxy.Proxy // one for each service, or none
-	clients   *clients
-	hostile   http.Client   // of clients that use more than their share
-	light     *lightProcess // nil: there is none
-	balancer  sync.WaitGroup
-	peak      atomic.Int64 // bytes, the largest resident memory of a service
-	deadly    atomic.Bool  // directors die in every second fetch
+	settings settings
+	dir      string // for logs
+	services []*launch.Service
+	proxies  []*proxy.Proxy // one for each service, or none
+	clients  *clients
+	hostile  http.Client   // of clients that use more than their share
+	light    *lightProcess // nil: there is none
+	balancer sync.WaitGroup
+	peak     atomic.Int64 // bytes, the largest resident memory of a service
+	deadly   atomic.Bool  // directors die in every second fetch
 }
 
 // redisServers is the Redis of a stage. One field is set, according to its layout.
@@ -70,15 +68,10 @@ const (
 var matchSeats = map[string]int{"duel": 2, "squad": 4, arena: 2}
 
 // queues is the configuration of these queues. A match's connection is its ID, so that clients of Open Match know it.
-const (
-	queues = `{"arena": {"director": "user", "pendingTimeout": "1s", "assignmentTTL": "5m"},` + ownQueues + `}`
-
-	// ownQueues are those that the service directs. The previous release has no others.
-	ownQueues = `
+const queues = `{"arena": {"director": "user", "pendingTimeout": "1s", "assignmentTTL": "5m"},
 	"duel": {"assigner": {"kind": "static", "connection": "{match}"}, "pendingTimeout": "5s", "assignmentTTL": "5m"},
 	"squad": {"match": {"teams": 2, "teamSize": 2}, "assigner": {"kind": "static", "connection": "{match}"},
-		"pendingTimeout": "5s", "assignmentTTL": "5m"}`
-)
+		"pendingTimeout": "5s", "assignmentTTL": "5m"}}`
 
 // waitForReplica are options of the services in failover scenarios.
 var waitForReplica = []string{"--channel-replicas", "1", "--ticket-replicas", "1"}
@@ -206,20 +199,11 @@ func (s *stage) redisFlags() []string {
 	return []string{"--redis", s.node.URL()}
 }
 
-// queueFlags returns the flags of the queues. Those of upgrades exist in the previous release, too: it has no
-// call-outs.
-func (s *stage) queueFlags() []string {
-	if s.previous {
-		return []string{"--queues", "{" + ownQueues + "}"}
-	}
-	return []string{"--queues", queues, "--callout-allow", "127.0.0.1"}
-}
-
 func (s *stage) startServices() {
 	var starting sync.WaitGroup
 	errs := make([]error, servicesCount)
 	for i := range servicesCount {
-		args := append(s.queueFlags(), s.redisFlags()...)
+		args := append([]string{"--queues", queues, "--callout-allow", "127.0.0.1"}, s.redisFlags()...)
 		if s.failover {
 			args = append(args, waitForReplica...)
 		}
@@ -232,7 +216,7 @@ func (s *stage) startServices() {
 		s.Must(err)
 		s.services = append(s.services, service)
 		if s.previous {
-			s.install(service, s.before())
+			service.Program = s.before()
 		}
 		starting.Go(func() { errs[i] = errors.Join(service.Start(s.Context()), s.awaitReady(service)) })
 	}
@@ -321,14 +305,7 @@ func (s *stage) startLoad() (stop func()) {
 	if s.repeated {
 		channels.Publishers, channels.Handling = 8, time.Second
 	}
-	if s.previous {
-		players.Queues = slices.DeleteFunc(players.Queues, func(q string) bool { return q == arena })
-		if s.before().early {
-			channels.Polls, players.GRPC, players.REST = true, 0, 0
-		}
-	} else {
-		s.Must(s.clients.StartDirectors(ctx, &s.deadly))
-	}
+	s.Must(s.clients.StartDirectors(ctx, &s.deadly))
 	s.Must(s.clients.StartChannels(ctx, working, channels))
 	s.clients.StartPlayers(ctx, working, players)
 	return func() {

@@ -2,13 +2,8 @@ package main
 
 import (
 	"errors"
-	"os/exec"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
-
-	"github.com/tidemark-dev/tidemark/test/launch"
 )
 
 // upgrades are scenarios in which the services are replaced by those of another release, one by one. They begin with
@@ -30,41 +25,19 @@ func upgrades() []scenario {
 	}
 }
 
-// release is a program of the service, and its features.
-type release struct {
-	program string
-	early   bool // before 0.1.0: without gRPC and streams; it can't read this release's tickets and receipts
-}
-
-func (s *stage) current() release { return release{program: s.settings.tidemark} }
-
-// before returns the previous release, and finds its features in its help.
-func (s *stage) before() release {
+// before returns the program of the previous release.
+func (s *stage) before() string {
 	if s.settings.previous == "" {
 		s.Must(errors.New("-previous is missing: the binary that scripts/build-previous.sh builds, as `make upgrade` does"))
 	}
-	//nolint:gosec // the program is that of the command line
-	help, err := exec.CommandContext(s.Context(), s.settings.previous, "serve", "--help").Output()
-	s.Must(err)
-	return release{program: s.settings.previous, early: !strings.Contains(string(help), "--grpc-listen")}
+	return s.settings.previous
 }
 
-// install makes a service run a release from its next start on.
-func (s *stage) install(service *launch.Service, r release) {
-	if s.arguments == nil {
-		s.arguments = slices.Clone(service.Args[:slices.Index(service.Args, "--listen")])
-	}
-	service.Program, service.Args = r.program, append(slices.Clone(s.arguments), "--listen", service.HTTP)
-	if !r.early {
-		service.Args = append(service.Args, "--grpc-listen", service.GRPC, "--admin-listen", service.Admin)
-	}
-}
-
-// roll replaces the services by those of a release, one by one.
-func (s *stage) roll(r release) {
+// roll replaces the services by those of a release, service by service.
+func (s *stage) roll(program string) {
 	for _, service := range s.services {
 		s.Must(service.End(syscall.SIGTERM))
-		s.install(service, r)
+		service.Program = program
 		s.Must(service.Start(s.Context()))
 		s.Must(s.awaitReady(service))
 		s.pause(time.Second) // both releases serve
@@ -72,10 +45,7 @@ func (s *stage) roll(r release) {
 }
 
 func upgrade(s *stage) {
-	if s.before().early {
-		s.clients.Messages.AllowForged(scenarioLimit) // receipts of this release; their messages come again
-	}
-	s.roll(s.current())
+	s.roll(s.settings.tidemark)
 	s.roll(s.before())
-	s.roll(s.current())
+	s.roll(s.settings.tidemark)
 }
