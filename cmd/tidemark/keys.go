@@ -3,15 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 	"github.com/tidemark-dev/tidemark/internal/program/commands"
@@ -151,22 +146,9 @@ func (a another) optionsOf(c config.Config, needs storeNeeds) (redis.Options, er
 }
 
 func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (keyspace.Report, error) {
-	o := k.Options
-	if f, ok := k.terminal.Stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		bar := newBar(f, of)
-		defer bar.Finish() //nolint:errcheck // the terminal is closed, too
-		o.Progress = func(seen, total int64) {
-			bar.ChangeMax64(max(total, 1))
-			_ = bar.Set64(seen) // as above
-		}
-	}
+	o, progress := k.Options, k.terminal.NewProgress()
+	o.Progress = func(seen, total int64) { progress.Report("%d of %d keys of %s", seen, total, of) }
 	return keyspace.Run(ctx, redisrecords.NewKeySource(conn), o)
-}
-
-func newBar(w io.Writer, of string) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("keys of "+of),
-		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish())
 }
 
 // print prints a report.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
@@ -172,19 +171,12 @@ func (f *publishFlags) drafts(lines []cli.Line) (drafts []client.Draft, err erro
 // lines are published, unless standard output is a terminal, too, and at the end.
 type lineCount struct {
 	terminal        cli.Terminal
-	bar             *progressbar.ProgressBar // nil: none
+	progress        *cli.Progress
 	new, duplicates int
 }
 
 func newLineCount(t cli.Terminal) *lineCount {
-	c := &lineCount{terminal: t}
-	if cli.IsTerminal(t.Stderr) && !cli.IsTerminal(t.Stdout) {
-		c.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(t.Stderr), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetDescription("publishing"), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString("lines"), progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionSetSpinnerChangeInterval(0)) // no goroutine
-	}
-	return c
+	return &lineCount{terminal: t, progress: t.NewProgress()}
 }
 
 func (c *lineCount) add(published []client.Published) {
@@ -195,17 +187,13 @@ func (c *lineCount) add(published []client.Published) {
 			c.new++
 		}
 	}
-	if c.bar != nil {
-		_ = c.bar.Add(len(published)) // the terminal may be closed
+	if !cli.IsTerminal(c.terminal.Stdout) {
+		c.progress.Report("%d lines published so far, %d duplicates", c.new, c.duplicates)
 	}
 }
 
 func (c *lineCount) finish() {
-	if c.bar != nil {
-		_ = c.bar.Finish() // as above
-	}
 	if cli.IsTerminal(c.terminal.Stderr) {
-		c.terminal.Report("%d lines published, %d duplicates", c.new,
-			c.duplicates)
+		c.terminal.Report("%d lines published, %d duplicates", c.new, c.duplicates)
 	}
 }
