@@ -22,19 +22,19 @@ func CheckID(field, text string) error { return check(field, text, MaxIDBytes) }
 // CheckQuery checks a search query, or the parameters of a list: as CheckID, with up to MaxQueryBytes bytes.
 func CheckQuery(field, text string) error { return check(field, text, MaxQueryBytes) }
 
-func check(field, text string, most int) error {
-	if wrong := wrong(text, most); wrong != "" {
+func check(field, text string, limit int) error {
+	if wrong := wrong(text, limit); wrong != "" {
 		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: field, Detail: field + " " + wrong}
 	}
 	return nil
 }
 
-func wrong(text string, most int) string {
+func wrong(text string, limit int) string {
 	switch {
 	case text == "":
 		return "is empty"
-	case len(text) > most:
-		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), most)
+	case len(text) > limit:
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), limit)
 	case !utf8.ValidString(text):
 		return "isn't valid UTF-8"
 	}

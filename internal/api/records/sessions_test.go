@@ -186,22 +186,22 @@ func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *creden
 		Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
-	known, err := kept.SessionCredentials(t.Context())
+	cached, err := kept.SessionCredentials(t.Context())
 	require.NoError(t, err)
-	return kept.API.Sessions, known
+	return kept.API.Sessions, cached
 }
 
 // TestARevokedSessionEndsItsWaits: waits on one or many channels and gRPC watches end, and those of other sessions
 // don't.
 func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	t.Parallel()
-	sessionsOf, known := credentialsOf(t, redistest.Standalone(t).URL(),
+	sessionsOf, cached := credentialsOf(t, redistest.Standalone(t).URL(),
 		`[{"actions":["subscribe","publish","ticket"]}]`)
 	owners := &servertest.OwnersOf{}
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known},
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{cached},
 		Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
 			Subscriber: matchmaking.Subscriber},
-		Revoked: known})
+		Revoked: cached})
 	require.NoError(t, err)
 	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) { s.Guard = guard })
 	owners.Harness = h
@@ -254,8 +254,8 @@ func TestARevokedSessionEndsItsWaits(t *testing.T) {
 func TestGuessedSessions(t *testing.T) {
 	t.Parallel()
 	tap := redistest.NewProxy(t, redistest.Standalone(t))
-	sessionsOf, known := credentialsOf(t, tap.Addr(), `[{"actions":["describe"]}]`)
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
+	sessionsOf, cached := credentialsOf(t, tap.Addr(), `[{"actions":["describe"]}]`)
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{cached}, Revoked: cached})
 	require.NoError(t, err)
 	h := servertest.Start(t, func(s *servertest.Setup) { s.Guard = guard })
 

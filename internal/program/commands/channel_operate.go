@@ -30,7 +30,7 @@ many keys that takes a while, and little from others. Channels are in no order, 
 			prefix = args[0]
 		}
 		channels := list{to: t.Stdout, asJSON: asJSON, rows: "CHANNEL\tCLOCK\tSUBSCRIBERS\tLIVES\n"}
-		for one, err := range c.Channels(ctx, prefix) {
+		for channel, err := range c.Channels(ctx, prefix) {
 			if err != nil {
 				return err
 			}
@@ -39,8 +39,8 @@ many keys that takes a while, and little from others. Channels are in no order, 
 				break
 			}
 			listed++
-			ttl := time.Duration(one.TTLMillis) * time.Millisecond
-			if err := channels.add(one, "%s\t%s\t%d\t%s\n", one.Channel, one.Clock, one.SubscriberCount,
+			ttl := time.Duration(channel.TTLMillis) * time.Millisecond
+			if err := channels.add(channel, "%s\t%s\t%d\t%s\n", channel.Channel, channel.Clock, channel.SubscriberCount,
 				ttl.Round(time.Second)); err != nil {
 				return err
 			}

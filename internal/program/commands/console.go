@@ -145,14 +145,14 @@ func (p *consoleProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isOwn reports whether a request names a host of the console and, if a page sent it, is from the console's page. Other
 // pages may link to it.
 func (p *consoleProxy) isOwn(r *http.Request) bool {
-	known := false
+	ok := false
 	for _, host := range p.hosts {
-		known = known || strings.EqualFold(r.Host, host)
+		ok = ok || strings.EqualFold(r.Host, host)
 	}
 	isLink := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
 		r.Header.Get("Sec-Fetch-Dest") == "document"
 	asPost := &http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host} // Check lets every GET pass
-	return known && (isLink || http.NewCrossOriginProtection().Check(asPost) == nil)
+	return ok && (isLink || http.NewCrossOriginProtection().Check(asPost) == nil)
 }
 
 // admit sets the cookie in the first browser that requests the printed address.

@@ -191,8 +191,8 @@ func (d *demo) keepOn(ctx context.Context, name string, do func(context.Context)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		var told *client.Error
-		if errors.As(err, &told) && told.Status < 500 && told.Status != 429 && told.Status != 409 {
+		var clientErr *client.Error
+		if errors.As(err, &clientErr) && clientErr.Status < 500 && clientErr.Status != 429 && clientErr.Status != 409 {
 			d.terminal.Report("%s: %v; going on without", name, err)
 			return
 		}
@@ -218,9 +218,9 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // each calls do at a rate, with a number that rises, until it fails or ctx ends.
 func each(ctx context.Context, rate float64, do func(n int) error) error {
-	begun := time.Now()
+	started := time.Now()
 	for n := 0; ; n++ {
-		if due := begun.Add(time.Duration(float64(n) / rate * float64(time.Second))); !wait(ctx, time.Until(due)) {
+		if due := started.Add(time.Duration(float64(n) / rate * float64(time.Second))); !wait(ctx, time.Until(due)) {
 			return nil
 		}
 		if err := do(n); err != nil {
@@ -234,9 +234,9 @@ func (d *demo) name(parts ...string) string { return d.prefix + "." + strings.Jo
 func (d *demo) lobby(n int) string { return d.name("lobby", fmt.Sprint(n%d.channels)) }
 
 // longName is the longest name of a channel that a demo makes.
-func (d *demo) longName(most int) string {
+func (d *demo) longName(limit int) string {
 	long := d.prefix + "." + strings.Repeat("long-name.", 12)
-	return strings.TrimSuffix(long[:min(len(long), most)], ".")
+	return strings.TrimSuffix(long[:min(len(long), limit)], ".")
 }
 
 // tag is the tag of the cached values of a demo.
@@ -250,14 +250,14 @@ func (d *demo) clean(ctx context.Context) error {
 	}
 	own := regexp.MustCompile(`^` + d.prefix + `\.(lobby\.\d{1,3}|many\.\d{1,6}|hostile|large)$`)
 	removed := 0
-	for one, err := range d.service.Channels(ctx, d.prefix+".") {
+	for channel, err := range d.service.Channels(ctx, d.prefix+".") {
 		if err != nil {
 			return err
 		}
-		if !own.MatchString(one.Channel) && one.Channel != d.longName(about.Limits.MaxNameBytes) {
+		if !own.MatchString(channel.Channel) && channel.Channel != d.longName(about.Limits.MaxNameBytes) {
 			continue
 		}
-		if err := d.service.DeleteChannel(ctx, one.Channel); err != nil {
+		if err := d.service.DeleteChannel(ctx, channel.Channel); err != nil {
 			return err
 		}
 		removed++
@@ -330,6 +330,6 @@ func (d *demo) queues(ctx context.Context) (own, others []string, err error) {
 
 // isMissing reports whether there is nothing to remove.
 func isMissing(err error) bool {
-	var told *client.Error
-	return errors.As(err, &told) && (told.Status == 404 || told.Status == 405)
+	var clientErr *client.Error
+	return errors.As(err, &clientErr) && (clientErr.Status == 404 || clientErr.Status == 405)
 }

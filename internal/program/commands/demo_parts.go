@@ -66,11 +66,11 @@ func (d *demo) readers(ctx context.Context) error {
 		}
 	}
 	return each(ctx, 2*float64(d.channels), func(n int) error {
-		name, most := "-page", 1000
+		name, length := "-page", 1000
 		if n/d.channels%10 == 9 {
-			name, most = "-bot", 5
+			name, length = "-bot", 5
 		}
-		got, err := d.service.Fetch(ctx, d.lobby(n), d.prefix+name, client.FetchOptions{Max: most})
+		got, err := d.service.Fetch(ctx, d.lobby(n), d.prefix+name, client.FetchOptions{Max: length})
 		if err != nil || got.ReceiptHandle == "" {
 			return err
 		}
@@ -150,8 +150,8 @@ func (d *demo) playOnce(ctx context.Context, n int) error {
 		d.matches.Add(1)
 		return nil
 	case limited.Err() == nil:
-		var told *client.Error
-		if errors.As(err, &told) && told.Status < 500 {
+		var clientErr *client.Error
+		if errors.As(err, &clientErr) && clientErr.Status < 500 {
 			return nil // the ticket has expired
 		}
 		return err

@@ -85,18 +85,18 @@ func writeHistory(t cli.Terminal, h wire.History) error {
 
 // historyRow returns the row of a value, or nothing if it was never measured.
 func historyRow(name string, column wire.Column) string {
-	least, most, sum, points, last := math.Inf(1), math.Inf(-1), 0.0, 0, "-"
+	least, highest, sum, points, last := math.Inf(1), math.Inf(-1), 0.0, 0, "-"
 	for _, v := range column {
 		f := float64(v)
 		if last = "-"; math.IsNaN(f) {
 			continue
 		}
-		least, most, sum, points, last = min(least, f), max(most, f), sum+f, points+1, short(f)
+		least, highest, sum, points, last = min(least, f), max(highest, f), sum+f, points+1, short(f)
 	}
 	if points == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\n", name, last, short(least), short(sum/float64(points)), short(most))
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\n", name, last, short(least), short(sum/float64(points)), short(highest))
 }
 
 // short returns a number with at most four significant digits after the point.

@@ -111,8 +111,8 @@ func TestReadTickets(t *testing.T) {
 	tickets, err := readTickets(strings.NewReader(read + "\n\n" + body + "\n" + answer))
 	require.NoError(t, err)
 	var ids []string
-	for _, one := range tickets {
-		ids = append(ids, one.ID)
+	for _, ticket := range tickets {
+		ids = append(ids, ticket.ID)
 	}
 	require.Equal(t, []string{"line-3", "ann", "bob"}, ids)
 	ann, bob := tickets[1], tickets[2]

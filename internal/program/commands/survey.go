@@ -135,15 +135,15 @@ func writeSurvey(t cli.Terminal, s keyspace.Survey, asJSON bool) error {
 func WriteReport(w io.Writer, of string, report keyspace.Report) error {
 	rows, largest, problems := "KIND\tKEYS\tBYTES\t≤1M\t≤1H\t≤1D\t≤30D\tLONGER\tPERMANENT\n", "", ""
 	keys, bytes := int64(0), int64(0)
-	for _, one := range report.Kinds {
-		t := one.TTL
-		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", one.Name, one.Keys, one.Bytes, t.Minute, t.Hour,
+	for _, kind := range report.Kinds {
+		t := kind.TTL
+		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", kind.Name, kind.Keys, kind.Bytes, t.Minute, t.Hour,
 			t.Day, t.Month, t.Longer, t.Permanent)
-		keys, bytes = keys+one.Keys, bytes+one.Bytes
-		for _, size := range one.Largest {
-			largest += fmt.Sprintf("%s\t%d\t%s\n", one.Name, size.Bytes, size.Key)
+		keys, bytes = keys+kind.Keys, bytes+kind.Bytes
+		for _, size := range kind.Largest {
+			largest += fmt.Sprintf("%s\t%d\t%s\n", kind.Name, size.Bytes, size.Key)
 		}
-		for _, text := range one.Texts() {
+		for _, text := range kind.Texts() {
 			problems += "! " + text + "\n"
 		}
 	}

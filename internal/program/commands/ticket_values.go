@@ -82,14 +82,14 @@ func parsePair[T any](text string, parse func(string) (T, error)) (name string, 
 // parseCriterion parses text like skill=1000..1500.
 func parseCriterion(text string) (client.Criterion, error) {
 	name, ends, err := parsePair(text, func(text string) (ends [2]float64, err error) {
-		least, most, found := strings.Cut(text, "..")
+		least, highest, found := strings.Cut(text, "..")
 		if !found {
 			return ends, fmt.Errorf("%q isn't like MIN..MAX", text)
 		}
 		if ends[0], err = parseFinite(least); err != nil {
 			return ends, err
 		}
-		ends[1], err = parseFinite(most)
+		ends[1], err = parseFinite(highest)
 		return ends, err
 	})
 	return client.Criterion{Name: name, MinValue: ends[0], MaxValue: ends[1]}, err

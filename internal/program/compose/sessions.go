@@ -36,18 +36,18 @@ func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credenti
 		return nil, fmt.Errorf("sessions as credentials: %w", err)
 	}
 	r.needs.Parts.OnStop(client.Close)
-	known := credentials.New(credentials.Options{
+	cached := credentials.New(credentials.Options{
 		Service: r.sessions, Tracker: records.NewSessionTracker(r.needs.Redis.Sessions, client), Grants: r.needs.Config.Sessions.Grants,
 		Logger: r.needs.Log,
 	})
 	r.needs.Metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_sessions_known", Help: "Sessions that the server knows as credentials.",
-		}, func() float64 { return float64(known.Counts().Known) }),
+		}, func() float64 { return float64(cached.Counts().Known) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "tidemark_session_waits_ended_total",
 			Help: "Requests that waited with a session that was revoked or ended.",
-		}, func() float64 { return float64(known.Counts().Ended) }))
-	r.needs.Parts.Run(ctx, "sessions", known.Run)
-	return known, nil
+		}, func() float64 { return float64(cached.Counts().Ended) }))
+	r.needs.Parts.Run(ctx, "sessions", cached.Run)
+	return cached, nil
 }

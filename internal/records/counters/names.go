@@ -51,9 +51,9 @@ func (n *Names) Check() error {
 }
 
 // checkNames checks a list of names, and returns where it is wrong, such as [0].
-func checkNames(list []string, most int) (at string, err error) {
-	if len(list) > most {
-		return "", fmt.Errorf("has %d names, at most %d are allowed", len(list), most)
+func checkNames(list []string, limit int) (at string, err error) {
+	if len(list) > limit {
+		return "", fmt.Errorf("has %d names, at most %d are allowed", len(list), limit)
 	}
 	for i, name := range list {
 		at := fmt.Sprintf("[%d]", i)
@@ -83,9 +83,9 @@ func (n *Names) check(s Series, fields map[string]int64) error {
 	if at < 0 {
 		return ErrNoEntity
 	}
-	known := n.Entities[at].Fields
+	allowed := n.Entities[at].Fields
 	for field := range fields {
-		if known != nil && !slices.Contains(known, field) {
+		if allowed != nil && !slices.Contains(allowed, field) {
 			return invalid(fault.SlugInvalidID, "fields", "%.64q is no field of the statistics of %s", field, s.Name)
 		}
 	}

@@ -173,17 +173,17 @@ func (v *Views) await(ctx context.Context) bool {
 func (v *Views) flush(ctx context.Context, f Flush, counts []Count) {
 	failing := false
 	for len(counts) > 0 {
-		left, err := v.try(ctx, f, counts)
-		switch counts = left; {
-		case len(left) == 0 && failing:
+		unwritten, err := v.try(ctx, f, counts)
+		switch counts = unwritten; {
+		case len(unwritten) == 0 && failing:
 			v.log.InfoContext(ctx, "views are written again")
-		case len(left) == 0:
+		case len(unwritten) == 0:
 		case ctx.Err() != nil:
-			v.log.ErrorContext(ctx, "views are lost", "ids", len(left), "error", err)
+			v.log.ErrorContext(ctx, "views are lost", "ids", len(unwritten), "error", err)
 			return
 		default:
 			if !failing {
-				v.log.WarnContext(ctx, "cannot write views, trying again", "ids", len(left), "error", err)
+				v.log.WarnContext(ctx, "cannot write views, trying again", "ids", len(unwritten), "error", err)
 			}
 			failing = true
 			select {
@@ -195,17 +195,17 @@ func (v *Views) flush(ctx context.Context, f Flush, counts []Count) {
 }
 
 // try writes counts once, and returns those that may be written later, with one of their errors.
-func (v *Views) try(ctx context.Context, f Flush, counts []Count) (left []Count, last error) {
+func (v *Views) try(ctx context.Context, f Flush, counts []Count) (unwritten []Count, last error) {
 	for i, err := range v.store.Add(ctx, f, counts) {
 		switch {
 		case errors.Is(err, ErrRange):
 			v.log.ErrorContext(ctx, "views can't be added to their counter", "id", counts[i].ID, "views",
 				counts[i].Views, "error", err)
 		case err != nil:
-			left, last = append(left, counts[i]), err
+			unwritten, last = append(unwritten, counts[i]), err
 		}
 	}
-	return left, last
+	return unwritten, last
 }
 
 func (v *Views) take() []Count {

@@ -88,14 +88,14 @@ func counting(t *testing.T, test func(t *testing.T, m *memory, v *counters.Views
 	return m, text.String()
 }
 
-func one(id string) counters.Count { return counters.Count{ID: id, Views: 1} }
+func view(id string) counters.Count { return counters.Count{ID: id, Views: 1} }
 
 func TestViewsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	m, log := counting(t, func(t *testing.T, m *memory, v *counters.Views) {
 		<-time.After(time.Hour)
 		for range 1000 {
-			require.NoError(t, v.Count(one("a"), counters.Count{ID: "b", Views: 2}))
+			require.NoError(t, v.Count(view("a"), counters.Count{ID: "b", Views: 2}))
 		}
 		synctest.Wait()
 		views, flushes := m.state()
@@ -106,7 +106,7 @@ func TestViewsAreWrittenTogether(t *testing.T) {
 		views, flushes = m.state()
 		require.Equal(t, map[string]int64{"a": 1000, "b": 2000}, views)
 		require.Equal(t, 1, flushes)
-		require.NoError(t, v.Count(one("a")))
+		require.NoError(t, v.Count(view("a")))
 	})
 	require.Equal(t, map[string]int64{"a": 1001, "b": 2000}, m.views, "the rest at the end")
 	require.Empty(t, log)
@@ -117,11 +117,11 @@ func TestViewsWhoseAnswerIsLost(t *testing.T) {
 	m, log := counting(t, func(t *testing.T, m *memory, v *counters.Views) {
 		m.breaks(fault.ErrUnavailable, true)
 		for range 30 {
-			require.NoError(t, v.Count(one("a"), one("full")))
+			require.NoError(t, v.Count(view("a"), view("full")))
 			<-time.After(counters.FlushEvery)
 		}
 		m.breaks(fault.ErrStorageFull, false)
-		require.NoError(t, v.Count(one("b")))
+		require.NoError(t, v.Count(view("b")))
 		<-time.After(10 * counters.FlushEvery)
 		m.breaks(nil, false)
 		<-time.After(10 * counters.FlushEvery)
@@ -139,10 +139,10 @@ func TestViewsThatAreLost(t *testing.T) {
 	t.Parallel()
 	_, log := counting(t, func(t *testing.T, m *memory, v *counters.Views) {
 		m.breaks(errors.New("gone"), false)
-		require.NoError(t, v.Count(one("a"), one("b")))
+		require.NoError(t, v.Count(view("a"), view("b")))
 		<-time.After(counters.FlushEvery)
 		synctest.Wait()
-		require.NoError(t, v.Count(one("a"), one("c")))
+		require.NoError(t, v.Count(view("a"), view("c")))
 	})
 	require.Contains(t, log, `msg="views are lost" ids=2`)
 }
@@ -159,7 +159,7 @@ func TestFloodOfViews(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		for i := range flood {
 			id := fmt.Sprintf("%0128d", i)
-			err := v.Count(one(id))
+			err := v.Count(view(id))
 			if err == nil {
 				counted, last = counted+1, id
 				continue
@@ -169,7 +169,7 @@ func TestFloodOfViews(t *testing.T) {
 			require.Equal(t, fault.SlugOverloaded, f.Slug)
 			require.Equal(t, counters.FlushEvery, f.RetryAfter)
 		}
-		require.NoError(t, v.Count(one(last)), "one that is there needs no room")
+		require.NoError(t, v.Count(view(last)), "one that is there needs no room")
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(16<<20))
@@ -186,10 +186,10 @@ func TestFloodOfViews(t *testing.T) {
 func TestViewsAreChecked(t *testing.T) {
 	t.Parallel()
 	v := counters.NewViews(nil, nil)
-	many := slices.Repeat([]counters.Count{one("a")}, counters.MaxIDs+1)
+	many := slices.Repeat([]counters.Count{view("a")}, counters.MaxIDs+1)
 	for want, counts := range map[string][][]counters.Count{
-		"invalid-id": {{one("")}, {one("\n")}, {one("_timestamp")}, {one("_total")},
-			{one("a"), one(strings.Repeat("x", 129))}},
+		"invalid-id": {{view("")}, {view("\n")}, {view("_timestamp")}, {view("_total")},
+			{view("a"), view(strings.Repeat("x", 129))}},
 		"invalid-amount": {{}, many, {{ID: "a"}}, {{ID: "a", Views: -1}}, {{ID: "a", Views: counters.MaxViews + 1}}},
 	} {
 		for _, some := range counts {

@@ -100,11 +100,11 @@ var tagName = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
 func New(d Definition) (*Kind, error) {
 	d.Value, d.IDs = cmp.Or(d.Value, "json"), cmp.Or(d.IDs, "plain")
 	d.MaxBytes = cmp.Or(d.MaxBytes, records.MaxCacheBytes)
-	values, known := forms[d.Value]
-	if !known {
+	values, ok := forms[d.Value]
+	if !ok {
 		return nil, fmt.Errorf("value: is %.64q, it must be %s", d.Value, oneOf(forms))
 	}
-	if _, known := idForms[d.IDs]; !known {
+	if _, ok := idForms[d.IDs]; !ok {
 		return nil, fmt.Errorf("ids: is %.64q, it must be %s", d.IDs, oneOf(idForms))
 	}
 	if err := d.checkIndexes(); err != nil {
@@ -187,9 +187,9 @@ var ErrNoKind = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoKind, Detai
 
 // Find returns the kind with a name, such as author. Errors: ErrNoKind.
 func (k *Kinds) Find(name string) (*Kind, error) {
-	for _, one := range k.list {
-		if one.Name == name {
-			return one, nil
+	for _, kind := range k.list {
+		if kind.Name == name {
+			return kind, nil
 		}
 	}
 	return nil, ErrNoKind

@@ -81,18 +81,18 @@ func TestLongQueries(t *testing.T) {
 	fits, err := entities.SearchID(text, nil)
 	require.NoError(t, err)
 	require.Equal(t, text, fits)
-	one, err := entities.SearchID(text+"а", nil)
+	id, err := entities.SearchID(text+"а", nil)
 	require.NoError(t, err)
 	other, err := entities.SearchID(text+"б", nil)
 	require.NoError(t, err)
-	require.NotEqual(t, one, other)
-	require.Len(t, one, len("sha256:")+64)
-	same, err := entities.CanonicalSearchID(one)
+	require.NotEqual(t, id, other)
+	require.Len(t, id, len("sha256:")+64)
+	same, err := entities.CanonicalSearchID(id)
 	require.NoError(t, err)
-	require.Equal(t, one, same)
-	written, err := entities.SearchID(one, nil)
+	require.Equal(t, id, same)
+	written, err := entities.SearchID(id, nil)
 	require.NoError(t, err)
-	require.NotEqual(t, one, written)
+	require.NotEqual(t, id, written)
 }
 
 var (
@@ -122,7 +122,7 @@ func TestQueriesDontCollide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text, parameters := texts.Draw(t, "text"), url.Values(values.Draw(t, "parameters"))
-		one := drawSearch(t, text, parameters)
+		search := drawSearch(t, text, parameters)
 		if rapid.Bool().Draw(t, "other text") {
 			text = texts.Draw(t, "text")
 		} else {
@@ -136,8 +136,8 @@ func TestQueriesDontCollide(t *testing.T) {
 			}
 		}
 		other := drawSearch(t, text, parameters)
-		require.Equal(t, one.text == other.text && one.parameters == other.parameters, one.id == other.id, "%+v %+v",
-			one, other)
+		require.Equal(t, search.text == other.text && search.parameters == other.parameters, search.id == other.id, "%+v %+v",
+			search, other)
 	})
 }
 

@@ -148,17 +148,17 @@ func (v *Values) Put(ctx context.Context, value Value) error {
 
 // setTTL sets or checks the TTL of a value.
 func setTTL(v *cache.Value) error {
-	most := v.Key.Kind.TTL
-	if v.Indexed() && (most == 0 || most > cache.MaxTaggedTTL) {
-		most = cache.MaxTaggedTTL
+	limit := v.Key.Kind.TTL
+	if v.Indexed() && (limit == 0 || limit > cache.MaxTaggedTTL) {
+		limit = cache.MaxTaggedTTL
 	}
 	switch {
 	case v.TTL == 0:
-		v.TTL = most
-	case v.TTL < time.Second || most > 0 && v.TTL > most:
+		v.TTL = limit
+	case v.TTL < time.Second || limit > 0 && v.TTL > limit:
 		return &fault.Error{
 			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: "ttl",
-			Detail: fmt.Sprintf("ttl is %s, it must be at least 1s, and at most %s for this value", v.TTL, most),
+			Detail: fmt.Sprintf("ttl is %s, it must be at least 1s, and at most %s for this value", v.TTL, limit),
 		}
 	}
 	return nil
@@ -201,9 +201,9 @@ func (v *Values) InvalidatePrefix(ctx context.Context, k *Kind, prefix string) (
 // maxTags is how many tags a put may give a value.
 const maxTags = 8
 
-func checkTags(tags []string, most int) error {
-	if len(tags) > most {
-		return refused("tags", fmt.Sprintf("has %d, at most %d are allowed", len(tags), most))
+func checkTags(tags []string, limit int) error {
+	if len(tags) > limit {
+		return refused("tags", fmt.Sprintf("has %d, at most %d are allowed", len(tags), limit))
 	}
 	for _, tag := range tags {
 		if err := records.CheckID("tags", tag); err != nil {

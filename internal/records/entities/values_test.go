@@ -78,12 +78,12 @@ func TestValues(t *testing.T) {
 	n, err := values.InvalidateTags(t.Context(), []string{"topic:5"})
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	for name, left := range map[string]bool{"shouts": false, "topic-shouts": false, "topic": true, "search": true} {
+	for name, kept := range map[string]bool{"shouts": false, "topic-shouts": false, "topic": true, "search": true} {
 		k, err := site.Community().Caches.Find(name)
 		require.NoError(t, err)
 		entries, err := values.GetMany(t.Context(), k, []string{texts[name][0]})
 		require.NoError(t, err)
-		require.Equal(t, left, entries[0].Found, name)
+		require.Equal(t, kept, entries[0].Found, name)
 	}
 }
 

@@ -50,12 +50,12 @@ func (s Sources) Check() error {
 	if len(s) > MaxSources {
 		return fmt.Errorf("has %d entries, at most %d are allowed", len(s), MaxSources)
 	}
-	for i, one := range s {
-		if !sourceName.MatchString(one.Name) {
-			return fmt.Errorf("name: is %.80q, it must be 1 to 64 letters, digits and _ . -", one.Name)
+	for i, source := range s {
+		if !sourceName.MatchString(source.Name) {
+			return fmt.Errorf("name: is %.80q, it must be 1 to 64 letters, digits and _ . -", source.Name)
 		}
-		if slices.ContainsFunc(s[:i], func(other Source) bool { return other.Name == one.Name }) {
-			return fmt.Errorf("name: %s is there twice", one.Name)
+		if slices.ContainsFunc(s[:i], func(other Source) bool { return other.Name == source.Name }) {
+			return fmt.Errorf("name: %s is there twice", source.Name)
 		}
 	}
 	return nil
@@ -169,9 +169,9 @@ func (f *Following) add(prefix string, ids []entities.ID) {
 
 // of returns the entity that the name of a channel refers to.
 func (s Sources) of(name string) (of Source, id string, ok bool) {
-	for _, one := range s {
-		if id, ok := strings.CutPrefix(name, one.prefix()); ok && id != "" {
-			return one, id, true
+	for _, source := range s {
+		if id, ok := strings.CutPrefix(name, source.prefix()); ok && id != "" {
+			return source, id, true
 		}
 	}
 	return Source{}, "", false

@@ -41,7 +41,7 @@ type Job struct {
 	mu      sync.Mutex
 	reload  bool
 	waiting []string            // channels to be read, without duplicates
-	known   map[string]struct{} // in waiting, or active
+	queued  map[string]struct{} // in waiting, or active
 	again   map[string]struct{} // announced while it is active
 	active  map[string]*reader
 	woken   chan struct{} // buffered (capacity 1)
@@ -53,7 +53,7 @@ type Job struct {
 func NewJob(o Options) *Job {
 	return &Job{
 		o: o, flights: semaphore.NewWeighted(maxFlights), woken: make(chan struct{}, 1),
-		known: map[string]struct{}{}, again: map[string]struct{}{}, active: map[string]*reader{},
+		queued: map[string]struct{}{}, again: map[string]struct{}{}, active: map[string]*reader{},
 	}
 }
 
@@ -118,11 +118,11 @@ func (j *Job) wake() {
 func (j *Job) add(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, ok := j.known[name]; ok {
+	if _, ok := j.queued[name]; ok {
 		j.again[name] = struct{}{}
 		return
 	}
-	j.known[name] = struct{}{}
+	j.queued[name] = struct{}{}
 	j.waiting = append(j.waiting, name)
 	j.wake()
 }
@@ -168,11 +168,11 @@ func (j *Job) done(ctx context.Context, r *reader, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.active, r.channel)
-	delete(j.known, r.channel)
+	delete(j.queued, r.channel)
 	_, again := j.again[r.channel]
 	delete(j.again, r.channel)
 	if again && err == nil && ctx.Err() == nil {
-		j.known[r.channel] = struct{}{}
+		j.queued[r.channel] = struct{}{}
 		j.waiting = append(j.waiting, r.channel)
 	}
 	j.wake()
@@ -182,18 +182,18 @@ func (j *Job) done(ctx context.Context, r *reader, err error) {
 func (j *Job) Lag() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var most time.Duration
+	var longest time.Duration
 	for _, r := range j.active {
 		if at := r.oldest.Load(); at != nil {
-			most = max(most, time.Since(*at))
+			longest = max(longest, time.Since(*at))
 		}
 	}
-	return most
+	return longest
 }
 
 // Pending returns the number of channels that this process reads, or is going to read.
 func (j *Job) Pending() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.known)
+	return len(j.queued)
 }

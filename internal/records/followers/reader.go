@@ -41,7 +41,7 @@ func (r *reader) run(ctx context.Context) error {
 		case at == "":
 			age = settleAfter
 		}
-		begun := time.Now()
+		started := time.Now()
 		wait := max(0, min(settleAfter-age, idleWait))
 		d, err := r.job.o.Channels.Next(ctx, channel.Query{
 			Channel: r.channel, Subscriber: Subscriber, Max: maxMessages, Wait: wait, Copies: true,
@@ -66,7 +66,7 @@ func (r *reader) run(ctx context.Context) error {
 			}
 		case receipt != "": // only ones that are gone
 		case age < settleAfter:
-			if time.Since(begun) < wait { // the service ends waits early when it shuts down
+			if time.Since(started) < wait { // the service ends waits early when it shuts down
 				pace.Sleep(ctx, min(wait, time.Second))
 			}
 		case at == "":
@@ -85,8 +85,8 @@ func (r *reader) run(ctx context.Context) error {
 
 // isConflict reports whether a receipt was refused because it no longer matches the channel.
 func isConflict(err error) bool {
-	var told *fault.Error
-	return errors.As(err, &told) && told.Kind == fault.Conflict
+	var clientErr *fault.Error
+	return errors.As(err, &clientErr) && clientErr.Kind == fault.Conflict
 }
 
 func (r *reader) count(o Outcome, n int) {
@@ -119,20 +119,20 @@ func (r *reader) copy(ctx context.Context, messages []channel.Message) error {
 
 // deliver publishes messages on the channels of some followers, and retries those that fail with a temporary error.
 func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []channel.Draft) error {
-	left := make([]string, 0, len(group))
+	unread := make([]string, 0, len(group))
 	for _, id := range group {
 		name, err := Channel(string(id))
 		if err != nil {
 			r.count(Refused, len(drafts))
 			continue
 		}
-		left = append(left, name)
+		unread = append(unread, name)
 	}
-	for delay := 100 * time.Millisecond; len(left) > 0; delay = min(2*delay, retryPause) {
+	for delay := 100 * time.Millisecond; len(unread) > 0; delay = min(2*delay, retryPause) {
 		var err error
-		if left, err = r.publish(ctx, left, drafts); err != nil {
+		if unread, err = r.publish(ctx, unread, drafts); err != nil {
 			r.job.o.Logger.DebugContext(ctx, "some followers can't be reached", "channel", r.channel, "followers",
-				len(left), "error", err)
+				len(unread), "error", err)
 			pace.Sleep(ctx, delay)
 		}
 		if ctx.Err() != nil {
@@ -144,7 +144,7 @@ func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []chan
 
 // publish publishes messages on channels, in one round trip. It returns the channels that failed with a temporary
 // error, and one of the errors.
-func (r *reader) publish(ctx context.Context, names []string, drafts []channel.Draft) (left []string, failed error) {
+func (r *reader) publish(ctx context.Context, names []string, drafts []channel.Draft) (failing []string, failed error) {
 	if err := r.job.flights.Acquire(ctx, 1); err != nil {
 		return names, err
 	}
@@ -154,7 +154,7 @@ func (r *reader) publish(ctx context.Context, names []string, drafts []channel.D
 		requests[i] = channel.PublishRequest{Channel: name, Drafts: drafts}
 	}
 	for i, result := range r.job.o.Channels.PublishEach(ctx, requests) {
-		var told *fault.Error
+		var clientErr *fault.Error
 		switch {
 		case result.Err == nil:
 			duplicates := 0
@@ -165,11 +165,11 @@ func (r *reader) publish(ctx context.Context, names []string, drafts []channel.D
 			}
 			r.count(Duplicate, duplicates)
 			r.count(Delivered, len(result.Published)-duplicates)
-		case errors.As(result.Err, &told) && (told.Kind == fault.Invalid || told.Kind == fault.TooLarge):
+		case errors.As(result.Err, &clientErr) && (clientErr.Kind == fault.Invalid || clientErr.Kind == fault.TooLarge):
 			r.count(Refused, len(drafts))
 		default:
-			left, failed = append(left, names[i]), cmp.Or(failed, result.Err)
+			failing, failed = append(failing, names[i]), cmp.Or(failed, result.Err)
 		}
 	}
-	return left, failed
+	return failing, failed
 }

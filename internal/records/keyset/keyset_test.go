@@ -103,9 +103,9 @@ func TestFiles(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.ErrorIs(t, keyset.Create(path), os.ErrExist, "no keyset is replaced")
-	left, err := os.ReadDir(filepath.Dir(path))
+	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	require.Len(t, left, 1)
+	require.Len(t, entries, 1)
 
 	for mode, problem := range map[os.FileMode]string{0o644: "chmod 0600", 0o660: "chmod 0600", 0o604: "chmod 0600",
 		0o640: "", 0o400: ""} {

@@ -119,7 +119,7 @@ func (j *Job) survey(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	j.mu.Lock()
-	begun, o, running := j.last.StartedAt, j.options, j.last.State == StateRunning
+	started, o, running := j.last.StartedAt, j.options, j.last.State == StateRunning
 	j.cancel = cancel
 	j.mu.Unlock()
 	if !running { // it was canceled before it began
@@ -130,31 +130,31 @@ func (j *Job) survey(ctx context.Context) {
 		var lastSeen, lastTotal int64
 		o.Progress = func(s, t int64) {
 			lastSeen, lastTotal = s, max(s, t)
-			j.update(begun, func(now *Survey) { now.Seen, now.Total = seen+lastSeen, total+lastTotal })
+			j.update(started, func(now *Survey) { now.Seen, now.Total = seen+lastSeen, total+lastTotal })
 		}
 		r, err := Run(ctx, j.Sources[name], o)
 		switch {
 		case ctx.Err() != nil:
-			j.update(begun, func(*Survey) { j.end(StateCanceled, nil) })
+			j.update(started, func(*Survey) { j.end(StateCanceled, nil) })
 			return
 		case err != nil:
-			j.update(begun, func(*Survey) { j.end(StateFailed, err) })
+			j.update(started, func(*Survey) { j.end(StateFailed, err) })
 			return
 		}
 		seen, total = seen+lastSeen, total+lastSeen
-		j.update(begun, func(now *Survey) {
+		j.update(started, func(now *Survey) {
 			now.Seen, now.Total = seen, total
 			now.Redis = append(now.Redis, SurveyOfRedis{Redis: name, Report: r})
 		})
 	}
-	j.update(begun, func(*Survey) { j.end(StateDone, nil) })
+	j.update(started, func(*Survey) { j.end(StateDone, nil) })
 }
 
 // update changes the survey, if it is still the one that began then, and running.
-func (j *Job) update(begun time.Time, change func(now *Survey)) {
+func (j *Job) update(started time.Time, change func(now *Survey)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.last.State == StateRunning && j.last.StartedAt.Equal(begun) {
+	if j.last.State == StateRunning && j.last.StartedAt.Equal(started) {
 		change(&j.last)
 	}
 }

@@ -80,18 +80,18 @@ func (k *Kind) add(key Key, largest int) {
 	}
 }
 
-func (t *TTLs) add(left time.Duration) {
+func (t *TTLs) add(ttl time.Duration) {
 	const day = 24 * time.Hour
 	switch {
-	case left < 0:
+	case ttl < 0:
 		t.Permanent++
-	case left <= time.Minute:
+	case ttl <= time.Minute:
 		t.Minute++
-	case left <= time.Hour:
+	case ttl <= time.Hour:
 		t.Hour++
-	case left <= day:
+	case ttl <= day:
 		t.Day++
-	case left <= 30*day:
+	case ttl <= 30*day:
 		t.Month++
 	default:
 		t.Longer++
@@ -103,12 +103,12 @@ func (k *Kind) keep(key Key, largest int) {
 	if largest == 0 || len(k.Largest) == largest && key.Bytes <= k.Largest[largest-1].Bytes {
 		return
 	}
-	one := Size{Key: k.shown(key.Name), Bytes: key.Bytes}
-	if slices.Contains(k.Largest, one) {
+	size := Size{Key: k.shown(key.Name), Bytes: key.Bytes}
+	if slices.Contains(k.Largest, size) {
 		return // a walk can see a key twice
 	}
-	at, _ := slices.BinarySearchFunc(k.Largest, one, func(a, b Size) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	k.Largest = slices.Insert(k.Largest, at, one)
+	at, _ := slices.BinarySearchFunc(k.Largest, size, func(a, b Size) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	k.Largest = slices.Insert(k.Largest, at, size)
 	k.Largest = k.Largest[:min(len(k.Largest), largest)]
 }
 

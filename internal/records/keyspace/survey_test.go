@@ -48,8 +48,8 @@ func (s source) Walk(ctx context.Context, v keyspace.Visitor) error {
 func TestReport(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	found := func(name string, of records.Type, left time.Duration, bytes int64) keyspace.Key {
-		return keyspace.Key{Name: name, Type: of, TTL: left, Bytes: bytes}
+	found := func(name string, of records.Type, ttl time.Duration, bytes int64) keyspace.Key {
+		return keyspace.Key{Name: name, Type: of, TTL: ttl, Bytes: bytes}
 	}
 	s := source{page: 3, keys: []keyspace.Key{
 		found("zzz", "list", -1, 70), found("\xff\x00\n"+strings.Repeat("é", 200), "module", time.Hour, 80),

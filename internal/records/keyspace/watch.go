@@ -78,13 +78,13 @@ func (w *Watch) pause(ctx context.Context) {
 // of returns the report for these kinds, also those without keys.
 func (r Report) of(kinds []string) (all Report) {
 	for _, name := range kinds {
-		one := Kind{Name: name}
+		kind := Kind{Name: name}
 		for _, k := range r.Kinds {
 			if k.Name == name {
-				one = k
+				kind = k
 			}
 		}
-		all.Kinds = append(all.Kinds, one)
+		all.Kinds = append(all.Kinds, kind)
 	}
 	return all
 }

@@ -37,8 +37,8 @@ func (f *fake) Grant(ctx context.Context, r lease.Request) (lease.Holding, error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.grants++
-	if left := time.Until(f.held.Until); left > 0 && f.token != r.Token {
-		return lease.Holding{}, &lease.HeldError{For: left}
+	if remaining := time.Until(f.held.Until); remaining > 0 && f.token != r.Token {
+		return lease.Holding{}, &lease.HeldError{For: remaining}
 	}
 	if f.token != r.Token {
 		f.held.Fence++
@@ -216,7 +216,7 @@ func TestWaiters(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, waiters, s.Waiting())
-		begun := f.asked()
+		before := f.asked()
 		last := first
 		for range 100 {
 			require.NoError(t, s.Release(t.Context(), resize, last.Token))
@@ -225,7 +225,7 @@ func TestWaiters(t *testing.T) {
 			require.Greater(t, next.Fence, last.Fence)
 			last = next
 		}
-		require.LessOrEqual(t, f.asked()-begun, 300)
+		require.LessOrEqual(t, f.asked()-before, 300)
 		s.Drain()
 		all.Wait()
 		require.Zero(t, s.Waiting())

@@ -19,7 +19,7 @@ func TestOperations(t *testing.T) {
 			{Name: "resize", TTL: 2 * time.Minute, MaxTTL: 5 * time.Minute}, {Name: "mail", MaxTTL: 10 * time.Second},
 			{Name: "sort"},
 		}})
-		for op, c := range map[string]struct{ ttl, most time.Duration }{
+		for op, c := range map[string]struct{ ttl, limit time.Duration }{
 			"resize": {2 * time.Minute, 5 * time.Minute}, "mail": {10 * time.Second, 10 * time.Second},
 			"sort": {locks.DefaultTTL, locks.MaxTTL},
 		} {
@@ -27,9 +27,9 @@ func TestOperations(t *testing.T) {
 			l, err := s.Acquire(t.Context(), locks.Request{Name: n})
 			require.NoError(t, err)
 			require.Equal(t, c.ttl, time.Until(l.Until), op)
-			_, err = s.Renew(t.Context(), locks.Request{Name: n, Token: l.Token, TTL: c.most})
+			_, err = s.Renew(t.Context(), locks.Request{Name: n, Token: l.Token, TTL: c.limit})
 			require.NoError(t, err)
-			_, err = s.Renew(t.Context(), locks.Request{Name: n, Token: l.Token, TTL: c.most + 1})
+			_, err = s.Renew(t.Context(), locks.Request{Name: n, Token: l.Token, TTL: c.limit + 1})
 			require.ErrorIs(t, err, is(fault.SlugInvalidLock))
 			require.NoError(t, s.Release(t.Context(), n, l.Token))
 		}

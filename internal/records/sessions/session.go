@@ -62,17 +62,19 @@ func (n New) check() error {
 	return checkJSON("authData", n.AuthData, MaxAuthBytes)
 }
 
-func checkJSON(field string, value json.RawMessage, most int) error {
+func checkJSON(field string, value json.RawMessage, limit int) error {
 	switch {
-	case len(value) > most:
-		return invalid(field, tooLong(len(value), most))
+	case len(value) > limit:
+		return invalid(field, tooLong(len(value), limit))
 	case value != nil && !json.Valid(value):
 		return invalid(field, "isn't JSON")
 	}
 	return nil
 }
 
-func tooLong(n, most int) string { return fmt.Sprintf("has %d bytes, at most %d are allowed", n, most) }
+func tooLong(n, limit int) string {
+	return fmt.Sprintf("has %d bytes, at most %d are allowed", n, limit)
+}
 
 func invalid(field, why string) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidSession, Field: field, Detail: field + " " + why}

@@ -257,7 +257,7 @@ func at(i int, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	told := *e
-	told.Field = fmt.Sprintf("settings[%d].%s", i, e.Field)
-	return &told
+	clientErr := *e
+	clientErr.Field = fmt.Sprintf("settings[%d].%s", i, e.Field)
+	return &clientErr
 }

@@ -145,8 +145,8 @@ func TestPages(t *testing.T) {
 			page, next, err := s.List(t.Context(), list)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(page), settings.MaxPage)
-			for _, one := range page {
-				found = append(found, one.Name)
+			for _, setting := range page {
+				found = append(found, setting.Name)
 			}
 			list.After, more = next, next != ""
 		}

@@ -177,26 +177,26 @@ func TestRefusedTables(t *testing.T) {
 		{`{"caches": [` + strings.Repeat(a+",", 100) + a + `]}`,
 			"kinds.caches: has 101 kinds, at most 100 are allowed"},
 
-		{one(`"ttl": "5"`), `kinds.caches[0].ttl: "5" isn't a duration, such as 30s, 5m or 24h`},
-		{one(`"ttl": "-5s"`), `kinds.caches[0].ttl: "-5s" isn't a duration`},
-		{one(`"ttl": 5`), "kinds.caches[0].ttl: must be a string"},
-		{one(`"ttl": "1ms"`), "kinds.caches[0].ttl: is 1ms, it must be from 1s"},
-		{one(`"maxBytes": "2MiB"`), "kinds.caches[0].maxBytes: is 2097152, it must be from 1 to 1048576"},
-		{one(`"maxBytes": "1KB"`), `kinds.caches[0].maxBytes: "1KB" isn't a number of bytes`},
-		{one(`"maxBytes": 0`), `kinds.caches[0].maxBytes: "0" isn't a number of bytes`},
-		{one(`"value": "html"`),
+		{kind(`"ttl": "5"`), `kinds.caches[0].ttl: "5" isn't a duration, such as 30s, 5m or 24h`},
+		{kind(`"ttl": "-5s"`), `kinds.caches[0].ttl: "-5s" isn't a duration`},
+		{kind(`"ttl": 5`), "kinds.caches[0].ttl: must be a string"},
+		{kind(`"ttl": "1ms"`), "kinds.caches[0].ttl: is 1ms, it must be from 1s"},
+		{kind(`"maxBytes": "2MiB"`), "kinds.caches[0].maxBytes: is 2097152, it must be from 1 to 1048576"},
+		{kind(`"maxBytes": "1KB"`), `kinds.caches[0].maxBytes: "1KB" isn't a number of bytes`},
+		{kind(`"maxBytes": 0`), `kinds.caches[0].maxBytes: "0" isn't a number of bytes`},
+		{kind(`"value": "html"`),
 			`kinds.caches[0].value: is "html", it must be author, id, ids, json, results, shouts, text, topic`},
-		{one(`"ids": "uuid"`), `kinds.caches[0].ids: is "uuid", it must be list, plain, search`},
+		{kind(`"ids": "uuid"`), `kinds.caches[0].ids: is "uuid", it must be list, plain, search`},
 		{`{"caches": [{"name": "a", "key": "a:{<b>}:<c>", "ids": "list"}]}`,
 			"kinds.caches[0].ids: is list, but IDs are an owner"},
-		{one(`"tags": ["a:b"], "ttl": "1h"`), "kinds.caches[0].tags: must be at most 8 names"},
-		{one(`"tags": [` + strings.Repeat(`"a",`, 8) + `"a"]`), "kinds.caches[0].tags: must be at most 8 names"},
-		{one(`"tags": ["a"]`), "kinds.caches[0].ttl: is needed, of at most 720h0m0s"},
-		{one(`"prefixes": true, "ttl": "721h"`), "kinds.caches[0].ttl: is needed, of at most 720h0m0s"},
-		{one(`"schema": "no.json"`), "kinds.caches[0].schema: no such file"},
-		{one(`"schema": "priced.json", "value": "text"`),
+		{kind(`"tags": ["a:b"], "ttl": "1h"`), "kinds.caches[0].tags: must be at most 8 names"},
+		{kind(`"tags": [` + strings.Repeat(`"a",`, 8) + `"a"]`), "kinds.caches[0].tags: must be at most 8 names"},
+		{kind(`"tags": ["a"]`), "kinds.caches[0].ttl: is needed, of at most 720h0m0s"},
+		{kind(`"prefixes": true, "ttl": "721h"`), "kinds.caches[0].ttl: is needed, of at most 720h0m0s"},
+		{kind(`"schema": "no.json"`), "kinds.caches[0].schema: no such file"},
+		{kind(`"schema": "priced.json", "value": "text"`),
 			"kinds.caches[0].schema: is set, but values have the form text"},
-		{one(`"description": "a\nb"`), "kinds.caches[0].description: must be a line"},
+		{kind(`"description": "a\nb"`), "kinds.caches[0].description: must be a line"},
 
 		{`{"locks": [{"name": "a", "ttl": "2h"}]}`, "kinds.locks[0].ttl: is 2h0m0s, it must be from 1s to 1h0m0s"},
 		{`{"statistics": [{"name": ""}]}`, "kinds.statistics[0]: name is empty"},
@@ -212,8 +212,8 @@ func TestRefusedTables(t *testing.T) {
 	}
 }
 
-// one returns a table with one kind that has more members.
-func one(members string) string {
+// kind returns a table with one kind that has more members.
+func kind(members string) string {
 	return `{"caches": [{"name": "a", "key": "a:{<id>}", ` + members + `}]}`
 }
 

@@ -23,7 +23,7 @@ func Describe(kind *records.Kind) (Description, error) {
 		ShardingKey: shard.HashString,
 		EntryID:     func(id string) string { return id },
 		Keys:        keysCodec{},
-		Values:      valuesCodec{most: kind.MaxBytes},
+		Values:      valuesCodec{limit: kind.MaxBytes},
 	}, nil
 }
 
@@ -56,7 +56,7 @@ func (keysCodec) Decode(data []byte) (ids []string, err error) {
 }
 
 // valuesCodec encodes values: the ID as keysCodec does, and then the value in the same way.
-type valuesCodec struct{ most int }
+type valuesCodec struct{ limit int }
 
 // Append implements shard.Codec.
 func (c valuesCodec) Append(dst []byte, entries []shard.Entry[string, []byte]) ([]byte, error) {
@@ -69,9 +69,9 @@ func (c valuesCodec) Append(dst []byte, entries []shard.Entry[string, []byte]) (
 		if err := checkID(e.ID); err != nil {
 			return nil, err
 		}
-		if len(e.Value) > c.most {
+		if len(e.Value) > c.limit {
 			return nil, fmt.Errorf("%w: a value has %d bytes, at most %d are allowed", shard.ErrUndecodable,
-				len(e.Value), c.most)
+				len(e.Value), c.limit)
 		}
 		dst = append(binary.AppendUvarint(dst, uint64(len(e.ID))), e.ID...)
 		dst = append(binary.AppendUvarint(dst, uint64(len(e.Value))), e.Value...)
@@ -82,7 +82,7 @@ func (c valuesCodec) Append(dst []byte, entries []shard.Entry[string, []byte]) (
 // Decode implements shard.Codec. The values are parts of data.
 func (c valuesCodec) Decode(data []byte) (entries []shard.Entry[string, []byte], err error) {
 	for d := (decoder{data: data}); d.more(); {
-		entries = append(entries, shard.Entry[string, []byte]{ID: d.id(), Value: d.bytes(0, c.most)})
+		entries = append(entries, shard.Entry[string, []byte]{ID: d.id(), Value: d.bytes(0, c.limit)})
 		if d.err != nil {
 			return nil, d.err
 		}
@@ -116,7 +116,7 @@ func (d *decoder) id() string {
 }
 
 // bytes reads a length and that many bytes.
-func (d *decoder) bytes(least, most int) []byte {
+func (d *decoder) bytes(least, limit int) []byte {
 	if d.err != nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (d *decoder) bytes(least, most int) []byte {
 	switch {
 	case size <= 0, size > 1 && d.data[size-1] == 0:
 		d.err = fmt.Errorf("%w: a length is malformed", shard.ErrUndecodable)
-	case length < uint64(least), length > uint64(most), length > uint64(len(d.data)-size):
+	case length < uint64(least), length > uint64(limit), length > uint64(len(d.data)-size):
 		d.err = fmt.Errorf("%w: a length is %d", shard.ErrUndecodable, length)
 	default:
 		end := size + int(length)

@@ -51,36 +51,36 @@ func newRedis() *redis {
 }
 
 // delay waits for a random time.
-func (r *redis) delay(most time.Duration) {
+func (r *redis) delay(limit time.Duration) {
 	if r.rand == nil {
 		return
 	}
 	r.mu.Lock()
-	d := time.Duration(r.rand.Int64N(int64(most)))
+	d := time.Duration(r.rand.Int64N(int64(limit)))
 	r.mu.Unlock()
 	pass(d)
 }
 
-func (r *redis) set(id, value string, left time.Duration) {
+func (r *redis) set(id, value string, ttl time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.values[id] = value; value == "" {
 		delete(r.values, id)
 	}
-	if delete(r.ends, id); left > 0 {
-		r.ends[id] = time.Now().Add(left)
+	if delete(r.ends, id); ttl > 0 {
+		r.ends[id] = time.Now().Add(ttl)
 	}
 }
 
-func (r *redis) get(id string) (value string, left time.Duration, ok bool) {
+func (r *redis) get(id string) (value string, ttl time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	value, ok = r.values[id]
 	if end, ends := r.ends[id]; ends {
-		left = time.Until(end)
-		ok = ok && left > 0
+		ttl = time.Until(end)
+		ok = ok && ttl > 0
 	}
-	return value, left, ok
+	return value, ttl, ok
 }
 
 // publish publishes the content of a message.
@@ -134,8 +134,8 @@ func (r *redis) Life(context.Context) (string, error) {
 func (r *redis) Read(_ context.Context, _ *records.Kind, ids []string) ([]tier.Value, error) {
 	values := make([]tier.Value, len(ids))
 	for i, id := range ids {
-		value, left, ok := r.get(id)
-		values[i] = tier.Value{Found: ok, Bytes: []byte(value), Left: left}
+		value, ttl, ok := r.get(id)
+		values[i] = tier.Value{Found: ok, Bytes: []byte(value), Left: ttl}
 	}
 	r.delay(time.Second)
 	return values, r.failure()

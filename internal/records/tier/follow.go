@@ -43,7 +43,7 @@ type follower struct {
 
 	looked    time.Time // when the lives were read last
 	lookedFor uint64    // the last refresh before that
-	known     string    // the lives
+	readLives string    // the lives
 	sweep     int       // next part
 	leftOut   atomic.Int64
 }
@@ -91,8 +91,8 @@ func (f *follower) run(ctx context.Context) error {
 
 // mayPass reports whether an error is temporary, so that the call is retried.
 func mayPass(err error) bool {
-	var told *fault.Error
-	return errors.As(err, &told) && told.Kind == fault.Unavailable
+	var clientErr *fault.Error
+	return errors.As(err, &clientErr) && clientErr.Kind == fault.Unavailable
 }
 
 // step applies the announced changes, and then waits for more, or loads more.
@@ -150,7 +150,7 @@ func earlier(a, b time.Time) time.Time {
 
 // fetch acknowledges the applied announcements, and reads new ones. A refresh ends its wait.
 func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
-	begun := time.Now()
+	started := time.Now()
 	waiting, refresh, stop := f.refreshes.wait(ctx)
 	defer stop()
 	if refresh > f.readFor {
@@ -159,11 +159,11 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 	d, err := f.o.Channels.Next(waiting, channel.Query{
 		Channel: Channel(f.o.Kind), Subscriber: f.subscriber, Max: maxMessages, Wait: wait, Last: f.last,
 	}, f.receipt)
-	var told *fault.Error
+	var clientErr *fault.Error
 	switch {
 	case err != nil && waiting.Err() != nil && ctx.Err() == nil:
 		return nil
-	case errors.Is(err, channel.ErrNoSubscriber), errors.As(err, &told) && told.Kind == fault.Conflict:
+	case errors.Is(err, channel.ErrNoSubscriber), errors.As(err, &clientErr) && clientErr.Kind == fault.Conflict:
 		return fmt.Errorf("%w: %w", ErrGap, err)
 	case err != nil:
 		return err
@@ -185,7 +185,7 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 			return err
 		}
 	}
-	if len(d.Messages) == 0 && time.Since(begun) < wait { // the service ends waits early when it shuts down
+	if len(d.Messages) == 0 && time.Since(started) < wait { // the service ends waits early when it shuts down
 		pace.Sleep(waiting, min(wait, firstPause))
 	}
 	return nil
@@ -199,7 +199,7 @@ func (f *follower) note(ctx context.Context, m *channel.Message) error {
 	if err != nil { // the changes are found by reading everything again
 		f.o.Logger.ErrorContext(ctx, "cannot read an announcement, loading all values again", "cache", f.o.Kind.Name,
 			"error", err)
-		f.walk, f.left, f.reload = nil, nil, now
+		f.walk, f.unread, f.reload = nil, nil, now
 		return nil
 	}
 	for _, c := range changes {
@@ -281,7 +281,7 @@ func (f *follower) look(ctx context.Context) error {
 		f.sweep = (f.sweep + 1) % parts
 	}
 	lives, err := f.lives(ctx)
-	if err == nil && lives != f.known {
+	if err == nil && lives != f.readLives {
 		err = fmt.Errorf("%w: a Redis was promoted or restarted, and may have lost its last writes", ErrGap)
 	}
 	return err

@@ -16,7 +16,7 @@ import (
 type loading struct {
 	walk    Walk      // nil: there is none
 	reload  time.Time // when the next one begins
-	left    []string  // IDs to be read
+	unread  []string  // IDs to be read
 	next    time.Time // when the scan continues
 	fetched time.Time // when announcements were fetched last during it
 	round   uint8
@@ -24,11 +24,13 @@ type loading struct {
 }
 
 // rests reports whether the walk is paused, so that there is time to wait for announcements.
-func (f *follower) rests(now time.Time) bool { return len(f.left) == 0 && f.next.Sub(now) > fetchEvery }
+func (f *follower) rests(now time.Time) bool {
+	return len(f.unread) == 0 && f.next.Sub(now) > fetchEvery
+}
 
 // load reads the next values of the walk.
 func (f *follower) load(ctx context.Context) error {
-	if len(f.left) == 0 {
+	if len(f.unread) == 0 {
 		pace.Sleep(ctx, time.Until(f.next))
 		ids, looked, err := f.walk.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -38,14 +40,14 @@ func (f *follower) load(ctx context.Context) error {
 			return err
 		}
 		f.next = time.Now().Add(time.Duration(looked) * time.Second / time.Duration(f.o.Rate))
-		f.left = slices.DeleteFunc(ids, f.others)
+		f.unread = slices.DeleteFunc(ids, f.others)
 	}
-	for len(f.left) > 0 {
-		some := f.left[:min(MaxRead, len(f.left))]
+	for len(f.unread) > 0 {
+		some := f.unread[:min(MaxRead, len(f.unread))]
 		if err := f.read(ctx, some); err != nil {
 			return err
 		}
-		f.left = f.left[len(some):]
+		f.unread = f.unread[len(some):]
 	}
 	return nil
 }
@@ -78,15 +80,15 @@ func (f *follower) read(ctx context.Context, ids []string) error {
 	}
 	took := time.Since(began)
 	for i, v := range values {
-		left := v.Left - took
+		ttl := v.Left - took
 		switch {
-		case !v.Found, v.Left > 0 && left <= 0:
+		case !v.Found, v.Left > 0 && ttl <= 0:
 			f.table.Delete(ids[i])
 		case !f.fits(ids[i], len(v.Bytes)):
 			f.table.Delete(ids[i])
 			f.leftOut.Add(1)
 		default:
-			f.table.Put(ids[i], v.Bytes, max(0, left), f.round)
+			f.table.Put(ids[i], v.Bytes, max(0, ttl), f.round)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (r *recent) changed(id string, own bool) {
 // change records that a value has changed, and to what unless w is nil. The caller holds the lock.
 func (r *recent) change(id string, w *written) {
 	r.turn(time.Now())
-	if _, known := r.young.ids[id]; !known && len(r.young.ids) >= maxRecent {
+	if _, ok := r.young.ids[id]; !ok && len(r.young.ids) >= maxRecent {
 		r.old.forget(id)
 		return
 	}

@@ -167,7 +167,7 @@ func (s *Source) begin(ctx context.Context, f *follower) error {
 		s.after = now.Add(MaxWrite)
 	}
 	s.lives = lives
-	f.known, f.looked, f.reload = lives, now, now
+	f.readLives, f.looked, f.reload = lives, now, now
 	if s.after.After(now) {
 		f.reload = s.after
 	}

@@ -63,10 +63,10 @@ func (t *table) Get(id string) (value string, ok bool) {
 
 // Put sets the value of an ID. left is for how long it is valid; 0: until it is replaced or deleted. round is for
 // Sweep.
-func (t *table) Put(id string, value []byte, left time.Duration, round uint8) {
+func (t *table) Put(id string, value []byte, ttl time.Duration, round uint8) {
 	var end time.Duration
-	if left > 0 {
-		end = t.now() + left
+	if ttl > 0 {
+		end = t.now() + ttl
 	}
 	p, key := t.part(id)
 	p.mu.Lock()

@@ -35,11 +35,11 @@ func TestTable(t *testing.T) {
 			"put": func(t *rapid.T) {
 				v := value{bytes: rapid.SampledFrom([]string{"", "x", "yy"}).Draw(t, "value"),
 					round: rapid.Uint8Range(1, 2).Draw(t, "round")}
-				name, left := id.Draw(t, "id"), time.Duration(rapid.IntRange(0, 3).Draw(t, "left"))
-				if left > 0 {
-					v.ends = now + left
+				name, ttl := id.Draw(t, "id"), time.Duration(rapid.IntRange(0, 3).Draw(t, "left"))
+				if ttl > 0 {
+					v.ends = now + ttl
 				}
-				tab.Put(name, []byte(v.bytes), left, v.round)
+				tab.Put(name, []byte(v.bytes), ttl, v.round)
 				model[name] = v
 			},
 			"delete": func(t *rapid.T) {

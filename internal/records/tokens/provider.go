@@ -26,7 +26,7 @@ func (s *Service) PutTokens(ctx context.Context, of Owner, t Tokens) (Ends, erro
 		return Ends{}, invalid("accessToken", "a token is needed: accessToken, refreshToken or both")
 	}
 	var sealed Sealed
-	for _, one := range []struct {
+	for _, token := range []struct {
 		field, text string
 		kind        *records.Kind
 		to          *[]byte
@@ -34,14 +34,14 @@ func (s *Service) PutTokens(ctx context.Context, of Owner, t Tokens) (Ends, erro
 		{"accessToken", t.Access, records.OAuthAccess, &sealed.Access},
 		{"refreshToken", t.Refresh, records.OAuthRefresh, &sealed.Refresh},
 	} {
-		if len(one.text) > MaxTokenBytes || !records.IsText(one.text) {
-			return Ends{}, invalid(one.field, fmt.Sprintf("must be text of at most %d bytes", MaxTokenBytes))
+		if len(token.text) > MaxTokenBytes || !records.IsText(token.text) {
+			return Ends{}, invalid(token.field, fmt.Sprintf("must be text of at most %d bytes", MaxTokenBytes))
 		}
-		if one.text == "" {
+		if token.text == "" {
 			continue
 		}
 		var err error
-		if *one.to, err = s.sealer.Seal([]byte(one.text), of.Purpose(one.kind)); err != nil {
+		if *token.to, err = s.sealer.Seal([]byte(token.text), of.Purpose(token.kind)); err != nil {
 			return Ends{}, fmt.Errorf("encrypt a token: %w", err)
 		}
 	}

@@ -113,8 +113,8 @@ func (a *Announcer) Announce(ctx context.Context, keys []cache.Key, write func(c
 
 // unavailable returns an error of package fault, or that of ctx.
 func unavailable(ctx context.Context, err error) error {
-	var told *fault.Error
-	if !errors.As(err, &told) {
+	var clientErr *fault.Error
+	if !errors.As(err, &clientErr) {
 		err = cmp.Or(ctx.Err(), error(fault.ErrUnavailable.WithCause(err)))
 	}
 	return fmt.Errorf("announce a change to the read tier: %w", err)
@@ -125,9 +125,9 @@ func (a *Announcer) send(ctx context.Context, byKind map[*records.Kind][]string,
 	var all errgroup.Group
 	for kind, ids := range byKind {
 		c.IDs = ids
-		one := c
+		change := c
 		all.Go(func() error {
-			_, err := a.group.Do(ctx, tier.Channel(kind), one)
+			_, err := a.group.Do(ctx, tier.Channel(kind), change)
 			return err
 		})
 	}

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 	conform(t, "settings", recordstest.RunSettings,
 		func(_ testing.TB, r storagetest.Redis, conn *redis.Conn) recordstest.SettingHarness {
 			s := NewSettings(conn)
-			s.most = recordstest.Most
+			s.limit = recordstest.Most
 			return settingsHarness{s, r.Client}
 		})
 	conform(t, "tokens", recordstest.RunTokens,
@@ -102,11 +102,11 @@ func (h sessionsHarness) Age(ctx context.Context, of sessions.Ref, d time.Durati
 			return err
 		}
 	}
-	left, err := h.do(ctx, "PTTL", key)
+	ttl, err := h.do(ctx, "PTTL", key)
 	if err != nil {
 		return err
 	}
-	_, err = h.do(ctx, "PEXPIRE", key, strconv.FormatInt(left-d.Milliseconds(), 10))
+	_, err = h.do(ctx, "PEXPIRE", key, strconv.FormatInt(ttl-d.Milliseconds(), 10))
 	return err
 }
 
@@ -158,12 +158,12 @@ func (h tokensHarness) Pass(ctx context.Context, d time.Duration) error {
 	slices.Sort(found)
 	for _, key := range slices.Compact(found) {
 		c := h.redis.Client
-		left, err := c.Do(ctx, c.B().Pttl().Key(key).Build()).AsInt64()
+		ttl, err := c.Do(ctx, c.B().Pttl().Key(key).Build()).AsInt64()
 		if err != nil {
 			return err
 		}
-		require.NotEqual(h.t, int64(-1), left, "%s has no end", key)
-		if err := c.Do(ctx, c.B().Pexpire().Key(key).Milliseconds(left-d.Milliseconds()).Build()).Error(); err != nil {
+		require.NotEqual(h.t, int64(-1), ttl, "%s has no end", key)
+		if err := c.Do(ctx, c.B().Pexpire().Key(key).Milliseconds(ttl-d.Milliseconds()).Build()).Error(); err != nil {
 			return err
 		}
 	}

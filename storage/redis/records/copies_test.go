@@ -50,9 +50,9 @@ func TestCopies(t *testing.T) {
 		conn, ctx := connect(t, r.URL), t.Context()
 		s := records.NewCopies(conn)
 		announced := make(chan string, 10_000)
-		storagetest.Watch(t, func(begun func()) (stop func()) {
+		storagetest.Watch(t, func(started func()) (stop func()) {
 			return s.Watch(func(name string) { announced <- name },
-				begun)
+				started)
 		})
 
 		at, _, err := s.Age(ctx, "a")
@@ -210,9 +210,9 @@ func (w *worker) counted(t *testing.T, o domain.Outcome) (n int) {
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if count, ok := strings.CutPrefix(strings.TrimSpace(line), string(o)+" "); ok {
-			one, err := strconv.Atoi(count)
+			counted, err := strconv.Atoi(count)
 			require.NoError(t, err)
-			n += one
+			n += counted
 		}
 	}
 	return n

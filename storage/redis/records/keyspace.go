@@ -142,8 +142,8 @@ func decode(keys []keyspace.Key, measured []bool, replies []rueidis.RedisResult)
 	found := make([]keyspace.Key, 0, len(keys))
 	for i, key := range keys {
 		of, err := replies[0].ToString()
-		left, gone := replies[1].AsInt64()
-		if err = errors.Join(err, gone); err == nil && measured[i] {
+		ttl, errTTL := replies[1].AsInt64()
+		if err = errors.Join(err, errTTL); err == nil && measured[i] {
 			key.Bytes, _ = replies[2].AsInt64() // the user may lack the right, and the key may have expired
 		}
 		replies = replies[2:]
@@ -162,10 +162,10 @@ func decode(keys []keyspace.Key, measured []bool, replies []rueidis.RedisResult)
 			return nil, err
 		case err != nil:
 			return nil, err
-		case of == "none" || left == noKey:
+		case of == "none" || ttl == noKey:
 			continue
 		}
-		key.Type, key.TTL = records.Type(of), time.Duration(left)*time.Millisecond
+		key.Type, key.TTL = records.Type(of), time.Duration(ttl)*time.Millisecond
 		found = append(found, key)
 	}
 	return found, nil

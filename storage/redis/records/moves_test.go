@@ -202,8 +202,8 @@ func TestHalfMovedSlots(t *testing.T) {
 	n := int64(0)
 	round := func(when string) {
 		n++
-		for _, one := range all {
-			require.NoError(t, one.do(t.Context(), n), "%s, %s", one.name, when)
+		for _, turn := range all {
+			require.NoError(t, turn.do(t.Context(), n), "%s, %s", turn.name, when)
 		}
 	}
 	round("before")
@@ -228,7 +228,7 @@ func TestSwitchover(t *testing.T) {
 	all := append(append(turns(conn), sums(conn)...), locking(conn))
 	done, stop := make(chan string, 1<<20), make(chan struct{})
 	var g errgroup.Group
-	for _, one := range all {
+	for _, turn := range all {
 		g.Go(func() error {
 			for n := int64(1); ; n++ {
 				select {
@@ -236,10 +236,10 @@ func TestSwitchover(t *testing.T) {
 					return nil
 				default:
 				}
-				if err := one.do(t.Context(), n); err != nil {
-					return fmt.Errorf("%s, turn %d: %w", one.name, n, err)
+				if err := turn.do(t.Context(), n); err != nil {
+					return fmt.Errorf("%s, turn %d: %w", turn.name, n, err)
 				}
-				done <- one.name
+				done <- turn.name
 			}
 		})
 	}

@@ -132,11 +132,11 @@ const (
 // requests don't wait. The memory of the answer is taken page by page; its errors are returned.
 func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, error) {
 	var all []sessions.Session
-	var left []string // IDs that are to be read
+	var unread []string // IDs that are to be read
 	answer, bytes := unsent.From(ctx), int64(0)
-	for first := true; first || len(left) > 0; first = false {
+	for first := true; first || len(unread) > 0; first = false {
 		var reply redis.Reply
-		page := left[:min(len(left), sessionsPage)]
+		page := unread[:min(len(unread), sessionsPage)]
 		args := append([]string{s.base(user), strconv.Itoa(sessionsPage)}, page...)
 		err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
 			keys := []string{s.set(user)}
@@ -158,8 +158,8 @@ func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, e
 		if err != nil {
 			return nil, err
 		}
-		if left = left[len(page):]; first {
-			left = rest
+		if unread = unread[len(page):]; first {
+			unread = rest
 		}
 		for i := range found {
 			bytes += listedBytes + int64(len(found[i].Username)+len(found[i].Device))

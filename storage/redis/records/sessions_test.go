@@ -129,9 +129,9 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 			"all": run("all",
 				func(sessions.Rules) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, user)) }),
 			"age": func(t *rapid.T) {
-				if one := of("one"); storagetest.ErrorOf(h.store.Check(ctx, one, rules)) == nil {
+				if ref := of("one"); storagetest.ErrorOf(h.store.Check(ctx, ref, rules)) == nil {
 					require.NoError(t,
-						h.Age(ctx, one, time.Duration(rapid.IntRange(1, 40).Draw(t, "days"))*24*time.Hour))
+						h.Age(ctx, ref, time.Duration(rapid.IntRange(1, 40).Draw(t, "days"))*24*time.Hour))
 				}
 			},
 			"": func(t *rapid.T) { requireWhole(t, h, user) },
@@ -150,9 +150,9 @@ func requireWhole(t *rapid.T, h sessionsHarness, user string) {
 	require.NotEqual(t, int64(-1), setEnds, "it has an end")
 	alive, err := h.store.List(ctx, user)
 	require.NoError(t, err)
-	for _, one := range alive {
-		require.LessOrEqual(t, one.Expires.UnixMilli(), setEnds)
-		require.Greater(t, one.Expires.UnixMilli(), int64(0), "it has an end")
+	for _, session := range alive {
+		require.LessOrEqual(t, session.Expires.UnixMilli(), setEnds)
+		require.Greater(t, session.Expires.UnixMilli(), int64(0), "it has an end")
 	}
 	entries, err := h.do(ctx, "SCARD", h.store.set(user))
 	require.NoError(t, err)

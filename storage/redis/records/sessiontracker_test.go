@@ -23,7 +23,7 @@ import (
 // server is the part of a server that handles sessions.
 type server struct {
 	service *sessions.Service
-	known   *credentials.Credentials
+	cached  *credentials.Credentials
 	guard   *access.Guard
 }
 
@@ -35,18 +35,18 @@ func startServer(t *testing.T, o redis.Options) *server {
 	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	known := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(conn, client),
+	cached := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(conn, client),
 		Logger: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- known.Run(ctx) }()
+	go func() { done <- cached.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-done)
 	})
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{cached}, Revoked: cached})
 	require.NoError(t, err)
-	return &server{service: service, known: known, guard: guard}
+	return &server{service: service, cached: cached, guard: guard}
 }
 
 func (s *server) login(t *testing.T, user string) sessions.Issued {
@@ -89,17 +89,17 @@ func TestRevocationOnEveryServer(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		o := redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}
-		one, other := startServer(t, o), startServer(t, o)
+		first, other := startServer(t, o), startServer(t, o)
 		direct := sessionsHarness{NewSessions(storetest.Connect(t, o))}
 		for name, end := range map[string]func(t *testing.T, s sessions.Issued){
 			"revoke": func(t *testing.T, s sessions.Issued) {
-				require.NoError(t, one.service.Revoke(t.Context(), s.User, s.ID))
+				require.NoError(t, first.service.Revoke(t.Context(), s.User, s.ID))
 			},
 			"revoke all": func(t *testing.T, s sessions.Issued) {
-				require.NoError(t, storagetest.ErrorOf(one.service.RevokeAll(t.Context(), s.User)))
+				require.NoError(t, storagetest.ErrorOf(first.service.RevokeAll(t.Context(), s.User)))
 			},
 			"rotate": func(t *testing.T, s sessions.Issued) {
-				require.NoError(t, storagetest.ErrorOf(one.service.Rotate(t.Context(), s.Token, "")))
+				require.NoError(t, storagetest.ErrorOf(first.service.Rotate(t.Context(), s.Token, "")))
 			},
 			"expire": func(t *testing.T, s sessions.Issued) {
 				require.NoError(t,
@@ -109,8 +109,8 @@ func TestRevocationOnEveryServer(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				issued, kept := one.login(t, "ann "+name), one.login(t, "bob "+name)
-				held := []context.Context{one.hold(t, issued.Token), other.hold(t, issued.Token)}
+				issued, kept := first.login(t, "ann "+name), first.login(t, "bob "+name)
+				held := []context.Context{first.hold(t, issued.Token), other.hold(t, issued.Token)}
 				stays := other.hold(t, kept.Token)
 				began := time.Now()
 				end(t, issued)
@@ -118,7 +118,7 @@ func TestRevocationOnEveryServer(t *testing.T) {
 					requireEnded(t, h)
 				}
 				t.Logf("ended after %v", time.Since(began))
-				require.False(t, one.accepts(t, issued.Token))
+				require.False(t, first.accepts(t, issued.Token))
 				require.False(t, other.accepts(t, issued.Token))
 				require.NoError(t, stays.Err())
 			})
@@ -131,13 +131,13 @@ func TestRevokedWhileAway(t *testing.T) {
 	t.Parallel()
 	node, prefix := redistest.Standalone(t), redistest.Prefix(t)
 	proxy := redistest.NewProxy(t, node)
-	one := startServer(t, redis.Options{URL: node.URL(), KeyPrefix: prefix})
+	server := startServer(t, redis.Options{URL: node.URL(), KeyPrefix: prefix})
 	away := startServer(t, redis.Options{URL: proxy.Addr(), KeyPrefix: prefix})
-	issued, kept := one.login(t, "ann"), one.login(t, "bob")
+	issued, kept := server.login(t, "ann"), server.login(t, "bob")
 	held, stays := away.hold(t, issued.Token), away.hold(t, kept.Token)
 	proxy.Refuse(true)
 	proxy.Cut()
-	require.NoError(t, one.service.Revoke(t.Context(), "ann", issued.ID))
+	require.NoError(t, server.service.Revoke(t.Context(), "ann", issued.ID))
 	require.NoError(t, held.Err())
 	began := time.Now()
 	proxy.Refuse(false)
@@ -153,25 +153,25 @@ func TestRevokedAcrossAFailover(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})
 	o := redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: time.Minute}
-	one, other := startServer(t, o), startServer(t, o)
-	kept, revoked := one.login(t, "ann"), one.login(t, "ann")
+	first, other := startServer(t, o), startServer(t, o)
+	kept, revoked := first.login(t, "ann"), first.login(t, "ann")
 	stays, ends := other.hold(t, kept.Token), other.hold(t, revoked.Token)
-	require.NoError(t, one.service.Revoke(t.Context(), "ann", revoked.ID))
+	require.NoError(t, first.service.Revoke(t.Context(), "ann", revoked.ID))
 	requireEnded(t, ends)
 	slot := cluster.Slot(records.UserSessions.Key("ann"))
 	var lost sessions.Issued
 	var goes context.Context
 	cluster.FailoverThatLoses(t, slot, func() {
-		lost = one.login(t, "ann")
+		lost = first.login(t, "ann")
 		goes = other.hold(t, lost.Token)
 	})
 	requireEnded(t, goes)
 	require.NoError(t, stays.Err())
 	storetest.WaitFor(t, "the session that was kept", func() bool {
 		return other.accepts(t, kept.Token) &&
-			one.accepts(t, kept.Token)
+			first.accepts(t, kept.Token)
 	})
-	require.False(t, one.accepts(t, revoked.Token) || other.accepts(t, revoked.Token) || one.accepts(t, lost.Token))
+	require.False(t, first.accepts(t, revoked.Token) || other.accepts(t, revoked.Token) || first.accepts(t, lost.Token))
 }
 
 // TestReading: each change of a session that was read is reported.
@@ -202,7 +202,7 @@ func TestCostsOfCredentials(t *testing.T) {
 	s := startServer(t, redis.Options{URL: m.Node.URL()})
 	issued := s.login(t, "ann")
 	s.hold(t, issued.Token)
-	storetest.WaitFor(t, "the session to be kept", func() bool { return s.known.Knows(issued.Token) })
+	storetest.WaitFor(t, "the session to be kept", func() bool { return s.cached.Knows(issued.Token) })
 	m.Reset(t)
 	for range 1000 {
 		require.True(t, s.accepts(t, issued.Token))
@@ -221,11 +221,11 @@ func BenchmarkAuthenticate(b *testing.B) {
 	client, err := tracked.Open(b.Context(), conn, tracked.Options{})
 	require.NoError(b, err)
 	b.Cleanup(client.Close)
-	known := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(conn, client),
+	cached := credentials.New(credentials.Options{Service: service, Tracker: NewSessionTracker(conn, client),
 		Logger: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
 	done := make(chan error, 1)
-	go func() { done <- known.Run(ctx) }()
+	go func() { done <- cached.Run(ctx) }()
 	b.Cleanup(func() {
 		stop()
 		require.NoError(b, <-done)
@@ -233,12 +233,12 @@ func BenchmarkAuthenticate(b *testing.B) {
 	issued, err := service.Create(b.Context(), "ann", sessions.New{Username: "Ann"})
 	require.NoError(b, err)
 	storetest.WaitFor(b, "changes to be reported", func() bool {
-		_, err := known.Authenticate(b.Context(), issued.Token)
+		_, err := cached.Authenticate(b.Context(), issued.Token)
 		require.NoError(b, err)
-		return known.Knows(issued.Token)
+		return cached.Knows(issued.Token)
 	})
 	for b.Loop() {
-		if _, err := known.Authenticate(b.Context(), issued.Token); err != nil {
+		if _, err := cached.Authenticate(b.Context(), issued.Token); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -266,10 +266,10 @@ func TestTrackedPlainKeys(t *testing.T) {
 	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	h, known, changed := sessionsHarness{NewSessions(conn)}, NewSessionTracker(conn, client), make(chan sessions.Ref, 9)
-	defer known.Listen(func(of sessions.Ref) { changed <- of }, func() {})()
+	h, tracker, changed := sessionsHarness{NewSessions(conn)}, NewSessionTracker(conn, client), make(chan sessions.Ref, 9)
+	defer tracker.Listen(func(of sessions.Ref) { changed <- of }, func() {})()
 	h.create(t, 1)
-	found, err := known.Read(t.Context(), ref(1))
+	found, err := tracker.Read(t.Context(), ref(1))
 	require.NoError(t, err)
 	require.Equal(t, "Ann", found.Username)
 	require.NoError(t, h.store.Revoke(t.Context(), ref(1)))

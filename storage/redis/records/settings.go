@@ -47,15 +47,15 @@ const (
 
 // Settings keeps settings in Redis. It may be used by many goroutines.
 type Settings struct {
-	conn *redis.Conn
-	most int
+	conn  *redis.Conn
+	limit int
 }
 
 var _ settings.Store = (*Settings)(nil)
 
 // NewSettings returns the settings in the Redis of a connection.
 func NewSettings(conn *redis.Conn) *Settings {
-	return &Settings{conn: conn, most: settings.MaxSettings}
+	return &Settings{conn: conn, limit: settings.MaxSettings}
 }
 
 func (s *Settings) index() string { return key(s.conn, records.Settings) }
@@ -93,7 +93,7 @@ func (s *Settings) put(ctx context.Context, p settings.Put, write func(context.C
 // mark marks a setting. since is the caller's mark from before it wrote the value. alone is false if another put may
 // still write a secret value. If the index is full, mark sweeps it and tries again.
 func (s *Settings) mark(ctx context.Context, p settings.Put, since string) (mark string, alone bool, err error) {
-	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.most),
+	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.limit),
 		strconv.FormatInt(grace.Microseconds(), 10)}
 	for swept := false; ; swept = true {
 		reply, err := s.conn.Run(ctx, markScript, []string{s.index()}, args)
@@ -287,17 +287,17 @@ func (s *Settings) values(ctx context.Context, names []string) ([]*string, error
 		}
 		defer release()
 	}
-	errs := s.conn.RetryEach(ctx, "read settings", len(names), func(ctx context.Context, left []int) []error {
-		commands := make(rueidis.Commands, len(left))
-		for i, at := range left {
+	errs := s.conn.RetryEach(ctx, "read settings", len(names), func(ctx context.Context, pending []int) []error {
+		commands := make(rueidis.Commands, len(pending))
+		for i, at := range pending {
 			commands[i] = c.B().Get().Key(s.value(names[at])).Build()
 		}
-		errs := make([]error, len(left))
+		errs := make([]error, len(pending))
 		for i, result := range c.DoMulti(ctx, commands...) {
 			value, err := result.ToString()
 			switch {
 			case err == nil:
-				values[left[i]] = &value
+				values[pending[i]] = &value
 			case !rueidis.IsRedisNil(err):
 				errs[i] = err
 			}

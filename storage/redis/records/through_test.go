@@ -61,24 +61,24 @@ func TestStaleTier(t *testing.T) {
 			time.Millisecond, "nodes are asked")
 		return values{through, site.Kind("author")}
 	}
-	one, other := open(), open()
+	first, other := open(), open()
 	inRedis := func(id string) string {
 		text, _ := conn.Client().Do(t.Context(),
 			conn.Client().B().Get().Key(conn.Prefix()+site.Kind("author").Key(id)).Build()).ToString()
 		return text
 	}
 
-	require.Equal(t, "old", read(one, "1"))
-	require.NoError(t, one.invalidate(t.Context(), "1"))
+	require.Equal(t, "old", read(first, "1"))
+	require.NoError(t, first.invalidate(t.Context(), "1"))
 	require.Equal(t, "old", read(other, "1"), "until the node has read the announcement")
-	require.Empty(t, read(one, "1"))
+	require.Empty(t, read(first, "1"))
 	require.Empty(t, inRedis("1"))
 	for _, value := range []string{"new", "newer"} {
-		require.NoError(t, one.put(t.Context(), "1", value))
-		require.Equal(t, value, read(one, "1"))
+		require.NoError(t, first.put(t.Context(), "1", value))
+		require.Equal(t, value, read(first, "1"))
 		require.Equal(t, value, inRedis("1"))
 	}
-	for _, v := range []values{one, other} {
+	for _, v := range []values{first, other} {
 		require.Empty(t, read(v, "none"))
 	}
 }

@@ -32,16 +32,16 @@ func (v *Values) Life(ctx context.Context) (string, error) { return Life(ctx, v.
 // rather than too late, and its replacement is announced. An empty value counts as none.
 func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]tier.Value, error) {
 	values := make([]tier.Value, len(ids))
-	errs := v.conn.RetryEach(ctx, "read values", len(ids), func(ctx context.Context, left []int) []error {
-		client, commands := v.conn.Bulk(), make(rueidis.Commands, 0, 2*len(left))
-		for _, i := range left {
+	errs := v.conn.RetryEach(ctx, "read values", len(ids), func(ctx context.Context, pending []int) []error {
+		client, commands := v.conn.Bulk(), make(rueidis.Commands, 0, 2*len(pending))
+		for _, i := range pending {
 			key := v.conn.Prefix() + kind.KeyOf(ids[i])
 			commands = append(commands,
 				client.B().Pttl().Key(key).Build(),
 				client.B().Getrange().Key(key).Start(0).End(int64(kind.MaxBytes)).Build())
 		}
-		results, errs := v.conn.Send(ctx, client, commands), make([]error, len(left))
-		for n, i := range left {
+		results, errs := v.conn.Send(ctx, client, commands), make([]error, len(pending))
+		for n, i := range pending {
 			values[i], errs[n] = decodeEntry(results[2*n], results[2*n+1], kind.MaxBytes)
 		}
 		return errs
@@ -49,8 +49,8 @@ func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]
 	return values, errors.Join(errs...)
 }
 
-func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
-	ms, err := left.AsInt64()
+func decodeEntry(ttl, text rueidis.RedisResult, limit int) (tier.Value, error) {
+	ms, err := ttl.AsInt64()
 	if err != nil {
 		return tier.Value{}, err
 	}
@@ -58,7 +58,7 @@ func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
 	if redis.WrongType(err) {
 		return tier.Value{}, nil
 	}
-	return valueOf(ms, data, most), err
+	return valueOf(ms, data, limit), err
 }
 
 // noKey is the reply of PTTL for a missing key. -1 means that the key has no TTL, and 0 that it expires within the same
@@ -66,9 +66,9 @@ func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
 const noTierKey = -2
 
 // valueOf returns a value from the reply to PTTL and its text.
-func valueOf(ms int64, data []byte, most int) tier.Value {
+func valueOf(ms int64, data []byte, limit int) tier.Value {
 	return tier.Value{
-		Found: ms != noTierKey && ms != 0 && len(data) > 0 && len(data) <= most, Bytes: data,
+		Found: ms != noTierKey && ms != 0 && len(data) > 0 && len(data) <= limit, Bytes: data,
 		Left: time.Duration(max(0, ms)) * time.Millisecond,
 	}
 }
@@ -89,20 +89,20 @@ type walk struct {
 	kind    *records.Kind
 	pattern string
 
-	begun  bool
-	second bool
-	before topology // when it began
-	node   int
-	cursor uint64
+	started bool
+	second  bool
+	before  topology // when it began
+	node    int
+	cursor  uint64
 }
 
 // Next implements tier.Walk.
 func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
-	if !w.begun {
+	if !w.started {
 		if w.before, err = topologyOf(ctx, w.conn); err != nil {
 			return nil, 0, err
 		}
-		w.begun = true
+		w.started = true
 	}
 	if w.node == len(w.before.primaries) {
 		return nil, 0, w.end(ctx)
@@ -131,7 +131,7 @@ func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 // can continue.
 func (w *walk) restart(ctx context.Context, failed error) error {
 	if now, err := topologyOf(ctx, w.conn); err == nil && now.epochs != w.before.epochs {
-		w.begun, w.node, w.cursor = false, 0, 0
+		w.started, w.node, w.cursor = false, 0, 0
 	}
 	return failed
 }
@@ -145,6 +145,6 @@ func (w *walk) end(ctx context.Context) error {
 	case w.second, now.epochs == w.before.epochs && !now.moving && !w.before.moving:
 		return io.EOF
 	}
-	w.begun, w.second, w.node, w.cursor = false, true, 0, 0
+	w.started, w.second, w.node, w.cursor = false, true, 0, 0
 	return nil
 }

@@ -90,12 +90,12 @@ func TestValues(t *testing.T) {
 				require.Zero(t, read[i].Left)
 			}
 		}
-		one, err := values.Life(t.Context())
+		life, err := values.Life(t.Context())
 		require.NoError(t, err)
 		again, err := values.Life(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, one, again)
-		require.GreaterOrEqual(t, len(one), 40)
+		require.Equal(t, life, again)
+		require.GreaterOrEqual(t, len(life), 40)
 	})
 }
 

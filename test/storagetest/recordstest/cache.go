@@ -199,7 +199,7 @@ func prefixes(s *cacheSubject) {
 		}
 		s.put(cache.Key{Kind: s.second, ID: "a:1"}, "x")
 	}
-	for prefix, left := range map[string][]string{
+	for prefix, kept := range map[string][]string{
 		"a:": {"a=x", "ab=x", "b=x", "b\u00ff=x", "é=x"}, "b": {"a=x", "a:1=x", "a:2=x", "ab=x", "é=x"},
 		"\u00e9": {"a=x", "a:1=x", "a:2=x", "ab=x", "b=x", "b\u00ff=x"},
 		"":       nil,
@@ -207,8 +207,8 @@ func prefixes(s *cacheSubject) {
 		put()
 		n, err := s.InvalidatePrefix(s.t.Context(), s.kind, prefix)
 		require.NoError(s.t, err)
-		require.Equal(s.t, len(ids)-len(left), n, "%q", prefix)
-		s.holds(s.kind, ids, left...)
+		require.Equal(s.t, len(ids)-len(kept), n, "%q", prefix)
+		s.holds(s.kind, ids, kept...)
 		s.holds(s.second, []string{"a:1"}, "a:1=x") // the other kind is not concerned
 	}
 	for i := range 1200 {

@@ -90,14 +90,14 @@ func (s *sessionSubject) check(of sessions.Ref) sessions.Session {
 	return found
 }
 
-func (s *sessionSubject) gone(of ...sessions.Ref) {
+func (s *sessionSubject) ended(of ...sessions.Ref) {
 	s.t.Helper()
-	for _, one := range of {
-		_, err := s.store.Check(s.t.Context(), one, s.rules)
-		require.ErrorIs(s.t, err, sessions.ErrNotFound, "%v", one)
-		_, err = s.store.Rotate(s.t.Context(), one, ref("", 1<<20).ID, s.rules)
-		require.ErrorIs(s.t, err, sessions.ErrNotFound, "%v", one)
-		require.NotContains(s.t, s.list(one.User), one.ID)
+	for _, session := range of {
+		_, err := s.store.Check(s.t.Context(), session, s.rules)
+		require.ErrorIs(s.t, err, sessions.ErrNotFound, "%v", session)
+		_, err = s.store.Rotate(s.t.Context(), session, ref("", 1<<20).ID, s.rules)
+		require.ErrorIs(s.t, err, sessions.ErrNotFound, "%v", session)
+		require.NotContains(s.t, s.list(session.User), session.ID)
 	}
 }
 
@@ -106,8 +106,8 @@ func (s *sessionSubject) list(user string) []string {
 	found, err := s.store.List(s.t.Context(), user)
 	require.NoError(s.t, err)
 	ids := []string{}
-	for _, one := range found {
-		ids = append(ids, one.ID)
+	for _, session := range found {
+		ids = append(ids, session.ID)
 	}
 	slices.Sort(ids)
 	return ids
@@ -136,7 +136,7 @@ func keeps(s *sessionSubject) {
 
 func ofItsUser(s *sessionSubject) {
 	for i, user := range hostile {
-		s.gone(ref(user, 1))
+		s.ended(ref(user, 1))
 		s.create(ref(user, i))
 	}
 	for i, user := range hostile {
@@ -144,7 +144,7 @@ func ofItsUser(s *sessionSubject) {
 		require.Equal(s.t, user, s.check(ref(user, i)).User)
 		for _, other := range hostile {
 			if other != user {
-				s.gone(ref(other, i))
+				s.ended(ref(other, i))
 			}
 		}
 	}
@@ -176,10 +176,10 @@ func sessionEnds(s *sessionSubject) {
 	s.create(ref("ann", 1))
 	s.create(ref("ann", 2))
 	s.age(ref("ann", 1), 101*time.Hour)
-	s.gone(ref("ann", 1))
+	s.ended(ref("ann", 1))
 	s.check(ref("ann", 2))
 	s.age(ref("ann", 2), 101*time.Hour)
-	s.gone(ref("ann", 2))
+	s.ended(ref("ann", 2))
 }
 
 func rotates(s *sessionSubject) {
@@ -195,10 +195,10 @@ func rotates(s *sessionSubject) {
 			rotated.LastActivity, rotated.Expires
 		require.Equal(s.t, want, rotated)
 		require.Equal(s.t, []string{ref("ann", 2).ID}, s.list("ann"))
-		s.gone(ref("ann", 1))
+		s.ended(ref("ann", 1))
 	}
 	require.NoError(s.t, s.store.Revoke(s.t.Context(), ref("ann", 2)))
-	s.gone(ref("ann", 1), ref("ann", 2))
+	s.ended(ref("ann", 1), ref("ann", 2))
 }
 
 func rotatesOnce(s *sessionSubject) {
@@ -226,7 +226,7 @@ func revokes(s *sessionSubject) {
 	for range 2 {
 		require.NoError(s.t, s.store.Revoke(s.t.Context(), ref("bob", 2)))
 		require.NoError(s.t, s.store.Revoke(s.t.Context(), ref("ann", 1)))
-		s.gone(ref("ann", 1))
+		s.ended(ref("ann", 1))
 		require.Equal(s.t, []string{ref("ann", 2).ID}, s.list("ann"))
 	}
 }
@@ -241,7 +241,7 @@ func revokesAll(s *sessionSubject) {
 	require.NoError(s.t, err)
 	require.Equal(s.t, sessions.MaxPerUser-1, count)
 	require.Empty(s.t, s.list("ann"))
-	s.gone(ref("ann", 0), ref("ann", 999))
+	s.ended(ref("ann", 0), ref("ann", 999))
 	s.check(ref("bob", 1))
 	count, err = s.store.RevokeAll(s.t.Context(), "ann")
 	require.NoError(s.t, err)
@@ -284,7 +284,7 @@ func sessionBounded(s *sessionSubject) {
 	}
 	s.check(ref("ann", 2)) // it was idle for longest
 	s.create(ref("ann", 3))
-	s.gone(ref("ann", 1))
+	s.ended(ref("ann", 1))
 	require.Len(s.t, s.list("ann"), 3)
 	s.rules.PerUser = 1
 	s.create(ref("ann", 4))

@@ -44,18 +44,18 @@ func (s *counterSubject) requireViews(counted, migrated int64, ids ...string) {
 }
 
 func countsOnce(s *counterSubject) {
-	one, two := counters.Flush{Process: "a:1", Number: 1}, counters.Flush{Process: "a:1", Number: 2}
+	first, two := counters.Flush{Process: "a:1", Number: 1}, counters.Flush{Process: "a:1", Number: 2}
 	s.requireViews(0, 0, ids...)
 	for range 2 {
-		s.add(one, 3, ids...)
+		s.add(first, 3, ids...)
 	}
 	s.requireViews(3, 0, ids...)
 	s.add(counters.Flush{Process: "b", Number: 1}, 1, ids[0])
 	s.add(two, 2, ids...)
-	s.add(one, 3, ids...)
+	s.add(first, 3, ids...)
 	s.requireViews(6, 0, ids[0])
 	s.requireViews(5, 0, ids[1:]...)
-	require.Empty(s.t, s.views.Add(s.t.Context(), one, nil))
+	require.Empty(s.t, s.views.Add(s.t.Context(), first, nil))
 }
 
 func countsMany(s *counterSubject) {

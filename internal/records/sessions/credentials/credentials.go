@@ -85,13 +85,13 @@ type Credentials struct {
 	mu      sync.Mutex
 	running bool // changes are reported
 	// valid has the sessions that have not changed since they were read.
-	valid   *simplelru.LRU[sessions.Ref, *known]
-	held    map[sessions.Ref][]*known // with which requests wait
-	doubted map[sessions.Ref]struct{} // of held: to be read again
-	reading map[sessions.Ref]*reads
-	losses  int // how often changes may have been missed
-	ended   int // requests whose sessions ended while they waited
-	told    int // of ended: reported to listeners
+	valid    *simplelru.LRU[sessions.Ref, *known]
+	held     map[sessions.Ref][]*known // with which requests wait
+	doubted  map[sessions.Ref]struct{} // of held: to be read again
+	reading  map[sessions.Ref]*reads
+	losses   int // how often changes may have been missed
+	ended    int // requests whose sessions ended while they waited
+	reported int // of ended: reported to listeners
 
 	wake chan struct{} // buffered (capacity 1): Run has work
 
@@ -108,7 +108,7 @@ type known struct {
 	by        *Credentials
 	principal *access.Principal
 
-	gone     atomic.Bool  // the session was revoked, or has ended
+	ended    atomic.Bool  // the session was revoked, or has ended
 	ends     atomic.Int64 // in milliseconds since 1970
 	active   atomic.Int64 // when it was last active, in seconds since 1970
 	touching atomic.Bool  // it is being renewed
@@ -201,14 +201,14 @@ func (c *Credentials) load(ctx context.Context, of sessions.Ref) (*known, error)
 		s, err := c.o.Tracker.Read(ctx, of)
 		c.mu.Lock()
 		fresh := end()
-		switch gone := errors.Is(err, sessions.ErrNotFound); {
-		case err != nil && !gone:
+		switch ended := errors.Is(err, sessions.ErrNotFound); {
+		case err != nil && !ended:
 			c.mu.Unlock()
 			return nil, err
 		case !fresh && c.running && try < readTries:
 			c.mu.Unlock()
 			continue
-		case gone:
+		case ended:
 			c.forget(of)
 			c.mu.Unlock()
 			return nil, err
@@ -222,13 +222,13 @@ func (c *Credentials) load(ctx context.Context, of sessions.Ref) (*known, error)
 // forget marks a session as ended.
 func (c *Credentials) forget(of sessions.Ref) {
 	for _, k := range c.held[of] {
-		k.gone.Store(true)
+		k.ended.Store(true)
 		c.ended += k.waits
 	}
 	delete(c.held, of)
 	delete(c.doubted, of)
 	c.valid.Remove(of)
-	if c.ended > c.told {
+	if c.ended > c.reported {
 		pace.Signal(c.wake)
 	}
 }
@@ -325,7 +325,7 @@ func (k *known) Held(waits int) {
 	before := k.waits
 	k.waits += waits
 	switch {
-	case k.gone.Load(): // it isn't listed any more
+	case k.ended.Load(): // it isn't listed any more
 	case before == 0:
 		c.held[k.of] = append(c.held[k.of], k)
 		if now, _ := c.valid.Peek(k.of); now != k {
@@ -338,9 +338,9 @@ func (k *known) Held(waits int) {
 
 // release removes a session without waiting requests.
 func (c *Credentials) release(k *known) {
-	left := slices.DeleteFunc(c.held[k.of], func(other *known) bool { return other == k })
-	if len(left) > 0 {
-		c.held[k.of] = left
+	others := slices.DeleteFunc(c.held[k.of], func(other *known) bool { return other == k })
+	if len(others) > 0 {
+		c.held[k.of] = others
 		return
 	}
 	delete(c.held, k.of)
@@ -434,9 +434,9 @@ func (c *Credentials) review(ctx context.Context) bool {
 	}
 	_ = g.Wait() // no function returns an error
 	c.mu.Lock()
-	news := c.ended > c.told
-	c.told = c.ended
-	left := slices.ContainsFunc(doubted, func(of sessions.Ref) bool {
+	news := c.ended > c.reported
+	c.reported = c.ended
+	remaining := slices.ContainsFunc(doubted, func(of sessions.Ref) bool {
 		_, ok := c.doubted[of]
 		return ok
 	})
@@ -444,7 +444,7 @@ func (c *Credentials) review(ctx context.Context) bool {
 	if news {
 		c.notify()
 	}
-	return !left
+	return !remaining
 }
 
 // reread reads a doubted session again. It stays doubted if that fails.
@@ -457,7 +457,7 @@ func (c *Credentials) reread(ctx context.Context, of sessions.Ref) {
 // Revoked reports whether the session of a principal was revoked, or has ended. It only reads memory.
 func (c *Credentials) Revoked(p *access.Principal) bool {
 	k, ok := p.Origin.(*known)
-	return ok && k.by == c && k.gone.Load()
+	return ok && k.by == c && k.ended.Load()
 }
 
 // Notify calls f after sessions with which requests wait were revoked, until stop is called.

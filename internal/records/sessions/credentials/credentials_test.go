@@ -108,8 +108,8 @@ func (s *storage) fail(err error) {
 // rig is a guard with credentials of sessions.
 type rig struct {
 	*storage
-	known *credentials.Credentials
-	guard *access.Guard
+	cached *credentials.Credentials
+	guard  *access.Guard
 }
 
 // run runs a test in a bubble, with a guard whose credentials are kept up to date.
@@ -119,19 +119,19 @@ func run(t *testing.T, test func(t *testing.T, r *rig)) {
 		s := &storage{sessions: map[string]sessions.Session{}}
 		grants, err := access.ParseGrants([]byte(`[{"actions":["subscribe"],"channels":["notifications:{sub}"]}]`))
 		require.NoError(t, err)
-		known := credentials.New(credentials.Options{Service: s, Tracker: s, Grants: grants,
+		cached := credentials.New(credentials.Options{Service: s, Tracker: s, Grants: grants,
 			Logger: slog.New(slog.DiscardHandler)})
-		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
+		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{cached}, Revoked: cached})
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- known.Run(ctx) }()
+		go func() { done <- cached.Run(ctx) }()
 		defer func() {
 			stop()
 			require.NoError(t, <-done)
 		}()
 		synctest.Wait() // it listens
-		test(t, &rig{storage: s, known: known, guard: guard})
+		test(t, &rig{storage: s, cached: cached, guard: guard})
 	})
 }
 
@@ -160,13 +160,13 @@ func TestPrincipal(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, r *rig) {
 		r.set("ann", time.Now())
-		require.False(t, r.known.Knows("s:ann"))
+		require.False(t, r.cached.Knows("s:ann"))
 		p := r.login(t, "s:ann")
 		for range 10 {
 			require.Same(t, p, r.login(t, "s:ann"))
 		}
 		require.Equal(t, [2]int{1, 0}, [2]int{r.reads, r.checks}, "later requests ask nobody")
-		require.True(t, r.known.Knows("s:ann"))
+		require.True(t, r.cached.Knows("s:ann"))
 		require.Equal(t, "user:ann", p.Name())
 		require.Equal(t, access.Session, p.Kind)
 		require.Equal(t, "id of ann", p.Credential)
@@ -210,7 +210,7 @@ func TestRevocation(t *testing.T) {
 		r.set("ann", time.Time{})
 		synctest.Wait()
 		require.ErrorIs(t, context.Cause(later), access.ErrRevoked)
-		require.Equal(t, credentials.Counts{Known: 1, Ended: 4}, r.known.Counts())
+		require.Equal(t, credentials.Counts{Known: 1, Ended: 4}, r.cached.Counts())
 	})
 }
 
@@ -235,7 +235,7 @@ func TestRevokedMeanwhile(t *testing.T) {
 		}
 		r.set("cay", time.Now())
 		cay := r.hold(t, "s:cay")
-		require.False(t, r.known.Knows("s:cay"))
+		require.False(t, r.cached.Knows("s:cay"))
 		r.mu.Lock()
 		delete(r.sessions, "cay")
 		r.mu.Unlock()
@@ -262,7 +262,7 @@ func TestLostConnection(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, ann.Err(), "nobody knows")
 		r.refused(t, "s:bob", fault.ErrUnavailable)
-		require.False(t, r.known.Knows("s:bob"))
+		require.False(t, r.cached.Knows("s:bob"))
 		began := time.Now()
 		r.fail(nil)
 		<-ann.Done()
@@ -316,7 +316,7 @@ func TestMemory(t *testing.T) {
 			r.sessions[user] = sessions.Session{User: user, LastActivity: time.Now()}
 			r.login(t, "s:"+user)
 		}
-		require.False(t, r.known.Knows("s:bob"))
+		require.False(t, r.cached.Knows("s:bob"))
 		r.set("ann", time.Time{})
 		r.set("bob", time.Time{})
 		synctest.Wait()

@@ -15,13 +15,13 @@ import (
 
 // processes are two processes. The first one's store is interrupted as the suite demands.
 type processes struct {
-	one, other cache.Store
-	changes    int    // until interrupt is called
-	interrupt  func() // nil: nothing is interrupted
-	plain      bool   // keys have no braces
+	first, other cache.Store
+	changes      int    // until interrupt is called
+	interrupt    func() // nil: nothing is interrupted
+	plain        bool   // keys have no braces
 }
 
-func (p *processes) Store() cache.Store { return p.one }
+func (p *processes) Store() cache.Store { return p.first }
 func (p *processes) Other() cache.Store { return p.other }
 
 func (p *processes) Kind(name string) *records.Kind { return site.Kind(name).In(p.plain) }
@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 			o := o
 			o.KeyPrefix = redistest.Prefix(t)
 			store := newProcess(t, o)
-			p := &processes{one: store, other: newProcess(t, o), plain: o.PlainKeys}
+			p := &processes{first: store, other: newProcess(t, o), plain: o.PlainKeys}
 			store.Announce(p)
 			return p
 		})

@@ -89,7 +89,7 @@ func TestEvictingRedis(t *testing.T) {
 		ids = append(ids, fmt.Sprint(i))
 		require.NoError(t, store.Put(t.Context(), tagged(ids[i], large, "t"))) // its claim can be evicted, too
 	}
-	left := func() (n int) {
+	remaining := func() (n int) {
 		entries, err := store.Read(t.Context(), site.Kind("author"), ids)
 		require.NoError(t, err)
 		for _, e := range entries {
@@ -99,12 +99,12 @@ func TestEvictingRedis(t *testing.T) {
 		}
 		return n
 	}
-	require.Less(t, left(), 400)
-	require.Positive(t, left())
+	require.Less(t, remaining(), 400)
+	require.Positive(t, remaining())
 	n, err := store.InvalidateTag(t.Context(), "t")
 	require.NoError(t, err)
 	require.Equal(t, 500, n)
-	require.Zero(t, left())
+	require.Zero(t, remaining())
 }
 
 // TestSlotMove: values are read and invalidated while their slot moves. A put waits for the end of the move.

@@ -41,15 +41,15 @@ func (s *Store) remove(ctx context.Context, own bool, keys []cache.Key) error {
 
 func (s *Store) removeEach(ctx context.Context, keys []cache.Key) error {
 	client, prefix := s.values.Client(), s.values.Prefix()
-	errs := s.values.RetryEach(ctx, "invalidate", len(keys), func(ctx context.Context, left []int) []error {
+	errs := s.values.RetryEach(ctx, "invalidate", len(keys), func(ctx context.Context, pending []int) []error {
 		var commands rueidis.Commands
-		for _, i := range left {
+		for _, i := range pending {
 			commands = append(commands,
 				client.B().Del().Key(prefix+claimKey(keys[i])).Build(),
 				client.B().Del().Key(prefix+valueKey(keys[i])).Build())
 		}
-		results, errs := client.DoMulti(ctx, commands...), make([]error, len(left))
-		for i := range left {
+		results, errs := client.DoMulti(ctx, commands...), make([]error, len(pending))
+		for i := range pending {
 			if errs[i] = results[2*i].Error(); errs[i] == nil {
 				errs[i] = results[2*i+1].Error()
 			}
