@@ -119,8 +119,6 @@ func checkNames(path []string) error {
 		switch {
 		case path[0] == "tickets":
 			e = *ErrInvalidTicket
-		case path[0] == "backfills":
-			e = *ErrInvalidBackfill
 		case path[0] == "queues":
 			e = *ErrInvalidQueue
 		case path[0] == "keys":

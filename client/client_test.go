@@ -211,8 +211,6 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoMatch,
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured,
 		client.ErrQueueInUse,
-		client.ErrQueueDirector, client.ErrInvalidBackfill, client.ErrNoBackfill, client.ErrBackfillExpired,
-		client.ErrBackfillTooLarge, client.ErrTooManyBackfills,
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
 		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential,
 		client.ErrNotGranted,
@@ -225,7 +223,8 @@ func TestEverySlugHasASentinel(t *testing.T) {
 	// No request of the client can receive these.
 	have := []fault.Slug{
 		fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest,
-		fault.SlugTokenInQuery,
+		fault.SlugTokenInQuery, fault.SlugQueueDirector, fault.SlugInvalidBackfill, fault.SlugNoBackfill,
+		fault.SlugBackfillExpired, fault.SlugBackfillTooLarge, fault.SlugManyBackfills,
 	}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())

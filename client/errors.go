@@ -73,12 +73,6 @@ var (
 	ErrQueueConfigured   = named(fault.SlugQueueFixed) // it is part of the service's configuration
 	ErrQueueInUse        = named(fault.SlugQueueInUse) // tickets wait in it, or assignments are not delivered yet
 	ErrTooManyQueues     = named(fault.SlugTooManyQueues)
-	ErrQueueDirector     = named(fault.SlugQueueDirector) // the service directs the queue, not its user
-	ErrInvalidBackfill   = named(fault.SlugInvalidBackfill)
-	ErrNoBackfill        = named(fault.SlugNoBackfill)
-	ErrBackfillExpired   = named(fault.SlugBackfillExpired) // it wasn't acknowledged in time
-	ErrBackfillTooLarge  = named(fault.SlugBackfillTooLarge)
-	ErrTooManyBackfills  = named(fault.SlugManyBackfills)
 	ErrReserved          = named(fault.SlugReserved)          // a channel that only the service writes to
 	ErrNoCredential      = named(fault.SlugNoCredential)      // the service requires credentials
 	ErrInvalidCredential = named(fault.SlugInvalidCredential) // an unknown key, or a token that isn't valid

@@ -200,7 +200,7 @@ func (s *Server) addRoutes() {
 		c.players, c.reserved.written = m, []string{matchmaking.ChannelPrefix}
 		directs := &directing{m, o.Fetcher}
 		made := &tickets{m, new(simulation.Recorder)}
-		api.Tickets, api.Queues, api.Backfills, api.Recorder = made, m, directs, made.recorder
+		api.Tickets, api.Queues, api.Recorder = made, m, made.recorder
 		s.services = grpc.New(grpc.Options{
 			Router: s.router, Tickets: made, Queues: m, Backfills: directs, Director: directs,
 			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(),

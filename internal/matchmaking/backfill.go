@@ -15,14 +15,13 @@ const (
 	DirectorUser    Director = "user"    // a program of the user, by Open Match's Backend API
 )
 
-// BackfillSpec is the content of a backfill, as Spec is that of a ticket. Treat referenced values as read-only. As JSON
-// it is part of the bodies of the HTTP API.
+// BackfillSpec is the content of a backfill, as Spec is that of a ticket. Treat referenced values as read-only.
 type BackfillSpec struct {
-	SearchFields SearchFields `json:"searchFields,omitzero"`
+	SearchFields SearchFields
 	// Extensions and PersistentField are the caller's own JSON values, by name; a protobuf Any is an object with
-	// "@type".
-	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
-	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
+	// "@type". The PersistentField is set when the backfill is created, and never changes.
+	Extensions      map[string]json.RawMessage
+	PersistentField map[string]json.RawMessage
 }
 
 // Backfill is the request of a running game for more players, in a queue that is directed by its user; treat it as
@@ -55,8 +54,8 @@ type Backfills interface {
 	BackfillSize(s *BackfillSpec) int
 	// Backfill reads a backfill, never from a replica. Errors: ErrNoBackfill.
 	Backfill(ctx context.Context, queue, id string) (Backfill, error)
-	// UpdateBackfill replaces the content of a backfill, raises its generation by one, and releases its associated
-	// tickets. It doesn't extend its life. A repetition with the same Attempt changes nothing more. Errors:
+	// UpdateBackfill replaces the content of a backfill, but for its PersistentField, raises its generation by one, and
+	// releases its associated tickets. It doesn't extend its life. A repetition with the same Attempt changes nothing more. Errors:
 	// ErrNoBackfill, ErrBackfillExpired.
 	UpdateBackfill(ctx context.Context, r UpdateBackfillRequest) (Backfill, error)
 	// DeleteBackfills removes backfills of a queue, and releases their associated tickets. Removing one that doesn't
@@ -90,8 +89,7 @@ type UpdateBackfillRequest struct {
 	Queue   string
 	ID      string
 	Attempt string // new for every call except a repetition: a ULID
-	// Spec replaces the content; a nil PersistentField stays as it is.
-	Spec BackfillSpec
+	Spec    BackfillSpec
 }
 
 // AcknowledgeRequest acknowledges a backfill: its game server is there.

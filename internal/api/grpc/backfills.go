@@ -57,9 +57,7 @@ func (f *frontend) UpdateBackfill(
 	case asked.GetId() == "":
 		return nil, badRequest("backfill ID should exist")
 	}
-	spec := convert.ToBackfillSpec(asked)
-	spec.PersistentField = nil // it stays
-	b, err := f.backfills.UpdateBackfill(ctx, asked.GetId(), spec)
+	b, err := f.backfills.UpdateBackfill(ctx, asked.GetId(), convert.ToBackfillSpec(asked))
 	switch {
 	case errors.Is(err, matchmaking.ErrBackfillExpired):
 		return nil, status.Errorf(codes.FailedPrecondition, "can not update an expired backfill, id: %s", asked.GetId())

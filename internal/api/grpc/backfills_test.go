@@ -66,9 +66,7 @@ func (b *backfills) UpdateBackfill(
 	_ context.Context, id string, spec matchmaking.BackfillSpec,
 ) (matchmaking.Backfill, error) {
 	return b.do(id, func(one *matchmaking.Backfill) {
-		if spec.PersistentField == nil {
-			spec.PersistentField = one.PersistentField
-		}
+		spec.PersistentField = one.PersistentField
 		one.BackfillSpec = spec
 		one.Generation++
 	})

@@ -320,7 +320,6 @@ func TestQueues(t *testing.T) {
 	public.Do("PUT", "/v1/queues/q", definition).Problem(405, fault.SlugMethod)
 	h := public.OnAdmin()
 	h.Do("GET", "/v1/queues/q/check", "").Problem(405, fault.SlugMethod)
-	public.Do("GET", "/v1/backfills/b/acknowledge", "").Problem(405, fault.SlugMethod)
 	h.Play(
 		servertest.Exchange{Call: "PUT /v1/queues/q " + definition, Status: 201, Answer: `{"queue":"q","definition":` +
 			definition + `}`},

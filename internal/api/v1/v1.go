@@ -20,13 +20,12 @@ type Channels interface {
 // Options configures the API.
 type Options struct {
 	Channels Channels
-	// Tickets is nil, and so are Queues and Backfills, if there are no routes of matchmaking.
-	Tickets   Tickets
-	Queues    Queues
-	Backfills Backfills
-	Recorder  *simulation.Recorder // of created tickets; required if there are Queues
-	Info      Info
-	Console   func() string // returns the URL of the console, for people who use this machine; "": it isn't known
+	// Tickets is nil, and so is Queues, if there are no routes of matchmaking.
+	Tickets  Tickets
+	Queues   Queues
+	Recorder *simulation.Recorder // of created tickets; required if there are Queues
+	Info     Info
+	Console  func() string // returns the URL of the console, for people who use this machine; "": it isn't known
 }
 
 // Register adds the routes of the API.
@@ -97,7 +96,6 @@ func registerMatchmaking(a web.API, o Options) {
 		Handle: q.put})
 	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true,
 		Handle: q.delete})
-	(&backfills{o.Backfills}).register(a)
 	a.NothingBelow("/v1/tickets/:id")
 	a.NothingBelow("/v1/matches/:id")
 	a.NothingBelow("/v1/queues/:queue")

@@ -79,8 +79,8 @@ func (s *Service) Backfill(ctx context.Context, id string) (matchmaking.Backfill
 	return found, nil
 }
 
-// UpdateBackfill replaces the content of a backfill, raises its generation by one, and releases its associated tickets;
-// a nil PersistentField stays as it is. Errors: ErrNoBackfill, ErrBackfillExpired, fault.SlugBackfillTooLarge and the
+// UpdateBackfill replaces the content of a backfill, but for its PersistentField, raises its generation by one, and
+// releases its associated tickets. Errors: ErrNoBackfill, ErrBackfillExpired, fault.SlugBackfillTooLarge and the
 // store's, after which a repetition raises the generation perhaps once more.
 func (s *Service) UpdateBackfill(ctx context.Context, backfill string, spec matchmaking.BackfillSpec) (
 	matchmaking.Backfill, error) {
@@ -88,6 +88,7 @@ func (s *Service) UpdateBackfill(ctx context.Context, backfill string, spec matc
 	if err != nil {
 		return matchmaking.Backfill{}, err
 	}
+	spec.PersistentField = nil
 	if err := s.checkBackfill(q, &spec); err != nil {
 		return matchmaking.Backfill{}, err
 	}

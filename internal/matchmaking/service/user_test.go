@@ -92,7 +92,7 @@ func TestBackfills(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		s := directed(t, w, `{"director": "user", "maxTicketBytes": 100, "maxBackfills": 2}`)
 		small := matchmaking.BackfillSpec{SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}}}
-		large := matchmaking.BackfillSpec{PersistentField: map[string]json.RawMessage{
+		large := matchmaking.BackfillSpec{Extensions: map[string]json.RawMessage{
 			"x": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}}
 		for queue, slug := range map[string]fault.Slug{"duel": fault.SlugQueueDirector, "none": fault.SlugNoQueue} {
 			_, err := s.CreateBackfill(t.Context(), service.NewBackfill{Queue: queue})
@@ -117,9 +117,10 @@ func TestBackfills(t *testing.T) {
 		for _, id := range []string{mine.ID, chosen.ID} {
 			require.Equal(t, place.Connection, w.assignment(t, id).Connection, "it is published")
 		}
-		updated, err := s.UpdateBackfill(t.Context(), b.ID, small)
+		updated, err := s.UpdateBackfill(t.Context(), b.ID, matchmaking.BackfillSpec{PersistentField: large.Extensions})
 		require.NoError(t, err)
 		require.Equal(t, int64(3), updated.Generation)
+		require.Empty(t, updated.PersistentField, "it is another message than the content")
 		_, err = s.UpdateBackfill(t.Context(), b.ID, large)
 		require.True(t, isSlug(err, fault.SlugBackfillTooLarge), "%v", err)
 		_, err = s.CreateBackfill(t.Context(), service.NewBackfill{Queue: "user"})

@@ -13,7 +13,7 @@ func Clients(t cli.Terminal) []*cobra.Command {
 	return slices.Concat(
 		cli.In(cli.Messages, newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t),
 			newSubscriber(t)),
-		cli.In(cli.Matchmaking, newTicket(t), newBackfill(t), newMatch(t), newQueue(t)),
+		cli.In(cli.Matchmaking, newTicket(t), newMatch(t), newQueue(t)),
 		cli.In(cli.Records, newLock(t), newUnlock(t), newSettings(t), newViews(t)),
 		cli.In(cli.Service, newAPI(t), newConsole(t), newDemo(t), newHistory(t), newReload(t), newServers(t),
 			newProblems(t), newSurvey(t)),

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -47,6 +48,17 @@ func (f *ticketFlags) complete() error {
 	}
 	t.Extensions, err = readExtensions(f.extensions)
 	return err
+}
+
+// readExtensions parses the flag --extensions.
+func readExtensions(text string) (extensions map[string]json.RawMessage, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(text), &extensions); err != nil || extensions == nil {
+		return nil, cli.Usagef("--extensions: %q isn't a JSON object", text)
+	}
+	return extensions, nil
 }
 
 // pairs parses texts like NAME=VALUE. A name may be there once.

@@ -188,17 +188,13 @@ func (s *Store) backfillPage(ctx context.Context, queue string, ended bool, from
 
 // UpdateBackfill runs setbackfill.lua.
 func (s *Store) UpdateBackfill(ctx context.Context, r matchmaking.UpdateBackfillRequest) (matchmaking.Backfill, error) {
-	rest, persistent, err := content(&r.Spec)
+	rest, _, err := content(&r.Spec)
 	if err != nil {
 		return matchmaking.Backfill{}, fmt.Errorf("update backfill %s: %w", r.ID, err)
 	}
-	k, replaced := s.keys(r.Queue), string(persistent)
-	if r.Spec.PersistentField == nil {
-		replaced = "-" // no message has these bytes
-	}
+	k := s.keys(r.Queue)
 	keys := []string{k.backfills(), k.backfill(r.ID), k.proposed(), k.claims(), k.director(), k.changes()}
-	rep, err := s.conn.Run(ctx, setbackfillScript, keys, []string{r.ID, r.Attempt, string(rest), replaced, k.nudges(),
-		k.feed()})
+	rep, err := s.conn.Run(ctx, setbackfillScript, keys, []string{r.ID, r.Attempt, string(rest), k.nudges(), k.feed()})
 	if err != nil {
 		return matchmaking.Backfill{}, err
 	}

@@ -168,18 +168,14 @@ func backfills(t *testing.T, q *Queue) {
 	require.ErrorIs(t, storagetest.ErrorOf(q.CreateBackfill(t.Context(), r)), matchmaking.ErrTooManyBackfills)
 
 	update := matchmaking.UpdateBackfillRequest{Queue: q.Name, ID: want.ID, Attempt: ulid.Make().String(),
-		Spec: matchmaking.BackfillSpec{SearchFields: matchmaking.SearchFields{Tags: []string{"asia"}}}}
+		Spec: game("asia")}
+	update.Spec.Extensions = nil // and the persistent field stays
 	want.SearchFields, want.Extensions, want.Generation = update.Spec.SearchFields, nil, 2
 	for range 2 { // a repetition changes nothing more
 		updated, err := q.UpdateBackfill(t.Context(), update)
 		require.NoError(t, err)
 		require.Equal(t, want, updated)
 	}
-	update.Attempt, update.Spec.PersistentField = ulid.Make().String(), map[string]json.RawMessage{}
-	want.PersistentField, want.Generation = nil, 3
-	updated, err := q.UpdateBackfill(t.Context(), update)
-	require.NoError(t, err)
-	require.Equal(t, want, updated)
 	require.Equal(t, map[string]*matchmaking.Backfill{want.ID: &want}, q.each(t))
 
 	for range 2 {

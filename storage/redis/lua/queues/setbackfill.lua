@@ -1,5 +1,6 @@
 #!lua
--- setbackfill.lua replaces the content of a backfill, raises its generation, and releases its associated tickets.
+-- setbackfill.lua replaces the content of a backfill, but not its persistent field, raises its generation, and releases
+-- its associated tickets.
 --
 -- KEYS[1] backfills  zset    IDs of backfills, by the ends of their lives, in milliseconds
 -- KEYS[2] backfill   hash    the backfill
@@ -8,19 +9,18 @@
 -- KEYS[5] director   string  the lease of the queue's director
 -- KEYS[6] changes    stream  tickets that were created, cancelled or released
 --
--- ARGV[1] id          string  the backfill's
--- ARGV[2] attempt     ULID    of this update
--- ARGV[3] content     string  protobuf
--- ARGV[4] persistent  string  protobuf; "-": it stays
--- ARGV[5] nudges      string  sharded pub/sub channel of the queue
--- ARGV[6] feed        string  sharded pub/sub channel of its director
+-- ARGV[1] id       string  the backfill's
+-- ARGV[2] attempt  ULID    of this update
+-- ARGV[3] content  string  protobuf
+-- ARGV[4] nudges   string  sharded pub/sub channel of the queue
+-- ARGV[5] feed     string  sharded pub/sub channel of its director
 --
 -- Returns {"OK", {expires_ms, generation, created_us, content, persistent, tickets}}, {"NO_BACKFILL"}, or
 -- {"EXPIRED"}.
 -- Safe to run twice: yes, the second run finds its attempt.
 local backfills_key, backfill_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local director_key, changes_key = KEYS[5], KEYS[6]
-local id, attempt, content, persistent, nudges, feed = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local id, attempt, content, nudges, feed = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local _, now_ms = time.now()
 local fields, expires = backfill.state(now_ms, backfills_key, backfill_key, id)
@@ -37,7 +37,6 @@ local mine = claims.held(claims_key, backfill.list(fields.tickets), function(hol
 end)
 
 fields.generation, fields.content, fields.tickets = time.decimal(fields.generation + 1), content, ''
-fields.persistent = persistent == '-' and fields.persistent or persistent
 backfill.change(backfill_key, fields, expires, attempt)
 claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, mine, news)
 return {'OK', backfill.reply(fields, expires)}
